@@ -1,0 +1,2 @@
+//! The `keyway` command.
+fn main() {}

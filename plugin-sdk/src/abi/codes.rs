@@ -1,0 +1,136 @@
+//! Integer codes of the contract. A code, once given, never changes its meaning.
+
+/// The status of a call across the boundary.
+pub mod status {
+    /// The call did what it was asked.
+    pub const OK: i32 = 0;
+    /// The kernel failed; the message says how.
+    pub const FAILED: i32 = 1;
+    /// The kernel does not serve these arguments; the host may look elsewhere.
+    pub const UNSUPPORTED: i32 = 2;
+    /// An allocation did not fit.
+    pub const OUT_OF_MEMORY: i32 = 3;
+    /// The arguments are wrong in a way that the host could not see.
+    pub const INVALID_ARGUMENT: i32 = 4;
+    /// The plugin panicked. It is poisoned: every later call answers so too.
+    pub const PANICKED: i32 = 5;
+    /// The device is gone.
+    pub const DEVICE_LOST: i32 = 6;
+}
+
+/// Element types. Host and plugin share these numbers; other dtypes get numbers from `VENDOR_FIRST` on
+/// when their name is interned.
+pub mod dtype {
+    /// One byte, 0 or 1.
+    pub const BOOL: u16 = 0;
+    /// Unsigned 8-bit integer.
+    pub const U8: u16 = 1;
+    /// Signed 8-bit integer.
+    pub const I8: u16 = 2;
+    /// Signed 16-bit integer.
+    pub const I16: u16 = 3;
+    /// Signed 32-bit integer.
+    pub const I32: u16 = 4;
+    /// Signed 64-bit integer.
+    pub const I64: u16 = 5;
+    /// IEEE binary16.
+    pub const F16: u16 = 6;
+    /// bfloat16.
+    pub const BF16: u16 = 7;
+    /// IEEE binary32.
+    pub const F32: u16 = 8;
+    /// IEEE binary64.
+    pub const F64: u16 = 9;
+    /// Unsigned 16-bit integer.
+    pub const U16: u16 = 10;
+    /// Unsigned 32-bit integer.
+    pub const U32: u16 = 11;
+    /// Unsigned 64-bit integer.
+    pub const U64: u16 = 12;
+    /// Two F32: real and imaginary part.
+    pub const C64: u16 = 13;
+    /// Two F64: real and imaginary part.
+    pub const C128: u16 = 14;
+    /// The first number for a dtype that a plugin brings.
+    pub const VENDOR_FIRST: u16 = 32;
+}
+
+/// What a [`RawArg`](super::tensor::RawArg) holds.
+pub mod tag {
+    /// Nothing: an optional argument that was not given.
+    pub const NONE: u32 = 0;
+    /// `value` is a `*const RawTensor`.
+    pub const TENSOR: u32 = 1;
+    /// `value` is a `*const *const RawTensor` of `len` entries.
+    pub const TENSORS: u32 = 2;
+    /// `value` is the bits of an `i64`.
+    pub const INT: u32 = 3;
+    /// `value` is the bits of an `f64`.
+    pub const FLOAT: u32 = 4;
+    /// `value` is 0 or 1.
+    pub const BOOL: u32 = 5;
+    /// `value` is a `*const i64` of `len` entries.
+    pub const INTS: u32 = 6;
+    /// `value` is a `*const f64` of `len` entries.
+    pub const FLOATS: u32 = 7;
+    /// `value` is a `*const u8` of `len` bytes, UTF-8.
+    pub const STR: u32 = 8;
+    /// `value` is a dtype number.
+    pub const DTYPE: u32 = 9;
+}
+
+/// Flags of a [`RawTensor`](super::tensor::RawTensor).
+pub mod tensor_flag {
+    /// Elements lie in row-major order without gaps.
+    pub const CONTIGUOUS: u32 = 1;
+    /// `data` is host memory that holds one element, although the call runs on another device.
+    pub const HOST_SCALAR: u32 = 2;
+}
+
+/// What a device can do.
+pub mod device_flag {
+    /// The host may read and write the device's memory through its pointers.
+    pub const HOST_ACCESSIBLE: u64 = 1;
+    /// Work is queued on streams and finishes later.
+    pub const ASYNCHRONOUS: u64 = 2;
+}
+
+/// What a kernel asks of the host.
+pub mod kernel_flag {
+    /// The output's size depends on the data: the kernel makes its outputs with `set_output`.
+    pub const ALLOCATES: u32 = 1;
+}
+
+/// What a layout is.
+pub mod layout_flag {
+    /// Named component tensors and attributes, not one strided buffer.
+    pub const COMPOSITE: u64 = 1;
+}
+
+/// Names that [`HostApi::intern`](super::host::HostApi) turns into numbers.
+pub mod name_kind {
+    /// A device such as `cpu`.
+    pub const DEVICE: u32 = 0;
+    /// A layout such as `strided`.
+    pub const LAYOUT: u32 = 1;
+    /// A dtype such as `f32`.
+    pub const DTYPE: u32 = 2;
+}
+
+/// Severity of a log line.
+pub mod level {
+    /// Something failed.
+    pub const ERROR: u32 = 1;
+    /// Something is doubtful.
+    pub const WARN: u32 = 2;
+    /// Something happened.
+    pub const INFO: u32 = 3;
+    /// Detail for a developer.
+    pub const DEBUG: u32 = 4;
+}
+
+/// Interfaces that `get_interface` knows.
+pub mod interface {
+    /// [`PluginApi`](super::plugin::PluginApi).
+    pub const PLUGIN: u32 = 1;
+}

@@ -1,0 +1,125 @@
+//! The interface of a device.
+//!
+//! A device orders its own work: everything given to one stream happens in order. Random numbers need no
+//! state here: the host keeps (seed, offset) per device and passes both to the kernels, so that every
+//! backend draws the same Philox stream.
+
+use super::RawStr;
+use std::ffi::c_void;
+
+/// A stream or an event of the plugin. Null is the default stream.
+pub type Queue = *mut c_void;
+
+/// What one device says of itself.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawDeviceProperties {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Processing units: cores, multiprocessors.
+    pub units: u32,
+    /// Bytes of memory in all; 0 if unknown.
+    pub total_memory: u64,
+    /// See [`codes::device_flag`](super::codes::device_flag).
+    pub flags: u64,
+    /// What a person calls the device; static or kept for the life of the process.
+    pub name: RawStr,
+}
+
+/// Memory statistics of one device, in bytes and counts since start.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RawMemoryStats {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Bytes that tensors hold.
+    pub in_use: u64,
+    /// Bytes taken from the system: in use or cached.
+    pub held: u64,
+    /// Highest `in_use` since start or reset.
+    pub peak_in_use: u64,
+    /// Highest `held` since start or reset.
+    pub peak_held: u64,
+    /// Allocations so far.
+    pub allocations: u64,
+    /// Frees so far.
+    pub frees: u64,
+    /// Allocations served from the cache.
+    pub cache_hits: u64,
+    /// Most bytes that may be in use; 0 if unlimited.
+    pub limit: u64,
+}
+
+/// The functions of one device type; null-able ones are marked `Option`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DeviceApi {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Higher wins where two plugins serve one device; 100 is usual.
+    pub priority: u32,
+    /// The device's name: `cpu`, or `vendor.example/npu`.
+    pub name: RawStr,
+    /// See [`codes::device_flag`](super::codes::device_flag).
+    pub flags: u64,
+    /// Number of devices present; 0 with a reason in `set_error` if there are none.
+    pub count: unsafe extern "C" fn(out: *mut u32) -> i32,
+    /// Fills in the properties of one device.
+    pub properties: unsafe extern "C" fn(index: u32, out: *mut RawDeviceProperties) -> i32,
+    /// Allocates `bytes` with at least 64-byte alignment, usable on `stream`.
+    pub allocate: unsafe extern "C" fn(index: u32, bytes: u64, stream: Queue, out: *mut *mut c_void) -> i32,
+    /// Frees after the work already given to `stream`.
+    pub free: unsafe extern "C" fn(index: u32, pointer: *mut c_void, bytes: u64, stream: Queue) -> i32,
+    /// Copies host memory to the device; `source` may be reused when the call returns.
+    pub copy_from_host:
+        unsafe extern "C" fn(index: u32, target: *mut c_void, source: *const c_void, bytes: u64, stream: Queue) -> i32,
+    /// Copies device memory to the host; done when the call returns.
+    pub copy_to_host:
+        unsafe extern "C" fn(index: u32, target: *mut c_void, source: *const c_void, bytes: u64, stream: Queue) -> i32,
+    /// Copies between two devices of this type, or within one; the areas do not overlap.
+    pub copy_between: unsafe extern "C" fn(
+        target_index: u32,
+        target: *mut c_void,
+        source_index: u32,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> i32,
+    /// Makes a stream; a synchronous device has none and leaves this and the following as `None`.
+    pub stream_create: Option<unsafe extern "C" fn(index: u32, out: *mut Queue) -> i32>,
+    /// Destroys a stream after its work.
+    pub stream_destroy: Option<unsafe extern "C" fn(index: u32, stream: Queue) -> i32>,
+    /// Waits for all work of a stream.
+    pub stream_synchronize: Option<unsafe extern "C" fn(index: u32, stream: Queue) -> i32>,
+    /// Makes an event.
+    pub event_create: Option<unsafe extern "C" fn(index: u32, out: *mut Queue) -> i32>,
+    /// Destroys an event.
+    pub event_destroy: Option<unsafe extern "C" fn(index: u32, event: Queue) -> i32>,
+    /// Marks a point in a stream.
+    pub event_record: Option<unsafe extern "C" fn(index: u32, event: Queue, stream: Queue) -> i32>,
+    /// Makes a stream wait for an event.
+    pub event_wait: Option<unsafe extern "C" fn(index: u32, event: Queue, stream: Queue) -> i32>,
+    /// Says through `done` (0 or 1) whether an event has happened.
+    pub event_query: Option<unsafe extern "C" fn(index: u32, event: Queue, done: *mut u32) -> i32>,
+    /// Waits for an event.
+    pub event_synchronize: Option<unsafe extern "C" fn(index: u32, event: Queue) -> i32>,
+    /// Nanoseconds between two events.
+    pub event_elapsed: Option<unsafe extern "C" fn(index: u32, from: Queue, to: Queue, nanoseconds: *mut u64) -> i32>,
+    /// Waits for all work of a device.
+    pub synchronize: Option<unsafe extern "C" fn(index: u32) -> i32>,
+    /// Fills in the memory statistics.
+    pub memory_stats: Option<unsafe extern "C" fn(index: u32, out: *mut RawMemoryStats) -> i32>,
+    /// Gives cached memory back to the system.
+    pub empty_cache: Option<unsafe extern "C" fn(index: u32) -> i32>,
+    /// Resets the peaks in the statistics.
+    pub reset_peak: Option<unsafe extern "C" fn(index: u32) -> i32>,
+    /// Limits the bytes in use; 0 lifts the limit.
+    pub set_memory_limit: Option<unsafe extern "C" fn(index: u32, bytes: u64) -> i32>,
+}
+
+// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them.
+unsafe impl Send for DeviceApi {}
+// SAFETY: as for Send.
+unsafe impl Sync for DeviceApi {}

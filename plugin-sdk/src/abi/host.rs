@@ -1,0 +1,83 @@
+//! What the host offers to plugins.
+
+use super::RawStr;
+use super::tensor::RawArg;
+use std::ffi::c_void;
+
+/// The body of a [`HostApi::parallel_for`]: works on `begin..end`.
+pub type ParallelBody = unsafe extern "C" fn(context: *mut c_void, begin: u64, end: u64);
+
+/// An owned reference to a tensor of the host. Zero means none.
+pub type TensorHandle = *const c_void;
+
+/// The services of the host, given to a plugin once, before anything else is called.
+#[repr(C)]
+#[derive(Debug)]
+pub struct HostApi {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// The ABI version that was negotiated.
+    pub abi_version: u32,
+    /// Writes one line to the host's log.
+    pub log: unsafe extern "C" fn(level: u32, message: RawStr),
+    /// Sets the message that goes with the status which this thread is about to return.
+    pub set_error: unsafe extern "C" fn(message: RawStr),
+    /// Runs `body` over `0..n` on the host's one pool, in chunks of at least `grain` (the last may be
+    /// shorter). Returns when all is done. The chunks depend on the number of threads, so a result that
+    /// must not depend on it splits its own work and uses one index per piece.
+    pub parallel_for: unsafe extern "C" fn(n: u64, grain: u64, body: ParallelBody, context: *mut c_void) -> i32,
+    /// The number of threads that `parallel_for` may use now.
+    pub num_threads: extern "C" fn() -> u32,
+    /// Turns a name into the number that the host uses for it; `kind` from
+    /// [`codes::name_kind`](super::codes::name_kind). Returns `u16::MAX` if the host has no room.
+    pub intern: unsafe extern "C" fn(kind: u32, name: RawStr) -> u16,
+    /// Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel.
+    pub allocate: unsafe extern "C" fn(device: u16, index: u16, bytes: u64, out: *mut *mut c_void) -> i32,
+    /// Frees what `allocate` gave; the same `bytes`.
+    pub free: unsafe extern "C" fn(device: u16, index: u16, pointer: *mut c_void, bytes: u64),
+    /// Makes a contiguous strided tensor, its elements undefined. The caller owns `out`.
+    pub tensor_new: unsafe extern "C" fn(
+        dtype: u16,
+        device: u16,
+        index: u16,
+        ndim: u32,
+        sizes: *const i64,
+        out: *mut TensorHandle,
+    ) -> i32,
+    /// Makes a tensor of a composite layout from components (borrowed) and attributes.
+    pub tensor_composite: unsafe extern "C" fn(
+        layout: u16,
+        dtype: u16,
+        ndim: u32,
+        sizes: *const i64,
+        n_components: u32,
+        components: *const TensorHandle,
+        n_attrs: u32,
+        attrs: *const i64,
+        out: *mut TensorHandle,
+    ) -> i32,
+    /// The raw form of a tensor; valid until the handle is released.
+    pub tensor_raw: unsafe extern "C" fn(tensor: TensorHandle) -> *const super::tensor::RawTensor,
+    /// Gives an owned handle back.
+    pub tensor_release: unsafe extern "C" fn(tensor: TensorHandle),
+    /// Makes `tensor` (owned, taken over) the output `index` of the call with this `context`.
+    pub set_output: unsafe extern "C" fn(context: *mut c_void, index: u32, tensor: TensorHandle) -> i32,
+    /// Calls another op by name through the whole dispatcher. Tensor arguments must carry a handle.
+    /// `outputs` receives up to `capacity` owned handles, `n_outputs` their number.
+    pub call_op: unsafe extern "C" fn(
+        name: RawStr,
+        n_args: u32,
+        args: *const RawArg,
+        capacity: u32,
+        outputs: *mut TensorHandle,
+        n_outputs: *mut u32,
+    ) -> i32,
+    /// For a shape rule: states output `index` of the call with this `context`.
+    pub rule_output: unsafe extern "C" fn(
+        context: *mut c_void,
+        index: u32,
+        dtype: u16,
+        ndim: u32,
+        sizes: *const i64,
+    ) -> i32,
+}

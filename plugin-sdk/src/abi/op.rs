@@ -1,0 +1,81 @@
+//! Kernels, new ops and interposers as a plugin hands them over.
+
+use super::RawStr;
+use super::tensor::{KernelFn, RawCall};
+use std::ffi::c_void;
+
+/// One kernel for one (op, device, layout, dtype).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawKernel {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// See [`codes::kernel_flag`](super::codes::kernel_flag).
+    pub flags: u32,
+    /// The op's name.
+    pub op: RawStr,
+    /// The signature that the kernel was written against, e.g. `TTs>T`; see
+    /// [`RawOp::schema`] for the letters. A kernel whose op has another signature in the host is left out.
+    pub signature: RawStr,
+    /// Device name.
+    pub device: RawStr,
+    /// Layout name.
+    pub layout: RawStr,
+    /// Dtype name.
+    pub dtype: RawStr,
+    /// The kernel.
+    pub run: KernelFn,
+}
+
+// SAFETY: function pointer and static strings, all immutable; the plugin keeps them.
+unsafe impl Send for RawKernel {}
+// SAFETY: as for Send.
+unsafe impl Sync for RawKernel {}
+
+/// An op that the plugin brings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawOp {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// `name(Tensor a, Scalar s=1, *, int[] dims, bool flag=False) -> (Tensor, Tensor)`. In a signature the
+    /// types are the letters T Tensor, O optional Tensor, L Tensor list, s Scalar, i int, f float, b bool,
+    /// I int list, F float list, S str, d dtype; then `>` and one T for each output.
+    pub schema: RawStr,
+    /// States the outputs through `rule_output`; sees the arguments without their data. `None` means one
+    /// output like argument 0.
+    pub rule: Option<KernelFn>,
+    /// The op that is this one's backward: it takes the gradients of the outputs, then the inputs, then the
+    /// outputs, then the other arguments, and returns one gradient for each tensor input. Empty if the op
+    /// has no derivative.
+    pub backward: RawStr,
+}
+
+// SAFETY: function pointers and static strings, all immutable; the plugin keeps them.
+unsafe impl Send for RawOp {}
+// SAFETY: as for Send.
+unsafe impl Sync for RawOp {}
+
+/// Runs the rest of an intercepted call and fills in the outputs of its [`RawCall`].
+pub type NextFn = unsafe extern "C" fn(context: *mut c_void) -> i32;
+
+/// A functionality key above the backends that sees each call and may act before and after it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawInterposer {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Name for listings.
+    pub name: RawStr,
+    /// Called around each op; must call `next` exactly once, or return an error.
+    pub run: unsafe extern "C" fn(op: RawStr, call: *const RawCall, next: NextFn, next_context: *mut c_void) -> i32,
+}
+
+// SAFETY: function pointers and static strings, all immutable; the plugin keeps them.
+unsafe impl Send for RawInterposer {}
+// SAFETY: as for Send.
+unsafe impl Sync for RawInterposer {}

@@ -1,0 +1,83 @@
+//! Tensors and arguments as a kernel sees them.
+
+use super::host::HostApi;
+use std::ffi::c_void;
+
+/// A tensor that the host owns. Kernels hold it only for the time of one call.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RawTensor {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Number of dimensions.
+    pub ndim: u32,
+    /// Element type, see [`codes::dtype`](super::codes::dtype).
+    pub dtype: u16,
+    /// Interned layout; 0 is `strided`.
+    pub layout: u16,
+    /// Interned device; 0 is `cpu`.
+    pub device: u16,
+    /// Which of the devices of that name.
+    pub device_index: u16,
+    /// See [`codes::tensor_flag`](super::codes::tensor_flag).
+    pub flags: u32,
+    /// Number of component tensors of a composite layout, else 0.
+    pub n_components: u32,
+    /// Address of element (0, ..., 0); null for a composite tensor. Dangling where `numel` is 0.
+    pub data: *mut c_void,
+    /// `ndim` sizes, in elements.
+    pub sizes: *const i64,
+    /// `ndim` strides, in elements, never negative; null for a composite tensor.
+    pub strides: *const i64,
+    /// Product of the sizes.
+    pub numel: i64,
+    /// The host's own handle of this tensor, for `call_op`; null for a temporary.
+    pub handle: *const c_void,
+    /// `n_components` component tensors, in the order of the layout's component names.
+    pub components: *const *const RawTensor,
+    /// Attributes of a composite tensor, in the order of the layout's attribute names.
+    pub attrs: *const i64,
+    /// Number of attributes.
+    pub n_attrs: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// One argument, in the order of the op's schema. This structure is frozen at 16 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawArg {
+    /// See [`codes::tag`](super::codes::tag).
+    pub tag: u32,
+    /// Number of entries of a list.
+    pub len: u32,
+    /// The value or its address, as the tag says.
+    pub value: u64,
+}
+
+/// One call of a kernel.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RawCall {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Number of arguments.
+    pub n_args: u32,
+    /// Arguments in schema order.
+    pub args: *const RawArg,
+    /// Outputs that the host allocated, in schema order; null entries for a kernel that allocates.
+    pub outputs: *const *const RawTensor,
+    /// Number of outputs.
+    pub n_outputs: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The device's stream that this work belongs to, as `stream_create` gave it; null is the default one.
+    pub stream: *mut c_void,
+    /// Host services.
+    pub host: *const HostApi,
+    /// The host's own state of this call, for `set_output`.
+    pub context: *mut c_void,
+}
+
+/// A kernel. Returns a status; never unwinds.
+pub type KernelFn = unsafe extern "C" fn(call: *const RawCall) -> i32;

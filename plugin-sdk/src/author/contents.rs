@@ -1,0 +1,68 @@
+//! What a plugin's set-up function fills in.
+
+use super::export::KernelItems;
+use crate::abi::device::DeviceApi;
+use crate::abi::layout::LayoutApi;
+use crate::abi::op::{RawInterposer, RawKernel, RawOp};
+use crate::abi::plugin::{PluginContents, RawList};
+
+/// Devices, layouts, ops and interposers that the plugin brings. Kernels need no line here:
+/// `register_kernel!` gathers them.
+#[derive(Default)]
+pub struct Contents {
+    devices: Vec<&'static DeviceApi>,
+    layouts: Vec<&'static LayoutApi>,
+    ops: Vec<&'static RawOp>,
+    interposers: Vec<&'static RawInterposer>,
+}
+
+impl Contents {
+    /// Brings a device.
+    pub fn device(&mut self, device: &'static DeviceApi) -> &mut Self {
+        self.devices.push(device);
+        self
+    }
+
+    /// Brings a layout.
+    pub fn layout(&mut self, layout: &'static LayoutApi) -> &mut Self {
+        self.layouts.push(layout);
+        self
+    }
+
+    /// Brings an op.
+    pub fn op(&mut self, op: &'static RawOp) -> &mut Self {
+        self.ops.push(op);
+        self
+    }
+
+    /// Brings an interposer.
+    pub fn interposer(&mut self, interposer: &'static RawInterposer) -> &mut Self {
+        self.interposers.push(interposer);
+        self
+    }
+
+    /// Writes the lists to the host's structure.
+    ///
+    /// # Safety
+    /// `out` must be valid for writes of the size that its `struct_size` says; the host upholds this.
+    pub(crate) unsafe fn write(self, out: *mut PluginContents) {
+        let mut kernels: Vec<&'static RawKernel> =
+            inventory::iter::<KernelItems>.into_iter().flat_map(|items| items.0.iter()).collect();
+        // The order in which `inventory` yields depends on the build; the host sees one order.
+        // SAFETY: the names are static strings of this library.
+        kernels.sort_by_key(|k| unsafe { (k.op.read(), k.device.read(), k.layout.read(), k.dtype.read()) });
+        // SAFETY: the caller guarantees a valid `out`.
+        let out = unsafe { &mut *out };
+        out.devices = list(self.devices);
+        out.layouts = list(self.layouts);
+        out.ops = list(self.ops);
+        out.kernels = list(kernels);
+        out.interposers = list(self.interposers);
+    }
+}
+
+/// The host reads the list for the life of the process, so it is leaked once.
+fn list<T>(items: Vec<&'static T>) -> RawList<T> {
+    let items: &'static [&'static T] = items.leak();
+    RawList { items: items.as_ptr().cast(), len: items.len() }
+}

@@ -1,0 +1,79 @@
+//! The error of a kernel or of a plugin's set-up.
+
+use crate::abi::codes::status;
+use std::fmt;
+
+/// What a kernel, an allocator or a plugin's set-up may answer instead of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// These arguments are not served here; the host may look elsewhere.
+    Unsupported {
+        /// What is not served.
+        what: String,
+    },
+    /// An allocation did not fit.
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: u64,
+        /// Bytes that could still be had, as far as known.
+        available: u64,
+    },
+    /// An argument is wrong in a way that the host could not see.
+    InvalidArgument {
+        /// The argument's name.
+        argument: &'static str,
+        /// What was expected.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// The device is gone.
+    DeviceLost {
+        /// The device and what it said.
+        detail: String,
+    },
+    /// The work failed.
+    Failed {
+        /// What failed, and how.
+        detail: String,
+    },
+    /// A host service answered with this status; its message is already set.
+    Host {
+        /// See [`crate::abi::codes::status`].
+        status: i32,
+    },
+}
+
+impl Error {
+    /// The status code that crosses the boundary.
+    pub fn status(&self) -> i32 {
+        match self {
+            Error::Unsupported { .. } => status::UNSUPPORTED,
+            Error::OutOfMemory { .. } => status::OUT_OF_MEMORY,
+            Error::InvalidArgument { .. } => status::INVALID_ARGUMENT,
+            Error::DeviceLost { .. } => status::DEVICE_LOST,
+            Error::Failed { .. } => status::FAILED,
+            Error::Host { status } => *status,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Unsupported { what } => write!(f, "{what} is not supported"),
+            Error::OutOfMemory { requested, available } => {
+                write!(f, "out of memory: {requested} bytes asked for, {available} bytes can be had")
+            }
+            Error::InvalidArgument { argument, expected, got } => {
+                write!(f, "argument `{argument}`: expected {expected}, got {got}")
+            }
+            Error::DeviceLost { detail } => write!(f, "device lost: {detail}"),
+            Error::Failed { detail } => f.write_str(detail),
+            Error::Host { status } => write!(f, "a host service answered with status {status}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,44 @@
+//! Everything that a Keyway plugin needs, and all that it may depend on.
+//!
+//! [`abi`] is the binary contract that host and plugin share; [`author`] is the safe way to write against
+//! it. A plugin is a `cdylib` crate that calls [`plugin!`] once and [`register_kernel!`] for each kernel.
+//!
+//! Decisions:
+//! - the only `abi_stable` type is the frozen root in `keyway-abi-root`; whatever may grow is a
+//!   `repr(C)` table with its size in front, because `abi_stable` refuses a plugin as soon as a type grew;
+//! - kernels are gathered by `inventory` and handed over as one array, so a kernel is one file and one
+//!   registration, and no list is kept by hand;
+//! - every entry is wrapped in a panic guard, because a panic that reaches `extern "C"` ends the process.
+
+pub mod abi;
+pub mod author;
+
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::abi::host::HostApi;
+    pub use crate::abi::op::RawKernel;
+    pub use crate::abi::plugin::{PluginApi, PluginContents};
+    pub use crate::abi::tensor::RawCall;
+    pub use crate::abi::{ABI_MAX, RawStr, manifest};
+    pub use crate::author::export::{KernelItems, get_interface, initialize, negotiate};
+    pub use inventory;
+    pub use keyway_abi_root::{KeywayRoot, KeywayRootRef, abi_stable};
+
+    pub const SDK_VERSION: &str = env!("CARGO_PKG_VERSION");
+    pub const ABI_MIN_TEXT: &str = "1";
+    pub const ABI_MAX_TEXT: &str = "1";
+
+    pub fn root_ref(root: KeywayRoot) -> KeywayRootRef {
+        use abi_stable::prefix_type::PrefixTypeTrait;
+        root.leak_into_prefix()
+    }
+
+    /// # Safety
+    /// `call` must be valid as `KernelFn` says; the host upholds this.
+    pub unsafe fn run_kernel(
+        _call: *const RawCall,
+        _run: fn(&RawCall) -> Result<(), crate::author::Error>,
+    ) -> i32 {
+        0
+    }
+}
