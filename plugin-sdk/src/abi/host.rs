@@ -80,4 +80,7 @@ pub struct HostApi {
         ndim: u32,
         sizes: *const i64,
     ) -> i32,
+    /// Makes an owned handle of a tensor that a call gave, for use as a component or an output; zero for a
+    /// temporary, which carries no handle.
+    pub tensor_retain: unsafe extern "C" fn(tensor: *const super::tensor::RawTensor) -> TensorHandle,
 }

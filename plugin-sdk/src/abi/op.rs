@@ -58,7 +58,7 @@ unsafe impl Send for RawOp {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawOp {}
 
-/// Runs the rest of an intercepted call and fills in the outputs of its [`RawCall`].
+/// Runs the rest of an intercepted call. Its outputs stay with the host.
 pub type NextFn = unsafe extern "C" fn(context: *mut c_void) -> i32;
 
 /// A functionality key above the backends that sees each call and may act before and after it.

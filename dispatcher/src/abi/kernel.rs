@@ -1,0 +1,95 @@
+//! Calls of kernels and of shape rules.
+
+use super::{failure, take_message, with_call};
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::key::Device;
+use crate::op::{Args, Outputs, Plan};
+use crate::registry::KernelEntry;
+use crate::tensor::TensorRef;
+use keyway_sdk::abi::codes::status;
+use keyway_sdk::abi::tensor::KernelFn;
+use smallvec::SmallVec;
+
+/// Runs a kernel into outputs that the host allocated.
+#[inline]
+pub(crate) fn fill(
+    kernel: &'static KernelEntry,
+    args: &Args<'_>,
+    number_slots: u32,
+    plan: &Plan,
+    outputs: &[TensorRef],
+    device: Device,
+) -> Result<()> {
+    let (code, _) = with_call(args.values, number_slots, Some(plan), outputs, outputs.len(), device, |call| {
+        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+        unsafe { (kernel.run)(call) }
+    });
+    if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
+}
+
+/// Runs a kernel that makes its own outputs.
+pub(crate) fn make(
+    run: KernelFn,
+    plugin: &'static str,
+    args: &Args<'_>,
+    number_slots: u32,
+    plan: Option<&Plan>,
+    n_outputs: usize,
+    device: Device,
+) -> Result<Outputs> {
+    // Arguments of such a kernel are not broadcast: there is no output yet to take the shape from.
+    let plan = plan.map(|p| Plan { broadcast: 0, ..p.clone() });
+    let (code, context) = with_call(args.values, number_slots, plan.as_ref(), &[], n_outputs, device, |call| {
+        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+        unsafe { run(call) }
+    });
+    if code != status::OK {
+        return Err(failure(args.name(), plugin, device, code));
+    }
+    let made: Option<Outputs> =
+        (0..n_outputs).map(|i| context.made.get(i).cloned().flatten()).collect::<Option<_>>();
+    made.ok_or_else(|| Error::Backend {
+        op: args.name(),
+        plugin,
+        status: status::FAILED,
+        message: format!("the kernel did not set all of its {n_outputs} outputs"),
+    })
+}
+
+/// Asks a plugin's shape rule.
+pub(crate) fn rule(run: KernelFn, args: &Args<'_>, device: Device) -> Result<SmallVec<[(DType, Dims); 1]>> {
+    let (code, context) = with_call(args.values, 0, None, &[], 0, device, |call| {
+        // SAFETY: as for kernels.
+        unsafe { run(call) }
+    });
+    if code == status::OK {
+        return Ok(context.stated);
+    }
+    Err(Error::Backend { op: args.name(), plugin: args.op.spec.owner, status: code, message: take_message() })
+}
+
+/// Runs a plugin's function on one tensor outside any op: validation and conversion of layouts.
+pub(crate) fn on_tensor(
+    run: KernelFn,
+    what: &'static str,
+    plugin: &'static str,
+    tensor: &TensorRef,
+    output: Option<&TensorRef>,
+    makes: bool,
+) -> Result<Option<TensorRef>> {
+    let values = [crate::op::Arg::Tensor(tensor)];
+    let outputs: SmallVec<[TensorRef; 1]> = output.cloned().into_iter().collect();
+    let n_outputs = outputs.len() + usize::from(makes);
+    let device = tensor.device();
+    let (code, context) = with_call(&values, 0, None, &outputs, n_outputs, device, |call| {
+        // SAFETY: as for kernels.
+        unsafe { run(call) }
+    });
+    if code != status::OK {
+        return Err(failure(what, plugin, device, code));
+    }
+    Ok(context.made.into_iter().next().flatten())
+}
+

@@ -1,0 +1,249 @@
+//! Sizes and strides, and the arithmetic over them.
+
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+
+/// Sizes or strides of a tensor, in elements; no heap up to 8 dimensions.
+pub type Dims = SmallVec<[usize; 8]>;
+
+/// The most dimensions that a tensor may have, as in NumPy.
+pub const MAX_NDIM: usize = 64;
+
+/// The number of elements.
+///
+/// # Errors
+/// [`Error::Value`] beyond [`MAX_NDIM`] dimensions; [`Error::SizeOverflow`] when the elements, at 16 bytes each, would pass `isize::MAX` bytes.
+pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
+    if sizes.len() > MAX_NDIM {
+        return Err(Error::Value {
+            op,
+            argument: "sizes",
+            expected: format!("at most {MAX_NDIM} dimensions"),
+            got: format!("{} dimensions", sizes.len()),
+        });
+    }
+    let mut product: usize = 1;
+    let mut overflow = false;
+    for &size in sizes {
+        if size == 0 {
+            return Ok(0);
+        }
+        let (next, over) = product.overflowing_mul(size);
+        overflow |= over;
+        product = next;
+    }
+    if overflow || product > (isize::MAX as usize) / 16 {
+        return Err(Error::SizeOverflow { op, sizes: Dims::from_slice(sizes) });
+    }
+    Ok(product)
+}
+
+/// Row-major strides.
+pub fn contiguous_strides(sizes: &[usize]) -> Dims {
+    let mut strides = Dims::from_elem(1, sizes.len());
+    let mut next = 1usize;
+    for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = next;
+        next = next.wrapping_mul(size.max(1));
+    }
+    strides
+}
+
+/// Strides with the channels (dimension 1) innermost, for 3, 4 or 5 dimensions.
+pub fn channels_last_strides(sizes: &[usize]) -> Dims {
+    let mut strides = Dims::from_elem(1, sizes.len());
+    let mut next = sizes.get(1).copied().unwrap_or(1).max(1);
+    for i in (2..sizes.len()).rev() {
+        strides[i] = next;
+        next = next.wrapping_mul(sizes[i].max(1));
+    }
+    if !sizes.is_empty() {
+        strides[0] = next;
+    }
+    strides
+}
+
+/// Whether elements lie in row-major order without gaps; strides of dimensions of size 1 do not count.
+pub fn is_contiguous(sizes: &[usize], strides: &[usize]) -> bool {
+    let mut expected = 1;
+    for (&size, &stride) in sizes.iter().zip(strides).rev() {
+        if size == 0 {
+            return true;
+        }
+        if size != 1 {
+            if stride != expected {
+                return false;
+            }
+            expected *= size;
+        }
+    }
+    true
+}
+
+/// Whether the strides are those of channels_last, ignoring dimensions of size 1.
+pub fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
+    if !(3..=5).contains(&sizes.len()) {
+        return false;
+    }
+    if sizes.contains(&0) {
+        return true;
+    }
+    let mut expected = 1;
+    let inner_to_outer = std::iter::once(1).chain((2..sizes.len()).rev()).chain(std::iter::once(0));
+    for i in inner_to_outer {
+        if sizes[i] != 1 {
+            if strides[i] != expected {
+                return false;
+            }
+            expected *= sizes[i];
+        }
+    }
+    true
+}
+
+/// Whether each element has its own place and the places have no gaps, in whatever order of dimensions.
+pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
+    let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).filter(|&i| sizes[i] != 1).collect();
+    order.sort_by_key(|&i| strides[i]);
+    let mut expected = 1;
+    for i in order {
+        if sizes[i] == 0 {
+            return true;
+        }
+        if strides[i] != expected {
+            return false;
+        }
+        expected *= sizes[i];
+    }
+    true
+}
+
+/// Whether two elements may share one place: a stride of 0, or dimensions that interleave.
+pub fn may_self_overlap(sizes: &[usize], strides: &[usize]) -> bool {
+    if sizes.contains(&0) {
+        return false;
+    }
+    let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).filter(|&i| sizes[i] != 1).collect();
+    order.sort_by_key(|&i| strides[i]);
+    let mut reach = 0;
+    for i in order {
+        if strides[i] <= reach {
+            return true;
+        }
+        reach += strides[i] * (sizes[i] - 1);
+    }
+    false
+}
+
+/// The shape that both broadcast to.
+///
+/// # Errors
+/// [`Error::Broadcast`] when a dimension differs and neither is 1.
+pub fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims> {
+    if a == b {
+        return Ok(Dims::from_slice(a));
+    }
+    let ndim = a.len().max(b.len());
+    let mut out = Dims::from_elem(1, ndim);
+    for i in 1..=ndim {
+        let x = if i <= a.len() { a[a.len() - i] } else { 1 };
+        let y = if i <= b.len() { b[b.len() - i] } else { 1 };
+        out[ndim - i] = match (x, y) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            (x, y) => {
+                return Err(Error::Broadcast {
+                    op,
+                    left: Dims::from_slice(a),
+                    right: Dims::from_slice(b),
+                    dim: -(i as i64),
+                    left_size: x,
+                    right_size: y,
+                });
+            }
+        };
+    }
+    Ok(out)
+}
+
+/// The strides with which a tensor appears in the broadcast shape: 0 where it is repeated. `out` must be a
+/// shape that `sizes` broadcasts to.
+pub fn expanded_strides(sizes: &[usize], strides: &[usize], out: &[usize]) -> Dims {
+    let mut expanded = Dims::from_elem(0, out.len());
+    let lead = out.len() - sizes.len();
+    for i in 0..sizes.len() {
+        if sizes[i] == out[lead + i] {
+            expanded[lead + i] = strides[i];
+        }
+    }
+    expanded
+}
+
+/// A dimension counted from the front; -1 is the last. A 0-d tensor is treated as having one dimension.
+///
+/// # Errors
+/// [`Error::Dim`] when it is out of range.
+pub fn wrap_dim(op: &'static str, dim: i64, ndim: usize) -> Result<usize> {
+    let n = ndim.max(1) as i64;
+    if dim < -n || dim >= n {
+        return Err(Error::Dim { op, dim, ndim });
+    }
+    Ok(if dim < 0 { (dim + n) as usize } else { dim as usize })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn overflow_is_an_error_and_a_zero_size_is_not() {
+        assert!(matches!(numel("t", &[usize::MAX, 2]), Err(Error::SizeOverflow { .. })));
+        assert!(matches!(numel("t", &[1 << 40, 1 << 40]), Err(Error::SizeOverflow { .. })));
+        assert_eq!(numel("t", &[0, usize::MAX]).unwrap(), 0);
+        assert_eq!(numel("t", &[]).unwrap(), 1);
+    }
+
+    #[test]
+    fn dims_wrap_and_refuse() {
+        assert_eq!(wrap_dim("t", -1, 3).unwrap(), 2);
+        assert_eq!(wrap_dim("t", 0, 0).unwrap(), 0);
+        for bad in [3, -4] {
+            assert!(matches!(wrap_dim("t", bad, 3), Err(Error::Dim { .. })));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn broadcasting_is_symmetric_and_contains_both(
+            a in prop::collection::vec(prop_oneof![Just(1usize), 1usize..4], 0..5),
+            b in prop::collection::vec(prop_oneof![Just(1usize), 1usize..4], 0..5),
+        ) {
+            match (broadcast("t", &a, &b), broadcast("t", &b, &a)) {
+                (Ok(x), Ok(y)) => {
+                    prop_assert_eq!(&x, &y);
+                    for shape in [&a, &b] {
+                        let lead = x.len() - shape.len();
+                        for i in 0..shape.len() {
+                            prop_assert!(shape[i] == 1 || shape[i] == x[lead + i]);
+                        }
+                    }
+                }
+                (Err(_), Err(_)) => {}
+                _ => prop_assert!(false, "one order broadcasts and the other does not"),
+            }
+        }
+
+        #[test]
+        fn formats_are_recognised(sizes in prop::collection::vec(0usize..5, 0..6)) {
+            let c = contiguous_strides(&sizes);
+            prop_assert!(is_contiguous(&sizes, &c) && is_dense(&sizes, &c));
+            prop_assert!(!may_self_overlap(&sizes, &c));
+            if (3..=5).contains(&sizes.len()) {
+                let l = channels_last_strides(&sizes);
+                prop_assert!(is_channels_last(&sizes, &l) && is_dense(&sizes, &l));
+            }
+        }
+    }
+}

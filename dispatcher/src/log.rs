@@ -1,0 +1,29 @@
+//! The host's log: one line to standard error for what a person should see, or wherever a program says.
+
+use std::sync::RwLock;
+
+/// Takes one line: severity (see `keyway_sdk::abi::codes::level`) and text.
+pub type Sink = Box<dyn Fn(u32, &str) + Send + Sync>;
+
+static SINK: RwLock<Option<Sink>> = RwLock::new(None);
+
+/// Sends log lines elsewhere.
+pub fn set_sink(sink: Sink) {
+    *SINK.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(sink);
+}
+
+/// Writes one line.
+pub fn write(level: u32, text: &str) {
+    use keyway_sdk::abi::codes::level::{ERROR, WARN};
+    match &*SINK.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+        Some(sink) => sink(level, text),
+        None if level == ERROR => eprintln!("keyway: error: {text}"),
+        None if level == WARN => eprintln!("keyway: warning: {text}"),
+        None => {}
+    }
+}
+
+/// Writes one warning.
+pub fn warn(text: &str) {
+    write(keyway_sdk::abi::codes::level::WARN, text);
+}

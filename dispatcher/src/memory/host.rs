@@ -1,0 +1,33 @@
+//! The host's own allocator: plain, aligned, for a program that has no CPU backend.
+
+use crate::error::{Error, Result};
+use crate::key::Device;
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+const ALIGN: usize = 64;
+
+fn layout(bytes: usize) -> Result<Layout> {
+    Layout::from_size_align(bytes, ALIGN).map_err(|_| Error::OutOfMemory {
+        device: Device::CPU,
+        requested: bytes as u64,
+        detail: "more than an address can count".to_string(),
+    })
+}
+
+pub(super) fn allocate(bytes: usize) -> Result<NonNull<u8>> {
+    let layout = layout(bytes)?;
+    // SAFETY: `Storage::allocate` never asks for 0 bytes.
+    NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or(Error::OutOfMemory {
+        device: Device::CPU,
+        requested: bytes as u64,
+        detail: "the system has no more".to_string(),
+    })
+}
+
+pub(super) fn free(pointer: NonNull<u8>, bytes: usize) {
+    if let Ok(layout) = layout(bytes) {
+        // SAFETY: `Storage` frees once, with the size it allocated by `allocate` above.
+        unsafe { std::alloc::dealloc(pointer.as_ptr(), layout) }
+    }
+}

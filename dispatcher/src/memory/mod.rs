@@ -1,0 +1,188 @@
+//! Storage: a piece of memory with its owner. It knows nothing of shape; views share it.
+
+mod copy;
+mod host;
+
+pub use copy::{copy_bytes, read_bytes, write_bytes};
+
+use crate::abi::device as device_abi;
+use crate::error::Result;
+use crate::key::Device;
+use crate::registry::DeviceEntry;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Who frees the memory.
+enum Owner {
+    /// Nothing was allocated.
+    Nobody,
+    /// The host's own allocator, used for host memory while no backend brings one.
+    Host,
+    /// The device of a plugin.
+    Device(&'static DeviceEntry),
+    /// Memory of somebody else, given back by dropping this.
+    Foreign(#[allow(dead_code)] Box<dyn std::any::Any + Send + Sync>),
+}
+
+struct Inner {
+    pointer: NonNull<u8>,
+    bytes: usize,
+    device: Device,
+    owner: Owner,
+    version: AtomicU32,
+}
+
+// SAFETY: the memory is plain bytes; kernels and copies that touch it from several threads are ordered by
+// the callers, exactly as for any tensor library, and the owner is itself Send and Sync.
+unsafe impl Send for Inner {}
+// SAFETY: as for Send.
+unsafe impl Sync for Inner {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        match &self.owner {
+            Owner::Nobody | Owner::Foreign(_) => {}
+            Owner::Host => host::free(self.pointer, self.bytes),
+            Owner::Device(entry) => device_abi::free(entry, self.device, self.pointer, self.bytes),
+        }
+    }
+}
+
+/// A shared piece of memory on one device.
+#[derive(Clone)]
+pub struct Storage(Arc<Inner>);
+
+impl Storage {
+    fn new(pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
+        Storage(Arc::new(Inner { pointer, bytes, device, owner, version: AtomicU32::new(0) }))
+    }
+
+    /// Allocates memory, its content undefined, through whoever serves the device.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`.
+    #[inline]
+    pub fn allocate(device: Device, bytes: usize) -> Result<Storage> {
+        match crate::table::current().device(device.kind) {
+            Some(entry) => {
+                let pointer = device_abi::allocate(entry, device, bytes)?;
+                Ok(Storage::new(pointer, bytes, device, Owner::Device(entry)))
+            }
+            None if device == Device::CPU => {
+                if bytes == 0 {
+                    return Ok(Storage::new(NonNull::<u128>::dangling().cast(), 0, device, Owner::Nobody));
+                }
+                Ok(Storage::new(host::allocate(bytes)?, bytes, device, Owner::Host))
+            }
+            None => Err(crate::error::Error::NoDevice { device }),
+        }
+    }
+
+    /// Wraps a vector without a copy.
+    pub fn from_vec<T: bytes::Plain>(values: Vec<T>) -> Storage {
+        let bytes = std::mem::size_of_val(values.as_slice());
+        let owned: Box<Vec<T>> = Box::new(values);
+        let pointer = NonNull::new(owned.as_ptr().cast_mut().cast::<u8>()).unwrap_or(NonNull::dangling());
+        Storage::new(pointer, bytes, Device::CPU, Owner::Foreign(owned))
+    }
+
+    /// Wraps memory of somebody else without a copy; `owner` gives it back when dropped.
+    ///
+    /// # Safety
+    /// `pointer` must be valid for reads and writes of `bytes` bytes on `device` until `owner` is dropped,
+    /// and nobody may write to it behind the tensors' back. The caller upholds this.
+    pub unsafe fn from_foreign(
+        pointer: NonNull<u8>,
+        bytes: usize,
+        device: Device,
+        owner: Box<dyn std::any::Any + Send + Sync>,
+    ) -> Storage {
+        Storage::new(pointer, bytes, device, Owner::Foreign(owner))
+    }
+
+    /// The first byte. On a device that the host cannot read it is only a number.
+    pub fn pointer(&self) -> NonNull<u8> {
+        self.0.pointer
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// Where the memory lies.
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// How many times the content has been changed in place.
+    pub fn version(&self) -> u32 {
+        self.0.version.load(Ordering::Relaxed)
+    }
+
+    /// Notes one change in place.
+    pub fn bump_version(&self) {
+        self.0.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether both are the same memory.
+    pub fn same_as(&self, other: &Storage) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Storage({} bytes on {})", self.bytes(), self.device())
+    }
+}
+
+/// Values that are plain bytes.
+pub mod bytes {
+    use crate::dtype::DType;
+
+    /// An element type whose values are plain bytes of one dtype.
+    ///
+    /// # Safety
+    /// Every value must be valid as bytes without padding, and `DTYPE` must be its dtype. Implemented here
+    /// for all built-in dtypes and for nothing else.
+    pub unsafe trait Plain: Copy + Send + Sync + 'static {
+        /// The dtype of this type.
+        const DTYPE: DType;
+        /// The value of these bytes, in the machine's order; `bool` reads any other byte than 0 as true.
+        fn read(bytes: &[u8]) -> Self;
+    }
+
+    macro_rules! plain {
+        ($($type:ty => $dtype:ident),* $(,)?) => {$(
+            // SAFETY: a primitive number has no padding and every bit pattern is one of its values.
+            unsafe impl Plain for $type {
+                const DTYPE: DType = DType::$dtype;
+                fn read(bytes: &[u8]) -> Self {
+                    let mut buffer = [0; std::mem::size_of::<$type>()];
+                    buffer.copy_from_slice(bytes);
+                    <$type>::from_ne_bytes(buffer)
+                }
+            }
+        )*};
+    }
+    plain!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u16 => U16, u32 => U32, u64 => U64,
+        f32 => F32, f64 => F64);
+    plain!(keyway_sdk::half::f16 => F16, keyway_sdk::half::bf16 => BF16);
+
+    // SAFETY: a bool is one byte without padding; `read` never makes one from anything but 0 and 1.
+    unsafe impl Plain for bool {
+        const DTYPE: DType = DType::BOOL;
+        fn read(bytes: &[u8]) -> Self {
+            bytes[0] != 0
+        }
+    }
+
+    /// The bytes of a slice.
+    pub fn of<T: Plain>(values: &[T]) -> &[u8] {
+        // SAFETY: `Plain` guarantees values without padding, so each byte is initialised; the length is
+        // that of the slice itself.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
+    }
+}

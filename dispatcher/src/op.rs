@@ -1,0 +1,379 @@
+//! What the dispatcher knows of an op: its schema, its rule, and how it may be composed of others. The ops
+//! themselves are defined above; no op is named here.
+
+use crate::dims::{Dims, wrap_dim};
+use crate::dtype::{DType, Promotion};
+use crate::error::{Error, Result};
+use crate::schema::Schema;
+use crate::tensor::TensorRef;
+use keyway_sdk::abi::tensor::KernelFn;
+use smallvec::SmallVec;
+use std::any::Any;
+
+/// The results of a call.
+pub type Outputs = SmallVec<[TensorRef; 2]>;
+
+/// One argument of a call, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// Not given.
+    None,
+    /// A tensor.
+    Tensor(&'a TensorRef),
+    /// A list of tensors.
+    Tensors(&'a [&'a TensorRef]),
+    /// An integer, also as a number where a tensor is expected.
+    Int(i64),
+    /// A floating-point number, also where a tensor is expected.
+    Float(f64),
+    /// A truth value, also where a tensor is expected.
+    Bool(bool),
+    /// A list of integers.
+    Ints(&'a [i64]),
+    /// A list of floating-point numbers.
+    Floats(&'a [f64]),
+    /// Text.
+    Str(&'a str),
+    /// An element type.
+    DType(DType),
+}
+
+impl Arg<'_> {
+    /// What came, for messages.
+    pub fn describe(&self) -> String {
+        match self {
+            Arg::None => "nothing".into(),
+            Arg::Tensor(t) => format!("a tensor {:?}", t),
+            Arg::Tensors(list) => format!("a list of {} tensors", list.len()),
+            Arg::Int(v) => format!("the integer {v}"),
+            Arg::Float(v) => format!("the number {v}"),
+            Arg::Bool(v) => format!("{v}"),
+            Arg::Ints(v) => format!("the integers {v:?}"),
+            Arg::Floats(v) => format!("the numbers {v:?}"),
+            Arg::Str(v) => format!("the text `{v}`"),
+            Arg::DType(v) => format!("the dtype {v}"),
+        }
+    }
+}
+
+/// Where the results go.
+#[derive(Clone, Copy, Debug)]
+pub enum Out<'a> {
+    /// Into new tensors.
+    New,
+    /// Into these.
+    Given(&'a [&'a TensorRef]),
+    /// Into argument 0.
+    InPlace,
+}
+
+/// How an output's strides are chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strides {
+    /// From the arguments, as an element-wise op keeps their memory format.
+    Preserve,
+    /// As argument `i`, if that has the output's shape and is dense.
+    Like(usize),
+    /// Row-major.
+    Contiguous,
+    /// These.
+    Exact(Dims),
+}
+
+/// One output, as the rule states it.
+#[derive(Clone, Debug)]
+pub struct OutSpec {
+    /// Sizes.
+    pub sizes: Dims,
+    /// Element type.
+    pub dtype: DType,
+    /// Strides.
+    pub strides: Strides,
+}
+
+/// What a rule says about a call. Masks have bit `i` for argument `i`.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The dtype that the kernel is chosen by.
+    pub compute: DType,
+    /// Tensor arguments that are cast to `compute` before the kernel sees them.
+    pub cast: u32,
+    /// Tensor arguments that are cast to i64: indices.
+    pub cast_index: u32,
+    /// Tensor arguments that the kernel sees in the shape of output 0, stride 0 where repeated.
+    pub broadcast: u32,
+    /// Tensor arguments that the kernel sees in row-major order without gaps.
+    pub contiguous: u32,
+    /// Whether an output may be exactly the memory of an input.
+    pub alias: bool,
+    /// The outputs.
+    pub outputs: SmallVec<[OutSpec; 1]>,
+}
+
+impl Plan {
+    /// A plan of one output, with everything else off.
+    pub fn one(compute: DType, sizes: Dims, dtype: DType, strides: Strides) -> Plan {
+        let mut outputs = SmallVec::new();
+        outputs.push(OutSpec { sizes, dtype, strides });
+        Plan { compute, cast: 0, cast_index: 0, broadcast: 0, contiguous: 0, alias: false, outputs }
+    }
+
+    /// Adds an output.
+    #[must_use]
+    pub fn and(mut self, sizes: Dims, dtype: DType, strides: Strides) -> Plan {
+        self.outputs.push(OutSpec { sizes, dtype, strides });
+        self
+    }
+}
+
+/// The geometry of a view.
+#[derive(Clone, Debug)]
+pub struct ViewSpec {
+    /// First element, in elements from the storage's start.
+    pub offset: usize,
+    /// Sizes.
+    pub sizes: Dims,
+    /// Strides in elements.
+    pub strides: Dims,
+}
+
+/// The arguments of a call as a rule reads them.
+#[derive(Clone, Copy, Debug)]
+pub struct Args<'a> {
+    /// The op.
+    pub op: &'static OpEntry,
+    /// In schema order.
+    pub values: &'a [Arg<'a>],
+}
+
+impl<'a> Args<'a> {
+    /// The op's name, for errors.
+    pub fn name(&self) -> &'static str {
+        self.op.name
+    }
+
+    /// Argument `i`; `None` beyond the last.
+    #[inline]
+    pub fn get(&self, i: usize) -> Arg<'a> {
+        self.values.get(i).copied().unwrap_or(Arg::None)
+    }
+
+    #[cold]
+    fn wrong(&self, i: usize, expected: &str) -> Error {
+        Error::Value {
+            op: self.op.name,
+            argument: self.op.schema.param_name(i),
+            expected: expected.to_string(),
+            got: self.get(i).describe(),
+        }
+    }
+
+    /// A tensor.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when something else came; so for all below.
+    #[inline]
+    pub fn tensor(&self, i: usize) -> Result<&'a TensorRef> {
+        match self.get(i) {
+            Arg::Tensor(t) => Ok(t),
+            _ => Err(self.wrong(i, "a tensor")),
+        }
+    }
+
+    /// A tensor, or `None` if it was not given.
+    #[allow(missing_docs, clippy::missing_errors_doc)]
+    pub fn optional_tensor(&self, i: usize) -> Result<Option<&'a TensorRef>> {
+        match self.get(i) {
+            Arg::Tensor(t) => Ok(Some(t)),
+            Arg::None => Ok(None),
+            _ => Err(self.wrong(i, "a tensor or nothing")),
+        }
+    }
+
+    /// A list of tensors.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn tensors(&self, i: usize) -> Result<&'a [&'a TensorRef]> {
+        match self.get(i) {
+            Arg::Tensors(t) => Ok(t),
+            _ => Err(self.wrong(i, "a list of tensors")),
+        }
+    }
+
+    /// An integer.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn int(&self, i: usize) -> Result<i64> {
+        match self.get(i) {
+            Arg::Int(v) => Ok(v),
+            _ => Err(self.wrong(i, "an integer")),
+        }
+    }
+
+    /// An integer, or `None` if it was not given.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn optional_int(&self, i: usize) -> Result<Option<i64>> {
+        match self.get(i) {
+            Arg::None => Ok(None),
+            _ => self.int(i).map(Some),
+        }
+    }
+
+    /// A number as f64.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn float(&self, i: usize) -> Result<f64> {
+        match self.get(i) {
+            Arg::Float(v) => Ok(v),
+            Arg::Int(v) => Ok(v as f64),
+            Arg::Bool(v) => Ok(f64::from(u8::from(v))),
+            _ => Err(self.wrong(i, "a number")),
+        }
+    }
+
+    /// A truth value.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn bool(&self, i: usize) -> Result<bool> {
+        match self.get(i) {
+            Arg::Bool(v) => Ok(v),
+            _ => Err(self.wrong(i, "true or false")),
+        }
+    }
+
+    /// A list of integers.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn ints(&self, i: usize) -> Result<&'a [i64]> {
+        match self.get(i) {
+            Arg::Ints(v) => Ok(v),
+            _ => Err(self.wrong(i, "a list of integers")),
+        }
+    }
+
+    /// A list of integers, or `None` if it was not given.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn optional_ints(&self, i: usize) -> Result<Option<&'a [i64]>> {
+        match self.get(i) {
+            Arg::None => Ok(None),
+            _ => self.ints(i).map(Some),
+        }
+    }
+
+    /// Text.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn str(&self, i: usize) -> Result<&'a str> {
+        match self.get(i) {
+            Arg::Str(v) => Ok(v),
+            _ => Err(self.wrong(i, "text")),
+        }
+    }
+
+    /// A dtype, or `None` if it was not given.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn optional_dtype(&self, i: usize) -> Result<Option<DType>> {
+        match self.get(i) {
+            Arg::DType(v) => Ok(Some(v)),
+            Arg::None => Ok(None),
+            _ => Err(self.wrong(i, "a dtype")),
+        }
+    }
+
+    /// A dimension of `ndim`, counted from the front.
+    ///
+    /// # Errors
+    /// [`Error::Dim`] when out of range.
+    pub fn dim(&self, i: usize, ndim: usize) -> Result<usize> {
+        wrap_dim(self.op.name, self.int(i)?, ndim)
+    }
+
+    /// The promoted dtype of the arguments whose bits are set in `mask`: tensors, 0-d tensors and numbers.
+    ///
+    /// # Errors
+    /// [`Error::Promotion`] where no dtype holds all.
+    pub fn promote(&self, mask: u32) -> Result<DType> {
+        let mut promotion = Promotion::default();
+        for (i, arg) in self.values.iter().enumerate() {
+            if mask & (1 << i) == 0 {
+                continue;
+            }
+            match arg {
+                Arg::Tensor(t) => promotion.tensor(t.dtype(), t.ndim()),
+                Arg::Tensors(list) => list.iter().for_each(|t| promotion.tensor(t.dtype(), t.ndim())),
+                Arg::Int(_) => promotion.number(DType::I64),
+                Arg::Float(_) => promotion.number(DType::F64),
+                Arg::Bool(_) => promotion.number(DType::BOOL),
+                _ => {}
+            }
+        }
+        promotion.result().map_err(|(left, right)| Error::Promotion { op: self.op.name, left, right })
+    }
+
+    /// The shape that the tensors whose bits are set in `mask` broadcast to.
+    ///
+    /// # Errors
+    /// [`Error::Broadcast`].
+    pub fn broadcast(&self, mask: u32) -> Result<Dims> {
+        let mut shape: Option<Dims> = None;
+        for (i, arg) in self.values.iter().enumerate() {
+            if let (true, Arg::Tensor(t)) = (mask & (1 << i) != 0, arg) {
+                shape = Some(match shape {
+                    None => Dims::from_slice(t.sizes()),
+                    Some(s) if s.as_slice() == t.sizes() => s,
+                    Some(s) => crate::dims::broadcast(self.op.name, &s, t.sizes())?,
+                });
+            }
+        }
+        Ok(shape.unwrap_or_default())
+    }
+}
+
+/// How the outputs of an op come about.
+#[derive(Clone, Copy)]
+pub enum Rule {
+    /// The host allocates what the function states, a kernel fills it.
+    Dense(fn(&Args<'_>) -> Result<Plan>),
+    /// On strided tensors a view of argument 0, made by the host; other layouts need a kernel.
+    View(fn(&Args<'_>) -> Result<ViewSpec>),
+    /// As `View`, with several outputs.
+    Views(fn(&Args<'_>) -> Result<Vec<ViewSpec>>),
+    /// The output's size depends on the data: the kernel makes it. The plan's outputs are ignored.
+    Allocates(fn(&Args<'_>) -> Result<Plan>),
+    /// Always composed of other ops.
+    Composed,
+    /// A plugin states the outputs; `None` means one output like argument 0.
+    Foreign(Option<KernelFn>),
+}
+
+/// An op composed of other ops.
+pub type Decomposition = fn(&Args<'_>) -> Result<Outputs>;
+
+/// An op as it is registered.
+#[derive(Clone, Copy)]
+pub struct OpSpec {
+    /// See [`Schema::parse`].
+    pub schema: &'static str,
+    /// How the outputs come about.
+    pub rule: Rule,
+    /// How to do without a kernel.
+    pub decomposition: Option<Decomposition>,
+    /// What the layer that defined the op keeps with it.
+    pub extra: Option<&'static (dyn Any + Send + Sync)>,
+    /// The op that is this one's backward; for ops of plugins.
+    pub backward: Option<&'static str>,
+    /// Who defined it.
+    pub owner: &'static str,
+}
+
+/// A registered op.
+pub struct OpEntry {
+    /// Its place in the table.
+    pub id: usize,
+    /// Its name.
+    pub name: &'static str,
+    /// Its schema.
+    pub schema: Schema,
+    /// As it was registered.
+    pub spec: OpSpec,
+}
+
+impl std::fmt::Debug for OpEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.schema.text)
+    }
+}

@@ -1,0 +1,116 @@
+//! The one pool of threads, which plugins reach through the host's services.
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Pieces given to each thread, so that one that is held up does not hold up the rest.
+const PIECES_PER_THREAD: usize = 4;
+
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+}
+
+/// Limits the threads that one call may use; 0 means as many as there are cores. The pool is made at its
+/// first use, with at least as many threads as the limit at that time.
+pub fn set_num_threads(threads: usize) {
+    LIMIT.store(threads, Ordering::Relaxed);
+}
+
+/// The threads that one call may use.
+#[inline]
+pub fn num_threads() -> usize {
+    match LIMIT.load(Ordering::Relaxed) {
+        0 => cores(),
+        limit => limit,
+    }
+}
+
+fn pool() -> Option<&'static ThreadPool> {
+    POOL.get_or_init(|| {
+        ThreadPoolBuilder::new()
+            .num_threads(num_threads().max(cores()))
+            .thread_name(|i| format!("keyway-{i}"))
+            .build()
+            .ok()
+    })
+    .as_ref()
+}
+
+/// Makes the calling thread one of the pool's, which makes its calls cheaper. For the main thread of a
+/// program, before the first use; does nothing later.
+pub fn adopt_current_thread() {
+    let _ = POOL.get_or_init(|| {
+        ThreadPoolBuilder::new()
+            .num_threads(num_threads().max(cores()))
+            .thread_name(|i| format!("keyway-{i}"))
+            .use_current_thread()
+            .build()
+            .ok()
+    });
+}
+
+/// Runs `body` over `0..n` in ranges of at least `grain` (the last may be shorter), and returns when all is
+/// done. Which ranges there are depends on the number of threads.
+pub fn parallel_for(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
+    if n == 0 {
+        return;
+    }
+    let grain = grain.max(1);
+    let threads = num_threads().min(n.div_ceil(grain));
+    let pool = if threads > 1 { pool() } else { None };
+    let Some(pool) = pool else { return body(0..n) };
+    let pieces = (threads * PIECES_PER_THREAD).min(n.div_ceil(grain)).max(threads);
+    let piece = n.div_ceil(pieces).max(1);
+    let next = AtomicUsize::new(0);
+    // Each of `threads` workers takes the next piece until none is left, so no more than that many run.
+    let work = |_: usize| {
+        loop {
+            let begin = next.fetch_add(piece, Ordering::Relaxed);
+            if begin >= n {
+                break;
+            }
+            body(begin..(begin + piece).min(n));
+        }
+    };
+    pool.install(|| (0..threads).into_par_iter().with_max_len(1).for_each(work));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn every_index_comes_exactly_once() {
+        for n in [0usize, 1, 7, 1000, 4097] {
+            for grain in [1usize, 10, 5000] {
+                let seen = Mutex::new(vec![0u8; n]);
+                parallel_for(n, grain, &|range| {
+                    let mut seen = seen.lock().unwrap();
+                    range.for_each(|i| seen[i] += 1);
+                });
+                assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "n {n} grain {grain}");
+            }
+        }
+    }
+
+    #[test]
+    fn calls_may_nest() {
+        let total = AtomicUsize::new(0);
+        parallel_for(8, 1, &|outer| {
+            for _ in outer {
+                parallel_for(8, 1, &|inner| {
+                    total.fetch_add(inner.len(), Ordering::Relaxed);
+                });
+            }
+        });
+        assert_eq!(total.into_inner(), 64);
+    }
+}
