@@ -38,6 +38,23 @@ pub enum Arg<'a> {
     DType(DType),
 }
 
+macro_rules! from_number {
+    ($($type:ty => $variant:ident as $wide:ty),* $(,)?) => {$(
+        impl From<$type> for Arg<'_> {
+            fn from(value: $type) -> Self {
+                Arg::$variant(<$wide>::from(value))
+            }
+        }
+    )*};
+}
+from_number!(i64 => Int as i64, i32 => Int as i64, f64 => Float as f64, f32 => Float as f64, bool => Bool as bool);
+
+impl<'a> From<&'a TensorRef> for Arg<'a> {
+    fn from(tensor: &'a TensorRef) -> Self {
+        Arg::Tensor(tensor)
+    }
+}
+
 impl Arg<'_> {
     /// What came, for messages.
     pub fn describe(&self) -> String {
@@ -370,6 +387,8 @@ pub struct OpEntry {
     pub schema: Schema,
     /// As it was registered.
     pub spec: OpSpec,
+    /// Parameters where a bare number may stand for a tensor; bit `i` for parameter `i`.
+    pub number_slots: u32,
 }
 
 impl std::fmt::Debug for OpEntry {

@@ -252,7 +252,7 @@ impl Batch {
             return Err(Error::Registration { what: "op", name: name.to_string(), reason });
         }
         let id = self.state.ops.len();
-        let entry: &'static OpEntry = Box::leak(Box::new(OpEntry { id, name, schema, spec }));
+        let entry: &'static OpEntry = Box::leak(Box::new(OpEntry { id, name, number_slots: schema.number_slots(), schema, spec }));
         self.state.ops.push(entry);
         self.state.by_name.insert(name, entry);
         Ok(entry)

@@ -136,6 +136,12 @@ impl Schema {
         Ok(Schema { text, name, params, outputs, signature })
     }
 
+    /// Parameters where a bare number may stand for a tensor; bit `i` for parameter `i`.
+    pub fn number_slots(&self) -> u32 {
+        let tensor = |(i, p): (usize, &Param)| if p.kind == Kind::Tensor && i < 32 { 1 << i } else { 0 };
+        self.params.iter().enumerate().map(tensor).fold(0, |mask, bit| mask | bit)
+    }
+
     /// The name of parameter `i`.
     pub fn param_name(&self, i: usize) -> &'static str {
         self.params.get(i).map_or("?", |p| p.name)

@@ -365,7 +365,12 @@ impl TensorImpl {
     /// The functionality keys that this tensor brings to a call.
     #[inline]
     pub fn keys(&self) -> KeySet {
-        KeySet(self.keys.load(Ordering::Relaxed))
+        let own = self.keys.load(Ordering::Relaxed);
+        match &self.view_of {
+            // The base may have entered a graph after the view was made.
+            Some(view) => KeySet(own | view.base.keys.load(Ordering::Relaxed)),
+            None => KeySet(own),
+        }
     }
 
     /// Adds or takes a key.

@@ -13,6 +13,8 @@
 pub mod abi;
 pub mod author;
 
+pub use half;
+
 #[doc(hidden)]
 pub mod __private {
     pub use crate::abi::host::HostApi;

@@ -19,6 +19,8 @@ pub(crate) struct CallContext {
     pub(crate) stated: SmallVec<[(DType, Dims); 1]>,
 }
 
+type Pointers = SmallVec<[*const RawTensor; 6]>;
+
 const ZEROS: [usize; 64] = [0; 64];
 
 /// The bytes of a number in the dtype that a kernel computes in.
@@ -86,8 +88,8 @@ pub(crate) fn with_call<R>(
         .count();
     expanded.reserve_exact(expansions);
 
-    let mut pointers: SmallVec<[*const RawTensor; 6]> = SmallVec::with_capacity(tensors + outputs.len());
-    let mut push = |raws: &mut SmallVec<[RawTensor; 6]>, tensor: &TensorRef| {
+    let mut pointers: Pointers = SmallVec::with_capacity(tensors + outputs.len());
+    let mut push = |raws: &mut SmallVec<[RawTensor; 6]>, pointers: &mut Pointers, tensor: &TensorRef| {
         if tensor.is_strided() {
             raws.push(raw_tensor(tensor));
             pointers.push(raws.last().map_or(std::ptr::null(), std::ptr::from_ref));
@@ -129,7 +131,7 @@ pub(crate) fn with_call<R>(
             }
             Arg::None => (tag::NONE, 0, 0),
             Arg::Tensor(t) => {
-                push(&mut raws, t);
+                push(&mut raws, &mut pointers, t);
                 if let (true, Some(raw)) = (t.is_strided(), raws.last_mut()) {
                     if needs_expansion(t, i) {
                         expanded.push(expanded_strides(t.sizes(), t.strides(), target));
@@ -146,7 +148,7 @@ pub(crate) fn with_call<R>(
                 (tag::TENSOR, 1, 0)
             }
             Arg::Tensors(list) => {
-                list.iter().for_each(|t| push(&mut raws, t));
+                list.iter().for_each(|t| push(&mut raws, &mut pointers, t));
                 (tag::TENSORS, list.len() as u32, 0)
             }
             Arg::Int(v) => (tag::INT, 0, v as u64),
@@ -159,7 +161,7 @@ pub(crate) fn with_call<R>(
         };
         raw_args.push(RawArg { tag, len, value });
     }
-    outputs.iter().for_each(|t| push(&mut raws, t));
+    outputs.iter().for_each(|t| push(&mut raws, &mut pointers, t));
 
     // All vectors have their final place: the addresses in the arguments can be filled in.
     let mut at = 0;

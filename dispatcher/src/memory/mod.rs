@@ -126,6 +126,11 @@ impl Storage {
         self.0.version.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether nobody else holds this memory.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// Whether both are the same memory.
     pub fn same_as(&self, other: &Storage) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

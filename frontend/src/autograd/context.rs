@@ -1,0 +1,278 @@
+//! What a derivative's formula sees.
+
+use super::error::AutogradError;
+use super::node::{Node, OpCall, OwnedArg, SavedTensors, Shape};
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::op::Arg;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A recorded call and the gradients of its outputs.
+pub struct Backward<'a> {
+    pub(crate) node: &'a Arc<Node>,
+    pub(crate) call: &'a OpCall,
+    pub(crate) saved: &'a SavedTensors,
+    pub(crate) grads: &'a [Tensor],
+}
+
+/// A saved argument that may be a tensor or a number.
+pub enum SavedArg<'a> {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A number.
+    Number(Arg<'a>),
+}
+
+impl SavedArg<'_> {
+    /// The argument for another call.
+    pub fn arg(&self) -> Arg<'_> {
+        match self {
+            SavedArg::Tensor(t) => t.into(),
+            SavedArg::Number(n) => *n,
+        }
+    }
+}
+
+impl<'a> Backward<'a> {
+    /// The gradient of output `i`; zeros where none came.
+    pub fn grad(&self, i: usize) -> Result<&'a Tensor> {
+        self.grads.get(i).ok_or_else(|| self.not_saved(&format!("gradient {i}")))
+    }
+
+    fn not_saved(&self, what: &str) -> crate::Error {
+        AutogradError::NotSaved { op: self.node.name().to_string(), what: what.to_string() }.into()
+    }
+
+    fn owned(&self, i: usize) -> &'a OwnedArg {
+        self.call.args.get(i).unwrap_or(&OwnedArg::None)
+    }
+
+    fn name(&self, i: usize) -> &'static str {
+        self.call.op.schema.param_name(i)
+    }
+
+    fn unpack(&self, slot: usize, i: usize) -> Result<Tensor> {
+        match self.saved.inputs.get(slot).and_then(Option::as_ref) {
+            Some(saved) => saved.unpack(self.node, self.name(i)),
+            None => Err(self.not_saved(self.name(i))),
+        }
+    }
+
+    /// Argument `i`, a tensor that the definition saves.
+    ///
+    /// # Errors
+    /// It was changed in place since, or was not saved.
+    pub fn input(&self, i: usize) -> Result<Tensor> {
+        match self.owned(i) {
+            OwnedArg::Tensor { slot } => self.unpack(*slot, i),
+            _ => Err(self.not_saved(self.name(i))),
+        }
+    }
+
+    /// Argument `i`, a tensor or nothing.
+    ///
+    /// # Errors
+    /// As [`Backward::input`].
+    pub fn optional_input(&self, i: usize) -> Result<Option<Tensor>> {
+        match self.owned(i) {
+            OwnedArg::None => Ok(None),
+            _ => self.input(i).map(Some),
+        }
+    }
+
+    /// Argument `i`, a list of tensors.
+    ///
+    /// # Errors
+    /// As [`Backward::input`].
+    pub fn inputs(&self, i: usize) -> Result<Vec<Tensor>> {
+        match self.owned(i) {
+            OwnedArg::Tensors { first, count } => (*first..first + count).map(|s| self.unpack(s, i)).collect(),
+            _ => Err(self.not_saved(self.name(i))),
+        }
+    }
+
+    /// Argument `i`, a tensor that the definition saves, or the number that came in its place.
+    ///
+    /// # Errors
+    /// As [`Backward::input`].
+    pub fn saved(&self, i: usize) -> Result<SavedArg<'a>> {
+        match self.owned(i) {
+            OwnedArg::Tensor { slot } => self.unpack(*slot, i).map(SavedArg::Tensor),
+            other => Ok(SavedArg::Number(other.arg())),
+        }
+    }
+
+    /// Output `i`, if the definition saves it.
+    ///
+    /// # Errors
+    /// As [`Backward::input`].
+    pub fn output(&self, i: usize) -> Result<Tensor> {
+        match self.saved.outputs.get(i).and_then(Option::as_ref) {
+            Some(saved) => saved.unpack(self.node, "its result"),
+            None => Err(self.not_saved(&format!("output {i}"))),
+        }
+    }
+
+    /// Argument `i` as a value; nothing for a tensor.
+    pub fn arg(&self, i: usize) -> Arg<'a> {
+        self.owned(i).arg()
+    }
+
+    /// Whether argument `i` was given.
+    pub fn is_given(&self, i: usize) -> bool {
+        !matches!(self.owned(i), OwnedArg::None)
+    }
+
+    /// Integer argument `i`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn int(&self, i: usize) -> Result<i64> {
+        if let Arg::Int(v) = self.arg(i) { Ok(v) } else { Err(self.not_saved(self.name(i))) }
+    }
+
+    /// Number argument `i` as f64.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn float(&self, i: usize) -> Result<f64> {
+        match self.arg(i) {
+            Arg::Float(v) => Ok(v),
+            Arg::Int(v) => Ok(v as f64),
+            _ => Err(self.not_saved(self.name(i))),
+        }
+    }
+
+    /// Truth argument `i`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn bool(&self, i: usize) -> Result<bool> {
+        if let Arg::Bool(v) = self.arg(i) { Ok(v) } else { Err(self.not_saved(self.name(i))) }
+    }
+
+    /// Integer-list argument `i`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn ints(&self, i: usize) -> Result<&'a [i64]> {
+        if let Arg::Ints(v) = self.arg(i) { Ok(v) } else { Err(self.not_saved(self.name(i))) }
+    }
+
+    /// Text argument `i`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn str(&self, i: usize) -> Result<&'a str> {
+        if let Arg::Str(v) = self.arg(i) { Ok(v) } else { Err(self.not_saved(self.name(i))) }
+    }
+
+    /// The sizes that tensor argument `i` had; empty for a number.
+    pub fn sizes(&self, i: usize) -> &'a [usize] {
+        match self.owned(i) {
+            OwnedArg::Tensor { slot } => &self.call.inputs[*slot].sizes,
+            _ => &[],
+        }
+    }
+
+    /// The sizes that each tensor of list argument `i` had.
+    pub fn list_sizes(&self, i: usize) -> Vec<&'a [usize]> {
+        match self.owned(i) {
+            OwnedArg::Tensors { first, count } => {
+                self.call.inputs[*first..first + count].iter().map(|s| s.sizes.as_slice()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A gradient of a reduction of argument `i` over `dims` (all if none were given), with the reduced
+    /// dimensions put back as size 1.
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn unreduce(&self, grad: &Tensor, i: usize, dims: Arg<'_>, keepdim: bool) -> Result<Tensor> {
+        let sizes = self.sizes(i);
+        if keepdim {
+            return Ok(grad.clone());
+        }
+        let mut kept: SmallVec<[usize; 8]> = SmallVec::from_slice(sizes);
+        let one = |kept: &mut SmallVec<[usize; 8]>, dim: i64| -> Result<()> {
+            if !sizes.is_empty() {
+                kept[keyway_dispatcher::dims::wrap_dim(self.call.op.name, dim, sizes.len())?] = 1;
+            }
+            Ok(())
+        };
+        match dims {
+            Arg::Ints(list) if !list.is_empty() => list.iter().try_for_each(|&d| one(&mut kept, d))?,
+            Arg::Int(dim) => one(&mut kept, dim)?,
+            _ => kept.iter_mut().for_each(|s| *s = 1),
+        }
+        grad.reshape_as_sizes(&kept)
+    }
+}
+
+/// The gradients of a call's tensor arguments, as a formula sets them.
+pub struct Grads<'a> {
+    pub(crate) call: &'a OpCall,
+    /// Which slots want a gradient.
+    pub(crate) wanted: SmallVec<[bool; 4]>,
+    /// By slot.
+    pub(crate) slots: SmallVec<[Option<Tensor>; 4]>,
+}
+
+impl Grads<'_> {
+    /// Whether argument `i` wants a gradient.
+    pub fn needs(&self, i: usize) -> bool {
+        match self.call.args.get(i) {
+            Some(OwnedArg::Tensor { slot }) => self.wanted[*slot],
+            Some(OwnedArg::Tensors { first, count }) => self.wanted[*first..first + count].contains(&true),
+            _ => false,
+        }
+    }
+
+    /// Sets the gradient of tensor argument `i`, computing it only if it is wanted. It may still have the
+    /// shape of the broadcast result and another float dtype.
+    ///
+    /// # Errors
+    /// What `compute` reports.
+    pub fn set(&mut self, i: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
+        if let Some(OwnedArg::Tensor { slot }) = self.call.args.get(i) {
+            self.put(*slot, compute)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the gradient of tensor `k` of list argument `i`.
+    ///
+    /// # Errors
+    /// What `compute` reports.
+    pub fn set_item(&mut self, i: usize, k: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
+        match self.call.args.get(i) {
+            Some(OwnedArg::Tensors { first, count }) if k < *count => self.put(first + k, compute),
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&mut self, slot: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
+        if self.wanted[slot] {
+            let grad = fit(self.call.op.name, compute()?, &self.call.inputs[slot])?;
+            self.slots[slot] = Some(grad);
+        }
+        Ok(())
+    }
+}
+
+/// Brings a gradient to its argument's shape and dtype: sums over what was broadcast.
+pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {
+    let grad = if grad.sizes() == shape.sizes.as_slice() { grad } else { sum_to(op, &grad, &shape.sizes)? };
+    if grad.dtype() == shape.dtype { Ok(grad) } else { grad.to_dtype(shape.dtype) }
+}
+
+fn sum_to(op: &'static str, grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+    let wrong = || AutogradError::GradientShape {
+        op: op.to_string(),
+        expected: sizes.to_vec(),
+        got: grad.sizes().to_vec(),
+    };
+    let lead = grad.ndim().checked_sub(sizes.len()).ok_or_else(wrong)?;
+    let mut dims: SmallVec<[i64; 8]> = (0..lead as i64).collect();
+    for (i, &size) in sizes.iter().enumerate() {
+        match grad.sizes()[lead + i] {
+            got if got == size => {}
+            _ if size == 1 => dims.push((lead + i) as i64),
+            _ => return Err(wrong().into()),
+        }
+    }
+    grad.sum_dims(&dims, true)?.reshape_as_sizes(sizes)
+}

@@ -1,0 +1,130 @@
+//! Functions with a derivative of their own, written by users.
+
+use super::error::AutogradError;
+use super::meta;
+use super::modes::{is_grad_enabled, no_grad};
+use super::node::{Body, Edge, Node, Shape, lock};
+use super::saved::Saved;
+use crate::Tensor;
+use crate::error::Result;
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex};
+
+/// What a function keeps between forward and backward.
+#[derive(Default)]
+pub struct Context {
+    saved: Vec<Tensor>,
+}
+
+impl Context {
+    /// Keeps tensors for backward: inputs, outputs, or others. They are checked for in-place changes.
+    pub fn save(&mut self, tensors: &[&Tensor]) {
+        self.saved.extend(tensors.iter().map(|t| (*t).clone()));
+    }
+
+    /// The tensors that were kept.
+    pub fn saved(&self) -> &[Tensor] {
+        &self.saved
+    }
+}
+
+/// A function with a derivative of its own.
+pub trait Function: Send + Sync + 'static {
+    /// The name that the graph shows.
+    fn name(&self) -> &'static str;
+
+    /// Computes the outputs; nothing in here is recorded.
+    ///
+    /// # Errors
+    /// Whatever goes wrong.
+    fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>>;
+
+    /// Computes a gradient for each input, `None` for zero, from those of the outputs. Written with tensor
+    /// ops, it can itself be differentiated.
+    ///
+    /// # Errors
+    /// Whatever goes wrong.
+    fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>>;
+}
+
+pub(crate) struct CustomCall {
+    pub(crate) name: &'static str,
+    function: Arc<dyn Function>,
+    inputs: SmallVec<[Shape; 2]>,
+    saved: Mutex<Option<Vec<Saved>>>,
+}
+
+impl CustomCall {
+    pub(crate) fn free(&self) {
+        drop(lock(&self.saved).take());
+    }
+}
+
+/// Calls a function and records its own derivative.
+///
+/// # Errors
+/// What the function reports; an inference tensor that it saves.
+pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let function: Arc<dyn Function> = Arc::new(function);
+    let mut context = Context::default();
+    let outputs = {
+        let _off = no_grad();
+        function.forward(&mut context, inputs)?
+    };
+    if !is_grad_enabled() || !inputs.iter().any(Tensor::requires_grad) {
+        return Ok(outputs);
+    }
+    // An output that is also an input gets an object of its own, to hold its own history.
+    let outputs: Vec<Tensor> = outputs
+        .into_iter()
+        .map(|o| if inputs.iter().any(|i| i.is_same(&o)) { o.detach() } else { o })
+        .collect();
+    let name = function.name();
+    let saved = context
+        .saved
+        .iter()
+        .map(|t| match outputs.iter().position(|o| o.is_same(t)) {
+            Some(i) => Ok(Saved::output(t.as_ref(), i)),
+            None => Saved::input(name, t.as_ref()),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let edges = inputs.iter().map(|t| meta::edge(t.as_ref())).collect();
+    let shapes = outputs.iter().map(|t| Shape::of(t.as_ref())).collect();
+    let inputs = inputs.iter().map(|t| Shape::of(t.as_ref())).collect();
+    let body = Body::Custom(CustomCall { name, function, inputs, saved: Mutex::new(Some(saved)) });
+    let node = Node::new(body, edges, shapes);
+    for (output, tensor) in outputs.iter().enumerate() {
+        if tensor.dtype().is_differentiable() {
+            meta::set_edge(tensor.as_ref(), Edge { node: node.clone(), output });
+        }
+    }
+    Ok(outputs)
+}
+
+/// Runs a recorded function's own derivative.
+pub(super) fn backward(
+    node: &Arc<Node>,
+    call: &CustomCall,
+    grads: &[Tensor],
+    wanted: &[bool],
+) -> Result<Vec<Option<Tensor>>> {
+    let context = {
+        let saved = lock(&call.saved);
+        let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: call.name.to_string() })?;
+        let tensors = saved.iter().map(|s| s.unpack(node, "a saved tensor")).collect::<Result<_>>()?;
+        Context { saved: tensors }
+    };
+    let made = call.function.backward(&context, grads)?;
+    if made.len() != call.inputs.len() {
+        let (expected, got) = (call.inputs.len(), made.len());
+        return Err(AutogradError::GradientCount { op: call.name.to_string(), expected, got }.into());
+    }
+    made.into_iter()
+        .zip(&call.inputs)
+        .zip(wanted)
+        .map(|((grad, shape), &wanted)| match grad {
+            Some(grad) if wanted => super::context::fit(call.name, grad, shape).map(Some),
+            _ => Ok(None),
+        })
+        .collect()
+}

@@ -1,0 +1,319 @@
+//! The engine: runs nodes newest first, so that all gradients of a node have come before it runs.
+
+use super::anomaly;
+use super::context::{Backward, Grads};
+use super::error::AutogradError;
+use super::meta;
+use super::modes::{enable_grad, no_grad};
+use super::node::{Body, Edge, Node, OpCall, OwnedArg, Shape, lock};
+use super::{custom, view};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::Derivative;
+use keyway_dispatcher::op::Arg;
+use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// How a backward pass is run.
+#[derive(Clone, Default)]
+pub struct BackwardOptions {
+    /// The gradient of each output to start from; one for outputs of one element if not given.
+    pub gradients: Option<Vec<Tensor>>,
+    /// Keeps the saved tensors, so that the graph can be used again.
+    pub retain_graph: bool,
+    /// Records the pass itself, so that gradients can be differentiated. Keeps the graph too.
+    pub create_graph: bool,
+    /// In `grad`: gives `None` for an input that the outputs do not depend on, instead of an error.
+    pub allow_unused: bool,
+}
+
+type Slots = SmallVec<[Option<Tensor>; 2]>;
+
+/// Gradients that wait for their node, by the node's number.
+type Pending = BTreeMap<u64, (Arc<Node>, Slots)>;
+
+/// Computes the gradients of the outputs with respect to every leaf and adds them to the leaves.
+///
+/// # Errors
+/// See [`AutogradError`].
+pub fn backward(outputs: &[Tensor], options: BackwardOptions) -> Result<()> {
+    run(outputs, &options, None).map(|_| ())
+}
+
+/// The gradients of the outputs with respect to the inputs; leaves collect nothing.
+///
+/// # Errors
+/// See [`AutogradError`].
+pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: BackwardOptions) -> Result<Vec<Option<Tensor>>> {
+    let edges = inputs
+        .iter()
+        .map(|t| meta::edge(t.as_ref()).ok_or_else(|| AutogradError::NoGraph.into()))
+        .collect::<Result<Vec<Edge>>>()?;
+    let grads = run(outputs, &options, Some(&edges))?;
+    if !options.allow_unused {
+        if let Some(index) = grads.iter().position(Option::is_none) {
+            return Err(AutogradError::Unused { index }.into());
+        }
+    }
+    Ok(grads)
+}
+
+fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
+    let mut pending = Pending::new();
+    let given = options.gradients.as_deref();
+    if let Some(given) = given {
+        if given.len() != outputs.len() {
+            let (expected, got) = (outputs.len(), given.len());
+            return Err(AutogradError::GradientCount { op: "backward".into(), expected, got }.into());
+        }
+    }
+    for (i, output) in outputs.iter().enumerate() {
+        let edge = meta::edge(output.as_ref()).ok_or(AutogradError::NoGraph)?;
+        let gradient = match given.map(|g| &g[i]) {
+            Some(g) if g.sizes() != output.sizes() => {
+                return Err(AutogradError::GradientShape {
+                    op: "backward".into(),
+                    expected: output.sizes().to_vec(),
+                    got: g.sizes().to_vec(),
+                }
+                .into());
+            }
+            Some(g) => g.clone(),
+            None if output.numel() == 1 => filled(&Shape::of(output.as_ref()), 1.0)?,
+            None => return Err(AutogradError::NotScalar { sizes: output.sizes().to_vec() }.into()),
+        };
+        add(&mut pending, &edge, gradient)?;
+    }
+    Ok(pending)
+}
+
+fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
+    let tensor = Tensor::empty(&shape.sizes, shape.dtype, shape.device)?;
+    tensor.fill_(value)
+}
+
+fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
+    let count = edge.node.outputs.len();
+    let entry =
+        pending.entry(edge.node.number).or_insert_with(|| (edge.node.clone(), SmallVec::from_elem(None, count)));
+    let slot = &mut entry.1[edge.output];
+    *slot = Some(match slot.take() {
+        None => grad,
+        Some(present) => present.add(&grad)?,
+    });
+    Ok(())
+}
+
+/// The nodes from which one of `targets` can be reached.
+fn leading_to(pending: &Pending, targets: &[Edge]) -> HashMap<u64, bool> {
+    let mut known: HashMap<u64, bool> = targets.iter().map(|e| (e.node.number, true)).collect();
+    // Depth first, with an explicit stack: a node is decided once all that it leads to are.
+    let mut stack: Vec<(Arc<Node>, bool)> = pending.values().map(|(node, _)| (node.clone(), false)).collect();
+    while let Some((node, visited)) = stack.pop() {
+        if known.contains_key(&node.number) {
+            continue;
+        }
+        if visited {
+            let leads = node.edges.iter().flatten().any(|e| known.get(&e.node.number) == Some(&true));
+            known.insert(node.number, leads);
+        } else {
+            stack.push((node.clone(), true));
+            stack.extend(node.edges.iter().flatten().map(|e| (e.node.clone(), false)));
+        }
+    }
+    known
+}
+
+fn run(outputs: &[Tensor], options: &BackwardOptions, targets: Option<&[Edge]>) -> Result<Vec<Option<Tensor>>> {
+    let _mode = if options.create_graph { enable_grad() } else { no_grad() };
+    let mut pending = start(outputs, options)?;
+    let retain = options.retain_graph || options.create_graph;
+    let leads = targets.map(|t| leading_to(&pending, t));
+    let mut captured: Vec<Option<Tensor>> = vec![None; targets.map_or(0, <[Edge]>::len)];
+
+    while let Some((_, (node, mut grads))) = pending.pop_last() {
+        run_hooks(&node, &mut grads)?;
+        if let Some(targets) = targets {
+            for (i, target) in targets.iter().enumerate() {
+                if Arc::ptr_eq(&target.node, &node) {
+                    captured[i] = grads[target.output].clone();
+                }
+            }
+        }
+        if let Body::Accumulate(leaf) = &node.body {
+            if let (None, Some(leaf), Some(grad)) = (targets, leaf.upgrade(), grads[0].take()) {
+                accumulate(&leaf, grad, options.create_graph)?;
+            }
+            continue;
+        }
+        let wanted: SmallVec<[bool; 4]> = node
+            .edges
+            .iter()
+            .map(|edge| match (edge, &leads) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some(edge), Some(leads)) => leads.get(&edge.node.number) == Some(&true),
+            })
+            .collect();
+        if !wanted.contains(&true) {
+            continue;
+        }
+        let made = run_node(&node, &grads, &wanted, retain)?;
+        anomaly::check(&node, &made)?;
+        for ((edge, grad), wanted) in node.edges.iter().zip(made).zip(wanted) {
+            if let (Some(edge), Some(grad), true) = (edge, grad, wanted) {
+                add(&mut pending, edge, grad)?;
+            }
+        }
+    }
+    Ok(captured)
+}
+
+fn run_hooks(node: &Arc<Node>, grads: &mut Slots) -> Result<()> {
+    if let Body::Accumulate(leaf) = &node.body {
+        let Some(leaf) = leaf.upgrade() else { return Ok(()) };
+        let hooks = meta::with_hooks(&leaf, |hooks| hooks.clone()).unwrap_or_default();
+        for (_, hook) in hooks {
+            apply_hook(&hook, &mut grads[0])?;
+        }
+        return Ok(());
+    }
+    let hooks = node.hooks().clone();
+    for (output, _, hook) in hooks {
+        apply_hook(&hook, &mut grads[output])?;
+    }
+    Ok(())
+}
+
+fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()> {
+    if let Some(grad) = slot {
+        if let Some(replaced) = hook(grad)? {
+            *slot = Some(replaced);
+        }
+    }
+    Ok(())
+}
+
+/// Runs one node: gradients of its outputs in, gradients of its inputs out.
+pub(super) fn run_node(
+    node: &Arc<Node>,
+    grads: &[Option<Tensor>],
+    wanted: &[bool],
+    retain: bool,
+) -> Result<Vec<Option<Tensor>>> {
+    let made = match &node.body {
+        Body::Accumulate(_) => return Ok(Vec::new()),
+        Body::Op(call) => op_backward(node, call, &materialised(node, grads)?, wanted)?,
+        Body::CopySlices(slices) => {
+            view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted, retain)?
+        }
+        Body::ViewOfBase(geometry) => {
+            vec![Some(view::view_of_base_backward(geometry, &materialised(node, grads)?[0])?)]
+        }
+        Body::Custom(call) => custom::backward(node, call, &materialised(node, grads)?, wanted)?,
+    };
+    if !retain {
+        node.free();
+    }
+    Ok(made)
+}
+
+/// The gradients of a node's outputs, zeros where none came.
+fn materialised(node: &Node, grads: &[Option<Tensor>]) -> Result<SmallVec<[Tensor; 2]>> {
+    grads
+        .iter()
+        .zip(&node.outputs)
+        .map(|(grad, shape)| match grad {
+            Some(grad) => Ok(grad.clone()),
+            None => filled(shape, 0.0),
+        })
+        .collect()
+}
+
+fn op_backward(
+    node: &Arc<Node>,
+    call: &OpCall,
+    grads: &[Tensor],
+    wanted: &[bool],
+) -> Result<Vec<Option<Tensor>>> {
+    let saved = lock(&call.saved);
+    let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
+    let backward = Backward { node, call, saved, grads };
+    let mut made = Grads {
+        call,
+        wanted: SmallVec::from_slice(wanted),
+        slots: SmallVec::from_elem(None, call.inputs.len()),
+    };
+    match call.def.map(|d| d.derivative) {
+        Some(Derivative::Formula { formula, .. }) => formula(&backward, &mut made)?,
+        _ => foreign_backward(&backward, &mut made)?,
+    }
+    Ok(made.slots.into_vec())
+}
+
+/// The backward op that a plugin named: gradients of the outputs, inputs, outputs, other arguments.
+fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()> {
+    let name = backward.call.op.spec.backward.unwrap_or("");
+    let op = keyway_dispatcher::registry::find_op(name)
+        .ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: name.to_string() })?;
+    let args = &backward.call.args;
+    let tensors: Vec<(usize, Tensor)> = args
+        .iter()
+        .enumerate()
+        .filter(|(_, arg)| matches!(arg, OwnedArg::Tensor { .. }))
+        .map(|(i, _)| Ok((i, backward.input(i)?)))
+        .collect::<Result<_>>()?;
+    let outputs = (0..backward.saved.outputs.len()).map(|i| backward.output(i)).collect::<Result<Vec<_>>>()?;
+    let mut values: Vec<Arg<'_>> = backward.grads.iter().map(Arg::from).collect();
+    values.extend(tensors.iter().map(|(_, t)| Arg::from(t)));
+    values.extend(outputs.iter().map(Arg::from));
+    values.extend(args.iter().filter(|a| !matches!(a, OwnedArg::Tensor { .. })).map(OwnedArg::arg));
+    let call = keyway_dispatcher::op::Args { op, values: &values };
+    let grads = keyway_dispatcher::call::call(call, keyway_dispatcher::op::Out::New)?;
+    if grads.len() != tensors.len() {
+        let (expected, got) = (tensors.len(), grads.len());
+        return Err(AutogradError::GradientCount { op: name.to_string(), expected, got }.into());
+    }
+    for ((i, _), grad) in tensors.iter().zip(grads) {
+        made.set(*i, || Ok(Tensor::from_ref(grad)))?;
+    }
+    Ok(())
+}
+
+/// Adds to a leaf's gradient, which has the strides of the leaf.
+fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> {
+    match meta::grad(leaf) {
+        Some(present) if create_graph => meta::set_grad(leaf, Some(present.add(&grad)?)),
+        Some(present) if present.layout() == grad.layout() => {
+            present.add_(&grad)?;
+        }
+        Some(present) => meta::set_grad(leaf, Some(present.add(&grad)?)),
+        None => meta::set_grad(leaf, Some(own(leaf, grad, create_graph)?)),
+    }
+    Ok(())
+}
+
+/// A gradient that nobody else holds, with the leaf's strides.
+fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
+    if create_graph || !grad.as_ref().is_strided() || !leaf.is_strided() {
+        return Ok(grad);
+    }
+    let fits = grad.strides() == leaf.strides() || (grad.is_contiguous() && leaf.is_contiguous());
+    let alone = Arc::strong_count(grad.as_ref()) == 1
+        && grad.as_ref().base().is_none()
+        && grad.as_ref().storage().is_some_and(|s| s.is_unique());
+    if fits && alone {
+        return Ok(grad);
+    }
+    let dense = keyway_dispatcher::dims::is_dense(leaf.sizes(), leaf.strides());
+    let copy = if dense {
+        let (sizes, strides) = (leaf.sizes().into(), leaf.strides().into());
+        Tensor::from_ref(TensorImpl::empty_strided(sizes, strides, grad.dtype(), grad.device())?)
+    } else {
+        Tensor::empty(leaf.sizes(), grad.dtype(), grad.device())?
+    };
+    copy.copy_(&grad)?;
+    Ok(copy)
+}

@@ -1,0 +1,127 @@
+//! What autograd cannot do, and what to do instead.
+
+/// An error of autograd.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AutogradError {
+    /// An op without a derivative.
+    #[error("{op}: no derivative: {reason}; call it under `no_grad` or on `detach()`ed tensors if no gradient is needed")]
+    Missing {
+        /// The op.
+        op: String,
+        /// Why.
+        reason: String,
+    },
+    /// An in-place change of a leaf.
+    #[error("{op}: a leaf tensor that requires grad cannot be changed in place; use the form that returns a new tensor, or `no_grad`")]
+    LeafInPlace {
+        /// The op.
+        op: &'static str,
+    },
+    /// An in-place change of a view that autograd cannot follow.
+    #[error("{op}: this view cannot be changed in place: it {reason}; change a `clone()` instead")]
+    ViewInPlace {
+        /// The op.
+        op: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// `out=` with gradients.
+    #[error("{op}: `out=` cannot be differentiated; use the form that returns a new tensor, or `no_grad`")]
+    OutRequiresGrad {
+        /// The op.
+        op: &'static str,
+    },
+    /// A saved tensor that is no longer what it was.
+    #[error(
+        "{op}: `{argument}` was saved for backward at version {expected}, but is at version {got}: it was changed \
+         in place since; change a `clone()` instead, or call backward before"
+    )]
+    SavedChanged {
+        /// The op.
+        op: String,
+        /// Which tensor.
+        argument: String,
+        /// The version that was saved.
+        expected: u32,
+        /// The version now.
+        got: u32,
+    },
+    /// A graph that was used already.
+    #[error("{op}: the graph was freed by an earlier backward; give that one `retain_graph` if the graph is needed again")]
+    Freed {
+        /// The op.
+        op: String,
+    },
+    /// Backward from a tensor outside any graph.
+    #[error("backward: the tensor is not part of a graph: no tensor that it came from requires grad")]
+    NoGraph,
+    /// Backward from several elements.
+    #[error("backward: a gradient can be started only from one element, but the shape is {sizes:?}; give `gradient`, or call `sum()` first")]
+    NotScalar {
+        /// The shape.
+        sizes: Vec<usize>,
+    },
+    /// A gradient of a wrong shape.
+    #[error("{op}: expected a gradient of shape {expected:?}, got {got:?}")]
+    GradientShape {
+        /// Where.
+        op: String,
+        /// The shape that was expected.
+        expected: Vec<usize>,
+        /// The shape that came.
+        got: Vec<usize>,
+    },
+    /// A tensor that cannot require grad.
+    #[error("only floating-point tensors can require grad, but this is {dtype}")]
+    NotFloating {
+        /// The dtype.
+        dtype: String,
+    },
+    /// Switching a result of the graph.
+    #[error("`requires_grad` can be switched off only on leaves; use `detach()` for a tensor outside the graph")]
+    NotLeaf,
+    /// An input of `grad` that the outputs do not depend on.
+    #[error("grad: input {index} was not used to compute the outputs; give `allow_unused` to get None for it")]
+    Unused {
+        /// Its place.
+        index: usize,
+    },
+    /// A hook on a tensor without a gradient.
+    #[error("a hook can be registered only on a tensor that requires grad")]
+    HookWithoutGrad,
+    /// An inference tensor in the graph.
+    #[error("{op}: a tensor made in inference mode cannot be saved for backward; `clone()` it outside first")]
+    Inference {
+        /// The op.
+        op: String,
+    },
+    /// NaN in a gradient, found by anomaly detection.
+    #[error("{op}: the backward pass made NaN in gradient {index}; the forward call was made here:\n{trace}")]
+    Anomaly {
+        /// The op.
+        op: String,
+        /// Which gradient.
+        index: usize,
+        /// Where the forward call was made.
+        trace: String,
+    },
+    /// A formula that asked for what it did not declare.
+    #[error("{op}: the derivative asked for `{what}`, which it did not save")]
+    NotSaved {
+        /// The op.
+        op: String,
+        /// What it asked for.
+        what: String,
+    },
+    /// A backward that returned a wrong number of gradients.
+    #[error("{op}: backward must return {expected} gradients, but returned {got}")]
+    GradientCount {
+        /// The op.
+        op: String,
+        /// How many there are inputs.
+        expected: usize,
+        /// How many came.
+        got: usize,
+    },
+}

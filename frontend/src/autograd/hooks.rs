@@ -1,0 +1,66 @@
+//! Hooks on gradients.
+
+use super::error::AutogradError;
+use super::meta;
+use super::node::Node;
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Sees a gradient and may replace it.
+pub type HookFn = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
+pub(crate) type Hook = Arc<HookFn>;
+
+enum Place {
+    Leaf(Weak<TensorImpl>),
+    Node(Weak<Node>),
+}
+
+/// Takes its hook away when dropped, unless [`HookHandle::keep`] is called.
+pub struct HookHandle {
+    id: u64,
+    place: Option<Place>,
+}
+
+impl HookHandle {
+    /// Leaves the hook for as long as the tensor lives.
+    pub fn keep(mut self) {
+        self.place = None;
+    }
+}
+
+impl Drop for HookHandle {
+    fn drop(&mut self) {
+        match self.place.take() {
+            Some(Place::Leaf(tensor)) => {
+                if let Some(tensor) = tensor.upgrade() {
+                    meta::with_hooks(&tensor, |hooks| hooks.retain(|(id, _)| *id != self.id));
+                }
+            }
+            Some(Place::Node(node)) => {
+                if let Some(node) = node.upgrade() {
+                    node.hooks().retain(|(_, id, _)| *id != self.id);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+/// Registers a hook; it belongs to the tensor if that is a leaf, else to the node that made it.
+pub(crate) fn register(tensor: &TensorRef, hook: Box<HookFn>) -> Result<HookHandle> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    let edge = meta::edge(tensor).ok_or(AutogradError::HookWithoutGrad)?;
+    let hook: Hook = hook.into();
+    let place = if edge.node.is_accumulator() {
+        meta::with_hooks(tensor, |hooks| hooks.push((id, hook)));
+        Place::Leaf(Arc::downgrade(tensor))
+    } else {
+        edge.node.hooks().push((edge.output, id, hook));
+        Place::Node(Arc::downgrade(&edge.node))
+    };
+    Ok(HookHandle { id, place: Some(place) })
+}

@@ -1,0 +1,26 @@
+//! Autograd: a functionality key above the backends that records a graph, and the engine that runs it
+//! backwards. Derivatives stand with their ops; nothing here knows one.
+
+mod anomaly;
+mod checkpoint;
+mod context;
+mod custom;
+mod engine;
+mod error;
+mod handler;
+pub mod hooks;
+pub(crate) mod meta;
+mod modes;
+pub(crate) mod node;
+mod saved;
+mod view;
+
+pub use anomaly::{AnomalyGuard, detect_anomaly};
+pub use checkpoint::checkpoint;
+pub use context::{Backward, Grads, SavedArg};
+pub use custom::{Context, Function, apply};
+pub use engine::{BackwardOptions, backward, grad};
+pub use error::AutogradError;
+pub(crate) use handler::install;
+pub use hooks::HookHandle;
+pub use modes::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode, no_grad};

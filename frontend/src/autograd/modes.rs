@@ -1,0 +1,51 @@
+//! Switching the graph on and off, for this thread and for as long as a guard lives.
+
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
+
+/// While the guard lives, nothing is recorded.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, autograd};
+/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let guard = autograd::no_grad();
+/// assert!(!w.mul(2.0)?.requires_grad());
+/// drop(guard);
+/// assert!(w.mul(2.0)?.requires_grad());
+/// # Ok(()) }
+/// ```
+#[must_use = "the graph is off only while the guard lives"]
+pub fn no_grad() -> KeyGuard {
+    KeyGuard::exclude(KeySet::of(DispatchKey::AUTOGRAD))
+}
+
+/// While the guard lives, the graph is recorded, also inside `no_grad`.
+#[must_use = "the graph is on only while the guard lives"]
+pub fn enable_grad() -> KeyGuard {
+    KeyGuard::clear(KeySet::of(DispatchKey::AUTOGRAD))
+}
+
+/// The guards of inference mode.
+#[derive(Debug)]
+pub struct InferenceGuard {
+    // Dropped in this order: the later guard first.
+    _mark: KeyGuard,
+    _off: KeyGuard,
+}
+
+/// As `no_grad`; besides, tensors made while the guard lives can never enter a graph.
+#[must_use = "inference mode lasts only while the guard lives"]
+pub fn inference_mode() -> InferenceGuard {
+    let off = no_grad();
+    InferenceGuard { _mark: KeyGuard::include(KeySet::of(DispatchKey::INFERENCE)), _off: off }
+}
+
+/// Whether the graph is recorded on this thread.
+pub fn is_grad_enabled() -> bool {
+    !local_keys().1.has(DispatchKey::AUTOGRAD)
+}
+
+/// Whether this thread is in inference mode.
+pub fn is_inference_mode() -> bool {
+    local_keys().0.has(DispatchKey::INFERENCE)
+}

@@ -1,0 +1,82 @@
+//! Tensors that a node keeps for its derivative.
+
+use super::error::AutogradError;
+use super::meta;
+use super::node::{Edge, Node};
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::tensor::TensorRef;
+use std::sync::Arc;
+
+/// A tensor as it was when it was saved. A result of the graph is kept without its own history slot, so
+/// that a later in-place change can make no cycle of nodes.
+pub(crate) enum Saved {
+    /// A leaf, or a tensor outside the graph.
+    Plain { tensor: TensorRef, version: u32 },
+    /// A result of an earlier node.
+    Result { data: TensorRef, version: u32, edge: Edge },
+    /// An output of the saving node itself.
+    Output { data: TensorRef, version: u32, output: usize },
+    /// The op wrote over it.
+    Overwritten { version: u32 },
+}
+
+impl Saved {
+    /// Saves an input.
+    pub(crate) fn input(op: &str, tensor: &TensorRef) -> Result<Saved> {
+        if tensor.is_inference() {
+            return Err(AutogradError::Inference { op: op.to_string() }.into());
+        }
+        let version = tensor.version();
+        Ok(match meta::edge(tensor) {
+            Some(edge) if !edge.node.is_accumulator() => {
+                Saved::Result { data: tensor.shallow_copy(), version, edge }
+            }
+            _ => Saved::Plain { tensor: tensor.clone(), version },
+        })
+    }
+
+    /// Saves an output of the node that is being made.
+    pub(crate) fn output(tensor: &TensorRef, output: usize) -> Saved {
+        Saved::Output { data: tensor.shallow_copy(), version: tensor.version(), output }
+    }
+
+    /// The tensor again, if it is still what it was.
+    pub(crate) fn unpack(&self, node: &Arc<Node>, what: &str) -> Result<Tensor> {
+        let changed = |expected: u32, got: u32| AutogradError::SavedChanged {
+            op: node.name().to_string(),
+            argument: what.to_string(),
+            expected,
+            got,
+        };
+        let (data, version, edge) = match self {
+            Saved::Plain { tensor, version } => (tensor, *version, None),
+            Saved::Result { data, version, edge } => (data, *version, Some(edge.clone())),
+            Saved::Output { data, version, output } => {
+                (data, *version, Some(Edge { node: node.clone(), output: *output }))
+            }
+            Saved::Overwritten { version } => return Err(changed(*version, version + 1).into()),
+        };
+        if data.version() != version {
+            return Err(changed(version, data.version()).into());
+        }
+        let Some(edge) = edge else { return Ok(Tensor::from_ref(data.clone())) };
+        let fresh = data.shallow_copy();
+        meta::set_edge(&fresh, edge);
+        Ok(Tensor::from_ref(fresh))
+    }
+
+    /// The node that this keeps alive.
+    pub(crate) fn take_edge(&mut self) -> Option<Edge> {
+        match self {
+            Saved::Result { version, .. } => {
+                let version = *version;
+                match std::mem::replace(self, Saved::Overwritten { version }) {
+                    Saved::Result { edge, .. } => Some(edge),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}

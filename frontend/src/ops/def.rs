@@ -1,0 +1,209 @@
+//! What an op is: one definition from which the typed call, the table, gradcheck and the conformance cases
+//! all derive.
+
+use super::sample::{ErrorSample, Sample};
+use crate::Tensor;
+use crate::autograd::{Backward, Grads};
+use crate::error::Result;
+use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Rule};
+use std::sync::OnceLock;
+
+/// How gradients go through an op. Total: there is no op without an answer.
+#[derive(Clone, Copy)]
+pub enum Derivative {
+    /// Written with tensor ops, so it works on every backend and can be differentiated again.
+    Formula {
+        /// Arguments that the formula reads; bit `i` for argument `i`.
+        saves: u32,
+        /// Outputs that the formula reads; bit `i` for output `i`.
+        saves_outputs: u32,
+        /// The formula. It sets the gradient of each tensor argument that [`Grads::set`] asks for; sums
+        /// over broadcast dimensions and casts to the argument's dtype are done for it.
+        formula: fn(&Backward<'_>, &mut Grads) -> Result<()>,
+    },
+    /// Through the ops that this one is composed of.
+    Composed,
+    /// There is none: the output is constant or piecewise constant in the inputs, or not a real number.
+    NotDifferentiable,
+    /// Nobody has written it; an error at forward time when an input requires grad.
+    Missing(&'static str),
+}
+
+/// The dtypes that an op makes sense for, as a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dtypes(u8);
+
+impl Dtypes {
+    /// f64, f32, f16, bf16.
+    pub const FLOAT: Dtypes = Dtypes(1);
+    /// Signed and unsigned integers of every width.
+    pub const INT: Dtypes = Dtypes(2);
+    /// bool.
+    pub const BOOL: Dtypes = Dtypes(4);
+    /// Floats and integers.
+    pub const NUMERIC: Dtypes = Dtypes(3);
+    /// All.
+    pub const ALL: Dtypes = Dtypes(7);
+    /// Integers and bool.
+    pub const INTEGRAL: Dtypes = Dtypes(6);
+
+    /// Whether the set has this dtype.
+    pub fn has(self, dtype: crate::DType) -> bool {
+        let bit = if dtype.is_float() {
+            1
+        } else if dtype.is_integer() {
+            2
+        } else {
+            4
+        };
+        self.0 & bit != 0
+    }
+}
+
+/// Which forms an op has besides the functional one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forms {
+    /// Only the functional one.
+    New,
+    /// Also `out=`.
+    Out,
+    /// Also `out=` and in-place on argument 0.
+    InPlace,
+}
+
+/// An op, defined.
+pub struct OpDef {
+    /// `add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+    pub schema: &'static str,
+    /// How the outputs come about: shape, dtype and memory format.
+    pub rule: Rule,
+    /// How to do without a kernel.
+    pub decomposition: Option<Decomposition>,
+    /// How gradients go through.
+    pub derivative: Derivative,
+    /// Which forms there are.
+    pub forms: Forms,
+    /// Which dtypes it makes sense for.
+    pub dtypes: Dtypes,
+    /// Valid calls.
+    pub samples: fn() -> Vec<Sample>,
+    /// Calls that must fail, and how.
+    pub errors: fn() -> Vec<ErrorSample>,
+    /// Filled in at registration; `Entry::new()`.
+    pub entry: Entry,
+}
+
+/// The registered form of a definition.
+pub struct Entry(OnceLock<&'static OpEntry>);
+
+impl Entry {
+    /// Not registered yet.
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Entry {
+        Entry(OnceLock::new())
+    }
+}
+
+impl OpDef {
+    /// The op's name.
+    pub fn name(&self) -> &'static str {
+        self.schema.split('(').next().unwrap_or(self.schema)
+    }
+
+    /// What the dispatcher is given.
+    pub(crate) fn spec(&'static self) -> OpSpec {
+        OpSpec {
+            schema: self.schema,
+            rule: self.rule,
+            decomposition: self.decomposition,
+            extra: Some(self),
+            backward: None,
+            owner: "keyway",
+        }
+    }
+
+    pub(crate) fn bind(&self, entry: &'static OpEntry) {
+        let _ = self.entry.0.set(entry);
+    }
+
+    /// The registered op; starts the runtime if need be.
+    #[inline]
+    pub fn entry(&'static self) -> Result<&'static OpEntry> {
+        match self.entry.0.get() {
+            Some(entry) => Ok(entry),
+            None => {
+                crate::runtime::start()?;
+                Ok(self.entry.0.get().copied().unwrap_or_else(|| unreachable_entry(self)))
+            }
+        }
+    }
+
+    /// Calls the op through the whole dispatcher.
+    ///
+    /// # Errors
+    /// As the op's rule, its derivative and its backend say.
+    #[inline]
+    pub fn call(&'static self, values: &[Arg<'_>], out: Out<'_>) -> Result<Outputs> {
+        let op = self.entry()?;
+        Ok(keyway_dispatcher::call::call(Args { op, values }, out)?)
+    }
+
+    /// Calls the op and gives its first result.
+    #[inline]
+    #[allow(clippy::missing_errors_doc)]
+    pub fn run(&'static self, values: &[Arg<'_>]) -> Result<Tensor> {
+        let made = self.call(values, Out::New)?;
+        made.into_iter().next().map(Tensor::from_ref).ok_or_else(|| no_result(self))
+    }
+
+    /// Calls the op and gives all its results.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn run_all(&'static self, values: &[Arg<'_>]) -> Result<Vec<Tensor>> {
+        Ok(self.call(values, Out::New)?.into_iter().map(Tensor::from_ref).collect())
+    }
+
+    /// Calls the op and gives its two results.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn run_two(&'static self, values: &[Arg<'_>]) -> Result<(Tensor, Tensor)> {
+        let mut made = self.call(values, Out::New)?.into_iter().map(Tensor::from_ref);
+        match (made.next(), made.next()) {
+            (Some(a), Some(b)) => Ok((a, b)),
+            _ => Err(no_result(self)),
+        }
+    }
+
+    /// Calls the in-place form on argument 0, and gives that tensor again.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn run_in_place(&'static self, values: &[Arg<'_>]) -> Result<Tensor> {
+        let made = self.call(values, Out::InPlace)?;
+        made.into_iter().next().map(Tensor::from_ref).ok_or_else(|| no_result(self))
+    }
+
+    /// Calls the `out=` form. An empty `out` (no elements) is replaced by a tensor of the right size; any
+    /// other must have the result's shape and a dtype that can hold it.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn run_out(&'static self, values: &[Arg<'_>], out: &mut Tensor) -> Result<()> {
+        if out.numel() == 0 {
+            let made = self.run(values)?;
+            *out = if made.dtype() == out.dtype() { made } else { made.to_dtype(out.dtype())? };
+            return Ok(());
+        }
+        self.call(values, Out::Given(&[out.as_ref()])).map(|_| ())
+    }
+}
+
+#[cold]
+fn no_result(def: &OpDef) -> crate::Error {
+    keyway_dispatcher::Error::UnknownOp { name: format!("{} (it gave no result)", def.name()) }.into()
+}
+
+/// Every definition is in `ops::all()`, which the runtime registers as a whole before `start` returns.
+#[cold]
+fn unreachable_entry(def: &'static OpDef) -> ! {
+    panic!("op `{}` is not in the list of its family, see `ops/mod.rs`", def.name())
+}
+
+/// The definition behind a registered op; `None` for an op that a plugin brought.
+pub fn definition(op: &OpEntry) -> Option<&'static OpDef> {
+    op.spec.extra?.downcast_ref()
+}

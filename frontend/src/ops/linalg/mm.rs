@@ -1,0 +1,82 @@
+//! `mm`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, error, plain, sample};
+use crate::Tensor;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The product of two matrices, `[n, k]` by `[k, m]` to `[n, m]`. No broadcasting; see
+    /// [`Tensor::matmul`] for that.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(a.mm(&a)?.to_vec::<f32>()?, [7.0, 10.0, 15.0, 22.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Tensors that are not matrices, or whose inner sizes differ.
+    pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into()])
+    }
+
+    /// [`Tensor::mm`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn mm_out(&self, other: &Tensor, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into(), other.into()], out)
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (a, b) = (args.tensor(0)?, args.tensor(1)?);
+    let wrong = |argument, expected: String, got: &[usize]| {
+        Err(Error::Shape { op: "mm", argument, expected, got: Dims::from_slice(got) })
+    };
+    let [n, k] = a.sizes() else { return wrong("self", "a matrix".into(), a.sizes()) };
+    let [inner, m] = b.sizes() else { return wrong("other", "a matrix".into(), b.sizes()) };
+    if k != inner {
+        return wrong("other", format!("a matrix of {k} rows, as `self` has {k} columns"), b.sizes());
+    }
+    let dtype = args.promote(0b11)?;
+    let mut plan = Plan::one(dtype, Dims::from_slice(&[*n, *m]), dtype, Strides::Contiguous);
+    plan.cast = 0b11;
+    Ok(plan)
+}
+
+fn samples() -> Vec<Sample> {
+    [[2, 3, 4], [1, 1, 1], [5, 1, 3], [0, 3, 2], [2, 0, 3]]
+        .iter()
+        .map(|[n, k, m]| sample([plain(&[*n, *k]), plain(&[*k, *m])]))
+        .collect()
+}
+
+/// `mm`
+pub static DEF: OpDef = OpDef {
+    schema: "mm(Tensor self, Tensor other) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b11,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || b.grad(0)?.mm(&b.input(1)?.t()?))?;
+            g.set(1, || b.input(0)?.t()?.mm(b.grad(0)?))
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[2, 3]), plain(&[4, 2])], "3 rows"),
+            error([plain(&[3]), plain(&[3, 2])], "a matrix"),
+        ]
+    },
+    entry: Entry::new(),
+};

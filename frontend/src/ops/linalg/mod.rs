@@ -1,0 +1,5 @@
+//! Products of matrices and vectors.
+
+crate::ops::family! {
+    mm,
+}

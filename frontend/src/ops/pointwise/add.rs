@@ -1,0 +1,82 @@
+//! `add`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, sample};
+use crate::Tensor;
+use keyway_dispatcher::op::{Arg, Rule};
+
+impl Tensor {
+    /// `self + other`, broadcast and promoted.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// assert_eq!(a.add(10.0)?.to_vec::<f32>()?, [11.0, 12.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    pub fn add<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), Arg::Int(1)])
+    }
+
+    /// `self + alpha * other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn add_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), alpha.into()])
+    }
+
+    /// `self += other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn add_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), other.into(), Arg::Int(1)])
+    }
+
+    /// `self += alpha * other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn add_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), other.into(), alpha.into()])
+    }
+
+    /// `out = self + other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn add_out<'a>(&'a self, other: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into(), other.into(), Arg::Int(1)], out)
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), SampleArg::Int(1)]));
+    let more = [
+        sample([plain(&[3, 4]), plain(&[4]), SampleArg::Int(3)]),
+        sample([plain(&[3, 4]), SampleArg::Int(2), SampleArg::Int(1)]),
+    ];
+    pairs.chain(more).collect()
+}
+
+/// `add`
+pub static DEF: OpDef = OpDef {
+    schema: "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    rule: Rule::Dense(rules::binary),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || Ok(b.grad(0)?.clone()))?;
+            g.set(1, || match b.arg(2) {
+                Arg::Int(1) => Ok(b.grad(0)?.clone()),
+                alpha => b.grad(0)?.mul(alpha),
+            })
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || broadcast_errors(&[SampleArg::Int(1)]),
+    entry: Entry::new(),
+};

@@ -1,0 +1,53 @@
+//! `exp`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::{rules, sample};
+use crate::Tensor;
+use keyway_dispatcher::op::Rule;
+
+impl Tensor {
+    /// `e` to the power of each element. Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32])?.exp()?.to_vec::<f32>()?, [1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn exp(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+
+    /// [`Tensor::exp`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn exp_(&self) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into()])
+    }
+
+    /// [`Tensor::exp`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn exp_out(&self, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into()], out)
+    }
+}
+
+/// `exp`
+pub static DEF: OpDef = OpDef {
+    schema: "exp(Tensor self) -> Tensor",
+    rule: Rule::Dense(rules::unary_float),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0b1,
+        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?)),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || sample::unary(-2.0, 2.0),
+    errors: Vec::new,
+    entry: Entry::new(),
+};

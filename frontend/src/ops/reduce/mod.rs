@@ -1,0 +1,5 @@
+//! Ops that make one number out of many.
+
+crate::ops::family! {
+    sum,
+}

@@ -1,0 +1,155 @@
+//! Shape, dtype and memory-format rules that several ops share.
+
+use crate::DType;
+use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::dtype::Category;
+use keyway_dispatcher::error::{Error, Result};
+use keyway_dispatcher::op::{Args, Plan, Strides};
+use smallvec::SmallVec;
+
+/// Argument 0 only.
+pub const FIRST: u32 = 0b1;
+/// Arguments 0 and 1.
+pub const FIRST_TWO: u32 = 0b11;
+/// Arguments 0, 1 and 2.
+pub const FIRST_THREE: u32 = 0b111;
+
+/// An element-wise plan: the arguments in `mask` are promoted together and broadcast; the result has the
+/// promoted dtype, or `result` if given.
+///
+/// # Errors
+/// `Broadcast`, `Promotion`.
+pub fn elementwise(args: &Args<'_>, mask: u32, compute: DType, result: DType) -> Result<Plan> {
+    let sizes = args.broadcast(mask)?;
+    let mut plan = Plan::one(compute, sizes, result, Strides::Preserve);
+    plan.cast = mask;
+    plan.broadcast = mask;
+    plan.alias = true;
+    Ok(plan)
+}
+
+/// One argument, the result of its dtype.
+pub fn unary(args: &Args<'_>) -> Result<Plan> {
+    let dtype = args.tensor(0)?.dtype();
+    elementwise(args, FIRST, dtype, dtype)
+}
+
+/// One argument; integers and bool become f32.
+pub fn unary_float(args: &Args<'_>) -> Result<Plan> {
+    let dtype = float_of(args.tensor(0)?.dtype());
+    elementwise(args, FIRST, dtype, dtype)
+}
+
+/// Two arguments, promoted.
+pub fn binary(args: &Args<'_>) -> Result<Plan> {
+    let dtype = args.promote(FIRST_TWO)?;
+    elementwise(args, FIRST_TWO, dtype, dtype)
+}
+
+/// Two arguments, promoted; integers and bool become f32.
+pub fn binary_float(args: &Args<'_>) -> Result<Plan> {
+    let dtype = float_of(args.promote(FIRST_TWO)?);
+    elementwise(args, FIRST_TWO, dtype, dtype)
+}
+
+/// Two arguments, promoted for the comparison; the result is bool.
+pub fn comparison(args: &Args<'_>) -> Result<Plan> {
+    let dtype = args.promote(FIRST_TWO)?;
+    elementwise(args, FIRST_TWO, dtype, DType::BOOL)
+}
+
+/// The dtype in which an op that gives real numbers computes.
+pub fn float_of(dtype: DType) -> DType {
+    if matches!(dtype.category(), Category::Bool | Category::Integer) { DType::F32 } else { dtype }
+}
+
+/// Refuses a dtype that the op does not make sense for.
+///
+/// # Errors
+/// `DType`.
+pub fn require(
+    args: &Args<'_>,
+    i: usize,
+    dtype: DType,
+    allowed: bool,
+    expected: &'static str,
+) -> Result<()> {
+    if allowed {
+        return Ok(());
+    }
+    Err(Error::DType {
+        op: args.name(),
+        argument: args.op.schema.param_name(i),
+        expected: expected.to_string(),
+        got: dtype,
+    })
+}
+
+/// The dimensions that a reduction runs over, as a mask of `ndim` bits: those in argument `i`, or all where
+/// it was not given or is empty.
+///
+/// # Errors
+/// `Dim`; `Value` for a dimension that comes twice.
+pub fn reduced_dims(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
+    let dims = args.optional_ints(i)?.unwrap_or(&[]);
+    if dims.is_empty() {
+        return Ok(if ndim >= 64 { u64::MAX } else { (1 << ndim) - 1 });
+    }
+    let mut mask = 0u64;
+    for &dim in dims {
+        let bit = 1 << wrap_dim(args.name(), dim, ndim)?;
+        if mask & bit != 0 {
+            return Err(Error::Value {
+                op: args.name(),
+                argument: args.op.schema.param_name(i),
+                expected: "different dimensions".to_string(),
+                got: format!("{dims:?}"),
+            });
+        }
+        mask |= bit;
+    }
+    Ok(mask)
+}
+
+/// The shape after a reduction over the dimensions in `mask`.
+pub fn reduced_sizes(sizes: &[usize], mask: u64, keepdim: bool) -> Dims {
+    let mut out = Dims::new();
+    for (i, &size) in sizes.iter().enumerate() {
+        if mask & (1 << i) == 0 {
+            out.push(size);
+        } else if keepdim {
+            out.push(1);
+        }
+    }
+    out
+}
+
+/// Sizes given as integers, with at most one -1 that stands for what is left of `numel`.
+///
+/// # Errors
+/// `Value` when they do not fit.
+pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize) -> Result<Dims> {
+    let given = args.ints(i)?;
+    let wrong = |expected: String| Error::Value {
+        op: args.name(),
+        argument: args.op.schema.param_name(i),
+        expected,
+        got: format!("{given:?}"),
+    };
+    let unknown: SmallVec<[usize; 2]> = (0..given.len()).filter(|&k| given[k] == -1).collect();
+    if unknown.len() > 1 || given.iter().any(|&s| s < -1) {
+        return Err(wrong("sizes of 0 or more, with at most one -1".to_string()));
+    }
+    let known: SmallVec<[usize; 8]> = given.iter().filter(|&&s| s != -1).map(|&s| s as usize).collect();
+    let product = keyway_dispatcher::dims::numel(args.name(), &known)?;
+    let mut sizes: Dims = given.iter().map(|&s| s.max(0) as usize).collect();
+    if let Some(&at) = unknown.first() {
+        if product == 0 || numel % product != 0 {
+            return Err(wrong(format!("sizes whose product divides the {numel} elements")));
+        }
+        sizes[at] = numel / product;
+    } else if product != numel {
+        return Err(wrong(format!("sizes whose product is the {numel} elements")));
+    }
+    Ok(sizes)
+}

@@ -1,0 +1,7 @@
+//! Views: other sizes and strides over the same memory.
+
+crate::ops::family! {
+    expand,
+    transpose,
+    view,
+}

@@ -1,0 +1,78 @@
+//! `transpose`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::Tensor;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
+
+impl Tensor {
+    /// A view with two dimensions exchanged.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(a.transpose(0, 1)?.to_vec::<i32>()?, [1, 4, 2, 5, 3, 6]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn transpose(&self, dim0: i64, dim1: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim0), Arg::Int(dim1)])
+    }
+
+    /// The transpose of a matrix, as a view; tensors of fewer dimensions stay as they are.
+    ///
+    /// # Errors
+    /// A tensor of more than two dimensions.
+    pub fn t(&self) -> Result<Tensor> {
+        match self.ndim() {
+            0 | 1 => Ok(self.clone()),
+            2 => self.transpose(0, 1),
+            _ => Err(keyway_dispatcher::Error::Shape {
+                op: "t",
+                argument: "self",
+                expected: "a matrix".to_string(),
+                got: Dims::from_slice(self.sizes()),
+            }
+            .into()),
+        }
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
+    let t = args.tensor(0)?;
+    let (a, b) = (args.dim(1, t.ndim())?, args.dim(2, t.ndim())?);
+    let (mut sizes, mut strides) = (Dims::from_slice(t.sizes()), Dims::from_slice(t.strides()));
+    if t.ndim() > 0 {
+        sizes.swap(a, b);
+        strides.swap(a, b);
+    }
+    Ok(ViewSpec { offset: t.offset(), sizes, strides })
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], a, b| sample([plain(sizes), SampleArg::Int(a), SampleArg::Int(b)]);
+    vec![call(&[2, 3], 0, 1), call(&[2, 3, 4], 0, -1), call(&[], 0, -1), call(&[0, 3], 0, 1)]
+}
+
+/// `transpose`
+pub static DEF: OpDef = OpDef {
+    schema: "transpose(Tensor self, int dim0, int dim1) -> Tensor",
+    rule: Rule::View(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.transpose(b.int(1)?, b.int(2)?)),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || vec![error([plain(&[2, 3]), SampleArg::Int(0), SampleArg::Int(2)], "out of range")],
+    entry: Entry::new(),
+};

@@ -1,0 +1,124 @@
+//! `view`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::resolve_sizes;
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::Tensor;
+use keyway_dispatcher::dims::{Dims, contiguous_strides};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
+
+impl Tensor {
+    /// The same elements in other sizes, without a copy. One size may be -1: what is left.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(a.view(&[2, -1])?.sizes(), [2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Sizes of another number of elements, or strides that no view has; `reshape` copies then.
+    pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(sizes)])
+    }
+}
+
+/// The strides of a view of other sizes, if there are any: each group of old dimensions that lie one behind
+/// the other may be divided anew.
+pub(crate) fn view_strides(sizes: &[usize], strides: &[usize], new: &[usize]) -> Option<Dims> {
+    if sizes.contains(&0) || new.contains(&0) {
+        return Some(contiguous_strides(new));
+    }
+    let mut out = Dims::from_elem(1, new.len());
+    let mut at = new.len();
+    let mut group = 1usize;
+    let mut base = 1usize;
+    let mut next_base = *strides.last().unwrap_or(&1);
+    for i in (0..sizes.len()).rev() {
+        if group == 1 {
+            base = next_base;
+        }
+        group *= sizes[i];
+        let last = i == 0;
+        let breaks = last || (sizes[i - 1] != 1 && strides[i - 1] != group * base);
+        if breaks {
+            let mut made = 1usize;
+            while at > 0 && (made < group || new[at - 1] == 1) {
+                at -= 1;
+                out[at] = made * base;
+                made *= new[at];
+            }
+            if made != group {
+                return None;
+            }
+            group = 1;
+            if !last {
+                next_base = strides[i - 1];
+            }
+        }
+    }
+    // Only sizes of 1 may be left, as for a 0-d tensor.
+    if new[..at].iter().any(|&s| s != 1) { None } else { Some(out) }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
+    let t = args.tensor(0)?;
+    let sizes = resolve_sizes(args, 1, t.numel())?;
+    if t.is_contiguous() {
+        let strides = contiguous_strides(&sizes);
+        return Ok(ViewSpec { offset: t.offset(), sizes, strides });
+    }
+    match view_strides(t.sizes(), t.strides(), &sizes) {
+        Some(strides) => Ok(ViewSpec { offset: t.offset(), sizes, strides }),
+        None => Err(Error::Value {
+            op: "view",
+            argument: "size",
+            expected: format!(
+                "sizes that shape {:?} with strides {:?} can be seen in without a copy; use `reshape`",
+                t.sizes(),
+                t.strides()
+            ),
+            got: format!("{sizes:?}"),
+        }),
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], to: &[i64]| sample([plain(sizes), SampleArg::Ints(to.to_vec())]);
+    vec![call(&[6], &[2, 3]), call(&[2, 3, 4], &[-1, 4]), call(&[0, 3], &[3, 0]), call(&[], &[1, 1]), call(&[1], &[])]
+}
+
+/// `view`
+pub static DEF: OpDef = OpDef {
+    schema: "view(Tensor self, int[] size) -> Tensor",
+    rule: Rule::View(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0))),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || vec![error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6")],
+    entry: Entry::new(),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::view_strides;
+
+    #[test]
+    fn strides_of_views() {
+        assert_eq!(view_strides(&[2, 3], &[3, 1], &[6]).unwrap().as_slice(), [1]);
+        assert_eq!(view_strides(&[3, 2], &[1, 3], &[6]), None);
+        assert_eq!(view_strides(&[4, 6], &[12, 1], &[2, 2, 3, 2]).unwrap().as_slice(), [24, 12, 2, 1]);
+        assert_eq!(view_strides(&[], &[], &[1, 1]).unwrap().len(), 2);
+        assert_eq!(view_strides(&[1, 5], &[7, 1], &[5]).unwrap().as_slice(), [1]);
+    }
+}

@@ -1,0 +1,138 @@
+//! The tensor that users hold.
+
+mod convert;
+mod create;
+mod grad;
+mod operators;
+mod print;
+
+pub use convert::Item;
+
+use crate::error::Result;
+use keyway_dispatcher::op::Arg;
+use keyway_dispatcher::tensor::{Format, TensorRef};
+use keyway_dispatcher::{DType, Device, Layout};
+
+/// An n-dimensional array on some device, in some layout, with its place in the graph. Cloning shares it.
+#[derive(Clone)]
+pub struct Tensor {
+    inner: TensorRef,
+}
+
+impl Tensor {
+    /// Wraps a tensor of the dispatcher.
+    #[inline]
+    pub fn from_ref(inner: TensorRef) -> Tensor {
+        Tensor { inner }
+    }
+
+    /// The tensor as the dispatcher knows it.
+    #[inline]
+    pub fn into_ref(self) -> TensorRef {
+        self.inner
+    }
+
+    /// Sizes.
+    #[inline]
+    pub fn sizes(&self) -> &[usize] {
+        self.inner.sizes()
+    }
+
+    /// The size of one dimension; -1 is the last.
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn size(&self, dim: i64) -> Result<usize> {
+        let dim = keyway_dispatcher::dims::wrap_dim("size", dim, self.ndim())?;
+        Ok(self.sizes().get(dim).copied().unwrap_or(1))
+    }
+
+    /// Strides in elements; empty for a composite layout.
+    #[inline]
+    pub fn strides(&self) -> &[usize] {
+        self.inner.strides()
+    }
+
+    /// Where the first element lies, in elements from the storage's start.
+    pub fn storage_offset(&self) -> usize {
+        self.inner.offset()
+    }
+
+    /// Number of dimensions.
+    #[inline]
+    pub fn ndim(&self) -> usize {
+        self.inner.ndim()
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.inner.numel()
+    }
+
+    /// Element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.inner.dtype()
+    }
+
+    /// The device.
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.inner.device()
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> Layout {
+        self.inner.layout()
+    }
+
+    /// Whether elements lie in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        self.inner.is_contiguous()
+    }
+
+    /// The memory format that the strides are in.
+    pub fn format(&self) -> Format {
+        self.inner.format()
+    }
+
+    /// How many times the memory has been changed in place.
+    pub fn version(&self) -> u32 {
+        self.inner.version()
+    }
+
+    /// Whether both share memory.
+    pub fn shares_storage(&self, other: &Tensor) -> bool {
+        matches!((self.inner.storage(), other.inner.storage()), (Some(a), Some(b)) if a.same_as(b))
+    }
+
+    /// Whether both are the same tensor object.
+    pub fn is_same(&self, other: &Tensor) -> bool {
+        std::sync::Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// The component tensors of a composite layout, in its own order.
+    pub fn components(&self) -> Vec<Tensor> {
+        self.inner.components().iter().cloned().map(Tensor::from_ref).collect()
+    }
+
+    /// The attributes of a composite layout, in its own order.
+    pub fn attrs(&self) -> &[i64] {
+        self.inner.attrs()
+    }
+}
+
+impl AsRef<TensorRef> for Tensor {
+    #[inline]
+    fn as_ref(&self) -> &TensorRef {
+        &self.inner
+    }
+}
+
+impl<'a> From<&'a Tensor> for Arg<'a> {
+    #[inline]
+    fn from(tensor: &'a Tensor) -> Arg<'a> {
+        Arg::Tensor(&tensor.inner)
+    }
+}
