@@ -13,32 +13,35 @@
 pub mod abi;
 pub mod author;
 
+pub use author::Error;
+pub use half;
+
 #[doc(hidden)]
 pub mod __private {
     pub use crate::abi::host::HostApi;
     pub use crate::abi::op::RawKernel;
     pub use crate::abi::plugin::{PluginApi, PluginContents};
     pub use crate::abi::tensor::RawCall;
-    pub use crate::abi::{ABI_MAX, RawStr, manifest};
-    pub use crate::author::export::{KernelItems, get_interface, initialize, negotiate};
+    pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
+    pub use crate::author::export::{KernelItems, digit_count, digits, get_interface, initialize, negotiate, run_kernel};
     pub use inventory;
     pub use keyway_abi_root::{KeywayRoot, KeywayRootRef, abi_stable};
 
     pub const SDK_VERSION: &str = env!("CARGO_PKG_VERSION");
-    pub const ABI_MIN_TEXT: &str = "1";
-    pub const ABI_MAX_TEXT: &str = "1";
+    /// The text of [`ABI_MIN`].
+    pub const ABI_MIN_TEXT: &str = text(&digits::<{ digit_count(ABI_MIN) }>(ABI_MIN));
+    /// The text of [`ABI_MAX`].
+    pub const ABI_MAX_TEXT: &str = text(&digits::<{ digit_count(ABI_MAX) }>(ABI_MAX));
+
+    const fn text(digits: &'static [u8]) -> &'static str {
+        match std::str::from_utf8(digits) {
+            Ok(text) => text,
+            Err(_) => panic!("decimal digits are ASCII"),
+        }
+    }
 
     pub fn root_ref(root: KeywayRoot) -> KeywayRootRef {
         use abi_stable::prefix_type::PrefixTypeTrait;
         root.leak_into_prefix()
-    }
-
-    /// # Safety
-    /// `call` must be valid as `KernelFn` says; the host upholds this.
-    pub unsafe fn run_kernel(
-        _call: *const RawCall,
-        _run: fn(&RawCall) -> Result<(), crate::author::Error>,
-    ) -> i32 {
-        0
     }
 }

@@ -1,12 +1,13 @@
 //! `plugin!` and `register_kernel!`: the two macros that turn safe code into the exported contract.
 
+use super::call::Call;
 use super::contents::Contents;
 use super::error::Error;
 use super::guard::guarded;
 use crate::abi::op::RawKernel;
 use crate::abi::plugin::{PluginApi, PluginContents};
 use crate::abi::{ABI_MAX, ABI_MIN, codes};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// The kernels of one `register_kernel!`, gathered by `inventory` inside this library.
 pub struct KernelItems(pub &'static [RawKernel]);
@@ -19,6 +20,22 @@ pub(crate) fn host_api() -> Option<&'static crate::abi::host::HostApi> {
     // SAFETY: the pointer is null or was given by the host to `initialize`, whose contract says that it
     // lives as long as the process.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
+}
+
+/// Bit `i` is set if this library brought device `i` and called it host-accessible. Device 0 is the CPU.
+static REACHABLE: AtomicU64 = AtomicU64::new(1);
+
+/// Whether the host may read the memory of a device through its pointers.
+#[inline(always)]
+pub(crate) fn reaches(device: u16) -> bool {
+    device == 0 || (device < 64 && REACHABLE.load(Ordering::Relaxed) >> device & 1 != 0)
+}
+
+/// States that a device's memory is host-accessible, as its plugin says.
+pub(crate) fn set_reachable(device: u16) {
+    if device < 64 {
+        REACHABLE.fetch_or(1 << device, Ordering::Relaxed);
+    }
 }
 
 #[doc(hidden)]
@@ -54,6 +71,49 @@ pub unsafe fn initialize(
         unsafe { contents.write(out) };
         Ok(())
     })
+}
+
+/// Runs one kernel under the guard.
+///
+/// # Safety
+/// `call` must be valid as [`KernelFn`](crate::abi::tensor::KernelFn) says; the host upholds this.
+#[doc(hidden)]
+#[inline(always)]
+pub unsafe fn run_kernel(
+    call: *const crate::abi::tensor::RawCall,
+    run: impl FnOnce(&Call<'_>) -> Result<(), Error>,
+) -> i32 {
+    guarded(|| {
+        // SAFETY: the caller guarantees a valid call, which lives until this function returns; this is the
+        // only `Call` made of it.
+        let call = unsafe { Call::new(&*call) };
+        run(&call)
+    })
+}
+
+/// The decimal digits of a number, for a constant text: the last `N`.
+#[doc(hidden)]
+pub const fn digits<const N: usize>(mut value: u32) -> [u8; N] {
+    let mut out = [b'0'; N];
+    let mut i = N;
+    while i > 0 {
+        i -= 1;
+        out[i] = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+    out
+}
+
+/// How many decimal digits a number has.
+#[doc(hidden)]
+pub const fn digit_count(value: u32) -> usize {
+    let mut count = 1;
+    let mut rest = value / 10;
+    while rest > 0 {
+        count += 1;
+        rest /= 10;
+    }
+    count
 }
 
 /// Exports this library as a Keyway plugin. Used once, in the root of a `cdylib` crate.

@@ -1,10 +1,29 @@
 //! Safe types over the contract, for people who write plugins.
 
+mod call;
 mod contents;
+mod element;
+pub mod elementwise;
 mod error;
 #[doc(hidden)]
 pub mod export;
 mod guard;
+pub mod host;
+mod loops;
+mod plan;
+mod tensor;
+mod view;
 
+pub use call::{Call, Contiguous, ContiguousOut, Tensors};
 pub use contents::Contents;
+pub use element::{Element, Float, Int, Plain, Real, dtype_name, dtype_size};
+pub use elementwise::{map0, map1, map1_slices, map2, map2_slices, map3};
 pub use error::Error;
+pub use host::{Arg, Scratch, call_op, log, parallel_chunks_mut, parallel_for};
+pub use tensor::{OwnedTensor, Tensor};
+pub use view::{Iter, Lanes, View, ViewMut};
+
+#[cfg(test)]
+mod elementwise_tests;
+#[cfg(test)]
+mod testing;
