@@ -135,6 +135,8 @@ pub const fn digit_count(value: u32) -> usize {
 /// ```
 #[macro_export]
 macro_rules! plugin {
+    (@list) => { "" };
+    (@list $first:expr $(, $rest:expr)*) => { concat!("\"", $first, "\"" $(, ",\"", $rest, "\"")*) };
     (
         name: $name:expr,
         version: $version:expr,
@@ -154,9 +156,9 @@ macro_rules! plugin {
                 concat!(
                     "{\"name\":\"", $name, "\",\"version\":\"", $version,
                     "\",\"description\":\"", $description, "\",\"kernels\":", stringify!($kernels),
-                    ",\"devices\":[\"\"" $(, ",\"", $device, "\"")*,
-                    "],\"layouts\":[\"\"" $(, ",\"", $layout, "\"")*,
-                    "],\"needs\":[\"\"" $(, ",\"", $needs, "\"")*,
+                    ",\"devices\":[", $crate::plugin!(@list $($device),*),
+                    "],\"layouts\":[", $crate::plugin!(@list $($layout),*),
+                    "],\"needs\":[", $crate::plugin!(@list $($needs),*),
                     "],\"sdk\":\""
                 ),
                 p::SDK_VERSION,
@@ -215,7 +217,7 @@ macro_rules! plugin {
 /// Registers one kernel for one op, device and layout, and each of the given dtypes.
 ///
 /// The kernel is a `fn(&Call) -> Result<(), Error>`; the signature is that of the op, in the letters of
-/// [`RawOp::schema`](crate::abi::op::RawOp::schema). `allocates` marks a kernel that makes its own outputs.
+/// [`RawOp::schema`](crate::abi::op::RawOp::schema). `flags: allocates` marks a kernel that makes its own outputs.
 ///
 /// ```ignore
 /// register_kernel! {
@@ -226,15 +228,27 @@ macro_rules! plugin {
 /// ```
 #[macro_export]
 macro_rules! register_kernel {
-    (@flags) => { 0 };
-    (@flags allocates) => { $crate::abi::codes::kernel_flag::ALLOCATES };
     (
         op: $op:expr, signature: $signature:expr, device: $device:expr, layout: $layout:expr,
-        $(flags: $flags:ident,)?
+        flags: allocates,
         $($dtype:ident => $run:expr),+ $(,)?
+    ) => {
+        $crate::register_kernel!(
+            @emit $crate::abi::codes::kernel_flag::ALLOCATES, $op, $signature, $device, $layout, $($dtype => $run),+
+        );
+    };
+    (
+        op: $op:expr, signature: $signature:expr, device: $device:expr, layout: $layout:expr,
+        $($dtype:ident => $run:expr),+ $(,)?
+    ) => {
+        $crate::register_kernel!(@emit 0, $op, $signature, $device, $layout, $($dtype => $run),+);
+    };
+    (
+        @emit $flags:expr, $op:expr, $signature:expr, $device:expr, $layout:expr, $($dtype:ident => $run:expr),+
     ) => {
         const _: () = {
             use $crate::__private as p;
+            const FLAGS: u32 = $flags;
             const PARTS: &[&str] = &[
                 $op, " ", $signature, " ", $device, " ", $layout, " ",
                 concat!($(stringify!($dtype), ","),+),
@@ -251,7 +265,7 @@ macro_rules! register_kernel {
                 }
                 p::RawKernel {
                     struct_size: ::core::mem::size_of::<p::RawKernel>() as u32,
-                    flags: $crate::register_kernel!(@flags $($flags)?),
+                    flags: FLAGS,
                     op: p::RawStr::new($op),
                     signature: p::RawStr::new($signature),
                     device: p::RawStr::new($device),
