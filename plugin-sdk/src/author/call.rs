@@ -82,6 +82,12 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The same call, from which no output can be had for writing.
+    pub(crate) fn sealed(self) -> Self {
+        self.taken.set(u64::MAX);
+        self
+    }
+
     /// The raw form.
     #[inline]
     pub fn raw(&self) -> &'a RawCall {
