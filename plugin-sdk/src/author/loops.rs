@@ -84,19 +84,11 @@ unsafe fn pack_one<T: Element>(
     column: usize,
 ) {
     // Whole cache lines of the source are read at once; the scattered writes stay in the buffer.
-    if row == 1 && rows == TILE {
-        for c in 0..columns {
-            for r in 0..TILE {
-                // SAFETY: the caller guarantees the elements.
-                to[r * TILE + c].write(unsafe { T::load(from.add(r + c * column)) });
-            }
-        }
-        return;
-    }
+    let to = to.as_mut_ptr().cast::<T>();
     for c in 0..columns {
         for r in 0..rows {
-            // SAFETY: the caller guarantees the elements.
-            to[r * TILE + c].write(unsafe { T::load(from.add(r * row + c * column)) });
+            // SAFETY: the caller guarantees the elements; rows and columns are at most `TILE`.
+            unsafe { to.add(r * TILE + c).write(T::load(from.add(r * row + c * column))) };
         }
     }
 }
@@ -237,7 +229,8 @@ pub(crate) unsafe fn run<I: Inputs, O: Element>(
 ///
 /// # Safety
 /// As for [`run`]. `apply` writes `n` elements at the address of its second argument.
-#[inline(always)]
+// Not inlined, so that the buffers do not enlarge the frame of the paths that need none.
+#[inline(never)]
 pub(crate) unsafe fn buffered<I: Inputs, O: Element>(
     out: *mut O,
     inputs: I,

@@ -28,6 +28,8 @@ pub use tensor::{OwnedTensor, Tensor};
 pub use view::{Iter, Lanes, View, ViewMut};
 
 #[cfg(test)]
+mod call_tests;
+#[cfg(test)]
 mod elementwise_tests;
 #[cfg(test)]
 mod testing;
