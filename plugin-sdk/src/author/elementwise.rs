@@ -8,7 +8,7 @@
 //! Decisions:
 //! - dimensions are collapsed and put in the output's order, so a dense tensor of any memory format is
 //!   one straight loop;
-//! - where an input runs across the output (a transposed operand), the walk is by 32 x 32 tiles, packed
+//! - where an input runs across the output (a transposed operand), the walk is by tiles, packed
 //!   into buffers, so each cache line is read once;
 //! - all contiguous and small is decided on the flags alone, before anything is computed;
 //! - the loop bodies are plain Rust that the compiler vectorises for the level of the build; no
@@ -18,7 +18,7 @@ use super::element::{Element, Plain};
 use super::error::Error;
 use super::host::parallel_for;
 use super::loops::{Inputs, buffered, run, tile};
-use super::plan::{Dims, OPERANDS, PerOperand, TILE, collapse, cross, tiles, walk_runs, walk_tiles};
+use super::plan::{Dims, OPERANDS, PerOperand, TILE_COLUMNS, TILE_ROWS, collapse, cross, tiles, walk_runs, walk_tiles};
 use super::view::{View, ViewMut};
 
 /// What one element costs, which decides how small a piece of work is worth another thread.
@@ -160,7 +160,7 @@ fn apply_strided<I: Inputs, O: Element>(
     let (dims, tiled) = plan(out, shapes)?;
     let [.., columns] = &dims[..] else { return Ok(()) };
     if tiled && let [.., rows, _] = &dims[..] {
-        return parallel_for(tiles(&dims), cost.grain().div_ceil(TILE * TILE), |part| {
+        return parallel_for(tiles(&dims), cost.grain().div_ceil(TILE_ROWS * TILE_COLUMNS), |part| {
             walk_tiles(&dims, part, |(at, r, c)| {
                 // SAFETY: the offsets are those of elements that views guarantee.
                 unsafe {

@@ -6,7 +6,7 @@
 //! that the function itself is still applied by a vectorised loop.
 
 use super::element::Element;
-use super::plan::{OPERANDS, PerOperand, TILE};
+use super::plan::{OPERANDS, PerOperand, TILE_COLUMNS, TILE_ROWS};
 use std::mem::MaybeUninit;
 
 /// Elements that a buffered loop gathers at a time.
@@ -40,7 +40,7 @@ pub(crate) trait Inputs: Copy {
     fn meets(self, begin: usize, end: usize, n: usize, strides: PerOperand) -> bool;
     /// Copies `n` strided elements of each input to the front of its buffer.
     unsafe fn gather(self, buffers: &mut Self::Buffers, n: usize, strides: PerOperand);
-    /// Copies a tile of each input that `packed` marks to its buffer, as rows of `TILE`.
+    /// Copies a tile of each input that `packed` marks to its buffer, as rows of `TILE_COLUMNS`.
     unsafe fn pack(self, buffers: &mut Self::Buffers, packed: PerOperand, tile: Strided);
 }
 
@@ -77,7 +77,7 @@ unsafe fn gather_one<T: Element>(from: *const T, to: &mut [MaybeUninit<T>], stri
 #[inline(always)]
 unsafe fn pack_one<T: Element>(
     from: *const T,
-    to: &mut Buffer<T, { TILE * TILE }>,
+    to: &mut Buffer<T, { TILE_ROWS * TILE_COLUMNS }>,
     rows: usize,
     columns: usize,
     row: usize,
@@ -87,8 +87,8 @@ unsafe fn pack_one<T: Element>(
     let to = to.as_mut_ptr().cast::<T>();
     for c in 0..columns {
         for r in 0..rows {
-            // SAFETY: the caller guarantees the elements; rows and columns are at most `TILE`.
-            unsafe { to.add(r * TILE + c).write(T::load(from.add(r * row + c * column))) };
+            // SAFETY: the caller guarantees the elements; rows and columns are at most those of a tile.
+            unsafe { to.add(r * TILE_COLUMNS + c).write(T::load(from.add(r * row + c * column))) };
         }
     }
 }
@@ -98,12 +98,12 @@ macro_rules! inputs {
         #[allow(unused_variables, clippy::unused_unit)]
         impl<$($t: Element),*> Inputs for ($(*const $t,)*) {
             type Item = ($($t,)*);
-            type Buffers = ($(Buffer<$t, { TILE * TILE }>,)*);
+            type Buffers = ($(Buffer<$t, { TILE_ROWS * TILE_COLUMNS }>,)*);
             const COUNT: usize = $count;
 
             #[inline(always)]
             fn buffers() -> Self::Buffers {
-                ($([const { MaybeUninit::<$t>::uninit() }; TILE * TILE],)*)
+                ($([const { MaybeUninit::<$t>::uninit() }; TILE_ROWS * TILE_COLUMNS],)*)
             }
             #[inline(always)]
             fn buffered(buffers: &Self::Buffers) -> Self {
@@ -280,7 +280,7 @@ pub(crate) unsafe fn tile<I: Inputs, O: Element>(
     for k in 1..=I::COUNT {
         if column[k] > 1 {
             packed[k] = 1;
-            row_step[k] = TILE;
+            row_step[k] = TILE_COLUMNS;
             column_step[k] = 1;
         }
     }

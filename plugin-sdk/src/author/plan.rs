@@ -108,8 +108,11 @@ pub(crate) fn cross(dims: &mut Dims) -> bool {
     true
 }
 
-/// The side of a tile. Three buffers of 32 x 32 `f64` fit half of a first-level cache.
-pub(crate) const TILE: usize = 32;
+/// Rows of a tile. More rows than columns, because a packed input is read along the rows: with small pages
+/// each of its columns costs an address translation.
+pub(crate) const TILE_ROWS: usize = 128;
+/// Columns of a tile: whole cache lines of the output.
+pub(crate) const TILE_COLUMNS: usize = 16;
 /// A dimension shorter than this is not worth a tile.
 const MIN_TILE: usize = 8;
 
@@ -143,23 +146,23 @@ pub(crate) type Tile = (PerOperand, usize, usize);
 /// The number of tiles over `dims`, the last two of which are cut.
 pub(crate) fn tiles(dims: &[Dim]) -> usize {
     let [outer @ .., rows, columns] = dims else { return 0 };
-    outer.iter().map(|d| d.size).product::<usize>() * rows.size.div_ceil(TILE) * columns.size.div_ceil(TILE)
+    outer.iter().map(|d| d.size).product::<usize>() * rows.size.div_ceil(TILE_ROWS) * columns.size.div_ceil(TILE_COLUMNS)
 }
 
 /// Walks the tiles `range`, counted in the order of `dims`.
 pub(crate) fn walk_tiles(dims: &[Dim], range: Range<usize>, mut run: impl FnMut(Tile)) {
     let [outer @ .., rows, columns] = dims else { return };
-    let across = columns.size.div_ceil(TILE);
-    let each = rows.size.div_ceil(TILE) * across;
+    let across = columns.size.div_ceil(TILE_COLUMNS);
+    let each = rows.size.div_ceil(TILE_ROWS) * across;
     let mut walk = Odometer::new(outer, range.start / each);
     let mut at = range.start % each;
     for _ in range {
-        let (row, column) = (at / across * TILE, at % across * TILE);
+        let (row, column) = (at / across * TILE_ROWS, at % across * TILE_COLUMNS);
         let mut offsets = walk.offsets;
         for (k, o) in offsets.iter_mut().enumerate() {
             *o += row * rows.strides[k] + column * columns.strides[k];
         }
-        run((offsets, TILE.min(rows.size - row), TILE.min(columns.size - column)));
+        run((offsets, TILE_ROWS.min(rows.size - row), TILE_COLUMNS.min(columns.size - column)));
         at += 1;
         if at == each {
             at = 0;
