@@ -8,6 +8,11 @@
 //!   `repr(C)` table with its size in front, because `abi_stable` refuses a plugin as soon as a type grew;
 //! - kernels are gathered by `inventory` and handed over as one array, so a kernel is one file and one
 //!   registration, and no list is kept by hand;
+//! - an output may be exactly one of the arguments (in-place calls), so views read and write through raw
+//!   pointers, and a slice of an argument is lent only where no output meets it, one of an output only
+//!   where no argument does; [`author::Call::contiguous`] copies in the other cases;
+//! - device memory is viewed only on the CPU and on devices that this plugin calls host-accessible;
+//! - `bool` memory is never lent as `&[bool]`, since another library may have written any byte;
 //! - every entry is wrapped in a panic guard, because a panic that reaches `extern "C"` ends the process.
 
 pub mod abi;

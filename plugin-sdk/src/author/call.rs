@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
         self.raw.stream
     }
 
-    #[inline]
+    #[inline(always)]
     fn tagged(&self, index: usize, tag: u32, expected: &'static str) -> Result<&'a RawArg, Error> {
         match self.args.get(index) {
             Some(arg) if arg.tag == tag => Ok(arg),
@@ -122,14 +122,14 @@ impl<'a> Call<'a> {
 
     /// # Safety
     /// `raw` must be a valid tensor of this call; the host upholds this.
-    #[inline]
+    #[inline(always)]
     unsafe fn argument(&self, raw: *const RawTensor) -> Tensor<'a> {
         // SAFETY: the caller guarantees a valid tensor.
         Tensor { raw: unsafe { &*raw }, origin: Origin::Argument(self.outputs) }
     }
 
     /// Argument `index`, a tensor.
-    #[inline]
+    #[inline(always)]
     pub fn tensor(&self, index: usize) -> Result<Tensor<'a>, Error> {
         let arg = self.tagged(index, tag::TENSOR, "a tensor")?;
         // SAFETY: the value of a TENSOR argument is a valid tensor; the host upholds this.
@@ -221,7 +221,7 @@ impl<'a> Call<'a> {
     }
 
     /// Argument `index`, a tensor of `T`, as a read-only view.
-    #[inline]
+    #[inline(always)]
     pub fn view<T: Element>(&self, index: usize) -> Result<View<'a, T>, Error> {
         self.tensor(index)?.view()
     }
@@ -241,7 +241,7 @@ impl<'a> Call<'a> {
     }
 
     /// Output `index`: its metadata and address. Elements are reached through [`Call::out`].
-    #[inline]
+    #[inline(always)]
     pub fn output(&self, index: usize) -> Result<Tensor<'a>, Error> {
         match self.outputs.get(index) {
             // SAFETY: a non-null output is a valid tensor; the host upholds this.
@@ -253,7 +253,7 @@ impl<'a> Call<'a> {
 
     /// Output `index`, a tensor of `T`, for writing. Each output is given once; see
     /// [`ViewMut::reborrow`]. An output beyond the 64th cannot be had.
-    #[inline]
+    #[inline(always)]
     pub fn out<T: Element>(&self, index: usize) -> Result<ViewMut<'a, T>, Error> {
         let tensor = self.output(index)?;
         tensor.check::<T>()?;

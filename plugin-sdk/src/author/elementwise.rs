@@ -79,10 +79,16 @@ fn wrong_shape(expected: &[i64], got: &[i64]) -> Error {
     }
 }
 
+/// `a == b`, without the call of `memcmp` that costs more than a few sizes are worth.
+#[inline(always)]
+fn same(a: &[i64], b: &[i64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
 /// Whether all operands are contiguous and of one shape, by their flags alone.
 #[inline(always)]
 fn is_straight(out: Shape<'_>, inputs: &[Shape<'_>]) -> bool {
-    out.contiguous && inputs.iter().all(|i| i.contiguous && i.sizes == out.sizes)
+    out.contiguous && inputs.iter().all(|i| i.contiguous && same(i.sizes, out.sizes))
 }
 
 /// The dimensions to walk, and whether by tiles.

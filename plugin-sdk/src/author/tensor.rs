@@ -161,7 +161,7 @@ impl<'a> Tensor<'a> {
 
     /// A typed, read-only view. An error if the dtype is another, the tensor is composite, an output (see
     /// [`Call::out`](super::Call::out)), or in memory that the host cannot read.
-    #[inline]
+    #[inline(always)]
     pub fn view<T: Element>(&self) -> Result<View<'a, T>, Error> {
         let reads = match self.origin {
             Origin::Argument(outputs) => Reads::UnlessWritten(outputs),
@@ -174,7 +174,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// What every typed view needs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check<T: Element>(&self) -> Result<(), Error> {
         let raw = self.raw;
         if raw.dtype != T::DTYPE {
