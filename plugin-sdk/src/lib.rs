@@ -8,11 +8,17 @@
 //!   `repr(C)` table with its size in front, because `abi_stable` refuses a plugin as soon as a type grew;
 //! - kernels are gathered by `inventory` and handed over as one array, so a kernel is one file and one
 //!   registration, and no list is kept by hand;
+//! - an output may be exactly one of the arguments (in-place calls), so views read and write through raw
+//!   pointers, and a slice of an argument is lent only where no output meets it, one of an output only
+//!   where no argument does; [`author::Call::contiguous`] copies in the other cases;
+//! - device memory is viewed only on the CPU and on devices that this plugin calls host-accessible;
+//! - `bool` memory is never lent as `&[bool]`, since another library may have written any byte;
 //! - every entry is wrapped in a panic guard, because a panic that reaches `extern "C"` ends the process.
 
 pub mod abi;
 pub mod author;
 
+pub use author::Error;
 pub use half;
 
 #[doc(hidden)]
@@ -21,26 +27,26 @@ pub mod __private {
     pub use crate::abi::op::RawKernel;
     pub use crate::abi::plugin::{PluginApi, PluginContents};
     pub use crate::abi::tensor::RawCall;
-    pub use crate::abi::{ABI_MAX, RawStr, manifest};
-    pub use crate::author::export::{KernelItems, get_interface, initialize, negotiate};
+    pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
+    pub use crate::author::export::{KernelItems, digit_count, digits, get_interface, initialize, negotiate, run_kernel};
     pub use inventory;
     pub use keyway_abi_root::{KeywayRoot, KeywayRootRef, abi_stable};
 
     pub const SDK_VERSION: &str = env!("CARGO_PKG_VERSION");
-    pub const ABI_MIN_TEXT: &str = "1";
-    pub const ABI_MAX_TEXT: &str = "1";
+    /// The text of [`ABI_MIN`].
+    pub const ABI_MIN_TEXT: &str = text(&digits::<{ digit_count(ABI_MIN) }>(ABI_MIN));
+    /// The text of [`ABI_MAX`].
+    pub const ABI_MAX_TEXT: &str = text(&digits::<{ digit_count(ABI_MAX) }>(ABI_MAX));
+
+    const fn text(digits: &'static [u8]) -> &'static str {
+        match std::str::from_utf8(digits) {
+            Ok(text) => text,
+            Err(_) => panic!("decimal digits are ASCII"),
+        }
+    }
 
     pub fn root_ref(root: KeywayRoot) -> KeywayRootRef {
         use abi_stable::prefix_type::PrefixTypeTrait;
         root.leak_into_prefix()
-    }
-
-    /// # Safety
-    /// `call` must be valid as `KernelFn` says; the host upholds this.
-    pub unsafe fn run_kernel(
-        _call: *const RawCall,
-        _run: fn(&RawCall) -> Result<(), crate::author::Error>,
-    ) -> i32 {
-        0
     }
 }

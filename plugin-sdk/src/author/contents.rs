@@ -1,6 +1,8 @@
 //! What a plugin's set-up function fills in.
 
-use super::export::KernelItems;
+use super::export::{KernelItems, set_reachable};
+use super::host::{NameKind, intern};
+use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
 use crate::abi::layout::LayoutApi;
 use crate::abi::op::{RawInterposer, RawKernel, RawOp};
@@ -51,6 +53,14 @@ impl Contents {
         // The order in which `inventory` yields depends on the build; the host sees one order.
         // SAFETY: the names are static strings of this library.
         kernels.sort_by_key(|k| unsafe { (k.op.read(), k.device.read(), k.layout.read(), k.dtype.read()) });
+        for device in &self.devices {
+            if device.flags & device_flag::HOST_ACCESSIBLE != 0 {
+                // SAFETY: the name is a static string of this library.
+                if let Ok(number) = intern(NameKind::Device, &unsafe { device.name.read() }) {
+                    set_reachable(number);
+                }
+            }
+        }
         // SAFETY: the caller guarantees a valid `out`.
         let out = unsafe { &mut *out };
         out.devices = list(self.devices);

@@ -1,12 +1,13 @@
 //! `plugin!` and `register_kernel!`: the two macros that turn safe code into the exported contract.
 
+use super::call::Call;
 use super::contents::Contents;
 use super::error::Error;
 use super::guard::guarded;
 use crate::abi::op::RawKernel;
 use crate::abi::plugin::{PluginApi, PluginContents};
 use crate::abi::{ABI_MAX, ABI_MIN, codes};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// The kernels of one `register_kernel!`, gathered by `inventory` inside this library.
 pub struct KernelItems(pub &'static [RawKernel]);
@@ -19,6 +20,22 @@ pub(crate) fn host_api() -> Option<&'static crate::abi::host::HostApi> {
     // SAFETY: the pointer is null or was given by the host to `initialize`, whose contract says that it
     // lives as long as the process.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
+}
+
+/// Bit `i` is set if this library brought device `i` and called it host-accessible. Device 0 is the CPU.
+static REACHABLE: AtomicU64 = AtomicU64::new(1);
+
+/// Whether the host may read the memory of a device through its pointers.
+#[inline(always)]
+pub(crate) fn reaches(device: u16) -> bool {
+    device == 0 || (device < 64 && REACHABLE.load(Ordering::Relaxed) >> device & 1 != 0)
+}
+
+/// States that a device's memory is host-accessible, as its plugin says.
+pub(crate) fn set_reachable(device: u16) {
+    if device < 64 {
+        REACHABLE.fetch_or(1 << device, Ordering::Relaxed);
+    }
 }
 
 #[doc(hidden)]
@@ -56,6 +73,49 @@ pub unsafe fn initialize(
     })
 }
 
+/// Runs one kernel under the guard.
+///
+/// # Safety
+/// `call` must be valid as [`KernelFn`](crate::abi::tensor::KernelFn) says; the host upholds this.
+#[doc(hidden)]
+#[inline(always)]
+pub unsafe fn run_kernel(
+    call: *const crate::abi::tensor::RawCall,
+    run: impl FnOnce(&Call<'_>) -> Result<(), Error>,
+) -> i32 {
+    guarded(|| {
+        // SAFETY: the caller guarantees a valid call, which lives until this function returns; this is the
+        // only `Call` made of it.
+        let call = unsafe { Call::new(&*call) };
+        run(&call)
+    })
+}
+
+/// The decimal digits of a number, for a constant text: the last `N`.
+#[doc(hidden)]
+pub const fn digits<const N: usize>(mut value: u32) -> [u8; N] {
+    let mut out = [b'0'; N];
+    let mut i = N;
+    while i > 0 {
+        i -= 1;
+        out[i] = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+    out
+}
+
+/// How many decimal digits a number has.
+#[doc(hidden)]
+pub const fn digit_count(value: u32) -> usize {
+    let mut count = 1;
+    let mut rest = value / 10;
+    while rest > 0 {
+        count += 1;
+        rest /= 10;
+    }
+    count
+}
+
 /// Exports this library as a Keyway plugin. Used once, in the root of a `cdylib` crate.
 ///
 /// `kernels` is the number of kernels (one for each op and dtype) that the author expects; the loader
@@ -75,6 +135,8 @@ pub unsafe fn initialize(
 /// ```
 #[macro_export]
 macro_rules! plugin {
+    (@list) => { "" };
+    (@list $first:expr $(, $rest:expr)*) => { concat!("\"", $first, "\"" $(, ",\"", $rest, "\"")*) };
     (
         name: $name:expr,
         version: $version:expr,
@@ -94,9 +156,9 @@ macro_rules! plugin {
                 concat!(
                     "{\"name\":\"", $name, "\",\"version\":\"", $version,
                     "\",\"description\":\"", $description, "\",\"kernels\":", stringify!($kernels),
-                    ",\"devices\":[\"\"" $(, ",\"", $device, "\"")*,
-                    "],\"layouts\":[\"\"" $(, ",\"", $layout, "\"")*,
-                    "],\"needs\":[\"\"" $(, ",\"", $needs, "\"")*,
+                    ",\"devices\":[", $crate::plugin!(@list $($device),*),
+                    "],\"layouts\":[", $crate::plugin!(@list $($layout),*),
+                    "],\"needs\":[", $crate::plugin!(@list $($needs),*),
                     "],\"sdk\":\""
                 ),
                 p::SDK_VERSION,
@@ -155,7 +217,7 @@ macro_rules! plugin {
 /// Registers one kernel for one op, device and layout, and each of the given dtypes.
 ///
 /// The kernel is a `fn(&Call) -> Result<(), Error>`; the signature is that of the op, in the letters of
-/// [`RawOp::schema`](crate::abi::op::RawOp::schema). `allocates` marks a kernel that makes its own outputs.
+/// [`RawOp::schema`](crate::abi::op::RawOp::schema). `flags: allocates` marks a kernel that makes its own outputs.
 ///
 /// ```ignore
 /// register_kernel! {
@@ -166,15 +228,27 @@ macro_rules! plugin {
 /// ```
 #[macro_export]
 macro_rules! register_kernel {
-    (@flags) => { 0 };
-    (@flags allocates) => { $crate::abi::codes::kernel_flag::ALLOCATES };
     (
         op: $op:expr, signature: $signature:expr, device: $device:expr, layout: $layout:expr,
-        $(flags: $flags:ident,)?
+        flags: allocates,
         $($dtype:ident => $run:expr),+ $(,)?
+    ) => {
+        $crate::register_kernel!(
+            @emit $crate::abi::codes::kernel_flag::ALLOCATES, $op, $signature, $device, $layout, $($dtype => $run),+
+        );
+    };
+    (
+        op: $op:expr, signature: $signature:expr, device: $device:expr, layout: $layout:expr,
+        $($dtype:ident => $run:expr),+ $(,)?
+    ) => {
+        $crate::register_kernel!(@emit 0, $op, $signature, $device, $layout, $($dtype => $run),+);
+    };
+    (
+        @emit $flags:expr, $op:expr, $signature:expr, $device:expr, $layout:expr, $($dtype:ident => $run:expr),+
     ) => {
         const _: () = {
             use $crate::__private as p;
+            const FLAGS: u32 = $flags;
             const PARTS: &[&str] = &[
                 $op, " ", $signature, " ", $device, " ", $layout, " ",
                 concat!($(stringify!($dtype), ","),+),
@@ -191,7 +265,7 @@ macro_rules! register_kernel {
                 }
                 p::RawKernel {
                     struct_size: ::core::mem::size_of::<p::RawKernel>() as u32,
-                    flags: $crate::register_kernel!(@flags $($flags)?),
+                    flags: FLAGS,
                     op: p::RawStr::new($op),
                     signature: p::RawStr::new($signature),
                     device: p::RawStr::new($device),

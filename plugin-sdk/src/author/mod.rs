@@ -1,10 +1,35 @@
 //! Safe types over the contract, for people who write plugins.
 
+mod call;
 mod contents;
+mod element;
+mod device;
+pub mod elementwise;
 mod error;
 #[doc(hidden)]
 pub mod export;
+mod extend;
 mod guard;
+pub mod host;
+mod loops;
+mod plan;
+mod tensor;
+mod view;
 
+pub use call::{Call, Contiguous, ContiguousOut, Tensors};
 pub use contents::Contents;
+pub use device::{Device, Properties, device_api};
+pub use extend::{Interposer, Layout, Next, Op, RuleCall, interposer, layout_api, op, sub_layout};
+pub use element::{Element, Float, Int, Plain, Real, dtype_name, dtype_size};
+pub use elementwise::{Cost, map0, map1, map1_slices, map2, map2_slices, map3};
 pub use error::Error;
+pub use host::{Arg, Level, NameKind, Scratch, call_op, intern, log, parallel_chunks_mut, new_composite, new_host_tensor, new_tensor, num_threads, parallel_for};
+pub use tensor::{OwnedTensor, Tensor};
+pub use view::{Iter, Lanes, View, ViewMut};
+
+#[cfg(test)]
+mod call_tests;
+#[cfg(test)]
+mod elementwise_tests;
+#[cfg(test)]
+mod testing;

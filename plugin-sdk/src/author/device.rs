@@ -1,0 +1,292 @@
+//! A device as a trait, and the table made of it.
+
+use super::error::Error;
+use super::guard::guarded;
+use crate::abi::RawStr;
+use crate::abi::device::{DeviceApi, Queue, RawDeviceProperties, RawMemoryStats};
+use std::ffi::c_void;
+
+/// What one device says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Properties {
+    /// Processing units: cores, multiprocessors.
+    pub units: u32,
+    /// Bytes of memory in all; 0 if unknown.
+    pub total_memory: u64,
+    /// See [`crate::abi::codes::device_flag`].
+    pub flags: u64,
+    /// What a person calls the device.
+    pub name: &'static str,
+}
+
+#[cold]
+fn lacks(what: &str) -> Error {
+    Error::Unsupported { what: format!("{what} on this device") }
+}
+
+/// The functions of one device type. [`device_api`] makes the table of it, each entry under the guard.
+///
+/// Pointers and queues are those that this device gave, in use as the contract of [`DeviceApi`] says; the
+/// host upholds this, and therefore the functions that take them are `unsafe`.
+#[allow(clippy::missing_safety_doc, unused_variables)]
+pub trait Device: 'static {
+    /// The device's name: `cpu`, or `vendor.example/npu`.
+    const NAME: &'static str;
+    /// See [`crate::abi::codes::device_flag`].
+    const FLAGS: u64;
+    /// Higher wins where two plugins serve one device.
+    const PRIORITY: u32 = 100;
+    /// Whether the stream and event functions are there.
+    const STREAMS: bool = false;
+    /// Whether the memory statistics and the cache are there.
+    const STATS: bool = false;
+
+    /// The number of devices; an error says why there are none.
+    fn count() -> Result<u32, Error>;
+    /// The properties of one device.
+    fn properties(index: u32) -> Result<Properties, Error>;
+    /// `bytes` with at least 64-byte alignment, usable on `stream`.
+    unsafe fn allocate(index: u32, bytes: u64, stream: Queue) -> Result<*mut c_void, Error>;
+    /// Frees after the work already given to `stream`.
+    unsafe fn free(index: u32, pointer: *mut c_void, bytes: u64, stream: Queue) -> Result<(), Error>;
+    /// Copies from the host; `source` may be reused on return.
+    unsafe fn copy_from_host(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error>;
+    /// Copies to the host; done on return.
+    unsafe fn copy_to_host(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error>;
+    /// Copies between two devices of this type, or within one; the areas do not overlap. From and to are
+    /// (index, address).
+    unsafe fn copy_between(
+        to: (u32, *mut c_void),
+        from: (u32, *const c_void),
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error>;
+
+    /// Makes a stream.
+    fn stream_create(index: u32) -> Result<Queue, Error> {
+        Err(lacks("streams"))
+    }
+    /// Destroys a stream after its work.
+    unsafe fn stream_destroy(index: u32, stream: Queue) -> Result<(), Error> {
+        Err(lacks("streams"))
+    }
+    /// Waits for all work of a stream.
+    unsafe fn stream_synchronize(index: u32, stream: Queue) -> Result<(), Error> {
+        Err(lacks("streams"))
+    }
+    /// Makes an event.
+    fn event_create(index: u32) -> Result<Queue, Error> {
+        Err(lacks("events"))
+    }
+    /// Destroys an event.
+    unsafe fn event_destroy(index: u32, event: Queue) -> Result<(), Error> {
+        Err(lacks("events"))
+    }
+    /// Marks a point in a stream.
+    unsafe fn event_record(index: u32, event: Queue, stream: Queue) -> Result<(), Error> {
+        Err(lacks("events"))
+    }
+    /// Makes a stream wait for an event.
+    unsafe fn event_wait(index: u32, event: Queue, stream: Queue) -> Result<(), Error> {
+        Err(lacks("events"))
+    }
+    /// Whether an event has happened.
+    unsafe fn event_query(index: u32, event: Queue) -> Result<bool, Error> {
+        Err(lacks("events"))
+    }
+    /// Waits for an event.
+    unsafe fn event_synchronize(index: u32, event: Queue) -> Result<(), Error> {
+        Err(lacks("events"))
+    }
+    /// Nanoseconds between two events.
+    unsafe fn event_elapsed(index: u32, from: Queue, to: Queue) -> Result<u64, Error> {
+        Err(lacks("events"))
+    }
+    /// Waits for all work of a device. A synchronous device has none.
+    fn synchronize(index: u32) -> Result<(), Error> {
+        Ok(())
+    }
+    /// The memory statistics; `struct_size` is filled in by the caller.
+    fn memory_stats(index: u32) -> Result<RawMemoryStats, Error> {
+        Err(lacks("memory statistics"))
+    }
+    /// Gives cached memory back to the system.
+    fn empty_cache(index: u32) -> Result<(), Error> {
+        Err(lacks("a cache"))
+    }
+    /// Resets the peaks in the statistics.
+    fn reset_peak(index: u32) -> Result<(), Error> {
+        Err(lacks("memory statistics"))
+    }
+    /// Limits the bytes in use; 0 lifts the limit.
+    fn set_memory_limit(index: u32, bytes: u64) -> Result<(), Error> {
+        Err(lacks("a memory limit"))
+    }
+}
+
+/// Runs `work` under the guard and writes its value to `out`.
+///
+/// # Safety
+/// `out` must be valid for a write; the host upholds this.
+unsafe fn give<T>(out: *mut T, work: impl FnOnce() -> Result<T, Error>) -> i32 {
+    guarded(|| {
+        let value = work()?;
+        // SAFETY: the caller guarantees a valid `out`.
+        unsafe { out.write(value) };
+        Ok(())
+    })
+}
+
+/// Writes as much of `value` as the reader's structure holds, which begins with its size.
+///
+/// # Safety
+/// `out` must point to a structure that begins with `struct_size`, writable for that many bytes; the host
+/// upholds this.
+unsafe fn give_sized<T>(out: *mut T, mut value: T) {
+    let own = size_of::<T>();
+    // SAFETY: both structures begin with a u32 that is their size; the bytes copied lie within both.
+    unsafe {
+        let theirs = out.cast::<u32>().read() as usize;
+        let size = if theirs == 0 { own } else { own.min(theirs) };
+        std::ptr::from_mut(&mut value).cast::<u32>().write(size as u32);
+        std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast::<u8>(), out.cast::<u8>(), size);
+    }
+}
+
+/// A table entry: an `extern "C"` function that runs `$body` under the guard.
+macro_rules! entry {
+    ($d:ident; $($a:ident: $t:ty),* ; $body:expr) => {{
+        unsafe extern "C" fn shim<$d: Device>($($a: $t),*) -> i32 {
+            // SAFETY: the host upholds the contract of this entry of `DeviceApi`, which is that of the
+            // trait's function.
+            #[allow(unused_unsafe)]
+            guarded(|| unsafe { $body })
+        }
+        shim::<$d>
+    }};
+    ($d:ident; $($a:ident: $t:ty),* => $out:ident: $o:ty; $body:expr) => {{
+        unsafe extern "C" fn shim<$d: Device>($($a: $t,)* $out: *mut $o) -> i32 {
+            // SAFETY: as above; `out` is valid for a write.
+            #[allow(unused_unsafe)]
+            unsafe { give($out, || unsafe { $body }) }
+        }
+        shim::<$d>
+    }};
+}
+
+/// The table of a device, for `static API: DeviceApi = device_api::<MyDevice>();`.
+pub const fn device_api<D: Device>() -> DeviceApi {
+    DeviceApi {
+        struct_size: size_of::<DeviceApi>() as u32,
+        priority: D::PRIORITY,
+        name: RawStr::new(D::NAME),
+        flags: D::FLAGS,
+        count: entry!(D; => out: u32; D::count()),
+        properties: entry!(D; index: u32, out: *mut RawDeviceProperties; {
+            let p = D::properties(index)?;
+            give_sized(out, RawDeviceProperties {
+                struct_size: 0,
+                units: p.units,
+                total_memory: p.total_memory,
+                flags: p.flags,
+                name: RawStr::new(p.name),
+            });
+            Ok(())
+        }),
+        allocate: entry!(D; index: u32, bytes: u64, stream: Queue => out: *mut c_void; D::allocate(index, bytes, stream)),
+        free: entry!(D; index: u32, pointer: *mut c_void, bytes: u64, stream: Queue; D::free(index, pointer, bytes, stream)),
+        copy_from_host: entry!(D; index: u32, to: *mut c_void, from: *const c_void, bytes: u64, stream: Queue;
+            D::copy_from_host(index, to, from, bytes, stream)),
+        copy_to_host: entry!(D; index: u32, to: *mut c_void, from: *const c_void, bytes: u64, stream: Queue;
+            D::copy_to_host(index, to, from, bytes, stream)),
+        copy_between: entry!(D; to_index: u32, to: *mut c_void, from_index: u32, from: *const c_void, bytes: u64, stream: Queue;
+            D::copy_between((to_index, to), (from_index, from), bytes, stream)),
+        stream_create: if D::STREAMS { Some(entry!(D; index: u32 => out: Queue; D::stream_create(index))) } else { None },
+        stream_destroy: if D::STREAMS { Some(entry!(D; index: u32, s: Queue; D::stream_destroy(index, s))) } else { None },
+        stream_synchronize: if D::STREAMS { Some(entry!(D; index: u32, s: Queue; D::stream_synchronize(index, s))) } else { None },
+        event_create: if D::STREAMS { Some(entry!(D; index: u32 => out: Queue; D::event_create(index))) } else { None },
+        event_destroy: if D::STREAMS { Some(entry!(D; index: u32, e: Queue; D::event_destroy(index, e))) } else { None },
+        event_record: if D::STREAMS { Some(entry!(D; index: u32, e: Queue, s: Queue; D::event_record(index, e, s))) } else { None },
+        event_wait: if D::STREAMS { Some(entry!(D; index: u32, e: Queue, s: Queue; D::event_wait(index, e, s))) } else { None },
+        event_query: if D::STREAMS {
+            Some(entry!(D; index: u32, e: Queue => out: u32; D::event_query(index, e).map(u32::from)))
+        } else {
+            None
+        },
+        event_synchronize: if D::STREAMS { Some(entry!(D; index: u32, e: Queue; D::event_synchronize(index, e))) } else { None },
+        event_elapsed: if D::STREAMS {
+            Some(entry!(D; index: u32, from: Queue, to: Queue => out: u64; D::event_elapsed(index, from, to)))
+        } else {
+            None
+        },
+        synchronize: Some(entry!(D; index: u32; D::synchronize(index))),
+        memory_stats: if D::STATS {
+            Some(entry!(D; index: u32, out: *mut RawMemoryStats; { give_sized(out, D::memory_stats(index)?); Ok(()) }))
+        } else {
+            None
+        },
+        empty_cache: if D::STATS { Some(entry!(D; index: u32; D::empty_cache(index))) } else { None },
+        reset_peak: if D::STATS { Some(entry!(D; index: u32; D::reset_peak(index))) } else { None },
+        set_memory_limit: if D::STATS { Some(entry!(D; index: u32, bytes: u64; D::set_memory_limit(index, bytes))) } else { None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+    impl Device for Nothing {
+        const NAME: &'static str = "example.org/nothing";
+        const FLAGS: u64 = 0;
+        fn count() -> Result<u32, Error> {
+            Ok(3)
+        }
+        fn properties(index: u32) -> Result<Properties, Error> {
+            Ok(Properties { units: index, total_memory: 7, flags: 0, name: "nothing" })
+        }
+        unsafe fn allocate(_: u32, bytes: u64, _: Queue) -> Result<*mut c_void, Error> {
+            Err(Error::OutOfMemory { requested: bytes, available: 0 })
+        }
+        unsafe fn free(_: u32, _: *mut c_void, _: u64, _: Queue) -> Result<(), Error> {
+            Ok(())
+        }
+        unsafe fn copy_from_host(_: u32, _: *mut c_void, _: *const c_void, _: u64, _: Queue) -> Result<(), Error> {
+            Ok(())
+        }
+        unsafe fn copy_to_host(_: u32, _: *mut c_void, _: *const c_void, _: u64, _: Queue) -> Result<(), Error> {
+            Ok(())
+        }
+        unsafe fn copy_between(_: (u32, *mut c_void), _: (u32, *const c_void), _: u64, _: Queue) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_table_calls_the_trait_and_leaves_out_what_it_lacks() {
+        static API: DeviceApi = device_api::<Nothing>();
+        let (mut count, mut pointer) = (0, std::ptr::null_mut());
+        let mut properties = RawDeviceProperties { struct_size: 16, units: 0, total_memory: 0, flags: 9, name: RawStr::EMPTY };
+        // SAFETY: all addresses are valid for the calls.
+        unsafe {
+            assert_eq!((API.count)(&mut count), 0);
+            assert_eq!((API.allocate)(0, 64, std::ptr::null_mut(), &mut pointer), crate::abi::codes::status::OUT_OF_MEMORY);
+            assert_eq!((API.properties)(2, &mut properties), 0);
+        }
+        assert_eq!((count, properties.units, properties.total_memory, properties.struct_size), (3, 2, 7, 16));
+        assert_eq!(properties.flags, 9, "beyond the reader's size nothing is written");
+        assert!(API.stream_create.is_none() && API.memory_stats.is_none());
+    }
+}

@@ -1,0 +1,338 @@
+//! Element types: the Rust types that a tensor's memory may hold.
+
+use crate::abi::codes::dtype;
+use half::{bf16, f16};
+use std::fmt::{Debug, Display};
+use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type that a tensor's memory may hold. Sealed: the list is that of [`dtype`].
+pub trait Element: sealed::Sealed + Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static {
+    /// The dtype's number.
+    const DTYPE: u16;
+    /// The dtype's name, as `register_kernel!` and the schema write it.
+    const NAME: &'static str;
+
+    /// Converts as `as` does: saturating for integers, rounding to nearest for floats, `x != 0` for bool.
+    fn from_f64(value: f64) -> Self;
+    /// Converts to the nearest `f64`.
+    fn to_f64(self) -> f64;
+    /// Converts as `as` does: wrapping for integers, rounding to nearest for floats, `x != 0` for bool.
+    fn from_i64(value: i64) -> Self;
+    /// Converts as `as` does: wrapping for integers, truncating and saturating for floats.
+    fn to_i64(self) -> i64;
+
+    /// Reads one element. For `bool` any byte other than 0 reads as true.
+    ///
+    /// # Safety
+    /// `at` must be valid for a read of `Self` and aligned; the caller upholds this.
+    #[inline(always)]
+    unsafe fn load(at: *const Self) -> Self {
+        // SAFETY: the caller guarantees a readable, aligned place; every bit pattern is a value of the
+        // types that keep this default (`bool` overrides it).
+        unsafe { at.read() }
+    }
+}
+
+/// An element type of which every bit pattern is a value: all but `bool`. Only these may be borrowed as
+/// slices of tensor memory, since another library may have written any byte there.
+pub trait Plain: Element {}
+
+/// A floating-point element type with the type in which its sums are accumulated.
+pub trait Float: Plain + Display {
+    /// `f32` for `f16`, `bf16` and `f32`; `f64` for `f64`.
+    type Acc: Real;
+    /// Widens, exactly.
+    fn to_acc(self) -> Self::Acc;
+    /// Rounds to nearest even.
+    fn from_acc(value: Self::Acc) -> Self;
+}
+
+/// `f32` and `f64`: the types that the processor computes in.
+pub trait Real:
+    Float<Acc = Self>
+    + Add<Output = Self>
+    + AddAssign
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// The smallest value of all.
+    const NEG_INFINITY: Self;
+    /// The largest value of all.
+    const INFINITY: Self;
+    /// Not a number.
+    const NAN: Self;
+    /// The square root, correctly rounded.
+    fn sqrt(self) -> Self;
+    /// e to the power of `self`, by the platform's library.
+    fn exp(self) -> Self;
+    /// The natural logarithm, by the platform's library.
+    fn ln(self) -> Self;
+    /// The hyperbolic tangent, by the platform's library.
+    fn tanh(self) -> Self;
+    /// The absolute value.
+    fn abs(self) -> Self;
+    /// `self * a + b`, rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Whether this is not a number.
+    fn is_nan(self) -> bool;
+}
+
+/// An integer element type; `bool` is none.
+pub trait Int:
+    Plain
+    + Display
+    + Ord
+    + Eq
+    + std::hash::Hash
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Not<Output = Self>
+{
+    /// The smallest value.
+    const MIN: Self;
+    /// The largest value.
+    const MAX: Self;
+    /// Adds modulo 2^bits.
+    fn wrapping_add(self, other: Self) -> Self;
+    /// Subtracts modulo 2^bits.
+    fn wrapping_sub(self, other: Self) -> Self;
+    /// Multiplies modulo 2^bits.
+    fn wrapping_mul(self, other: Self) -> Self;
+}
+
+macro_rules! int {
+    ($($t:ident $code:ident),+) => {$(
+        impl sealed::Sealed for $t {}
+        impl Plain for $t {}
+        impl Element for $t {
+            const DTYPE: u16 = dtype::$code;
+            const NAME: &'static str = stringify!($t);
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { value as $t }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { value as $t }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self as i64 }
+        }
+        impl Int for $t {
+            const MIN: Self = $t::MIN;
+            const MAX: Self = $t::MAX;
+            #[inline(always)]
+            fn wrapping_add(self, other: Self) -> Self { $t::wrapping_add(self, other) }
+            #[inline(always)]
+            fn wrapping_sub(self, other: Self) -> Self { $t::wrapping_sub(self, other) }
+            #[inline(always)]
+            fn wrapping_mul(self, other: Self) -> Self { $t::wrapping_mul(self, other) }
+        }
+    )+};
+}
+int!(u8 U8, i8 I8, i16 I16, i32 I32, i64 I64, u16 U16, u32 U32, u64 U64);
+
+macro_rules! real {
+    ($($t:ident $code:ident),+) => {$(
+        impl sealed::Sealed for $t {}
+        impl Plain for $t {}
+        impl Element for $t {
+            const DTYPE: u16 = dtype::$code;
+            const NAME: &'static str = stringify!($t);
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { value as $t }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { value as $t }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self as i64 }
+        }
+        impl Float for $t {
+            type Acc = $t;
+            #[inline(always)]
+            fn to_acc(self) -> $t { self }
+            #[inline(always)]
+            fn from_acc(value: $t) -> $t { value }
+        }
+        impl Real for $t {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const NEG_INFINITY: Self = $t::NEG_INFINITY;
+            const INFINITY: Self = $t::INFINITY;
+            const NAN: Self = $t::NAN;
+            #[inline(always)]
+            fn sqrt(self) -> Self { $t::sqrt(self) }
+            #[inline(always)]
+            fn exp(self) -> Self { $t::exp(self) }
+            #[inline(always)]
+            fn ln(self) -> Self { $t::ln(self) }
+            #[inline(always)]
+            fn tanh(self) -> Self { $t::tanh(self) }
+            #[inline(always)]
+            fn abs(self) -> Self { $t::abs(self) }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self { $t::mul_add(self, a, b) }
+            #[inline(always)]
+            fn is_nan(self) -> bool { $t::is_nan(self) }
+        }
+    )+};
+}
+real!(f32 F32, f64 F64);
+
+macro_rules! half_float {
+    ($($t:ident $code:ident),+) => {$(
+        impl sealed::Sealed for $t {}
+        impl Plain for $t {}
+        impl Element for $t {
+            const DTYPE: u16 = dtype::$code;
+            const NAME: &'static str = stringify!($t);
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { $t::from_f64(value) }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { $t::to_f64(self) }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { $t::from_f64(value as f64) }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { $t::to_f32(self) as i64 }
+        }
+        impl Float for $t {
+            type Acc = f32;
+            #[inline(always)]
+            fn to_acc(self) -> f32 { self.to_f32() }
+            #[inline(always)]
+            fn from_acc(value: f32) -> $t { $t::from_f32(value) }
+        }
+    )+};
+}
+half_float!(f16 F16, bf16 BF16);
+
+impl sealed::Sealed for bool {}
+impl Element for bool {
+    const DTYPE: u16 = dtype::BOOL;
+    const NAME: &'static str = "bool";
+    #[inline(always)]
+    fn from_f64(value: f64) -> Self {
+        value != 0.0
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self as u8 as f64
+    }
+    #[inline(always)]
+    fn from_i64(value: i64) -> Self {
+        value != 0
+    }
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self as i64
+    }
+    #[inline(always)]
+    unsafe fn load(at: *const Self) -> Self {
+        // SAFETY: the caller guarantees a readable byte; it is read as `u8`, of which every bit pattern is
+        // a value.
+        unsafe { at.cast::<u8>().read() != 0 }
+    }
+}
+
+/// The name of a dtype number, for messages.
+pub fn dtype_name(code: u16) -> &'static str {
+    match code {
+        dtype::BOOL => "bool",
+        dtype::U8 => "u8",
+        dtype::I8 => "i8",
+        dtype::I16 => "i16",
+        dtype::I32 => "i32",
+        dtype::I64 => "i64",
+        dtype::F16 => "f16",
+        dtype::BF16 => "bf16",
+        dtype::F32 => "f32",
+        dtype::F64 => "f64",
+        dtype::U16 => "u16",
+        dtype::U32 => "u32",
+        dtype::U64 => "u64",
+        dtype::C64 => "c64",
+        dtype::C128 => "c128",
+        _ => "a dtype of a plugin",
+    }
+}
+
+/// The size of one element in bytes, or `None` for a dtype that a plugin brings.
+pub const fn dtype_size(code: u16) -> Option<usize> {
+    Some(match code {
+        dtype::BOOL | dtype::U8 | dtype::I8 => 1,
+        dtype::I16 | dtype::U16 | dtype::F16 | dtype::BF16 => 2,
+        dtype::I32 | dtype::U32 | dtype::F32 => 4,
+        dtype::I64 | dtype::U64 | dtype::F64 | dtype::C64 => 8,
+        dtype::C128 => 16,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agrees<T: Element>() {
+        assert_eq!(dtype_name(T::DTYPE), T::NAME);
+        assert_eq!(dtype_size(T::DTYPE), Some(size_of::<T>()));
+        assert_eq!(T::from_i64(1).to_f64(), 1.0);
+        assert_eq!(T::from_f64(1.0).to_i64(), 1);
+        assert_eq!(T::from_f64(0.0), T::default());
+    }
+
+    #[test]
+    fn names_sizes_and_conversions_agree() {
+        agrees::<bool>();
+        agrees::<u8>();
+        agrees::<i8>();
+        agrees::<i16>();
+        agrees::<i32>();
+        agrees::<i64>();
+        agrees::<u16>();
+        agrees::<u32>();
+        agrees::<u64>();
+        agrees::<f16>();
+        agrees::<bf16>();
+        agrees::<f32>();
+        agrees::<f64>();
+    }
+
+    #[test]
+    fn integers_saturate_from_floats_and_wrap_from_integers() {
+        assert_eq!(u8::from_f64(300.0), 255);
+        assert_eq!(u8::from_f64(-1.0), 0);
+        assert_eq!(i8::from_f64(f64::NAN), 0);
+        assert_eq!(u8::from_i64(257), 1);
+        assert_eq!(u64::from_i64(-1), u64::MAX);
+    }
+
+    #[test]
+    fn a_bool_byte_other_than_one_reads_as_true() {
+        let bytes = [0u8, 1, 2, 255];
+        let read: Vec<bool> = bytes
+            .iter()
+            // SAFETY: each reference is a readable byte.
+            .map(|b| unsafe { bool::load(std::ptr::from_ref(b).cast()) })
+            .collect();
+        assert_eq!(read, [false, true, true, true]);
+    }
+
+    #[test]
+    fn half_types_accumulate_in_f32() {
+        assert_eq!(f16::from_acc(bf16::from_f64(1.5).to_acc()).to_f64(), 1.5);
+        fn acc<T: Float>() -> u16 {
+            T::Acc::DTYPE
+        }
+        assert_eq!([acc::<f16>(), acc::<bf16>(), acc::<f32>(), acc::<f64>()], [dtype::F32, dtype::F32, dtype::F32, dtype::F64]);
+    }
+}

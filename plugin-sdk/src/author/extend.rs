@@ -1,0 +1,176 @@
+//! Layouts, ops and interposers as traits, and the tables made of them.
+
+use super::call::Call;
+use super::error::Error;
+use super::export::{host_api, run_kernel};
+use super::guard::guarded;
+use super::tensor::no_host;
+use crate::abi::RawStr;
+use crate::abi::codes::layout_flag;
+use crate::abi::layout::LayoutApi;
+use crate::abi::op::{NextFn, RawInterposer, RawOp};
+use crate::abi::tensor::RawCall;
+use std::ffi::c_void;
+use std::ops::Deref;
+
+/// A composite layout: named component tensors and integer attributes.
+pub trait Layout: 'static {
+    /// The layout's name: `sparse_csr`, or `vendor.example/blocked`.
+    const NAME: &'static str;
+    /// The names of the components.
+    const COMPONENTS: &'static [RawStr];
+    /// The names of the attributes.
+    const ATTRS: &'static [RawStr];
+    /// Checks that the components of argument 0 fit each other.
+    fn validate(call: &Call<'_>) -> Result<(), Error>;
+    /// Writes argument 0, of this layout, into output 0, strided and contiguous.
+    fn to_strided(call: &Call<'_>) -> Result<(), Error>;
+    /// Makes output 0, of this layout, with [`Call::set_output`] from argument 0, strided.
+    fn from_strided(call: &Call<'_>) -> Result<(), Error>;
+}
+
+/// A guarded kernel entry for a function of a trait.
+macro_rules! kernel_entry {
+    ($t:ident: $bound:ident, $run:expr) => {{
+        unsafe extern "C" fn shim<$t: $bound>(call: *const RawCall) -> i32 {
+            // SAFETY: the host upholds the contract of `KernelFn`.
+            unsafe { run_kernel(call, $run) }
+        }
+        shim::<$t>
+    }};
+}
+
+/// The table of a composite layout, for `static API: LayoutApi = layout_api::<MyLayout>();`.
+pub const fn layout_api<L: Layout>() -> LayoutApi {
+    LayoutApi {
+        struct_size: size_of::<LayoutApi>() as u32,
+        n_components: L::COMPONENTS.len() as u32,
+        name: RawStr::new(L::NAME),
+        parent: RawStr::EMPTY,
+        flags: layout_flag::COMPOSITE,
+        components: L::COMPONENTS.as_ptr(),
+        attrs: L::ATTRS.as_ptr(),
+        n_attrs: L::ATTRS.len() as u32,
+        reserved: 0,
+        validate: Some(kernel_entry!(L: Layout, L::validate)),
+        to_strided: Some(kernel_entry!(L: Layout, L::to_strided)),
+        from_strided: Some(kernel_entry!(L: Layout, L::from_strided)),
+    }
+}
+
+/// The table of a layout that is strided memory in a certain order: `parent`'s kernels may serve it.
+pub const fn sub_layout(name: &'static str, parent: &'static str) -> LayoutApi {
+    LayoutApi {
+        struct_size: size_of::<LayoutApi>() as u32,
+        n_components: 0,
+        name: RawStr::new(name),
+        parent: RawStr::new(parent),
+        flags: 0,
+        components: std::ptr::null(),
+        attrs: std::ptr::null(),
+        n_attrs: 0,
+        reserved: 0,
+        validate: None,
+        to_strided: None,
+        from_strided: None,
+    }
+}
+
+/// An op that the plugin brings.
+pub trait Op: 'static {
+    /// See [`RawOp::schema`].
+    const SCHEMA: &'static str;
+    /// See [`RawOp::backward`].
+    const BACKWARD: &'static str = "";
+    /// States each output with [`RuleCall::state`], from the arguments' metadata.
+    fn rule(call: &RuleCall<'_>) -> Result<(), Error>;
+}
+
+/// A call as a shape rule sees it: a [`Call`] whose tensors have no data, so that views of them are errors.
+#[derive(Debug)]
+pub struct RuleCall<'a>(&'a Call<'a>);
+
+impl RuleCall<'_> {
+    /// States output `index`.
+    pub fn state(&self, index: usize, dtype: u16, sizes: &[i64]) -> Result<(), Error> {
+        let host = host_api().ok_or_else(no_host)?;
+        let context = self.0.raw().context;
+        // SAFETY: `context` is this call's; the host copies the sizes.
+        match unsafe { (host.rule_output)(context, index as u32, dtype, sizes.len() as u32, sizes.as_ptr()) } {
+            0 => Ok(()),
+            status => Err(Error::Host { status }),
+        }
+    }
+}
+
+impl<'a> Deref for RuleCall<'a> {
+    type Target = Call<'a>;
+    fn deref(&self) -> &Call<'a> {
+        self.0
+    }
+}
+
+/// The table of an op, for `static OP: RawOp = op::<MyOp>();`.
+pub const fn op<O: Op>() -> RawOp {
+    RawOp {
+        struct_size: size_of::<RawOp>() as u32,
+        reserved: 0,
+        schema: RawStr::new(O::SCHEMA),
+        rule: Some(kernel_entry!(O: Op, |call| O::rule(&RuleCall(call)))),
+        backward: RawStr::new(O::BACKWARD),
+    }
+}
+
+/// The rest of an intercepted call.
+#[derive(Debug)]
+pub struct Next<'a> {
+    run: NextFn,
+    context: *mut c_void,
+    raw: &'a RawCall,
+}
+
+impl<'a> Next<'a> {
+    /// Runs it, and gives the call with its outputs filled in.
+    pub fn run(self) -> Result<Call<'a>, Error> {
+        // SAFETY: the host gave the function with this context; `self` is used up, so it runs once.
+        match unsafe { (self.run)(self.context) } {
+            // SAFETY: the call is valid for as long as the interposer runs; the `Call` made before gives
+            // no output for writing.
+            0 => Ok(unsafe { Call::new(self.raw) }),
+            status => Err(Error::Host { status }),
+        }
+    }
+}
+
+/// A functionality key above the backends that sees each call.
+pub trait Interposer: 'static {
+    /// Name for listings.
+    const NAME: &'static str;
+    /// Called around each op. `before` gives arguments but no output for writing; the call that
+    /// [`Next::run`] gives does.
+    fn run(op: &str, before: &Call<'_>, next: Next<'_>) -> Result<(), Error>;
+}
+
+/// The table of an interposer, for `static API: RawInterposer = interposer::<MyInterposer>();`.
+pub const fn interposer<I: Interposer>() -> RawInterposer {
+    unsafe extern "C" fn shim<I: Interposer>(
+        op: RawStr,
+        call: *const RawCall,
+        next: NextFn,
+        context: *mut c_void,
+    ) -> i32 {
+        guarded(|| {
+            // SAFETY: the host upholds the contract of `RawInterposer::run`: both live until the return.
+            let (name, raw) = unsafe { (op.read(), &*call) };
+            // SAFETY: as above; the outputs are sealed, so this is the only `Call` that gives none.
+            let before = unsafe { Call::new(raw) }.sealed();
+            I::run(&name, &before, Next { run: next, context, raw })
+        })
+    }
+    RawInterposer {
+        struct_size: size_of::<RawInterposer>() as u32,
+        reserved: 0,
+        name: RawStr::new(I::NAME),
+        run: shim::<I>,
+    }
+}

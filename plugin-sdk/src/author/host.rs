@@ -1,0 +1,384 @@
+//! The host's services, safely.
+
+use super::element::{Element, Plain};
+use super::error::Error;
+use super::export::host_api;
+use super::tensor::{Origin, OwnedTensor, Tensor, no_host};
+use crate::abi::RawStr;
+use crate::abi::codes::{level, name_kind, tag};
+use crate::abi::host::TensorHandle;
+use crate::abi::tensor::{RawArg, RawTensor};
+use std::any::Any;
+use std::ffi::c_void;
+use std::ops::{Deref, DerefMut, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn done(status: i32) -> Result<(), Error> {
+    if status == 0 { Ok(()) } else { Err(Error::Host { status }) }
+}
+
+/// How grave a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Something failed.
+    Error,
+    /// Something is doubtful.
+    Warn,
+    /// Something happened.
+    Info,
+    /// Detail for a developer.
+    Debug,
+}
+
+/// Writes one line to the host's log; to standard error without a host.
+pub fn log(at: Level, message: &str) {
+    let code = match at {
+        Level::Error => level::ERROR,
+        Level::Warn => level::WARN,
+        Level::Info => level::INFO,
+        Level::Debug => level::DEBUG,
+    };
+    match host_api() {
+        // SAFETY: the host copies the text before it returns.
+        Some(host) => unsafe { (host.log)(code, RawStr::borrow(message)) },
+        None => eprintln!("{at:?}: {message}"),
+    }
+}
+
+/// The number of threads that [`parallel_for`] may use now; 1 without a host.
+pub fn num_threads() -> usize {
+    host_api().map_or(1, |host| (host.num_threads)() as usize).max(1)
+}
+
+/// What the trampoline needs: the body, and the first panic of any chunk.
+struct Job<'a, F> {
+    body: &'a F,
+    stop: AtomicBool,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+unsafe extern "C" fn trampoline<F: Fn(Range<usize>) + Sync>(context: *mut c_void, begin: u64, end: u64) {
+    // SAFETY: `context` is the job of the `parallel_for` that waits for this chunk.
+    let job = unsafe { &*context.cast::<Job<'_, F>>() };
+    if job.stop.load(Ordering::Relaxed) {
+        return;
+    }
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (job.body)(begin as usize..end as usize))) {
+        job.stop.store(true, Ordering::Relaxed);
+        let mut first = job.panic.lock().unwrap_or_else(|e| e.into_inner());
+        first.get_or_insert(panic);
+    }
+}
+
+/// Runs `body` over pieces of `0..n` on the host's pool, each of at least `grain` but the last; on this
+/// thread if `n <= grain` or there is no host. Returns when all is done. Where the pieces lie depends on
+/// the number of threads. A panic in `body` goes on in the caller once the other pieces have ended.
+#[inline]
+pub fn parallel_for<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: F) -> Result<(), Error> {
+    if n <= grain.max(1) {
+        if n > 0 {
+            body(0..n);
+        }
+        return Ok(());
+    }
+    in_parallel(n, grain.max(1), &body)
+}
+
+#[inline(never)]
+fn in_parallel<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: &F) -> Result<(), Error> {
+    let Some(host) = host_api() else {
+        body(0..n);
+        return Ok(());
+    };
+    let job = Job { body, stop: AtomicBool::new(false), panic: Mutex::new(None) };
+    // SAFETY: the host calls the trampoline with this context only, and returns after the last piece, so
+    // `job` outlives each use; `F: Sync` allows the concurrent calls.
+    let status = unsafe {
+        (host.parallel_for)(n as u64, grain as u64, trampoline::<F>, std::ptr::from_ref(&job).cast_mut().cast())
+    };
+    if let Some(panic) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        resume_unwind(panic);
+    }
+    done(status)
+}
+
+/// Gives each piece of `chunk` elements of `slice` (the last may be shorter) with its number to `body`, on
+/// the host's pool. The pieces do not depend on the number of threads.
+pub fn parallel_chunks_mut<T: Send, F>(slice: &mut [T], chunk: usize, body: F) -> Result<(), Error>
+where
+    F: Fn(usize, &mut [T]) + Sync,
+{
+    let (len, chunk) = (slice.len(), chunk.max(1));
+    // SAFETY: the address is used within `slice`, which is borrowed for the whole call.
+    let lanes = unsafe { super::view::Lanes::new(slice.as_mut_ptr()) };
+    parallel_for(len.div_ceil(chunk), 1, |pieces| {
+        for i in pieces {
+            let begin = i * chunk;
+            // SAFETY: the pieces are disjoint parts of `slice`, each given to one call of the body.
+            body(i, unsafe { lanes.slice_mut(begin, chunk.min(len - begin)) });
+        }
+    })
+}
+
+/// What a name names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// A device such as `cpu`.
+    Device,
+    /// A layout such as `strided`.
+    Layout,
+    /// A dtype such as `f32`.
+    Dtype,
+}
+
+/// The number that the host uses for a name.
+pub fn intern(kind: NameKind, name: &str) -> Result<u16, Error> {
+    let host = host_api().ok_or_else(no_host)?;
+    let code = match kind {
+        NameKind::Device => name_kind::DEVICE,
+        NameKind::Layout => name_kind::LAYOUT,
+        NameKind::Dtype => name_kind::DTYPE,
+    };
+    // SAFETY: the host copies the name before it returns.
+    match unsafe { (host.intern)(code, RawStr::borrow(name)) } {
+        u16::MAX => Err(Error::Failed { detail: format!("the host has no room for the name {name}") }),
+        number => Ok(number),
+    }
+}
+
+/// Host memory for the time of a kernel, from the host's caching allocator; from Rust's without a host.
+#[derive(Debug)]
+pub struct Scratch<T> {
+    data: NonNull<T>,
+    len: usize,
+    from_host: bool,
+}
+
+// SAFETY: a Scratch owns its elements as a Box does.
+unsafe impl<T: Send> Send for Scratch<T> {}
+// SAFETY: as for Send.
+unsafe impl<T: Sync> Sync for Scratch<T> {}
+
+impl<T: Plain> Scratch<T> {
+    const ALIGN: usize = 64;
+
+    /// `len` elements of value 0.
+    pub fn zeroed(len: usize) -> Result<Self, Error> {
+        // SAFETY: the bytes are written below before anybody reads; all bits 0 is a value of a Plain type.
+        let scratch = unsafe { Self::unwritten(len) }?;
+        // SAFETY: `unwritten` gave `len` elements, owned here.
+        unsafe { scratch.data.write_bytes(0, len) };
+        Ok(scratch)
+    }
+
+    /// `len` elements that hold nothing yet.
+    ///
+    /// # Safety
+    /// Each element must be written before it is read; the caller upholds this.
+    pub unsafe fn unwritten(len: usize) -> Result<Self, Error> {
+        let bytes = len.checked_mul(size_of::<T>()).filter(|b| *b <= isize::MAX as usize - Self::ALIGN);
+        let bytes = bytes.ok_or(Error::OutOfMemory { requested: u64::MAX, available: 0 })?;
+        if bytes == 0 {
+            return Ok(Scratch { data: NonNull::dangling(), len, from_host: false });
+        }
+        let Some(host) = host_api() else {
+            // SAFETY: the layout is not empty.
+            let data = unsafe { std::alloc::alloc(Self::layout(bytes)) };
+            let data = NonNull::new(data.cast()).ok_or(Error::OutOfMemory { requested: bytes as u64, available: 0 })?;
+            return Ok(Scratch { data, len, from_host: false });
+        };
+        let mut data = std::ptr::null_mut();
+        // SAFETY: `data` is valid for the write; device 0 is the CPU.
+        done(unsafe { (host.allocate)(0, 0, bytes as u64, &mut data) })?;
+        let data = NonNull::new(data.cast())
+            .ok_or_else(|| Error::Failed { detail: "the host allocated nothing and said that it did".into() })?;
+        Ok(Scratch { data, len, from_host: true })
+    }
+}
+
+impl<T> Scratch<T> {
+    fn layout(bytes: usize) -> std::alloc::Layout {
+        // SAFETY: 64 is a power of two, and `unwritten` checked that `bytes` rounded up fits.
+        unsafe { std::alloc::Layout::from_size_align_unchecked(bytes, 64) }
+    }
+}
+
+impl<T> Deref for Scratch<T> {
+    type Target = [T];
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `data` holds `len` elements, written as `zeroed` or the caller of `unwritten` did.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for Scratch<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`; `&mut self` is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for Scratch<T> {
+    fn drop(&mut self) {
+        let bytes = self.len * size_of::<T>();
+        if bytes == 0 {
+            return;
+        }
+        match host_api() {
+            // SAFETY: the host gave this memory with the same number of bytes.
+            Some(host) if self.from_host => unsafe { (host.free)(0, 0, self.data.as_ptr().cast(), bytes as u64) },
+            // SAFETY: Rust's allocator gave this memory with the same layout.
+            _ => unsafe { std::alloc::dealloc(self.data.as_ptr().cast(), Self::layout(bytes)) },
+        }
+    }
+}
+
+/// An argument for [`call_op`].
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// An optional argument that is not given.
+    None,
+    /// An argument of this call, or a component of one; it must have a handle.
+    Tensor(Tensor<'a>),
+    /// A tensor that this kernel owns; from then on it is read-only, as the op may keep it.
+    Owned(&'a OwnedTensor),
+    /// A list of arguments of this call.
+    Tensors(&'a [Tensor<'a>]),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A flag.
+    Bool(bool),
+    /// A list of integers.
+    Ints(&'a [i64]),
+    /// A list of floats.
+    Floats(&'a [f64]),
+    /// A string.
+    Str(&'a str),
+    /// A dtype's number.
+    Dtype(u16),
+}
+
+/// An op's output must not be an argument: what the other op gives back could then share its memory.
+fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
+    let got = match tensor.origin {
+        Origin::Output => "an output of this call",
+        _ if tensor.handle().is_null() => "a temporary without a handle",
+        _ => return Ok(std::ptr::from_ref(tensor.raw)),
+    };
+    Err(Error::InvalidArgument { argument: "tensor", expected: "an argument of this call".into(), got: got.into() })
+}
+
+const MOST_OUTPUTS: usize = 32;
+
+/// Calls the functional form of another op through the whole dispatcher.
+pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> {
+    let host = host_api().ok_or_else(no_host)?;
+    let mut lists: Vec<Vec<*const RawTensor>> = Vec::new();
+    let mut raw = Vec::with_capacity(args.len());
+    for arg in args {
+        let (tag, len, value) = match *arg {
+            Arg::None => (tag::NONE, 0, 0),
+            Arg::Tensor(t) => (tag::TENSOR, 0, lendable(&t)? as u64),
+            Arg::Owned(t) => {
+                t.lend();
+                (tag::TENSOR, 0, std::ptr::from_ref(t.tensor().raw) as u64)
+            }
+            Arg::Tensors(list) => {
+                let list = list.iter().map(lendable).collect::<Result<Vec<_>, _>>()?;
+                let (len, at) = (list.len(), list.as_ptr() as u64);
+                lists.push(list);
+                (tag::TENSORS, len, at)
+            }
+            Arg::Int(v) => (tag::INT, 0, v as u64),
+            Arg::Float(v) => (tag::FLOAT, 0, v.to_bits()),
+            Arg::Bool(v) => (tag::BOOL, 0, v as u64),
+            Arg::Ints(v) => (tag::INTS, v.len(), v.as_ptr() as u64),
+            Arg::Floats(v) => (tag::FLOATS, v.len(), v.as_ptr() as u64),
+            Arg::Str(v) => (tag::STR, v.len(), v.as_ptr() as u64),
+            Arg::Dtype(v) => (tag::DTYPE, 0, v as u64),
+        };
+        raw.push(RawArg { tag, len: len as u32, value });
+    }
+    let mut outputs: [TensorHandle; MOST_OUTPUTS] = [std::ptr::null(); MOST_OUTPUTS];
+    let mut n = 0u32;
+    // SAFETY: the arguments and the lists that they point to live until the call returns, `outputs` has
+    // the stated capacity.
+    done(unsafe {
+        (host.call_op)(
+            RawStr::borrow(name),
+            raw.len() as u32,
+            raw.as_ptr(),
+            MOST_OUTPUTS as u32,
+            outputs.as_mut_ptr(),
+            &mut n,
+        )
+    })?;
+    drop(lists);
+    let given = (n as usize).min(MOST_OUTPUTS);
+    // SAFETY: the host filled in `n` owned handles. Each is wrapped before the first error is looked at.
+    let owned: Vec<_> = outputs[..given].iter().map(|&h| unsafe { OwnedTensor::from_handle(h, true) }).collect();
+    if n as usize > MOST_OUTPUTS {
+        return Err(Error::Unsupported { what: format!("{name} with {n} outputs, more than {MOST_OUTPUTS}") });
+    }
+    owned.into_iter().collect()
+}
+
+/// Makes a contiguous strided tensor, its elements unspecified.
+pub fn new_tensor(dtype: u16, device: u16, index: u16, sizes: &[i64]) -> Result<OwnedTensor, Error> {
+    let host = host_api().ok_or_else(no_host)?;
+    let mut out = std::ptr::null();
+    // SAFETY: `sizes` and `out` are valid for the call.
+    done(unsafe { (host.tensor_new)(dtype, device, index, sizes.len() as u32, sizes.as_ptr(), &mut out) })?;
+    // SAFETY: the host gave an owned handle.
+    unsafe { OwnedTensor::from_handle(out, false) }
+}
+
+/// Makes a contiguous strided tensor of `T` in host memory, its elements unspecified.
+pub fn new_host_tensor<T: Element>(sizes: &[i64]) -> Result<OwnedTensor, Error> {
+    new_tensor(T::DTYPE, 0, 0, sizes)
+}
+
+/// Makes a tensor of a composite layout from [`Arg::Owned`] and [`Arg::Tensor`]; it shares their memory.
+pub fn new_composite(
+    layout: u16,
+    dtype: u16,
+    sizes: &[i64],
+    components: &[Arg<'_>],
+    attrs: &[i64],
+) -> Result<OwnedTensor, Error> {
+    let host = host_api().ok_or_else(no_host)?;
+    let component = |c: &Arg<'_>| match c {
+        Arg::Owned(t) => Ok(t.lend()),
+        Arg::Tensor(t) => lendable(t).map(|_| t.handle()),
+        other => Err(Error::InvalidArgument {
+            argument: "components",
+            expected: "tensors".into(),
+            got: format!("{other:?}"),
+        }),
+    };
+    let components = components.iter().map(component).collect::<Result<Vec<TensorHandle>, _>>()?;
+    let mut out = std::ptr::null();
+    // SAFETY: all arrays have the stated lengths and live until the call returns.
+    done(unsafe {
+        (host.tensor_composite)(
+            layout,
+            dtype,
+            sizes.len() as u32,
+            sizes.as_ptr(),
+            components.len() as u32,
+            components.as_ptr(),
+            attrs.len() as u32,
+            attrs.as_ptr(),
+            &mut out,
+        )
+    })?;
+    // SAFETY: the host gave an owned handle.
+    unsafe { OwnedTensor::from_handle(out, true) }
+}

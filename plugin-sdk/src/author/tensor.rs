@@ -1,0 +1,360 @@
+//! Tensors as a kernel sees them, without their element type.
+
+use super::element::{Element, dtype_name, dtype_size};
+use super::error::Error;
+use super::export::{host_api, reaches};
+use super::view::{Reads, View, ViewMut, Writes};
+use crate::abi::codes::tensor_flag;
+use crate::abi::host::TensorHandle;
+use crate::abi::tensor::RawTensor;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+
+/// Where a tensor comes from, which decides how its memory may be reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin<'a> {
+    /// An argument of the call that has these outputs; they may share its memory.
+    Argument(&'a [*const RawTensor]),
+    /// An output of the call: memory is reached through `Call::out` alone.
+    Output,
+    /// A tensor of this plugin that no other library has seen.
+    Fresh,
+    /// A tensor that another op made or has seen; it may share memory with anything.
+    Shared,
+}
+
+/// `len` entries at `pointer`, which may be null if `len` is 0.
+///
+/// # Safety
+/// `pointer` must be null or valid for `len` reads that stay unchanged for `'a`; the caller upholds this.
+#[inline(always)]
+pub(crate) unsafe fn entries<'a, T>(pointer: *const T, len: usize) -> &'a [T] {
+    if len == 0 || pointer.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller guarantees `len` readable entries.
+    unsafe { std::slice::from_raw_parts(pointer, len) }
+}
+
+/// An argument or output of a call, or a tensor that the plugin owns. Cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor<'a> {
+    pub(crate) raw: &'a RawTensor,
+    pub(crate) origin: Origin<'a>,
+}
+
+impl<'a> Tensor<'a> {
+    /// The sizes, in elements.
+    #[inline]
+    pub fn sizes(&self) -> &'a [i64] {
+        // SAFETY: `RawTensor::sizes` has `ndim` entries while the tensor lives; the host upholds this.
+        unsafe { entries(self.raw.sizes, self.raw.ndim as usize) }
+    }
+
+    /// The strides, in elements, never negative; empty for a composite tensor.
+    #[inline]
+    pub fn strides(&self) -> &'a [i64] {
+        // SAFETY: `RawTensor::strides` is null or has `ndim` entries; the host upholds this.
+        unsafe { entries(self.raw.strides, self.raw.ndim as usize) }
+    }
+
+    /// The number of dimensions.
+    #[inline]
+    pub fn ndim(&self) -> usize {
+        self.raw.ndim as usize
+    }
+
+    /// The product of the sizes.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.raw.numel.max(0) as usize
+    }
+
+    /// The dtype's number, see [`crate::abi::codes::dtype`].
+    #[inline]
+    pub fn dtype(&self) -> u16 {
+        self.raw.dtype
+    }
+
+    /// The layout's number; 0 is `strided`.
+    #[inline]
+    pub fn layout(&self) -> u16 {
+        self.raw.layout
+    }
+
+    /// The device's number; 0 is `cpu`.
+    #[inline]
+    pub fn device(&self) -> u16 {
+        self.raw.device
+    }
+
+    /// Which of the devices of that name.
+    #[inline]
+    pub fn device_index(&self) -> u16 {
+        self.raw.device_index
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.raw.flags & tensor_flag::CONTIGUOUS != 0
+    }
+
+    /// Whether the data is one element in host memory although the call runs on another device.
+    #[inline]
+    pub fn is_host_scalar(&self) -> bool {
+        self.raw.flags & tensor_flag::HOST_SCALAR != 0
+    }
+
+    /// The address of element (0, ..., 0): device memory where the device's memory is not the host's.
+    #[inline]
+    pub fn data_ptr(&self) -> *mut c_void {
+        self.raw.data
+    }
+
+    /// The host's own handle; null for a temporary.
+    #[inline]
+    pub fn handle(&self) -> TensorHandle {
+        self.raw.handle
+    }
+
+    /// The raw form.
+    #[inline]
+    pub fn raw(&self) -> &'a RawTensor {
+        self.raw
+    }
+
+    /// The number of components of a composite tensor, else 0.
+    #[inline]
+    pub fn n_components(&self) -> usize {
+        self.raw.n_components as usize
+    }
+
+    /// One component of a composite tensor, in the order of the layout's component names.
+    #[inline]
+    pub fn component(&self, index: usize) -> Result<Tensor<'a>, Error> {
+        // SAFETY: `components` has `n_components` entries, each a valid tensor; the host upholds this.
+        let all = unsafe { entries(self.raw.components, self.n_components()) };
+        match all.get(index) {
+            // SAFETY: as above.
+            Some(&raw) => Ok(Tensor { raw: unsafe { &*raw }, origin: self.origin }),
+            None => Err(no_component(index, all.len())),
+        }
+    }
+
+    /// All components of a composite tensor; none for a strided one.
+    pub fn components(&self) -> impl ExactSizeIterator<Item = Tensor<'a>> + use<'a> {
+        // SAFETY: `components` has `n_components` entries, each a valid tensor; the host upholds this.
+        let all: &'a [*const RawTensor] = unsafe { entries(self.raw.components, self.n_components()) };
+        let origin = self.origin;
+        // SAFETY: as above.
+        all.iter().map(move |&raw| Tensor { raw: unsafe { &*raw }, origin })
+    }
+
+    /// The attributes of a composite tensor, in the order of the layout's attribute names.
+    #[inline]
+    pub fn attrs(&self) -> &'a [i64] {
+        // SAFETY: `attrs` has `n_attrs` entries; the host upholds this.
+        unsafe { entries(self.raw.attrs, self.raw.n_attrs as usize) }
+    }
+
+    /// A typed, read-only view. An error if the dtype is another, the tensor is composite, an output (see
+    /// [`Call::out`](super::Call::out)), or in memory that the host cannot read.
+    #[inline(always)]
+    pub fn view<T: Element>(&self) -> Result<View<'a, T>, Error> {
+        let reads = match self.origin {
+            Origin::Argument(outputs) => Reads::UnlessWritten(outputs),
+            Origin::Fresh => Reads::Alone,
+            Origin::Shared => Reads::Shared,
+            Origin::Output => return Err(is_an_output()),
+        };
+        self.check::<T>()?;
+        Ok(View::new(*self, reads))
+    }
+
+    /// What every typed view needs.
+    #[inline(always)]
+    pub(crate) fn check<T: Element>(&self) -> Result<(), Error> {
+        let raw = self.raw;
+        if raw.dtype != T::DTYPE {
+            return Err(wrong_dtype::<T>(raw.dtype));
+        }
+        let strided = raw.n_components == 0 && (raw.ndim == 0 || !raw.strides.is_null());
+        let addressed = raw.numel <= 0 || (!raw.data.is_null() && raw.data.cast::<T>().is_aligned());
+        if !(strided && addressed && (reaches(raw.device) || self.is_host_scalar())) {
+            return Err(unreachable_memory(raw));
+        }
+        Ok(())
+    }
+
+    /// The bytes from the first to the last element, or `None` if the tensor has none or cannot be known.
+    pub(crate) fn range(&self) -> Extent {
+        extent(self.raw)
+    }
+}
+
+/// Bytes that a tensor may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Nothing,
+    Bytes(usize, usize),
+    Unknown,
+}
+
+impl Extent {
+    pub(crate) fn meets(self, other: Extent) -> bool {
+        match (self, other) {
+            (Extent::Nothing, _) | (_, Extent::Nothing) => false,
+            (Extent::Bytes(a, b), Extent::Bytes(c, d)) => a < d && c < b,
+            _ => true,
+        }
+    }
+}
+
+pub(crate) fn extent(raw: &RawTensor) -> Extent {
+    if raw.numel <= 0 || raw.data.is_null() {
+        return Extent::Nothing;
+    }
+    let Some(size) = dtype_size(raw.dtype) else { return Extent::Unknown };
+    let elements = if raw.flags & tensor_flag::CONTIGUOUS != 0 {
+        raw.numel as usize
+    } else {
+        let tensor = Tensor { raw, origin: Origin::Output };
+        1 + tensor.sizes().iter().zip(tensor.strides()).map(|(n, s)| (n - 1) as usize * *s as usize).sum::<usize>()
+    };
+    let start = raw.data as usize;
+    Extent::Bytes(start, start + elements * size)
+}
+
+/// Whether `range` meets the memory of a tensor or of one of its components.
+///
+/// # Safety
+/// `raw` must be null or a valid tensor; the host upholds this for each tensor of a call.
+pub(crate) unsafe fn meets(range: Extent, raw: *const RawTensor) -> bool {
+    // SAFETY: the caller guarantees null or a valid tensor.
+    let Some(raw) = (unsafe { raw.as_ref() }) else { return false };
+    // SAFETY: `components` has `n_components` valid entries; the host upholds this.
+    let components = unsafe { entries(raw.components, raw.n_components as usize) };
+    // SAFETY: as above.
+    range.meets(extent(raw)) || components.iter().any(|&c| unsafe { meets(range, c) })
+}
+
+#[cold]
+fn no_component(index: usize, len: usize) -> Error {
+    Error::InvalidArgument {
+        argument: "component",
+        expected: format!("an index below {len}, the number of components"),
+        got: index.to_string(),
+    }
+}
+
+#[cold]
+fn is_an_output() -> Error {
+    Error::InvalidArgument {
+        argument: "output",
+        expected: "an argument; an output is written through `Call::out`".into(),
+        got: "an output".into(),
+    }
+}
+
+#[cold]
+fn wrong_dtype<T: Element>(got: u16) -> Error {
+    Error::InvalidArgument {
+        argument: "dtype",
+        expected: T::NAME.into(),
+        got: format!("{} ({got})", dtype_name(got)),
+    }
+}
+
+#[cold]
+fn unreachable_memory(raw: &RawTensor) -> Error {
+    let got = if raw.n_components != 0 || (raw.ndim != 0 && raw.strides.is_null()) {
+        format!("a composite tensor of layout {}; view its components", raw.layout)
+    } else if !reaches(raw.device) {
+        format!("memory of device {}, whose plugin does not call it host-accessible", raw.device)
+    } else {
+        "a null or unaligned address".into()
+    };
+    Error::InvalidArgument { argument: "tensor", expected: "strided elements that the host can read".into(), got }
+}
+
+/// A tensor that the plugin owns: made by a host service, released when dropped.
+#[derive(Debug)]
+pub struct OwnedTensor {
+    handle: TensorHandle,
+    raw: *const RawTensor,
+    /// Whether another library may hold the same memory.
+    shared: Cell<bool>,
+    _not_sync: PhantomData<*const ()>,
+}
+
+impl OwnedTensor {
+    /// Takes over a handle that a host service gave.
+    ///
+    /// # Safety
+    /// `handle` must be an owned handle of the host; the caller gives it up.
+    pub(crate) unsafe fn from_handle(handle: TensorHandle, shared: bool) -> Result<Self, Error> {
+        let host = host_api().ok_or_else(no_host)?;
+        // SAFETY: the caller guarantees an owned handle.
+        let raw = unsafe { (host.tensor_raw)(handle) };
+        let tensor = OwnedTensor { handle, raw, shared: Cell::new(shared), _not_sync: PhantomData };
+        if raw.is_null() {
+            return Err(Error::Failed { detail: "the host has no raw form of a tensor that it just made".into() });
+        }
+        Ok(tensor)
+    }
+
+    /// The tensor's metadata and, through [`Tensor::view`], its elements.
+    pub fn tensor(&self) -> Tensor<'_> {
+        let origin = if self.shared.get() { Origin::Shared } else { Origin::Fresh };
+        // SAFETY: `tensor_raw` is valid until the handle is released, which `self` does when it goes.
+        Tensor { raw: unsafe { &*self.raw }, origin }
+    }
+
+    /// A typed, read-only view.
+    pub fn view<T: Element>(&self) -> Result<View<'_, T>, Error> {
+        self.tensor().view()
+    }
+
+    /// A typed view for writing. An error if another op made or has seen this tensor, since then other
+    /// tensors may share its memory.
+    pub fn view_mut<T: Element>(&mut self) -> Result<ViewMut<'_, T>, Error> {
+        if self.shared.get() {
+            return Err(Error::InvalidArgument {
+                argument: "tensor",
+                expected: "a tensor that this kernel made and gave to no other op".into(),
+                got: "a tensor that another op made or has seen".into(),
+            });
+        }
+        let tensor = self.tensor();
+        tensor.check::<T>()?;
+        Ok(ViewMut::new(tensor, Writes::Alone))
+    }
+
+    /// Marks that another library may hold the memory, and gives the handle without giving it up.
+    pub(crate) fn lend(&self) -> TensorHandle {
+        self.shared.set(true);
+        self.handle
+    }
+
+    /// Gives the handle up to the host.
+    pub(crate) fn into_handle(self) -> TensorHandle {
+        std::mem::ManuallyDrop::new(self).handle
+    }
+}
+
+impl Drop for OwnedTensor {
+    fn drop(&mut self) {
+        if let Some(host) = host_api() {
+            // SAFETY: the handle is owned and is released this once.
+            unsafe { (host.tensor_release)(self.handle) };
+        }
+    }
+}
+
+/// The error of a service that only a host can give.
+#[cold]
+pub(crate) fn no_host() -> Error {
+    Error::Unsupported { what: "a host service without a host (before `initialize`, or in a unit test)".into() }
+}

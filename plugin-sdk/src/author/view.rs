@@ -1,0 +1,425 @@
+//! Typed, strided views of tensor memory.
+//!
+//! The host may give an output that is exactly one of the arguments (in-place calls), so a view reads and
+//! writes single elements through raw pointers. A reference to elements, which must not be aliased, is
+//! given out only after a check: [`View::as_slice`] when no output of the call meets the view's memory,
+//! [`ViewMut::as_mut_slice`] when no argument does. Views are neither `Send` nor `Sync`, because an
+//! element read on one thread could be written on another; slices are, and so is [`Lanes`], whose use is
+//! `unsafe`.
+
+use super::element::{Element, Plain};
+use super::tensor::{Extent, Tensor, entries, meets};
+use crate::abi::codes::tag;
+use crate::abi::tensor::{RawArg, RawTensor};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+/// When the memory of a [`View`] may be borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reads<'a> {
+    /// Unless one of these outputs meets it.
+    UnlessWritten(&'a [*const RawTensor]),
+    /// Always: nobody else has the memory.
+    Alone,
+    /// Never: anybody may have it.
+    Shared,
+}
+
+/// When the memory of a [`ViewMut`] may be borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Writes<'a> {
+    /// Unless one of these arguments meets it.
+    UnlessRead(&'a [RawArg]),
+    /// Always: nobody else has the memory.
+    Alone,
+}
+
+/// Read-only elements of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a, T> {
+    pub(crate) data: *const T,
+    tensor: Tensor<'a>,
+    reads: Reads<'a>,
+}
+
+/// The offset in elements of `index`, or `None` if it lies outside.
+#[inline]
+fn offset(sizes: &[i64], strides: &[i64], index: &[usize]) -> Option<usize> {
+    if index.len() != sizes.len() {
+        return None;
+    }
+    let mut at = 0;
+    for ((&i, &size), &stride) in index.iter().zip(sizes).zip(strides) {
+        if i as u64 >= size as u64 {
+            return None;
+        }
+        at += i * stride as usize;
+    }
+    Some(at)
+}
+
+impl<'a, T: Element> View<'a, T> {
+    #[inline(always)]
+    pub(crate) fn new(tensor: Tensor<'a>, reads: Reads<'a>) -> Self {
+        View { data: tensor.raw.data.cast_const().cast(), tensor, reads }
+    }
+
+    /// The sizes, in elements.
+    #[inline]
+    pub fn sizes(&self) -> &'a [i64] {
+        self.tensor.sizes()
+    }
+
+    /// The strides, in elements.
+    #[inline]
+    pub fn strides(&self) -> &'a [i64] {
+        self.tensor.strides()
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.tensor.numel()
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.tensor.is_contiguous()
+    }
+
+    /// The address of element (0, ..., 0), for reads in the range that sizes and strides state.
+    #[inline]
+    pub fn as_ptr(&self) -> *const T {
+        self.data
+    }
+
+    /// The element at `index`, or `None` outside.
+    #[inline]
+    pub fn get(&self, index: &[usize]) -> Option<T> {
+        let at = offset(self.sizes(), self.strides(), index)?;
+        // SAFETY: `at` is the offset of an index within the sizes, where the host guarantees an element;
+        // `Tensor::check` made sure that the memory is the host's.
+        Some(unsafe { T::load(self.data.add(at)) })
+    }
+
+    /// The elements in row-major order, whatever the strides.
+    pub fn iter(&self) -> Iter<'a, T> {
+        Iter { view: *self, walk: Coordinates::new(self.ndim()), left: self.numel() }
+    }
+
+    /// The number of dimensions.
+    #[inline]
+    pub fn ndim(&self) -> usize {
+        self.tensor.ndim()
+    }
+
+    /// Whether a shared borrow of the elements is sound: no output of the call meets them.
+    fn unwritten(&self) -> bool {
+        match self.reads {
+            Reads::Alone => true,
+            Reads::Shared => false,
+            Reads::UnlessWritten(outputs) => {
+                let range = self.tensor.range();
+                // SAFETY: the entries are null or valid tensors of the call; the host upholds this.
+                !outputs.iter().any(|&o| unsafe { meets(range, o) })
+            }
+        }
+    }
+}
+
+impl<'a, T: Plain> View<'a, T> {
+    /// The elements as a slice, if they are contiguous and no output of the call meets them (as it does
+    /// in an in-place call). [`Call::contiguous`](super::Call::contiguous) copies where this gives `None`.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&'a [T]> {
+        if !self.is_contiguous() || !self.unwritten() {
+            return None;
+        }
+        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain`
+        // type; `unwritten` says that nothing in this call writes there.
+        Some(unsafe { entries(self.data, self.numel()) })
+    }
+}
+
+impl<'a, T: Element> IntoIterator for View<'a, T> {
+    type Item = T;
+    type IntoIter = Iter<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// An index, without heap for up to 8 dimensions.
+#[derive(Clone, Debug)]
+pub(crate) struct Coordinates {
+    inline: [usize; 8],
+    heap: Vec<usize>,
+    ndim: usize,
+}
+
+impl Coordinates {
+    pub(crate) fn new(ndim: usize) -> Self {
+        Coordinates { inline: [0; 8], heap: if ndim > 8 { vec![0; ndim] } else { Vec::new() }, ndim }
+    }
+
+    /// The offset of the present index; steps to the next in row-major order.
+    fn step(&mut self, sizes: &[i64], strides: &[i64]) -> usize {
+        let at = self.iter().zip(strides).map(|(i, s)| i * *s as usize).sum();
+        for (i, &size) in self.iter_mut().zip(sizes).rev() {
+            *i += 1;
+            if (*i as i64) < size {
+                break;
+            }
+            *i = 0;
+        }
+        at
+    }
+}
+
+impl Deref for Coordinates {
+    type Target = [usize];
+    fn deref(&self) -> &[usize] {
+        if self.ndim > 8 { &self.heap } else { &self.inline[..self.ndim] }
+    }
+}
+
+impl DerefMut for Coordinates {
+    fn deref_mut(&mut self) -> &mut [usize] {
+        if self.ndim > 8 { &mut self.heap } else { &mut self.inline[..self.ndim] }
+    }
+}
+
+/// The elements of a [`View`] in row-major order.
+#[derive(Clone, Debug)]
+pub struct Iter<'a, T> {
+    view: View<'a, T>,
+    walk: Coordinates,
+    left: usize,
+}
+
+impl<T: Element> Iterator for Iter<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        let at = self.walk.step(self.view.sizes(), self.view.strides());
+        // SAFETY: `at` is the offset of an index within the sizes, as in `View::get`.
+        Some(unsafe { T::load(self.view.data.add(at)) })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: Element> ExactSizeIterator for Iter<'_, T> {}
+
+/// Elements of a tensor that this kernel writes. There is one for each output.
+#[derive(Debug)]
+pub struct ViewMut<'a, T> {
+    pub(crate) data: *mut T,
+    tensor: Tensor<'a>,
+    writes: Writes<'a>,
+    _exclusive: PhantomData<&'a mut T>,
+}
+
+impl<'a, T: Element> ViewMut<'a, T> {
+    #[inline(always)]
+    pub(crate) fn new(tensor: Tensor<'a>, writes: Writes<'a>) -> Self {
+        ViewMut { data: tensor.raw.data.cast(), tensor, writes, _exclusive: PhantomData }
+    }
+
+    /// The same view for a shorter time, so that it can be given away more than once.
+    #[inline]
+    pub fn reborrow(&mut self) -> ViewMut<'_, T> {
+        ViewMut { data: self.data, tensor: self.tensor, writes: self.writes, _exclusive: PhantomData }
+    }
+
+    /// The sizes, in elements.
+    #[inline]
+    pub fn sizes(&self) -> &'a [i64] {
+        self.tensor.sizes()
+    }
+
+    /// The strides, in elements.
+    #[inline]
+    pub fn strides(&self) -> &'a [i64] {
+        self.tensor.strides()
+    }
+
+    /// The number of dimensions.
+    #[inline]
+    pub fn ndim(&self) -> usize {
+        self.tensor.ndim()
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.tensor.numel()
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.tensor.is_contiguous()
+    }
+
+    /// The address of element (0, ..., 0), for reads and writes in the range that sizes and strides state.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.data
+    }
+
+    /// The element at `index`, or `None` outside.
+    #[inline]
+    pub fn get(&self, index: &[usize]) -> Option<T> {
+        let at = offset(self.sizes(), self.strides(), index)?;
+        // SAFETY: as in `View::get`.
+        Some(unsafe { T::load(self.data.add(at)) })
+    }
+
+    /// Writes the element at `index`; `None` outside.
+    #[inline]
+    pub fn set(&mut self, index: &[usize], value: T) -> Option<()> {
+        let at = offset(self.sizes(), self.strides(), index)?;
+        // SAFETY: the offset is that of an element of the output. No slice of an argument covers it
+        // (`View::as_slice` refuses), and `&mut self` excludes one of the output.
+        unsafe { self.data.add(at).write(value) };
+        Some(())
+    }
+
+    /// Writes every element, in row-major order of the logical index, from an iterator; stops at its end.
+    pub fn assign(&mut self, values: impl IntoIterator<Item = T>) {
+        let mut walk = Coordinates::new(self.ndim());
+        for value in values.into_iter().take(self.numel()) {
+            let at = walk.step(self.sizes(), self.strides());
+            // SAFETY: as in `set`.
+            unsafe { self.data.add(at).write(value) };
+        }
+    }
+
+    /// A handle for writes from several threads.
+    #[inline]
+    pub fn lanes(&mut self) -> Lanes<'_, T> {
+        Lanes { data: self.data, _borrow: PhantomData }
+    }
+
+    /// Whether an exclusive borrow of the elements is sound: no argument of the call meets them.
+    fn unread(&self) -> bool {
+        let args = match self.writes {
+            Writes::Alone => return true,
+            Writes::UnlessRead(args) => args,
+        };
+        let range = self.tensor.range();
+        if range == Extent::Nothing {
+            return true;
+        }
+        !args.iter().any(|arg| match arg.tag {
+            // SAFETY: the value of a TENSOR argument is a valid tensor; the host upholds this.
+            tag::TENSOR => unsafe { meets(range, arg.value as *const RawTensor) },
+            tag::TENSORS => {
+                // SAFETY: the value of a TENSORS argument is `len` valid tensors; the host upholds this.
+                let list = unsafe { entries(arg.value as *const *const RawTensor, arg.len as usize) };
+                // SAFETY: as above.
+                list.iter().any(|&t| unsafe { meets(range, t) })
+            }
+            _ => false,
+        })
+    }
+}
+
+impl<'a, T: Plain> ViewMut<'a, T> {
+    /// The elements as a slice, if they are contiguous and no argument of the call meets them (as one does
+    /// in an in-place call). What they hold before the kernel wrote them is unspecified.
+    /// [`Call::contiguous_out`](super::Call::contiguous_out) makes a copy where this gives `None`.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        self.reborrow().into_mut_slice().ok()
+    }
+
+    /// As [`ViewMut::as_mut_slice`], for the view's whole life; gives the view back if that cannot be.
+    #[inline]
+    pub fn into_mut_slice(self) -> Result<&'a mut [T], Self> {
+        if !self.is_contiguous() || !self.unread() {
+            return Err(self);
+        }
+        if self.numel() == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain`
+        // type; no argument meets them, `Call::out` gives each output once, and `self` is used up.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.data, self.numel()) })
+    }
+}
+
+/// The address of elements that several threads use at once, each its own ones. Also for reads.
+#[derive(Debug)]
+pub struct Lanes<'a, T> {
+    data: *mut T,
+    _borrow: PhantomData<&'a mut T>,
+}
+
+impl<T> Clone for Lanes<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Lanes<'_, T> {}
+
+// SAFETY: the type only carries an address; each access is `unsafe`, and its caller upholds disjointness.
+unsafe impl<T: Send> Send for Lanes<'_, T> {}
+// SAFETY: as for Send.
+unsafe impl<T: Send> Sync for Lanes<'_, T> {}
+
+impl<'a, T> Lanes<'a, T> {
+    /// Carries any address to other threads.
+    ///
+    /// # Safety
+    /// `data` must stay valid for `'a` in the range that the caller then uses.
+    pub unsafe fn new(data: *mut T) -> Self {
+        Lanes { data, _borrow: PhantomData }
+    }
+
+    /// The address.
+    #[inline(always)]
+    pub fn as_ptr(self) -> *mut T {
+        self.data
+    }
+
+    /// Reads the element at `offset`.
+    ///
+    /// # Safety
+    /// The element must exist and no other thread may write it now; the caller upholds this.
+    #[inline(always)]
+    pub unsafe fn read(self, offset: usize) -> T
+    where
+        T: Element,
+    {
+        // SAFETY: the caller guarantees the element.
+        unsafe { T::load(self.data.add(offset)) }
+    }
+
+    /// Writes the element at `offset`.
+    ///
+    /// # Safety
+    /// The element must exist and no other thread may read or write it now; the caller upholds this.
+    #[inline(always)]
+    pub unsafe fn write(self, offset: usize, value: T) {
+        // SAFETY: the caller guarantees the element.
+        unsafe { self.data.add(offset).write(value) };
+    }
+
+    /// The elements `offset..offset + len`.
+    ///
+    /// # Safety
+    /// They must exist, hold values of `T`, and nobody else may use them for `'a`; the caller upholds this.
+    #[inline(always)]
+    pub unsafe fn slice_mut(self, offset: usize, len: usize) -> &'a mut [T] {
+        // SAFETY: the caller guarantees the elements and their exclusive use.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(offset), len) }
+    }
+}
