@@ -166,7 +166,6 @@ macro_rules! plugin {
 /// ```
 #[macro_export]
 macro_rules! register_kernel {
-    (@flags) => { 0 };
     (@flags allocates) => { $crate::abi::codes::kernel_flag::ALLOCATES };
     (
         op: $op:expr, signature: $signature:expr, device: $device:expr, layout: $layout:expr,
@@ -184,6 +183,7 @@ macro_rules! register_kernel {
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__keyway_k"))]
             static RECORD: [u8; p::manifest::encoded_len(PARTS)] = p::manifest::encode(PARTS);
 
+            const FLAGS: u32 = 0 $(| $crate::register_kernel!(@flags $flags))?;
             static KERNELS: &[p::RawKernel] = &[$({
                 unsafe extern "C" fn shim(call: *const p::RawCall) -> i32 {
                     // SAFETY: the host upholds the contract of `KernelFn`.
@@ -191,7 +191,7 @@ macro_rules! register_kernel {
                 }
                 p::RawKernel {
                     struct_size: ::core::mem::size_of::<p::RawKernel>() as u32,
-                    flags: $crate::register_kernel!(@flags $($flags)?),
+                    flags: FLAGS,
                     op: p::RawStr::new($op),
                     signature: p::RawStr::new($signature),
                     device: p::RawStr::new($device),
