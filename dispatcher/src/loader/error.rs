@@ -161,7 +161,7 @@ fn list_paths(paths: &[PathBuf]) -> String {
 #[non_exhaustive]
 pub enum LoadError {
     /// No plugin library lies where one was looked for.
-    #[error("expected a plugin library, found none; looked in: {}; install a backend or name its folder with `--backends` or KEYWAY_BACKEND_PATH", list_paths(.tried))]
+    #[error("expected a plugin library, got none in: {}; install a backend or name its folder with `--backends` or KEYWAY_BACKEND_PATH", list_paths(.tried))]
     NotFound {
         /// Every path that was tried.
         tried: Vec<PathBuf>,
