@@ -4,8 +4,8 @@
 mod loader_support;
 
 use keyway_dispatcher::loader::{
-    AbiRange, Config, CountedIn, CpuFeatures, Distrust, Discovery, LoadError, Loader, PassedOver, Place, Quarantine,
-    SameAs, SearchPaths, Skipped, Verdict, trust,
+    AbiRange, Config, CountedIn, CpuFeatures, Discovery, Distrust, LoadError, Loader, PassedOver, Place,
+    Quarantine, SameAs, SearchPaths, Skipped, Verdict, trust,
 };
 use loader_support::*;
 use std::os::unix::fs::PermissionsExt;
@@ -109,12 +109,16 @@ fn a_text_file() {
     folder.add("a.so", b"not a library\n");
     let error = rejected(&folder);
     assert!(matches!(error, LoadError::NotALibrary { .. }));
-    assert_says(&error, &["ELF shared library", "a text file that begins with \"not a library", "name the built library"]);
+    assert_says(
+        &error,
+        &["ELF shared library", "a text file that begins with \"not a library", "name the built library"],
+    );
 }
 
 #[test]
 fn files_of_other_systems_and_no_files_at_all() {
-    let cases: [(&[u8], &str); 2] = [(b"MZ\x90\0\x03\0\0\0", "Windows"), (&[0xcf, 0xfa, 0xed, 0xfe], "macOS")];
+    let cases: [(&[u8], &str); 2] =
+        [(b"MZ\x90\0\x03\0\0\0", "Windows"), (&[0xcf, 0xfa, 0xed, 0xfe], "macOS")];
     for (bytes, part) in cases {
         let folder = Folder::new();
         folder.add("a.so", bytes);
@@ -138,7 +142,18 @@ fn a_pipe_does_not_block() {
 #[test]
 fn truncated_at_ten_sizes() {
     let whole = minimal();
-    let sizes = [1, 16, 63, 64, 4096, whole.len() / 4, whole.len() / 2, whole.len() * 3 / 4, whole.len() - 64, whole.len() - 1];
+    let sizes = [
+        1,
+        16,
+        63,
+        64,
+        4096,
+        whole.len() / 4,
+        whole.len() / 2,
+        whole.len() * 3 / 4,
+        whole.len() - 64,
+        whole.len() - 1,
+    ];
     for size in sizes {
         let folder = Folder::new();
         folder.add("a.so", &whole[..size]);
@@ -252,7 +267,8 @@ fn a_kernel_count_that_only_the_loaded_table_shows() {
     let folder = Folder::new();
     // The records then declare two dtypes, as the manifest does, but one kernel arrives.
     let bytes = patched(&minimal(), b"\"kernels\":1", b"\"kernels\":2");
-    let mut bytes = patched(&bytes, b"test_nothing T>T cpu strided f32,", b"test_nothin T>T cpu strided f3,2,");
+    let mut bytes =
+        patched(&bytes, b"test_nothing T>T cpu strided f32,", b"test_nothin T>T cpu strided f3,2,");
     let at = find(&bytes, b"test_nothin T>T").unwrap();
     bytes[at - 4..at].copy_from_slice(&33u32.to_le_bytes());
     folder.add("a.so", &bytes);
@@ -361,7 +377,9 @@ fn a_hash_that_differs_from_the_recorded_one() {
     assert_eq!(load(folder.config()).plugins.len(), 2);
     std::fs::write(trust::record_path(&file), format!("{}  a.so\n", "ab".repeat(32))).unwrap();
     let error = rejected(&folder);
-    assert!(matches!(&error, LoadError::Untrusted { why: Distrust::HashChanged { got, .. } } if *got == hash));
+    assert!(
+        matches!(&error, LoadError::Untrusted { why: Distrust::HashChanged { got, .. } } if *got == hash)
+    );
     assert_says(&error, &[&"ab".repeat(32), &hash, "install the library again"]);
 }
 
@@ -423,7 +441,9 @@ fn the_best_variant_for_the_processor_is_chosen() {
 #[test]
 fn the_first_place_wins_and_the_highest_version_within_a_place() {
     let (first, second) = (Folder::empty(), Folder::empty());
-    let version = |text: &[u8; 5]| patched(&minimal(), b"\"version\":\"0.1.0\"", &[b"\"version\":\"", &text[..], b"\""].concat());
+    let version = |text: &[u8; 5]| {
+        patched(&minimal(), b"\"version\":\"0.1.0\"", &[b"\"version\":\"", &text[..], b"\""].concat())
+    };
     first.add("a.so", &version(b"0.2.0"));
     first.add("b.so", &version(b"0.9.0"));
     second.add("c.so", &version(b"1.0.0"));
@@ -485,7 +505,8 @@ fn damage_anywhere_in_the_headers_gives_an_answer() {
         let mut bytes = whole.clone();
         for i in 0..1 + round % 4 {
             let r = (state >> (8 * i)) as usize;
-            let at = if round % 2 == 0 { r % 1024 } else { section_table + r % (whole.len() - section_table) };
+            let at =
+                if round % 2 == 0 { r % 1024 } else { section_table + r % (whole.len() - section_table) };
             bytes[at] = (state >> 40) as u8;
         }
         folder.add("a.so", &bytes);

@@ -23,14 +23,23 @@ fn load_with_the_named_fault() {
     match fault.as_str() {
         "panic_at_load" => {
             assert_eq!(*error, LoadError::Panicked { message: "told to panic at load".to_string() });
-            assert!(text.contains("expected") && text.contains("got a panic") && text.contains("report this"), "{text}");
+            assert!(
+                text.contains("expected") && text.contains("got a panic") && text.contains("report this"),
+                "{text}"
+            );
             // The second attempt finds the plugin poisoned.
             let again = load(folder.config());
             assert!(matches!(again.rejected[0].error, LoadError::Panicked { .. }));
         }
         "fail_at_load" => {
-            assert_eq!(*error, LoadError::InitFailed { status: 1, message: "told to fail at load".to_string() });
-            assert!(text.contains("expected") && text.contains("status 1") && text.contains("remedy"), "{text}");
+            assert_eq!(
+                *error,
+                LoadError::InitFailed { status: 1, message: "told to fail at load".to_string() }
+            );
+            assert!(
+                text.contains("expected") && text.contains("status 1") && text.contains("remedy"),
+                "{text}"
+            );
         }
         other => panic!("unknown fault {other}"),
     }

@@ -1,8 +1,8 @@
 //! All that the loader's decisions depend on, so that tests can set it without touching the process.
 
 use super::cpu::CpuFeatures;
-use super::error::AbiRange;
 use super::quarantine::Quarantine;
+use super::reason::AbiRange;
 use super::search::SearchPaths;
 use super::trust::TrustPolicy;
 use std::path::PathBuf;

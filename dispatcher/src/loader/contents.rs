@@ -96,7 +96,11 @@ unsafe fn check_list<T: Entry>(list: &RawList<T>) -> Result<&'static [&'static T
         return Err(bad::<T>(0, format!("at most {MAX_ENTRIES} entries"), format!("{}", list.len)));
     }
     if list.items.is_null() || !list.items.is_aligned() {
-        return Err(bad::<T>(0, format!("a list of {} entries", list.len), format!("the pointer {:p}", list.items)));
+        return Err(bad::<T>(
+            0,
+            format!("a list of {} entries", list.len),
+            format!("the pointer {:p}", list.items),
+        ));
     }
     // SAFETY: not null, aligned, and the caller guarantees `len` pointers.
     let pointers: &'static [*const T] = unsafe { std::slice::from_raw_parts(list.items, list.len) };
@@ -107,19 +111,31 @@ unsafe fn check_list<T: Entry>(list: &RawList<T>) -> Result<&'static [&'static T
         // SAFETY: not null, aligned; every structure of the contract begins with its size as a u32.
         let size = unsafe { pointer.cast::<u32>().read() } as usize;
         if size < T::MIN_SIZE {
-            return Err(bad::<T>(index, format!("a `struct_size` of at least {}", T::MIN_SIZE), format!("{size}")));
+            return Err(bad::<T>(
+                index,
+                format!("a `struct_size` of at least {}", T::MIN_SIZE),
+                format!("{size}"),
+            ));
         }
         for field in T::FIELDS {
             let checked = match *field {
                 Field::Function(name, offset) => {
                     // SAFETY: the offset lies within MIN_SIZE; the field is one pointer wide.
                     let function = unsafe { pointer.byte_add(offset).cast::<usize>().read() };
-                    if function == 0 { Err((format!("the function `{name}`"), "a null pointer".to_string())) } else { Ok(()) }
+                    if function == 0 {
+                        Err((format!("the function `{name}`"), "a null pointer".to_string()))
+                    } else {
+                        Ok(())
+                    }
                 }
                 // SAFETY: the offset lies within MIN_SIZE and names a RawStr, whose bytes the plugin keeps.
-                Field::Name(name, offset) => unsafe { check_text(pointer.byte_add(offset).cast(), name, true) },
+                Field::Name(name, offset) => unsafe {
+                    check_text(pointer.byte_add(offset).cast(), name, true)
+                },
                 // SAFETY: as above.
-                Field::Text(name, offset) => unsafe { check_text(pointer.byte_add(offset).cast(), name, false) },
+                Field::Text(name, offset) => unsafe {
+                    check_text(pointer.byte_add(offset).cast(), name, false)
+                },
             };
             checked.map_err(|(expected, got)| bad::<T>(index, expected, got))?;
         }
@@ -164,7 +180,11 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
             [("components", layout.components, layout.n_components), ("attrs", layout.attrs, layout.n_attrs)];
         for (name, list, count) in lists {
             if count > 0 && (list.is_null() || !list.is_aligned()) {
-                return Err(bad::<LayoutApi>(index, format!("{count} names in `{name}`"), format!("the pointer {list:p}")));
+                return Err(bad::<LayoutApi>(
+                    index,
+                    format!("{count} names in `{name}`"),
+                    format!("the pointer {list:p}"),
+                ));
             }
             for i in 0..count as usize {
                 // SAFETY: `components` and `attrs` point to as many RawStr as their counts say; the plugin
@@ -244,7 +264,13 @@ mod tests {
         let memory: &'static mut [u64] = vec![0u64; size_of::<RawKernel>().div_ceil(8)].leak();
         let entry: *mut RawKernel = memory.as_mut_ptr().cast();
         // SAFETY: the memory is large enough and aligned; all but the function is copied from a sound kernel.
-        unsafe { std::ptr::copy_nonoverlapping((&raw const *leak(kernel())).cast::<u8>(), entry.cast(), offset_of!(RawKernel, run)) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                (&raw const *leak(kernel())).cast::<u8>(),
+                entry.cast(),
+                offset_of!(RawKernel, run),
+            )
+        };
         let error = check_kernels(vec![entry.cast_const()]).unwrap_err();
         assert!(error.contains("the function `run`"), "{error}");
     }

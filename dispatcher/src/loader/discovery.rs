@@ -2,8 +2,9 @@
 
 use super::config::Config;
 use super::cpu::CpuFeatures;
-use super::error::{LoadError, SameAs};
+use super::error::LoadError;
 use super::precheck::{self, Checked, FileId};
+use super::reason::SameAs;
 use super::search::{self, Found, Place, Searched};
 use super::trust;
 use super::variants::{self, Build, PassedOver};
@@ -207,7 +208,8 @@ fn reject_duplicates(candidates: &mut [Candidate]) {
         };
         let earlier = &candidates[*earlier];
         let same = same_as(earlier, candidate, checked.id);
-        candidates[index].verdict = Verdict::Rejected(LoadError::Duplicate { of: earlier.path.clone(), same });
+        candidates[index].verdict =
+            Verdict::Rejected(LoadError::Duplicate { of: earlier.path.clone(), same });
     }
 }
 
@@ -215,7 +217,9 @@ fn same_as(earlier: &Candidate, later: &Candidate, id: FileId) -> SameAs {
     match &earlier.checked {
         Some(checked) if checked.id == id => SameAs::File,
         // The hash is worth its time only for files of one size.
-        Some(checked) if checked.id.size == id.size && earlier.sha256().is_ok_and(|h| later.sha256() == Ok(h)) => {
+        Some(checked)
+            if checked.id.size == id.size && earlier.sha256().is_ok_and(|h| later.sha256() == Ok(h)) =>
+        {
             SameAs::Content
         }
         _ => SameAs::Plugin,
@@ -241,9 +245,16 @@ fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
                 Some(used) if *used == i => Verdict::Chosen,
                 Some(used) => {
                     let path: &Path = &candidates[group[*used]].path;
-                    Verdict::PassedOver(variants::reason(build, &builds[*used], path.to_path_buf(), &config.cpu))
+                    Verdict::PassedOver(variants::reason(
+                        build,
+                        &builds[*used],
+                        path.to_path_buf(),
+                        &config.cpu,
+                    ))
                 }
-                None => Verdict::Rejected(LoadError::CpuFeatures { missing: config.cpu.missing(build.features) }),
+                None => {
+                    Verdict::Rejected(LoadError::CpuFeatures { missing: config.cpu.missing(build.features) })
+                }
             })
             .collect();
         let order: Vec<usize> = order.into_iter().map(|i| group[i]).collect();

@@ -119,7 +119,9 @@ fn check_machine(head: &[u8]) -> Result<(), LoadError> {
 ///
 /// Never panics, whatever the bytes are, and reads no more than those sections.
 pub fn inspect<'d, R: ReadRef<'d>>(data: R, root_symbol: &[u8]) -> Result<Inspected, LoadError> {
-    let size = data.len().map_err(|()| LoadError::Unreadable { detail: "the file's size is unknown".to_string() })?;
+    let size = data
+        .len()
+        .map_err(|()| LoadError::Unreadable { detail: "the file's size is unknown".to_string() })?;
     if size == 0 {
         return Err(LoadError::Empty);
     }
@@ -146,7 +148,8 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, root_symbol: &[u8]) -> Result<Inspec
         Some(end) if end <= size => Ok(()),
         end => Err(LoadError::Truncated { expected: end.unwrap_or(u64::MAX), got: size }),
     };
-    let table_end = |offset: u64, count: u16, entry: u16| offset.checked_add(u64::from(count) * u64::from(entry));
+    let table_end =
+        |offset: u64, count: u16, entry: u16| offset.checked_add(u64::from(count) * u64::from(entry));
     within(table_end(header.e_phoff(endian), header.e_phnum(endian), header.e_phentsize(endian)))?;
     within(table_end(header.e_shoff(endian), header.e_shnum(endian), header.e_shentsize(endian)))?;
 
@@ -168,8 +171,10 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, root_symbol: &[u8]) -> Result<Inspec
             within(offset.checked_add(length))?;
         }
     }
-    let bytes = |index: usize| sections.get(index).and_then(|s| s.data(endian, data).ok()).unwrap_or_default();
-    let names = header.section_strings_index(endian, data).map_or(&[][..], |SectionIndex(index)| bytes(index));
+    let bytes =
+        |index: usize| sections.get(index).and_then(|s| s.data(endian, data).ok()).unwrap_or_default();
+    let names =
+        header.section_strings_index(endian, data).map_or(&[][..], |SectionIndex(index)| bytes(index));
     let named = |name: &str| {
         sections
             .iter()
@@ -195,9 +200,9 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, root_symbol: &[u8]) -> Result<Inspec
         let symbols: &[elf::Sym64<Endianness>] =
             section.data_as_array(endian, data).map_err(|_| broken("dynamic symbols"))?;
         let strings = strings_of(section);
-        exports_root = symbols
-            .iter()
-            .any(|s| !s.is_undefined(endian) && string_at(strings, u64::from(s.st_name(endian))) == root_symbol);
+        exports_root = symbols.iter().any(|s| {
+            !s.is_undefined(endian) && string_at(strings, u64::from(s.st_name(endian))) == root_symbol
+        });
     }
     Ok(Inspected {
         needed,

@@ -3,150 +3,9 @@
 //! Each variant says what was expected and what came, as data; its text ends with what to do next. The
 //! library's own path is not repeated here: [`Rejected`](super::Rejected) carries it.
 
+use super::reason::{AbiRange, CountedIn, Distrust, SameAs};
 use serde::Serialize;
-use std::fmt;
 use std::path::{Path, PathBuf};
-
-/// A closed range of ABI versions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct AbiRange {
-    /// The lowest version spoken.
-    pub min: u32,
-    /// The highest version spoken.
-    pub max: u32,
-}
-
-impl fmt::Display for AbiRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.min == self.max { write!(f, "ABI {}", self.min) } else { write!(f, "ABI {} to {}", self.min, self.max) }
-    }
-}
-
-/// What two libraries have in common, so that only the first is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum SameAs {
-    /// Device and inode: a symlink or a hard link.
-    File,
-    /// Every byte: a copy.
-    Content,
-    /// Plugin name, version and variant, from different bytes.
-    Plugin,
-}
-
-impl fmt::Display for SameAs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SameAs::File => "the same file under another name",
-            SameAs::Content => "a copy",
-            SameAs::Plugin => "another build of the same plugin, version and variant",
-        })
-    }
-}
-
-/// Where a kernel count was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum CountedIn {
-    /// In the kernel records inside the file.
-    Records,
-    /// In the table that the loaded library handed over.
-    Table,
-}
-
-impl fmt::Display for CountedIn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CountedIn::Records => "its kernel records",
-            CountedIn::Table => "the table that it handed over",
-        })
-    }
-}
-
-/// Why a file is not trusted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Distrust {
-    /// Everybody may write `path`.
-    WritableByOthers {
-        /// The file or folder.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// A group of several users may write `path`.
-    WritableByGroup {
-        /// The file or folder.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-        /// The group's number.
-        group: u32,
-    },
-    /// `path` belongs to a user that is neither root, nor the current user, nor the program's owner.
-    ForeignOwner {
-        /// The file or folder.
-        path: PathBuf,
-        /// The owner's number.
-        owner: u32,
-        /// The users whose files are accepted.
-        accepted: Vec<u32>,
-    },
-    /// The file's SHA-256 is not the one recorded when it was installed.
-    HashChanged {
-        /// The file with the record.
-        record: PathBuf,
-        /// The recorded hash.
-        expected: String,
-        /// The file's hash.
-        got: String,
-    },
-    /// The recorded hash cannot be read, so the file cannot be compared.
-    RecordUnreadable {
-        /// The file with the record.
-        record: PathBuf,
-        /// What the system said, or what stands there instead of a hash.
-        detail: String,
-    },
-}
-
-impl fmt::Display for Distrust {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Distrust::WritableByOthers { path, mode } => write!(
-                f,
-                "expected that only its owner may write {0}, but its mode {mode:04o} lets everybody; \
-                 run `chmod o-w {0}` after checking the library's origin",
-                path.display()
-            ),
-            Distrust::WritableByGroup { path, mode, group } => write!(
-                f,
-                "expected that only its owner may write {0}, but its mode {mode:04o} lets group {group}; \
-                 run `chmod g-w {0}` after checking the library's origin",
-                path.display()
-            ),
-            Distrust::ForeignOwner { path, owner, accepted } => write!(
-                f,
-                "expected {} to belong to one of the users {accepted:?}, but it belongs to user {owner}; \
-                 install the library as yourself or as root",
-                path.display()
-            ),
-            Distrust::HashChanged { record, expected, got } => write!(
-                f,
-                "expected SHA-256 {expected} as recorded in {}, got {got}; install the library again",
-                record.display()
-            ),
-            Distrust::RecordUnreadable { record, detail } => write!(
-                f,
-                "expected a SHA-256 in {}, got {detail}; install the library again",
-                record.display()
-            ),
-        }
-    }
-}
 
 fn list_paths(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
@@ -176,7 +35,9 @@ pub enum LoadError {
     #[error("expected a shared library, got an empty file; copy or build the library again")]
     Empty,
     /// The file is something else than a shared library of this system.
-    #[error("expected {expected}, got {got}; name the built library (a `.so` from `cargo build`), not another file")]
+    #[error(
+        "expected {expected}, got {got}; name the built library (a `.so` from `cargo build`), not another file"
+    )]
     NotALibrary {
         /// What this system loads.
         expected: String,
@@ -184,7 +45,9 @@ pub enum LoadError {
         got: String,
     },
     /// The file ends before its headers say that it does.
-    #[error("expected at least {expected} bytes as the headers say, got {got} bytes; the file is truncated, copy or build it again")]
+    #[error(
+        "expected at least {expected} bytes as the headers say, got {got} bytes; the file is truncated, copy or build it again"
+    )]
     Truncated {
         /// Bytes that the headers describe.
         expected: u64,
@@ -200,13 +63,17 @@ pub enum LoadError {
         got: String,
     },
     /// The library says nothing of itself: it is not a Keyway plugin.
-    #[error("expected the section `{section}` of a Keyway plugin, got a library without it; if it is meant as a plugin, invoke `keyway_sdk::plugin!` in its root")]
+    #[error(
+        "expected the section `{section}` of a Keyway plugin, got a library without it; if it is meant as a plugin, invoke `keyway_sdk::plugin!` in its root"
+    )]
     NoManifest {
         /// The section's name.
         section: String,
     },
     /// The manifest or a kernel record is not well formed.
-    #[error("expected {expected} in the plugin's manifest, got {got}; build the plugin again with the current `keyway-sdk`")]
+    #[error(
+        "expected {expected} in the plugin's manifest, got {got}; build the plugin again with the current `keyway-sdk`"
+    )]
     BadManifest {
         /// What should stand there.
         expected: String,
@@ -214,7 +81,9 @@ pub enum LoadError {
         got: String,
     },
     /// The plugin speaks only ABI versions that this host no longer speaks.
-    #[error("expected {host}, got a plugin of the older {plugin}; build the plugin with a newer `keyway-sdk` or install its newer release")]
+    #[error(
+        "expected {host}, got a plugin of the older {plugin}; build the plugin with a newer `keyway-sdk` or install its newer release"
+    )]
     AbiTooOld {
         /// What the plugin speaks.
         plugin: AbiRange,
@@ -222,7 +91,9 @@ pub enum LoadError {
         host: AbiRange,
     },
     /// The plugin speaks only ABI versions that this host does not speak yet.
-    #[error("expected {host}, got a plugin of the newer {plugin}; update Keyway or install an older release of the plugin")]
+    #[error(
+        "expected {host}, got a plugin of the newer {plugin}; update Keyway or install an older release of the plugin"
+    )]
     AbiTooNew {
         /// What the plugin speaks.
         plugin: AbiRange,
@@ -230,7 +101,9 @@ pub enum LoadError {
         host: AbiRange,
     },
     /// The loaded library negotiated a version that its manifest or the host does not have.
-    #[error("expected a version within {declared}, got {answered} from the plugin's negotiation; build the plugin again with one `keyway-sdk`")]
+    #[error(
+        "expected a version within {declared}, got {answered} from the plugin's negotiation; build the plugin again with one `keyway-sdk`"
+    )]
     AbiDisagrees {
         /// What both sides declared.
         declared: AbiRange,
@@ -238,13 +111,17 @@ pub enum LoadError {
         answered: u32,
     },
     /// The library does not export the symbol that every plugin exports.
-    #[error("expected the exported symbol `{symbol}`, got a library without it; build the plugin as a `cdylib` and do not hide its symbols")]
+    #[error(
+        "expected the exported symbol `{symbol}`, got a library without it; build the plugin as a `cdylib` and do not hide its symbols"
+    )]
     MissingSymbol {
         /// The symbol.
         symbol: String,
     },
     /// The library needs a symbol that no library of this system gives.
-    #[error("expected every symbol that the library uses, got none for `{symbol}`; install the library that gives it in the version that the plugin was built for, or build the plugin on this system")]
+    #[error(
+        "expected every symbol that the library uses, got none for `{symbol}`; install the library that gives it in the version that the plugin was built for, or build the plugin on this system"
+    )]
     UndefinedSymbol {
         /// The symbol.
         symbol: String,
@@ -252,19 +129,25 @@ pub enum LoadError {
         library: Option<String>,
     },
     /// The library needs another library that is not installed.
-    #[error("expected the library `{library}` that the plugin needs, got nothing of that name; install it or add its folder to the system's library path")]
+    #[error(
+        "expected the library `{library}` that the plugin needs, got nothing of that name; install it or add its folder to the system's library path"
+    )]
     MissingDependency {
         /// The missing library.
         library: String,
     },
     /// The abi_stable root of the library is not the frozen one.
-    #[error("expected the frozen root module of Keyway plugins, got: {detail}; build the plugin again with the current `keyway-sdk`")]
+    #[error(
+        "expected the frozen root module of Keyway plugins, got: {detail}; build the plugin again with the current `keyway-sdk`"
+    )]
     BadRoot {
         /// The useful part of what abi_stable said.
         detail: String,
     },
     /// The library lacks an interface that its version must have.
-    #[error("expected interface {interface} at ABI {version}, got none; build the plugin again with the current `keyway-sdk`")]
+    #[error(
+        "expected interface {interface} at ABI {version}, got none; build the plugin again with the current `keyway-sdk`"
+    )]
     MissingInterface {
         /// The interface's number.
         interface: u32,
@@ -284,7 +167,9 @@ pub enum LoadError {
         got: String,
     },
     /// The number of kernels is not the declared one: part of the plugin fell out of its build.
-    #[error("expected {declared} kernels as declared in `plugin!`, got {found} in {counted_in}; name each kernel module in the plugin's root (`use kernels as _;`) or correct the count")]
+    #[error(
+        "expected {declared} kernels as declared in `plugin!`, got {found} in {counted_in}; name each kernel module in the plugin's root (`use kernels as _;`) or correct the count"
+    )]
     KernelCount {
         /// As declared.
         declared: u64,
@@ -308,7 +193,9 @@ pub enum LoadError {
         why: Distrust,
     },
     /// This process opened another file at this path before, and the system would give that one again.
-    #[error("expected the file that this process opened at this path before, got another one; start the program again")]
+    #[error(
+        "expected the file that this process opened at this path before, got another one; start the program again"
+    )]
     Replaced,
     /// This processor lacks what the library was compiled for.
     #[error("expected a processor with {}, got one without; install the variant of the plugin for this processor's level", missing.join(", "))]
@@ -317,13 +204,17 @@ pub enum LoadError {
         missing: Vec<String>,
     },
     /// The library panicked while it was set up.
-    #[error("expected the plugin's set-up to end, got a panic: {message}; report this to the plugin's author")]
+    #[error(
+        "expected the plugin's set-up to end, got a panic: {message}; report this to the plugin's author"
+    )]
     Panicked {
         /// The panic's message.
         message: String,
     },
     /// The library's set-up answered with an error.
-    #[error("expected the plugin's set-up to succeed, got status {status}: {message}; remedy what it names, or remove the plugin")]
+    #[error(
+        "expected the plugin's set-up to succeed, got status {status}: {message}; remedy what it names, or remove the plugin"
+    )]
     InitFailed {
         /// See `keyway_sdk::abi::codes::status`.
         status: i32,
@@ -339,7 +230,9 @@ pub enum LoadError {
         record: PathBuf,
     },
     /// The system's loader refused the library for a reason of its own.
-    #[error("expected the system to open the library, got: {detail}; remedy what it names, or build the plugin on this system")]
+    #[error(
+        "expected the system to open the library, got: {detail}; remedy what it names, or build the plugin on this system"
+    )]
     Open {
         /// What the system's loader said.
         detail: String,

@@ -1,6 +1,7 @@
 //! What a plugin says of itself, read from the bytes of its sections. None of its code runs.
 
-use super::error::{AbiRange, CountedIn, LoadError};
+use super::error::LoadError;
+use super::reason::{AbiRange, CountedIn};
 use keyway_sdk::abi::manifest::MAGIC;
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +113,9 @@ pub fn parse(section: &[u8]) -> Result<Manifest, LoadError> {
     let mut manifest: Manifest = serde_json::from_str(text)
         .map_err(|e| bad("the JSON object of `plugin!`", format!("{e} in {}", excerpt(text, 120))))?;
     // The export macro begins each list with an empty entry, so that an empty list needs no other form.
-    for list in [&mut manifest.devices, &mut manifest.layouts, &mut manifest.needs, &mut manifest.cpu_features] {
+    for list in
+        [&mut manifest.devices, &mut manifest.layouts, &mut manifest.needs, &mut manifest.cpu_features]
+    {
         list.retain(|entry| !entry.is_empty());
     }
     if manifest.name.is_empty() {
@@ -130,7 +133,10 @@ pub fn parse_kernels(section: &[u8]) -> Result<Vec<KernelRecord>, LoadError> {
     for text in records(section)? {
         let fields: Vec<&str> = text.split(' ').collect();
         let [op, signature, device, layout, dtypes] = fields[..] else {
-            return Err(bad("a kernel record of 5 words", format!("{} words: {}", fields.len(), excerpt(text, 80))));
+            return Err(bad(
+                "a kernel record of 5 words",
+                format!("{} words: {}", fields.len(), excerpt(text, 80)),
+            ));
         };
         let dtypes: Vec<String> = dtypes.split(',').filter(|d| !d.is_empty()).map(str::to_string).collect();
         if op.is_empty() || device.is_empty() || layout.is_empty() || dtypes.is_empty() {
@@ -145,7 +151,9 @@ pub fn parse_kernels(section: &[u8]) -> Result<Vec<KernelRecord>, LoadError> {
         });
     }
     // The order of the records in the file depends on the linker.
-    kernels.sort_by(|a, b| (&a.op, &a.device, &a.layout, &a.dtypes).cmp(&(&b.op, &b.device, &b.layout, &b.dtypes)));
+    kernels.sort_by(|a, b| {
+        (&a.op, &a.device, &a.layout, &a.dtypes).cmp(&(&b.op, &b.device, &b.layout, &b.dtypes))
+    });
     Ok(kernels)
 }
 

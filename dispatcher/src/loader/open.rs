@@ -1,11 +1,14 @@
 //! Opens a library that passed every check, and takes over what it brings.
 
 use super::contents::{self, Tables};
-use super::error::{AbiRange, CountedIn, LoadError};
+use super::error::LoadError;
 use super::manifest::excerpt;
 use super::precheck::{Checked, FileId, check_abi};
+use super::reason::{AbiRange, CountedIn};
 use keyway_abi_root::KeywayRootRef;
-use keyway_abi_root::abi_stable::library::{AbiHeaderRef, ROOT_MODULE_LOADER_NAME, ROOT_MODULE_LOADER_NAME_WITH_NUL};
+use keyway_abi_root::abi_stable::library::{
+    AbiHeaderRef, ROOT_MODULE_LOADER_NAME, ROOT_MODULE_LOADER_NAME_WITH_NUL,
+};
 use keyway_sdk::abi::codes::{interface, status};
 use keyway_sdk::abi::host::HostApi;
 use keyway_sdk::abi::plugin::{PluginApi, PluginContents, RawList};
@@ -14,7 +17,7 @@ use std::collections::HashMap;
 use std::error::Error as _;
 use std::mem::size_of;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// Longest text of another library's error that is repeated.
 const MAX_DETAIL: usize = 400;
@@ -38,7 +41,13 @@ unsafe impl Sync for Opened {}
 
 /// What this process opened, by canonical path. `dlopen` gives the earlier library for a path that it
 /// knows, even if another file stands there now; and no library is initialised twice.
-static OPENED: Mutex<Option<HashMap<PathBuf, (FileId, Option<Opened>)>>> = Mutex::new(None);
+static OPENED: LazyLock<Mutex<HashMap<PathBuf, Known>>> = LazyLock::new(Mutex::default);
+
+/// A library that this process opened; its contents are `None` if it could not be initialised.
+struct Known {
+    id: FileId,
+    opened: Option<Opened>,
+}
 
 /// Opens `path` (canonical, checked) and initialises it with `host`. `take_error` returns and clears the
 /// message that the plugin left with `HostApi::set_error`.
@@ -50,24 +59,24 @@ pub fn open(
     take_error: &dyn Fn() -> String,
 ) -> Result<Opened, LoadError> {
     // The lock is held throughout, so that two threads never initialise one library at once.
-    let mut guard = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = guard.get_or_insert_default();
-    match known.get(path) {
-        Some((id, _)) if *id != checked.id => return Err(LoadError::Replaced),
-        Some((_, Some(opened))) => return Ok(*opened),
+    let mut opened_before = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    match opened_before.get(path) {
+        Some(known) if known.id != checked.id => return Err(LoadError::Replaced),
+        Some(Known { opened: Some(opened), .. }) => return Ok(*opened),
         _ => {}
     }
     let root = open_root(path)?;
-    known.insert(path.to_path_buf(), (checked.id, None));
+    let known = opened_before.entry(path.to_path_buf()).or_insert(Known { id: checked.id, opened: None });
     let opened = initialize(root, checked, host_abi, host, take_error)?;
-    known.insert(path.to_path_buf(), (checked.id, Some(opened)));
+    known.opened = Some(opened);
     Ok(opened)
 }
 
 fn open_root(path: &Path) -> Result<KeywayRootRef, LoadError> {
     // SAFETY: opening runs the library's constructors. The loader opens only files that are whole libraries
     // for this machine, that carry a manifest, and that nobody but trusted users could have written.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| classify(path, &error))?;
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|error| classify(path, &error))?;
     // SAFETY: the symbol is abi_stable's: whatever version made it, it begins with an `AbiHeader`.
     let header = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL) }
         .map(|symbol| *symbol)
@@ -89,7 +98,8 @@ fn initialize(
 ) -> Result<Opened, LoadError> {
     let manifest = &checked.manifest;
     check_abi(manifest.abi(), host_abi)?;
-    let common = AbiRange { min: manifest.abi_min.max(host_abi.min), max: manifest.abi_max.min(host_abi.max) };
+    let common =
+        AbiRange { min: manifest.abi_min.max(host_abi.min), max: manifest.abi_max.min(host_abi.max) };
     let version = root.negotiate()(host_abi.min, host_abi.max);
     if !(common.min..=common.max).contains(&version) {
         return Err(LoadError::AbiDisagrees { declared: common, answered: version });
@@ -98,11 +108,15 @@ fn initialize(
     if api.is_null() || !api.is_aligned() {
         return Err(LoadError::MissingInterface { interface: interface::PLUGIN, version });
     }
-    let bad_api = |expected: String, got: String| LoadError::BadTable { table: "interfaces", index: 0, expected, got };
+    let bad_api =
+        |expected: String, got: String| LoadError::BadTable { table: "interfaces", index: 0, expected, got };
     // SAFETY: not null, aligned, and every table of the contract begins with its size as a u32.
     let size = unsafe { api.cast::<u32>().read() } as usize;
     if size < size_of::<PluginApi>() {
-        return Err(bad_api(format!("a `struct_size` of at least {}", size_of::<PluginApi>()), size.to_string()));
+        return Err(bad_api(
+            format!("a `struct_size` of at least {}", size_of::<PluginApi>()),
+            size.to_string(),
+        ));
     }
     // SAFETY: the table is large enough, and the field is one pointer wide.
     if unsafe { api.byte_add(std::mem::offset_of!(PluginApi, initialize)).cast::<usize>().read() } == 0 {
@@ -144,7 +158,11 @@ fn initialize(
     let tables = unsafe { contents::check(contents) }?;
     let found = tables.kernels.len() as u64;
     if found != manifest.kernels {
-        return Err(LoadError::KernelCount { declared: manifest.kernels, found, counted_in: CountedIn::Table });
+        return Err(LoadError::KernelCount {
+            declared: manifest.kernels,
+            found,
+            counted_in: CountedIn::Table,
+        });
     }
     Ok(Opened { abi_version: version, contents, tables })
 }
@@ -180,7 +198,10 @@ fn classify_text(path: &str, text: &str) -> LoadError {
         return LoadError::UndefinedSymbol { symbol: word(tail), library: None };
     }
     if let Some((head, _)) = text.split_once(": symbol not found") {
-        return LoadError::UndefinedSymbol { symbol: head.rsplit(' ').next().unwrap_or(head).to_string(), library: None };
+        return LoadError::UndefinedSymbol {
+            symbol: head.rsplit(' ').next().unwrap_or(head).to_string(),
+            library: None,
+        };
     }
     // "symbol X, version V not defined in file L with link time reference".
     if let (Some(symbol), Some(file)) = (after(": symbol "), after(" not defined in file ")) {
@@ -192,10 +213,10 @@ fn classify_text(path: &str, text: &str) -> LoadError {
         return LoadError::MissingDependency { library: format!("{library} with version {version}") };
     }
     // "L: cannot open shared object file: ...", musl: "Error loading shared library L: ...".
-    let library = text
-        .split_once(": cannot open shared object file")
-        .map(|(library, _)| library)
-        .or_else(|| after("Error loading shared library ").map(|tail| tail.split(':').next().unwrap_or(tail)));
+    let library =
+        text.split_once(": cannot open shared object file").map(|(library, _)| library).or_else(|| {
+            after("Error loading shared library ").map(|tail| tail.split(':').next().unwrap_or(tail))
+        });
     match library {
         Some(library) if library != path => LoadError::MissingDependency { library: library.to_string() },
         _ => LoadError::Open { detail: excerpt(text, MAX_DETAIL) },
@@ -239,7 +260,8 @@ mod tests {
 
     #[test]
     fn only_the_useful_part_of_a_long_text_is_kept() {
-        let text = format!("{}\nError: one\n{}Error:too many\n  fields", "layout ".repeat(9000), "x".repeat(60_000));
+        let text =
+            format!("{}\nError: one\n{}Error:too many\n  fields", "layout ".repeat(9000), "x".repeat(60_000));
         assert_eq!(useful_part(&text), "too many fields");
         assert!(useful_part(&"y".repeat(70_000)).len() < 500);
     }

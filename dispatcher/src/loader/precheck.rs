@@ -1,8 +1,9 @@
 //! What can be known of a file before the system opens it as a library.
 
 use super::elf;
-use super::error::{AbiRange, LoadError};
+use super::error::LoadError;
 use super::manifest::{self, KernelRecord, Manifest};
+use super::reason::AbiRange;
 use keyway_abi_root::abi_stable::library::ROOT_MODULE_LOADER_NAME;
 use keyway_sdk::abi::manifest::SECTION;
 use object::read::ReadCache;

@@ -36,7 +36,9 @@ pub struct Quarantine {
 impl Quarantine {
     /// The records of the current user, in `XDG_STATE_HOME` or `~/.local/state`.
     pub fn of_user() -> Quarantine {
-        Quarantine { folder: home_folder("XDG_STATE_HOME", ".local/state").map(|p| p.join("keyway/quarantine")) }
+        Quarantine {
+            folder: home_folder("XDG_STATE_HOME", ".local/state").map(|p| p.join("keyway/quarantine")),
+        }
     }
 
     /// The path of the record for a hash.
@@ -56,7 +58,9 @@ impl Quarantine {
                 if !is_sha256(&sha256) {
                     return None;
                 }
-                let read = std::fs::read(&path).ok().and_then(|b| serde_json::from_slice::<QuarantineRecord>(&b).ok());
+                let read = std::fs::read(&path)
+                    .ok()
+                    .and_then(|b| serde_json::from_slice::<QuarantineRecord>(&b).ok());
                 Some(match read {
                     Some(record) => QuarantineRecord { sha256, ..record },
                     None => QuarantineRecord {
@@ -149,7 +153,10 @@ mod tests {
         assert_eq!(records.len(), 1);
         assert_eq!(records[0].size, Some(1));
         let refused = quarantine.check(&records, 1, || sha256_file(&library));
-        assert_eq!(refused, Err(LoadError::Quarantined { reason: "SIGILL in initialize".into(), record: record.clone() }));
+        assert_eq!(
+            refused,
+            Err(LoadError::Quarantined { reason: "SIGILL in initialize".into(), record: record.clone() })
+        );
         let untouched = quarantine.check(&records, 2, || panic!("another size needs no hash"));
         assert_eq!(untouched, Ok(()));
         std::fs::write(&record, "damaged").unwrap();

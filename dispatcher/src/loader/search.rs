@@ -143,7 +143,9 @@ impl SearchPaths {
             environment: std::env::split_paths(&environment).collect(),
             program: std::env::current_exe().ok(),
             data_home: home_folder("XDG_DATA_HOME", ".local/share"),
-            system: ["/usr/local/lib/keyway/backends", "/usr/lib/keyway/backends"].map(PathBuf::from).to_vec(),
+            system: ["/usr/local/lib/keyway/backends", "/usr/lib/keyway/backends"]
+                .map(PathBuf::from)
+                .to_vec(),
             privileged: is_privileged(),
         }
     }
@@ -156,7 +158,8 @@ impl SearchPaths {
     /// Every path in the order of search.
     pub fn paths(&self) -> Vec<(Place, PathBuf)> {
         let mut paths: Vec<(Place, PathBuf)> = Vec::new();
-        let given = |list: &[PathBuf]| list.iter().filter(|p| !p.as_os_str().is_empty()).cloned().collect::<Vec<_>>();
+        let given =
+            |list: &[PathBuf]| list.iter().filter(|p| !p.as_os_str().is_empty()).cloned().collect::<Vec<_>>();
         paths.extend(given(&self.explicit).into_iter().map(|p| (Place::Explicit, p)));
         paths.extend(given(&self.environment).into_iter().map(|p| (Place::Environment, p)));
         if let Some(folder) = self.program.as_deref().and_then(Path::parent) {
@@ -191,7 +194,11 @@ impl SearchPaths {
             let count = files.as_ref().map_or(0, Vec::len);
             let exists = files.is_some() || matches!(skipped, Some(Skipped::Unreadable { .. }));
             let index = searched.len();
-            found.extend(files.unwrap_or_default().into_iter().map(|path| Found { searched: index, place, path }));
+            found.extend(files.unwrap_or_default().into_iter().map(|path| Found {
+                searched: index,
+                place,
+                path,
+            }));
             searched.push(Searched { place, path, exists, files: count, skipped });
         }
         (searched, found)

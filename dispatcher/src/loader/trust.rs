@@ -12,8 +12,9 @@
 //! - symlinks are resolved first: what counts is where the code lies;
 //! - if `<file>.sha256` lies beside the library, its hash must be the file's.
 
-use super::error::{Distrust, LoadError};
+use super::error::LoadError;
 use super::precheck::open_regular;
+use super::reason::Distrust;
 use super::search::is_privileged;
 use sha2::{Digest, Sha256};
 use std::io::Read;
@@ -55,7 +56,9 @@ impl TrustPolicy {
     }
 
     fn check_one(&self, path: &Path, sticky_is_enough: bool) -> Result<(), LoadError> {
-        let meta = path.metadata().map_err(|e| LoadError::Unreadable { detail: format!("{}: {e}", path.display()) })?;
+        let meta = path
+            .metadata()
+            .map_err(|e| LoadError::Unreadable { detail: format!("{}: {e}", path.display()) })?;
         let mode = meta.mode() & 0o7777;
         let path = path.to_path_buf();
         let why = if !self.owners.contains(&meta.uid()) {
@@ -106,7 +109,10 @@ pub fn record_path(library: &Path) -> PathBuf {
 }
 
 /// Compares the file with the hash recorded beside it, if there is one.
-pub fn check_recorded_hash(path: &Path, hash: impl FnOnce() -> Result<String, LoadError>) -> Result<(), LoadError> {
+pub fn check_recorded_hash(
+    path: &Path,
+    hash: impl FnOnce() -> Result<String, LoadError>,
+) -> Result<(), LoadError> {
     let record = record_path(path);
     let refused = |record: PathBuf, detail: String| {
         Err(LoadError::Untrusted { why: Distrust::RecordUnreadable { record, detail } })
@@ -121,7 +127,11 @@ pub fn check_recorded_hash(path: &Path, hash: impl FnOnce() -> Result<String, Lo
         return refused(record, format!("the text {:?}", super::manifest::excerpt(&text, 40)));
     }
     let got = hash()?;
-    if expected == got { Ok(()) } else { Err(LoadError::Untrusted { why: Distrust::HashChanged { record, expected, got } }) }
+    if expected == got {
+        Ok(())
+    } else {
+        Err(LoadError::Untrusted { why: Distrust::HashChanged { record, expected, got } })
+    }
 }
 
 #[cfg(test)]
@@ -203,7 +213,9 @@ mod tests {
         std::fs::write(record_path(&file), format!("{}  a.so\n", real.to_uppercase())).unwrap();
         assert_eq!(check_recorded_hash(&file, hash), Ok(()));
         std::fs::write(record_path(&file), "0".repeat(64)).unwrap();
-        assert!(matches!(why(check_recorded_hash(&file, hash)), Distrust::HashChanged { got, .. } if got == real));
+        assert!(
+            matches!(why(check_recorded_hash(&file, hash)), Distrust::HashChanged { got, .. } if got == real)
+        );
         std::fs::write(record_path(&file), "nonsense").unwrap();
         assert!(matches!(why(check_recorded_hash(&file, hash)), Distrust::RecordUnreadable { .. }));
     }

@@ -48,7 +48,9 @@ impl fmt::Display for PassedOver {
             PassedOver::BetterVariant { variant, used } => {
                 write!(f, "the better variant {variant} is used: {}", used.display())
             }
-            PassedOver::OtherVersion { version, used } => write!(f, "version {version} is used: {}", used.display()),
+            PassedOver::OtherVersion { version, used } => {
+                write!(f, "version {version} is used: {}", used.display())
+            }
             PassedOver::EarlierPlace { used } => write!(f, "an earlier place has it too: {}", used.display()),
         }
     }
@@ -88,7 +90,8 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
 /// "Uses more of the processor" is the number of features: each level of a processor family includes the
 /// one below, so no list of levels is needed, and a plugin may name levels of its own.
 pub fn preference(builds: &[Build<'_>], cpu: &CpuFeatures) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..builds.len()).filter(|i| cpu.missing(builds[*i].features).is_empty()).collect();
+    let mut order: Vec<usize> =
+        (0..builds.len()).filter(|i| cpu.missing(builds[*i].features).is_empty()).collect();
     order.sort_by(|i, j| {
         let (a, b) = (&builds[*i], &builds[*j]);
         a.place

@@ -64,7 +64,14 @@ unsafe extern "C" fn tensor_release(_tensor: TensorHandle) {}
 unsafe extern "C" fn set_output(_context: *mut c_void, _index: u32, _tensor: TensorHandle) -> i32 {
     status::UNSUPPORTED
 }
-unsafe extern "C" fn call_op(_: RawStr, _: u32, _: *const RawArg, _: u32, _: *mut TensorHandle, _: *mut u32) -> i32 {
+unsafe extern "C" fn call_op(
+    _: RawStr,
+    _: u32,
+    _: *const RawArg,
+    _: u32,
+    _: *mut TensorHandle,
+    _: *mut u32,
+) -> i32 {
     status::UNSUPPORTED
 }
 unsafe extern "C" fn rule_output(_: *mut c_void, _: u32, _: u16, _: u32, _: *const i64) -> i32 {
@@ -94,7 +101,11 @@ pub static HOST: HostApi = HostApi {
 /// Cargo leaves the libraries of dev-dependencies beside the test program.
 pub fn built(name: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap();
-    program.parent().unwrap().join(format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX))
+    program.parent().unwrap().join(format!(
+        "{}{name}{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    ))
 }
 
 /// The bytes of the smallest plugin.
@@ -145,7 +156,8 @@ pub fn needing(bytes: &[u8], feature: &str) -> Vec<u8> {
     let length = u32::from_le_bytes(bytes[start - 4..start].try_into().unwrap()) as usize;
     let mut manifest: serde_json::Value = serde_json::from_slice(&bytes[start..start + length]).unwrap();
     assert!(find(&bytes[start..start + length], mark).is_some());
-    manifest["cpu_features"] = if feature.is_empty() { serde_json::json!([]) } else { serde_json::json!([feature]) };
+    manifest["cpu_features"] =
+        if feature.is_empty() { serde_json::json!([]) } else { serde_json::json!([feature]) };
     // The description gives the room.
     manifest["description"] = "".into();
     let text = serde_json::to_string(&manifest).unwrap();
