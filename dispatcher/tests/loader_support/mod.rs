@@ -3,13 +3,11 @@
 
 use keyway_dispatcher::loader::{Config, Loaded, Loader, Quarantine};
 use keyway_sdk::abi::RawStr;
-use keyway_sdk::abi::codes::status;
-use keyway_sdk::abi::host::{HostApi, ParallelBody, TensorHandle};
-use keyway_sdk::abi::tensor::{RawArg, RawTensor};
+use keyway_sdk::abi::host::HostApi;
 use std::cell::RefCell;
-use std::ffi::c_void;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 thread_local! {
     static ERROR: RefCell<String> = const { RefCell::new(String::new()) };
@@ -26,77 +24,27 @@ unsafe extern "C" fn set_error(message: RawStr) {
     let text = unsafe { message.read() }.into_owned();
     ERROR.with_borrow_mut(|slot| *slot = text);
 }
-unsafe extern "C" fn parallel_for(n: u64, _grain: u64, body: ParallelBody, context: *mut c_void) -> i32 {
-    // SAFETY: the plugin gives a body that works on 0..n.
-    unsafe { body(context, 0, n) };
-    status::OK
-}
-extern "C" fn num_threads() -> u32 {
-    1
-}
-unsafe extern "C" fn intern(_kind: u32, _name: RawStr) -> u16 {
-    0
-}
-unsafe extern "C" fn allocate(_device: u16, _index: u16, _bytes: u64, _out: *mut *mut c_void) -> i32 {
-    status::UNSUPPORTED
-}
-unsafe extern "C" fn free(_device: u16, _index: u16, _pointer: *mut c_void, _bytes: u64) {}
-unsafe extern "C" fn tensor_new(_: u16, _: u16, _: u16, _: u32, _: *const i64, _: *mut TensorHandle) -> i32 {
-    status::UNSUPPORTED
-}
-unsafe extern "C" fn tensor_composite(
-    _: u16,
-    _: u16,
-    _: u32,
-    _: *const i64,
-    _: u32,
-    _: *const TensorHandle,
-    _: u32,
-    _: *const i64,
-    _: *mut TensorHandle,
-) -> i32 {
-    status::UNSUPPORTED
-}
-unsafe extern "C" fn tensor_raw(_tensor: TensorHandle) -> *const RawTensor {
-    std::ptr::null()
-}
-unsafe extern "C" fn tensor_release(_tensor: TensorHandle) {}
-unsafe extern "C" fn set_output(_context: *mut c_void, _index: u32, _tensor: TensorHandle) -> i32 {
-    status::UNSUPPORTED
-}
-unsafe extern "C" fn call_op(
-    _: RawStr,
-    _: u32,
-    _: *const RawArg,
-    _: u32,
-    _: *mut TensorHandle,
-    _: *mut u32,
-) -> i32 {
-    status::UNSUPPORTED
-}
-unsafe extern "C" fn rule_output(_: *mut c_void, _: u32, _: u16, _: u32, _: *const i64) -> i32 {
-    status::UNSUPPORTED
+extern "C" fn not_offered() {
+    eprintln!("the plugin called a service that the host of these tests does not offer");
+    std::process::abort();
 }
 
-/// A host that keeps error texts and offers nothing else.
-pub static HOST: HostApi = HostApi {
-    struct_size: size_of::<HostApi>() as u32,
-    abi_version: 1,
-    log,
-    set_error,
-    parallel_for,
-    num_threads,
-    intern,
-    allocate,
-    free,
-    tensor_new,
-    tensor_composite,
-    tensor_raw,
-    tensor_release,
-    set_output,
-    call_op,
-    rule_output,
-};
+/// A host that takes log lines and error texts and offers nothing else. However many services the table
+/// has, each other one ends the test program.
+pub static HOST: LazyLock<&'static HostApi> = LazyLock::new(|| {
+    let words: &'static mut [usize] =
+        vec![not_offered as extern "C" fn() as usize; size_of::<HostApi>() / size_of::<usize>()].leak();
+    let host: *mut HostApi = words.as_mut_ptr().cast();
+    // SAFETY: the memory has the table's size and alignment and is written by nobody else; past the two
+    // numbers in front the table holds function pointers only, and every word is one.
+    unsafe {
+        (&raw mut (*host).struct_size).write(size_of::<HostApi>() as u32);
+        (&raw mut (*host).abi_version).write(1);
+        (&raw mut (*host).log).write(log);
+        (&raw mut (*host).set_error).write(set_error);
+        &*host
+    }
+});
 
 /// Cargo leaves the libraries of dev-dependencies beside the test program.
 pub fn built(name: &str) -> PathBuf {
@@ -219,5 +167,5 @@ pub fn config(paths: Vec<PathBuf>) -> Config {
 
 /// Loads with the host of these tests.
 pub fn load(config: Config) -> Loaded {
-    Loader::new(config).load_all(&HOST, take_error)
+    Loader::new(config).load_all(*HOST, take_error)
 }
