@@ -476,6 +476,12 @@ fn a_named_path_that_is_not_there_is_an_error() {
     let missing = folder.path().join("missing.so");
     let error = rejected_by(config(vec![missing.clone(), folder.path().into()]));
     assert_eq!(error, LoadError::NotFound { tried: vec![missing] });
+    // A link to itself exists, but the system cannot follow it.
+    let loop_path = folder.path().join("loop");
+    std::os::unix::fs::symlink(&loop_path, &loop_path).unwrap();
+    let loaded = load(config(vec![loop_path, folder.path().into()]));
+    assert_eq!(loaded.plugins.len(), 1);
+    assert!(matches!(loaded.rejected[..], [ref r] if matches!(r.error, LoadError::Unreadable { .. })));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::cpu::CpuFeatures;
 use super::error::LoadError;
 use super::precheck::{self, Checked, FileId};
 use super::reason::SameAs;
-use super::search::{self, Found, Place, Searched};
+use super::search::{self, Found, Place, Searched, Skipped};
 use super::trust;
 use super::variants::{self, Build, PassedOver};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -128,14 +128,19 @@ impl Discovery {
             }
             candidates.push(candidate);
         }
-        // A path that the user named and that is not there is an error, unlike an empty place.
-        for tried in searched.iter().filter(|s| s.place == Place::Explicit && !s.exists) {
+        // A path that the user named and that cannot be searched is an error, unlike an empty place.
+        for tried in searched.iter().filter(|s| s.place == Place::Explicit) {
+            let error = match &tried.skipped {
+                Some(Skipped::Unreadable { detail }) => LoadError::Unreadable { detail: detail.clone() },
+                _ if !tried.exists => LoadError::NotFound { tried: vec![tried.path.clone()] },
+                _ => continue,
+            };
             candidates.push(Candidate {
                 found_as: tried.path.clone(),
                 path: tried.path.clone(),
                 place: Place::Explicit,
                 checked: None,
-                verdict: Verdict::Rejected(LoadError::NotFound { tried: vec![tried.path.clone()] }),
+                verdict: Verdict::Rejected(error),
                 rank: 0,
                 hash: OnceLock::new(),
             });

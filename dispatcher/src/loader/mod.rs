@@ -21,6 +21,7 @@ mod error;
 pub mod manifest;
 mod open;
 pub mod precheck;
+mod privilege;
 pub mod quarantine;
 mod reason;
 pub mod search;

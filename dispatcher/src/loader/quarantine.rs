@@ -4,7 +4,7 @@
 //! folder is read when libraries are searched for; that it cannot be written never keeps one from loading.
 
 use super::error::LoadError;
-use super::search::home_folder;
+use super::privilege::home_folder;
 use super::trust::{is_sha256, sha256_file};
 use serde::{Deserialize, Serialize};
 use std::io;

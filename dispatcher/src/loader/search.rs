@@ -6,6 +6,7 @@
 //! the user who started it does not look at the environment at all.
 
 use super::error::LoadError;
+use super::privilege::{home_folder, is_privileged};
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fmt;
@@ -55,6 +56,8 @@ pub enum Skipped {
     NotAbsolute,
     /// It comes from the environment of a process with raised rights.
     Privileged,
+    /// An earlier path leads to the same folder or file.
+    SearchedBefore,
     /// The system did not let it be read.
     Unreadable {
         /// What the system said.
@@ -67,6 +70,7 @@ impl fmt::Display for Skipped {
         match self {
             Skipped::NotAbsolute => f.write_str("ignored: not an absolute path"),
             Skipped::Privileged => f.write_str("ignored: this process has raised rights"),
+            Skipped::SearchedBefore => f.write_str("searched before under another path"),
             Skipped::Unreadable { detail } => write!(f, "cannot be read: {detail}"),
         }
     }
@@ -115,25 +119,6 @@ pub struct SearchPaths {
     pub privileged: bool,
 }
 
-/// Whether this process has more rights than the user who started it.
-pub fn is_privileged() -> bool {
-    // SAFETY: these calls take no pointers and cannot fail.
-    let raised = unsafe { libc::geteuid() != libc::getuid() || libc::getegid() != libc::getgid() };
-    #[cfg(target_os = "linux")]
-    // SAFETY: getauxval takes no pointers; an unknown entry gives 0.
-    let raised = raised || unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    raised
-}
-
-/// The folder that `variable` names, else `fallback` below the user's home; neither in a privileged process.
-pub(super) fn home_folder(variable: &str, fallback: &str) -> Option<PathBuf> {
-    if is_privileged() {
-        return None;
-    }
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(fallback)))
-}
-
 impl SearchPaths {
     /// The places of this process, with `explicit` ones first.
     pub fn of_process(explicit: Vec<PathBuf>) -> SearchPaths {
@@ -179,20 +164,26 @@ impl SearchPaths {
     pub fn search(&self) -> (Vec<Searched>, Vec<Found>) {
         let mut searched = Vec::new();
         let mut found = Vec::new();
+        let mut before = Vec::new();
         for (place, path) in self.paths() {
-            let skipped = if place == Place::Environment && self.privileged {
+            let canonical = path.canonicalize().ok();
+            let result = if place == Place::Environment && self.privileged {
                 Err(Skipped::Privileged)
             } else if place != Place::Explicit && path.is_relative() {
                 Err(Skipped::NotAbsolute)
+            } else if canonical.is_some() && before.contains(&canonical) {
+                Err(Skipped::SearchedBefore)
             } else {
+                before.push(canonical);
                 libraries(&path)
             };
-            let (files, skipped) = match skipped {
+            let (files, skipped) = match result {
                 Ok(files) => (files, None),
                 Err(reason) => (None, Some(reason)),
             };
             let count = files.as_ref().map_or(0, Vec::len);
-            let exists = files.is_some() || matches!(skipped, Some(Skipped::Unreadable { .. }));
+            let exists = files.is_some()
+                || matches!(skipped, Some(Skipped::Unreadable { .. } | Skipped::SearchedBefore));
             let index = searched.len();
             found.extend(files.unwrap_or_default().into_iter().map(|path| Found {
                 searched: index,
@@ -284,6 +275,9 @@ mod tests {
         assert_eq!(searched[0].files, 1);
         assert_eq!(searched[1].skipped, Some(Skipped::NotAbsolute));
         assert!(!searched[2].exists && searched[2].skipped.is_none());
+        paths.environment.push(folder.path().join("."));
+        let (searched, found) = paths.search();
+        assert_eq!((found.len(), &searched[3].skipped), (1, &Some(Skipped::SearchedBefore)));
         paths.privileged = true;
         let (searched, found) = paths.search();
         assert!(found.is_empty());

@@ -14,8 +14,8 @@
 
 use super::error::LoadError;
 use super::precheck::open_regular;
+use super::privilege::is_privileged;
 use super::reason::Distrust;
-use super::search::is_privileged;
 use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
