@@ -23,6 +23,7 @@ pub mod intern;
 pub mod key;
 pub mod layouts;
 pub mod ledger;
+pub mod loader;
 pub mod log;
 pub mod memory;
 pub mod op;

@@ -1,0 +1,48 @@
+//! All that the loader's decisions depend on, so that tests can set it without touching the process.
+
+use super::cpu::CpuFeatures;
+use super::quarantine::Quarantine;
+use super::reason::AbiRange;
+use super::search::SearchPaths;
+use super::trust::TrustPolicy;
+use std::path::PathBuf;
+
+/// The ABI versions that this host speaks.
+pub const HOST_ABI: AbiRange = AbiRange { min: keyway_sdk::abi::ABI_MIN, max: keyway_sdk::abi::ABI_MAX };
+
+/// All that the loader's decisions depend on.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to look.
+    pub search: SearchPaths,
+    /// Whose files to accept.
+    pub trust: TrustPolicy,
+    /// Records of libraries that failed before.
+    pub quarantine: Quarantine,
+    /// What the processor can do.
+    pub cpu: CpuFeatures,
+    /// The ABI versions that the host speaks.
+    pub host_abi: AbiRange,
+}
+
+impl Config {
+    /// The places of this process, with `explicit` files or folders first.
+    pub fn of_process(explicit: Vec<PathBuf>) -> Config {
+        Config::with(SearchPaths::of_process(explicit))
+    }
+
+    /// Only the named files and folders, and no other place.
+    pub fn only(explicit: Vec<PathBuf>) -> Config {
+        Config::with(SearchPaths::only(explicit))
+    }
+
+    fn with(search: SearchPaths) -> Config {
+        Config {
+            search,
+            trust: TrustPolicy::of_process(),
+            quarantine: Quarantine::of_user(),
+            cpu: CpuFeatures::detect(),
+            host_abi: HOST_ABI,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Finds libraries and decides which are used. Opens none of them.
+
+use super::config::Config;
+use super::cpu::CpuFeatures;
+use super::error::LoadError;
+use super::precheck::{self, Checked, FileId};
+use super::reason::SameAs;
+use super::search::{self, Found, Place, Searched, Skipped};
+use super::trust;
+use super::variants::{self, Build, PassedOver};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// What becomes of a library.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "verdict", content = "detail", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It is the one to use.
+    Chosen,
+    /// It is sound, but another build of the plugin is used.
+    PassedOver(PassedOver),
+    /// It cannot be used.
+    Rejected(LoadError),
+}
+
+/// One library that was found.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Where it was found.
+    pub found_as: PathBuf,
+    /// Its canonical path; as found if it has none.
+    pub path: PathBuf,
+    /// Who named the place.
+    pub place: Place,
+    /// What its file says, as far as it could be read.
+    pub checked: Option<Checked>,
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// Rank of the searched path.
+    pub(super) rank: usize,
+    hash: OnceLock<String>,
+}
+
+impl Candidate {
+    /// The SHA-256 of its bytes, read when first asked for.
+    pub fn sha256(&self) -> Result<String, LoadError> {
+        if let Some(hash) = self.hash.get() {
+            return Ok(hash.clone());
+        }
+        let hash = trust::sha256_file(&self.path)?;
+        Ok(self.hash.get_or_init(|| hash).clone())
+    }
+
+    /// The reason why it is not used, as one line; `None` if it is used.
+    pub fn reason(&self) -> Option<String> {
+        match &self.verdict {
+            Verdict::Chosen => None,
+            Verdict::PassedOver(reason) => Some(reason.to_string()),
+            Verdict::Rejected(error) => Some(error.to_string()),
+        }
+    }
+
+    fn build(&self) -> Option<Build<'_>> {
+        let manifest = &self.checked.as_ref()?.manifest;
+        Some(Build {
+            place: self.rank,
+            version: &manifest.version,
+            variant: &manifest.variant,
+            features: &manifest.cpu_features,
+        })
+    }
+}
+
+impl Serialize for Candidate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Candidate", 7)?;
+        out.serialize_field("path", &self.path)?;
+        out.serialize_field("found_as", &self.found_as)?;
+        out.serialize_field("place", &self.place)?;
+        out.serialize_field("library", &self.checked)?;
+        out.serialize_field("sha256", &self.hash.get())?;
+        out.serialize_field("outcome", &self.verdict)?;
+        out.serialize_field("message", &self.reason())?;
+        out.end()
+    }
+}
+
+/// All that a search found.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Discovery {
+    /// Every path that was tried, in order.
+    pub searched: Vec<Searched>,
+    /// Every library that was found, in the order of search.
+    pub candidates: Vec<Candidate>,
+    /// Indices of candidates, one list for each plugin: the one to use, then those that could stand in.
+    #[serde(skip)]
+    pub(super) plugins: Vec<Vec<usize>>,
+}
+
+impl Discovery {
+    /// The libraries to use.
+    pub fn chosen(&self) -> impl Iterator<Item = &Candidate> {
+        self.candidates.iter().filter(|c| c.verdict == Verdict::Chosen)
+    }
+
+    /// The error for a search that found no library at all.
+    pub fn nothing_found(&self) -> Option<LoadError> {
+        self.candidates.is_empty().then(|| search::not_found(&self.searched))
+    }
+
+    pub(super) fn run(config: &Config) -> Discovery {
+        let (searched, found) = config.search.search();
+        let records = config.quarantine.list();
+        let mut candidates: Vec<Candidate> = Vec::with_capacity(found.len());
+        for found in found {
+            let mut candidate = examine(found, config);
+            if let (Verdict::Chosen, Some(checked)) = (&candidate.verdict, &candidate.checked) {
+                let size = checked.id.size;
+                let hash = || candidate.sha256();
+                let allowed = trust::check_recorded_hash(&candidate.path, hash)
+                    .and_then(|()| config.quarantine.check(&records, size, hash));
+                if let Err(error) = allowed {
+                    candidate.verdict = Verdict::Rejected(error);
+                }
+            }
+            candidates.push(candidate);
+        }
+        // A path that the user named and that cannot be searched is an error, unlike an empty place.
+        for tried in searched.iter().filter(|s| s.place == Place::Explicit) {
+            let error = match &tried.skipped {
+                Some(Skipped::Unreadable { detail }) => LoadError::Unreadable { detail: detail.clone() },
+                _ if !tried.exists => LoadError::NotFound { tried: vec![tried.path.clone()] },
+                _ => continue,
+            };
+            candidates.push(Candidate {
+                found_as: tried.path.clone(),
+                path: tried.path.clone(),
+                place: Place::Explicit,
+                checked: None,
+                verdict: Verdict::Rejected(error),
+                rank: 0,
+                hash: OnceLock::new(),
+            });
+        }
+        reject_duplicates(&mut candidates);
+        let plugins = choose(&mut candidates, config);
+        Discovery { searched, candidates, plugins }
+    }
+
+    /// Writes down what opening showed: which libraries of a plugin failed, and which one is `used`.
+    pub(super) fn settle(
+        &mut self,
+        plugin: usize,
+        failed: &[(usize, LoadError)],
+        used: Option<usize>,
+        cpu: &CpuFeatures,
+    ) {
+        for (index, error) in failed {
+            self.candidates[*index].verdict = Verdict::Rejected(error.clone());
+        }
+        let Some(used) = used.filter(|_| !failed.is_empty()) else { return };
+        self.candidates[used].verdict = Verdict::Chosen;
+        for index in self.plugins[plugin].iter().filter(|i| **i != used) {
+            let candidate = &self.candidates[*index];
+            if let (Verdict::PassedOver(_), Some(build), Some(best)) =
+                (&candidate.verdict, candidate.build(), self.candidates[used].build())
+            {
+                let reason = variants::reason(&build, &best, self.candidates[used].path.clone(), cpu);
+                self.candidates[*index].verdict = Verdict::PassedOver(reason);
+            }
+        }
+    }
+}
+
+/// Looks at one file. `Chosen` means no more than that nothing speaks against it yet.
+fn examine(found: Found, config: &Config) -> Candidate {
+    let (path, checked) = match found.path.canonicalize() {
+        Err(e) => (found.path.clone(), Err(LoadError::Unreadable { detail: e.to_string() })),
+        Ok(path) => {
+            let checked = config.trust.check(&path).and_then(|()| precheck::check(&path, config.host_abi));
+            (path, checked)
+        }
+    };
+    let (checked, verdict) = match checked {
+        Ok(checked) => (Some(checked), Verdict::Chosen),
+        Err(error) => (None, Verdict::Rejected(error)),
+    };
+    Candidate {
+        found_as: found.path,
+        path,
+        place: found.place,
+        checked,
+        verdict,
+        rank: found.searched,
+        hash: OnceLock::new(),
+    }
+}
+
+/// Keeps the first of several that are one file or one build of one plugin.
+fn reject_duplicates(candidates: &mut [Candidate]) {
+    let mut first: BTreeMap<(String, String, String), usize> = BTreeMap::new();
+    for index in 0..candidates.len() {
+        let candidate = &candidates[index];
+        let (Verdict::Chosen, Some(checked)) = (&candidate.verdict, &candidate.checked) else { continue };
+        let manifest = &checked.manifest;
+        let key = (manifest.name.clone(), manifest.version.clone(), manifest.variant.clone());
+        let Some(earlier) = first.get(&key) else {
+            first.insert(key, index);
+            continue;
+        };
+        let earlier = &candidates[*earlier];
+        let same = same_as(earlier, candidate, checked.id);
+        candidates[index].verdict =
+            Verdict::Rejected(LoadError::Duplicate { of: earlier.path.clone(), same });
+    }
+}
+
+fn same_as(earlier: &Candidate, later: &Candidate, id: FileId) -> SameAs {
+    match &earlier.checked {
+        Some(checked) if checked.id == id => SameAs::File,
+        // The hash is worth its time only for files of one size.
+        Some(checked)
+            if checked.id.size == id.size && earlier.sha256().is_ok_and(|h| later.sha256() == Ok(h)) =>
+        {
+            SameAs::Content
+        }
+        _ => SameAs::Plugin,
+    }
+}
+
+/// Groups the sound candidates by plugin and chooses one of each.
+fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        if let (Verdict::Chosen, Some(checked)) = (&candidate.verdict, &candidate.checked) {
+            groups.entry(checked.manifest.name.clone()).or_default().push(index);
+        }
+    }
+    let mut plugins = Vec::new();
+    for group in groups.into_values() {
+        let builds: Vec<Build<'_>> = group.iter().filter_map(|i| candidates[*i].build()).collect();
+        let order = variants::preference(&builds, &config.cpu);
+        let verdicts: Vec<Verdict> = builds
+            .iter()
+            .enumerate()
+            .map(|(i, build)| match order.first() {
+                Some(used) if *used == i => Verdict::Chosen,
+                Some(used) => {
+                    let path: &Path = &candidates[group[*used]].path;
+                    Verdict::PassedOver(variants::reason(
+                        build,
+                        &builds[*used],
+                        path.to_path_buf(),
+                        &config.cpu,
+                    ))
+                }
+                None => {
+                    Verdict::Rejected(LoadError::CpuFeatures { missing: config.cpu.missing(build.features) })
+                }
+            })
+            .collect();
+        let order: Vec<usize> = order.into_iter().map(|i| group[i]).collect();
+        for (index, verdict) in group.iter().zip(verdicts) {
+            candidates[*index].verdict = verdict;
+        }
+        if !order.is_empty() {
+            plugins.push(order);
+        }
+    }
+    // In the order of search, whatever the plugins are called.
+    plugins.sort_by_key(|order| order[0]);
+    plugins
+}

@@ -1,0 +1,240 @@
+//! Why a library was not loaded.
+//!
+//! Each variant says what was expected and what came, as data; its text ends with what to do next. The
+//! library's own path is not repeated here: [`Rejected`](super::Rejected) carries it.
+
+use super::reason::{AbiRange, CountedIn, Distrust, SameAs};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+fn list_paths(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "nowhere".to_string();
+    }
+    paths.iter().map(|p: &PathBuf| Path::display(p).to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a library was not loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LoadError {
+    /// No plugin library lies where one was looked for.
+    #[error("expected a plugin library, got none in: {}; install a backend or name its folder with `--backends` or KEYWAY_BACKEND_PATH", list_paths(.tried))]
+    NotFound {
+        /// Every path that was tried.
+        tried: Vec<PathBuf>,
+    },
+    /// The system did not let the file be read.
+    #[error("expected a readable file, got: {detail}; check the file's permissions and its disk")]
+    Unreadable {
+        /// What the system said.
+        detail: String,
+    },
+    /// The file has no content.
+    #[error("expected a shared library, got an empty file; copy or build the library again")]
+    Empty,
+    /// The file is something else than a shared library of this system.
+    #[error(
+        "expected {expected}, got {got}; name the built library (a `.so` from `cargo build`), not another file"
+    )]
+    NotALibrary {
+        /// What this system loads.
+        expected: String,
+        /// What the file is.
+        got: String,
+    },
+    /// The file ends before its headers say that it does.
+    #[error(
+        "expected at least {expected} bytes as the headers say, got {got} bytes; the file is truncated, copy or build it again"
+    )]
+    Truncated {
+        /// Bytes that the headers describe.
+        expected: u64,
+        /// Bytes that the file has.
+        got: u64,
+    },
+    /// The library is for another processor.
+    #[error("expected a library for {expected}, got one for {got}; install the build for this machine")]
+    WrongArchitecture {
+        /// This machine.
+        expected: String,
+        /// The library's machine.
+        got: String,
+    },
+    /// The library says nothing of itself: it is not a Keyway plugin.
+    #[error(
+        "expected the section `{section}` of a Keyway plugin, got a library without it; if it is meant as a plugin, invoke `keyway_sdk::plugin!` in its root"
+    )]
+    NoManifest {
+        /// The section's name.
+        section: String,
+    },
+    /// The manifest or a kernel record is not well formed.
+    #[error(
+        "expected {expected} in the plugin's manifest, got {got}; build the plugin again with the current `keyway-sdk`"
+    )]
+    BadManifest {
+        /// What should stand there.
+        expected: String,
+        /// What stands there.
+        got: String,
+    },
+    /// The plugin speaks only ABI versions that this host no longer speaks.
+    #[error(
+        "expected {host}, got a plugin of the older {plugin}; build the plugin with a newer `keyway-sdk` or install its newer release"
+    )]
+    AbiTooOld {
+        /// What the plugin speaks.
+        plugin: AbiRange,
+        /// What this host speaks.
+        host: AbiRange,
+    },
+    /// The plugin speaks only ABI versions that this host does not speak yet.
+    #[error(
+        "expected {host}, got a plugin of the newer {plugin}; update Keyway or install an older release of the plugin"
+    )]
+    AbiTooNew {
+        /// What the plugin speaks.
+        plugin: AbiRange,
+        /// What this host speaks.
+        host: AbiRange,
+    },
+    /// The loaded library negotiated a version that its manifest or the host does not have.
+    #[error(
+        "expected a version within {declared}, got {answered} from the plugin's negotiation; build the plugin again with one `keyway-sdk`"
+    )]
+    AbiDisagrees {
+        /// What both sides declared.
+        declared: AbiRange,
+        /// What the library answered; 0 means none.
+        answered: u32,
+    },
+    /// The library does not export the symbol that every plugin exports.
+    #[error(
+        "expected the exported symbol `{symbol}`, got a library without it; build the plugin as a `cdylib` and do not hide its symbols"
+    )]
+    MissingSymbol {
+        /// The symbol.
+        symbol: String,
+    },
+    /// The library needs a symbol that no library of this system gives.
+    #[error(
+        "expected every symbol that the library uses, got none for `{symbol}`; install the library that gives it in the version that the plugin was built for, or build the plugin on this system"
+    )]
+    UndefinedSymbol {
+        /// The symbol.
+        symbol: String,
+        /// The library that should give it, if the system said so.
+        library: Option<String>,
+    },
+    /// The library needs another library that is not installed.
+    #[error(
+        "expected the library `{library}` that the plugin needs, got nothing of that name; install it or add its folder to the system's library path"
+    )]
+    MissingDependency {
+        /// The missing library.
+        library: String,
+    },
+    /// The abi_stable root of the library is not the frozen one.
+    #[error(
+        "expected the frozen root module of Keyway plugins, got: {detail}; build the plugin again with the current `keyway-sdk`"
+    )]
+    BadRoot {
+        /// The useful part of what abi_stable said.
+        detail: String,
+    },
+    /// The library lacks an interface that its version must have.
+    #[error(
+        "expected interface {interface} at ABI {version}, got none; build the plugin again with the current `keyway-sdk`"
+    )]
+    MissingInterface {
+        /// The interface's number.
+        interface: u32,
+        /// The negotiated version.
+        version: u32,
+    },
+    /// A table that the library handed over is not usable.
+    #[error("expected {expected} in {table}[{index}], got {got}; report this to the plugin's author")]
+    BadTable {
+        /// The table.
+        table: &'static str,
+        /// The entry.
+        index: usize,
+        /// What the contract asks for.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// The number of kernels is not the declared one: part of the plugin fell out of its build.
+    #[error(
+        "expected {declared} kernels as declared in `plugin!`, got {found} in {counted_in}; name each kernel module in the plugin's root (`use kernels as _;`) or correct the count"
+    )]
+    KernelCount {
+        /// As declared.
+        declared: u64,
+        /// As found.
+        found: u64,
+        /// Where they were counted.
+        counted_in: CountedIn,
+    },
+    /// Another library is used in its place.
+    #[error("expected each plugin once, got {same} as {}; remove one of the two", of.display())]
+    Duplicate {
+        /// The library that is used.
+        of: PathBuf,
+        /// What they have in common.
+        same: SameAs,
+    },
+    /// Somebody else could have put other code there.
+    #[error("the library is not trusted: {why}")]
+    Untrusted {
+        /// The reason.
+        why: Distrust,
+    },
+    /// This process opened another file at this path before, and the system would give that one again.
+    #[error(
+        "expected the file that this process opened at this path before, got another one; start the program again"
+    )]
+    Replaced,
+    /// This processor lacks what the library was compiled for.
+    #[error("expected a processor with {}, got one without; install the variant of the plugin for this processor's level", missing.join(", "))]
+    CpuFeatures {
+        /// The features that are not there.
+        missing: Vec<String>,
+    },
+    /// The library panicked while it was set up.
+    #[error(
+        "expected the plugin's set-up to end, got a panic: {message}; report this to the plugin's author"
+    )]
+    Panicked {
+        /// The panic's message.
+        message: String,
+    },
+    /// The library's set-up answered with an error.
+    #[error(
+        "expected the plugin's set-up to succeed, got status {status}: {message}; remedy what it names, or remove the plugin"
+    )]
+    InitFailed {
+        /// See `keyway_sdk::abi::codes::status`.
+        status: i32,
+        /// What the library said.
+        message: String,
+    },
+    /// The library crashed or hung before.
+    #[error("expected a library without a record of failures, got one quarantined because: {reason}; update the plugin, or clear the record {} to try again", record.display())]
+    Quarantined {
+        /// What happened.
+        reason: String,
+        /// The record.
+        record: PathBuf,
+    },
+    /// The system's loader refused the library for a reason of its own.
+    #[error(
+        "expected the system to open the library, got: {detail}; remedy what it names, or build the plugin on this system"
+    )]
+    Open {
+        /// What the system's loader said.
+        detail: String,
+    },
+}

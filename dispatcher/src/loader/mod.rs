@@ -1,0 +1,188 @@
+//! Finds plugins, decides which may be used, and opens them.
+//!
+//! The order of work for each file: is it trusted ([`trust`]); is it a whole library for this machine with
+//! a sound manifest ([`precheck`]); is its hash the recorded one; is it quarantined; is it a duplicate; is
+//! it the best build of its plugin for this processor ([`variants`]). All of that reads bytes and runs no
+//! code of the library. Only then is it opened.
+//!
+//! Decisions:
+//! - nothing here ends the process or the search: each library has a verdict, and one that cannot be used
+//!   never keeps another from loading. If the chosen build of a plugin does not open, the next best is tried;
+//! - a library is never unmapped, because the layout checker and every kernel pointer refer into it;
+//! - between the check and `dlopen` a file could change. Only trusted users can do that, so the check guards
+//!   against damage, and the trust rules against malice.
+
+pub mod config;
+mod contents;
+mod cpu;
+mod discovery;
+mod elf;
+mod error;
+pub mod manifest;
+mod open;
+pub mod precheck;
+mod privilege;
+pub mod quarantine;
+mod reason;
+pub mod search;
+pub mod trust;
+pub mod variants;
+
+pub use config::{Config, HOST_ABI};
+pub use contents::Tables;
+pub use cpu::CpuFeatures;
+pub use discovery::{Candidate, Discovery, Verdict};
+pub use error::LoadError;
+pub use manifest::{KernelRecord, Manifest};
+pub use quarantine::{Quarantine, QuarantineRecord};
+pub use reason::{AbiRange, CountedIn, Distrust, SameAs};
+pub use search::{Place, SearchPaths, Searched, Skipped};
+pub use variants::PassedOver;
+
+use keyway_sdk::abi::host::HostApi;
+use keyway_sdk::abi::plugin::PluginContents;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A plugin that was opened and initialised.
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// Its kernel records.
+    pub kernel_records: Vec<KernelRecord>,
+    /// The library's canonical path.
+    pub path: PathBuf,
+    /// The negotiated ABI version.
+    pub abi_version: u32,
+    opened: open::Opened,
+}
+
+impl Plugin {
+    /// What it brings, checked.
+    pub fn tables(&self) -> Tables {
+        self.opened.tables
+    }
+
+    /// The structure that the plugin filled in.
+    pub fn contents(&self) -> &'static PluginContents {
+        self.opened.contents
+    }
+
+    /// The SHA-256 of the library's file.
+    pub fn sha256(&self) -> Result<String, LoadError> {
+        trust::sha256_file(&self.path)
+    }
+}
+
+impl Serialize for Plugin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Plugin", 4)?;
+        out.serialize_field("path", &self.path)?;
+        out.serialize_field("abi_version", &self.abi_version)?;
+        out.serialize_field("manifest", &self.manifest)?;
+        out.serialize_field("kernels", &self.kernel_records)?;
+        out.end()
+    }
+}
+
+/// A library that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// The library.
+    pub path: PathBuf,
+    /// Why.
+    pub error: LoadError,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.error)
+    }
+}
+
+impl Serialize for Rejected {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Rejected", 3)?;
+        out.serialize_field("path", &self.path)?;
+        out.serialize_field("error", &self.error)?;
+        out.serialize_field("message", &self.error.to_string())?;
+        out.end()
+    }
+}
+
+/// What came of loading.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Loaded {
+    /// The plugins that are ready, in the order of search.
+    pub plugins: Vec<Plugin>,
+    /// The libraries that cannot be used, in the order of search.
+    pub rejected: Vec<Rejected>,
+    /// Every path and library, with verdicts that include what opening showed.
+    pub discovery: Discovery,
+}
+
+/// Finds and opens plugins.
+#[derive(Debug, Clone)]
+pub struct Loader {
+    config: Config,
+}
+
+impl Loader {
+    /// A loader for these places and rules.
+    pub fn new(config: Config) -> Loader {
+        Loader { config }
+    }
+
+    /// What it goes by.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Looks for libraries and decides which are to be used. Runs none of their code.
+    pub fn discover(&self) -> Discovery {
+        Discovery::run(&self.config)
+    }
+
+    /// Finds, opens and initialises every plugin. `take_error` returns and clears the message that the
+    /// calling thread's last call into a plugin left with `HostApi::set_error`.
+    ///
+    /// A library that this process opened before is not initialised again: its tables are the same.
+    pub fn load_all(&self, host: &'static HostApi, take_error: impl Fn() -> String) -> Loaded {
+        let mut discovery = self.discover();
+        let mut plugins = Vec::new();
+        for group in 0..discovery.plugins.len() {
+            let mut failed = Vec::new();
+            let mut used = None;
+            for index in discovery.plugins[group].clone() {
+                let candidate = &discovery.candidates[index];
+                let Some(checked) = &candidate.checked else { continue };
+                match open::open(&candidate.path, checked, self.config.host_abi, host, &take_error) {
+                    Ok(opened) => {
+                        plugins.push(Plugin {
+                            manifest: checked.manifest.clone(),
+                            kernel_records: checked.kernels.clone(),
+                            path: candidate.path.clone(),
+                            abi_version: opened.abi_version,
+                            opened,
+                        });
+                        used = Some(index);
+                        break;
+                    }
+                    Err(error) => failed.push((index, error)),
+                }
+            }
+            discovery.settle(group, &failed, used, &self.config.cpu);
+        }
+        let rejected = discovery
+            .candidates
+            .iter()
+            .filter_map(|c| match &c.verdict {
+                Verdict::Rejected(error) => Some(Rejected { path: c.found_as.clone(), error: error.clone() }),
+                _ => None,
+            })
+            .collect();
+        Loaded { plugins, rejected, discovery }
+    }
+}

@@ -1,0 +1,89 @@
+//! What can be known of a file before the system opens it as a library.
+
+use super::elf;
+use super::error::LoadError;
+use super::manifest::{self, KernelRecord, Manifest};
+use super::reason::AbiRange;
+use keyway_abi_root::abi_stable::library::ROOT_MODULE_LOADER_NAME;
+use keyway_sdk::abi::manifest::SECTION;
+use object::read::ReadCache;
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// The identity of a file on this system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct FileId {
+    /// The device that holds the file.
+    pub device: u64,
+    /// The file's number there.
+    pub inode: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// A library that looks whole, with what it says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// The file's identity.
+    pub id: FileId,
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The kernel records.
+    pub kernels: Vec<KernelRecord>,
+    /// Libraries that it needs.
+    pub needed: Vec<String>,
+}
+
+fn unreadable(error: &std::io::Error) -> LoadError {
+    LoadError::Unreadable { detail: error.to_string() }
+}
+
+/// Opens a regular file for reading; a pipe or a device does not block.
+pub(super) fn open_regular(path: &Path) -> Result<(File, FileId), LoadError> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
+        .map_err(|e| unreadable(&e))?;
+    let meta = file.metadata().map_err(|e| unreadable(&e))?;
+    if !meta.is_file() {
+        let got = if meta.is_dir() { "a folder" } else { "a pipe, socket or device" };
+        return Err(LoadError::NotALibrary { expected: "a regular file".to_string(), got: got.to_string() });
+    }
+    Ok((file, FileId { device: meta.dev(), inode: meta.ino(), size: meta.size() }))
+}
+
+/// Checks that `path` is a whole library for this machine with a sound manifest for this `host`, and reads
+/// what it says.
+///
+/// Reads the headers and a few sections only, so the cost does not grow with the size of the code.
+pub fn check(path: &Path, host: AbiRange) -> Result<Checked, LoadError> {
+    let (file, id) = open_regular(path)?;
+    let data = ReadCache::new(file);
+    let found = elf::inspect(&data, ROOT_MODULE_LOADER_NAME.as_bytes())?;
+    let Some(section) = found.manifest else {
+        return Err(LoadError::NoManifest { section: SECTION.to_string() });
+    };
+    let manifest = manifest::parse(&section)?;
+    // First: what follows is written for the ABI versions that both know.
+    check_abi(manifest.abi(), host)?;
+    if !found.exports_root {
+        return Err(LoadError::MissingSymbol { symbol: ROOT_MODULE_LOADER_NAME.to_string() });
+    }
+    let kernels = manifest::parse_kernels(&found.kernels)?;
+    manifest::check_count(&manifest, &kernels)?;
+    Ok(Checked { id, manifest, kernels, needed: found.needed })
+}
+
+/// Checks that the plugin and the host have an ABI version in common.
+pub fn check_abi(plugin: AbiRange, host: AbiRange) -> Result<(), LoadError> {
+    if plugin.max < host.min {
+        Err(LoadError::AbiTooOld { plugin, host })
+    } else if plugin.min > host.max {
+        Err(LoadError::AbiTooNew { plugin, host })
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Libraries that crashed or hung, so that they are not opened again.
+//!
+//! One record for each library, named by the SHA-256 of its bytes: a rebuilt library is a new one. The
+//! folder is read when libraries are searched for; that it cannot be written never keeps one from loading.
+
+use super::error::LoadError;
+use super::privilege::home_folder;
+use super::trust::{is_sha256, sha256_file};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// One quarantined library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuarantineRecord {
+    /// SHA-256 of the library.
+    pub sha256: String,
+    /// Its size in bytes; `None` if the record is damaged. Files of another size need not be hashed.
+    pub size: Option<u64>,
+    /// Where it lay.
+    pub path: PathBuf,
+    /// What happened.
+    pub reason: String,
+    /// Seconds since 1970.
+    pub time: u64,
+}
+
+/// The folder of records.
+#[derive(Debug, Clone, Default)]
+pub struct Quarantine {
+    /// The folder; `None` keeps no records.
+    pub folder: Option<PathBuf>,
+}
+
+impl Quarantine {
+    /// The records of the current user, in `XDG_STATE_HOME` or `~/.local/state`.
+    pub fn of_user() -> Quarantine {
+        Quarantine {
+            folder: home_folder("XDG_STATE_HOME", ".local/state").map(|p| p.join("keyway/quarantine")),
+        }
+    }
+
+    /// The path of the record for a hash.
+    pub fn record_path(&self, sha256: &str) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(format!("{sha256}.json")))
+    }
+
+    /// All records, by hash. A damaged record still counts: its name holds the hash.
+    pub fn list(&self) -> Vec<QuarantineRecord> {
+        let Some(entries) = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()) else {
+            return Vec::new();
+        };
+        let mut records: Vec<QuarantineRecord> = entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let sha256 = path.file_name()?.to_str()?.strip_suffix(".json")?.to_string();
+                if !is_sha256(&sha256) {
+                    return None;
+                }
+                let read = std::fs::read(&path)
+                    .ok()
+                    .and_then(|b| serde_json::from_slice::<QuarantineRecord>(&b).ok());
+                Some(match read {
+                    Some(record) => QuarantineRecord { sha256, ..record },
+                    None => QuarantineRecord {
+                        sha256,
+                        size: None,
+                        path: PathBuf::new(),
+                        reason: "the record cannot be read".to_string(),
+                        time: 0,
+                    },
+                })
+            })
+            .collect();
+        records.sort_by(|a, b| a.sha256.cmp(&b.sha256));
+        records
+    }
+
+    /// Records that the library at `path` failed for `reason`. Returns the record's path.
+    pub fn add(&self, path: &Path, reason: &str) -> io::Result<PathBuf> {
+        let sha256 = sha256_file(path).map_err(io::Error::other)?;
+        let (Some(folder), Some(target)) = (&self.folder, self.record_path(&sha256)) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "no folder for quarantine records"));
+        };
+        let record = QuarantineRecord {
+            sha256,
+            size: Some(path.metadata()?.len()),
+            path: path.to_path_buf(),
+            reason: reason.to_string(),
+            time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+        };
+        std::fs::create_dir_all(folder)?;
+        // Two processes may record the same library at once: each writes its own file, and a rename is atomic.
+        let draft = target.with_extension(format!("{}.tmp", std::process::id()));
+        std::fs::write(&draft, serde_json::to_vec_pretty(&record)?)?;
+        std::fs::rename(&draft, &target)?;
+        Ok(target)
+    }
+
+    /// Removes the record of one hash. Returns whether there was one.
+    pub fn clear(&self, sha256: &str) -> io::Result<bool> {
+        match self.record_path(sha256).filter(|_| is_sha256(sha256)).map(std::fs::remove_file) {
+            None => Ok(false),
+            Some(Err(e)) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Some(result) => result.map(|()| true),
+        }
+    }
+
+    /// Removes all records. Returns their number.
+    pub fn clear_all(&self) -> io::Result<usize> {
+        let records = self.list();
+        for record in &records {
+            self.clear(&record.sha256)?;
+        }
+        Ok(records.len())
+    }
+
+    /// Refuses a file that `records` name. The hash is asked for only if a record may fit.
+    pub fn check(
+        &self,
+        records: &[QuarantineRecord],
+        size: u64,
+        hash: impl FnOnce() -> Result<String, LoadError>,
+    ) -> Result<(), LoadError> {
+        if !records.iter().any(|r| r.size.is_none_or(|s| s == size)) {
+            return Ok(());
+        }
+        let hash = hash()?;
+        match records.iter().find(|r| r.sha256.eq_ignore_ascii_case(&hash)) {
+            None => Ok(()),
+            Some(record) => Err(LoadError::Quarantined {
+                reason: record.reason.clone(),
+                record: self.record_path(&record.sha256).unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_added_found_and_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let quarantine = Quarantine { folder: Some(folder.path().join("state/quarantine")) };
+        let library = folder.path().join("a.so");
+        std::fs::write(&library, "x").unwrap();
+        assert!(quarantine.list().is_empty());
+        let record = quarantine.add(&library, "SIGILL in initialize").unwrap();
+        let records = quarantine.list();
+        assert_eq!(records.len(), 1);
+        assert_eq!(records[0].size, Some(1));
+        let refused = quarantine.check(&records, 1, || sha256_file(&library));
+        assert_eq!(
+            refused,
+            Err(LoadError::Quarantined { reason: "SIGILL in initialize".into(), record: record.clone() })
+        );
+        let untouched = quarantine.check(&records, 2, || panic!("another size needs no hash"));
+        assert_eq!(untouched, Ok(()));
+        std::fs::write(&record, "damaged").unwrap();
+        assert!(quarantine.check(&quarantine.list(), 9, || sha256_file(&library)).is_err());
+        assert!(!quarantine.clear("../../etc/passwd").unwrap());
+        assert_eq!(quarantine.clear_all().unwrap(), 1);
+        assert!(quarantine.list().is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_an_error_of_add_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let quarantine = Quarantine { folder: Some(file.join("below")) };
+        assert!(quarantine.list().is_empty());
+        assert!(quarantine.add(&file, "reason").is_err());
+        assert!(!quarantine.clear(&"0".repeat(64)).unwrap_or(false));
+    }
+}

@@ -1,0 +1,150 @@
+//! The parts of a [`LoadError`](super::LoadError) that are structures of their own.
+
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A closed range of ABI versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct AbiRange {
+    /// The lowest version spoken.
+    pub min: u32,
+    /// The highest version spoken.
+    pub max: u32,
+}
+
+impl fmt::Display for AbiRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max {
+            write!(f, "ABI {}", self.min)
+        } else {
+            write!(f, "ABI {} to {}", self.min, self.max)
+        }
+    }
+}
+
+/// What two libraries have in common, so that only the first is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SameAs {
+    /// Device and inode: a symlink or a hard link.
+    File,
+    /// Every byte: a copy.
+    Content,
+    /// Plugin name, version and variant, from different bytes.
+    Plugin,
+}
+
+impl fmt::Display for SameAs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SameAs::File => "the same file under another name",
+            SameAs::Content => "a copy",
+            SameAs::Plugin => "another build of the same plugin, version and variant",
+        })
+    }
+}
+
+/// Where a kernel count was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CountedIn {
+    /// In the kernel records inside the file.
+    Records,
+    /// In the table that the loaded library handed over.
+    Table,
+}
+
+impl fmt::Display for CountedIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CountedIn::Records => "its kernel records",
+            CountedIn::Table => "the table that it handed over",
+        })
+    }
+}
+
+/// Why a file is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Distrust {
+    /// Everybody may write `path`.
+    WritableByOthers {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A group of several users may write `path`.
+    WritableByGroup {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+        /// The group's number.
+        group: u32,
+    },
+    /// `path` belongs to a user that is neither root, nor the current user, nor the program's owner.
+    ForeignOwner {
+        /// The file or folder.
+        path: PathBuf,
+        /// The owner's number.
+        owner: u32,
+        /// The users whose files are accepted.
+        accepted: Vec<u32>,
+    },
+    /// The file's SHA-256 is not the one recorded when it was installed.
+    HashChanged {
+        /// The file with the record.
+        record: PathBuf,
+        /// The recorded hash.
+        expected: String,
+        /// The file's hash.
+        got: String,
+    },
+    /// The recorded hash cannot be read, so the file cannot be compared.
+    RecordUnreadable {
+        /// The file with the record.
+        record: PathBuf,
+        /// What the system said, or what stands there instead of a hash.
+        detail: String,
+    },
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distrust::WritableByOthers { path, mode } => write!(
+                f,
+                "expected that only its owner may write {0}, but its mode {mode:04o} lets everybody; \
+                 run `chmod o-w {0}` after checking the library's origin",
+                path.display()
+            ),
+            Distrust::WritableByGroup { path, mode, group } => write!(
+                f,
+                "expected that only its owner may write {0}, but its mode {mode:04o} lets group {group}; \
+                 run `chmod g-w {0}` after checking the library's origin",
+                path.display()
+            ),
+            Distrust::ForeignOwner { path, owner, accepted } => write!(
+                f,
+                "expected {} to belong to one of the users {accepted:?}, but it belongs to user {owner}; \
+                 install the library as yourself or as root",
+                path.display()
+            ),
+            Distrust::HashChanged { record, expected, got } => write!(
+                f,
+                "expected SHA-256 {expected} as recorded in {}, got {got}; install the library again",
+                record.display()
+            ),
+            Distrust::RecordUnreadable { record, detail } => write!(
+                f,
+                "expected a SHA-256 in {}, got {detail}; install the library again",
+                record.display()
+            ),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Where plugins are looked for, and what was found in each place.
+//!
+//! In this order: paths that the user named, `KEYWAY_BACKEND_PATH`, `backends/` beside the program (for a
+//! program in `bin/` also beside that folder), the user's data folder, the system's. The working directory
+//! is never searched, so a relative entry in the environment is left out. A process with more rights than
+//! the user who started it does not look at the environment at all.
+
+use super::error::LoadError;
+use super::privilege::{home_folder, is_privileged};
+use serde::Serialize;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The environment variable with further folders, separated as in `PATH`.
+pub const PATH_VARIABLE: &str = "KEYWAY_BACKEND_PATH";
+
+/// How file names of shared libraries end on this system.
+pub const SUFFIX: &str = std::env::consts::DLL_EXTENSION;
+
+/// Who named a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Place {
+    /// The user, for this run.
+    Explicit,
+    /// `KEYWAY_BACKEND_PATH`.
+    Environment,
+    /// It lies beside the program.
+    Program,
+    /// The user's data folder.
+    User,
+    /// The system.
+    System,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Place::Explicit => "named for this run",
+            Place::Environment => PATH_VARIABLE,
+            Place::Program => "beside the program",
+            Place::User => "user's data folder",
+            Place::System => "system",
+        })
+    }
+}
+
+/// Why a path was not searched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Skipped {
+    /// It depends on the working directory.
+    NotAbsolute,
+    /// It comes from the environment of a process with raised rights.
+    Privileged,
+    /// An earlier path leads to the same folder or file.
+    SearchedBefore,
+    /// The system did not let it be read.
+    Unreadable {
+        /// What the system said.
+        detail: String,
+    },
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Skipped::NotAbsolute => f.write_str("ignored: not an absolute path"),
+            Skipped::Privileged => f.write_str("ignored: this process has raised rights"),
+            Skipped::SearchedBefore => f.write_str("searched before under another path"),
+            Skipped::Unreadable { detail } => write!(f, "cannot be read: {detail}"),
+        }
+    }
+}
+
+/// One path that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Searched {
+    /// Who named it.
+    pub place: Place,
+    /// The path.
+    pub path: PathBuf,
+    /// Whether there is something.
+    pub exists: bool,
+    /// Libraries found there.
+    pub files: usize,
+    /// Why it was not searched, if it was not.
+    pub skipped: Option<Skipped>,
+}
+
+/// A library file found in one of the places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Index of the path in the list of searched ones: a lower one wins.
+    pub searched: usize,
+    /// Who named the path.
+    pub place: Place,
+    /// The file as found.
+    pub path: PathBuf,
+}
+
+/// All that the search depends on. Tests fill it in; programs take [`SearchPaths::of_process`].
+#[derive(Debug, Clone, Default)]
+pub struct SearchPaths {
+    /// Files and folders that the user named; relative ones are meant relative to the working directory.
+    pub explicit: Vec<PathBuf>,
+    /// Folders and files from `KEYWAY_BACKEND_PATH`.
+    pub environment: Vec<PathBuf>,
+    /// The program's file.
+    pub program: Option<PathBuf>,
+    /// The user's data folder, such as `~/.local/share`.
+    pub data_home: Option<PathBuf>,
+    /// The system's folders of backends.
+    pub system: Vec<PathBuf>,
+    /// Whether the process has more rights than the user who started it.
+    pub privileged: bool,
+}
+
+impl SearchPaths {
+    /// The places of this process, with `explicit` ones first.
+    pub fn of_process(explicit: Vec<PathBuf>) -> SearchPaths {
+        let environment = std::env::var_os(PATH_VARIABLE).unwrap_or_default();
+        SearchPaths {
+            explicit,
+            environment: std::env::split_paths(&environment).collect(),
+            program: std::env::current_exe().ok(),
+            data_home: home_folder("XDG_DATA_HOME", ".local/share"),
+            system: ["/usr/local/lib/keyway/backends", "/usr/lib/keyway/backends"]
+                .map(PathBuf::from)
+                .to_vec(),
+            privileged: is_privileged(),
+        }
+    }
+
+    /// Only the named paths and no other place.
+    pub fn only(explicit: Vec<PathBuf>) -> SearchPaths {
+        SearchPaths { explicit, ..SearchPaths::default() }
+    }
+
+    /// Every path in the order of search.
+    pub fn paths(&self) -> Vec<(Place, PathBuf)> {
+        let mut paths: Vec<(Place, PathBuf)> = Vec::new();
+        let given =
+            |list: &[PathBuf]| list.iter().filter(|p| !p.as_os_str().is_empty()).cloned().collect::<Vec<_>>();
+        paths.extend(given(&self.explicit).into_iter().map(|p| (Place::Explicit, p)));
+        paths.extend(given(&self.environment).into_iter().map(|p| (Place::Environment, p)));
+        if let Some(folder) = self.program.as_deref().and_then(Path::parent) {
+            paths.push((Place::Program, folder.join("backends")));
+            if folder.file_name() == Some(OsStr::new("bin"))
+                && let Some(above) = folder.parent()
+            {
+                paths.push((Place::Program, above.join("backends")));
+            }
+        }
+        paths.extend(self.data_home.iter().map(|home| (Place::User, home.join("keyway/backends"))));
+        paths.extend(self.system.iter().map(|p| (Place::System, p.clone())));
+        paths
+    }
+
+    /// Looks into every place. Files come in the order of the places, then by name.
+    pub fn search(&self) -> (Vec<Searched>, Vec<Found>) {
+        let mut searched = Vec::new();
+        let mut found = Vec::new();
+        let mut before = Vec::new();
+        for (place, path) in self.paths() {
+            let canonical = path.canonicalize().ok();
+            let result = if place == Place::Environment && self.privileged {
+                Err(Skipped::Privileged)
+            } else if place != Place::Explicit && path.is_relative() {
+                Err(Skipped::NotAbsolute)
+            } else if canonical.is_some() && before.contains(&canonical) {
+                Err(Skipped::SearchedBefore)
+            } else {
+                before.push(canonical);
+                libraries(&path)
+            };
+            let (files, skipped) = match result {
+                Ok(files) => (files, None),
+                Err(reason) => (None, Some(reason)),
+            };
+            let count = files.as_ref().map_or(0, Vec::len);
+            let exists = files.is_some()
+                || matches!(skipped, Some(Skipped::Unreadable { .. } | Skipped::SearchedBefore));
+            let index = searched.len();
+            found.extend(files.unwrap_or_default().into_iter().map(|path| Found {
+                searched: index,
+                place,
+                path,
+            }));
+            searched.push(Searched { place, path, exists, files: count, skipped });
+        }
+        (searched, found)
+    }
+}
+
+/// The libraries at `path`: itself if it is no folder, else its files of the right suffix. `None` if there
+/// is nothing.
+fn libraries(path: &Path) -> Result<Option<Vec<PathBuf>>, Skipped> {
+    let unreadable = |e: std::io::Error| Skipped::Unreadable { detail: e.to_string() };
+    match std::fs::metadata(path) {
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(e) => return Err(unreadable(e)),
+        Ok(meta) if !meta.is_dir() => return Ok(Some(vec![path.to_path_buf()])),
+        Ok(_) => {}
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        // A dangling symlink is listed, so that it is reported rather than passed over.
+        if file.extension() == Some(OsStr::new(SUFFIX)) && !file.is_dir() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(Some(files))
+}
+
+/// The error for a search that found no library at all.
+pub fn not_found(searched: &[Searched]) -> LoadError {
+    LoadError::NotFound { tried: searched.iter().map(|s| s.path.clone()).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths_of(paths: &SearchPaths) -> Vec<String> {
+        paths.paths().into_iter().map(|(place, path)| format!("{place:?} {}", path.display())).collect()
+    }
+
+    #[test]
+    fn places_come_in_the_documented_order() {
+        let paths = SearchPaths {
+            explicit: vec!["x".into()],
+            environment: vec!["/env".into(), "".into()],
+            program: Some("/opt/keyway/bin/keyway".into()),
+            data_home: Some("/home/u/.local/share".into()),
+            system: vec!["/usr/lib/keyway/backends".into()],
+            privileged: false,
+        };
+        assert_eq!(
+            paths_of(&paths),
+            [
+                "Explicit x",
+                "Environment /env",
+                "Program /opt/keyway/bin/backends",
+                "Program /opt/keyway/backends",
+                "User /home/u/.local/share/keyway/backends",
+                "System /usr/lib/keyway/backends",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_bin_folder_is_stepped_out_of() {
+        let paths = SearchPaths { program: Some("/opt/tool/keyway".into()), ..SearchPaths::default() };
+        assert_eq!(paths_of(&paths), ["Program /opt/tool/backends"]);
+    }
+
+    #[test]
+    fn environment_entries_are_skipped_with_a_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(format!("a.{SUFFIX}")), "x").unwrap();
+        let mut paths = SearchPaths {
+            environment: vec![folder.path().into(), "relative".into(), "/nowhere/at/all".into()],
+            ..SearchPaths::default()
+        };
+        let (searched, found) = paths.search();
+        assert_eq!(found.len(), 1);
+        assert_eq!(searched[0].files, 1);
+        assert_eq!(searched[1].skipped, Some(Skipped::NotAbsolute));
+        assert!(!searched[2].exists && searched[2].skipped.is_none());
+        paths.environment.push(folder.path().join("."));
+        let (searched, found) = paths.search();
+        assert_eq!((found.len(), &searched[3].skipped), (1, &Some(Skipped::SearchedBefore)));
+        paths.privileged = true;
+        let (searched, found) = paths.search();
+        assert!(found.is_empty());
+        assert!(searched.iter().all(|s| s.skipped == Some(Skipped::Privileged)));
+    }
+
+    #[test]
+    fn files_are_sorted_and_of_the_right_suffix() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b", "a", "c"] {
+            std::fs::write(folder.path().join(format!("{name}.{SUFFIX}")), "x").unwrap();
+        }
+        std::fs::write(folder.path().join("README.md"), "x").unwrap();
+        std::fs::create_dir(folder.path().join(format!("d.{SUFFIX}"))).unwrap();
+        let (_, found) = SearchPaths::only(vec![folder.path().into()]).search();
+        let names: Vec<_> = found.iter().map(|f| f.path.file_stem().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+    }
+}

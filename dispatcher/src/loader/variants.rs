@@ -1,0 +1,165 @@
+//! Which of several builds of one plugin is used.
+//!
+//! The place that comes first in the search order decides, so that a path named by the user overrides
+//! what is installed, even with an older version. Within one place the highest version wins, and of that
+//! the build that uses most of this processor.
+
+use super::cpu::CpuFeatures;
+use serde::Serialize;
+use std::cmp::Ordering;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why a sound library is not used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PassedOver {
+    /// The processor lacks features, and another build of the plugin does not need them.
+    NeedsFeatures {
+        /// The features that are not there.
+        missing: Vec<String>,
+    },
+    /// Another build uses more of the processor.
+    BetterVariant {
+        /// Its variant.
+        variant: String,
+        /// The library that is used.
+        used: PathBuf,
+    },
+    /// Another version is used.
+    OtherVersion {
+        /// That version.
+        version: String,
+        /// The library that is used.
+        used: PathBuf,
+    },
+    /// A place that comes earlier in the search order has the plugin too.
+    EarlierPlace {
+        /// The library that is used.
+        used: PathBuf,
+    },
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PassedOver::NeedsFeatures { missing } => write!(f, "needs {}", missing.join(", ")),
+            PassedOver::BetterVariant { variant, used } => {
+                write!(f, "the better variant {variant} is used: {}", used.display())
+            }
+            PassedOver::OtherVersion { version, used } => {
+                write!(f, "version {version} is used: {}", used.display())
+            }
+            PassedOver::EarlierPlace { used } => write!(f, "an earlier place has it too: {}", used.display()),
+        }
+    }
+}
+
+/// What the choice depends on, for one library.
+#[derive(Debug, Clone, Copy)]
+pub struct Build<'a> {
+    /// Rank of its place in the search order; a lower one wins.
+    pub place: usize,
+    /// The plugin's version.
+    pub version: &'a str,
+    /// The build's variant.
+    pub variant: &'a str,
+    /// Processor features that it needs.
+    pub features: &'a [String],
+}
+
+/// Compares versions: numbers by value, and a version with a pre-release part below the one without.
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
+    fn split(version: &str) -> (Vec<u64>, &str) {
+        let version = version.split('+').next().unwrap_or_default();
+        let (numbers, pre) = version.split_once('-').unwrap_or((version, ""));
+        (numbers.split('.').map(|part| part.parse().unwrap_or(0)).collect(), pre)
+    }
+    let ((a, a_pre), (b, b_pre)) = (split(a), split(b));
+    a.cmp(&b).then_with(|| match (a_pre, b_pre) {
+        ("", "") => Ordering::Equal,
+        ("", _) => Ordering::Greater,
+        (_, "") => Ordering::Less,
+        _ => a_pre.cmp(b_pre),
+    })
+}
+
+/// Orders the builds that this processor can run, the one to use first; the index tells them apart.
+///
+/// "Uses more of the processor" is the number of features: each level of a processor family includes the
+/// one below, so no list of levels is needed, and a plugin may name levels of its own.
+pub fn preference(builds: &[Build<'_>], cpu: &CpuFeatures) -> Vec<usize> {
+    let mut order: Vec<usize> =
+        (0..builds.len()).filter(|i| cpu.missing(builds[*i].features).is_empty()).collect();
+    order.sort_by(|i, j| {
+        let (a, b) = (&builds[*i], &builds[*j]);
+        a.place
+            .cmp(&b.place)
+            .then_with(|| compare_versions(b.version, a.version))
+            .then_with(|| b.features.len().cmp(&a.features.len()))
+            .then_with(|| b.variant.cmp(a.variant))
+            .then_with(|| i.cmp(j))
+    });
+    order
+}
+
+/// Why `build` is not used although `used` is.
+pub fn reason(build: &Build<'_>, used: &Build<'_>, used_path: PathBuf, cpu: &CpuFeatures) -> PassedOver {
+    let missing = cpu.missing(build.features);
+    if !missing.is_empty() {
+        PassedOver::NeedsFeatures { missing }
+    } else if build.place != used.place {
+        PassedOver::EarlierPlace { used: used_path }
+    } else if build.version != used.version {
+        PassedOver::OtherVersion { version: used.version.to_string(), used: used_path }
+    } else {
+        PassedOver::BetterVariant { variant: used.variant.to_string(), used: used_path }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn features(n: usize) -> Vec<String> {
+        ["sse4.2", "avx2", "avx512f"][..n].iter().map(|s| s.to_string()).collect()
+    }
+
+    #[test]
+    fn the_best_variant_that_the_processor_can_run_wins() {
+        let (v2, v3, v4) = (features(1), features(2), features(3));
+        let build = |variant, features| Build { place: 0, version: "1.0.0", variant, features };
+        let builds = [build("x86-64-v2", &v2), build("x86-64-v4", &v4), build("x86-64-v3", &v3)];
+        let v3_machine = CpuFeatures::from_names(features(2));
+        assert_eq!(preference(&builds, &v3_machine), [2, 0]);
+        assert_eq!(preference(&builds, &CpuFeatures::from_names(features(3))), [1, 2, 0]);
+        assert!(preference(&builds, &CpuFeatures::default()).is_empty());
+        let why = |i: usize| reason(&builds[i], &builds[2], "/v3.so".into(), &v3_machine).to_string();
+        assert_eq!(why(1), "needs avx512f");
+        assert_eq!(why(0), "the better variant x86-64-v3 is used: /v3.so");
+    }
+
+    #[test]
+    fn the_place_decides_before_the_version_and_the_version_before_the_variant() {
+        let (none, some) = (features(0), features(1));
+        let builds = [
+            Build { place: 1, version: "2.0.0", variant: "b", features: &some },
+            Build { place: 0, version: "1.9.0", variant: "b", features: &some },
+            Build { place: 0, version: "1.10.0", variant: "a", features: &none },
+        ];
+        let cpu = CpuFeatures::from_names(features(3));
+        assert_eq!(preference(&builds, &cpu), [2, 1, 0]);
+        let why = |i: usize| reason(&builds[i], &builds[2], "/x".into(), &cpu);
+        assert_eq!(why(0), PassedOver::EarlierPlace { used: "/x".into() });
+        assert_eq!(why(1), PassedOver::OtherVersion { version: "1.10.0".into(), used: "/x".into() });
+    }
+
+    #[test]
+    fn versions_compare_by_number_and_pre_releases_come_first() {
+        assert_eq!(compare_versions("0.10.0", "0.9.9"), Ordering::Greater);
+        assert_eq!(compare_versions("1.0.0-rc1", "1.0.0"), Ordering::Less);
+        assert_eq!(compare_versions("1.0.0+a", "1.0.0+b"), Ordering::Equal);
+        assert_eq!(compare_versions("strange", "0.1.0"), Ordering::Less);
+    }
+}
