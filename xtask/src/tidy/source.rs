@@ -5,6 +5,8 @@ use std::path::Path;
 
 /// Folders that hold nothing of the repository's own.
 const SKIPPED: &[&str] = &["target", "dist", "out", "node_modules", "__pycache__"];
+/// In a linked worktree git's own entry is a file.
+const GIT: &str = ".git";
 /// Folders with a leading dot that do.
 const DOTTED: &[&str] = &[".ci", ".cargo", ".config", ".github"];
 
@@ -63,7 +65,7 @@ fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) -> Result<()> {
             if !hidden && !SKIPPED.contains(&name.as_str()) {
                 walk(&entry.path(), &path, files)?;
             }
-        } else if kind.is_file() {
+        } else if kind.is_file() && name != GIT {
             let bytes = std::fs::read(entry.path()).map_err(Failure::file("read", &entry.path()))?;
             if let Ok(text) = String::from_utf8(bytes) {
                 files.push(File { path, text });
@@ -80,7 +82,7 @@ mod tests {
     #[test]
     fn folders_of_builds_are_skipped() {
         let scratch = tempfile::tempdir().expect("a scratch folder");
-        for path in ["a/b.rs", "target/c.rs", ".git/d", ".ci/run", "e.bin"] {
+        for path in ["a/b.rs", "a/.git", "target/c.rs", ".git/d", ".ci/run", "e.bin"] {
             let path = scratch.path().join(path);
             std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
             let text: &[u8] = if path.ends_with("e.bin") { &[0xff, 0xfe] } else { b"x" };
