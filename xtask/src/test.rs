@@ -69,7 +69,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         }
     } else {
         let mut tests = workspace.cargo();
-        tests.args(["test", "--workspace", "--no-fail-fast"]).args(&options.arguments);
+        tests.args(["test", "--no-fail-fast"]).args(selection(&options.arguments));
         step("workspace", tests, libtest_line)?;
     }
     if options.arguments.is_empty() {
@@ -103,6 +103,14 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         Tally { failed: 0, broken: 0, .. } => Ok(()),
         Tally { failed, broken, .. } => Err(Failure::Tests { failed, broken }),
     }
+}
+
+/// The caller's arguments, with `--workspace` before them unless they name packages: cargo lets it win over names.
+fn selection(arguments: &[String]) -> Vec<&str> {
+    let mut own = arguments.iter().map(String::as_str).take_while(|word| *word != "--");
+    let named = own.any(|word| word.starts_with("-p") || word.starts_with("--package"));
+    let all = (!named).then_some("--workspace");
+    all.into_iter().chain(arguments.iter().map(String::as_str)).collect()
 }
 
 fn summary_line(name: &str, tally: &Tally) -> String {
@@ -222,6 +230,15 @@ mod tests {
         // A program whose tests failed exits with 101 and has printed its counts.
         let ordinary = "  process didn't exit successfully: `target/debug/deps/a-1` (exit status: 101)";
         assert_eq!(libtest_line(ordinary), None);
+    }
+
+    #[test]
+    fn named_packages_replace_the_workspace() {
+        let words = |text: &str| selection(&text.split(' ').map(str::to_owned).collect::<Vec<_>>()).join(" ");
+        assert_eq!(words("-p a --release"), "-p a --release");
+        assert_eq!(words("--package=a"), "--package=a");
+        assert_eq!(words("name -- -p"), "--workspace name -- -p");
+        assert_eq!(selection(&[]), ["--workspace"]);
     }
 
     #[test]
