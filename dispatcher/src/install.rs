@@ -3,35 +3,10 @@
 use crate::error::{Error, Result};
 use crate::intern::{DEVICES, DTYPES};
 use crate::key::Layout;
+use crate::loader::Plugin;
 use crate::op::{OpSpec, Rule};
 use crate::registry::{self, DeviceEntry, FunctionalEntry, KernelEntry, LayoutEntry, PluginEntry};
 use keyway_sdk::abi::RawStr;
-use keyway_sdk::abi::plugin::{PluginContents, RawList};
-use std::path::PathBuf;
-
-/// Where a plugin's contents came from.
-#[derive(Clone, Debug)]
-pub struct Origin {
-    /// The plugin's name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Its variant.
-    pub variant: String,
-    /// The library.
-    pub path: PathBuf,
-}
-
-fn items<T>(list: &RawList<T>) -> Vec<&'static T> {
-    if list.items.is_null() {
-        return Vec::new();
-    }
-    (0..list.len)
-        // SAFETY: the plugin gives `len` pointers to structures that it keeps for the life of the process;
-        // the loader has checked them against null.
-        .filter_map(|i| unsafe { (*list.items.add(i)).as_ref() })
-        .collect()
-}
 
 /// Copies a string of the plugin for the life of the process.
 fn text(raw: RawStr) -> &'static str {
@@ -47,26 +22,27 @@ fn full(what: &'static str, name: &str) -> Error {
 ///
 /// # Errors
 /// `Registration`; nothing of the plugin is visible then.
-pub fn install(origin: Origin, contents: &'static PluginContents) -> Result<&'static PluginEntry> {
+pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
+    let tables = loaded.tables();
     let mut batch = registry::lock();
     let plugin: &'static PluginEntry = Box::leak(Box::new(PluginEntry {
-        name: String::leak(origin.name),
-        version: origin.version,
-        variant: origin.variant,
-        path: origin.path,
+        name: String::leak(loaded.manifest.name.clone()),
+        version: loaded.manifest.version.clone(),
+        variant: loaded.manifest.variant.clone(),
+        path: loaded.path.clone(),
         order: batch.state.plugins.len(),
         priority: 0.into(),
         retired: false.into(),
     }));
 
     let mut devices = Vec::new();
-    for api in items(&contents.devices) {
+    for api in tables.devices {
         let name = text(api.name);
         let kind = DEVICES.intern(name).ok_or_else(|| full("device", name))?;
         devices.push(&*Box::leak(Box::new(DeviceEntry { kind, api, plugin })));
     }
     let mut layouts = Vec::new();
-    for api in items(&contents.layouts) {
+    for api in tables.layouts {
         let name = text(api.name);
         let layout = Layout::intern(name).ok_or_else(|| full("layout", name))?;
         let parent = match text(api.parent) {
@@ -91,7 +67,7 @@ pub fn install(origin: Origin, contents: &'static PluginContents) -> Result<&'st
         })));
     }
     let mut kernels = Vec::new();
-    for raw in items(&contents.kernels) {
+    for raw in tables.kernels {
         let (device, layout, dtype) = (text(raw.device), text(raw.layout), text(raw.dtype));
         kernels.push(&*Box::leak(Box::new(KernelEntry {
             run: raw.run,
@@ -105,7 +81,7 @@ pub fn install(origin: Origin, contents: &'static PluginContents) -> Result<&'st
         })));
     }
 
-    for raw in items(&contents.ops) {
+    for raw in tables.ops {
         let backward = match text(raw.backward) {
             "" => None,
             name => Some(name),
@@ -119,7 +95,7 @@ pub fn install(origin: Origin, contents: &'static PluginContents) -> Result<&'st
             owner: plugin.name,
         })?;
     }
-    for raw in items(&contents.interposers) {
+    for raw in tables.interposers {
         let name = text(raw.name);
         let key = batch.free_interposer_key().ok_or_else(|| full("interposer", name))?;
         batch.functional(FunctionalEntry {

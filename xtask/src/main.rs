@@ -1,2 +1,56 @@
-//! The tasks of this repository.
-fn main() {}
+//! The tasks of this repository, run as `cargo xtask TASK`.
+//!
+//! Each task is one module. A task needs nothing but a Rust toolchain and a C linker: no task runs a script, and a tool
+//! that is not part of the toolchain is used only when the caller asks for it by an option.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod build;
+mod demo;
+mod dist;
+mod failure;
+mod test;
+mod tidy;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The tasks of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build the program and the backends in release mode and stage them in `dist/`.
+    Dist(dist::Options),
+    /// Stage `dist/`, list the backends and train a classifier on the handwritten digits.
+    Demo(demo::Options),
+    /// Run every test of the workspace and of the example workspaces.
+    Test(test::Options),
+    /// Check the rules that the compiler does not check.
+    Tidy,
+    /// Run the benches and print one JSON line a case.
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let result = workspace::Workspace::find().and_then(|workspace| match Arguments::parse().task {
+        Task::Dist(options) => dist::run(&workspace, &options),
+        Task::Demo(options) => demo::run(&workspace, &options),
+        Task::Test(options) => test::run(&workspace, &options),
+        Task::Tidy => tidy::run(&workspace),
+        Task::Bench(options) => bench::run(&workspace, &options),
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -258,7 +258,6 @@ macro_rules! register_kernel {
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__keyway_k"))]
             static RECORD: [u8; p::manifest::encoded_len(PARTS)] = p::manifest::encode(PARTS);
 
-            const FLAGS: u32 = 0 $(| $crate::register_kernel!(@flags $flags))?;
             static KERNELS: &[p::RawKernel] = &[$({
                 unsafe extern "C" fn shim(call: *const p::RawCall) -> i32 {
                     // SAFETY: the host upholds the contract of `KernelFn`.

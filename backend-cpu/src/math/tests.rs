@@ -1,0 +1,356 @@
+//! f32 functions against f64 ones over a sample of all bit patterns; f64 functions against a table
+//! of exact values (`facts.txt`: function, arguments, value, what the rounded value lacks, as bits).
+
+use super::*;
+
+/// One bit pattern of this many is tried; the number is odd, so that every mantissa bit varies.
+const STRIDE: usize = if cfg!(debug_assertions) { 97 * 61 } else { 97 };
+
+/// Distance in units in the last place of the exact value's binade.
+fn ulps_f32(got: f32, exact: f64) -> f64 {
+    let rounded = exact as f32;
+    if got.is_nan() && exact.is_nan() {
+        return 0.0;
+    }
+    if got == rounded {
+        // Zero must carry the right sign.
+        return if got == 0.0 && got.is_sign_negative() != exact.is_sign_negative() {
+            1e9
+        } else {
+            0.0
+        };
+    }
+    if !got.is_finite() || !rounded.is_finite() {
+        // One step past the largest finite number is one ulp; anything else is wrong.
+        let nearest = got.abs().max(rounded.abs()) == f32::INFINITY
+            && got.abs().min(rounded.abs()) == f32::MAX
+            && got.is_sign_negative() == rounded.is_sign_negative();
+        return if nearest { 1.0 } else { f64::INFINITY };
+    }
+    let exponent = (exact.abs().log2().floor() as i32).max(-126);
+    (f64::from(got) - exact).abs() / 2f64.powi(exponent - 23)
+}
+
+fn worst_f32(name: &str, bound: f64, f: fn(f32) -> f32, exact: fn(f64) -> f64) {
+    let (mut worst, mut at) = (0.0, 0.0);
+    let specials = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        f32::MAX,
+        f32::MIN,
+        f32::INFINITY,
+    ];
+    let specials = specials
+        .into_iter()
+        .chain([f32::NEG_INFINITY, f32::NAN, 1e-45, -1e-45]);
+    let sample = (0..=u32::MAX).step_by(STRIDE).map(f32::from_bits);
+    for x in specials.chain(sample) {
+        let error = ulps_f32(f(x), exact(f64::from(x)));
+        if error > worst {
+            (worst, at) = (error, x);
+        }
+    }
+    println!("{name}_f32: {worst:.3} ulp at {at:e}");
+    assert!(
+        worst <= bound,
+        "{name}_f32({at:e}) = {:e}: {worst} ulp",
+        f(at)
+    );
+}
+
+#[test]
+fn exponentials_f32() {
+    worst_f32("exp", 1.0, exp_f32, f64::exp);
+    worst_f32("expm1", 2.0, expm1_f32, f64::exp_m1);
+    worst_f32("sigmoid", 2.0, sigmoid_f32, |x| 1.0 / (1.0 + (-x).exp()));
+}
+
+#[test]
+fn logarithms_f32() {
+    worst_f32("log", 1.0, log_f32, f64::ln);
+    worst_f32("log1p", 2.0, log1p_f32, f64::ln_1p);
+    worst_f32("log2", 2.0, log2_f32, f64::log2);
+    worst_f32("log10", 2.0, log10_f32, f64::log10);
+}
+
+#[test]
+fn trigonometry_f32() {
+    worst_f32("sin", 2.0, sin_f32, f64::sin);
+    worst_f32("cos", 2.0, cos_f32, f64::cos);
+    worst_f32("tan", 2.0, tan_f32, f64::tan);
+}
+
+#[test]
+fn inverse_trigonometry_f32() {
+    worst_f32("asin", 2.0, asin_f32, f64::asin);
+    worst_f32("acos", 2.0, acos_f32, f64::acos);
+    worst_f32("atan", 2.0, atan_f32, f64::atan);
+}
+
+#[test]
+fn hyperbolic_f32() {
+    worst_f32("sinh", 1.0, sinh_f32, f64::sinh);
+    worst_f32("cosh", 1.0, cosh_f32, f64::cosh);
+    worst_f32("tanh", 2.0, tanh_f32, f64::tanh);
+}
+
+#[test]
+fn inverse_hyperbolic_f32() {
+    // The standard library's asinh and atanh lose digits in places; ours of f64 are checked by the table.
+    worst_f32("asinh", 1.0, asinh_f32, asinh_f64);
+    worst_f32("acosh", 1.0, acosh_f32, acosh_f64);
+    worst_f32("atanh", 1.0, atanh_f32, atanh_f64);
+}
+
+#[test]
+fn error_function_f32() {
+    worst_f32("erf", 2.0, erf_f32, erf_f64);
+}
+
+/// Arguments for functions of two: every special value and a spread of ordinary ones.
+fn pair_arguments() -> Vec<f32> {
+    let mut values = vec![
+        0.0,
+        1.0,
+        2.0,
+        3.0,
+        0.5,
+        1e-45,
+        f32::MAX,
+        f32::INFINITY,
+        16_777_217.0,
+    ];
+    let mut bits = 0u32;
+    while bits < 0x7f80_0000 {
+        values.push(f32::from_bits(bits));
+        bits += 2_796_203;
+    }
+    let mut x = 0.013;
+    while x < 150.0 {
+        values.push(x);
+        x *= 1.037;
+    }
+    let negative: Vec<f32> = values.iter().map(|v| -v).collect();
+    values.extend(negative);
+    values.push(f32::NAN);
+    values
+}
+
+fn worst_pair(name: &str, bound: f64, f: fn(f32, f32) -> f32, exact: fn(f64, f64) -> f64) {
+    let values = pair_arguments();
+    let (mut worst, mut at) = (0.0, (0.0, 0.0));
+    for &x in &values {
+        for &y in &values {
+            let error = ulps_f32(f(x, y), exact(f64::from(x), f64::from(y)));
+            if error > worst {
+                (worst, at) = (error, (x, y));
+            }
+        }
+    }
+    println!("{name}_f32: {worst:.3} ulp at {at:?}");
+    assert!(
+        worst <= bound,
+        "{name}_f32{at:?} = {:e}: {worst} ulp",
+        f(at.0, at.1)
+    );
+}
+
+#[test]
+fn pairs_f32() {
+    worst_pair("pow", 1.0, pow_f32, f64::powf);
+    worst_pair("atan2", 2.0, atan2_f32, f64::atan2);
+}
+
+type OneArgument = (&'static str, fn(f64) -> f64, fn(f64) -> f64, f64);
+
+/// Function, ours, the standard library's (or ours where it has none), bound.
+const F64: [OneArgument; 20] = [
+    ("exp", exp_f64, f64::exp, 1.0),
+    ("expm1", expm1_f64, f64::exp_m1, 2.0),
+    (
+        "sigmoid",
+        sigmoid_f64,
+        |x| {
+            if x < 0.0 {
+                x.exp() / (1.0 + x.exp())
+            } else {
+                1.0 / (1.0 + (-x).exp())
+            }
+        },
+        2.0,
+    ),
+    ("log", log_f64, f64::ln, 1.0),
+    ("log1p", log1p_f64, f64::ln_1p, 2.0),
+    ("log2", log2_f64, f64::log2, 2.0),
+    ("log10", log10_f64, f64::log10, 2.0),
+    ("sin", sin_f64, f64::sin, 1.0),
+    ("cos", cos_f64, f64::cos, 1.0),
+    ("tan", tan_f64, f64::tan, 2.0),
+    ("sinh", sinh_f64, f64::sinh, 2.0),
+    ("cosh", cosh_f64, f64::cosh, 2.0),
+    ("tanh", tanh_f64, f64::tanh, 2.0),
+    ("asin", asin_f64, f64::asin, 1.0),
+    ("acos", acos_f64, f64::acos, 1.0),
+    ("atan", atan_f64, f64::atan, 1.0),
+    ("asinh", asinh_f64, asinh_f64, 2.0),
+    ("acosh", acosh_f64, acosh_f64, 2.0),
+    ("atanh", atanh_f64, atanh_f64, 2.0),
+    ("erf", erf_f64, erf_f64, 1.0),
+];
+
+fn facts() -> impl Iterator<Item = (&'static str, [f64; 4])> {
+    let table = include_str!("facts.txt");
+    table.lines().map(|line| {
+        let mut words = line.split(' ');
+        let name = words.next().expect("a name");
+        let number = |word| f64::from_bits(u64::from_str_radix(word, 16).expect("bits"));
+        let numbers: Vec<f64> = words.map(number).collect();
+        (name, numbers.try_into().expect("four numbers"))
+    })
+}
+
+fn ulps_f64(got: f64, value: f64, rest: f64) -> f64 {
+    let exponent = (value.to_bits() >> 52) & 0x7ff;
+    let unit = if exponent > 52 {
+        (exponent - 52) << 52
+    } else {
+        1 << (exponent.max(1) - 1)
+    };
+    let unit = f64::from_bits(unit);
+    ((got - value) - rest).abs() / unit
+}
+
+#[test]
+fn exact_values_f64() {
+    for (name, ours, _, bound) in F64 {
+        let mut worst = (0.0, 0.0);
+        let mut count = 0;
+        for (_, [x, _, value, rest]) in facts().filter(|(n, _)| *n == name) {
+            let error = ulps_f64(ours(x), value, rest);
+            worst = if error > worst.0 || error.is_nan() {
+                (error, x)
+            } else {
+                worst
+            };
+            count += 1;
+        }
+        println!("{name}_f64: {:.3} ulp at {:e}", worst.0, worst.1);
+        assert!(
+            count > 0 && worst.0 <= bound,
+            "{name}_f64({:e}): {} ulp",
+            worst.1,
+            worst.0
+        );
+    }
+    for (_, [y, x, value, rest]) in facts().filter(|(n, _)| *n == "atan2") {
+        let error = ulps_f64(atan2_f64(y, x), value, rest);
+        assert!(error <= 2.0, "atan2_f64({y:e}, {x:e}): {error} ulp");
+    }
+}
+
+/// Every exponent, denormals, limits and NaN. The standard library's own error widens the bound.
+#[test]
+fn standard_library_f64() {
+    let step = (1u64 << 43) + 0x1_2345_6789;
+    for (name, ours, std, bound) in F64 {
+        let specials = [
+            0.0,
+            1.0,
+            0.5,
+            5e-324,
+            f64::MAX,
+            f64::INFINITY,
+            f64::NAN,
+            709.79,
+            745.2,
+        ];
+        let sample = (0..)
+            .map(|i| i * step)
+            .take_while(|b| *b < 0x7ff0_0000_0000_0000);
+        for x in specials
+            .into_iter()
+            .chain(sample.map(f64::from_bits))
+            .flat_map(|x| [x, -x])
+        {
+            let (got, want) = (ours(x), std(x));
+            let same = got == want && got.is_sign_negative() == want.is_sign_negative();
+            let near =
+                same || (got.is_nan() && want.is_nan()) || ulps_f64(got, want, 0.0) <= bound + 1.0;
+            assert!(
+                near,
+                "{name}_f64({x:e}) = {got:e}, standard library {want:e}"
+            );
+        }
+    }
+}
+
+#[test]
+fn atan2_f64_at_the_limits() {
+    let values: Vec<f64> = pair_arguments().into_iter().map(f64::from).collect();
+    let extra = [5e-324, f64::MAX, 1e-310, 1e290, 1e-250];
+    let values: Vec<f64> = values
+        .into_iter()
+        .chain(extra)
+        .flat_map(|v| [v, -v])
+        .collect();
+    for &y in &values {
+        for &x in &values {
+            let (got, want) = (atan2_f64(y, x), y.atan2(x));
+            let same = got == want && got.is_sign_negative() == want.is_sign_negative();
+            let near = same || (got.is_nan() && want.is_nan()) || ulps_f64(got, want, 0.0) <= 3.0;
+            assert!(
+                near,
+                "atan2_f64({y:e}, {x:e}) = {got:e}, standard library {want:e}"
+            );
+        }
+    }
+}
+
+type SliceAndScalar<T> = (fn(&[T], &mut [T]), fn(T) -> T);
+
+#[test]
+fn slices_agree_with_scalars() {
+    let mut x: Vec<f32> = (0..1000).map(|i| i as f32 * 0.37 - 180.0).collect();
+    x[300] = 3e9;
+    x[301] = f32::INFINITY;
+    x[302] = f32::NAN;
+    x[999] = -1e30;
+    let wide: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
+    let mut out = vec![0.0; x.len()];
+    let mut wide_out = vec![0.0; x.len()];
+    let narrow: [SliceAndScalar<f32>; 3] = [
+        (sin_slice_f32, sin_f32),
+        (cos_slice_f32, cos_f32),
+        (tan_slice_f32, tan_f32),
+    ];
+    for (slice, scalar) in narrow {
+        // Each start gives the same element another place in the block and the vector.
+        for start in 0..9 {
+            slice(&x[start..], &mut out[start..]);
+            for (x, out) in x[start..].iter().zip(&out[start..]) {
+                assert!(
+                    scalar(*x) == *out || (out.is_nan() && !x.is_finite()),
+                    "{x:e}"
+                );
+            }
+        }
+    }
+    let double: [SliceAndScalar<f64>; 3] = [
+        (sin_slice_f64, sin_f64),
+        (cos_slice_f64, cos_f64),
+        (tan_slice_f64, tan_f64),
+    ];
+    for (slice, scalar) in double {
+        slice(&wide, &mut wide_out);
+        for (x, out) in wide.iter().zip(&wide_out) {
+            assert!(
+                scalar(*x) == *out || (out.is_nan() && !x.is_finite()),
+                "{x:e}"
+            );
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Lists of free blocks by size class, shared by all threads under one lock.
+
+use super::size_class::{self, CLASSES};
+use super::system;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes kept at most, whatever the cap.
+const MOST_CACHED: usize = 32 << 20;
+
+static CAP: AtomicUsize = AtomicUsize::new(MOST_CACHED);
+static POOL: Mutex<Pool> = Mutex::new(Pool {
+    lists: [List::EMPTY; CLASSES],
+    bytes: 0,
+});
+
+/// A chain of free blocks, each holding the address of the next in its first bytes.
+///
+/// Invariant: each block in the chain is free, belongs to the chain alone and is at least as large
+/// and as aligned as a pointer.
+#[derive(Clone, Copy)]
+pub(super) struct List(Option<NonNull<u8>>);
+
+// SAFETY: a list owns its blocks; nothing in them is tied to a thread.
+unsafe impl Send for List {}
+
+impl List {
+    pub(super) const EMPTY: List = List(None);
+
+    /// # Safety
+    /// The caller gives up `block`, a block of a size class, to the list.
+    #[inline]
+    pub(super) unsafe fn push(&mut self, block: NonNull<u8>) {
+        // SAFETY: blocks of size classes have at least 64 bytes at a multiple of 64, and the
+        // caller gives up this one.
+        unsafe { block.cast::<Option<NonNull<u8>>>().write(self.0) };
+        self.0 = Some(block);
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<NonNull<u8>> {
+        let block = self.0?;
+        // SAFETY: by the list's invariant the block is free and `push` wrote the next address there.
+        self.0 = unsafe { block.cast::<Option<NonNull<u8>>>().read() };
+        Some(block)
+    }
+}
+
+struct Pool {
+    lists: [List; CLASSES],
+    bytes: usize,
+}
+
+fn pool() -> MutexGuard<'static, Pool> {
+    // Nothing under the lock can panic half way, so a poisoned pool is still whole.
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A block for `bytes`, its size, and whether it was cached.
+pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, usize, bool)> {
+    let (class, size) = size_class::of(bytes);
+    let cached = {
+        let mut pool = pool();
+        let block = pool.lists[class].pop();
+        pool.bytes -= if block.is_some() { size } else { 0 };
+        block
+    };
+    if let Some(block) = cached {
+        return Some((block, size, true));
+    }
+    let block = system::allocate_block(size).or_else(|| {
+        super::empty_cache();
+        system::allocate_block(size)
+    })?;
+    Some((block, size, false))
+}
+
+/// Moves up to `count` blocks of a class to `take`.
+pub(super) fn take(class: usize, count: usize, mut take: impl FnMut(NonNull<u8>)) {
+    let mut pool = pool();
+    for _ in 0..count {
+        let Some(block) = pool.lists[class].pop() else {
+            break;
+        };
+        pool.bytes -= size_class::size(class);
+        take(block);
+    }
+}
+
+/// # Safety
+/// The caller gives up `block`, a block of this class.
+pub(super) unsafe fn free(class: usize, block: NonNull<u8>) {
+    let size = size_class::size(class);
+    {
+        let mut pool = pool();
+        if pool.bytes + size <= CAP.load(Relaxed) {
+            pool.bytes += size;
+            // SAFETY: the caller gives up the block.
+            unsafe { pool.lists[class].push(block) };
+            return;
+        }
+    }
+    // SAFETY: the caller gives up the block, whose size is its class's.
+    unsafe { system::free_block(block, size) };
+}
+
+pub(super) fn empty() {
+    let mut taken = [List::EMPTY; CLASSES];
+    {
+        let mut pool = pool();
+        std::mem::swap(&mut pool.lists, &mut taken);
+        pool.bytes = 0;
+    }
+    for (class, list) in taken.iter_mut().enumerate() {
+        while let Some(block) = list.pop() {
+            // SAFETY: the list owned the block, whose size is its class's.
+            unsafe { system::free_block(block, size_class::size(class)) };
+        }
+    }
+}
+
+pub(super) fn set_limit(bytes: Option<usize>) {
+    let cap = bytes.unwrap_or(MOST_CACHED).min(MOST_CACHED);
+    CAP.store(cap, Relaxed);
+    if pool().bytes > cap {
+        empty();
+    }
+}

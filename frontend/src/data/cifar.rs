@@ -1,0 +1,159 @@
+//! CIFAR-10's binary format: records of one label and 32x32 pixels in three colours.
+//!
+//! Source: A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009, and the page of the data set: a
+//! record is a label in 0..=9, then 1,024 bytes of red, 1,024 of green and 1,024 of blue, each row by row; a file holds
+//! 10,000 records and nothing else.
+
+use super::error::{DataError, read};
+use std::path::Path;
+
+/// Colours, rows and columns of an image, in the order of its bytes.
+pub const SHAPE: [usize; 3] = [3, 32, 32];
+/// Bytes of one image.
+pub const PIXELS: usize = SHAPE[0] * SHAPE[1] * SHAPE[2];
+/// Bytes of one record: the label and the image.
+pub const RECORD: usize = 1 + PIXELS;
+/// Records of one file of the published set.
+pub const FILE_RECORDS: usize = 10_000;
+/// The highest label; the lowest is 0.
+pub const HIGHEST_LABEL: u8 = 9;
+
+/// Images and their labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cifar {
+    /// [`PIXELS`] bytes for each image, one image after the other; the shape of all is `[rows, 3, 32, 32]`.
+    pub pixels: Vec<u8>,
+    /// One label in 0..=9 for each image.
+    pub labels: Vec<u8>,
+}
+
+impl Cifar {
+    /// Reads one file of the published set, which holds [`FILE_RECORDS`] records.
+    ///
+    /// # Errors
+    /// [`DataError::Read`], [`DataError::RecordCount`], and as [`Cifar::parse`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        let origin = path.display().to_string();
+        let whole = Self::parse(&read(path)?, &origin)?;
+        match whole.rows() {
+            FILE_RECORDS => Ok(whole),
+            got => Err(DataError::RecordCount { origin, expected: FILE_RECORDS, got }),
+        }
+    }
+
+    /// Reads any whole number of records. `origin` names the data in errors.
+    ///
+    /// # Errors
+    /// [`DataError::Empty`], [`DataError::PartialRecord`] and [`DataError::Label`], with record and byte.
+    pub fn parse(bytes: &[u8], origin: &str) -> Result<Self, DataError> {
+        let (records, rest) = bytes.as_chunks::<RECORD>();
+        if bytes.is_empty() {
+            return Err(DataError::Empty { origin: origin.into(), expected: "records of 1 + 3,072 bytes" });
+        }
+        if !rest.is_empty() {
+            let (got, records, rest) = (bytes.len(), records.len(), rest.len());
+            return Err(DataError::PartialRecord {
+                origin: origin.into(),
+                record: RECORD,
+                got,
+                records,
+                rest,
+            });
+        }
+        let mut cifar = Self { pixels: Vec::with_capacity(records.len() * PIXELS), labels: Vec::new() };
+        for (index, record) in records.iter().enumerate() {
+            let [label, image @ ..] = record;
+            if *label > HIGHEST_LABEL {
+                return Err(DataError::Label {
+                    origin: origin.into(),
+                    record: index + 1,
+                    offset: index * RECORD,
+                    highest: HIGHEST_LABEL,
+                    got: *label,
+                });
+            }
+            cifar.labels.push(*label);
+            cifar.pixels.extend_from_slice(image);
+        }
+        Ok(cifar)
+    }
+
+    /// How many images there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.labels.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records whose label is their number modulo 10 and whose pixels count on from it.
+    fn records(count: usize) -> Vec<u8> {
+        let record = |number: usize| {
+            let image = (0..PIXELS).map(move |pixel| (number + pixel) as u8);
+            std::iter::once((number % 10) as u8).chain(image)
+        };
+        (0..count).flat_map(record).collect()
+    }
+
+    fn fault(bytes: &[u8]) -> String {
+        Cifar::parse(bytes, "a.bin").expect_err("a fault").to_string()
+    }
+
+    #[test]
+    fn a_published_file_has_ten_thousand_records() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let path = scratch.path().join("data_batch_1.bin");
+        let bytes = records(FILE_RECORDS);
+        std::fs::write(&path, &bytes).expect("a file");
+        let cifar = Cifar::load(&path).expect("a batch");
+        assert_eq!((cifar.rows(), cifar.pixels.len()), (FILE_RECORDS, FILE_RECORDS * PIXELS));
+        assert_eq!(cifar.labels[..12], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]);
+        assert_eq!(cifar.pixels[PIXELS..2 * PIXELS], bytes[RECORD + 1..2 * RECORD]);
+
+        std::fs::write(&path, &bytes[..9_999 * RECORD]).expect("a shorter file");
+        let message = Cifar::load(&path).expect_err("a fault").to_string();
+        assert!(message.contains("data_batch_1.bin: expected 10000 records, got 9999"), "{message}");
+    }
+
+    #[test]
+    fn any_whole_number_of_records_parses() {
+        for count in [1, 2, 7] {
+            assert_eq!(Cifar::parse(&records(count), "").expect("records").rows(), count);
+        }
+    }
+
+    #[test]
+    fn cut_files_are_refused() {
+        let bytes = records(3);
+        for cut in [1, 2, RECORD - 1, RECORD + 1, 2 * RECORD - 1, 3 * RECORD - 1] {
+            let message = fault(&bytes[..cut]);
+            let expected = format!("got {cut} bytes, {} more than {} records", cut % RECORD, cut / RECORD);
+            assert!(message.contains(&expected), "{message}");
+        }
+        assert!(fault(&[]).contains("empty input"));
+    }
+
+    #[test]
+    fn a_wrong_label_is_named_with_its_place() {
+        for (record, label) in [(0, 10), (1, 255), (2, 11)] {
+            let mut bytes = records(3);
+            bytes[record * RECORD] = label;
+            let place = format!("record {} (byte {})", record + 1, record * RECORD);
+            let message = fault(&bytes);
+            assert!(
+                message.contains(&place) && message.contains(&format!("0..=9, got {label}")),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let message = Cifar::load("no/such/batch.bin").expect_err("a fault").to_string();
+        assert!(message.contains("batch.bin"), "{message}");
+    }
+}

@@ -1,0 +1,113 @@
+//! What can be wrong with data.
+
+use std::path::{Path, PathBuf};
+
+/// What is wrong with data, where, and what to do. Lines, columns and records are counted from 1, bytes from 0.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// A file could not be read.
+    #[error("cannot read {path}: {source}; check the path and its permissions", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// There is not a single row or record.
+    #[error("{origin}: expected {expected}, got an empty input; fetch the file again")]
+    Empty {
+        /// The file, or what else the data came from.
+        origin: String,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// A row has too few or too many values.
+    #[error(
+        "{origin}, line {line} (byte {offset}): expected {expected} values separated by commas, got {got}; \
+         mend or remove the row"
+    )]
+    RowLength {
+        /// The file, or what else the data came from.
+        origin: String,
+        /// The line.
+        line: usize,
+        /// Where the line begins.
+        offset: usize,
+        /// How many values a row has.
+        expected: usize,
+        /// How many this row has.
+        got: usize,
+    },
+    /// A value in a row is not what its column holds.
+    #[error(
+        "{origin}, line {line}, column {column} (byte {offset}): expected {expected}, got {got:?}; \
+         mend or remove the row"
+    )]
+    Value {
+        /// The file, or what else the data came from.
+        origin: String,
+        /// The line.
+        line: usize,
+        /// Which of the row's values.
+        column: usize,
+        /// Where the value begins.
+        offset: usize,
+        /// What the column holds.
+        expected: &'static str,
+        /// The beginning of what stands there.
+        got: String,
+    },
+    /// A binary file does not end with a record's end.
+    #[error(
+        "{origin}: expected whole records of {record} bytes, got {got} bytes, {rest} more than {records} records; \
+         the file is cut or of another format, fetch it again"
+    )]
+    PartialRecord {
+        /// The file, or what else the data came from.
+        origin: String,
+        /// The length of a record.
+        record: usize,
+        /// The length of the data.
+        got: usize,
+        /// How many whole records there are.
+        records: usize,
+        /// The bytes after them.
+        rest: usize,
+    },
+    /// A file holds another number of records than its format says.
+    #[error("{origin}: expected {expected} records, got {got}; the file is cut or joined, fetch it again")]
+    RecordCount {
+        /// The file, or what else the data came from.
+        origin: String,
+        /// How many there should be.
+        expected: usize,
+        /// How many there are.
+        got: usize,
+    },
+    /// A record's label is not a class.
+    #[error(
+        "{origin}, record {record} (byte {offset}): expected a label in 0..={highest}, got {got}; \
+         the file is damaged or of another format, fetch it again"
+    )]
+    Label {
+        /// The file, or what else the data came from.
+        origin: String,
+        /// The record.
+        record: usize,
+        /// Where the label stands.
+        offset: usize,
+        /// The highest label.
+        highest: u8,
+        /// What stands there.
+        got: u8,
+    },
+    /// A batch of no rows was asked for.
+    #[error("batch_size: expected at least 1, got 0; pass the number of rows that one step shall see")]
+    BatchSize,
+}
+
+/// Reads a whole file.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
+    std::fs::read(path).map_err(|source| DataError::Read { path: path.to_path_buf(), source })
+}

@@ -1,0 +1,229 @@
+//! What is built, for which levels of CPU, and where cargo put it.
+
+use crate::failure::{Failure, Result};
+use crate::workspace::{self, Workspace};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The package and the name of the program.
+pub const PROGRAM: (&str, &str) = ("keyway-cli", "keyway");
+
+/// How often a backend is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Builds {
+    /// Once, for the architecture's baseline. A GPU's backend, whose host code is not where the time goes.
+    #[allow(dead_code, reason = "the table below may hold backends of either kind")]
+    Once,
+    /// On x86-64 once for each level of [`LEVELS`], elsewhere once.
+    PerLevel {
+        /// Features that only the level x86-64-v4 is built with.
+        v4_features: &'static [&'static str],
+    },
+}
+
+/// A backend that `dist` stages.
+#[derive(Clone, Copy, Debug)]
+pub struct Backend {
+    /// The package's name.
+    pub package: &'static str,
+    /// How often it is built.
+    pub builds: Builds,
+}
+
+/// Every backend of this repository. A new backend is one line here.
+pub const BACKENDS: &[Backend] =
+    &[Backend { package: "keyway-backend-cpu", builds: Builds::PerLevel { v4_features: &["x86-v4"] } }];
+
+/// The levels of x86-64 that backends are built for, lowest first.
+pub const LEVELS: &[&str] = &["x86-64-v2", "x86-64-v3", "x86-64-v4"];
+
+/// One call of cargo that yields one library.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Job {
+    /// The package's name.
+    pub package: &'static str,
+    /// The level of x86-64, or none for the architecture's baseline.
+    pub level: Option<&'static str>,
+    /// The features to switch on.
+    pub features: &'static [&'static str],
+}
+
+/// The builds of all backends. `x86` says whether the levels of x86-64 apply; `only` keeps one level.
+pub fn jobs(backends: &[Backend], x86: bool, only: Option<Option<&'static str>>) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for backend in backends {
+        match backend.builds {
+            Builds::PerLevel { v4_features } if x86 => {
+                let levels = match only {
+                    Some(level) => vec![level],
+                    None => LEVELS.iter().copied().map(Some).collect(),
+                };
+                for level in levels {
+                    let features = if level == LEVELS.last().copied() { v4_features } else { &[] };
+                    jobs.push(Job { package: backend.package, level, features });
+                }
+            }
+            _ => jobs.push(Job { package: backend.package, level: None, features: &[] }),
+        }
+    }
+    jobs
+}
+
+/// Whether the levels of x86-64 apply to the machine that this task was built for.
+pub const X86: bool = cfg!(target_arch = "x86_64");
+
+/// The highest level that this CPU supports; none below x86-64-v2 and on other architectures.
+pub fn native_level() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! all {
+            ($($feature:tt)*) => { true $(&& std::arch::is_x86_feature_detected!($feature))* };
+        }
+        let v2 = all!("sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "cmpxchg16b");
+        let v3 = v2 && all!("avx" "avx2" "bmi1" "bmi2" "f16c" "fma" "lzcnt" "movbe");
+        let v4 = v3 && all!("avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl");
+        let height = [v2, v3, v4].iter().filter(|&&supported| supported).count();
+        height.checked_sub(1).map(|index| LEVELS[index])
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
+/// Builds the program and returns the path of the executable.
+pub fn program(workspace: &Workspace) -> Result<PathBuf> {
+    let (package, name) = PROGRAM;
+    let mut command = release(workspace, package);
+    let messages = messages(&mut command)?;
+    executable(&messages, name).ok_or(Failure::NoArtefact { package: package.into(), kind: "executable" })
+}
+
+/// Builds one library and returns its path.
+///
+/// A level is built with `--target`, so that its instructions reach the library alone: build scripts and procedural
+/// macros run on this machine, which may not have them. Each level has a target folder of its own, because cargo gives
+/// all builds of a `cdylib` the same file name.
+pub fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
+    let mut command = release(workspace, job.package);
+    if let Some(level) = job.level {
+        command.arg("--target").arg(host(workspace)?);
+        command.arg("--target-dir").arg(workspace.target().join("levels").join(level));
+        let own = std::env::var("RUSTFLAGS").unwrap_or_default();
+        command.env("RUSTFLAGS", format!("{own} -C target-cpu={level}").trim_start());
+        command.env_remove("CARGO_ENCODED_RUSTFLAGS");
+    }
+    if !job.features.is_empty() {
+        command.arg("--features").arg(job.features.join(","));
+    }
+    let messages = messages(&mut command)?;
+    cdylib(&messages, job.package).ok_or(Failure::NoArtefact { package: job.package.into(), kind: "cdylib" })
+}
+
+/// A release build of one package. Symbols are stripped: a plugin's manifest and its exports live in sections that
+/// survive, and without symbols `dist` is a third of the size.
+fn release(workspace: &Workspace, package: &str) -> Command {
+    let mut command = workspace.cargo();
+    command.args(["build", "--release", "--message-format=json-render-diagnostics", "--package", package]);
+    command.args(["--config", "profile.release.strip=\"symbols\""]);
+    command
+}
+
+/// Runs cargo and returns its messages, one JSON value a line.
+fn messages(command: &mut Command) -> Result<Vec<Value>> {
+    eprintln!("$ {}", workspace::line(command));
+    let text = workspace::capture(
+        command.stdin(Stdio::null()),
+        "the compiler's messages stand above; mend the code, then run the task again",
+    )?;
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+/// The triple of the machine that compiles.
+fn host(workspace: &Workspace) -> Result<String> {
+    let mut command = workspace.command(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    command.arg("-vV");
+    let text = workspace::capture(&mut command, "check the Rust toolchain")?;
+    match text.lines().find_map(|line| line.strip_prefix("host: ")) {
+        Some(triple) => Ok(triple.to_owned()),
+        None => Err(Failure::Output {
+            command: workspace::line(&command),
+            expected: "a line `host: TRIPLE`",
+            got: text.chars().take(200).collect(),
+        }),
+    }
+}
+
+/// The artefact messages, newest last.
+fn artefacts(messages: &[Value]) -> impl Iterator<Item = &Value> {
+    messages.iter().filter(|message| message["reason"] == "compiler-artifact")
+}
+
+fn executable(messages: &[Value], name: &str) -> Option<PathBuf> {
+    artefacts(messages)
+        .filter(|message| message["target"]["name"] == name && has_kind(message, "bin"))
+        .filter_map(|message| message["executable"].as_str())
+        .last()
+        .map(PathBuf::from)
+}
+
+fn cdylib(messages: &[Value], package: &str) -> Option<PathBuf> {
+    let target = package.replace('-', "_");
+    artefacts(messages)
+        .filter(|message| message["target"]["name"] == target.as_str() && has_kind(message, "cdylib"))
+        .filter_map(|message| message["filenames"].as_array())
+        .flatten()
+        .filter_map(Value::as_str)
+        .filter(|path| path.ends_with(std::env::consts::DLL_SUFFIX))
+        .last()
+        .map(PathBuf::from)
+}
+
+fn has_kind(message: &Value, kind: &str) -> bool {
+    message["target"]["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|own| own == kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const TWO: &[Backend] = &[
+        Backend { package: "keyway-backend-a", builds: Builds::PerLevel { v4_features: &["wide"] } },
+        Backend { package: "keyway-backend-b", builds: Builds::Once },
+    ];
+
+    #[test]
+    fn every_level_is_built_and_only_the_last_is_wide() {
+        let levels: Vec<_> =
+            jobs(TWO, true, None).iter().map(|job| (job.level, job.features.len())).collect();
+        let expected = [(Some(LEVELS[0]), 0), (Some(LEVELS[1]), 0), (Some(LEVELS[2]), 1), (None, 0)];
+        assert_eq!(levels, expected);
+    }
+
+    #[test]
+    fn native_keeps_one_level_and_other_architectures_have_none() {
+        let native = jobs(TWO, true, Some(Some(LEVELS[1])));
+        assert_eq!(native.iter().map(|job| job.level).collect::<Vec<_>>(), [Some(LEVELS[1]), None]);
+        let old = jobs(TWO, true, Some(None));
+        assert_eq!(old.iter().map(|job| job.level).collect::<Vec<_>>(), [None, None]);
+        let other = jobs(TWO, false, None);
+        assert_eq!(other.iter().map(|job| job.level).collect::<Vec<_>>(), [None, None]);
+    }
+
+    #[test]
+    fn artefact_paths_come_from_the_messages() {
+        let suffix = std::env::consts::DLL_SUFFIX;
+        let library = format!("t/liba{suffix}");
+        let messages = [
+            json!({"reason": "build-script-executed"}),
+            json!({"reason": "compiler-artifact", "executable": null, "filenames": ["t/a.d", library],
+                   "target": {"name": "keyway_backend_a", "kind": ["cdylib"]}}),
+            json!({"reason": "compiler-artifact", "executable": "t/keyway", "filenames": ["t/keyway"],
+                   "target": {"name": "keyway", "kind": ["bin"]}}),
+        ];
+        assert_eq!(cdylib(&messages, "keyway-backend-a"), Some(PathBuf::from(&library)));
+        assert_eq!(executable(&messages, "keyway"), Some(PathBuf::from("t/keyway")));
+        assert_eq!(cdylib(&messages, "keyway"), None);
+        assert_eq!(executable(&messages, "keyway_backend_a"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Why a task stopped.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+/// The result of a step of a task.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a task stopped. The message says what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// A file could not be read, written, copied or renamed.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    File {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A program could not be started.
+    #[error("cannot start `{program}`: {source}; {advice}")]
+    Start {
+        /// The program's name or path.
+        program: String,
+        /// The system's answer.
+        source: std::io::Error,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A program ended with something other than success.
+    #[error("`{command}` ended with {status}; {advice}")]
+    Ended {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The build succeeded but did not announce the file that was asked for.
+    #[error(
+        "the build of {package} announced no {kind}; check `[lib] crate-type` and `[[bin]]` in its Cargo.toml"
+    )]
+    NoArtefact {
+        /// The package that was built.
+        package: String,
+        /// The kind of target that was looked for.
+        kind: &'static str,
+    },
+    /// A program printed something that this task cannot read.
+    #[error("cannot read what `{command}` printed: expected {expected}, got {got:?}")]
+    Output {
+        /// The command line.
+        command: String,
+        /// What should stand there.
+        expected: &'static str,
+        /// The beginning of what stands there.
+        got: String,
+    },
+    /// Tests failed.
+    #[error("{failed} tests failed and {broken} test programs did not finish; the lines above name them")]
+    Tests {
+        /// Failed tests.
+        failed: u64,
+        /// Test programs or builds that ended without a count.
+        broken: u64,
+    },
+    /// The tree breaks rules.
+    #[error("{count} violations; each line above ends with how to mend it")]
+    Untidy {
+        /// How many.
+        count: usize,
+    },
+}
+
+impl Failure {
+    /// A closure for `map_err` that records what was tried on which file.
+    pub fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+        let path = path.to_path_buf();
+        move |source| Failure::File { action, path, source }
+    }
+}

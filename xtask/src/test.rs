@@ -1,0 +1,281 @@
+//! `cargo xtask test`: every test of the workspace and of the workspaces under `examples/`.
+//!
+//! Test programs find the plugins that they load beside themselves, because their packages name these plugins as
+//! dev-dependencies; nothing has to be built or staged first.
+
+use crate::failure::{Failure, Result};
+use crate::workspace::{self, Workspace};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// What to pass on.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Run the workspace's tests with cargo-nextest: each test in a process of its own, with a time limit.
+    #[arg(long)]
+    pub nextest: bool,
+    /// Arguments for the runner, as after `cargo test`; with any, only the workspace's tests run.
+    #[arg(last = true)]
+    pub arguments: Vec<String>,
+}
+
+/// What one runner reported.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    /// Builds and test programs that ended without a count: a compile error, a crash, a time limit.
+    broken: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.broken += other.broken;
+    }
+
+    /// The failed tests; a program that ended without a count is one more.
+    fn all_failed(&self) -> u64 {
+        self.failed + self.broken
+    }
+}
+
+/// Runs everything, goes on after failures, and prints the sums as the last line.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    let start = Instant::now();
+    let mut parts = Vec::new();
+    let mut step = |name: &str, mut command: Command, reader: fn(&str) -> Option<Tally>| -> Result<()> {
+        println!("\n== {name}: {}", workspace::line(&command));
+        let tally = follow(&mut command, reader)?;
+        parts.push((name.to_owned(), tally));
+        Ok(())
+    };
+
+    if options.nextest {
+        let mut tests = workspace.cargo();
+        tests
+            .args(["nextest", "run", "--workspace", "--no-fail-fast", "--color=never"])
+            .args(&options.arguments);
+        step("workspace", tests, nextest_line)?;
+        if options.arguments.is_empty() {
+            let mut docs = workspace.cargo();
+            docs.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
+            step("documentation", docs, libtest_line)?;
+        }
+    } else {
+        let mut tests = workspace.cargo();
+        tests.args(["test", "--no-fail-fast"]).args(selection(&options.arguments));
+        step("workspace", tests, libtest_line)?;
+    }
+    if options.arguments.is_empty() {
+        for manifest in example_workspaces(&workspace.path("examples"))? {
+            let name = manifest
+                .parent()
+                .and_then(Path::file_name)
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let mut build = workspace.cargo();
+            build.arg("build").arg("--manifest-path").arg(&manifest);
+            build.arg("--target-dir").arg(workspace.target().join("examples"));
+            step(&format!("build of examples/{name}"), build, |_| None)?;
+            let mut tests = workspace.cargo();
+            tests.args(["test", "--workspace", "--no-fail-fast"]).arg("--manifest-path").arg(&manifest);
+            tests.arg("--target-dir").arg(workspace.target().join("examples"));
+            step(&format!("examples/{name}"), tests, libtest_line)?;
+        }
+    }
+
+    let mut sum = Tally::default();
+    println!("\n== Summary");
+    for (name, tally) in &parts {
+        println!("{}", summary_line(name, tally));
+        sum.add(*tally);
+    }
+    println!("{} ignored, {:.0} s", sum.ignored, start.elapsed().as_secs_f64());
+    println!("{} passed, {} failed", sum.passed, sum.all_failed());
+    match sum {
+        Tally { failed: 0, broken: 0, .. } => Ok(()),
+        Tally { failed, broken, .. } => Err(Failure::Tests { failed, broken }),
+    }
+}
+
+/// The caller's arguments, with `--workspace` before them unless they name packages: cargo lets it win over names.
+fn selection(arguments: &[String]) -> Vec<&str> {
+    let mut own = arguments.iter().map(String::as_str).take_while(|word| *word != "--");
+    let named = own.any(|word| word.starts_with("-p") || word.starts_with("--package"));
+    let all = (!named).then_some("--workspace");
+    all.into_iter().chain(arguments.iter().map(String::as_str)).collect()
+}
+
+fn summary_line(name: &str, tally: &Tally) -> String {
+    let broken = match tally.broken {
+        0 => String::new(),
+        _ => ", did not finish: see above".to_owned(),
+    };
+    format!("{name}: {} passed, {} failed, {} ignored{broken}", tally.passed, tally.failed, tally.ignored)
+}
+
+/// Runs a command, shows both of its outputs as they come, and sums what `reader` finds in their lines. A command that
+/// fails while no test of it failed counts as broken.
+fn follow(command: &mut Command, reader: fn(&str) -> Option<Tally>) -> Result<Tally> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|source| workspace::not_started(command, source))?;
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let mut tally = Tally::default();
+    std::thread::scope(|scope| {
+        let errors = scope.spawn(move || errors.map(|stream| echo(stream, std::io::stderr(), reader)));
+        if let Some(stream) = output {
+            tally.add(echo(stream, std::io::stdout(), reader));
+        }
+        if let Ok(Some(other)) = errors.join() {
+            tally.add(other);
+        }
+    });
+    let status = child.wait().map_err(|source| workspace::not_started(command, source))?;
+    if !status.success() {
+        eprintln!("`{}` ended with {status}", workspace::line(command));
+        tally.broken += u64::from(tally.failed == 0 && tally.broken == 0);
+    }
+    Ok(tally)
+}
+
+/// Copies a stream line by line and sums what `reader` finds. Bytes that are not text are shown as they are.
+fn echo(stream: impl Read, mut to: impl Write, reader: fn(&str) -> Option<Tally>) -> Tally {
+    let mut tally = Tally::default();
+    for line in BufReader::new(stream).split(b'\n').map_while(std::result::Result::ok) {
+        // A closed terminal must not stop the count.
+        let _ = to.write_all(&line).and_then(|()| to.write_all(b"\n"));
+        if let Some(found) = reader(&String::from_utf8_lossy(&line)) {
+            tally.add(found);
+        }
+    }
+    tally
+}
+
+/// Reads `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`, and cargo's
+/// word on a test program that a signal ended, which prints no such line.
+fn libtest_line(line: &str) -> Option<Tally> {
+    if line.trim_start().starts_with("process didn't exit successfully") && line.contains("(signal:") {
+        return Some(Tally { broken: 1, ..Tally::default() });
+    }
+    let counts = line.strip_prefix("test result: ")?;
+    Some(Tally {
+        passed: number_before(counts, " passed"),
+        failed: number_before(counts, " failed"),
+        ignored: number_before(counts, " ignored"),
+        broken: 0,
+    })
+}
+
+/// Reads `Summary [   0.012s] 6 tests run: 4 passed (1 slow), 1 failed, 1 timed out, 2 skipped`.
+fn nextest_line(line: &str) -> Option<Tally> {
+    let (_, counts) = line.trim_start().strip_prefix("Summary [")?.split_once("run:")?;
+    Some(Tally {
+        passed: number_before(counts, " passed"),
+        failed: number_before(counts, " failed"),
+        ignored: number_before(counts, " skipped"),
+        broken: number_before(counts, " timed out") + number_before(counts, " exec failed"),
+    })
+}
+
+/// The number that stands directly before a word; 0 when the word is not there.
+fn number_before(text: &str, word: &str) -> u64 {
+    let Some(end) = text.find(word) else { return 0 };
+    let digits = text[..end].rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse().unwrap_or(0)
+}
+
+/// The Cargo.toml of each folder under `examples` that is a workspace of its own.
+fn example_workspaces(examples: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(examples) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Failure::file("list", examples)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let manifest = entry.map_err(Failure::file("list", examples))?.path().join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).unwrap_or_default();
+        if text.lines().any(|line| line.trim() == "[workspace]") {
+            found.push(manifest);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libtest_counts() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s";
+        let tally = Tally { passed: 12, failed: 3, ignored: 1, broken: 0 };
+        assert_eq!(libtest_line(line), Some(tally));
+        assert_eq!(libtest_line("running 3 tests"), None);
+        let crash =
+            "  process didn't exit successfully: `target/debug/deps/a-1` (signal: 11, SIGSEGV: invalid)";
+        assert_eq!(libtest_line(crash), Some(Tally { broken: 1, ..Tally::default() }));
+        // A program whose tests failed exits with 101 and has printed its counts.
+        let ordinary = "  process didn't exit successfully: `target/debug/deps/a-1` (exit status: 101)";
+        assert_eq!(libtest_line(ordinary), None);
+    }
+
+    #[test]
+    fn named_packages_replace_the_workspace() {
+        let words = |text: &str| selection(&text.split(' ').map(str::to_owned).collect::<Vec<_>>()).join(" ");
+        assert_eq!(words("-p a --release"), "-p a --release");
+        assert_eq!(words("--package=a"), "--package=a");
+        assert_eq!(words("name -- -p"), "--workspace name -- -p");
+        assert_eq!(selection(&[]), ["--workspace"]);
+    }
+
+    #[test]
+    fn nextest_counts() {
+        let line =
+            "     Summary [   0.012s] 7 tests run: 4 passed (1 slow), 1 failed, 2 timed out, 5 skipped";
+        assert_eq!(nextest_line(line), Some(Tally { passed: 4, failed: 1, ignored: 5, broken: 2 }));
+        assert_eq!(nextest_line("        PASS [   0.004s] a::b"), None);
+    }
+
+    #[test]
+    fn a_failure_without_counts_is_not_lost() {
+        let mut command = Command::new("rustc");
+        command.arg("--no-such-option");
+        let tally = follow(&mut command, libtest_line).expect("rustc starts");
+        assert_eq!(tally.all_failed(), 1);
+        assert!(summary_line("a", &tally).contains("did not finish"));
+    }
+
+    #[test]
+    fn echo_keeps_bytes_and_sums() {
+        let mut shown = Vec::new();
+        let text = b"test result: ok. 2 passed; 0 failed\n\xff\ntest result: ok. 3 passed; 1 failed\n";
+        let tally = echo(text.as_slice(), &mut shown, libtest_line);
+        assert_eq!((tally.passed, tally.failed), (5, 1));
+        assert_eq!(shown, text);
+    }
+
+    #[test]
+    fn only_workspaces_of_their_own_are_examples() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        assert!(example_workspaces(&scratch.path().join("absent")).expect("an empty list").is_empty());
+        for (name, text) in [("own", "[workspace]\n[package]\n"), ("member", "[package]\n")] {
+            std::fs::create_dir(scratch.path().join(name)).expect("a folder");
+            std::fs::write(scratch.path().join(name).join("Cargo.toml"), text).expect("a manifest");
+        }
+        let found = example_workspaces(scratch.path()).expect("a list");
+        assert_eq!(found, [scratch.path().join("own/Cargo.toml")]);
+    }
+}

@@ -1,0 +1,75 @@
+//! `cargo xtask tidy`: the rules that the compiler does not check.
+//!
+//! A rule is a function from texts to violations, so that its tests feed it small texts, good and bad. What a rule
+//! allows stands in a constant beside it.
+
+mod absences;
+mod files;
+mod manifests;
+mod parts;
+mod source;
+mod unsafety;
+
+use crate::failure::{Failure, Result};
+use crate::workspace::Workspace;
+use std::fmt;
+
+/// One broken rule at one place.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Violation {
+    /// The file, relative to the repository.
+    pub path: String,
+    /// The line, from 1; 1 for a matter of the whole file.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+    /// How to mend it.
+    pub mend: &'static str,
+}
+
+impl Violation {
+    fn new(path: &str, line: usize, what: impl Into<String>, mend: &'static str) -> Self {
+        Self { path: path.to_owned(), line, what: what.into(), mend }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}; {}", self.path, self.line, self.what, self.mend)
+    }
+}
+
+/// Checks every rule and prints every violation.
+pub fn run(workspace: &Workspace) -> Result<()> {
+    let files = source::collect(&workspace.root)?;
+    let mut found = files::check(&files);
+    found.extend(unsafety::check(&files));
+    found.extend(absences::check(&files));
+    found.extend(manifests::check(workspace, &files)?);
+    found.sort();
+
+    let long = files::long(&files);
+    if !long.is_empty() {
+        println!("above the {} lines to aim at: {}", files::AIM, long.join(", "));
+    }
+    for violation in &found {
+        println!("{violation}");
+    }
+    if found.is_empty() {
+        println!("tidy: {} files, no violations", files.len());
+        Ok(())
+    } else {
+        Err(Failure::Untidy { count: found.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_violation_reads_as_place_fault_and_remedy() {
+        let violation = Violation::new("a/b.rs", 3, "`x` is wrong", "write `y`");
+        assert_eq!(violation.to_string(), "a/b.rs:3: `x` is wrong; write `y`");
+    }
+}

@@ -1,0 +1,94 @@
+//! The repository's files.
+
+use crate::failure::{Failure, Result};
+use std::path::Path;
+
+/// Folders that hold nothing of the repository's own.
+const SKIPPED: &[&str] = &["target", "dist", "out", "node_modules", "__pycache__"];
+/// In a linked worktree git's own entry is a file.
+const GIT: &str = ".git";
+/// Folders with a leading dot that do.
+const DOTTED: &[&str] = &[".ci", ".cargo", ".config", ".github"];
+
+/// A text file of the repository.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Relative to the repository, with `/` between the parts.
+    pub path: String,
+    /// What it holds.
+    pub text: String,
+}
+
+impl File {
+    #[cfg(test)]
+    pub fn new(path: &str, text: &str) -> Self {
+        Self { path: path.into(), text: text.into() }
+    }
+
+    /// Whether the file is a Rust source.
+    pub fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// Whether the whole file is test code, by its name or a folder's.
+    pub fn is_test(&self) -> bool {
+        self.names().any(|name| name == "tests" || name.ends_with("_tests"))
+    }
+
+    /// The folders' names and the file's name without its ending.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.path.split('/').map(|name| name.split_once('.').map_or(name, |(stem, _)| stem))
+    }
+
+    /// The crate's folder: the first part of the path.
+    pub fn top(&self) -> &str {
+        self.path.split('/').next().unwrap_or_default()
+    }
+}
+
+/// Reads every text file below the root, sorted by path.
+pub fn collect(root: &Path) -> Result<Vec<File>> {
+    let mut files = Vec::new();
+    walk(root, "", &mut files)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) -> Result<()> {
+    for entry in std::fs::read_dir(folder).map_err(Failure::file("list", folder))? {
+        let entry = entry.map_err(Failure::file("list", folder))?;
+        let kind = entry.file_type().map_err(Failure::file("look at", &entry.path()))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+        let hidden = name.starts_with('.') && !DOTTED.contains(&name.as_str());
+        if kind.is_dir() {
+            if !hidden && !SKIPPED.contains(&name.as_str()) {
+                walk(&entry.path(), &path, files)?;
+            }
+        } else if kind.is_file() && name != GIT {
+            let bytes = std::fs::read(entry.path()).map_err(Failure::file("read", &entry.path()))?;
+            if let Ok(text) = String::from_utf8(bytes) {
+                files.push(File { path, text });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_builds_are_skipped() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        for path in ["a/b.rs", "a/.git", "target/c.rs", ".git/d", ".ci/run", "e.bin"] {
+            let path = scratch.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            let text: &[u8] = if path.ends_with("e.bin") { &[0xff, 0xfe] } else { b"x" };
+            std::fs::write(path, text).expect("a file");
+        }
+        let found = collect(scratch.path()).expect("files");
+        assert_eq!(found.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), [".ci/run", "a/b.rs"]);
+    }
+}

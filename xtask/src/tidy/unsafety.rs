@@ -1,0 +1,66 @@
+//! `unsafe` stands only where its reasons are gathered.
+//!
+//! That each block says why it is sound is clippy's to check (`undocumented_unsafe_blocks`).
+
+use super::Violation;
+use super::parts::{Parts, has_word};
+use super::source::File;
+
+/// Crates without `unsafe`, by folder.
+const FORBIDDEN: &[&str] = &["frontend", "conformance", "cli", "xtask", "benches"];
+/// Modules and folders that may hold `unsafe` in the other crates.
+const HOMES: &[&str] = &["abi", "abi-root", "author", "kernels", "loader", "math", "memory", "table"];
+/// Folders that the rule leaves alone: bindings to another language are `unsafe` throughout.
+const APART: &[&str] = &["python"];
+
+/// Checks every Rust source.
+pub fn check(files: &[File]) -> Vec<Violation> {
+    files.iter().filter(|file| file.is_rust() && !APART.contains(&file.top())).flat_map(check_file).collect()
+}
+
+fn check_file(file: &File) -> Vec<Violation> {
+    let forbidden = FORBIDDEN.contains(&file.top());
+    if !forbidden && file.names().any(|name| HOMES.contains(&name)) {
+        return Vec::new();
+    }
+    let (what, mend) = if forbidden {
+        ("`unsafe` in a crate that forbids it", "call a safe function of the dispatcher or the SDK")
+    } else {
+        ("`unsafe` outside its modules", "move it into one of those that xtask/src/tidy/unsafety.rs lists")
+    };
+    let parts = Parts::of(&file.text);
+    let lines = parts.code.iter().enumerate().filter(|(_, code)| has_word(code, "unsafe"));
+    lines.map(|(index, _)| Violation::new(&file.path, index + 1, what, mend)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        check(&[File::new(path, text)]).iter().map(|fault| fault.line).collect()
+    }
+
+    #[test]
+    fn unsafe_is_found_outside_its_modules() {
+        let text = "fn a() {}\nfn b() { unsafe { c() } }\nunsafe impl Send for D {}\n#[unsafe(no_mangle)]";
+        assert_eq!(lines("dispatcher/src/call.rs", text), [2, 3, 4]);
+        assert_eq!(lines("dispatcher/src/loader.rs", text), [0; 0]);
+        assert_eq!(lines("backend-cpu/src/kernels/add.rs", text), [0; 0]);
+        assert_eq!(lines("plugin-sdk/src/abi/op.rs", text), [0; 0]);
+        assert_eq!(lines("python/src/lib.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn some_crates_have_none_anywhere() {
+        assert_eq!(lines("frontend/src/memory.rs", "unsafe {}"), [1]);
+        assert_eq!(lines("cli/src/main.rs", "fn a() {}\nunsafe {}"), [2]);
+    }
+
+    #[test]
+    fn words_in_comments_strings_and_lints_do_not_count() {
+        let text =
+            "#![forbid(unsafe_code)]\n// unsafe\n/* unsafe */\nlet a = \"unsafe\";\nlet b = r#\"unsafe\"#;";
+        assert_eq!(lines("frontend/src/lib.rs", text), [0; 0]);
+    }
+}
