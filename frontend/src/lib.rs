@@ -1,1 +1,35 @@
-//! Under construction.
+//! A tensor framework whose program holds no kernels.
+//!
+//! Every op goes through a dispatch table keyed by (device, layout, dtype); the kernels come from shared
+//! libraries that are found at run time. Autograd is a dispatch key above them all.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::Tensor;
+//! let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], &[3])?.set_requires_grad(true)?;
+//! let y = (&x * &x)?.sum()?;
+//! y.backward()?;
+//! assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+//! # Ok(()) }
+//! ```
+//!
+//! Decisions:
+//! - every call gives a `Result`: shapes and dtypes come from data, and bad data must not end a program;
+//! - an op is one definition (`ops::def::OpDef`), from which the typed call, the table, the derivative and
+//!   the test cases derive;
+//! - a clone of a tensor is the same tensor; [`Tensor::copied`] copies the values.
+#![forbid(unsafe_code)]
+
+pub mod autograd;
+pub mod data;
+pub mod error;
+pub mod io;
+pub mod nn;
+pub mod ops;
+pub mod rng;
+pub mod runtime;
+pub mod tensor;
+
+pub use error::{Error, Result};
+pub use keyway_dispatcher::{DType, Device, Layout};
+pub use tensor::Tensor;

@@ -166,6 +166,14 @@ impl<'a> Backward<'a> {
         }
     }
 
+    /// The device that tensor argument `i` was on.
+    pub fn device(&self, i: usize) -> keyway_dispatcher::Device {
+        match self.owned(i) {
+            OwnedArg::Tensor { slot } => self.call.inputs[*slot].device,
+            _ => keyway_dispatcher::Device::CPU,
+        }
+    }
+
     /// The sizes that each tensor of list argument `i` had.
     pub fn list_sizes(&self, i: usize) -> Vec<&'a [usize]> {
         match self.owned(i) {

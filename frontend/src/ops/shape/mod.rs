@@ -2,6 +2,7 @@
 
 crate::ops::family! {
     expand,
+    reshape,
     transpose,
     view,
 }

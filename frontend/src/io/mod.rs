@@ -1,0 +1,2 @@
+//! Files.
+pub mod safetensors;

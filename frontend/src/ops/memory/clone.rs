@@ -1,0 +1,127 @@
+//! `clone`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::{Dims, channels_last_strides};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::tensor::Format;
+
+/// How the elements of a tensor lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryFormat {
+    /// As they lie now, without gaps.
+    Preserve,
+    /// Row-major.
+    Contiguous,
+    /// Channels (dimension 1) innermost, for 3 to 5 dimensions.
+    ChannelsLast,
+}
+
+impl MemoryFormat {
+    fn name(self) -> &'static str {
+        match self {
+            MemoryFormat::Preserve => "preserve",
+            MemoryFormat::Contiguous => "contiguous",
+            MemoryFormat::ChannelsLast => "channels_last",
+        }
+    }
+}
+
+impl Tensor {
+    /// The same values in memory of their own, in the same memory format.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32])?;
+    /// let b = a.copied()?;
+    /// b.add_(1.0)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn copied(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Str("preserve")])
+    }
+
+    /// This tensor if its elements lie in that format already, else a copy that does.
+    ///
+    /// # Errors
+    /// channels_last on a tensor of fewer than 3 or more than 5 dimensions.
+    pub fn to_format(&self, format: MemoryFormat) -> Result<Tensor> {
+        let fits = match format {
+            MemoryFormat::Preserve => true,
+            MemoryFormat::Contiguous => self.is_contiguous(),
+            MemoryFormat::ChannelsLast => {
+                self.format() == Format::ChannelsLast
+                    || (self.format() == Format::Either && channels_last_strides(self.sizes()).as_slice() == self.strides())
+            }
+        };
+        if fits { Ok(self.clone()) } else { DEF.run(&[self.into(), Arg::Str(format.name())]) }
+    }
+
+    /// This tensor if its elements lie in row-major order without gaps, else a copy that does.
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        self.to_format(MemoryFormat::Contiguous)
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let sizes = Dims::from_slice(t.sizes());
+    let strides = match args.str(1)? {
+        "preserve" => Strides::Like(0),
+        "contiguous" => Strides::Contiguous,
+        "channels_last" if (3..=5).contains(&t.ndim()) => Strides::Exact(channels_last_strides(t.sizes())),
+        "channels_last" => {
+            let expected = "of 3, 4 or 5 dimensions for channels_last".to_string();
+            return Err(Error::Shape { op: args.name(), argument: "self", expected, got: sizes });
+        }
+        other => {
+            return Err(Error::Value {
+                op: args.name(),
+                argument: "memory_format",
+                expected: "`preserve`, `contiguous` or `channels_last`".to_string(),
+                got: format!("`{other}`"),
+            });
+        }
+    };
+    Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
+}
+
+/// `clone`
+pub static DEF: OpDef = OpDef {
+    schema: "clone(Tensor self, *, str memory_format=preserve) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || Ok(b.grad(0)?.clone())),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        vec![
+            sample([plain(&[2, 3]), SampleArg::Str("preserve")]),
+            sample([plain(&[]), SampleArg::Str("contiguous")]),
+            sample([plain(&[2, 3, 4, 5]), SampleArg::Str("channels_last")]),
+            sample([plain(&[0, 3]), SampleArg::Str("contiguous")]),
+        ]
+    },
+    errors: || {
+        vec![
+            error([plain(&[2]), SampleArg::Str("channels_last")], "3, 4 or 5 dimensions"),
+            error([plain(&[2]), SampleArg::Str("nhwc")], "channels_last"),
+        ]
+    },
+    entry: Entry::new(),
+};

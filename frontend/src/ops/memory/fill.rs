@@ -1,0 +1,62 @@
+//! `fill`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{SampleArg, plain, sample};
+use keyway_dispatcher::op::{Arg, Rule};
+
+impl Tensor {
+    /// Sets every element to `value`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1i32, 2])?;
+    /// a.fill_(7)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [7, 7]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Memory that overlaps itself.
+    pub fn fill_<'a>(&'a self, value: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), value.into()])
+    }
+
+    /// Sets every element to 0.
+    ///
+    /// # Errors
+    /// As [`Tensor::fill_`].
+    pub fn zero_(&self) -> Result<Tensor> {
+        self.fill_(0)
+    }
+
+    /// Zeros of this tensor's sizes, dtype, device and memory format.
+    ///
+    /// # Errors
+    /// Memory that does not suffice.
+    pub fn zeros_like(&self) -> Result<Tensor> {
+        self.empty_like()?.zero_()
+    }
+}
+
+/// `fill`
+pub static DEF: OpDef = OpDef {
+    schema: "fill(Tensor self, Scalar value) -> Tensor",
+    rule: Rule::Dense(rules::unary),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        vec![sample([plain(&[2, 3]), SampleArg::Int(1)]), sample([plain(&[]), SampleArg::Int(0)])]
+    },
+    errors: Vec::new,
+    entry: Entry::new(),
+};

@@ -1,0 +1,10 @@
+//! Ops that move values without changing them, beyond rounding.
+
+crate::ops::family! {
+    clone,
+    copy,
+    fill,
+    to_device,
+    to_dtype,
+    to_layout,
+}

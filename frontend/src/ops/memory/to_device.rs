@@ -1,0 +1,81 @@
+//! `to_device`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::{Device, Tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::memory::copy_bytes;
+use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+
+impl Tensor {
+    /// The values on another device; this tensor itself if it is there already.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, Tensor};
+    /// let a = Tensor::from_slice(&[1.0f32])?;
+    /// assert!(a.to_device(Device::CPU)?.is_same(&a));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A device that is not there; memory that does not suffice.
+    pub fn to_device(&self, device: Device) -> Result<Tensor> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        DEF.run(&[self.into(), Arg::Str(&device.to_string())])
+    }
+}
+
+/// Moves the bytes; a composite tensor moves by its components.
+fn moved(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
+    if !t.is_strided() {
+        let components = t.components().iter().map(|c| moved(c, device)).collect::<RuleResult<_>>()?;
+        return TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attrs().to_vec());
+    }
+    // Strides without gaps are kept; what has gaps is packed first, on its own device.
+    let dense = keyway_dispatcher::dims::is_dense(t.sizes(), t.strides());
+    let source = if dense { t.clone() } else { Tensor::from_ref(t.clone()).contiguous()?.into_ref() };
+    let strides = Dims::from_slice(source.strides());
+    let target = TensorImpl::empty_strided(source.sizes().into(), strides, t.dtype(), device)?;
+    if let (Some(from), Some(to)) = (source.storage(), target.storage()) {
+        let size = t.dtype().size();
+        copy_bytes(to, 0, from, source.offset() * size, t.numel() * size)?;
+    }
+    Ok(target)
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let device = Device::parse(args.str(1)?)?;
+    let t = args.tensor(0)?;
+    if device.kind != Device::CPU.kind || device.index != 0 {
+        let entry = keyway_dispatcher::table::current().device(device.kind);
+        let entry = entry.ok_or(Error::NoDevice { device })?;
+        keyway_dispatcher::abi::device::ensure(entry, device)?;
+    }
+    Ok(Outputs::from_iter([moved(t, device)?]))
+}
+
+/// `to_device`
+pub static DEF: OpDef = OpDef {
+    schema: "to_device(Tensor self, str device) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(compose),
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let home = b.device(0);
+            g.set(0, || b.grad(0)?.to_device(home))
+        },
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || vec![sample([plain(&[2, 3]), SampleArg::Str("cpu")])],
+    errors: || vec![error([plain(&[2]), SampleArg::Str("nowhere")], "no backend for device")],
+    entry: Entry::new(),
+};

@@ -1,0 +1,57 @@
+//! `to_dtype`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{SampleArg, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The values in another dtype; this tensor itself if it has it already. Floats are rounded towards
+    /// zero to integers; to bool, everything but 0 is true.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, Tensor};
+    /// let a = Tensor::from_slice(&[1.9f32, -1.9])?.to_dtype(DType::I32)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [1, -1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that no kernel makes.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype { Ok(self.clone()) } else { DEF.run(&[self.into(), Arg::DType(dtype)]) }
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let dtype = args.optional_dtype(1)?.unwrap_or(t.dtype());
+    // The kernel is chosen by the dtype that it makes; it reads every dtype.
+    let mut plan = Plan::one(dtype, Dims::from_slice(t.sizes()), dtype, Strides::Like(0));
+    plan.broadcast = 0b1;
+    Ok(plan)
+}
+
+/// `to_dtype`
+pub static DEF: OpDef = OpDef {
+    schema: "to_dtype(Tensor self, dtype dtype) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || Ok(b.grad(0)?.clone())),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let to = [DType::F64, DType::F32, DType::I64, DType::BOOL];
+        to.iter().map(|d| sample([plain(&[2, 3]), SampleArg::DType(*d)])).collect()
+    },
+    errors: Vec::new,
+    entry: Entry::new(),
+};

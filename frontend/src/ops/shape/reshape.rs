@@ -1,0 +1,73 @@
+//! `reshape`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::resolve_sizes;
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use smallvec::SmallVec;
+
+impl Tensor {
+    /// The same elements in other sizes: a view where the strides allow one, else a copy. One size may be
+    /// -1: what is left.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?.t()?;
+    /// assert_eq!(a.reshape(&[-1])?.to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Sizes of another number of elements.
+    pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(sizes)])
+    }
+
+    /// [`Tensor::reshape`] to sizes that are all known.
+    ///
+    /// # Errors
+    /// As [`Tensor::reshape`].
+    pub fn reshape_as_sizes(&self, sizes: &[usize]) -> Result<Tensor> {
+        if self.sizes() == sizes {
+            return Ok(self.clone());
+        }
+        let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
+        self.reshape(&sizes)
+    }
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let t = Tensor::from_ref(args.tensor(0)?.clone());
+    let sizes = resolve_sizes(args, 1, t.numel())?;
+    let fits = t.is_contiguous() || super::view::view_strides(t.sizes(), t.strides(), &sizes).is_some();
+    let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
+    let source = if fits { t } else { t.contiguous()? };
+    Ok(Outputs::from_iter([source.view(&sizes)?.into_ref()]))
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], to: &[i64]| sample([plain(sizes), SampleArg::Ints(to.to_vec())]);
+    vec![call(&[6], &[2, 3]), call(&[2, 3, 4], &[4, -1]), call(&[0, 3], &[0]), call(&[], &[1])]
+}
+
+/// `reshape`
+pub static DEF: OpDef = OpDef {
+    schema: "reshape(Tensor self, int[] shape) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(compose),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6"),
+            error([plain(&[6]), SampleArg::Ints(vec![-1, -1])], "at most one -1"),
+        ]
+    },
+    entry: Entry::new(),
+};
