@@ -1,1 +1,27 @@
-//! Under construction.
+//! Keyway's kernels for the CPU, a plugin.
+//!
+//! Decisions:
+//! - kernels are plain loops that the compiler vectorises; the library is built once for each CPU level and
+//!   the host picks the best that the machine has, so nothing here detects features;
+//! - f16 and bf16 are computed and accumulated in f32;
+//! - reductions and matrix products split their work by the sizes alone, never by the number of threads, so
+//!   that results do not depend on it.
+
+mod device;
+mod kernels;
+mod math;
+mod memory;
+
+keyway_sdk::plugin! {
+    name: "keyway-cpu",
+    version: env!("CARGO_PKG_VERSION"),
+    description: "Kernels for the CPU",
+    devices: ["cpu"],
+    layouts: ["strided"],
+    kernels: 82,
+    needs: [],
+    setup: |contents| {
+        contents.device(&device::API);
+        Ok(())
+    },
+}

@@ -1,0 +1,55 @@
+//! `copy`, `clone` and `to_dtype`: one loop, from any element type to any other.
+
+use super::kernel;
+use keyway_sdk::abi::codes::dtype;
+use keyway_sdk::author::{Call, Cost, Element, Error, map1};
+use keyway_sdk::half::{bf16, f16};
+
+/// Casts argument `source` into output 0 of type `O`.
+fn cast_into<O: Element>(call: &Call, source: usize) -> Result<(), Error> {
+    macro_rules! from {
+        ($($code:ident => $type:ty, $convert:expr);* $(;)?) => {
+            match call.tensor(source)?.dtype() {
+                code if code == O::DTYPE => {
+                    map1(call.view::<O>(source)?, call.out::<O>(0)?, Cost::Cheap, |x: O| x)
+                }
+                $(dtype::$code => map1(
+                    call.view::<$type>(source)?, call.out::<O>(0)?, Cost::Cheap,
+                    |x: $type| $convert(x),
+                ),)*
+                other => Err(Error::Unsupported { what: format!("a cast from dtype {other} to {}", O::NAME) }),
+            }
+        };
+    }
+    from! {
+        F32 => f32, |x| O::from_f64(f64::from(x));
+        F64 => f64, O::from_f64;
+        F16 => f16, |x: f16| O::from_f64(x.to_f64());
+        BF16 => bf16, |x: bf16| O::from_f64(x.to_f64());
+        I8 => i8, |x| O::from_i64(i64::from(x));
+        I16 => i16, |x| O::from_i64(i64::from(x));
+        I32 => i32, |x| O::from_i64(i64::from(x));
+        I64 => i64, O::from_i64;
+        U8 => u8, |x| O::from_i64(i64::from(x));
+        U16 => u16, |x| O::from_i64(i64::from(x));
+        U32 => u32, |x| O::from_i64(i64::from(x));
+        U64 => u64, |x: u64| if x > i64::MAX as u64 { O::from_f64(x as f64) } else { O::from_i64(x as i64) };
+        BOOL => bool, |x| O::from_i64(i64::from(x));
+    }
+}
+
+fn copy<T: Element>(call: &Call) -> Result<(), Error> {
+    cast_into::<T>(call, 1)
+}
+
+fn clone<T: Element>(call: &Call) -> Result<(), Error> {
+    cast_into::<T>(call, 0)
+}
+
+fn to_dtype<T: Element>(call: &Call) -> Result<(), Error> {
+    cast_into::<T>(call, 0)
+}
+
+kernel!("copy", "TT>T", copy, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("clone", "TS>T", clone, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("to_dtype", "Td>T", to_dtype, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
