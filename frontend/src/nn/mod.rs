@@ -37,7 +37,7 @@ mod slot;
 mod state;
 
 pub use activation::{
-    Elu, Gelu, GeluForm, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
+    Elu, Gelu, Hardswish, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
 };
 pub use dropout::Dropout;
 pub use error::{Mismatch, ModuleError};
