@@ -13,8 +13,13 @@ pub(crate) use kernel;
 
 mod number;
 
+mod activations;
 mod add;
+mod arithmetic;
 mod copy;
-mod exp;
+mod exponential;
 mod fill;
 mod mul;
+mod predicates;
+mod rounding;
+mod trigonometric;
