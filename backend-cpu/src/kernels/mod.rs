@@ -12,9 +12,19 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 mod number;
+mod quotient;
 
 mod add;
 mod copy;
+mod div;
+mod eq;
 mod exp;
 mod fill;
+mod ge;
+mod gt;
+mod le;
+mod lt;
 mod mul;
+mod ne;
+mod sub;
+mod where_;

@@ -2,7 +2,15 @@
 
 crate::ops::family! {
     add,
+    div,
+    eq,
     exp,
+    ge,
     gt,
+    le,
+    lt,
     mul,
+    ne,
+    sub,
+    where_,
 }
