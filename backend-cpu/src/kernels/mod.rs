@@ -11,10 +11,17 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
+mod gemv;
 mod number;
+mod product;
 
 mod add;
+mod addmm;
+mod baddbmm;
+mod bmm;
 mod copy;
 mod exp;
 mod fill;
+mod mm;
 mod mul;
+mod mv;
