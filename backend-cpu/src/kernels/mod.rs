@@ -11,23 +11,29 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
+mod gemv;
 mod number;
+mod product;
 mod quotient;
 
 mod activations;
 mod add;
+mod addmm;
 mod arithmetic;
+mod baddbmm;
+mod bmm;
 mod copy;
 mod div;
 mod eq;
-mod exp;
 mod exponential;
 mod fill;
 mod ge;
 mod gt;
 mod le;
 mod lt;
+mod mm;
 mod mul;
+mod mv;
 mod ne;
 mod predicates;
 mod rounding;
