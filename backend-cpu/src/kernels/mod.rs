@@ -12,9 +12,11 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 mod number;
+mod reduction;
 
 mod add;
 mod copy;
 mod exp;
 mod fill;
 mod mul;
+mod sum;
