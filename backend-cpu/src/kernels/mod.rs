@@ -12,11 +12,27 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 mod number;
+mod quotient;
 mod reduction;
 
+mod activations;
 mod add;
+mod arithmetic;
 mod copy;
+mod div;
+mod eq;
 mod exp;
+mod exponential;
 mod fill;
+mod ge;
+mod gt;
+mod le;
+mod lt;
 mod mul;
+mod ne;
+mod predicates;
+mod rounding;
+mod sub;
 mod sum;
+mod trigonometric;
+mod where_;
