@@ -21,7 +21,6 @@ mod arithmetic;
 mod copy;
 mod div;
 mod eq;
-mod exp;
 mod exponential;
 mod fill;
 mod ge;
