@@ -15,6 +15,7 @@ mod gemv;
 mod number;
 mod product;
 mod quotient;
+mod reduction;
 
 mod activations;
 mod add;
@@ -38,5 +39,6 @@ mod ne;
 mod predicates;
 mod rounding;
 mod sub;
+mod sum;
 mod trigonometric;
 mod where_;

@@ -49,4 +49,3 @@ pub use module::{Members, Module};
 pub use sequential::Sequential;
 pub use slot::{Mode, Slot};
 pub use state::{LoadReport, StateDict};
-pub(crate) use state::{Expected, fill};
