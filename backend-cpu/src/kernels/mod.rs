@@ -20,7 +20,6 @@ mod arithmetic;
 mod copy;
 mod div;
 mod eq;
-mod exp;
 mod exponential;
 mod fill;
 mod ge;
