@@ -16,7 +16,9 @@ macro_rules! family {
 }
 pub(crate) use family;
 
+pub mod create;
 pub mod pointwise;
+pub mod random;
 pub mod reduce;
 pub mod linalg;
 pub mod memory;
@@ -24,5 +26,5 @@ pub mod shape;
 
 /// Every definition, in the order of families.
 pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
-    [memory::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
+    [memory::ALL, create::ALL, random::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
 }
