@@ -11,21 +11,26 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
+mod gemv;
 mod indexed;
 mod number;
+mod product;
 mod quotient;
 
 mod activations;
 mod add;
 mod addcdiv;
 mod addcmul;
+mod addmm;
 mod arange;
 mod arithmetic;
 mod atan2;
+mod baddbmm;
 mod bitwise_and;
 mod bitwise_or;
 mod bitwise_shift;
 mod bitwise_xor;
+mod bmm;
 mod clamp;
 mod copy;
 mod div;
@@ -41,7 +46,9 @@ mod logical;
 mod lt;
 mod maximum;
 mod minimum;
+mod mm;
 mod mul;
+mod mv;
 mod ne;
 mod pow;
 mod predicates;
