@@ -11,10 +11,32 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
+mod accumulate;
+mod cells;
+mod indices;
+mod nest;
 mod number;
+mod order;
 
 mod add;
+mod cat;
+mod constant_pad;
 mod copy;
 mod exp;
 mod fill;
+mod flip;
+mod gather;
+mod index;
+mod index_put;
+mod index_select;
+mod masked_fill;
 mod mul;
+mod nonzero;
+mod one_hot;
+mod repeat;
+mod roll;
+mod scatter;
+mod scatter_add;
+mod searchsorted;
+mod sort;
+mod unique;
