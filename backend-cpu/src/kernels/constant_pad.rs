@@ -1,7 +1,6 @@
 //! `constant_pad`
 
 use super::cells::{Cells, copy_block, shifted};
-use super::kernel;
 use keyway_sdk::author::{Call, Cost, Element, Error, map0};
 use keyway_sdk::half::{bf16, f16};
 

@@ -4,7 +4,6 @@ use super::accumulate::{Sum, accumulate};
 use super::cells::{Cells, copy_all, row_major};
 use super::index::index_layout;
 use super::indices::{Offsets, offsets};
-use super::kernel;
 use super::nest::{Dim, Nest};
 use super::number::Number;
 use super::scatter::{Scatter, scatter_lines};

@@ -52,11 +52,6 @@ impl<const N: usize> Nest<N> {
         if self.empty { 0 } else { self.outer.iter().map(|d| d.0).product::<usize>() * self.inner.0 }
     }
 
-    /// The step of operand `k` in a row.
-    pub fn step(&self, k: usize) -> isize {
-        self.inner.1[k]
-    }
-
     /// Gives each row, or part of a long one, to `body` with the operands' offsets, its length and steps.
     /// Rows run in parallel; `weight` is the work of one element. The parts depend on sizes alone.
     pub fn for_each_row<F>(&self, weight: usize, body: F) -> Result<(), Error>

@@ -1,7 +1,6 @@
 //! `scatter_add` and `index_add`
 
 use super::accumulate::{Sum, accumulate};
-use super::kernel;
 use super::number::Number;
 use super::scatter::{Operands, Scatter, scatter_lines};
 use keyway_sdk::author::{Call, Element, Error};

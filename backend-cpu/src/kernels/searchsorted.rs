@@ -1,7 +1,6 @@
 //! `searchsorted`
 
 use super::cells::Cells;
-use super::kernel;
 use super::order::Key;
 use keyway_sdk::author::{Call, Error, parallel_for};
 use keyway_sdk::half::{bf16, f16};

@@ -1,7 +1,6 @@
 //! `sort` and `topk`
 
 use super::cells::Cells;
-use super::kernel;
 use super::nest::{Dim, Nest};
 use super::order::{Key, Ranking};
 use keyway_sdk::author::{Call, Error};

@@ -15,6 +15,7 @@ macro_rules! family {
 }
 pub(crate) use family;
 
+pub mod index;
 pub mod pointwise;
 pub mod reduce;
 pub mod linalg;
@@ -23,5 +24,5 @@ pub mod shape;
 
 /// Every definition, in the order of families.
 pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
-    [memory::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
+    [memory::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL, index::ALL].into_iter().flatten().copied()
 }
