@@ -17,6 +17,7 @@ macro_rules! family {
 pub(crate) use family;
 
 pub mod create;
+pub mod index;
 pub mod pointwise;
 pub mod random;
 pub mod reduce;
@@ -27,4 +28,5 @@ pub mod shape;
 /// Every definition, in the order of families.
 pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
     [memory::ALL, create::ALL, random::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
+    [memory::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL, index::ALL].into_iter().flatten().copied()
 }
