@@ -279,7 +279,7 @@ fn run(
 
 /// A result that is the very object of an argument gets an object of its own: it shares the memory, but not
 /// the place in a graph.
-fn part_from_arguments(args: &Args<'_>, made: &mut Outputs) {
+pub fn part_from_arguments(args: &Args<'_>, made: &mut Outputs) {
     for tensor in made.iter_mut() {
         let same = args.values.iter().any(|arg| match arg {
             Arg::Tensor(t) => std::sync::Arc::ptr_eq(t, tensor),

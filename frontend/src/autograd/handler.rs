@@ -7,14 +7,14 @@ use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
 use crate::ops::def::{Derivative, definition};
-use keyway_dispatcher::call::redispatch;
+use keyway_dispatcher::call::{part_from_arguments, redispatch};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::op::{Arg, OpEntry, Out, Outputs};
 use keyway_dispatcher::registry::{Call, FunctionalEntry, register_functional};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// Registers the autograd key.
 pub(crate) fn install() -> DispatchResult<()> {
@@ -142,7 +142,7 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Res
         redispatch(call, below)?
     };
     if !in_place {
-        part_from_inputs(call, &mut made);
+        part_from_arguments(&call.args, &mut made);
     }
     for (i, output) in made.iter().enumerate() {
         let wanted = i >= 32 || saves_outputs & (1 << i) != 0;
@@ -173,18 +173,4 @@ fn inputs_len(args: &[OwnedArg]) -> usize {
             _ => 0,
         })
         .sum()
-}
-
-/// A result that is the very object of an input gets an object of its own, to hold its own history.
-fn part_from_inputs(call: &Call<'_>, made: &mut Outputs) {
-    for tensor in made.iter_mut() {
-        let same = call.args.values.iter().any(|arg| match arg {
-            Arg::Tensor(t) => Arc::ptr_eq(t, tensor),
-            Arg::Tensors(list) => list.iter().any(|t| Arc::ptr_eq(t, tensor)),
-            _ => false,
-        });
-        if same {
-            *tensor = tensor.shallow_copy();
-        }
-    }
 }

@@ -11,7 +11,7 @@
 mod geometry;
 mod loops;
 
-pub use geometry::{Dim, Geometry, offset, reduced};
+pub use geometry::{Geometry, offset, reduced};
 pub use loops::Reducer;
 
 use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut, parallel_for};
