@@ -17,11 +17,13 @@ pub(crate) use family;
 
 pub mod pointwise;
 pub mod reduce;
+pub mod norm;
+pub mod loss;
 pub mod linalg;
 pub mod memory;
 pub mod shape;
 
 /// Every definition, in the order of families.
 pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
-    [memory::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
+    [memory::ALL, pointwise::ALL, reduce::ALL, norm::ALL, loss::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
 }
