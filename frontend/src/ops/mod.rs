@@ -18,10 +18,6 @@ pub(crate) use family;
 
 pub mod create;
 pub mod index;
-pub mod loss;
-pub mod norm;
-pub mod pointwise;
-pub mod reduce;
 pub mod linalg;
 pub mod loss;
 pub mod memory;
@@ -46,5 +42,4 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         loss::ALL,
     ];
     families.into_iter().flatten().copied()
-    [memory::ALL, pointwise::ALL, reduce::ALL, norm::ALL, loss::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
 }
