@@ -18,15 +18,28 @@ pub(crate) use family;
 
 pub mod create;
 pub mod index;
+pub mod linalg;
+pub mod loss;
+pub mod memory;
+pub mod norm;
 pub mod pointwise;
 pub mod random;
 pub mod reduce;
-pub mod linalg;
-pub mod memory;
 pub mod shape;
 
 /// Every definition, in the order of families.
 pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
-    [memory::ALL, create::ALL, random::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
-    [memory::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL, index::ALL].into_iter().flatten().copied()
+    let families = [
+        memory::ALL,
+        create::ALL,
+        random::ALL,
+        pointwise::ALL,
+        reduce::ALL,
+        linalg::ALL,
+        shape::ALL,
+        index::ALL,
+        norm::ALL,
+        loss::ALL,
+    ];
+    families.into_iter().flatten().copied()
 }
