@@ -152,7 +152,7 @@ fn layer_norm_and_losses_are_pytorchs() {
     y.iter().zip([-1.069043, -0.267261, 1.336304]).for_each(|(&a, b)| near(a, b));
     let scores = Tensor::from_vec(vec![1.0f32, 2.0, 0.5, -1.0, 300.0, 2.0], &[2, 3]).unwrap();
     let target = Tensor::from_slice(&[0i64, 1]).unwrap();
-    near(loss::cross_entropy(&scores, &target, Default::default()).unwrap().item().unwrap(), 0.732207);
+    near(loss::cross_entropy(&scores, &target, Default::default()).unwrap().item().unwrap(), 0.732184);
     let t = Tensor::from_vec(vec![1.0f32, 0.0, 0.5, 1.0, 1.0, 0.0], &[2, 3]).unwrap();
     let bce = loss::binary_cross_entropy_with_logits(&scores, &t, Default::default()).unwrap();
     near(bce.item().unwrap(), (0.313262 + 2.126928 + 0.724077 + 1.313262 + 0.0 + 2.126928) / 6.0);
