@@ -1,7 +1,7 @@
 //! Modules: names, state, modes, moves; and a model that learns the digits.
 use keyway::data::{DataLoader, Dataset, Digits};
 use keyway::nn::{Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict, loss};
-use keyway::optim::{Adam, AdamOptions, Optimizer};
+use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
 use keyway::{DType, Result, Tensor, autograd, io};
 
@@ -27,7 +27,9 @@ fn accuracy(model: &dyn Module, data: &impl Dataset) -> f64 {
 fn train(model: &Sequential, epochs: u64) {
     let (train, _) = Digits::train_test().unwrap();
     let loader = DataLoader::new(train, 32).unwrap().shuffle(0);
-    let mut optimizer = Adam::new(model.parameters(), AdamOptions { lr: 2e-3, ..Default::default() }).unwrap();
+    let options = SgdOptions { lr: 0.1, momentum: 0.9, weight_decay: 1e-3, ..Default::default() };
+    let mut optimizer = Sgd::new(model.parameters(), options).unwrap();
+    let mut schedule = CosineAnnealingLr::new(&optimizer, epochs, 0.0).unwrap();
     for epoch in 0..epochs {
         for batch in loader.epoch(epoch) {
             let batch = batch.unwrap();
@@ -36,6 +38,7 @@ fn train(model: &Sequential, epochs: u64) {
             loss::cross_entropy(&scores, &batch.targets, Default::default()).unwrap().backward().unwrap();
             optimizer.step().unwrap();
         }
+        schedule.step(&mut optimizer);
     }
 }
 
