@@ -26,6 +26,8 @@ pub mod error;
 pub mod io;
 pub mod nn;
 pub mod ops;
+pub mod optim;
+mod pending;
 pub mod rng;
 pub mod runtime;
 pub mod tensor;

@@ -1,2 +1,4 @@
-//! Files.
+//! Files: weights and other tensors, read and written so that a failure loses nothing.
+
+mod replace;
 pub mod safetensors;
