@@ -27,7 +27,6 @@ pub mod io;
 pub mod nn;
 pub mod ops;
 pub mod optim;
-mod pending;
 pub mod rng;
 pub mod runtime;
 pub mod tensor;

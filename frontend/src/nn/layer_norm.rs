@@ -2,8 +2,6 @@
 
 use super::slot::Slot;
 use super::{Members, Module};
-#[allow(unused_imports)]
-use crate::pending::Pending;
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::numel;
 
