@@ -26,10 +26,13 @@ pub mod error;
 pub mod io;
 pub mod nn;
 pub mod ops;
+pub mod profiler;
 pub mod rng;
 pub mod runtime;
 pub mod tensor;
 
 pub use error::{Error, Result};
+/// The dispatcher below: loader, tables, memory, threads.
+pub use keyway_dispatcher as dispatcher;
 pub use keyway_dispatcher::{DType, Device, Layout};
 pub use tensor::Tensor;

@@ -90,6 +90,7 @@ pub fn register_ops() -> Result<()> {
         definitions.iter().zip(entries).for_each(|(definition, entry)| definition.bind(entry));
         set_conversions(Conversions { cast, contiguous, to_device, copy_into });
         crate::autograd::install().map_err(|e| e.to_string())?;
+        crate::profiler::install().map_err(|e| e.to_string())?;
         Ok(())
     });
     done.clone().map_err(|reason| {
