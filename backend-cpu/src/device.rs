@@ -89,13 +89,12 @@ impl Device for Cpu {
     }
 
     unsafe fn copy_between(
-        to: (u32, *mut c_void),
-        from: (u32, *const c_void),
+        to: (u32, *mut c_void, Queue),
+        from: (u32, *const c_void, Queue),
         bytes: u64,
-        stream: Queue,
     ) -> Result<(), Error> {
         // SAFETY: as for `copy_from_host`.
-        unsafe { Self::copy_from_host(to.0, to.1, from.1, bytes, stream) }
+        unsafe { Self::copy_from_host(to.0, to.1, from.1, bytes, to.2) }
     }
 
     fn memory_stats(_index: u32) -> Result<RawMemoryStats, Error> {

@@ -18,7 +18,7 @@ keyway_sdk::plugin! {
     description: "Kernels for the CPU",
     devices: ["cpu"],
     layouts: ["strided"],
-    kernels: 82,
+    kernels: 197,
     needs: [],
     setup: |contents| {
         contents.device(&device::API);

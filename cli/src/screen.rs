@@ -79,7 +79,7 @@ pub fn note(text: &impl std::fmt::Display) {
 /// A table without lines; the columns named in `right` hold numbers.
 pub fn table(header: &[&str], right: &[usize]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header.iter().copied());
+    table.load_style(presets::NOTHING).set_header(header.iter().copied());
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 #[inline]
 pub fn call(args: Args<'_>, out: Out<'_>) -> Result<Outputs> {
     let (included, excluded) = local_keys();
-    let mut keys = included;
+    let mut keys = included.union(KeySet(current().always));
     for arg in args.values {
         match arg {
             Arg::Tensor(t) => keys = keys.union(t.keys()),
@@ -44,7 +44,7 @@ pub fn redispatch(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
 }
 
 #[inline]
-fn route(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
+pub(crate) fn route(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
     let generation = current();
     let Some(rows) = generation.op(call.args.op) else {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
@@ -169,7 +169,7 @@ fn resolved(
             result
         }
         Cell::Decompose => decompose(call),
-        Cell::Fallback { to, warn } => fall_back(call, device, to, warn),
+        Cell::Fallback { to, warn } => crate::fallback::run(call, device, to, warn),
         Cell::Missing => Err(crate::explain::missing(&call.args, device, layout, plan.compute)),
     }
 }
@@ -221,20 +221,22 @@ fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<Tenso
             None
         };
         let dense = plan.contiguous & bit != 0;
-        let wants = |t: &TensorRef| dtype.is_some_and(|d| d != t.dtype()) || (dense && !t.is_contiguous());
+        // A composite tensor is cast by an op of its layout, and has no gaps.
+        let gaps = |t: &TensorRef| dense && t.is_strided() && !t.is_contiguous();
+        let wants = |t: &TensorRef| dtype.is_some_and(|d| d != t.dtype()) || gaps(t);
         let convert = |t: &TensorRef| -> Result<TensorRef> {
             let mut t = t.clone();
             if let Some(dtype) = dtype.filter(|d| *d != t.dtype()) {
                 t = (conversions()?.cast)(&t, dtype)?;
             }
-            if dense && !t.is_contiguous() {
+            if gaps(&t) {
                 t = (conversions()?.contiguous)(&t)?;
             }
             Ok(t)
         };
         match arg {
-            Arg::Tensor(t) if t.is_strided() && wants(t) => owned.push((i, vec![convert(t)?])),
-            Arg::Tensors(list) if list.iter().any(|t| t.is_strided() && wants(t)) => {
+            Arg::Tensor(t) if wants(t) => owned.push((i, vec![convert(t)?])),
+            Arg::Tensors(list) if list.iter().any(|t| wants(t)) => {
                 owned.push((i, list.iter().map(|t| convert(t)).collect::<Result<_>>()?));
             }
             _ => {}
@@ -255,7 +257,12 @@ fn run(
     let slots = args.op.number_slots;
     if allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
         let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
-        let made = kernel::make(kernel.run, kernel.plugin.name, args, slots, Some(plan), count, device)?;
+        // A tensor that cannot be written is refused before the work is done.
+        for target in targets(call)? {
+            check_target(args, &target, target.sizes(), target.dtype())?;
+        }
+        let mut made = kernel::make(kernel.run, kernel.plugin.name, args, slots, Some(plan), count, device)?;
+        part_from_arguments(args, &mut made);
         return deliver(call, made);
     }
     if matches!(call.out, Out::New) {
@@ -270,6 +277,21 @@ fn run(
     into_given(kernel, call, args, plan, device)
 }
 
+/// A result that is the very object of an argument gets an object of its own: it shares the memory, but not
+/// the place in a graph.
+fn part_from_arguments(args: &Args<'_>, made: &mut Outputs) {
+    for tensor in made.iter_mut() {
+        let same = args.values.iter().any(|arg| match arg {
+            Arg::Tensor(t) => std::sync::Arc::ptr_eq(t, tensor),
+            Arg::Tensors(list) => list.iter().any(|t| std::sync::Arc::ptr_eq(t, tensor)),
+            _ => false,
+        });
+        if same {
+            *tensor = tensor.shallow_copy();
+        }
+    }
+}
+
 /// Runs a kernel straight into the caller's tensors where that is right, else through new ones.
 fn into_given(
     kernel: &'static KernelEntry,
@@ -282,7 +304,7 @@ fn into_given(
     let mut direct = targets.len() == plan.outputs.len();
     for (target, spec) in targets.iter().zip(&plan.outputs) {
         check_target(args, target, &spec.sizes, spec.dtype)?;
-        direct &= target.dtype() == spec.dtype && target.device() == device && target.is_strided();
+        direct &= target.dtype() == spec.dtype && target.device() == device;
         direct &= alias_allowed(args, plan, target)?;
     }
     if direct {
@@ -304,8 +326,12 @@ fn targets(call: &Call<'_>) -> Result<Outputs> {
     })
 }
 
-fn check_target(args: &Args<'_>, target: &TensorRef, sizes: &[usize], dtype: crate::dtype::DType) -> Result<()> {
+pub(crate) fn check_target(args: &Args<'_>, target: &TensorRef, sizes: &[usize], dtype: crate::dtype::DType) -> Result<()> {
     let op = args.name();
+    if !target.is_strided() {
+        let reason = "cannot be written in place; use the form that returns a new tensor";
+        return Err(Error::Layout { op, layout: target.layout(), reason });
+    }
     if target.sizes() != sizes {
         let got = Dims::from_slice(target.sizes());
         return Err(Error::Shape { op, argument: "out", expected: format!("of the result's shape {sizes:?}"), got });
@@ -314,7 +340,7 @@ fn check_target(args: &Args<'_>, target: &TensorRef, sizes: &[usize], dtype: cra
         let expected = format!("able to hold the result's {dtype}");
         return Err(Error::DType { op, argument: "out", expected, got: target.dtype() });
     }
-    if target.is_strided() && dims::may_self_overlap(target.sizes(), target.strides()) {
+    if dims::may_self_overlap(target.sizes(), target.strides()) {
         return Err(Error::Overlap { op, with: "itself" });
     }
     Ok(())
@@ -430,43 +456,3 @@ fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Dims {
     }
 }
 
-/// Runs a call on another device and brings the results back.
-fn fall_back(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Outputs> {
-    let there = Device { kind: to, index: 0 };
-    let first = ledger::record_fallback(call.args.op, device, there);
-    if warn && first {
-        crate::log::warn(&format!(
-            "{}: no kernel for {device}, running on {there}; `keyway explain {}` says why",
-            call.args.name(),
-            call.args.name()
-        ));
-    }
-    let to_device = conversions()?.to_device;
-    let moved: Vec<Vec<TensorRef>> = call
-        .args
-        .values
-        .iter()
-        .map(|arg| match arg {
-            Arg::Tensor(t) => Ok(vec![to_device(t, there)?]),
-            Arg::Tensors(list) => list.iter().map(|t| to_device(t, there)).collect(),
-            _ => Ok(Vec::new()),
-        })
-        .collect::<Result<_>>()?;
-    let lists: Vec<Vec<&TensorRef>> = moved.iter().map(|list| list.iter().collect()).collect();
-    let values: SmallVec<[Arg<'_>; 8]> = call
-        .args
-        .values
-        .iter()
-        .enumerate()
-        .map(|(i, arg)| match arg {
-            Arg::Tensor(_) => Arg::Tensor(&moved[i][0]),
-            Arg::Tensors(_) => Arg::Tensors(&lists[i]),
-            other => *other,
-        })
-        .collect();
-    let args = Args { op: call.args.op, values: &values };
-    let made = route(&Call { args, out: Out::New }, KeySet::EMPTY)?;
-    ledger::set_served(Served::Fallback);
-    let back = made.iter().map(|t| to_device(t, device)).collect::<Result<Outputs>>()?;
-    deliver(call, back)
-}

@@ -18,6 +18,7 @@ pub mod dims;
 pub mod dtype;
 pub mod error;
 pub mod explain;
+pub mod fallback;
 pub mod install;
 pub mod intern;
 pub mod key;

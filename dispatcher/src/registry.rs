@@ -180,6 +180,13 @@ pub fn register_functional(entry: FunctionalEntry) -> Result<()> {
     Ok(())
 }
 
+/// The key of a functionality or an interposer, by its name. An interposer acts on every call of threads
+/// that do not exclude its key, any other functionality where a tensor or the thread brings its key.
+pub fn find_functional(name: &str) -> Option<DispatchKey> {
+    let batch = lock();
+    batch.state.functional.iter().find(|f| f.name == name && !is_retired(f.plugin)).map(|f| f.key)
+}
+
 /// Says what a kind of device does when it has no kernel.
 pub fn set_fallback(device_kind: u16, policy: FallbackPolicy) {
     let mut batch = lock();
@@ -363,7 +370,13 @@ impl Batch {
                 .fold(0, |mask, f| mask | KeySet::of(f.key).0);
             ops.push(OpRows { op, functional: mask, rows: rows.into() });
         }
-        publish(Generation { number: state.generation, ops, layouts, device_entries, layout_entries, functional })
+        let interposers = DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number();
+        let always = functional
+            .iter()
+            .flatten()
+            .filter(|f| interposers.contains(&f.key.number()))
+            .fold(0, |mask, f| mask | KeySet::of(f.key).0);
+        publish(Generation { number: state.generation, ops, layouts, device_entries, layout_entries, always, functional })
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Generation {
     pub(crate) layouts: usize,
     pub(crate) device_entries: Vec<Option<&'static DeviceEntry>>,
     pub(crate) layout_entries: Vec<Option<&'static LayoutEntry>>,
+    /// The keys of interposers, which act on every call.
+    pub(crate) always: u64,
     pub(crate) functional: [Option<&'static FunctionalEntry>; 64],
 }
 

@@ -30,7 +30,8 @@ pub enum Format {
 pub struct Composite {
     components: Vec<TensorRef>,
     attrs: Vec<i64>,
-    version: AtomicU32,
+    // Shared by shallow copies, as the version of a storage is.
+    version: Arc<AtomicU32>,
 }
 
 /// How a view was made, which decides what an in-place change to it means for autograd.
@@ -200,7 +201,7 @@ impl TensorImpl {
             device,
             format: Format::Other,
             keys: AtomicU64::new(birth_keys()),
-            composite: Some(Box::new(Composite { components, attrs, version: AtomicU32::new(0) })),
+            composite: Some(Box::new(Composite { components, attrs, version: Arc::default() })),
             view_of: None,
             extension: OnceLock::new(),
         }))
@@ -248,7 +249,7 @@ impl TensorImpl {
                 Box::new(Composite {
                     components: c.components.clone(),
                     attrs: c.attrs.clone(),
-                    version: AtomicU32::new(c.version.load(Ordering::Relaxed)),
+                    version: c.version.clone(),
                 })
             }),
             view_of: None,

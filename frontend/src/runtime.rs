@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use keyway_dispatcher::conversions::{Conversions, set_conversions};
 use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected};
-use keyway_dispatcher::op::{Arg, Args, Out, Outputs};
+use keyway_dispatcher::op::{Arg, Args, OpEntry, Out, Outputs};
 use keyway_dispatcher::tensor::TensorRef;
 use keyway_dispatcher::{abi, install, registry};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct Backends {
     pub discovery: Discovery,
 }
 
-static OPS: OnceLock<Result<(), String>> = OnceLock::new();
+static OPS: OnceLock<Result<Vec<&'static OpEntry>, String>> = OnceLock::new();
 static BACKENDS: OnceLock<Backends> = OnceLock::new();
 static LOADING: Mutex<()> = Mutex::new(());
 
@@ -40,10 +40,12 @@ pub fn start() -> Result<()> {
 /// As [`start`].
 #[cold]
 pub fn start_with(paths: &[PathBuf]) -> Result<()> {
-    register_ops()?;
+    let entries = register_ops()?;
     let _one = LOADING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if BACKENDS.get().is_none() {
         let backends = load(&Loader::new(Config::of_process(paths.to_vec())));
+        // A definition is bound only now, so that no thread calls an op while the backends are loading.
+        crate::ops::all().zip(entries).for_each(|(definition, entry)| definition.bind(entry));
         let _ = BACKENDS.set(backends);
     }
     Ok(())
@@ -82,20 +84,23 @@ pub fn backends() -> Option<&'static Backends> {
 ///
 /// # Errors
 /// As [`start`].
-pub fn register_ops() -> Result<()> {
+pub fn register_ops() -> Result<&'static [&'static OpEntry]> {
     let done = OPS.get_or_init(|| {
-        let definitions: Vec<_> = crate::ops::all().collect();
-        let specs: Vec<_> = definitions.iter().map(|d| d.spec()).collect();
+        let specs: Vec<_> = crate::ops::all().map(|d| d.spec()).collect();
         let entries = registry::register_ops(&specs).map_err(|e| e.to_string())?;
-        definitions.iter().zip(entries).for_each(|(definition, entry)| definition.bind(entry));
         set_conversions(Conversions { cast, contiguous, to_device, copy_into });
         crate::autograd::install().map_err(|e| e.to_string())?;
         crate::profiler::install().map_err(|e| e.to_string())?;
-        Ok(())
+        Ok(entries)
     });
-    done.clone().map_err(|reason| {
-        Error::Dispatch(keyway_dispatcher::Error::Registration { what: "ops", name: "keyway".into(), reason })
-    })
+    match done {
+        Ok(entries) => Ok(entries),
+        Err(reason) => Err(Error::Dispatch(keyway_dispatcher::Error::Registration {
+            what: "ops",
+            name: "keyway".into(),
+            reason: reason.clone(),
+        })),
+    }
 }
 
 type DispatchResult<T> = keyway_dispatcher::Result<T>;

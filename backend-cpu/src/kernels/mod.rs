@@ -12,9 +12,25 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 mod number;
+mod quotient;
 
+mod activations;
 mod add;
+mod arithmetic;
 mod copy;
+mod div;
+mod eq;
 mod exp;
+mod exponential;
 mod fill;
+mod ge;
+mod gt;
+mod le;
+mod lt;
 mod mul;
+mod ne;
+mod predicates;
+mod rounding;
+mod sub;
+mod trigonometric;
+mod where_;

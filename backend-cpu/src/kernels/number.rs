@@ -1,7 +1,7 @@
 //! Arithmetic that every element type has: integers wrap, f16 and bf16 go through f32, bool is
 //! or (sum) and and (product).
 
-use keyway_sdk::author::{Element, Float, Real};
+use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real, map1, map2};
 use keyway_sdk::half::{bf16, f16};
 
 /// An element type with sums and products.
@@ -83,4 +83,53 @@ impl Apply for f64 {
     fn apply<F: RealFunction>(self) -> Self {
         F::f64(self)
     }
+}
+
+/// Registers functions of one real number. A line: the op, the type that names the function, what an
+/// element costs, and the function in f32 and in f64.
+macro_rules! real_functions {
+    ($($op:literal $name:ident $cost:ident ($f32:expr, $f64:expr);)+) => {$(
+        #[doc = concat!("`", $op, "`")]
+        pub(super) struct $name;
+
+        impl $crate::kernels::number::RealFunction for $name {
+            #[inline(always)]
+            fn f32(x: f32) -> f32 {
+                ($f32)(x)
+            }
+            #[inline(always)]
+            fn f64(x: f64) -> f64 {
+                ($f64)(x)
+            }
+        }
+
+        const _: () = {
+            use $crate::kernels::number::{Apply, map_real};
+            use keyway_sdk::author::{Call, Cost, Error, Float};
+            use keyway_sdk::half::{bf16, f16};
+
+            fn run<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+                map_real::<T>(call, Cost::$cost, |x| x.apply::<$name>())
+            }
+            $crate::kernels::kernel!($op, "T>T", run, [f32, f64, f16, bf16]);
+        };
+    )+};
+}
+pub(crate) use real_functions;
+
+/// `out = f(argument 0)`, computed in the accumulation type.
+#[inline(always)]
+pub fn map_real<T: Float>(call: &Call, cost: Cost, f: impl Fn(T::Acc) -> T::Acc + Sync) -> Result<(), Error> {
+    map1(call.view::<T>(0)?, call.out::<T>(0)?, cost, |x: T| T::from_acc(f(x.to_acc())))
+}
+
+/// `out = f(argument 0, argument 1)`, computed in the accumulation type.
+#[inline(always)]
+pub fn map_real2<T: Float>(
+    call: &Call,
+    cost: Cost,
+    f: impl Fn(T::Acc, T::Acc) -> T::Acc + Sync,
+) -> Result<(), Error> {
+    let (a, b) = (call.view::<T>(0)?, call.view::<T>(1)?);
+    map2(a, b, call.out::<T>(0)?, cost, |a: T, b: T| T::from_acc(f(a.to_acc(), b.to_acc())))
 }

@@ -9,10 +9,42 @@ use keyway_sdk::abi::device::{DeviceApi, Queue, RawDeviceProperties, RawMemorySt
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
     static ANY_STREAM: Cell<bool> = const { Cell::new(false) };
-    static STREAMS: RefCell<Vec<(Device, Queue)>> = const { RefCell::new(Vec::new()) };
+    static STREAMS: RefCell<Vec<Arc<Handle>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether any thread has ever entered a stream: before that, all work is on the default ones.
+static STREAMS_IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// Whether it matters which stream a piece of memory is used on.
+#[inline]
+pub(crate) fn streams_in_use() -> bool {
+    STREAMS_IN_USE.load(Ordering::Relaxed)
+}
+
+/// A stream as memory remembers it: alive as long as the memory is; `None` is the default stream.
+pub(crate) type StreamRef = Option<Arc<Handle>>;
+
+/// The stream that this thread's work on `device` goes to, kept alive.
+#[inline]
+pub(crate) fn current_stream_ref(device: Device) -> StreamRef {
+    if !ANY_STREAM.get() {
+        return None;
+    }
+    STREAMS.with_borrow(|all| all.iter().rev().find(|h| h.device == device).filter(|h| !h.raw.is_null()).cloned())
+}
+
+fn raw_of(stream: &StreamRef) -> Queue {
+    stream.as_ref().map_or(std::ptr::null_mut(), |handle| handle.raw)
+}
+
+/// Whether both are the same stream.
+pub(crate) fn same_stream(a: &StreamRef, b: &StreamRef) -> bool {
+    raw_of(a) == raw_of(b)
 }
 
 /// The stream that this thread's work on `device` goes to; null is the default one.
@@ -22,7 +54,7 @@ pub(crate) fn current_stream(device: Device) -> Queue {
         return std::ptr::null_mut();
     }
     STREAMS.with_borrow(|all| {
-        all.iter().rev().find(|(d, _)| *d == device).map_or(std::ptr::null_mut(), |(_, stream)| *stream)
+        all.iter().rev().find(|h| h.device == device).map_or(std::ptr::null_mut(), |h| h.raw)
     })
 }
 
@@ -44,6 +76,8 @@ fn check(entry: &'static DeviceEntry, device: Device, what: &'static str, code: 
 /// How many devices of this kind are there, and if none, why.
 pub fn count(entry: &'static DeviceEntry) -> (u32, String) {
     let mut out = 0;
+    // A message that an earlier call left is no reason for this one.
+    take_message();
     // SAFETY: `count` writes one u32; the table is valid for the life of the process.
     let code = unsafe { (entry.api.count)(&mut out) };
     let reason = if out == 0 || code != status::OK { take_message() } else { String::new() };
@@ -90,19 +124,59 @@ fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize,
     }
 }
 
-/// Frees device memory. A failure has nobody to go to and is logged.
+/// Frees device memory on the stream that it was allocated on, after the work of the `others` that it was
+/// used on. A failure has nobody to go to and is logged.
 #[inline]
-pub(crate) fn free(entry: &'static DeviceEntry, device: Device, pointer: NonNull<u8>, bytes: usize) {
+pub(crate) fn free(
+    entry: &'static DeviceEntry,
+    device: Device,
+    pointer: NonNull<u8>,
+    bytes: usize,
+    stream: &StreamRef,
+    others: &[StreamRef],
+) {
     if bytes == 0 {
         return;
     }
-    let stream = current_stream(device);
+    if !others.is_empty() {
+        order_after(entry, device, stream, others);
+    }
+    let stream = raw_of(stream);
     // SAFETY: the pointer came from `allocate` of the same table with the same size and is freed once, as
     // `Storage` upholds.
     let code =
         unsafe { (entry.api.free)(u32::from(device.index), pointer.as_ptr().cast(), bytes as u64, stream) };
     if code != status::OK {
         crate::log::warn(&format!("{device}: freeing {bytes} bytes failed: {}", take_message()));
+    }
+}
+
+/// Makes `stream` wait for the work already given to `others`; where events fail, the host waits itself.
+#[cold]
+fn order_after(entry: &'static DeviceEntry, device: Device, stream: &StreamRef, others: &[StreamRef]) {
+    let functions = (
+        optional!(entry, event_create),
+        optional!(entry, event_record),
+        optional!(entry, event_wait),
+        optional!(entry, event_destroy),
+    );
+    let (Some(create), Some(record), Some(wait), Some(destroy)) = functions else { return };
+    let index = u32::from(device.index);
+    for other in others {
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the streams are alive, since the caller holds them; the event is made, used and destroyed
+        // here.
+        let ordered = unsafe {
+            create(index, &mut event) == status::OK && {
+                let ordered = record(index, event, raw_of(other)) == status::OK
+                    && wait(index, event, raw_of(stream)) == status::OK;
+                destroy(index, event);
+                ordered
+            }
+        };
+        if !ordered && synchronize(device).is_err() {
+            crate::log::warn(&format!("{device}: streams could not be ordered before memory is freed"));
+        }
     }
 }
 
@@ -159,16 +233,16 @@ pub(crate) fn copy_between(
     from: NonNull<u8>,
     bytes: usize,
 ) -> Result<()> {
-    let stream = current_stream(target);
     // SAFETY: `memory::copy` checked that both ranges hold `bytes` bytes.
     let code = unsafe {
         (entry.api.copy_between)(
             u32::from(target.index),
             to.as_ptr().cast(),
+            current_stream(target),
             u32::from(source.index),
             from.as_ptr().cast(),
+            current_stream(source),
             bytes as u64,
-            stream,
         )
     };
     check(entry, target, "copy_between", code)
@@ -285,7 +359,7 @@ pub fn set_memory_limit(device: Device, bytes: u64) -> Result<()> {
 
 /// A stream or an event of a device, destroyed when dropped.
 #[derive(Debug)]
-struct Handle {
+pub(crate) struct Handle {
     entry: &'static DeviceEntry,
     device: Device,
     raw: Queue,
@@ -310,7 +384,7 @@ impl Drop for Handle {
 
 /// A stream of work. On a synchronous device it is the one order in which everything happens.
 #[derive(Debug)]
-pub struct Stream(Handle);
+pub struct Stream(Arc<Handle>);
 
 /// A point in a stream. On a synchronous device it has always happened.
 #[derive(Debug)]
@@ -322,9 +396,11 @@ pub struct StreamGuard(std::marker::PhantomData<*const ()>);
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        STREAMS.with_borrow_mut(|all| {
-            all.pop();
+        // Dropped outside the borrow: destroying a stream calls into its plugin.
+        let _last = STREAMS.with_borrow_mut(|all| {
+            let last = all.pop();
             ANY_STREAM.set(!all.is_empty());
+            last
         });
     }
 }
@@ -343,13 +419,14 @@ impl Stream {
             let code = unsafe { create(u32::from(device.index), &mut raw) };
             check(entry, device, "stream_create", code)?;
         }
-        Ok(Stream(Handle { entry, device, raw, event: false }))
+        Ok(Stream(Arc::new(Handle { entry, device, raw, event: false })))
     }
 
     /// Sends this thread's work on the stream's device to it while the guard lives.
     pub fn enter(&self) -> StreamGuard {
-        STREAMS.with_borrow_mut(|all| all.push((self.0.device, self.0.raw)));
+        STREAMS.with_borrow_mut(|all| all.push(self.0.clone()));
         ANY_STREAM.set(true);
+        STREAMS_IN_USE.store(true, Ordering::Relaxed);
         StreamGuard(std::marker::PhantomData)
     }
 

@@ -5,6 +5,7 @@ use super::holder::{Holder, raw_tensor};
 use crate::dims::{Dims, expanded_strides};
 use crate::dtype::{Category, DType};
 use crate::key::Device;
+use crate::memory::Storage;
 use crate::op::{Arg, Plan};
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::{dtype as code, tag, tensor_flag};
@@ -90,10 +91,12 @@ pub(crate) fn with_call<R>(
 
     let mut pointers: Pointers = SmallVec::with_capacity(tensors + outputs.len());
     let mut push = |raws: &mut SmallVec<[RawTensor; 6]>, pointers: &mut Pointers, tensor: &TensorRef| {
-        if tensor.is_strided() {
+        if let Some(storage) = tensor.storage() {
+            storage.note_use();
             raws.push(raw_tensor(tensor));
             pointers.push(raws.last().map_or(std::ptr::null(), std::ptr::from_ref));
         } else {
+            tensor.components().iter().filter_map(|c| c.storage()).for_each(Storage::note_use);
             held.push(Holder::new(tensor.clone()));
             pointers.push(held.last().map_or(std::ptr::null(), |h| h.raw()));
         }

@@ -129,7 +129,8 @@ unsafe extern "C" fn allocate(kind: u16, index: u16, bytes: u64, out: *mut *mut 
 unsafe extern "C" fn free(kind: u16, index: u16, pointer: *mut c_void, bytes: u64) {
     let device = Device { kind, index };
     if let (Ok(entry), Some(pointer)) = (entry(device), NonNull::new(pointer.cast::<u8>())) {
-        super::device::free(entry, device, pointer, bytes as usize);
+        let stream = super::device::current_stream_ref(device);
+        super::device::free(entry, device, pointer, bytes as usize, &stream, &[]);
     }
 }
 
@@ -212,10 +213,13 @@ unsafe extern "C" fn tensor_composite(
         let sizes = unsafe { read_sizes(ndim, sizes)? };
         let components = (0..n_components as usize)
             .map(|i| {
-                // SAFETY: the plugin gives `n_components` handles that it owns and keeps.
-                unsafe { (*(*components.add(i)).cast::<Holder>()).tensor.clone() }
+                // SAFETY: the plugin gives `n_components` handles.
+                let handle = unsafe { *components.add(i) }.cast::<Holder>();
+                // SAFETY: a handle is null or one that the plugin owns and keeps.
+                unsafe { handle.as_ref() }.map(|holder| holder.tensor.clone()).ok_or_else(|| no_handle("components"))
             })
-            .collect();
+            .collect::<Result<Vec<_>>>()?;
+        check_components(Layout(layout), &components, n_attrs as usize)?;
         let attrs = if n_attrs == 0 {
             Vec::new()
         } else {
@@ -227,6 +231,30 @@ unsafe extern "C" fn tensor_composite(
         unsafe { *out = give(tensor) };
         Ok(())
     })
+}
+
+#[cold]
+fn no_handle(argument: &'static str) -> Error {
+    let expected = "a handle that the plugin owns".to_string();
+    Error::Value { op: "host service", argument, expected, got: "null".to_string() }
+}
+
+/// Fails unless the components are as many as their layout says and lie on one device.
+fn check_components(layout: Layout, components: &[TensorRef], attrs: usize) -> Result<()> {
+    let wrong = |expected: String, got: String| {
+        Err(Error::Value { op: "tensor_composite", argument: "components", expected, got })
+    };
+    if let Some(entry) = crate::table::current().layout(layout) {
+        let wanted = (entry.components.len(), entry.attrs.len());
+        if (components.len(), attrs) != wanted {
+            let expected = format!("{} components and {} attributes of `{layout}`", wanted.0, wanted.1);
+            return wrong(expected, format!("{} and {attrs}", components.len()));
+        }
+    }
+    match components.iter().find(|c| c.device() != components[0].device()) {
+        Some(other) => wrong(format!("all on {}", components[0].device()), other.device().to_string()),
+        None => Ok(()),
+    }
 }
 
 unsafe extern "C" fn tensor_raw(tensor: TensorHandle) -> *const RawTensor {
@@ -253,6 +281,9 @@ unsafe extern "C" fn tensor_release(tensor: TensorHandle) {
 
 unsafe extern "C" fn set_output(context: *mut c_void, index: u32, tensor: TensorHandle) -> i32 {
     serve(|| {
+        if tensor.is_null() {
+            return Err(no_handle("tensor"));
+        }
         // SAFETY: the plugin hands over a handle that it owns, and the context of the call under way.
         let (holder, context) = unsafe { (take(tensor), &mut *context.cast::<CallContext>()) };
         let index = index as usize;

@@ -19,6 +19,10 @@ struct Next<'a> {
 unsafe extern "C" fn next(context: *mut c_void) -> i32 {
     // SAFETY: the plugin passes the context that it was given for this call, which lives in `run` below.
     let next = unsafe { &mut *context.cast::<Next<'_>>() };
+    if next.result.is_some() {
+        super::set_message("the interposer ran the call twice");
+        return status::INVALID_ARGUMENT;
+    }
     let result = crate::call::redispatch(next.call, next.below);
     let code = if result.is_ok() { status::OK } else { status::FAILED };
     if let Err(error) = &result {

@@ -43,6 +43,8 @@ pub fn copy_bytes(
     if bytes == 0 {
         return Ok(());
     }
+    target.note_use();
+    source.note_use();
     // SAFETY: both ranges were checked to lie within their storages, which live as long as the borrows.
     let (to, from) = unsafe { (target.pointer().add(target_offset), source.pointer().add(source_offset)) };
     match (entry(target.device())?, entry(source.device())?) {
@@ -95,6 +97,7 @@ pub fn write_bytes(target: &Storage, offset: usize, source: &[u8]) -> Result<()>
     if source.is_empty() {
         return Ok(());
     }
+    target.note_use();
     // SAFETY: the range was checked to lie within the storage.
     let to = unsafe { target.pointer().add(offset) };
     let from = std::ptr::NonNull::from(&source[0]);

@@ -5,13 +5,13 @@ mod host;
 
 pub use copy::{copy_bytes, read_bytes, write_bytes};
 
-use crate::abi::device as device_abi;
+use crate::abi::device::{self as device_abi, StreamRef};
 use crate::error::Result;
 use crate::key::Device;
 use crate::registry::DeviceEntry;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Who frees the memory.
 enum Owner {
@@ -31,6 +31,10 @@ struct Inner {
     device: Device,
     owner: Owner,
     version: AtomicU32,
+    /// The stream that the memory was allocated on, and is freed on.
+    stream: StreamRef,
+    /// Other streams that it was used on.
+    others: OnceLock<Box<Mutex<Vec<StreamRef>>>>,
 }
 
 // SAFETY: the memory is plain bytes; kernels and copies that touch it from several threads are ordered by
@@ -44,7 +48,11 @@ impl Drop for Inner {
         match &self.owner {
             Owner::Nobody | Owner::Foreign(_) => {}
             Owner::Host => host::free(self.pointer, self.bytes),
-            Owner::Device(entry) => device_abi::free(entry, self.device, self.pointer, self.bytes),
+            Owner::Device(entry) => {
+                let others = self.others.take().map(|o| o.into_inner().unwrap_or_else(|p| p.into_inner()));
+                let others = others.unwrap_or_default();
+                device_abi::free(entry, self.device, self.pointer, self.bytes, &self.stream, &others);
+            }
         }
     }
 }
@@ -55,7 +63,9 @@ pub struct Storage(Arc<Inner>);
 
 impl Storage {
     fn new(pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
-        Storage(Arc::new(Inner { pointer, bytes, device, owner, version: AtomicU32::new(0) }))
+        let stream = if matches!(owner, Owner::Device(_)) { device_abi::current_stream_ref(device) } else { None };
+        let version = AtomicU32::new(0);
+        Storage(Arc::new(Inner { pointer, bytes, device, owner, version, stream, others: OnceLock::new() }))
     }
 
     /// Allocates memory, its content undefined, through whoever serves the device.
@@ -124,6 +134,27 @@ impl Storage {
     /// Notes one change in place.
     pub fn bump_version(&self) {
         self.0.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that work on this memory was given to this thread's stream, so that it is freed after it.
+    #[inline]
+    pub(crate) fn note_use(&self) {
+        if device_abi::streams_in_use() {
+            self.note_stream();
+        }
+    }
+
+    #[cold]
+    fn note_stream(&self) {
+        let stream = device_abi::current_stream_ref(self.0.device);
+        if !matches!(self.0.owner, Owner::Device(_)) || device_abi::same_stream(&stream, &self.0.stream) {
+            return;
+        }
+        let others = self.0.others.get_or_init(Box::default);
+        let mut others = others.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !others.iter().any(|other| device_abi::same_stream(other, &stream)) {
+            others.push(stream);
+        }
     }
 
     /// Whether nobody else holds this memory.

@@ -286,7 +286,7 @@ fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()>
 fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> {
     match meta::grad(leaf) {
         Some(present) if create_graph => meta::set_grad(leaf, Some(present.add(&grad)?)),
-        Some(present) if present.layout() == grad.layout() => {
+        Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {
             present.add_(&grad)?;
         }
         Some(present) => meta::set_grad(leaf, Some(present.add(&grad)?)),

@@ -7,6 +7,7 @@ mod context;
 mod custom;
 mod engine;
 mod error;
+pub mod gradcheck;
 mod handler;
 pub mod hooks;
 pub(crate) mod meta;

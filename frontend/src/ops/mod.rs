@@ -1,5 +1,6 @@
 //! The ops. One file each, in the folder of its family; one line in the family's list.
 
+pub mod build;
 pub mod def;
 pub mod rules;
 pub mod sample;

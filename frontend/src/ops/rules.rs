@@ -40,6 +40,43 @@ pub fn unary_float(args: &Args<'_>) -> Result<Plan> {
     elementwise(args, FIRST, dtype, dtype)
 }
 
+/// One argument, of any dtype but bool; the result of its dtype.
+///
+/// # Errors
+/// `DType`.
+pub fn unary_number(args: &Args<'_>) -> Result<Plan> {
+    let dtype = args.tensor(0)?.dtype();
+    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
+    elementwise(args, FIRST, dtype, dtype)
+}
+
+/// One argument, of a float dtype; the result of its dtype.
+///
+/// # Errors
+/// `DType`.
+pub fn unary_real(args: &Args<'_>) -> Result<Plan> {
+    let dtype = args.tensor(0)?.dtype();
+    let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
+    require(args, 0, dtype, allowed, "a floating-point dtype; cast it with `to_dtype`")?;
+    elementwise(args, FIRST, dtype, dtype)
+}
+
+/// One argument, of an integer dtype or bool; the result of its dtype.
+///
+/// # Errors
+/// `DType`.
+pub fn unary_integral(args: &Args<'_>) -> Result<Plan> {
+    let dtype = args.tensor(0)?.dtype();
+    let allowed = matches!(dtype.category(), Category::Bool | Category::Integer);
+    require(args, 0, dtype, allowed, "an integer dtype or bool; cast it with `to_dtype`")?;
+    elementwise(args, FIRST, dtype, dtype)
+}
+
+/// One argument, taken in its own dtype; the result is bool.
+pub fn predicate(args: &Args<'_>) -> Result<Plan> {
+    elementwise(args, FIRST, args.tensor(0)?.dtype(), DType::BOOL)
+}
+
 /// Two arguments, promoted.
 pub fn binary(args: &Args<'_>) -> Result<Plan> {
     let dtype = args.promote(FIRST_TWO)?;

@@ -109,8 +109,14 @@ pub fn index(sizes: &[usize], size: i64) -> SampleArg {
 
 /// The samples of an element-wise op of one argument: every rank from 0 to 4, an empty one, one element.
 pub fn unary(low: f64, high: f64) -> Vec<Sample> {
+    unary_of(&Fill::Uniform(low, high), &[])
+}
+
+/// As [`unary`], of any filling, followed by `rest`.
+pub fn unary_of(fill: &Fill, rest: &[SampleArg]) -> Vec<Sample> {
     let shapes: [&[usize]; 7] = [&[], &[1], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5]];
-    shapes.iter().map(|s| sample([uniform(s, low, high)])).collect()
+    let args = |s: &[usize]| [tensor(s, fill.clone())].into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>();
+    shapes.iter().map(|s| sample(args(s))).collect()
 }
 
 /// Pairs of shapes that broadcast.

@@ -27,3 +27,10 @@ macro_rules! operator {
 }
 operator!(Add, add, add);
 operator!(Mul, mul, mul);
+
+impl std::ops::Neg for &Tensor {
+    type Output = Result<Tensor>;
+    fn neg(self) -> Result<Tensor> {
+        Tensor::neg(self)
+    }
+}

@@ -1,8 +1,17 @@
 //! The interface of a device.
 //!
-//! A device orders its own work: everything given to one stream happens in order. Random numbers need no
-//! state here: the host keeps (seed, offset) per device and passes both to the kernels, so that every
-//! backend draws the same Philox stream.
+//! A device orders its own work: everything given to one stream happens in order, and streams are ordered
+//! among each other by events alone; the default stream (null) is one like any other. Who uses a tensor on
+//! another stream than the one it was made on orders the two; the host only sees to it that memory is freed
+//! after the work of every stream that it was used on.
+//!
+//! On an asynchronous device a kernel queues its work and returns. What it needs of the call it takes with
+//! it: the call's structures, and the values of `HOST_SCALAR` arguments, live until it returns; device
+//! memory lives until the work given to the stream is done. An error of queued work is kept by the device
+//! and answered once, by the next function that waits: `copy_to_host` or one of the synchronising ones.
+//!
+//! Random numbers need no state here: the host keeps (seed, offset) per device and passes both to the
+//! kernels, so that every backend draws the same Philox stream.
 
 use super::RawStr;
 use std::ffi::c_void;
@@ -66,26 +75,30 @@ pub struct DeviceApi {
     pub flags: u64,
     /// Number of devices present; 0 with a reason in `set_error` if there are none.
     pub count: unsafe extern "C" fn(out: *mut u32) -> i32,
-    /// Fills in the properties of one device.
+    /// Fills in the properties of one device. The host sets `out.struct_size` to the size that it knows; no
+    /// more than that is written. So for every structure that a function fills in.
     pub properties: unsafe extern "C" fn(index: u32, out: *mut RawDeviceProperties) -> i32,
     /// Allocates `bytes` with at least 64-byte alignment, usable on `stream`.
     pub allocate: unsafe extern "C" fn(index: u32, bytes: u64, stream: Queue, out: *mut *mut c_void) -> i32,
-    /// Frees after the work already given to `stream`.
+    /// Frees after the work already given to `stream`, which is the one that `allocate` was given.
     pub free: unsafe extern "C" fn(index: u32, pointer: *mut c_void, bytes: u64, stream: Queue) -> i32,
     /// Copies host memory to the device; `source` may be reused when the call returns.
     pub copy_from_host:
         unsafe extern "C" fn(index: u32, target: *mut c_void, source: *const c_void, bytes: u64, stream: Queue) -> i32,
-    /// Copies device memory to the host; done when the call returns.
+    /// Copies device memory to the host after the work already given to `stream`; done when the call returns.
     pub copy_to_host:
         unsafe extern "C" fn(index: u32, target: *mut c_void, source: *const c_void, bytes: u64, stream: Queue) -> i32,
-    /// Copies between two devices of this type, or within one; the areas do not overlap.
+    /// Copies between two devices of this type, or within one; the areas do not overlap. `target_stream`
+    /// is of the target's device, `source_stream` of the source's: the copy comes after the work already
+    /// given to both, and later work of both comes after the copy.
     pub copy_between: unsafe extern "C" fn(
         target_index: u32,
         target: *mut c_void,
+        target_stream: Queue,
         source_index: u32,
         source: *const c_void,
+        source_stream: Queue,
         bytes: u64,
-        stream: Queue,
     ) -> i32,
     /// Makes a stream; a synchronous device has none and leaves this and the following as `None`.
     pub stream_create: Option<unsafe extern "C" fn(index: u32, out: *mut Queue) -> i32>,
@@ -99,7 +112,8 @@ pub struct DeviceApi {
     pub event_destroy: Option<unsafe extern "C" fn(index: u32, event: Queue) -> i32>,
     /// Marks a point in a stream.
     pub event_record: Option<unsafe extern "C" fn(index: u32, event: Queue, stream: Queue) -> i32>,
-    /// Makes a stream wait for an event.
+    /// Makes a stream wait for what an event marks now. `index` is the stream's device; the event may be of
+    /// another device of this type.
     pub event_wait: Option<unsafe extern "C" fn(index: u32, event: Queue, stream: Queue) -> i32>,
     /// Says through `done` (0 or 1) whether an event has happened.
     pub event_query: Option<unsafe extern "C" fn(index: u32, event: Queue, done: *mut u32) -> i32>,

@@ -66,12 +66,11 @@ pub trait Device: 'static {
         stream: Queue,
     ) -> Result<(), Error>;
     /// Copies between two devices of this type, or within one; the areas do not overlap. From and to are
-    /// (index, address).
+    /// (index, address, stream); the copy comes after the work of both streams, and their later work after it.
     unsafe fn copy_between(
-        to: (u32, *mut c_void),
-        from: (u32, *const c_void),
+        to: (u32, *mut c_void, Queue),
+        from: (u32, *const c_void, Queue),
         bytes: u64,
-        stream: Queue,
     ) -> Result<(), Error>;
 
     /// Makes a stream.
@@ -211,8 +210,9 @@ pub const fn device_api<D: Device>() -> DeviceApi {
             D::copy_from_host(index, to, from, bytes, stream)),
         copy_to_host: entry!(D; index: u32, to: *mut c_void, from: *const c_void, bytes: u64, stream: Queue;
             D::copy_to_host(index, to, from, bytes, stream)),
-        copy_between: entry!(D; to_index: u32, to: *mut c_void, from_index: u32, from: *const c_void, bytes: u64, stream: Queue;
-            D::copy_between((to_index, to), (from_index, from), bytes, stream)),
+        copy_between: entry!(D; to_index: u32, to: *mut c_void, to_stream: Queue,
+            from_index: u32, from: *const c_void, from_stream: Queue, bytes: u64;
+            D::copy_between((to_index, to, to_stream), (from_index, from, from_stream), bytes)),
         stream_create: if D::STREAMS { Some(entry!(D; index: u32 => out: Queue; D::stream_create(index))) } else { None },
         stream_destroy: if D::STREAMS { Some(entry!(D; index: u32, s: Queue; D::stream_destroy(index, s))) } else { None },
         stream_synchronize: if D::STREAMS { Some(entry!(D; index: u32, s: Queue; D::stream_synchronize(index, s))) } else { None },
@@ -269,7 +269,7 @@ mod tests {
         unsafe fn copy_to_host(_: u32, _: *mut c_void, _: *const c_void, _: u64, _: Queue) -> Result<(), Error> {
             Ok(())
         }
-        unsafe fn copy_between(_: (u32, *mut c_void), _: (u32, *const c_void), _: u64, _: Queue) -> Result<(), Error> {
+        unsafe fn copy_between(_: (u32, *mut c_void, Queue), _: (u32, *const c_void, Queue), _: u64) -> Result<(), Error> {
             Ok(())
         }
     }

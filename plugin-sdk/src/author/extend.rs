@@ -86,7 +86,7 @@ pub trait Op: 'static {
     fn rule(call: &RuleCall<'_>) -> Result<(), Error>;
 }
 
-/// A call as a shape rule sees it: a [`Call`] whose tensors have no data, so that views of them are errors.
+/// A call as a shape rule sees it: for the arguments' metadata. Their elements may not have been computed yet.
 #[derive(Debug)]
 pub struct RuleCall<'a>(&'a Call<'a>);
 
@@ -123,20 +123,17 @@ pub const fn op<O: Op>() -> RawOp {
 
 /// The rest of an intercepted call.
 #[derive(Debug)]
-pub struct Next<'a> {
+pub struct Next {
     run: NextFn,
     context: *mut c_void,
-    raw: &'a RawCall,
 }
 
-impl<'a> Next<'a> {
-    /// Runs it, and gives the call with its outputs filled in.
-    pub fn run(self) -> Result<Call<'a>, Error> {
+impl Next {
+    /// Runs it. Its outputs stay with the host.
+    pub fn run(self) -> Result<(), Error> {
         // SAFETY: the host gave the function with this context; `self` is used up, so it runs once.
         match unsafe { (self.run)(self.context) } {
-            // SAFETY: the call is valid for as long as the interposer runs; the `Call` made before gives
-            // no output for writing.
-            0 => Ok(unsafe { Call::new(self.raw) }),
+            0 => Ok(()),
             status => Err(Error::Host { status }),
         }
     }
@@ -146,9 +143,8 @@ impl<'a> Next<'a> {
 pub trait Interposer: 'static {
     /// Name for listings.
     const NAME: &'static str;
-    /// Called around each op. `before` gives arguments but no output for writing; the call that
-    /// [`Next::run`] gives does.
-    fn run(op: &str, before: &Call<'_>, next: Next<'_>) -> Result<(), Error>;
+    /// Called around each op. `call` has the arguments as the caller gave them, and no outputs.
+    fn run(op: &str, call: &Call<'_>, next: Next) -> Result<(), Error>;
 }
 
 /// The table of an interposer, for `static API: RawInterposer = interposer::<MyInterposer>();`.
@@ -163,8 +159,8 @@ pub const fn interposer<I: Interposer>() -> RawInterposer {
             // SAFETY: the host upholds the contract of `RawInterposer::run`: both live until the return.
             let (name, raw) = unsafe { (op.read(), &*call) };
             // SAFETY: as above; the outputs are sealed, so this is the only `Call` that gives none.
-            let before = unsafe { Call::new(raw) }.sealed();
-            I::run(&name, &before, Next { run: next, context, raw })
+            let call = unsafe { Call::new(raw) }.sealed();
+            I::run(&name, &call, Next { run: next, context })
         })
     }
     RawInterposer {

@@ -23,11 +23,10 @@ impl Tensor {
     /// # Errors
     /// A source that does not broadcast to this shape; memory that overlaps itself.
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
-        if source.device() != self.device() {
-            let moved = source.to_device(self.device())?;
-            return DEF.run_in_place(&[self.into(), (&moved).into()]);
-        }
-        DEF.run_in_place(&[self.into(), source.into()])
+        // A composite source becomes strided where it is, since its owner may not know this device.
+        let source = if source.as_ref().is_strided() { source.clone() } else { source.to_strided()? };
+        let source = if source.device() == self.device() { source } else { source.to_device(self.device())? };
+        DEF.run_in_place(&[self.into(), (&source).into()])
     }
 }
 

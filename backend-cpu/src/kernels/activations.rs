@@ -1,0 +1,144 @@
+//! Activations and the fused backwards of those that training calls most.
+//!
+//! `x` is held above a lower bound where the function has reached its limit 0, so that minus infinity
+//! times 0 does not make a NaN.
+
+use super::exponential::{Erf, Exp, Expm1, Log1p};
+use super::kernel;
+use super::number::{Apply, Number, map_real, map_real2, real_functions};
+use crate::math;
+use keyway_sdk::author::{Call, Cost, Error, Float, Real, map1};
+use keyway_sdk::half::{bf16, f16};
+
+real_functions! {
+    "sigmoid" Sigmoid Medium (math::sigmoid_f32, math::sigmoid_f64);
+    "relu" Relu Cheap (|x: f32| if x <= 0.0 { 0.0 } else { x }, |x: f64| if x <= 0.0 { 0.0 } else { x });
+}
+
+#[inline(always)]
+fn at_least<R: Real>(x: R, low: f64) -> R {
+    let low = R::from_f64(low);
+    if x < low { low } else { x }
+}
+
+#[inline(always)]
+fn at_most<R: Real>(x: R, high: f64) -> R {
+    let high = R::from_f64(high);
+    if x > high { high } else { x }
+}
+
+/// The normal distribution's share below `x`.
+#[inline(always)]
+fn normal_share<R: Apply>(x: R) -> R {
+    let half = R::from_f64(0.5);
+    half + half * (x * R::from_f64(std::f64::consts::FRAC_1_SQRT_2)).apply::<Erf>()
+}
+
+/// Twice the argument of the tangent in the approximate `gelu`, and its derivative. `(1 + tanh(u)) / 2` is
+/// the sigmoid of `2u`, which takes one exponential and keeps its digits where it is small.
+#[inline(always)]
+fn tanh_argument<R: Real>(x: R) -> (R, R) {
+    const SCALE: f64 = 2.0 * 0.797_884_560_802_865_4;
+    const CUBE: f64 = 0.044715;
+    let z = x * x;
+    (x * (R::from_f64(SCALE) + R::from_f64(SCALE * CUBE) * z), R::from_f64(SCALE) + R::from_f64(3.0 * SCALE * CUBE) * z)
+}
+
+/// Whether argument `index`, `approximate`, is `tanh`.
+fn is_tanh(call: &Call, index: usize) -> Result<bool, Error> {
+    Ok(call.str(index)? == "tanh")
+}
+
+fn gelu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    if is_tanh(call, 1)? {
+        return map_real::<T>(call, Cost::Medium, |x| {
+            let x = at_least(x, -40.0);
+            x * tanh_argument(x).0.apply::<Sigmoid>()
+        });
+    }
+    map_real::<T>(call, Cost::Medium, |x| at_least(x, -40.0) * normal_share(x))
+}
+
+fn gelu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    if is_tanh(call, 2)? {
+        return map_real2::<T>(call, Cost::Medium, |grad, x| {
+            let x = at_most(at_least(x, -40.0), 40.0);
+            let (u, slope) = tanh_argument(x);
+            let s = u.apply::<Sigmoid>();
+            grad * (s + x * s * (T::Acc::ONE - s) * slope)
+        });
+    }
+    map_real2::<T>(call, Cost::Medium, |grad, x| {
+        let x = at_most(at_least(x, -40.0), 40.0);
+        let density = (x * x * T::Acc::from_f64(-0.5)).apply::<Exp>() * T::Acc::from_f64(0.398_942_280_401_432_7);
+        grad * (normal_share(x) + x * density)
+    })
+}
+
+fn silu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    map_real::<T>(call, Cost::Medium, |x| at_least(x, -800.0) * x.apply::<Sigmoid>())
+}
+
+fn silu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    map_real2::<T>(call, Cost::Medium, |grad, x| {
+        let x = at_most(at_least(x, -800.0), 800.0);
+        let s = x.apply::<Sigmoid>();
+        grad * s * (T::Acc::ONE + x * (T::Acc::ONE - s))
+    })
+}
+
+fn sigmoid_backward<T: Float>(call: &Call) -> Result<(), Error> {
+    map_real2::<T>(call, Cost::Cheap, |grad, y| grad * (T::Acc::ONE - y) * y)
+}
+
+fn tanh_backward<T: Float>(call: &Call) -> Result<(), Error> {
+    map_real2::<T>(call, Cost::Cheap, |grad, y| grad * (T::Acc::ONE - y * y))
+}
+
+fn relu_backward<T: Float>(call: &Call) -> Result<(), Error> {
+    map_real2::<T>(call, Cost::Cheap, |grad, y| if y <= T::Acc::ZERO { T::Acc::ZERO } else { grad })
+}
+
+fn relu<T: Number>(call: &Call) -> Result<(), Error> {
+    let zero = T::default();
+    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| if x <= zero { zero } else { x })
+}
+
+fn leaky_relu<T: Float>(call: &Call) -> Result<(), Error> {
+    let slope: T::Acc = call.scalar(1)?;
+    map_real::<T>(call, Cost::Cheap, |x| if x > T::Acc::ZERO { x } else { x * slope })
+}
+
+fn elu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    let alpha: T::Acc = call.scalar(1)?;
+    map_real::<T>(call, Cost::Medium, |x| if x < T::Acc::ZERO { alpha * x.apply::<Expm1>() } else { x })
+}
+
+fn softplus<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    let (beta, threshold): (T::Acc, T::Acc) = (call.scalar(1)?, call.scalar(2)?);
+    map_real::<T>(call, Cost::Medium, |x| {
+        let soft = (x * beta).apply::<Exp>().apply::<Log1p>() / beta;
+        if x * beta > threshold { x } else { soft }
+    })
+}
+
+fn hardswish<T: Float>(call: &Call) -> Result<(), Error> {
+    let (three, six) = (T::Acc::from_f64(3.0), T::Acc::from_f64(6.0));
+    map_real::<T>(call, Cost::Cheap, |x| {
+        let x = at_least(x, -3.0);
+        x * at_most(x + three, 6.0) / six
+    })
+}
+
+kernel!("relu", "T>T", relu, [i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("leaky_relu", "Ts>T", leaky_relu, [f32, f64, f16, bf16]);
+kernel!("elu", "Ts>T", elu, [f32, f64, f16, bf16]);
+kernel!("gelu", "TS>T", gelu, [f32, f64, f16, bf16]);
+kernel!("silu", "T>T", silu, [f32, f64, f16, bf16]);
+kernel!("softplus", "Tss>T", softplus, [f32, f64, f16, bf16]);
+kernel!("hardswish", "T>T", hardswish, [f32, f64, f16, bf16]);
+kernel!("relu_backward", "TT>T", relu_backward, [f32, f64, f16, bf16]);
+kernel!("gelu_backward", "TTS>T", gelu_backward, [f32, f64, f16, bf16]);
+kernel!("silu_backward", "TT>T", silu_backward, [f32, f64, f16, bf16]);
+kernel!("sigmoid_backward", "TT>T", sigmoid_backward, [f32, f64, f16, bf16]);
+kernel!("tanh_backward", "TT>T", tanh_backward, [f32, f64, f16, bf16]);

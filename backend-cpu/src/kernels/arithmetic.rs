@@ -1,0 +1,45 @@
+//! Arithmetic of one number: signs, squares, roots and reciprocals. Integers wrap.
+
+use super::kernel;
+use super::number::{Number, real_functions};
+use keyway_sdk::author::{Call, Cost, Element, Error, map1};
+use keyway_sdk::half::{bf16, f16};
+
+real_functions! {
+    "neg" Neg Cheap (|x: f32| -x, |x: f64| -x);
+    "abs" Abs Cheap (f32::abs, f64::abs);
+    "sqrt" Sqrt Medium (f32::sqrt, f64::sqrt);
+    "rsqrt" Rsqrt Medium (|x: f32| 1.0 / x.sqrt(), |x: f64| 1.0 / x.sqrt());
+    "reciprocal" Reciprocal Medium (|x: f32| 1.0 / x, |x: f64| 1.0 / x);
+}
+
+fn neg<T: Number>(call: &Call) -> Result<(), Error> {
+    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| T::default().minus(x))
+}
+
+fn abs<T: Number>(call: &Call) -> Result<(), Error> {
+    let zero = T::default();
+    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| if x < zero { zero.minus(x) } else { x })
+}
+
+fn square<T: Number>(call: &Call) -> Result<(), Error> {
+    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| x.times(x))
+}
+
+fn sign<T: Element>(call: &Call) -> Result<(), Error> {
+    let (zero, one, minus) = (T::default(), T::from_i64(1), T::from_i64(-1));
+    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| {
+        if x > zero {
+            one
+        } else if x < zero {
+            minus
+        } else {
+            zero
+        }
+    })
+}
+
+kernel!("neg", "T>T", neg, [i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("abs", "T>T", abs, [i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("square", "T>T", square, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("sign", "T>T", sign, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

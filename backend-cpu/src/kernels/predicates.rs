@@ -1,0 +1,47 @@
+//! Questions about one number, and the negation of bits and truth values.
+
+use super::kernel;
+use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real, map0, map1};
+use keyway_sdk::half::{bf16, f16};
+use std::ops::Not;
+
+fn ask<T: Element>(call: &Call, question: impl Fn(T) -> bool + Sync) -> Result<(), Error> {
+    map1(call.view::<T>(0)?, call.out::<bool>(0)?, Cost::Cheap, question)
+}
+
+fn isnan<T: Float>(call: &Call) -> Result<(), Error> {
+    ask(call, |x: T| x.to_acc().is_nan())
+}
+
+fn isinf<T: Float>(call: &Call) -> Result<(), Error> {
+    ask(call, |x: T| x.to_acc().abs() == T::Acc::INFINITY)
+}
+
+fn isfinite<T: Float>(call: &Call) -> Result<(), Error> {
+    ask(call, |x: T| x.to_acc().abs() < T::Acc::INFINITY)
+}
+
+fn never<T: Element>(call: &Call) -> Result<(), Error> {
+    map0(call.out::<bool>(0)?, Cost::Cheap, || false)
+}
+
+fn always<T: Element>(call: &Call) -> Result<(), Error> {
+    map0(call.out::<bool>(0)?, Cost::Cheap, || true)
+}
+
+fn logical_not<T: Element>(call: &Call) -> Result<(), Error> {
+    ask(call, |x: T| x == T::default())
+}
+
+fn bitwise_not<T: Element + Not<Output = T>>(call: &Call) -> Result<(), Error> {
+    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| !x)
+}
+
+kernel!("isnan", "T>T", isnan, [f32, f64, f16, bf16]);
+kernel!("isinf", "T>T", isinf, [f32, f64, f16, bf16]);
+kernel!("isfinite", "T>T", isfinite, [f32, f64, f16, bf16]);
+kernel!("isnan", "T>T", never, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("isinf", "T>T", never, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("isfinite", "T>T", always, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("logical_not", "T>T", logical_not, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("bitwise_not", "T>T", bitwise_not, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);

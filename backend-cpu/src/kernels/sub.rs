@@ -1,0 +1,18 @@
+//! `sub`
+
+use super::kernel;
+use super::number::Number;
+use keyway_sdk::author::{Call, Cost, Error, map2};
+use keyway_sdk::half::{bf16, f16};
+
+fn sub<T: Number>(call: &Call) -> Result<(), Error> {
+    let alpha: T = call.scalar(2)?;
+    let (a, b, out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
+    if alpha == T::from_i64(1) {
+        map2(a, b, out, Cost::Cheap, |a: T, b: T| a.minus(b))
+    } else {
+        map2(a, b, out, Cost::Cheap, |a: T, b: T| a.minus(alpha.times(b)))
+    }
+}
+
+kernel!("sub", "TTs>T", sub, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);

@@ -1,0 +1,15 @@
+//! The measured cases. `cargo xtask bench` runs them and prints one JSON line each.
+
+mod limit;
+mod overhead;
+
+use keyway_benches::{criterion, threads};
+
+fn main() {
+    keyway_dispatcher::parallel::set_num_threads(threads());
+    keyway_dispatcher::parallel::adopt_current_thread();
+    let mut c = criterion();
+    limit::cases(&mut c);
+    overhead::cases(&mut c);
+    c.final_summary();
+}

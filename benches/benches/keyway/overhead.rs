@@ -1,0 +1,40 @@
+//! What a call costs before any element is touched.
+
+use criterion::Criterion;
+use keyway::autograd::{BackwardOptions, grad};
+use keyway::{DType, Device, Tensor};
+use keyway_benches::case;
+
+fn ones(n: usize) -> Tensor {
+    Tensor::from_vec(vec![1.0f32; n], &[n]).expect("host memory")
+}
+
+/// The cases.
+pub fn cases(c: &mut Criterion) {
+    for n in [1usize, 16, 1024] {
+        let (a, b, mut out) = (ones(n), ones(n), ones(n));
+        let leaf = || ones(n).set_requires_grad(true).expect("a float leaf");
+        let (ag, bg, one) = (leaf(), leaf(), ones(n));
+        case(c, &format!("overhead.add_{n}"), "op", 1.0, || a.add(&b).expect("add"));
+        case(c, &format!("overhead.add_out_{n}"), "op", 1.0, || a.add_out(&b, &mut out).expect("add"));
+        case(c, &format!("overhead.add_inplace_{n}"), "op", 1.0, || a.add_(&b).expect("add"));
+        case(c, &format!("overhead.add_grad_{n}"), "op", 1.0, || ag.add(&bg).expect("add"));
+        case(c, &format!("overhead.add_fwdbwd_{n}"), "op", 1.0, || {
+            let options = BackwardOptions { gradients: Some(vec![one.clone()]), ..BackwardOptions::default() };
+            grad(&[ag.add(&bg).expect("add")], &[ag.clone(), bg.clone()], options).expect("a graph")
+        });
+    }
+    let a = ones(1024);
+    let ag = ones(1024).set_requires_grad(true).expect("a float leaf");
+    let m = Tensor::from_vec(vec![1.0f32; 1024], &[32, 32]).expect("host memory");
+    case(c, "overhead.view_1024", "op", 1.0, || a.view(&[32, 32]).expect("view"));
+    case(c, "overhead.view_grad_1024", "op", 1.0, || ag.view(&[32, 32]).expect("view"));
+    case(c, "overhead.transpose", "op", 1.0, || m.t().expect("transpose"));
+    for (label, n) in [("1", 1usize), ("1024", 1024), ("1e6", 1_000_000), ("1e8", 100_000_000)] {
+        case(c, &format!("overhead.empty_{label}"), "op", 1.0, || {
+            Tensor::empty(&[n], DType::F32, Device::CPU).expect("memory")
+        });
+    }
+    let scalar = Tensor::scalar(1.0f32).expect("host memory");
+    case(c, "overhead.item", "op", 1.0, || scalar.item::<f32>().expect("one element"));
+}

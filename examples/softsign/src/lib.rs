@@ -1,0 +1,70 @@
+//! A plugin that brings a new op with its derivative: `softsign(x) = x / (1 + |x|)`.
+//!
+//! Nothing in Keyway's tree knows of it. Built with `cargo build --release`, the library goes into a folder
+//! that `keyway backend paths` lists; `keyway ops` then shows the op.
+
+use keyway_sdk::abi::op::RawOp;
+use keyway_sdk::author::{Call, Cost, Error, Op, Real, RuleCall, map1, map2, op};
+
+/// The forward op.
+struct Softsign;
+
+impl Op for Softsign {
+    const SCHEMA: &'static str = "softsign(Tensor self) -> Tensor";
+    const BACKWARD: &'static str = "softsign_backward";
+    fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
+        let x = call.tensor(0)?;
+        call.state(0, x.dtype(), x.sizes())
+    }
+}
+
+/// Its backward: the gradient of the output, then the input, then the output.
+struct SoftsignBackward;
+
+impl Op for SoftsignBackward {
+    const SCHEMA: &'static str = "softsign_backward(Tensor grad, Tensor self, Tensor result) -> Tensor";
+    fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
+        let x = call.tensor(1)?;
+        call.state(0, x.dtype(), x.sizes())
+    }
+}
+
+static FORWARD: RawOp = op::<Softsign>();
+static BACKWARD: RawOp = op::<SoftsignBackward>();
+
+fn softsign<T: Real>(call: &Call<'_>) -> Result<(), Error> {
+    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| x / (T::ONE + x.abs()))
+}
+
+fn softsign_backward<T: Real>(call: &Call<'_>) -> Result<(), Error> {
+    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, |grad: T, x: T| {
+        let denominator = T::ONE + x.abs();
+        grad / (denominator * denominator)
+    })
+}
+
+keyway_sdk::register_kernel! {
+    op: "softsign", signature: "T>T", device: "cpu", layout: "strided",
+    f32 => softsign::<f32>,
+    f64 => softsign::<f64>,
+}
+
+keyway_sdk::register_kernel! {
+    op: "softsign_backward", signature: "TTT>T", device: "cpu", layout: "strided",
+    f32 => softsign_backward::<f32>,
+    f64 => softsign_backward::<f64>,
+}
+
+keyway_sdk::plugin! {
+    name: "example.org/softsign",
+    version: env!("CARGO_PKG_VERSION"),
+    description: "The softsign activation",
+    devices: ["cpu"],
+    layouts: ["strided"],
+    kernels: 4,
+    needs: [],
+    setup: |contents| {
+        contents.op(&FORWARD).op(&BACKWARD);
+        Ok(())
+    },
+}

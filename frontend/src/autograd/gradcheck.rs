@@ -1,0 +1,171 @@
+//! Checking derivatives against differences, in f64.
+
+use super::engine::{BackwardOptions, grad};
+use crate::Tensor;
+use crate::error::Result;
+
+/// A function from tensors to tensors.
+pub type Mapping<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
+
+/// How close is close enough: |analytic - numeric| <= atol + rtol * |numeric|.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance {
+    /// Half the distance between the two points of a difference.
+    pub eps: f64,
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Relative tolerance.
+    pub rtol: f64,
+}
+
+impl Default for Tolerance {
+    fn default() -> Tolerance {
+        Tolerance { eps: 1e-6, atol: 1e-5, rtol: 1e-3 }
+    }
+}
+
+/// The element at which a derivative is wrong.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "d output {output}[{output_element}] / d input {input}[{input_element}]: the derivative gives {analytic}, \
+     differences give {numeric}"
+)]
+pub struct Mismatch {
+    /// Which output.
+    pub output: usize,
+    /// Which of its elements, in row-major order.
+    pub output_element: usize,
+    /// Which input.
+    pub input: usize,
+    /// Which of its elements, in row-major order.
+    pub input_element: usize,
+    /// What the derivative gives.
+    pub analytic: f64,
+    /// What differences give.
+    pub numeric: f64,
+}
+
+fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
+    let mut all = Vec::new();
+    for output in outputs.iter().filter(|o| o.dtype().is_float()) {
+        all.extend(output.to_strided()?.to_f64_vec()?);
+    }
+    Ok(all)
+}
+
+/// Compares the derivative of `function` at `inputs` (f64; those that require grad are checked) with central
+/// differences, element by element. `None` means that all agree.
+///
+/// # Errors
+/// What the function or autograd reports.
+pub fn gradcheck(function: &Mapping<'_>, inputs: &[Tensor], tolerance: Tolerance) -> Result<Option<Mismatch>> {
+    let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(|o| o.dtype().is_float()).collect();
+    // The place of each output's first element among all of them.
+    let mut starts = vec![0usize];
+    outputs.iter().for_each(|o| starts.push(starts.last().copied().unwrap_or(0) + o.numel()));
+    let total = starts.last().copied().unwrap_or(0);
+    let checked: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].requires_grad()).collect();
+
+    let mut numeric: Vec<Vec<Vec<f64>>> = Vec::new();
+    for &i in &checked {
+        let values = inputs[i].to_vec::<f64>()?;
+        let mut columns = Vec::new();
+        for element in 0..values.len() {
+            let at = |shift: f64| -> Result<Vec<f64>> {
+                let mut moved = values.clone();
+                moved[element] += shift;
+                let mut all = inputs.to_vec();
+                all[i] = Tensor::from_vec(moved, inputs[i].sizes())?;
+                let _off = super::no_grad();
+                flat(&function(&all)?)
+            };
+            let (plus, minus) = (at(tolerance.eps)?, at(-tolerance.eps)?);
+            columns.push(plus.iter().zip(&minus).map(|(p, m)| (p - m) / (2.0 * tolerance.eps)).collect());
+        }
+        numeric.push(columns);
+    }
+
+    let wanted: Vec<Tensor> = checked.iter().map(|&i| inputs[i].clone()).collect();
+    for place in 0..total {
+        let output = starts.partition_point(|&s| s <= place) - 1;
+        let element = place - starts[output];
+        let gradients = if outputs[output].requires_grad() {
+            let mut one = vec![0.0f64; outputs[output].numel()];
+            one[element] = 1.0;
+            let one = Tensor::from_vec(one, outputs[output].sizes())?;
+            let options = BackwardOptions {
+                gradients: Some(vec![one]),
+                retain_graph: true,
+                allow_unused: true,
+                ..BackwardOptions::default()
+            };
+            grad(&outputs[output..=output], &wanted, options)?
+        } else {
+            vec![None; wanted.len()]
+        };
+        for ((gradient, &input), columns) in gradients.iter().zip(&checked).zip(&numeric) {
+            let analytic = match gradient {
+                Some(g) => g.to_strided()?.to_f64_vec()?,
+                None => vec![0.0; columns.len()],
+            };
+            for (input_element, column) in columns.iter().enumerate() {
+                let (a, n) = (analytic[input_element], column[place]);
+                let close = (a - n).abs() <= tolerance.atol + tolerance.rtol * n.abs();
+                if !close && !(a.is_nan() && n.is_nan()) {
+                    return Ok(Some(Mismatch {
+                        output,
+                        output_element: element,
+                        input,
+                        input_element,
+                        analytic: a,
+                        numeric: n,
+                    }));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// [`gradcheck`] of the derivative itself, with respect to the inputs and to the incoming gradients.
+///
+/// # Errors
+/// As [`gradcheck`].
+pub fn gradgradcheck(function: &Mapping<'_>, inputs: &[Tensor], tolerance: Tolerance) -> Result<Option<Mismatch>> {
+    let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(Tensor::requires_grad).collect();
+    let mut all = inputs.to_vec();
+    for (k, output) in outputs.iter().enumerate() {
+        let values = (0..output.numel()).map(|i| 0.5 + ((i * 7 + k * 3) % 11) as f64 / 10.0).collect::<Vec<f64>>();
+        all.push(Tensor::from_vec(values, output.sizes())?.set_requires_grad(true)?);
+    }
+    let count = inputs.len();
+    let derivative = |all: &[Tensor]| -> Result<Vec<Tensor>> {
+        let _on = super::enable_grad();
+        let (inputs, starts) = all.split_at(count);
+        let inputs: Vec<Tensor> = inputs
+            .iter()
+            .map(|t| {
+                // A perturbed input is a fresh leaf; it must enter the graph for the inner derivative.
+                if t.dtype().is_float() && !t.requires_grad() { t.detach().set_requires_grad(true) } else { Ok(t.clone()) }
+            })
+            .collect::<Result<_>>()?;
+        let outputs: Vec<Tensor> = function(&inputs)?.into_iter().filter(Tensor::requires_grad).collect();
+        let wanted: Vec<Tensor> = inputs.iter().filter(|t| t.requires_grad()).cloned().collect();
+        let options = BackwardOptions {
+            gradients: Some(starts.to_vec()),
+            create_graph: true,
+            allow_unused: true,
+            ..BackwardOptions::default()
+        };
+        let grads = grad(&outputs, &wanted, options)?;
+        grads
+            .into_iter()
+            .zip(&wanted)
+            .map(|(g, w)| match g {
+                Some(g) => g.to_strided(),
+                None => w.detach().zeros_like(),
+            })
+            .collect()
+    };
+    gradcheck(&derivative, &all, tolerance)
+}

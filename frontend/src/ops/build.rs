@@ -1,0 +1,146 @@
+//! Real arguments from a sample's description.
+
+use super::def::OpDef;
+use super::sample::{Fill, Role, SampleArg, TensorSample};
+use crate::error::Result;
+use crate::{DType, Device, Tensor};
+use keyway_dispatcher::op::{Arg, Out};
+
+/// A call made from a sample. Its tensors lie flat, in the order of the arguments.
+#[derive(Debug)]
+pub struct Built {
+    args: Vec<SampleArg>,
+    /// Every tensor argument, lists flattened.
+    pub tensors: Vec<Tensor>,
+    /// Whether the tensor has the dtype under test, and so may be differentiated.
+    pub tested: Vec<bool>,
+}
+
+/// A small generator with one fixed definition (splitmix64), so that a sample is the same everywhere.
+struct Generator(u64);
+
+impl Generator {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in 0..1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The values of a filling, in row-major order.
+pub fn values(fill: &Fill, count: usize, seed: u64) -> Vec<f64> {
+    let mut generator = Generator(seed);
+    match fill {
+        Fill::Uniform(low, high) => (0..count).map(|_| low + (high - low) * generator.unit()).collect(),
+        Fill::AwayFrom(low, high, gap) => (0..count)
+            .map(|_| loop {
+                let x = low + (high - low) * generator.unit();
+                // Distances are measured to the integers: kinks of rounding and of sign lie there.
+                if (x - x.round()).abs() >= *gap {
+                    break x;
+                }
+            })
+            .collect(),
+        Fill::Distinct(low, high) => {
+            let step = (high - low) / count.max(1) as f64;
+            let mut all: Vec<f64> = (0..count).map(|i| low + step * (i as f64 + 0.5)).collect();
+            for i in (1..count).rev() {
+                all.swap(i, (generator.next() % (i as u64 + 1)) as usize);
+            }
+            all
+        }
+        Fill::Index(size) => (0..count).map(|_| (generator.next() % (*size).max(1) as u64) as f64).collect(),
+        Fill::Values(given) => given.iter().copied().cycle().take(count).collect(),
+    }
+}
+
+fn tensor(sample: &TensorSample, tested: DType, seed: u64) -> Result<Tensor> {
+    let dtype = match sample.role {
+        Role::Tested => tested,
+        Role::Fixed(dtype) => dtype,
+    };
+    let count = keyway_dispatcher::dims::numel("sample", &sample.sizes)?;
+    let values = values(&sample.fill, count, seed);
+    if dtype == DType::I64 {
+        return Tensor::from_vec(values.into_iter().map(|v| v as i64).collect(), &sample.sizes);
+    }
+    Tensor::from_vec(values, &sample.sizes)?.to_dtype(dtype)
+}
+
+/// Builds the arguments of a sample on the host, with the tested tensors of dtype `tested`.
+///
+/// # Errors
+/// A dtype that values cannot be cast to.
+pub fn build(args: &[SampleArg], tested: DType, seed: u64) -> Result<Built> {
+    let mut built = Built { args: args.to_vec(), tensors: Vec::new(), tested: Vec::new() };
+    let mut push = |sample: &TensorSample| -> Result<()> {
+        let seed = seed.wrapping_mul(1000) + built.tensors.len() as u64;
+        built.tensors.push(tensor(sample, tested, seed)?);
+        built.tested.push(sample.role == Role::Tested);
+        Ok(())
+    };
+    for arg in args {
+        match arg {
+            SampleArg::Tensor(t) => push(t)?,
+            SampleArg::Tensors(list) => list.iter().try_for_each(&mut push)?,
+            _ => {}
+        }
+    }
+    Ok(built)
+}
+
+impl Built {
+    /// Moves every tensor.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn to_device(mut self, device: Device) -> Result<Built> {
+        for tensor in &mut self.tensors {
+            *tensor = tensor.to_device(device)?;
+        }
+        Ok(self)
+    }
+
+    /// Calls the op with these tensors in the place of the built ones.
+    ///
+    /// # Errors
+    /// What the op reports.
+    pub fn call(&self, def: &'static OpDef, tensors: &[Tensor]) -> Result<Vec<Tensor>> {
+        let mut lists: Vec<Vec<&keyway_dispatcher::tensor::TensorRef>> = Vec::new();
+        let mut at = 0;
+        for arg in &self.args {
+            let count = match arg {
+                SampleArg::Tensor(_) => 1,
+                SampleArg::Tensors(list) => list.len(),
+                _ => 0,
+            };
+            lists.push(tensors[at..at + count].iter().map(AsRef::as_ref).collect());
+            at += count;
+        }
+        let values: Vec<Arg<'_>> = self
+            .args
+            .iter()
+            .zip(&lists)
+            .map(|(arg, list)| match arg {
+                SampleArg::Tensor(_) => Arg::Tensor(list[0]),
+                SampleArg::Tensors(_) => Arg::Tensors(list),
+                SampleArg::None => Arg::None,
+                SampleArg::Int(v) => Arg::Int(*v),
+                SampleArg::Float(v) => Arg::Float(*v),
+                SampleArg::Bool(v) => Arg::Bool(*v),
+                SampleArg::Ints(v) => Arg::Ints(v),
+                SampleArg::Floats(v) => Arg::Floats(v),
+                SampleArg::Str(v) => Arg::Str(v),
+                SampleArg::DType(v) => Arg::DType(*v),
+            })
+            .collect();
+        Ok(def.call(&values, Out::New)?.into_iter().map(Tensor::from_ref).collect())
+    }
+}

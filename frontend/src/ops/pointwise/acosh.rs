@@ -1,0 +1,53 @@
+//! `acosh`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::{rules, sample};
+use crate::Tensor;
+use keyway_dispatcher::op::Rule;
+
+impl Tensor {
+    /// The inverse hyperbolic cosine of each element; NaN below 1. Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[1.0f32])?.acosh()?.to_vec::<f32>()?, [0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn acosh(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+
+    /// [`Tensor::acosh`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn acosh_(&self) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into()])
+    }
+
+    /// [`Tensor::acosh`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn acosh_out(&self, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into()], out)
+    }
+}
+
+/// `acosh`
+pub static DEF: OpDef = OpDef {
+    schema: "acosh(Tensor self) -> Tensor",
+    rule: Rule::Dense(rules::unary_float),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.add(-1)?.rsqrt()?)),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || sample::unary(1.5, 4.0),
+    errors: Vec::new,
+    entry: Entry::new(),
+};

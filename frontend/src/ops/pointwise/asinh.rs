@@ -1,0 +1,53 @@
+//! `asinh`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::{rules, sample};
+use crate::Tensor;
+use keyway_dispatcher::op::Rule;
+
+impl Tensor {
+    /// The inverse hyperbolic sine of each element. Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32])?.asinh()?.to_vec::<f32>()?, [0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn asinh(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+
+    /// [`Tensor::asinh`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn asinh_(&self) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into()])
+    }
+
+    /// [`Tensor::asinh`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn asinh_out(&self, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into()], out)
+    }
+}
+
+/// `asinh`
+pub static DEF: OpDef = OpDef {
+    schema: "asinh(Tensor self) -> Tensor",
+    rule: Rule::Dense(rules::unary_float),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.add(1)?.rsqrt()?)),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || sample::unary(-3.0, 3.0),
+    errors: Vec::new,
+    entry: Entry::new(),
+};

@@ -1,0 +1,53 @@
+//! `cos`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::{rules, sample};
+use crate::Tensor;
+use keyway_dispatcher::op::Rule;
+
+impl Tensor {
+    /// The cosine of each element, in radians. Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32])?.cos()?.to_vec::<f32>()?, [1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn cos(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+
+    /// [`Tensor::cos`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn cos_(&self) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into()])
+    }
+
+    /// [`Tensor::cos`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn cos_out(&self, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into()], out)
+    }
+}
+
+/// `cos`
+pub static DEF: OpDef = OpDef {
+    schema: "cos(Tensor self) -> Tensor",
+    rule: Rule::Dense(rules::unary_float),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sin()?.neg()?)),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || sample::unary(-4.0, 4.0),
+    errors: Vec::new,
+    entry: Entry::new(),
+};

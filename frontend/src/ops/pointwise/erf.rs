@@ -1,0 +1,55 @@
+//! `erf`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::{rules, sample};
+use crate::Tensor;
+use keyway_dispatcher::op::Rule;
+
+impl Tensor {
+    /// The error function of each element. Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32, 10.0])?.erf()?.to_vec::<f32>()?, [0.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn erf(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+
+    /// [`Tensor::erf`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn erf_(&self) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into()])
+    }
+
+    /// [`Tensor::erf`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn erf_out(&self, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into()], out)
+    }
+}
+
+/// `erf`
+pub static DEF: OpDef = OpDef {
+    schema: "erf(Tensor self) -> Tensor",
+    rule: Rule::Dense(rules::unary_float),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.exp()?)?.mul(std::f64::consts::FRAC_2_SQRT_PI))
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || sample::unary(-2.0, 2.0),
+    errors: Vec::new,
+    entry: Entry::new(),
+};

@@ -1,0 +1,38 @@
+//! `isinf`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::{rules, sample};
+use crate::Tensor;
+use keyway_dispatcher::op::Rule;
+
+impl Tensor {
+    /// Whether each element is infinite, of either sign. Never true of an integer.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32, f32::NEG_INFINITY])?;
+    /// assert_eq!(a.isinf()?.to_vec::<bool>()?, [false, true]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn isinf(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+}
+
+/// `isinf`
+pub static DEF: OpDef = OpDef {
+    schema: "isinf(Tensor self) -> Tensor",
+    rule: Rule::Dense(rules::predicate),
+    decomposition: None,
+    derivative: Derivative::NotDifferentiable,
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || sample::unary(-2.0, 2.0),
+    errors: Vec::new,
+    entry: Entry::new(),
+};

@@ -1,0 +1,53 @@
+//! `sinh`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::{rules, sample};
+use crate::Tensor;
+use keyway_dispatcher::op::Rule;
+
+impl Tensor {
+    /// The hyperbolic sine of each element. Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32])?.sinh()?.to_vec::<f32>()?, [0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn sinh(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+
+    /// [`Tensor::sinh`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn sinh_(&self) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into()])
+    }
+
+    /// [`Tensor::sinh`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn sinh_out(&self, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into()], out)
+    }
+}
+
+/// `sinh`
+pub static DEF: OpDef = OpDef {
+    schema: "sinh(Tensor self) -> Tensor",
+    rule: Rule::Dense(rules::unary_float),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.cosh()?)),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || sample::unary(-2.0, 2.0),
+    errors: Vec::new,
+    entry: Entry::new(),
+};

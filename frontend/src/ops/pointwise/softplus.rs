@@ -1,0 +1,64 @@
+//! `softplus`
+
+use crate::DType;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, unary_of};
+use crate::ops::rules;
+use keyway_dispatcher::op::{Arg, Rule};
+
+impl Tensor {
+    /// `log(1 + e^(beta x)) / beta` of each element `x`, or `x` itself where `beta x` is above `threshold`
+    /// (1 and 20 by custom).
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[-200.0f32, 200.0])?.softplus(1, 20)?.to_vec::<f32>()?, [0.0, 200.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float.
+    pub fn softplus<'a>(&'a self, beta: impl Into<Arg<'a>>, threshold: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), beta.into(), threshold.into()])
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    let fill = Fill::Uniform(-3.0, 3.0);
+    [
+        unary_of(&fill, &[SampleArg::Int(1), SampleArg::Int(20)]),
+        unary_of(&fill, &[SampleArg::Float(2.5), SampleArg::Float(30.0)]),
+        unary_of(&Fill::Uniform(1.5, 3.0), &[SampleArg::Int(2), SampleArg::Int(2)]),
+    ]
+    .concat()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let integers = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
+    vec![error([integers, SampleArg::Int(1), SampleArg::Int(20)], "a floating-point dtype")]
+}
+
+/// `softplus`
+pub static DEF: OpDef = OpDef {
+    schema: "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    rule: Rule::Dense(rules::unary_real),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let (grad, x) = (b.grad(0)?, b.input(0)?.mul(b.arg(1))?);
+                x.gt(b.arg(2))?.select_where(grad, &grad.mul(&x.sigmoid()?)?)
+            })
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

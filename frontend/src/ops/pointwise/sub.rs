@@ -1,0 +1,109 @@
+//! `sub`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// `self - other`, broadcast and promoted.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// assert_eq!(a.sub(10.0)?.to_vec::<f32>()?, [-9.0, -8.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on
+    /// different devices.
+    pub fn sub<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), Arg::Int(1)])
+    }
+
+    /// `self - alpha * other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn sub_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), alpha.into()])
+    }
+
+    /// `other - self`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn rsub<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[other.into(), self.into(), Arg::Int(1)])
+    }
+
+    /// `self -= other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn sub_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), other.into(), Arg::Int(1)])
+    }
+
+    /// `self -= alpha * other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn sub_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), other.into(), alpha.into()])
+    }
+
+    /// `out = self - other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn sub_out<'a>(&'a self, other: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into(), other.into(), Arg::Int(1)], out)
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rules::binary(args)?;
+    let numbers = "numbers: a bool difference is `bitwise_xor`, a complement `logical_not`";
+    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, numbers)?;
+    let exact = plan.compute.is_float() || !matches!(args.get(2), Arg::Float(_));
+    rules::require(args, 2, plan.compute, exact, "an integer where the operands are integers")?;
+    Ok(plan)
+}
+
+fn samples() -> Vec<Sample> {
+    let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), SampleArg::Int(1)]));
+    let more = [
+        sample([plain(&[3, 4]), plain(&[4]), SampleArg::Int(3)]),
+        sample([plain(&[3, 4]), SampleArg::Int(2), SampleArg::Int(1)]),
+        sample([SampleArg::Int(2), plain(&[2, 3]), SampleArg::Int(1)]),
+    ];
+    pairs.chain(more).collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let bools = || fixed(&[2], DType::BOOL, Fill::Index(2));
+    let ints = || fixed(&[2], DType::I32, Fill::Index(5));
+    let mut errors = broadcast_errors(&[SampleArg::Int(1)]);
+    errors.push(error([bools(), bools(), SampleArg::Int(1)], "bitwise_xor"));
+    errors.push(error([ints(), ints(), SampleArg::Float(0.5)], "an integer"));
+    errors
+}
+
+/// `sub`
+pub static DEF: OpDef = OpDef {
+    schema: "sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || Ok(b.grad(0)?.clone()))?;
+            g.set(1, || match b.arg(2) {
+                Arg::Int(alpha) => b.grad(0)?.mul(-alpha),
+                _ => b.grad(0)?.mul(-b.float(2)?),
+            })
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

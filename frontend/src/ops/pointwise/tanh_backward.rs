@@ -1,0 +1,52 @@
+//! `tanh_backward`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{Fill, Sample, broadcast_errors, plain, sample, tensor};
+use keyway_dispatcher::op::Rule;
+
+impl Tensor {
+    /// The gradient through [`Tensor::tanh`], from the gradient `self` and its `output`: `self * (1 - output^2)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let grad = Tensor::from_slice(&[3.0f32, 3.0])?;
+    /// let output = Tensor::from_slice(&[0.5f32, 1.0])?;
+    /// assert_eq!(grad.tanh_backward(&output)?.to_vec::<f32>()?, [2.25, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast.
+    pub fn tanh_backward(&self, output: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), output.into()])
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    let shapes: [&[usize]; 4] = [&[], &[7], &[0, 3], &[2, 3, 4]];
+    shapes.iter().map(|s| sample([plain(s), tensor(s, Fill::Uniform(-0.9, 0.9))])).collect()
+}
+
+/// `tanh_backward`
+pub static DEF: OpDef = OpDef {
+    schema: "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    rule: Rule::Dense(rules::binary_float),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b11,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || b.grad(0)?.tanh_backward(&b.input(1)?))?;
+            g.set(1, || b.grad(0)?.mul(&b.input(0)?)?.mul(&b.input(1)?.mul(-2)?))
+        },
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || broadcast_errors(&[]),
+    entry: Entry::new(),
+};

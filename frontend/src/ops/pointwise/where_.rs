@@ -1,0 +1,96 @@
+//! `where`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// `a` where this bool tensor is true, `b` elsewhere; all three broadcast, `a` and `b` promoted.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[-1.0f32, 2.0])?;
+    /// assert_eq!(x.gt(0.0)?.select_where(&x, 0.0)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
+    /// on different devices.
+    pub fn select_where<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), a.into(), b.into()])
+    }
+
+    /// [`Tensor::select_where`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn select_where_out<'a>(
+        &'a self,
+        a: impl Into<Arg<'a>>,
+        b: impl Into<Arg<'a>>,
+        out: &mut Tensor,
+    ) -> Result<()> {
+        DEF.run_out(&[self.into(), a.into(), b.into()], out)
+    }
+}
+
+/// The two values.
+const VALUES: u32 = 0b110;
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let condition = args.tensor(0)?.dtype();
+    rules::require(args, 0, condition, condition == DType::BOOL, "bool")?;
+    let dtype = args.promote(VALUES)?;
+    let mut plan = Plan::one(dtype, args.broadcast(rules::FIRST_THREE)?, dtype, Strides::Preserve);
+    plan.cast = VALUES;
+    plan.broadcast = rules::FIRST_THREE;
+    plan.alias = true;
+    Ok(plan)
+}
+
+fn condition(sizes: &[usize]) -> SampleArg {
+    fixed(sizes, DType::BOOL, Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0]))
+}
+
+fn samples() -> Vec<Sample> {
+    let pairs = PAIRS.iter().map(|(a, b)| sample([condition(a), plain(a), plain(b)]));
+    let more = [
+        sample([condition(&[4]), plain(&[]), plain(&[3, 1])]),
+        sample([condition(&[3, 4]), plain(&[3, 4]), SampleArg::Int(0)]),
+        sample([condition(&[3, 4]), SampleArg::Int(0), plain(&[4])]),
+        sample([condition(&[2, 3, 2, 5]), plain(&[2, 3, 2, 5]), plain(&[2, 3, 2, 5])]),
+    ];
+    pairs.chain(more).collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let ints = fixed(&[2], DType::I64, Fill::Index(2));
+    vec![
+        error([ints, plain(&[2]), plain(&[2])], "must be bool"),
+        error([condition(&[2]), plain(&[3]), plain(&[3])], "do not broadcast"),
+    ]
+}
+
+/// `where`
+pub static DEF: OpDef = OpDef {
+    schema: "where(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(1, || b.input(0)?.select_where(b.grad(0)?, 0))?;
+            g.set(2, || b.input(0)?.select_where(0, b.grad(0)?))
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

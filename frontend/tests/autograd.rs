@@ -1,0 +1,315 @@
+//! Autograd's own rules: what it refuses and what it says, hooks, retained graphs, higher derivatives,
+//! custom functions, checkpoints.
+
+use keyway::autograd::{self, AutogradError, BackwardOptions, Context, Function};
+use keyway::{Error, Result, Tensor};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn leaf(values: &[f64]) -> Tensor {
+    Tensor::from_slice(values).unwrap().set_requires_grad(true).unwrap()
+}
+
+fn values(t: &Tensor) -> Vec<f64> {
+    t.to_vec::<f64>().unwrap()
+}
+
+fn autograd_error<T: std::fmt::Debug>(result: Result<T>) -> AutogradError {
+    match result {
+        Err(Error::Autograd(error)) => error,
+        other => panic!("expected an autograd error, got {other:?}"),
+    }
+}
+
+#[test]
+fn gradients_of_a_sum_of_products() {
+    let (a, b) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]));
+    a.mul(&b).unwrap().add(&a).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(values(&a.grad().unwrap()), [4.0, 5.0]);
+    assert_eq!(values(&b.grad().unwrap()), [1.0, 2.0]);
+}
+
+#[test]
+fn gradients_accumulate_until_they_are_cleared() {
+    let a = leaf(&[2.0]);
+    for round in 1..=3 {
+        a.mul(&a).unwrap().backward().unwrap();
+        assert_eq!(values(&a.grad().unwrap()), [4.0 * f64::from(round)]);
+    }
+    a.set_grad(None);
+    assert!(a.grad().is_none());
+}
+
+#[test]
+fn broadcast_arguments_get_gradients_of_their_own_shape() {
+    let a = Tensor::from_vec(vec![1.0f64; 6], &[2, 3]).unwrap().set_requires_grad(true).unwrap();
+    let row = leaf(&[1.0, 2.0, 3.0]);
+    a.mul(&row).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(values(&row.grad().unwrap()), [2.0, 2.0, 2.0]);
+    assert_eq!(a.grad().unwrap().sizes(), [2, 3]);
+}
+
+#[test]
+fn in_place_on_a_leaf_that_needs_grad_is_refused() {
+    let a = leaf(&[1.0]);
+    let error = autograd_error(a.add_(1.0));
+    assert!(matches!(error, AutogradError::LeafInPlace { op: "add" }), "{error}");
+    assert!(error.to_string().contains("no_grad"));
+    let _off = autograd::no_grad();
+    a.add_(1.0).unwrap();
+    assert_eq!(values(&a), [2.0]);
+}
+
+#[test]
+fn a_saved_tensor_changed_before_backward_is_found() {
+    let a = leaf(&[1.0]);
+    let b = a.mul(2.0).unwrap();
+    let c = b.mul(&b).unwrap();
+    b.add_(1.0).unwrap();
+    let error = autograd_error(c.backward());
+    match &error {
+        AutogradError::SavedChanged { op, argument, expected, got } => {
+            assert_eq!((op.as_str(), *expected, *got), ("mul", 0, 1));
+            assert!(!argument.is_empty());
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_saved_output_changed_before_backward_is_found() {
+    let a = leaf(&[1.0]);
+    let b = a.exp().unwrap();
+    b.mul_(2.0).unwrap();
+    assert!(matches!(autograd_error(b.sum().unwrap().backward()), AutogradError::SavedChanged { .. }));
+}
+
+#[test]
+fn a_second_backward_needs_retain_graph() {
+    let a = leaf(&[3.0]);
+    let b = a.mul(&a).unwrap();
+    b.backward_with(BackwardOptions { retain_graph: true, ..Default::default() }).unwrap();
+    b.backward().unwrap();
+    assert_eq!(values(&a.grad().unwrap()), [12.0]);
+    let error = autograd_error(b.backward());
+    assert!(matches!(&error, AutogradError::Freed { op } if op == "mul"), "{error}");
+    assert!(error.to_string().contains("retain_graph"));
+}
+
+#[test]
+fn backward_from_several_elements_needs_a_gradient() {
+    let a = leaf(&[1.0, 2.0]);
+    let b = a.mul(2.0).unwrap();
+    assert!(matches!(autograd_error(b.backward()), AutogradError::NotScalar { sizes } if sizes == [2]));
+    let wrong = BackwardOptions { gradients: Some(vec![leaf(&[1.0])]), ..Default::default() };
+    assert!(matches!(autograd_error(b.backward_with(wrong)), AutogradError::GradientShape { .. }));
+}
+
+#[test]
+fn backward_outside_any_graph_is_refused() {
+    let a = Tensor::from_slice(&[1.0f64]).unwrap();
+    assert!(matches!(autograd_error(a.backward()), AutogradError::NoGraph));
+}
+
+#[test]
+fn only_floats_can_require_grad() {
+    let a = Tensor::from_slice(&[1i64]).unwrap();
+    assert!(matches!(autograd_error(a.set_requires_grad(true)), AutogradError::NotFloating { .. }));
+}
+
+#[test]
+fn out_with_gradients_is_refused() {
+    let (a, b) = (leaf(&[1.0]), Tensor::from_slice(&[1.0f64]).unwrap());
+    let mut out = Tensor::from_slice(&[0.0f64]).unwrap();
+    let error = autograd_error(a.add_out(&b, &mut out));
+    assert!(matches!(error, AutogradError::OutRequiresGrad { op: "add" }));
+    assert_eq!(values(&out), [0.0]);
+}
+
+#[test]
+fn the_second_derivative_of_a_cube() {
+    let x = leaf(&[2.0]);
+    let y = x.mul(&x).unwrap().mul(&x).unwrap();
+    let options = || BackwardOptions { create_graph: true, ..Default::default() };
+    let first = autograd::grad(&[y], &[x.clone()], options()).unwrap().remove(0).unwrap();
+    assert_eq!(values(&first), [12.0]);
+    let second = autograd::grad(&[first], &[x.clone()], options()).unwrap().remove(0).unwrap();
+    assert_eq!(values(&second), [12.0]);
+    let third = autograd::grad(&[second], &[x.clone()], options()).unwrap().remove(0).unwrap();
+    assert_eq!(values(&third), [6.0]);
+    assert!(x.grad().is_none(), "`grad` adds to no leaf");
+}
+
+#[test]
+fn an_unused_input_is_an_error_unless_allowed() {
+    let (a, b) = (leaf(&[1.0]), leaf(&[1.0]));
+    let y = a.mul(2.0).unwrap();
+    let retain = BackwardOptions { retain_graph: true, ..Default::default() };
+    let error = autograd_error(autograd::grad(&[y.clone()], &[a.clone(), b.clone()], retain.clone()));
+    assert!(matches!(error, AutogradError::Unused { index: 1 }));
+    let grads = autograd::grad(&[y], &[a, b], BackwardOptions { allow_unused: true, ..retain }).unwrap();
+    assert!(grads[0].is_some() && grads[1].is_none());
+}
+
+#[test]
+fn inputs_of_grad_may_be_results() {
+    let a = leaf(&[3.0]);
+    let b = a.mul(2.0).unwrap();
+    let c = b.mul(&b).unwrap();
+    let grads = autograd::grad(&[c], &[b], BackwardOptions::default()).unwrap();
+    assert_eq!(values(grads[0].as_ref().unwrap()), [12.0]);
+}
+
+#[test]
+fn detach_and_no_grad_cut_the_graph() {
+    let a = leaf(&[2.0]);
+    let b = a.detach().mul(&a).unwrap();
+    b.backward().unwrap();
+    assert_eq!(values(&a.grad().unwrap()), [2.0]);
+    let _off = autograd::no_grad();
+    assert!(!a.mul(2.0).unwrap().requires_grad());
+    let _on = autograd::enable_grad();
+    assert!(a.mul(2.0).unwrap().requires_grad());
+}
+
+#[test]
+fn inference_tensors_cannot_be_saved() {
+    let made = {
+        let _mode = autograd::inference_mode();
+        Tensor::from_slice(&[1.0f64]).unwrap().mul(1.0).unwrap()
+    };
+    let a = leaf(&[2.0]);
+    assert!(matches!(autograd_error(a.mul(&made)), AutogradError::Inference { .. }));
+    a.add(&made).unwrap().backward().unwrap();
+    assert_eq!(values(&a.grad().unwrap()), [1.0]);
+}
+
+#[test]
+fn hooks_see_and_replace_gradients() {
+    let a = leaf(&[1.0]);
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counter = seen.clone();
+    let on_leaf = a
+        .register_hook(move |g| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            g.mul(10.0).map(Some)
+        })
+        .unwrap();
+    let b = a.mul(3.0).unwrap();
+    let on_result = b.register_hook(|g| g.mul(2.0).map(Some)).unwrap();
+    let retain = BackwardOptions { retain_graph: true, ..Default::default() };
+    b.backward_with(retain.clone()).unwrap();
+    assert_eq!(values(&a.grad().unwrap()), [60.0]);
+    drop(on_result);
+    drop(on_leaf);
+    a.set_grad(None);
+    b.backward_with(retain).unwrap();
+    assert_eq!(values(&a.grad().unwrap()), [3.0]);
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+    let plain = Tensor::from_slice(&[1.0f64]).unwrap();
+    assert!(matches!(autograd_error(plain.register_hook(|_| Ok(None)).map(|_| ())), AutogradError::HookWithoutGrad));
+}
+
+struct Cube;
+
+impl Function for Cube {
+    fn name(&self) -> &'static str {
+        "cube"
+    }
+    fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        context.save(&[&inputs[0]]);
+        let x = &inputs[0];
+        Ok(vec![x.mul(x)?.mul(x)?])
+    }
+    fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        let x = &context.saved()[0];
+        Ok(vec![Some(x.mul(x)?.mul(3.0)?.mul(&grads[0])?)])
+    }
+}
+
+#[test]
+fn a_custom_function_is_differentiated_twice() {
+    let x = leaf(&[2.0]);
+    let y = autograd::apply(Cube, &[x.clone()]).unwrap().remove(0);
+    assert_eq!(y.grad_fn(), Some("cube"));
+    let options = BackwardOptions { create_graph: true, ..Default::default() };
+    let first = autograd::grad(&[y], &[x.clone()], options.clone()).unwrap().remove(0).unwrap();
+    let second = autograd::grad(&[first.clone()], &[x], options).unwrap().remove(0).unwrap();
+    assert_eq!((values(&first), values(&second)), (vec![12.0], vec![12.0]));
+}
+
+#[test]
+fn a_checkpoint_gives_the_same_gradients_and_runs_twice() {
+    let weight = leaf(&[3.0]);
+    let x = leaf(&[2.0]);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let (captured, counter) = (weight.clone(), runs.clone());
+    let part = move |inputs: &[Tensor]| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let y = inputs[0].mul(&captured)?;
+        Ok(vec![y.mul(&y)?])
+    };
+    let y = autograd::checkpoint(part, &[x.clone()]).unwrap().remove(0);
+    y.backward().unwrap();
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_eq!(values(&x.grad().unwrap()), [36.0]);
+    assert_eq!(values(&weight.grad().unwrap()), [24.0]);
+}
+
+#[test]
+fn anomaly_detection_names_the_op_and_the_place() {
+    let _watch = autograd::detect_anomaly();
+    let x = leaf(&[0.0]);
+    let y = x.mul(f64::INFINITY).unwrap().mul(0.0).unwrap();
+    let error = autograd_error(y.backward());
+    match error {
+        AutogradError::Anomaly { op, trace, .. } => {
+            assert_eq!(op, "mul");
+            assert!(trace.len() > 20, "the trace is there: {trace}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_chain_of_a_hundred_thousand_nodes_is_dropped_without_overflowing_the_stack() {
+    let x = leaf(&[1.0]);
+    let mut y = x.mul(1.0).unwrap();
+    for _ in 0..100_000 {
+        y = y.add(0.0).unwrap();
+    }
+    drop(y);
+    let mut z = x.mul(1.0).unwrap();
+    for _ in 0..50_000 {
+        z = z.mul(&z).unwrap();
+    }
+    drop(z);
+}
+
+#[test]
+fn a_graph_is_freed_with_its_last_tensor() {
+    let x = leaf(&[1.0]);
+    let y = x.exp().unwrap();
+    let weak = Arc::downgrade(y.as_ref());
+    let z = y.mul(&y).unwrap();
+    // An in-place change of a tensor by a result that was computed from it must make no cycle.
+    y.add_(&z).unwrap();
+    drop((y, z));
+    assert!(weak.upgrade().is_none());
+}
+
+#[test]
+fn threads_may_record_and_run_their_own_graphs() {
+    let w = leaf(&[2.0]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let y = w.mul(3.0).unwrap();
+                    let g = autograd::grad(&[y], &[w.clone()], BackwardOptions::default()).unwrap();
+                    assert_eq!(values(g[0].as_ref().unwrap()), [3.0]);
+                }
+            });
+        }
+    });
+}
