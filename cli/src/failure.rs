@@ -12,6 +12,15 @@ pub enum Failure {
     Run(keyway::Error),
     /// Nothing serves the device that the run needs.
     NoBackend(String),
+    /// The training came to no result.
+    Diverged {
+        /// The epoch, counted from 1.
+        epoch: usize,
+        /// Its loss.
+        loss: f64,
+        /// The learning rate.
+        lr: f64,
+    },
     /// A file could not be written.
     Write {
         /// What was to be written.
@@ -51,6 +60,9 @@ impl std::fmt::Display for Failure {
         match self {
             Failure::Usage(text) | Failure::NoBackend(text) => f.write_str(text),
             Failure::Run(error) => write!(f, "{error}"),
+            Failure::Diverged { epoch, loss, lr } => {
+                write!(f, "the loss of epoch {epoch} is {loss}: the training diverged; use a lower `--lr` than {lr}")
+            }
             Failure::Write { what, path, reason } => write!(f, "cannot write {what} to {}: {reason}", path.display()),
             Failure::Several(failures) => {
                 let lines: Vec<String> = failures.iter().map(ToString::to_string).collect();

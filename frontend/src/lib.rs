@@ -26,6 +26,7 @@ pub mod error;
 pub mod io;
 pub mod nn;
 pub mod ops;
+pub mod optim;
 pub mod profiler;
 pub mod rng;
 pub mod runtime;

@@ -105,6 +105,25 @@ pub enum DataError {
     /// A batch of no rows was asked for.
     #[error("batch_size: expected at least 1, got 0; pass the number of rows that one step shall see")]
     BatchSize,
+    /// Inputs and targets of different numbers of rows.
+    #[error(
+        "TensorDataset: expected as many rows of inputs as of targets, got shapes {inputs:?} and {targets:?}; both need a \
+         first dimension of the same size"
+    )]
+    Rows {
+        /// The inputs' shape.
+        inputs: Vec<usize>,
+        /// The targets' shape.
+        targets: Vec<usize>,
+    },
+    /// A row that a data set does not have.
+    #[error("batch: expected rows below {rows}, got {got}; the data set has {rows} rows, counted from 0")]
+    Row {
+        /// How many rows there are.
+        rows: usize,
+        /// The row that was asked for.
+        got: usize,
+    },
 }
 
 /// Reads a whole file.

@@ -1,5 +1,56 @@
-//! safetensors.
-/// A damaged file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SafetensorsError {}
+//! The safetensors format: named tensors of plain numbers, with a JSON header and no code.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::{Tensor, io::safetensors, nn::StateDict};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("weights.safetensors");
+//! let weights = StateDict::from([("weight".to_string(), Tensor::from_slice(&[1.0f32, 2.0])?)]);
+//! safetensors::save(&path, &weights)?;
+//! assert_eq!(safetensors::load(&path)?["weight"].to_vec::<f32>()?, [1.0, 2.0]);
+//! # Ok(()) }
+//! ```
+//!
+//! Decisions:
+//! - a save replaces the file as a whole, by a rename, so that a full disk or a crash keeps the old one;
+//! - the same tensors and metadata give the same bytes: entries are ordered by size of element, then by name;
+//! - a load checks the header wholly before it allocates anything, and reads into memory that kernels may use.
+
+mod error;
+mod header;
+mod read;
+mod write;
+
+pub use error::SafetensorsError;
+pub use read::{File, load, load_file};
+pub use write::{save, save_with_metadata};
+
+use crate::DType;
+use safetensors::tensor::Dtype;
+
+/// The format's name of a dtype; `None` for one that it does not have.
+fn to_format(dtype: DType) -> Option<Dtype> {
+    Some(match dtype {
+        DType::BOOL => Dtype::BOOL,
+        DType::U8 => Dtype::U8,
+        DType::I8 => Dtype::I8,
+        DType::I16 => Dtype::I16,
+        DType::U16 => Dtype::U16,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::I32 => Dtype::I32,
+        DType::U32 => Dtype::U32,
+        DType::F32 => Dtype::F32,
+        DType::C64 => Dtype::C64,
+        DType::F64 => Dtype::F64,
+        DType::I64 => Dtype::I64,
+        DType::U64 => Dtype::U64,
+        _ => return None,
+    })
+}
+
+/// The dtype of the format's name; `None` for one that tensors here cannot have.
+fn from_format(name: &str) -> Option<DType> {
+    let all = DType::REAL.into_iter().chain([DType::C64]);
+    all.into_iter().find(|&dtype| to_format(dtype).is_some_and(|known| known.to_string() == name))
+}

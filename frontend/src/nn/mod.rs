@@ -1,5 +1,52 @@
-//! Modules.
-/// What a module was given that does not fit.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModuleError {}
+//! Modules: layers that hold parameters, and what can be done with all of them at once.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::nn::{Linear, Module, Relu, Sequential};
+//! use keyway::rng::Philox;
+//! use keyway::Tensor;
+//! let mut rng = Philox::new(0);
+//! let model = Sequential::new()
+//!     .push(Linear::new(64, 128, &mut rng)?)
+//!     .push(Relu)
+//!     .push(Linear::new(128, 10, &mut rng)?);
+//! let images = Tensor::from_vec(vec![0.5f32; 2 * 64], &[2, 64])?;
+//! assert_eq!(model.forward(&images)?.sizes(), [2, 10]);
+//! assert_eq!(model.num_parameters(), 64 * 128 + 128 + 128 * 10 + 10);
+//! # Ok(()) }
+//! ```
+//!
+//! Decisions:
+//! - a module shows its parts in one place, [`Module::members`]; names, state, moves and modes follow from it;
+//! - parts are behind shared references ([`Slot`], [`Mode`]), so a model that several threads or modules share can be
+//!   loaded, moved and switched;
+//! - initial values come from a generator that the caller seeds and are drawn on the host, so they are the same on every
+//!   device.
+
+mod activation;
+mod dropout;
+mod error;
+mod flatten;
+pub mod init;
+mod layer_norm;
+mod linear;
+pub mod loss;
+mod module;
+mod sequential;
+mod slot;
+mod state;
+
+pub use activation::{
+    Elu, Gelu, GeluForm, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
+};
+pub use dropout::Dropout;
+pub use error::{Mismatch, ModuleError};
+pub use flatten::Flatten;
+pub use layer_norm::LayerNorm;
+pub use linear::Linear;
+pub use loss::{BceWithLogitsLoss, CrossEntropyLoss, L1Loss, MseLoss, NllLoss, Reduction};
+pub use module::{Members, Module};
+pub use sequential::Sequential;
+pub use slot::{Mode, Slot};
+pub use state::{LoadReport, StateDict};
+pub(crate) use state::{Expected, fill};

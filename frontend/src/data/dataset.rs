@@ -1,0 +1,187 @@
+//! Data sets as tensors.
+
+use super::error::DataError;
+use super::{Cifar, Digits, cifar, digits};
+use crate::autograd::no_grad;
+use crate::{Result, Tensor};
+
+/// Some rows of a data set.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// What a model is given, one row after the other.
+    pub inputs: Tensor,
+    /// What it should answer, one row after the other.
+    pub targets: Tensor,
+}
+
+/// Rows that a loader can ask for.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::data::{Batch, DataLoader, Dataset};
+/// use keyway::{Result, Tensor};
+///
+/// /// The squares of the first numbers, made when asked for.
+/// struct Squares(usize);
+///
+/// impl Dataset for Squares {
+///     fn rows(&self) -> usize {
+///         self.0
+///     }
+///     fn batch(&self, rows: &[usize]) -> Result<Batch> {
+///         let numbers: Vec<f32> = rows.iter().map(|&row| row as f32).collect();
+///         let inputs = Tensor::from_slice(&numbers)?;
+///         Ok(Batch { targets: inputs.mul(&inputs)?, inputs })
+///     }
+/// }
+///
+/// let loader = DataLoader::new(Squares(5), 2)?;
+/// let last = loader.epoch(0).last().unwrap()?;
+/// assert_eq!(last.targets.to_vec::<f32>()?, [16.0]);
+/// # Ok(()) }
+/// ```
+pub trait Dataset {
+    /// How many rows there are.
+    fn rows(&self) -> usize;
+
+    /// These rows, in this order.
+    ///
+    /// # Errors
+    /// A row that is not there; what the source of the rows reports.
+    fn batch(&self, rows: &[usize]) -> Result<Batch>;
+}
+
+impl<D: Dataset + ?Sized> Dataset for &D {
+    fn rows(&self) -> usize {
+        (**self).rows()
+    }
+
+    fn batch(&self, rows: &[usize]) -> Result<Batch> {
+        (**self).batch(rows)
+    }
+}
+
+/// A data set that is two tensors of as many rows.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, data::{Dataset, TensorDataset}};
+/// let inputs = Tensor::from_vec(vec![0.0f32, 1.0, 2.0, 3.0], &[2, 2])?;
+/// let data = TensorDataset::new(inputs, Tensor::from_slice(&[7i64, 8])?)?;
+/// let batch = data.batch(&[1])?;
+/// assert_eq!(batch.inputs.to_vec::<f32>()?, [2.0, 3.0]);
+/// assert_eq!(batch.targets.to_vec::<i64>()?, [8]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TensorDataset {
+    inputs: Tensor,
+    targets: Tensor,
+}
+
+impl TensorDataset {
+    /// A data set of inputs and targets.
+    ///
+    /// # Errors
+    /// Tensors of different numbers of rows.
+    pub fn new(inputs: Tensor, targets: Tensor) -> Result<TensorDataset> {
+        let count = |tensor: &Tensor| tensor.sizes().first().copied();
+        if count(&inputs).is_none() || count(&inputs) != count(&targets) {
+            let (inputs, targets) = (inputs.sizes().to_vec(), targets.sizes().to_vec());
+            return Err(DataError::Rows { inputs, targets }.into());
+        }
+        Ok(TensorDataset { inputs, targets })
+    }
+
+    /// All inputs.
+    pub fn inputs(&self) -> &Tensor {
+        &self.inputs
+    }
+
+    /// All targets.
+    pub fn targets(&self) -> &Tensor {
+        &self.targets
+    }
+}
+
+impl Dataset for TensorDataset {
+    fn rows(&self) -> usize {
+        self.targets.sizes().first().copied().unwrap_or(0)
+    }
+
+    fn batch(&self, rows: &[usize]) -> Result<Batch> {
+        let count = self.rows();
+        if let Some(&row) = rows.iter().find(|&&row| row >= count) {
+            return Err(DataError::Row { rows: count, got: row }.into());
+        }
+        let _off = no_grad();
+        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let index = Tensor::from_slice(&rows)?.to_device(self.inputs.device())?;
+        let inputs = self.inputs.index_select(0, &index)?;
+        let targets = self.targets.index_select(0, &index.to_device(self.targets.device())?)?;
+        Ok(Batch { inputs, targets })
+    }
+}
+
+impl Digits {
+    /// The images as `[rows, 64]` in f32, scaled to 0..=1, and the labels as `[rows]` in i64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{Dataset, Digits};
+    /// let data = Digits::embedded()?.dataset()?;
+    /// assert_eq!(data.inputs().sizes(), [1_797, 64]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None today; a result for symmetry with other data sets.
+    pub fn dataset(&self) -> Result<TensorDataset> {
+        images(&self.pixels, f32::from(digits::BRIGHTEST), &[self.rows(), digits::PIXELS], &self.labels)
+    }
+
+    /// The embedded set: the first 1,437 images for training, the 360 after them for testing.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{Dataset, Digits};
+    /// let (train, test) = Digits::train_test()?;
+    /// assert_eq!((train.rows(), test.rows()), (1_437, 360));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Digits::embedded`].
+    pub fn train_test() -> Result<(TensorDataset, TensorDataset)> {
+        let (train, test) = Digits::embedded()?.split_at(digits::TRAIN_ROWS);
+        Ok((train.dataset()?, test.dataset()?))
+    }
+}
+
+impl Cifar {
+    /// The images as `[rows, 3, 32, 32]` in f32, scaled to 0..=1, and the labels as `[rows]` in i64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::Cifar;
+    /// let file = vec![3u8; 2 * (1 + 3_072)];
+    /// let data = Cifar::parse(&file, "an example")?.dataset()?;
+    /// assert_eq!(data.inputs().sizes(), [2, 3, 32, 32]);
+    /// assert_eq!(data.targets().to_vec::<i64>()?, [3, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None today; a result for symmetry with other data sets.
+    pub fn dataset(&self) -> Result<TensorDataset> {
+        let [colours, height, width] = cifar::SHAPE;
+        let sizes = [self.rows(), colours, height, width];
+        images(&self.pixels, f32::from(u8::MAX), &sizes, &self.labels)
+    }
+}
+
+fn images(pixels: &[u8], brightest: f32, sizes: &[usize], labels: &[u8]) -> Result<TensorDataset> {
+    let values: Vec<f32> = pixels.iter().map(|&pixel| f32::from(pixel) / brightest).collect();
+    let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
+    TensorDataset::new(Tensor::from_vec(values, sizes)?, Tensor::from_slice(&labels)?)
+}

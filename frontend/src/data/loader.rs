@@ -1,0 +1,95 @@
+//! Batches of a data set.
+
+use super::dataset::{Batch, Dataset};
+use super::error::DataError;
+use super::sampler::Sampler;
+use crate::Result;
+
+/// Gives a data set in batches, epoch by epoch.
+///
+/// The order of an epoch depends on the seed and the epoch's number alone, so a run that is taken up again goes on with the
+/// orders that it would have had.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::data::{DataLoader, Digits};
+/// let (train, _) = Digits::train_test()?;
+/// let loader = DataLoader::new(train, 32)?.shuffle(0);
+/// assert_eq!(loader.batches(), 45);
+/// for batch in loader.epoch(0).take(2) {
+///     assert_eq!(batch?.inputs.sizes(), [32, 64]);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct DataLoader<D> {
+    dataset: D,
+    sampler: Sampler,
+    batch_size: usize,
+    drop_last: bool,
+}
+
+impl<D: Dataset> DataLoader<D> {
+    /// Batches of the rows in their own order; the last may be smaller.
+    ///
+    /// # Errors
+    /// A batch size of 0.
+    pub fn new(dataset: D, batch_size: usize) -> Result<DataLoader<D>, DataError> {
+        if batch_size == 0 {
+            return Err(DataError::BatchSize);
+        }
+        let sampler = Sampler::sequential(dataset.rows());
+        Ok(DataLoader { dataset, sampler, batch_size, drop_last: false })
+    }
+
+    /// With the rows in another random order in each epoch.
+    pub fn shuffle(mut self, seed: u64) -> DataLoader<D> {
+        self.sampler = Sampler::shuffled(self.dataset.rows(), seed);
+        self
+    }
+
+    /// With or without a last batch that is smaller than the others.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{DataLoader, Digits};
+    /// let (_, test) = Digits::train_test()?;
+    /// assert_eq!(DataLoader::new(test, 100)?.drop_last(true).batches(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn drop_last(mut self, on: bool) -> DataLoader<D> {
+        self.drop_last = on;
+        self
+    }
+
+    /// How many batches an epoch has.
+    pub fn batches(&self) -> usize {
+        let rows = self.sampler.rows();
+        if self.drop_last { rows / self.batch_size } else { rows.div_ceil(self.batch_size) }
+    }
+
+    /// The data set.
+    pub fn dataset(&self) -> &D {
+        &self.dataset
+    }
+
+    /// The batches of an epoch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::{DataLoader, Digits};
+    /// let (_, test) = Digits::train_test()?;
+    /// let sizes: keyway::Result<Vec<usize>> =
+    ///     DataLoader::new(test, 128)?.epoch(0).map(|batch| batch?.inputs.size(0)).collect();
+    /// assert_eq!(sizes?, [128, 128, 104]);
+    /// # Ok(()) }
+    /// ```
+    pub fn epoch(&self, epoch: u64) -> impl Iterator<Item = Result<Batch>> + '_ {
+        let order = self.sampler.order(epoch);
+        let size = self.batch_size;
+        (0..self.batches()).map(move |batch| {
+            let end = ((batch + 1) * size).min(order.len());
+            self.dataset.batch(&order[batch * size..end])
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! What can be wrong with a safetensors file.
+
+use crate::DType;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+/// Which file, what was expected, what came, and what to do. Bytes are counted from 0.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SafetensorsError {
+    /// A file could not be read.
+    #[error("cannot read {path}: {source}; check the path and its permissions", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A file could not be written. What was there before is untouched.
+    #[error(
+        "cannot write {bytes} bytes to {path}: {source}; the file is as it was before; {advice}",
+        path = path.display(),
+        advice = advice(source)
+    )]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes the whole file has.
+        bytes: u64,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A file that is too short for the length of its header.
+    #[error(
+        "{path}: expected at least 8 bytes for the header's length, got {got}; the file is cut or of another \
+         format, fetch or save it again",
+        path = path.display()
+    )]
+    TooShort {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes it has.
+        got: u64,
+    },
+    /// A header that would be longer than the file, or than any header may be.
+    #[error(
+        "{path}: expected a header of at most {expected} bytes, got a header length of {got}; the file is cut \
+         or of another format, fetch or save it again",
+        path = path.display()
+    )]
+    HeaderLength {
+        /// The file.
+        path: PathBuf,
+        /// How long the header can be.
+        expected: u64,
+        /// The length that the file gives.
+        got: u64,
+    },
+    /// A header that is no JSON object of tensors.
+    #[error(
+        "{path}: expected a header of JSON text, got {reason}; the file is damaged or of another format, fetch or \
+         save it again",
+        path = path.display()
+    )]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// What the parser found, with its place in the header.
+        reason: String,
+    },
+    /// A header entry that lacks a field or has one of another kind.
+    #[error(
+        "{path}, tensor `{tensor}`: expected `{field}` to be {expected}, got {got}; the file is damaged, fetch or \
+         save it again",
+        path = path.display()
+    )]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// The entry's name.
+        tensor: String,
+        /// The field.
+        field: &'static str,
+        /// What it should hold.
+        expected: &'static str,
+        /// What it holds.
+        got: String,
+    },
+    /// A dtype that no tensor here can have.
+    #[error(
+        "{path}, tensor `{tensor}`: expected a dtype of {known}, got {got:?}; convert it with the program that wrote \
+         the file",
+        path = path.display()
+    )]
+    UnknownDtype {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// The dtypes that can be read.
+        known: String,
+        /// The dtype that the file names.
+        got: String,
+    },
+    /// A tensor that does not begin where the one before it ends: they overlap, or there is a gap.
+    #[error(
+        "{path}, tensor `{tensor}`: expected its data to begin at byte {expected}, where the tensor before it ends, \
+         got byte {got}; the file is damaged, fetch or save it again",
+        path = path.display()
+    )]
+    Offset {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// Where the data should begin, after the header.
+        expected: u64,
+        /// Where the file says that they begin.
+        got: u64,
+    },
+    /// A tensor whose data are longer or shorter than its shape and dtype say.
+    #[error(
+        "{path}, tensor `{tensor}`: expected {expected} bytes for {dtype} of shape {shape:?}, got {got}; the file is \
+         damaged, fetch or save it again",
+        path = path.display()
+    )]
+    TensorLength {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// Its dtype.
+        dtype: DType,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// How many bytes these need.
+        expected: String,
+        /// How many bytes lie between its offsets.
+        got: u64,
+    },
+    /// A file that is longer or shorter than its header says.
+    #[error(
+        "{path}: expected {expected} bytes of data after the header, got {got}; the file is cut or joined, fetch or \
+         save it again",
+        path = path.display()
+    )]
+    DataLength {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes the tensors have.
+        expected: u64,
+        /// How many bytes follow the header.
+        got: u64,
+    },
+    /// A byte of a bool tensor that is neither 0 nor 1.
+    #[error(
+        "{path}, tensor `{tensor}`: expected bytes of 0 or 1 in a bool tensor, got {got} at element {element}; the \
+         file is damaged, fetch or save it again",
+        path = path.display()
+    )]
+    Bool {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// Which of its elements.
+        element: u64,
+        /// The byte.
+        got: u8,
+    },
+    /// A tensor that cannot be saved because the format has no such dtype.
+    #[error(
+        "cannot save tensor `{tensor}` to {path}: expected a dtype of {known}, got {got}; convert it with `to_dtype`",
+        path = path.display()
+    )]
+    UnsupportedDtype {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// The dtypes that can be saved.
+        known: String,
+        /// The tensor's dtype.
+        got: DType,
+    },
+    /// A tensor that cannot be saved because the format keeps its name for itself.
+    #[error(
+        "cannot save to {path}: expected any name but `__metadata__` for a tensor, got it; name the tensor otherwise",
+        path = path.display()
+    )]
+    ReservedName {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What to do about a failed write.
+fn advice(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge | ErrorKind::WriteZero => {
+            "free space, raise the limit, or choose another place, and save again"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "choose a folder that you may write to, or change its permissions"
+        }
+        ErrorKind::NotFound | ErrorKind::NotADirectory => "create the folder first",
+        ErrorKind::IsADirectory => "give the name of a file in it",
+        _ => "check the folder and the disk, and save again",
+    }
+}

@@ -1,0 +1,186 @@
+//! The header: `{"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__": {…}}`.
+//!
+//! Source: the format's own page, <https://github.com/huggingface/safetensors#format>. The data of the tensors follow the
+//! header without gaps, each little-endian and in row-major order.
+//!
+//! The checks are made here rather than by the crate, whose errors name neither the tensor nor the numbers; the crate gives
+//! the names of dtypes and the form of an entry.
+
+use super::SafetensorsError as Error;
+use super::{from_format, to_format};
+use crate::DType;
+use safetensors::tensor::TensorInfo;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The longest header that is read: the format's own limit.
+pub(super) const LONGEST: u64 = 100_000_000;
+/// Bytes of the number that gives the header's length.
+pub(super) const LENGTH_BYTES: u64 = 8;
+const METADATA: &str = "__metadata__";
+
+/// Where a tensor lies.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
+    /// The first byte after the header, and the byte behind the last.
+    pub(super) range: (u64, u64),
+}
+
+/// A header that has been checked: the entries follow one another without gaps.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) entries: Vec<Entry>,
+    pub(super) metadata: BTreeMap<String, String>,
+}
+
+/// Reads a header whose data have `data_bytes` bytes.
+pub(super) fn parse(path: &Path, text: &[u8], data_bytes: u64) -> Result<Header, Error> {
+    let wrong = |reason: String| Error::Header { path: path.to_path_buf(), reason };
+    let mut map = match serde_json::from_slice(text) {
+        Ok(Value::Object(map)) => map,
+        Ok(other) => return Err(wrong(kind(&other).to_string())),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let metadata = match map.remove(METADATA) {
+        Some(value) => parse_metadata(path, value)?,
+        None => BTreeMap::new(),
+    };
+    let entries: Result<Vec<Entry>, Error> =
+        map.into_iter().map(|(name, value)| parse_entry(path, name, value)).collect();
+    let mut entries = entries?;
+    entries.sort_by(|a, b| (a.range, &a.name).cmp(&(b.range, &b.name)));
+    let mut end = 0;
+    for entry in &entries {
+        check_place(path, entry, end)?;
+        end = entry.range.1;
+    }
+    if end != data_bytes {
+        return Err(Error::DataLength { path: path.to_path_buf(), expected: end, got: data_bytes });
+    }
+    Ok(Header { entries, metadata })
+}
+
+fn parse_metadata(path: &Path, value: Value) -> Result<BTreeMap<String, String>, Error> {
+    serde_json::from_value(value).map_err(|error| Error::Header {
+        path: path.to_path_buf(),
+        reason: format!("a `{METADATA}` that is no object of texts ({error})"),
+    })
+}
+
+fn parse_entry(path: &Path, name: String, value: Value) -> Result<Entry, Error> {
+    let wrong = |field: &'static str, expected: &'static str, got: &Value| Error::Field {
+        path: path.to_path_buf(),
+        tensor: shown(&name),
+        field,
+        expected,
+        got: shown(&got.to_string()),
+    };
+    let object = value.as_object().ok_or_else(|| wrong("entry", "an object", &value))?;
+    let field = |field: &str| object.get(field).unwrap_or(&Value::Null);
+
+    let dtype = field("dtype");
+    let text = dtype.as_str().ok_or_else(|| wrong("dtype", "a text", dtype))?;
+    let dtype = from_format(text).ok_or_else(|| Error::UnknownDtype {
+        path: path.to_path_buf(),
+        tensor: shown(&name),
+        known: known_dtypes(),
+        got: shown(text),
+    })?;
+
+    let sizes = field("shape");
+    let shape = integers(sizes).ok_or_else(|| wrong("shape", "a list of integers of 0 or more", sizes))?;
+    let shape: Result<Vec<usize>, _> = shape.into_iter().map(usize::try_from).collect();
+    let shape = shape.map_err(|_| wrong("shape", "sizes that memory can have", sizes))?;
+
+    let offsets = field("data_offsets");
+    let range = match integers(offsets).as_deref() {
+        Some(&[begin, end]) if begin <= end => (begin, end),
+        _ => return Err(wrong("data_offsets", "two integers, the second not below the first", offsets)),
+    };
+    Ok(Entry { name, dtype, shape, range })
+}
+
+/// That an entry begins where the one before ends, and has the bytes that its shape needs.
+fn check_place(path: &Path, entry: &Entry, end: u64) -> Result<(), Error> {
+    let (begin, behind) = entry.range;
+    if begin != end {
+        let (path, tensor) = (path.to_path_buf(), shown(&entry.name));
+        return Err(Error::Offset { path, tensor, expected: end, got: begin });
+    }
+    let needed = entry.shape.iter().try_fold(entry.dtype.size() as u64, |product, &size| {
+        product.checked_mul(size as u64)
+    });
+    if needed == Some(behind - begin) {
+        return Ok(());
+    }
+    Err(Error::TensorLength {
+        path: path.to_path_buf(),
+        tensor: shown(&entry.name),
+        dtype: entry.dtype,
+        shape: entry.shape.clone(),
+        expected: needed.map_or_else(|| "more than 2^64".to_string(), |bytes| bytes.to_string()),
+        got: behind - begin,
+    })
+}
+
+/// The bytes of a header, its length in front, filled up with spaces to whole words.
+pub(super) fn write(entries: &[Entry], metadata: &BTreeMap<String, String>) -> serde_json::Result<Vec<u8>> {
+    let mut text = String::from("{");
+    if !metadata.is_empty() {
+        text += &format!("\"{METADATA}\":{}", serde_json::to_string(metadata)?);
+    }
+    for entry in entries {
+        // The writer has refused every other dtype.
+        let Some(dtype) = to_format(entry.dtype) else { continue };
+        let data_offsets = (entry.range.0 as usize, entry.range.1 as usize);
+        let info = TensorInfo { dtype, shape: entry.shape.clone(), data_offsets };
+        let separator = if text.len() > 1 { "," } else { "" };
+        text += &format!("{separator}{}:{}", serde_json::to_string(&entry.name)?, serde_json::to_string(&info)?);
+    }
+    text.push('}');
+    let padded = text.len().next_multiple_of(LENGTH_BYTES as usize);
+    let mut bytes = (padded as u64).to_le_bytes().to_vec();
+    bytes.extend_from_slice(text.as_bytes());
+    bytes.resize(LENGTH_BYTES as usize + padded, b' ');
+    Ok(bytes)
+}
+
+/// Whether a name belongs to the format.
+pub(super) fn is_reserved(name: &str) -> bool {
+    name == METADATA
+}
+
+/// The dtypes that can be read and saved.
+pub(super) fn known_dtypes() -> String {
+    let all = DType::REAL.into_iter().chain([DType::C64]);
+    let names: Vec<String> = all.filter_map(to_format).map(|dtype| dtype.to_string()).collect();
+    names.join(", ")
+}
+
+fn integers(value: &Value) -> Option<Vec<u64>> {
+    value.as_array()?.iter().map(Value::as_u64).collect()
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(Map { .. }) => "an object",
+    }
+}
+
+/// The beginning of a text that a file gives, for an error.
+fn shown(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match text.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_string(),
+    }
+}

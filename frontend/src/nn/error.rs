@@ -1,0 +1,104 @@
+//! What a module or an optimiser may be given that does not fit.
+
+/// What was expected, what came, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModuleError {
+    /// A state dict that does not fit what it is loaded into. Nothing has been loaded.
+    #[error("{}", state_message(owner, missing, unexpected, mismatched))]
+    State {
+        /// What it was loaded into.
+        owner: &'static str,
+        /// Names that were expected and did not come, in order.
+        missing: Vec<String>,
+        /// Names that came and were not expected, in order.
+        unexpected: Vec<String>,
+        /// Tensors of another shape than expected.
+        mismatched: Vec<Mismatch>,
+    },
+    /// An option out of its range.
+    #[error("{owner}: expected `{option}` to be {expected}, got {got}")]
+    Option {
+        /// The module, optimiser or schedule.
+        owner: &'static str,
+        /// The option.
+        option: &'static str,
+        /// Its range.
+        expected: &'static str,
+        /// The value that came.
+        got: String,
+    },
+    /// An input whose shape a module cannot take.
+    #[error("{owner}: expected an input {expected}, got shape {got:?}")]
+    Input {
+        /// The module.
+        owner: &'static str,
+        /// The shape that it takes.
+        expected: String,
+        /// The shape that came.
+        got: Vec<usize>,
+    },
+    /// A tensor that an optimiser cannot change.
+    #[error(
+        "{owner}: expected parameter {index} to be a leaf that requires grad, got {got}; pass `module.parameters()`, or \
+         call `set_requires_grad(true)` on it"
+    )]
+    NotParameter {
+        /// The optimiser.
+        owner: &'static str,
+        /// Which of the parameters, counted over all groups.
+        index: usize,
+        /// What it is.
+        got: &'static str,
+    },
+    /// The same parameter twice.
+    #[error("{owner}: expected different parameters, got parameter {index} twice; put it in one group only")]
+    Twice {
+        /// The optimiser.
+        owner: &'static str,
+        /// The second place, counted over all groups.
+        index: usize,
+    },
+}
+
+/// A tensor of another shape than expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Its name.
+    pub name: String,
+    /// The sizes that were expected.
+    pub expected: Vec<usize>,
+    /// The sizes that came.
+    pub got: Vec<usize>,
+}
+
+impl std::fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (expected {:?}, got {:?})", self.name, self.expected, self.got)
+    }
+}
+
+/// How many names an error shows of each kind.
+const SHOWN: usize = 8;
+
+fn state_message(owner: &str, missing: &[String], unexpected: &[String], mismatched: &[Mismatch]) -> String {
+    let mut parts = Vec::new();
+    let mut part = |what: &str, count: usize, names: Vec<String>| {
+        if count > 0 {
+            let more = if count > SHOWN { format!(" and {} more", count - SHOWN) } else { String::new() };
+            parts.push(format!("{count} {what}: {}{more}", names.join(", ")));
+        }
+    };
+    part("missing", missing.len(), first(missing));
+    part("unexpected", unexpected.len(), first(unexpected));
+    part("of another shape", mismatched.len(), first(mismatched));
+    format!(
+        "{owner}: the state dict does not fit, and nothing was loaded: {}; load it into what it was saved from, or rename \
+         its entries",
+        parts.join("; ")
+    )
+}
+
+fn first<T: ToString>(items: &[T]) -> Vec<String> {
+    items.iter().take(SHOWN).map(ToString::to_string).collect()
+}

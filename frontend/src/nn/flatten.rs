@@ -1,0 +1,54 @@
+//! Dimensions made one.
+
+use super::Module;
+use crate::{Result, Tensor};
+use keyway_dispatcher::dims::wrap_dim;
+
+/// Makes the dimensions from `start` to `end`, both included, one; -1 is the last.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{Flatten, Module}};
+/// let images = Tensor::from_vec(vec![0.0f32; 2 * 3 * 4 * 4], &[2, 3, 4, 4])?;
+/// assert_eq!(Flatten::default().forward(&images)?.sizes(), [2, 48]);
+/// assert_eq!(Flatten { start: 2, end: -1 }.forward(&images)?.sizes(), [2, 3, 16]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Flatten {
+    /// The first dimension.
+    pub start: i64,
+    /// The last dimension.
+    pub end: i64,
+}
+
+impl Default for Flatten {
+    /// All but the first dimension, which counts the samples of a batch.
+    fn default() -> Flatten {
+        Flatten { start: 1, end: -1 }
+    }
+}
+
+impl Module for Flatten {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let sizes = input.sizes();
+        let (start, end) =
+            (wrap_dim("flatten", self.start, sizes.len())?, wrap_dim("flatten", self.end, sizes.len())?);
+        if start > end {
+            return Err(super::ModuleError::Option {
+                owner: "Flatten",
+                option: "start",
+                expected: "a dimension not after `end`",
+                got: format!("start {} and end {} for shape {sizes:?}", self.start, self.end),
+            }
+            .into());
+        }
+        if sizes.is_empty() {
+            return input.reshape(&[1]);
+        }
+        let mut flat = sizes[..start].to_vec();
+        flat.push(sizes[start..=end].iter().product());
+        flat.extend_from_slice(&sizes[end + 1..]);
+        input.reshape_as_sizes(&flat)
+    }
+}

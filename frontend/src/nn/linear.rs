@@ -1,0 +1,93 @@
+//! The affine map.
+
+use super::slot::Slot;
+use super::{Members, Module, init};
+use crate::rng::Philox;
+use crate::{Result, Tensor};
+
+/// `input @ weight.T + bias` over the last dimension: `[…, in]` to `[…, out]`.
+///
+/// The initial values are PyTorch's: weight and bias uniform within `1 / sqrt(in)`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{Linear, Module}, rng::Philox};
+/// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+/// let x = Tensor::from_vec(vec![1.0f32; 12], &[4, 3])?;
+/// assert_eq!(layer.forward(&x)?.sizes(), [4, 2]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Linear {
+    weight: Slot,
+    bias: Option<Slot>,
+}
+
+impl Linear {
+    /// A layer with a bias, in f32.
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn new(inputs: usize, outputs: usize, rng: &mut Philox) -> Result<Linear> {
+        let mut layer = Linear::without_bias(inputs, outputs, rng)?;
+        let bound = if inputs > 0 { 1.0 / (inputs as f64).sqrt() } else { 0.0 };
+        layer.bias = Some(Slot::parameter(init::uniform(&[outputs], bound, rng)?)?);
+        Ok(layer)
+    }
+
+    /// A layer without a bias, in f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{nn::{Linear, Module}, rng::Philox};
+    /// assert_eq!(Linear::without_bias(3, 2, &mut Philox::new(0))?.num_parameters(), 6);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn without_bias(inputs: usize, outputs: usize, rng: &mut Philox) -> Result<Linear> {
+        // The slope that gives a bound of 1 / sqrt(inputs).
+        let weight = init::kaiming_uniform(&[outputs, inputs], 5f64.sqrt(), rng)?;
+        Ok(Linear { weight: Slot::parameter(weight)?, bias: None })
+    }
+
+    /// A layer of these tensors: the weight `[out, in]`, the bias `[out]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Linear, Module}};
+    /// let layer = Linear::from_tensors(Tensor::from_vec(vec![2.0f32, 3.0], &[1, 2])?, None)?;
+    /// assert_eq!(layer.forward(&Tensor::from_vec(vec![10.0f32, 1.0], &[1, 2])?)?.item::<f32>()?, 23.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that has no gradient.
+    pub fn from_tensors(weight: Tensor, bias: Option<Tensor>) -> Result<Linear> {
+        Ok(Linear { weight: Slot::parameter(weight)?, bias: bias.map(Slot::parameter).transpose()? })
+    }
+
+    /// The weight, `[out, in]`.
+    pub fn weight(&self) -> Tensor {
+        self.weight.get()
+    }
+
+    /// The bias, `[out]`.
+    pub fn bias(&self) -> Option<Tensor> {
+        self.bias.as_ref().map(Slot::get)
+    }
+}
+
+impl Module for Linear {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.linear(&self.weight.get(), self.bias().as_ref())
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.parameter("weight", &self.weight);
+        if let Some(bias) = &self.bias {
+            members.parameter("bias", bias);
+        }
+    }
+}

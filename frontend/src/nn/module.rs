@@ -1,0 +1,267 @@
+//! The trait of modules.
+
+use super::slot::{Mode, Slot};
+use super::state::{Expected, LoadReport, StateDict, fill};
+use crate::autograd::no_grad;
+use crate::{DType, Device, Result, Tensor};
+
+/// The parts of a module, with their names from the root of the model: `0.weight`, `encoder.bias`.
+#[derive(Default)]
+pub struct Members<'a> {
+    prefix: String,
+    parameters: Vec<(String, &'a Slot)>,
+    buffers: Vec<(String, &'a Slot)>,
+    modes: Vec<&'a Mode>,
+}
+
+impl<'a> Members<'a> {
+    /// A tensor that is learned.
+    pub fn parameter(&mut self, name: &str, slot: &'a Slot) {
+        self.parameters.push((format!("{}{name}", self.prefix), slot));
+    }
+
+    /// A tensor that is kept and saved but not learned.
+    pub fn buffer(&mut self, name: &str, slot: &'a Slot) {
+        self.buffers.push((format!("{}{name}", self.prefix), slot));
+    }
+
+    /// A module inside this one; its names get this name and a dot in front.
+    pub fn child<M: Module + ?Sized>(&mut self, name: &str, module: &'a M) {
+        let outer = self.prefix.len();
+        self.prefix.push_str(name);
+        self.prefix.push('.');
+        module.members(self);
+        self.prefix.truncate(outer);
+    }
+
+    /// The mode that [`Module::train`] and [`Module::eval`] switch.
+    pub fn mode(&mut self, mode: &'a Mode) {
+        self.modes.push(mode);
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &(String, &'a Slot)> {
+        self.parameters.iter().chain(&self.buffers)
+    }
+}
+
+/// A function of a tensor that may have parameters.
+///
+/// A module of one's own has a forward function and shows its parts:
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Members, Module, Slot};
+/// use keyway::{Result, Tensor};
+///
+/// struct Scale {
+///     factor: Slot,
+/// }
+///
+/// impl Module for Scale {
+///     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+///         input.mul(&self.factor.get())
+///     }
+///     fn members<'a>(&'a self, members: &mut Members<'a>) {
+///         members.parameter("factor", &self.factor);
+///     }
+/// }
+///
+/// let scale = Scale { factor: Slot::parameter(Tensor::scalar(3.0f32)?)? };
+/// let y = scale.forward(&Tensor::scalar(2.0f32)?)?;
+/// y.backward()?;
+/// assert_eq!(y.item::<f32>()?, 6.0);
+/// assert_eq!(scale.parameters()[0].grad().unwrap().item::<f32>()?, 2.0);
+/// # Ok(()) }
+/// ```
+pub trait Module: Send + Sync {
+    /// The result for an input.
+    ///
+    /// # Errors
+    /// An input that does not fit; what the backend reports.
+    fn forward(&self, input: &Tensor) -> Result<Tensor>;
+
+    /// Shows the parts: parameters, buffers, modules inside and the mode. A module without parts need not.
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        let _ = members;
+    }
+
+    /// The parameters with their names, each tensor once, also where two modules share it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{nn::{Linear, Module}, rng::Philox};
+    /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+    /// let names: Vec<String> = layer.named_parameters().into_iter().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["weight", "bias"]);
+    /// # Ok(()) }
+    /// ```
+    fn named_parameters(&self) -> Vec<(String, Tensor)> {
+        let mut found: Vec<(String, Tensor)> = Vec::new();
+        for (name, slot) in members_of(self).parameters {
+            let tensor = slot.get();
+            if !found.iter().any(|(_, earlier)| earlier.is_same(&tensor)) {
+                found.push((name, tensor));
+            }
+        }
+        found
+    }
+
+    /// The buffers with their names.
+    fn named_buffers(&self) -> Vec<(String, Tensor)> {
+        members_of(self).buffers.into_iter().map(|(name, slot)| (name, slot.get())).collect()
+    }
+
+    /// The parameters, as an optimiser takes them.
+    fn parameters(&self) -> Vec<Tensor> {
+        self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
+    }
+
+    /// How many numbers the parameters have together.
+    fn num_parameters(&self) -> usize {
+        self.parameters().iter().map(Tensor::numel).sum()
+    }
+
+    /// Switches every part to training, as it is at first.
+    fn train(&self) {
+        members_of(self).modes.into_iter().for_each(|mode| mode.set_training(true));
+    }
+
+    /// Switches every part to use: dropout lets everything through.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Dropout, Module}};
+    /// let dropout = Dropout::new(0.5, 0)?;
+    /// dropout.eval();
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    fn eval(&self) {
+        members_of(self).modes.into_iter().for_each(|mode| mode.set_training(false));
+    }
+
+    /// The parameters and buffers by name. The tensors share the module's memory; training goes on changing them.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{nn::{Linear, Module}, rng::Philox};
+    /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+    /// assert_eq!(layer.state_dict()["weight"].sizes(), [2, 3]);
+    /// # Ok(()) }
+    /// ```
+    fn state_dict(&self) -> StateDict {
+        members_of(self).slots().map(|(name, slot)| (name.clone(), slot.get().detach())).collect()
+    }
+
+    /// Overwrites the parameters and buffers with those of a state dict, cast and moved as needed.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{nn::{Linear, Module}, rng::Philox};
+    /// let (a, b) = (Linear::new(3, 2, &mut Philox::new(0))?, Linear::new(3, 2, &mut Philox::new(1))?);
+    /// b.load_state_dict(&a.state_dict())?;
+    /// let wrong = Linear::new(4, 2, &mut Philox::new(0))?;
+    /// let error = b.load_state_dict(&wrong.state_dict()).unwrap_err();
+    /// assert!(error.to_string().contains("weight (expected [2, 3], got [2, 4])"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Names that are missing or not expected, and other shapes, all of them in one error; then nothing is overwritten.
+    fn load_state_dict(&self, state: &StateDict) -> Result<()> {
+        fill(&expected(self), state, true).map(|_| ())
+    }
+
+    /// [`Module::load_state_dict`] that takes what there is, and tells what it left out.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{nn::{Linear, Module}, rng::Philox};
+    /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+    /// let mut state = layer.state_dict();
+    /// state.remove("bias");
+    /// assert_eq!(layer.load_matching(&state)?.missing, ["bias"]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Other shapes; then nothing is overwritten.
+    fn load_matching(&self, state: &StateDict) -> Result<LoadReport> {
+        fill(&expected(self), state, false)
+    }
+
+    /// Casts the floating-point parameters and buffers. The parameters are new tensors afterwards: make the optimiser
+    /// after this.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, nn::{Linear, Module}, rng::Philox};
+    /// let layer = Linear::new(3, 2, &mut Philox::new(0))?;
+    /// layer.to_dtype(DType::F64)?;
+    /// assert_eq!(layer.parameters()[0].dtype(), DType::F64);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that no kernel makes, or that parameters cannot have; then nothing is changed.
+    fn to_dtype(&self, dtype: DType) -> Result<()> {
+        convert(self, |tensor| if tensor.dtype().is_float() { tensor.to_dtype(dtype) } else { Ok(tensor.clone()) })
+    }
+
+    /// Moves the parameters and buffers. The parameters are new tensors afterwards: make the optimiser after this.
+    ///
+    /// # Errors
+    /// A device that is not there, memory that does not suffice; then nothing is changed.
+    fn to_device(&self, device: Device) -> Result<()> {
+        convert(self, |tensor| tensor.to_device(device))
+    }
+
+    /// Takes the gradients of all parameters away.
+    fn zero_grad(&self) {
+        self.parameters().iter().for_each(|parameter| parameter.set_grad(None));
+    }
+}
+
+impl<M: Module + ?Sized> Module for Box<M> {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        (**self).forward(input)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        (**self).members(members);
+    }
+}
+
+fn members_of<M: Module + ?Sized>(module: &M) -> Members<'_> {
+    let mut members = Members::default();
+    module.members(&mut members);
+    members
+}
+
+fn expected<M: Module + ?Sized>(module: &M) -> Expected {
+    let targets = members_of(module).slots().map(|(name, slot)| (name.clone(), slot.get())).collect();
+    Expected { owner: "load_state_dict", targets }
+}
+
+/// Replaces every tensor. A tensor that stands in two slots stands in both afterwards.
+fn convert<M: Module + ?Sized>(module: &M, change: impl Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
+    let members = members_of(module);
+    let mut made: Vec<(&Slot, Tensor, Tensor)> = Vec::new();
+    for (_, slot) in members.slots() {
+        let old = slot.get();
+        let fresh = match made.iter().find(|(_, earlier, _)| earlier.is_same(&old)) {
+            Some((_, _, fresh)) => fresh.clone(),
+            None => {
+                let _off = no_grad();
+                let fresh = change(&old)?;
+                if fresh.is_same(&old) { fresh } else { fresh.set_requires_grad(old.requires_grad())? }
+            }
+        };
+        made.push((slot, old, fresh));
+    }
+    for (slot, _, fresh) in made {
+        slot.set(fresh);
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Modules one after another.
+
+use super::{Members, Module};
+use crate::{Result, Tensor};
+
+/// Modules each of which takes the result of the one before it.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{Linear, Module, Relu, Sequential}, rng::Philox};
+/// let mut rng = Philox::new(0);
+/// let model = Sequential::new().push(Linear::new(3, 4, &mut rng)?).push(Relu).push_named("head", Linear::new(4, 2, &mut rng)?);
+/// assert!(model.state_dict().keys().eq(["0.bias", "0.weight", "head.bias", "head.weight"]));
+/// # Ok(()) }
+/// ```
+#[derive(Default)]
+pub struct Sequential {
+    modules: Vec<(String, Box<dyn Module>)>,
+}
+
+impl Sequential {
+    /// No modules: the input is the result.
+    pub fn new() -> Sequential {
+        Sequential::default()
+    }
+
+    /// With one more module at the end, named by its place.
+    pub fn push(self, module: impl Module + 'static) -> Sequential {
+        let name = self.modules.len().to_string();
+        self.push_named(&name, module)
+    }
+
+    /// With one more module at the end, with a name of its own.
+    pub fn push_named(mut self, name: &str, module: impl Module + 'static) -> Sequential {
+        self.modules.push((name.to_string(), Box::new(module)));
+        self
+    }
+
+    /// How many modules there are.
+    pub fn len(&self) -> usize {
+        self.modules.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.modules.is_empty()
+    }
+
+    /// The module at a place.
+    pub fn get(&self, index: usize) -> Option<&dyn Module> {
+        self.modules.get(index).map(|(_, module)| module.as_ref())
+    }
+}
+
+impl Module for Sequential {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.modules.iter().try_fold(input.clone(), |value, (_, module)| module.forward(&value))
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        for (name, module) in &self.modules {
+            members.child(name, module);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a module holds: tensors that can be replaced, and the mode.
+
+use crate::{Result, Tensor};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A place for one tensor of a module. The tensor can be replaced through a shared reference, as
+/// [`Module::to_dtype`](super::Module::to_dtype) does.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::Slot};
+/// let weight = Slot::parameter(Tensor::from_slice(&[1.0f32])?)?;
+/// assert!(weight.get().requires_grad());
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Slot(RwLock<Tensor>);
+
+impl Slot {
+    /// A slot of a tensor that is learned: it is made to require grad.
+    ///
+    /// # Errors
+    /// A dtype that has no gradient.
+    pub fn parameter(tensor: Tensor) -> Result<Slot> {
+        Ok(Slot(RwLock::new(tensor.set_requires_grad(true)?)))
+    }
+
+    /// A slot of a tensor that is kept and saved but not learned.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Slot};
+    /// let running_mean = Slot::buffer(Tensor::from_slice(&[0.0f32])?);
+    /// assert!(!running_mean.get().requires_grad());
+    /// # Ok(()) }
+    /// ```
+    pub fn buffer(tensor: Tensor) -> Slot {
+        Slot(RwLock::new(tensor))
+    }
+
+    /// The tensor; it shares its memory and its gradient.
+    pub fn get(&self) -> Tensor {
+        self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// Puts another tensor in its place.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::Slot};
+    /// let slot = Slot::buffer(Tensor::from_slice(&[0.0f32])?);
+    /// slot.set(Tensor::from_slice(&[1.0f32])?);
+    /// assert_eq!(slot.get().to_vec::<f32>()?, [1.0]);
+    /// # Ok(()) }
+    /// ```
+    pub fn set(&self, tensor: Tensor) {
+        *self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = tensor;
+    }
+}
+
+/// Whether a module is being trained or used.
+///
+/// ```
+/// let mode = keyway::nn::Mode::default();
+/// assert!(mode.is_training());
+/// mode.set_training(false);
+/// assert!(!mode.is_training());
+/// ```
+#[derive(Debug)]
+pub struct Mode(AtomicBool);
+
+impl Default for Mode {
+    fn default() -> Mode {
+        Mode(AtomicBool::new(true))
+    }
+}
+
+impl Mode {
+    /// Whether the module is being trained, as it is at first.
+    pub fn is_training(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Switches it.
+    pub fn set_training(&self, on: bool) {
+        self.0.store(on, Ordering::Relaxed);
+    }
+}

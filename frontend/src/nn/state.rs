@@ -1,0 +1,60 @@
+//! State dicts: named tensors that are saved and put back.
+
+use super::error::{Mismatch, ModuleError};
+use crate::autograd::no_grad;
+use crate::{Result, Tensor};
+use std::collections::BTreeMap;
+
+/// Tensors by name, in the order of their names. [`io::safetensors`](crate::io::safetensors) saves and loads it.
+pub type StateDict = BTreeMap<String, Tensor>;
+
+/// What a load that need not fit exactly has left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Names that were expected and did not come.
+    pub missing: Vec<String>,
+    /// Names that came and were not expected.
+    pub unexpected: Vec<String>,
+}
+
+/// What is to be filled from a state dict.
+pub(crate) struct Expected {
+    /// What it belongs to, for errors.
+    pub(crate) owner: &'static str,
+    /// The tensors to overwrite, by name.
+    pub(crate) targets: Vec<(String, Tensor)>,
+}
+
+/// Overwrites the targets with the tensors of a state dict. All is checked before anything is overwritten; unless
+/// `strict`, names may be missing or unexpected, and are reported.
+pub(crate) fn fill(expected: &Expected, state: &StateDict, strict: bool) -> Result<LoadReport> {
+    let Expected { owner, targets } = expected;
+    let mut report = LoadReport::default();
+    let mut mismatched = Vec::new();
+    let mut known: BTreeMap<&str, &Tensor> = BTreeMap::new();
+    for (name, target) in targets {
+        known.insert(name, target);
+        match state.get(name) {
+            None => report.missing.push(name.clone()),
+            Some(source) if source.sizes() != target.sizes() => mismatched.push(Mismatch {
+                name: name.clone(),
+                expected: target.sizes().to_vec(),
+                got: source.sizes().to_vec(),
+            }),
+            Some(_) => {}
+        }
+    }
+    report.unexpected = state.keys().filter(|name| !known.contains_key(name.as_str())).cloned().collect();
+    let incomplete = strict && !(report.missing.is_empty() && report.unexpected.is_empty());
+    if incomplete || !mismatched.is_empty() {
+        let LoadReport { missing, unexpected } = report;
+        return Err(ModuleError::State { owner, missing, unexpected, mismatched }.into());
+    }
+    let _off = no_grad();
+    for (name, target) in targets {
+        if let Some(source) = state.get(name) {
+            target.copy_(source)?;
+        }
+    }
+    Ok(report)
+}

@@ -1,0 +1,270 @@
+//! Adam and AdamW.
+
+use super::Optimizer;
+use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
+use crate::autograd::no_grad;
+use crate::nn::{ModuleError, StateDict};
+use crate::{Result, Tensor};
+
+/// The options of [`Adam`] and [`AdamW`]; the names and defaults are PyTorch's, whose `AdamW` has a weight decay of 0.01:
+/// see [`AdamOptions::adamw`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamOptions {
+    /// The learning rate.
+    pub lr: f64,
+    /// How much is kept of the mean of the gradients.
+    pub beta1: f64,
+    /// How much is kept of the mean of their squares.
+    pub beta2: f64,
+    /// Added to the root of that mean.
+    pub eps: f64,
+    /// Adam adds this much of the parameter to its gradient; AdamW takes it, times the learning rate, off the parameter.
+    pub weight_decay: f64,
+}
+
+impl Default for AdamOptions {
+    fn default() -> AdamOptions {
+        AdamOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 }
+    }
+}
+
+impl AdamOptions {
+    /// The defaults with PyTorch's weight decay for AdamW.
+    ///
+    /// ```
+    /// assert_eq!(keyway::optim::AdamOptions::adamw().weight_decay, 0.01);
+    /// ```
+    pub fn adamw() -> AdamOptions {
+        AdamOptions { weight_decay: 0.01, ..AdamOptions::default() }
+    }
+}
+
+impl Options for AdamOptions {
+    const NAMES: &'static [&'static str] = &["lr", "beta1", "beta2", "eps", "weight_decay"];
+
+    fn values(&self) -> Vec<f64> {
+        vec![self.lr, self.beta1, self.beta2, self.eps, self.weight_decay]
+    }
+
+    fn from_values(values: &[f64]) -> AdamOptions {
+        match *values {
+            [lr, beta1, beta2, eps, weight_decay] => AdamOptions { lr, beta1, beta2, eps, weight_decay },
+            _ => AdamOptions::default(),
+        }
+    }
+
+    fn check(&self) -> Result<(), ModuleError> {
+        require_not_negative("Adam", "lr", self.lr)?;
+        require_not_negative("Adam", "eps", self.eps)?;
+        require_not_negative("Adam", "weight_decay", self.weight_decay)?;
+        for (name, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            if !(0.0..1.0).contains(&beta) {
+                return Err(refuse("Adam", name, "a number of at least 0 and below 1", beta));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is remembered of a parameter.
+#[derive(Debug)]
+struct Moments {
+    steps: i64,
+    /// The mean of the gradients.
+    first: Tensor,
+    /// The mean of their squares.
+    second: Tensor,
+}
+
+const NAMES: [&str; 3] = ["step", "exp_avg", "exp_avg_sq"];
+
+/// What Adam and AdamW share.
+#[derive(Debug)]
+struct Core {
+    owner: &'static str,
+    groups: Vec<Group<AdamOptions>>,
+    moments: Vec<Option<Moments>>,
+    /// Whether weight decay acts on the parameter rather than on its gradient.
+    decoupled: bool,
+}
+
+impl Core {
+    fn new(owner: &'static str, groups: Vec<Group<AdamOptions>>, decoupled: bool) -> Result<Core> {
+        check_groups(owner, &groups)?;
+        let count = groups.iter().map(|group| group.parameters.len()).sum();
+        let moments = std::iter::repeat_with(|| None).take(count).collect();
+        Ok(Core { owner, groups, moments, decoupled })
+    }
+
+    fn step(&mut self) -> Result<()> {
+        let _off = no_grad();
+        let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
+        for ((parameter, options), moments) in parameters.zip(&mut self.moments) {
+            if let Some(grad) = parameter.grad() {
+                update(parameter, grad, moments, options, self.decoupled)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn state_dict(&self) -> Result<StateDict> {
+        let memory = |moments: &Option<Moments>| {
+            let Some(m) = moments else { return Ok(None) };
+            let tensors = [Tensor::scalar(m.steps)?, m.first.clone(), m.second.clone()];
+            Ok(Some(NAMES.into_iter().zip(tensors).collect()))
+        };
+        let memories: Result<Vec<_>> = self.moments.iter().map(memory).collect();
+        save(&self.groups, memories?)
+    }
+
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+        let Loaded { options, memories } = load(self.owner, &self.groups, &NAMES, &NAMES[..1], state)?;
+        let mut moments = Vec::new();
+        for memory in memories {
+            moments.push(match memory.as_deref() {
+                Some([steps, first, second]) => {
+                    let steps = steps.to_f64_vec()?.first().map_or(0, |&steps| steps as i64);
+                    Some(Moments { steps, first: first.clone(), second: second.clone() })
+                }
+                _ => None,
+            });
+        }
+        self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.moments = moments;
+        Ok(())
+    }
+}
+
+/// One parameter's step. The corrections of both means are moved out of the tensors into the numbers, so that one tensor
+/// of the parameter's size is all that is needed besides the moments.
+fn update(
+    p: &Tensor,
+    grad: Tensor,
+    moments: &mut Option<Moments>,
+    o: &AdamOptions,
+    decoupled: bool,
+) -> Result<()> {
+    let grad = match (o.weight_decay != 0.0, decoupled) {
+        (true, true) => {
+            p.mul_(1.0 - o.lr * o.weight_decay)?;
+            grad
+        }
+        (true, false) => grad.add_scaled(p, o.weight_decay)?,
+        (false, _) => grad,
+    };
+    let m = match moments {
+        Some(m) => m,
+        None => {
+            let zeros = || p.detach().zeros_like();
+            moments.insert(Moments { steps: 0, first: zeros()?, second: zeros()? })
+        }
+    };
+    m.steps += 1;
+    m.first.mul_(o.beta1)?.add_scaled_(&grad, 1.0 - o.beta1)?;
+    m.second.mul_(o.beta2)?.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
+    // p - lr * (first / c1) / (sqrt(second / c2) + eps), multiplied through by sqrt(c2).
+    let root = (1.0 - o.beta2.powf(m.steps as f64)).sqrt();
+    let correction = 1.0 - o.beta1.powf(m.steps as f64);
+    let denominator = m.second.sqrt()?.add_(o.eps * root)?;
+    p.addcdiv_(&m.first, &denominator, -o.lr * root / correction)?;
+    Ok(())
+}
+
+macro_rules! optimizer {
+    ($(#[$doc:meta])* $name:ident, $text:literal, $decoupled:literal) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name(Core);
+
+        impl $name {
+            /// One group.
+            ///
+            /// # Errors
+            /// Options out of range; no parameters, the same twice, or such that cannot be changed.
+            pub fn new(parameters: Vec<Tensor>, options: AdamOptions) -> Result<$name> {
+                $name::with_groups(vec![Group { parameters, options }])
+            }
+
+            /// Several groups.
+            ///
+            /// # Errors
+            /// As for one group.
+            pub fn with_groups(groups: Vec<Group<AdamOptions>>) -> Result<$name> {
+                Ok($name(Core::new($text, groups, $decoupled)?))
+            }
+
+            /// The groups, with the options as they are now.
+            pub fn groups(&self) -> &[Group<AdamOptions>] {
+                &self.0.groups
+            }
+        }
+
+        impl Optimizer for $name {
+            fn step(&mut self) -> Result<()> {
+                self.0.step()
+            }
+
+            fn parameters(&self) -> Vec<Tensor> {
+                self.0.groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+            }
+
+            fn learning_rates(&self) -> Vec<f64> {
+                self.0.groups.iter().map(|group| group.options.lr).collect()
+            }
+
+            fn set_learning_rates(&mut self, rates: &[f64]) {
+                self.0.groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.lr = rate);
+            }
+
+            fn state_dict(&self) -> Result<StateDict> {
+                self.0.state_dict()
+            }
+
+            fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+                self.0.load_state_dict(state)
+            }
+        }
+    };
+}
+
+optimizer! {
+    /// Adam (D. P. Kingma, J. Ba, "Adam: a method for stochastic optimization", 2015).
+    ///
+    /// ```text
+    /// g = grad + weight_decay * p
+    /// m = beta1 * m + (1 - beta1) * g
+    /// v = beta2 * v + (1 - beta2) * g^2
+    /// p = p - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)        (t: the step, from 1)
+    /// ```
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::optim::{Adam, AdamOptions, Optimizer};
+    /// let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+    /// let mut optimizer = Adam::new(vec![w.clone()], AdamOptions { lr: 0.1, ..AdamOptions::default() })?;
+    /// w.mul(&w)?.backward()?;
+    /// optimizer.step()?;
+    /// assert!((w.item::<f64>()? - 0.9).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    Adam, "Adam", false
+}
+
+optimizer! {
+    /// [`Adam`] whose weight decay acts on the parameter itself (I. Loshchilov, F. Hutter, "Decoupled weight decay
+    /// regularization", 2019): first `p = p * (1 - lr * weight_decay)`, then a step of Adam without weight decay.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::optim::{AdamOptions, AdamW, Optimizer};
+    /// let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+    /// let mut optimizer = AdamW::new(vec![w.clone()], AdamOptions { lr: 0.1, ..AdamOptions::adamw() })?;
+    /// w.mul(&w)?.backward()?;
+    /// optimizer.step()?;
+    /// assert!((w.item::<f64>()? - 0.899).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    AdamW, "AdamW", true
+}

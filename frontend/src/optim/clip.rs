@@ -1,0 +1,73 @@
+//! Gradients held within bounds.
+
+use super::group::refuse;
+use crate::autograd::no_grad;
+use crate::{DType, Result, Tensor};
+
+/// Multiplies the gradients by a common factor such that their norm, taken over all of them as one vector, is at most
+/// `max_norm`. Gives the norm that they had, as a tensor of no dimensions; nothing is read back to the host.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, optim::clip_grad_norm_};
+/// let w = Tensor::from_slice(&[0.0f32, 0.0])?.set_requires_grad(true)?;
+/// w.set_grad(Some(Tensor::from_slice(&[3.0f32, 4.0])?));
+/// assert_eq!(clip_grad_norm_(&[w.clone()], 1.0)?.item::<f32>()?, 5.0);
+/// let clipped = w.grad().unwrap().to_vec::<f32>()?;
+/// assert!((clipped[0] - 0.6).abs() < 1e-5 && (clipped[1] - 0.8).abs() < 1e-5);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// A `max_norm` that is negative or not a number; what the backend reports.
+pub fn clip_grad_norm_(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
+    if max_norm.is_nan() || max_norm < 0.0 {
+        return Err(refuse("clip_grad_norm_", "max_norm", "a number of 0 or more", max_norm).into());
+    }
+    let _off = no_grad();
+    let grads: Vec<Tensor> = parameters.iter().filter_map(Tensor::grad).collect();
+    let Some(first) = grads.first() else { return Tensor::scalar(0.0f32) };
+    let device = first.device();
+    let mut total: Option<Tensor> = None;
+    for grad in &grads {
+        // The squares of half-precision gradients may overflow their own dtype.
+        let wide = if grad.dtype() == DType::F64 { grad.clone() } else { grad.to_dtype(DType::F32)? };
+        let squares = wide.mul(&wide)?.sum()?.to_device(device)?;
+        total = Some(match total {
+            Some(sum) => sum.add(&squares)?,
+            None => squares,
+        });
+    }
+    let Some(norm) = total.map(|sum| sum.sqrt()).transpose()? else { return Tensor::scalar(0.0f32) };
+    // PyTorch's guard against a norm of 0.
+    let factor = norm.add(1e-6)?.reciprocal()?.mul(max_norm)?.clamp_max(1.0)?;
+    for grad in &grads {
+        grad.mul_(&factor.to_device(grad.device())?)?;
+    }
+    Ok(norm)
+}
+
+/// Holds each element of the gradients within `-clip_value ..= clip_value`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, optim::clip_grad_value_};
+/// let w = Tensor::from_slice(&[0.0f32, 0.0])?.set_requires_grad(true)?;
+/// w.set_grad(Some(Tensor::from_slice(&[3.0f32, -0.5])?));
+/// clip_grad_value_(&[w.clone()], 1.0)?;
+/// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [1.0, -0.5]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// A `clip_value` that is negative or not a number; what the backend reports.
+pub fn clip_grad_value_(parameters: &[Tensor], clip_value: f64) -> Result<()> {
+    if clip_value.is_nan() || clip_value < 0.0 {
+        return Err(refuse("clip_grad_value_", "clip_value", "a number of 0 or more", clip_value).into());
+    }
+    let _off = no_grad();
+    for grad in parameters.iter().filter_map(Tensor::grad) {
+        grad.clamp_(-clip_value, clip_value)?;
+    }
+    Ok(())
+}

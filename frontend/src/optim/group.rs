@@ -1,0 +1,194 @@
+//! Groups of parameters with options of their own, and how they are saved.
+
+use crate::nn::{Mismatch, ModuleError, StateDict};
+use crate::{Result, Tensor};
+use std::collections::BTreeSet;
+
+/// Parameters that share options.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// use keyway::optim::{Group, Optimizer, Sgd, SgdOptions};
+/// let a = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let b = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let fast = SgdOptions { lr: 0.5, ..SgdOptions::default() };
+/// let optimizer = Sgd::with_groups(vec![
+///     Group { parameters: vec![a], options: fast },
+///     Group { parameters: vec![b], options: SgdOptions { lr: 0.1, ..fast } },
+/// ])?;
+/// assert_eq!(optimizer.learning_rates(), [0.5, 0.1]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Group<O> {
+    /// The parameters: leaves that require grad.
+    pub parameters: Vec<Tensor>,
+    /// The options.
+    pub options: O,
+}
+
+/// Options as named numbers.
+pub(super) trait Options: Copy {
+    /// Their names, `lr` first.
+    const NAMES: &'static [&'static str];
+    /// The values in the order of the names.
+    fn values(&self) -> Vec<f64>;
+    /// Options of these values. Missing ones keep their defaults.
+    fn from_values(values: &[f64]) -> Self;
+    /// Refuses values out of range.
+    fn check(&self) -> Result<(), ModuleError>;
+}
+
+/// An option out of range.
+pub(super) fn refuse(
+    owner: &'static str,
+    option: &'static str,
+    expected: &'static str,
+    got: impl ToString,
+) -> ModuleError {
+    ModuleError::Option { owner, option, expected, got: got.to_string() }
+}
+
+/// Refuses a number that is negative, infinite or not a number.
+pub(super) fn require_not_negative(
+    owner: &'static str,
+    option: &'static str,
+    got: f64,
+) -> Result<(), ModuleError> {
+    if got >= 0.0 && got.is_finite() {
+        return Ok(());
+    }
+    Err(refuse(owner, option, "a finite number of 0 or more", got))
+}
+
+/// Refuses groups with wrong options or with tensors that cannot be changed.
+pub(super) fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<(), ModuleError> {
+    groups.iter().try_for_each(|group| group.options.check())?;
+    let all: Vec<&Tensor> = groups.iter().flat_map(|group| &group.parameters).collect();
+    if all.is_empty() {
+        return Err(refuse(owner, "parameters", "at least one tensor; pass `module.parameters()`", "none"));
+    }
+    for (index, parameter) in all.iter().enumerate() {
+        let got = match (parameter.requires_grad(), parameter.is_leaf()) {
+            (true, true) => "",
+            (true, false) => "the result of an op",
+            (false, _) => "one that does not require grad",
+        };
+        if !got.is_empty() {
+            return Err(ModuleError::NotParameter { owner, index, got });
+        }
+        if all[..index].iter().any(|earlier| earlier.is_same(parameter)) {
+            return Err(ModuleError::Twice { owner, index });
+        }
+    }
+    Ok(())
+}
+
+/// Names and tensors that one parameter has in a state dict.
+pub(super) type Memory = Vec<(&'static str, Tensor)>;
+
+/// Writes the groups' options, and what is remembered of each parameter.
+pub(super) fn save<O: Options>(groups: &[Group<O>], memories: Vec<Option<Memory>>) -> Result<StateDict> {
+    let mut state = StateDict::new();
+    for (g, group) in groups.iter().enumerate() {
+        for (name, value) in O::NAMES.iter().zip(group.options.values()) {
+            state.insert(format!("group.{g}.{name}"), Tensor::scalar(value)?);
+        }
+    }
+    for (p, memory) in memories.into_iter().enumerate() {
+        for (name, tensor) in memory.into_iter().flatten() {
+            state.insert(format!("state.{p}.{name}"), tensor.copied()?);
+        }
+    }
+    Ok(state)
+}
+
+/// What a state dict holds, once checked: options by group, memories by parameter.
+pub(super) struct Loaded<O> {
+    pub(super) options: Vec<O>,
+    pub(super) memories: Vec<Option<Vec<Tensor>>>,
+}
+
+/// Reads what [`save`] wrote. Of each parameter there is all of `names` or nothing; those in `scalars` have no dimensions
+/// and keep their dtype, the others have the parameter's shape, dtype and device.
+pub(super) fn load<O: Options>(
+    owner: &'static str,
+    groups: &[Group<O>],
+    names: &[&'static str],
+    scalars: &[&'static str],
+    state: &StateDict,
+) -> Result<Loaded<O>> {
+    let mut check = Check { owner, state, seen: BTreeSet::new(), missing: Vec::new(), mismatched: Vec::new() };
+    let mut options: Vec<Vec<&Tensor>> = Vec::new();
+    for g in 0..groups.len() {
+        options.push(O::NAMES.iter().filter_map(|name| check.take(format!("group.{g}.{name}"), &[])).collect());
+    }
+    let parameters: Vec<&Tensor> = groups.iter().flat_map(|group| &group.parameters).collect();
+    let mut memories: Vec<Option<Vec<&Tensor>>> = Vec::new();
+    for (p, parameter) in parameters.iter().enumerate() {
+        let some = names.iter().any(|name| state.contains_key(&format!("state.{p}.{name}")));
+        let sizes = |name| if scalars.contains(name) { &[] } else { parameter.sizes() };
+        let mut take = |name| check.take(format!("state.{p}.{name}"), sizes(name));
+        memories.push(some.then(|| names.iter().filter_map(&mut take).collect()));
+    }
+    check.finish()?;
+
+    let number = |tensor: &&Tensor| Ok(tensor.to_f64_vec()?.first().copied().unwrap_or(0.0));
+    let options: Result<Vec<O>> = options
+        .iter()
+        .map(|tensors| {
+            let values: Result<Vec<f64>> = tensors.iter().map(number).collect();
+            let options = O::from_values(&values?);
+            options.check()?;
+            Ok(options)
+        })
+        .collect();
+    let fitted = |p: usize, name: &&str, tensor: &Tensor| {
+        if scalars.contains(name) {
+            return tensor.copied();
+        }
+        parameters[p].detach().empty_like()?.copy_(tensor)
+    };
+    let mut made = Vec::new();
+    for (p, tensors) in memories.iter().enumerate() {
+        let memory: Option<Result<Vec<Tensor>>> =
+            tensors.as_ref().map(|found| names.iter().zip(found).map(|(name, t)| fitted(p, name, t)).collect());
+        made.push(memory.transpose()?);
+    }
+    Ok(Loaded { options: options?, memories: made })
+}
+
+struct Check<'a> {
+    owner: &'static str,
+    state: &'a StateDict,
+    seen: BTreeSet<String>,
+    missing: Vec<String>,
+    mismatched: Vec<Mismatch>,
+}
+
+impl<'a> Check<'a> {
+    fn take(&mut self, name: String, sizes: &[usize]) -> Option<&'a Tensor> {
+        let found = self.state.get(&name);
+        match found {
+            None => self.missing.push(name.clone()),
+            Some(tensor) if tensor.sizes() != sizes => self.mismatched.push(Mismatch {
+                name: name.clone(),
+                expected: sizes.to_vec(),
+                got: tensor.sizes().to_vec(),
+            }),
+            Some(_) => {}
+        }
+        self.seen.insert(name);
+        found
+    }
+
+    fn finish(self) -> Result<(), ModuleError> {
+        let Check { owner, state, seen, missing, mismatched } = self;
+        let unexpected: Vec<String> = state.keys().filter(|name| !seen.contains(*name)).cloned().collect();
+        if missing.is_empty() && unexpected.is_empty() && mismatched.is_empty() {
+            return Ok(());
+        }
+        Err(ModuleError::State { owner, missing, unexpected, mismatched })
+    }
+}

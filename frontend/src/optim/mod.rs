@@ -1,0 +1,36 @@
+//! Optimisers, their schedules, and the clipping of gradients.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::Tensor;
+//! use keyway::optim::{Optimizer, Sgd, SgdOptions};
+//! let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+//! let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.1, ..SgdOptions::default() })?;
+//! for _ in 0..50 {
+//!     optimizer.zero_grad();
+//!     w.mul(&w)?.backward()?;
+//!     optimizer.step()?;
+//! }
+//! assert!(w.item::<f64>()?.abs() < 1e-4);
+//! # Ok(()) }
+//! ```
+//!
+//! Decisions:
+//! - updates run in place and outside the graph; terms are added to a parameter one by one where a sum would need memory of
+//!   its own, so SGD allocates nothing after its first step;
+//! - the state is a state dict of plain tensors, options included, so it is saved as weights are;
+//! - a schedule is a formula of the step's number, so it is put back by that number alone.
+
+mod adam;
+mod clip;
+mod group;
+mod optimizer;
+mod schedule;
+mod sgd;
+
+pub use adam::{Adam, AdamOptions, AdamW};
+pub use clip::{clip_grad_norm_, clip_grad_value_};
+pub use group::Group;
+pub use optimizer::Optimizer;
+pub use schedule::{CosineAnnealingLr, LrScheduler, StepLr};
+pub use sgd::{Sgd, SgdOptions};

@@ -1,0 +1,76 @@
+//! What all optimisers do.
+
+use crate::nn::StateDict;
+use crate::{Result, Tensor};
+
+/// Changes parameters by their gradients.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let mut optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
+/// w.mul(3.0)?.backward()?;
+/// optimizer.step()?;
+/// assert_eq!(w.item::<f32>()?, -0.5);
+/// # Ok(()) }
+/// ```
+pub trait Optimizer {
+    /// Changes every parameter that has a gradient.
+    ///
+    /// # Errors
+    /// What the backend reports.
+    fn step(&mut self) -> Result<()>;
+
+    /// The parameters of all groups, in order.
+    fn parameters(&self) -> Vec<Tensor>;
+
+    /// Takes the gradients of all parameters away.
+    fn zero_grad(&self) {
+        self.parameters().iter().for_each(|parameter| parameter.set_grad(None));
+    }
+
+    /// The learning rate of each group.
+    fn learning_rates(&self) -> Vec<f64>;
+
+    /// Sets the learning rate of each group; groups beyond the given rates keep theirs.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], SgdOptions::default())?;
+    /// optimizer.set_learning_rates(&[0.25]);
+    /// assert_eq!(optimizer.learning_rates(), [0.25]);
+    /// # Ok(()) }
+    /// ```
+    fn set_learning_rates(&mut self, rates: &[f64]);
+
+    /// The options and what the optimiser remembers of each parameter, by name: `group.0.lr`, `state.3.momentum`. The
+    /// tensors are copies.
+    ///
+    /// # Errors
+    /// Memory that does not suffice.
+    fn state_dict(&self) -> Result<StateDict>;
+
+    /// Puts options and memories back.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+    /// let options = SgdOptions { lr: 0.5, momentum: 0.9, ..SgdOptions::default() };
+    /// let saved = Sgd::new(vec![w.clone()], options)?.state_dict()?;
+    /// let mut other = Sgd::new(vec![w], SgdOptions::default())?;
+    /// other.load_state_dict(&saved)?;
+    /// assert_eq!(other.learning_rates(), [0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Names that are missing or not expected, and other shapes; then nothing is changed.
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()>;
+}

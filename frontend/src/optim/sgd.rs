@@ -1,0 +1,185 @@
+//! Stochastic gradient descent.
+
+use super::Optimizer;
+use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
+use crate::autograd::no_grad;
+use crate::nn::{ModuleError, StateDict};
+use crate::{Result, Tensor};
+
+/// The options of [`Sgd`]; the names and defaults are PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SgdOptions {
+    /// The learning rate.
+    pub lr: f64,
+    /// How much of the last step's direction is kept.
+    pub momentum: f64,
+    /// How much of the gradient is left out of the kept direction; not from the first.
+    pub dampening: f64,
+    /// How much of the parameter is added to its gradient.
+    pub weight_decay: f64,
+    /// Looks ahead along the kept direction. Needs momentum and no dampening.
+    pub nesterov: bool,
+}
+
+impl Default for SgdOptions {
+    fn default() -> SgdOptions {
+        SgdOptions { lr: 1e-3, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false }
+    }
+}
+
+impl Options for SgdOptions {
+    const NAMES: &'static [&'static str] = &["lr", "momentum", "dampening", "weight_decay", "nesterov"];
+
+    fn values(&self) -> Vec<f64> {
+        let nesterov = f64::from(u8::from(self.nesterov));
+        vec![self.lr, self.momentum, self.dampening, self.weight_decay, nesterov]
+    }
+
+    fn from_values(values: &[f64]) -> SgdOptions {
+        match *values {
+            [lr, momentum, dampening, weight_decay, nesterov] => {
+                SgdOptions { lr, momentum, dampening, weight_decay, nesterov: nesterov != 0.0 }
+            }
+            _ => SgdOptions::default(),
+        }
+    }
+
+    fn check(&self) -> Result<(), ModuleError> {
+        require_not_negative(OWNER, "lr", self.lr)?;
+        require_not_negative(OWNER, "momentum", self.momentum)?;
+        require_not_negative(OWNER, "weight_decay", self.weight_decay)?;
+        if !self.dampening.is_finite() {
+            return Err(refuse(OWNER, "dampening", "a finite number", self.dampening));
+        }
+        if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
+            let got = format!("momentum {} and dampening {}", self.momentum, self.dampening);
+            return Err(refuse(OWNER, "nesterov", "off, or with momentum above 0 and no dampening", got));
+        }
+        Ok(())
+    }
+}
+
+const OWNER: &str = "Sgd";
+
+/// Stochastic gradient descent, with momentum, Nesterov's momentum and weight decay (I. Sutskever and others, "On the
+/// importance of initialization and momentum in deep learning", 2013, as PyTorch writes it):
+///
+/// ```text
+/// d = grad + weight_decay * p
+/// v = momentum * v + (1 - dampening) * d        (v = d in the first step)
+/// p = p - lr * (nesterov ? d + momentum * v : v)
+/// ```
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// let w = Tensor::from_slice(&[1.0f32, -1.0])?.set_requires_grad(true)?;
+/// let options = SgdOptions { lr: 0.25, momentum: 0.9, nesterov: true, ..SgdOptions::default() };
+/// let mut optimizer = Sgd::new(vec![w.clone()], options)?;
+/// w.mul(&w)?.sum()?.backward()?;
+/// optimizer.step()?;
+/// assert!((w.to_vec::<f32>()?[0] - 0.05).abs() < 1e-6);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Sgd {
+    groups: Vec<Group<SgdOptions>>,
+    /// The kept direction of each parameter, over all groups.
+    directions: Vec<Option<Tensor>>,
+}
+
+impl Sgd {
+    /// One group.
+    ///
+    /// # Errors
+    /// Options out of range; no parameters, the same twice, or such that cannot be changed.
+    pub fn new(parameters: Vec<Tensor>, options: SgdOptions) -> Result<Sgd> {
+        Sgd::with_groups(vec![Group { parameters, options }])
+    }
+
+    /// Several groups.
+    ///
+    /// # Errors
+    /// As [`Sgd::new`].
+    pub fn with_groups(groups: Vec<Group<SgdOptions>>) -> Result<Sgd> {
+        check_groups(OWNER, &groups)?;
+        let count = groups.iter().map(|group| group.parameters.len()).sum();
+        Ok(Sgd { groups, directions: vec![None; count] })
+    }
+
+    /// The groups, with the options as they are now.
+    pub fn groups(&self) -> &[Group<SgdOptions>] {
+        &self.groups
+    }
+}
+
+/// One parameter's step. The terms of `d` are added one by one, which needs no memory for `d`.
+fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOptions) -> Result<()> {
+    if o.momentum != 0.0 {
+        let gradient_share = match direction {
+            Some(v) => {
+                v.mul_(o.momentum)?.add_scaled_(grad, 1.0 - o.dampening)?;
+                1.0 - o.dampening
+            }
+            None => {
+                *direction = Some(p.detach().empty_like()?.copy_(grad)?);
+                1.0
+            }
+        };
+        if let Some(v) = direction {
+            if o.weight_decay != 0.0 {
+                v.add_scaled_(p, gradient_share * o.weight_decay)?;
+            }
+            if !o.nesterov {
+                p.add_scaled_(&*v, -o.lr)?;
+                return Ok(());
+            }
+        }
+    }
+    if o.weight_decay != 0.0 {
+        p.mul_(1.0 - o.lr * o.weight_decay)?;
+    }
+    p.add_scaled_(grad, -o.lr)?;
+    if let (true, Some(v)) = (o.nesterov, direction) {
+        p.add_scaled_(&*v, -o.lr * o.momentum)?;
+    }
+    Ok(())
+}
+
+impl Optimizer for Sgd {
+    fn step(&mut self) -> Result<()> {
+        let _off = no_grad();
+        let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
+        for ((parameter, options), direction) in parameters.zip(&mut self.directions) {
+            if let Some(grad) = parameter.grad() {
+                update(parameter, &grad, direction, options)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> Vec<Tensor> {
+        self.groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+    }
+
+    fn learning_rates(&self) -> Vec<f64> {
+        self.groups.iter().map(|group| group.options.lr).collect()
+    }
+
+    fn set_learning_rates(&mut self, rates: &[f64]) {
+        self.groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.lr = rate);
+    }
+
+    fn state_dict(&self) -> Result<StateDict> {
+        let memories = self.directions.iter().map(|d| d.as_ref().map(|d| vec![("momentum", d.clone())]));
+        save(&self.groups, memories.collect())
+    }
+
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+        let Loaded { options, memories } = load(OWNER, &self.groups, &["momentum"], &[], state)?;
+        self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.directions = memories.into_iter().map(|memory| memory?.into_iter().next()).collect();
+        Ok(())
+    }
+}
