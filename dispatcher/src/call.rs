@@ -206,9 +206,25 @@ fn with_kernel(
     run(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, device)
 }
 
+/// Whether some argument is not yet as the kernel wants it.
+#[inline]
+fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
+    let differs = |i: usize, t: &TensorRef| {
+        let bit = 1 << i;
+        (plan.cast & bit != 0 && t.dtype() != plan.compute)
+            || (plan.cast_index & bit != 0 && t.dtype() != crate::dtype::DType::I64)
+            || (plan.contiguous & bit != 0 && t.is_strided() && !t.is_contiguous())
+    };
+    args.values.iter().enumerate().any(|(i, arg)| match arg {
+        Arg::Tensor(t) => differs(i, t),
+        Arg::Tensors(list) => list.iter().any(|t| differs(i, t)),
+        _ => false,
+    })
+}
+
 /// Converts the arguments that the kernel wants in another dtype or without gaps.
 fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<TensorRef>); 2]>) -> Result<()> {
-    if plan.cast | plan.cast_index | plan.contiguous == 0 {
+    if !needs_conversion(args, plan) {
         return Ok(());
     }
     for (i, arg) in args.values.iter().enumerate() {
@@ -268,8 +284,11 @@ fn run(
     if matches!(call.out, Out::New) {
         let mut outputs = Outputs::new();
         for spec in &plan.outputs {
-            let strides = choose_strides(args, plan, spec);
-            outputs.push(TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, device)?);
+            let sizes = spec.sizes.clone();
+            outputs.push(match choose_strides(args, plan, spec) {
+                None => TensorImpl::empty_contiguous(sizes, spec.dtype, device)?,
+                Some(strides) => TensorImpl::empty_strided(sizes, strides, spec.dtype, device)?,
+            });
         }
         kernel::fill(kernel, args, slots, plan, &outputs, device)?;
         return Ok(outputs);
@@ -279,7 +298,7 @@ fn run(
 
 /// A result that is the very object of an argument gets an object of its own: it shares the memory, but not
 /// the place in a graph.
-fn part_from_arguments(args: &Args<'_>, made: &mut Outputs) {
+pub fn part_from_arguments(args: &Args<'_>, made: &mut Outputs) {
     for tensor in made.iter_mut() {
         let same = args.values.iter().any(|arg| match arg {
             Arg::Tensor(t) => std::sync::Arc::ptr_eq(t, tensor),
@@ -396,63 +415,53 @@ fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
     Ok(targets)
 }
 
-/// The strides of a new output, by the rules of the memory format.
+/// The strides of a new output, by the rules of the memory format; `None` is row-major.
 #[inline]
-fn choose_strides(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Dims {
-    let full = |arg: &Arg<'_>| match arg {
-        Arg::Tensor(t) if t.is_strided() && t.sizes() == spec.sizes.as_slice() => Some((*t).clone()),
-        _ => None,
-    };
+fn choose_strides(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     match &spec.strides {
-        Strides::Contiguous => dims::contiguous_strides(&spec.sizes),
-        Strides::Exact(strides) => strides.clone(),
-        Strides::Like(i) => match args.values.get(*i).and_then(full) {
-            Some(t) => strides_like(&t),
-            None => dims::contiguous_strides(&spec.sizes),
+        Strides::Contiguous => None,
+        Strides::Exact(strides) => Some(strides.clone()),
+        Strides::Like(i) => match args.values.get(*i) {
+            Some(Arg::Tensor(t)) if t.is_strided() && dims::same(t.sizes(), &spec.sizes) => strides_like(t),
+            _ => None,
         },
         Strides::Preserve => preserved(args, plan, spec),
     }
 }
 
-/// The strides of `t` if it is dense, else row-major ones.
-fn strides_like(t: &TensorRef) -> Dims {
+/// The strides of `t` if it is dense; `None` for row-major ones.
+fn strides_like(t: &TensorRef) -> Option<Dims> {
     match t.format() {
-        Format::ChannelsLast => dims::channels_last_strides(t.sizes()),
-        Format::Contiguous => dims::contiguous_strides(t.sizes()),
+        Format::Contiguous => None,
+        Format::ChannelsLast => Some(dims::channels_last_strides(t.sizes())),
         Format::Either => {
-            let last = dims::channels_last_strides(t.sizes());
-            if last.as_slice() == t.strides() { last } else { dims::contiguous_strides(t.sizes()) }
+            Some(dims::channels_last_strides(t.sizes())).filter(|last| last.as_slice() == t.strides())
         }
-        Format::Other if dims::is_dense(t.sizes(), t.strides()) => Dims::from_slice(t.strides()),
-        Format::Other => dims::contiguous_strides(t.sizes()),
+        Format::Other => dims::is_dense(t.sizes(), t.strides()).then(|| Dims::from_slice(t.strides())),
     }
 }
 
 /// channels_last if any full-sized argument is; a common permutation if all agree on it; else row-major.
 /// An argument that is in both formats at once decides only where no other does.
-fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Dims {
+fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     let mut common: Option<&TensorRef> = None;
     let mut either: Option<&TensorRef> = None;
     let mut agree = true;
     for (i, arg) in args.values.iter().enumerate() {
         let Arg::Tensor(t) = arg else { continue };
-        if plan.broadcast & (1 << i) == 0 || !t.is_strided() || t.sizes() != spec.sizes.as_slice() {
+        if plan.broadcast & (1 << i) == 0 || !t.is_strided() || !dims::same(t.sizes(), &spec.sizes) {
             continue;
         }
         match t.format() {
-            Format::ChannelsLast => return dims::channels_last_strides(&spec.sizes),
+            Format::ChannelsLast => return Some(dims::channels_last_strides(&spec.sizes)),
             Format::Either => {
                 either.get_or_insert(t);
             }
             Format::Contiguous | Format::Other => match common {
                 None => common = Some(t),
-                Some(first) => agree &= first.strides() == t.strides(),
+                Some(first) => agree &= dims::same(first.strides(), t.strides()),
             },
         }
     }
-    match common.or(either) {
-        Some(t) if agree => strides_like(t),
-        _ => dims::contiguous_strides(&spec.sizes),
-    }
+    common.or(either).filter(|_| agree).and_then(strides_like)
 }
-

@@ -1,7 +1,7 @@
 //! What the dispatcher knows of an op: its schema, its rule, and how it may be composed of others. The ops
 //! themselves are defined above; no op is named here.
 
-use crate::dims::{Dims, wrap_dim};
+use crate::dims::{self, Dims, wrap_dim};
 use crate::dtype::{DType, Promotion};
 use crate::error::{Error, Result};
 use crate::schema::Schema;
@@ -304,6 +304,9 @@ impl<'a> Args<'a> {
     /// # Errors
     /// [`Error::Promotion`] where no dtype holds all.
     pub fn promote(&self, mask: u32) -> Result<DType> {
+        if let Some(dtype) = self.common_dtype(mask) {
+            return Ok(dtype);
+        }
         let mut promotion = Promotion::default();
         for (i, arg) in self.values.iter().enumerate() {
             if mask & (1 << i) == 0 {
@@ -326,17 +329,31 @@ impl<'a> Args<'a> {
     /// # Errors
     /// [`Error::Broadcast`].
     pub fn broadcast(&self, mask: u32) -> Result<Dims> {
-        let mut shape: Option<Dims> = None;
+        let mut shapes = self.values.iter().enumerate().filter_map(|(i, arg)| match arg {
+            Arg::Tensor(t) if mask & (1 << i) != 0 => Some(t.sizes()),
+            _ => None,
+        });
+        let first = shapes.next().unwrap_or(&[]);
+        let Some(other) = shapes.find(|s| !dims::same(first, s)) else { return Ok(Dims::from_slice(first)) };
+        let mut shape = dims::broadcast(self.op.name, first, other)?;
+        for sizes in shapes {
+            shape = dims::broadcast(self.op.name, &shape, sizes)?;
+        }
+        Ok(shape)
+    }
+
+    /// The one dtype of the arguments in `mask`, if all are tensors of it with dimensions.
+    #[inline]
+    fn common_dtype(&self, mask: u32) -> Option<DType> {
+        let mut common = None;
         for (i, arg) in self.values.iter().enumerate() {
-            if let (true, Arg::Tensor(t)) = (mask & (1 << i) != 0, arg) {
-                shape = Some(match shape {
-                    None => Dims::from_slice(t.sizes()),
-                    Some(s) if s.as_slice() == t.sizes() => s,
-                    Some(s) => crate::dims::broadcast(self.op.name, &s, t.sizes())?,
-                });
+            match arg {
+                _ if mask & (1 << i) == 0 => {}
+                Arg::Tensor(t) if t.ndim() > 0 && *common.get_or_insert(t.dtype()) == t.dtype() => {}
+                _ => return None,
             }
         }
-        Ok(shape.unwrap_or_default())
+        common
     }
 }
 

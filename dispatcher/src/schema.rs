@@ -112,6 +112,9 @@ impl Schema {
             };
             params.push(Param { name: param, kind, optional, default });
         }
+        if params.len() > 32 {
+            return Err(wrong(format!("it has {} parameters, and there is room for 32", params.len())));
+        }
         let result = result.trim();
         let outputs = match result {
             "Tensor" => Some(1),

@@ -149,7 +149,20 @@ impl TensorImpl {
     /// # Errors
     /// `SizeOverflow`, and what the allocation reports.
     pub fn empty(sizes: &[usize], dtype: DType, device: Device) -> Result<TensorRef> {
-        Self::empty_strided(Dims::from_slice(sizes), dims::contiguous_strides(sizes), dtype, device)
+        Self::empty_contiguous(Dims::from_slice(sizes), dtype, device)
+    }
+
+    /// A new contiguous tensor, its elements undefined.
+    ///
+    /// # Errors
+    /// `SizeOverflow`, and what the allocation reports.
+    #[inline]
+    pub fn empty_contiguous(sizes: Dims, dtype: DType, device: Device) -> Result<TensorRef> {
+        let numel = dims::numel("empty", &sizes)?;
+        let strides = dims::contiguous_strides(&sizes);
+        let format = if (3..=5).contains(&sizes.len()) { format_of(&sizes, &strides) } else { Format::Contiguous };
+        let storage = Storage::allocate(device, numel * dtype.size())?;
+        Ok(TensorImpl::assemble(storage, 0, sizes, strides, numel, dtype, format))
     }
 
     /// A new tensor with these strides, its elements undefined.

@@ -27,6 +27,7 @@ pub mod io;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+mod pending;
 pub mod profiler;
 pub mod rng;
 pub mod runtime;

@@ -1,7 +1,8 @@
 //! Everything that a Keyway plugin needs, and all that it may depend on.
 //!
 //! [`abi`] is the binary contract that host and plugin share; [`author`] is the safe way to write against
-//! it. A plugin is a `cdylib` crate that calls [`plugin!`] once and [`register_kernel!`] for each kernel.
+//! it; [`philox`] is the random stream that all backends share. A plugin is a `cdylib` crate that calls
+//! [`plugin!`] once and [`register_kernel!`] for each kernel.
 //!
 //! Decisions:
 //! - the only `abi_stable` type is the frozen root in `keyway-abi-root`; whatever may grow is a
@@ -17,6 +18,7 @@
 
 pub mod abi;
 pub mod author;
+pub mod philox;
 
 pub use author::Error;
 pub use half;

@@ -4,10 +4,9 @@
 //! times 0 does not make a NaN.
 
 use super::exponential::{Erf, Exp, Expm1, Log1p};
-use super::kernel;
 use super::number::{Apply, Number, map_real, map_real2, real_functions};
 use crate::math;
-use keyway_sdk::author::{Call, Cost, Error, Float, Real, map1};
+use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real, map1};
 use keyway_sdk::half::{bf16, f16};
 
 real_functions! {

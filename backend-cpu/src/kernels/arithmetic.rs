@@ -1,6 +1,5 @@
 //! Arithmetic of one number: signs, squares, roots and reciprocals. Integers wrap.
 
-use super::kernel;
 use super::number::{Number, real_functions};
 use keyway_sdk::author::{Call, Cost, Element, Error, map1};
 use keyway_sdk::half::{bf16, f16};

@@ -1,6 +1,5 @@
 //! `copy`, `clone` and `to_dtype`: one loop, from any element type to any other.
 
-use super::kernel;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Call, Cost, Element, Error, map1};
 use keyway_sdk::half::{bf16, f16};

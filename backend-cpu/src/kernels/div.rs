@@ -1,6 +1,5 @@
 //! `div`
 
-use super::kernel;
 use super::quotient::Divide;
 use keyway_sdk::author::{Call, Cost, Error, Float, map2};
 use keyway_sdk::half::{bf16, f16};

@@ -1,6 +1,5 @@
 //! `fill`
 
-use super::kernel;
 use keyway_sdk::author::{Call, Cost, Element, Error, map0};
 use keyway_sdk::half::{bf16, f16};
 

@@ -1,6 +1,5 @@
 //! `le`
 
-use super::kernel;
 use keyway_sdk::author::{Call, Cost, Element, Error, map2};
 use keyway_sdk::half::{bf16, f16};
 

@@ -1,6 +1,5 @@
 //! `mul`
 
-use super::kernel;
 use super::number::Number;
 use keyway_sdk::author::{Call, Cost, Error, map2};
 use keyway_sdk::half::{bf16, f16};

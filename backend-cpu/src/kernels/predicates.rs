@@ -1,6 +1,5 @@
 //! Questions about one number, and the negation of bits and truth values.
 
-use super::kernel;
 use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real, map0, map1};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Not;

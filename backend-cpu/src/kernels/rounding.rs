@@ -1,6 +1,5 @@
 //! Rounding to integers. Integers are rounded already.
 
-use super::kernel;
 use super::number::real_functions;
 use keyway_sdk::author::{Call, Cost, Element, Error, map1};
 

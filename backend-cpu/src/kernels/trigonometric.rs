@@ -1,6 +1,5 @@
 //! Trigonometric functions and their inverses.
 
-use super::kernel;
 use super::number::real_functions;
 use crate::math;
 use keyway_sdk::author::{Call, Cost, Error, Float, Real, map1_slices};

@@ -1,6 +1,5 @@
 //! `where`
 
-use super::kernel;
 use keyway_sdk::author::{Call, Cost, Element, Error, map3};
 use keyway_sdk::half::{bf16, f16};
 

@@ -7,14 +7,14 @@ use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
 use crate::ops::def::{Derivative, definition};
-use keyway_dispatcher::call::redispatch;
+use keyway_dispatcher::call::{part_from_arguments, redispatch};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
-use keyway_dispatcher::op::{Arg, OpEntry, Out, Outputs};
+use keyway_dispatcher::op::{Arg, OpEntry, Out, Outputs, Rule};
 use keyway_dispatcher::registry::{Call, FunctionalEntry, register_functional};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// Registers the autograd key.
 pub(crate) fn install() -> DispatchResult<()> {
@@ -138,11 +138,12 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Res
     }
 
     let mut made = {
-        let _off = no_grad();
+        // A view of a strided tensor is made by the host alone, and notes whether the graph was on.
+        let _off = (!is_host_view(call)).then(no_grad);
         redispatch(call, below)?
     };
     if !in_place {
-        part_from_inputs(call, &mut made);
+        part_from_arguments(&call.args, &mut made);
     }
     for (i, output) in made.iter().enumerate() {
         let wanted = i >= 32 || saves_outputs & (1 << i) != 0;
@@ -158,10 +159,17 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Res
         let edge = Edge { node: node.clone(), output };
         match tensor.base() {
             Some(base) if in_place => super::view::rewrite_base(tensor, &base.clone(), edge.node),
+            None if in_place => meta::rebase(tensor, edge),
             _ => meta::set_edge(tensor, edge),
         }
     }
     Ok(made)
+}
+
+/// Whether the call makes views without any kernel.
+fn is_host_view(call: &Call<'_>) -> bool {
+    matches!(call.args.op.spec.rule, Rule::View(_) | Rule::Views(_))
+        && matches!(call.args.get(0), Arg::Tensor(t) if t.is_strided())
 }
 
 /// How many tensors the arguments so far have: the slot of the next one.
@@ -173,18 +181,4 @@ fn inputs_len(args: &[OwnedArg]) -> usize {
             _ => 0,
         })
         .sum()
-}
-
-/// A result that is the very object of an input gets an object of its own, to hold its own history.
-fn part_from_inputs(call: &Call<'_>, made: &mut Outputs) {
-    for tensor in made.iter_mut() {
-        let same = call.args.values.iter().any(|arg| match arg {
-            Arg::Tensor(t) => Arc::ptr_eq(t, tensor),
-            Arg::Tensors(list) => list.iter().any(|t| Arc::ptr_eq(t, tensor)),
-            _ => false,
-        });
-        if same {
-            *tensor = tensor.shallow_copy();
-        }
-    }
 }

@@ -3,6 +3,8 @@
 use super::slot::Slot;
 use super::{Members, Module, init};
 use crate::rng::Philox;
+#[allow(unused_imports)]
+use crate::pending::Pending;
 use crate::{Result, Tensor};
 
 /// `input @ weight.T + bias` over the last dimension: `[…, in]` to `[…, out]`.

@@ -37,7 +37,7 @@ mod slot;
 mod state;
 
 pub use activation::{
-    Elu, Gelu, GeluForm, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
+    Elu, Gelu, Hardswish, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
 };
 pub use dropout::Dropout;
 pub use error::{Mismatch, ModuleError};
@@ -49,4 +49,3 @@ pub use module::{Members, Module};
 pub use sequential::Sequential;
 pub use slot::{Mode, Slot};
 pub use state::{LoadReport, StateDict};
-pub(crate) use state::{Expected, fill};

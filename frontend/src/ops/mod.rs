@@ -1,6 +1,7 @@
 //! The ops. One file each, in the folder of its family; one line in the family's list.
 
 pub mod build;
+pub mod by_name;
 pub mod def;
 pub mod rules;
 pub mod sample;
@@ -15,13 +16,30 @@ macro_rules! family {
 }
 pub(crate) use family;
 
-pub mod pointwise;
-pub mod reduce;
+pub mod create;
+pub mod index;
 pub mod linalg;
+pub mod loss;
 pub mod memory;
+pub mod norm;
+pub mod pointwise;
+pub mod random;
+pub mod reduce;
 pub mod shape;
 
 /// Every definition, in the order of families.
 pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
-    [memory::ALL, pointwise::ALL, reduce::ALL, linalg::ALL, shape::ALL].into_iter().flatten().copied()
+    let families = [
+        memory::ALL,
+        create::ALL,
+        random::ALL,
+        pointwise::ALL,
+        reduce::ALL,
+        linalg::ALL,
+        shape::ALL,
+        index::ALL,
+        norm::ALL,
+        loss::ALL,
+    ];
+    families.into_iter().flatten().copied()
 }

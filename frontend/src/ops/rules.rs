@@ -148,6 +148,35 @@ pub fn reduced_dims(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
     Ok(mask)
 }
 
+/// [`reduced_dims`] of one dimension in argument `i`, or all where it was not given.
+///
+/// # Errors
+/// `Dim`.
+pub fn reduced_dim(args: &Args<'_>, i: usize, ndim: usize) -> Result<u64> {
+    match args.optional_int(i)? {
+        Some(dim) => Ok(1 << wrap_dim(args.name(), dim, ndim)?),
+        None => Ok(if ndim >= 64 { u64::MAX } else { (1 << ndim) - 1 }),
+    }
+}
+
+/// Refuses a reduction of no elements, for ops that have no answer to it.
+///
+/// # Errors
+/// `Shape`.
+pub fn not_empty(args: &Args<'_>, sizes: &[usize], mask: u64) -> Result<()> {
+    let empty = |(i, &size): (usize, &usize)| size == 0 && mask >> i & 1 != 0;
+    let some_output = reduced_sizes(sizes, mask, false).iter().all(|&size| size > 0);
+    if some_output && sizes.iter().enumerate().any(empty) {
+        return Err(Error::Shape {
+            op: args.name(),
+            argument: args.op.schema.param_name(0),
+            expected: "not empty in the dimensions that are reduced".to_string(),
+            got: Dims::from_slice(sizes),
+        });
+    }
+    Ok(())
+}
+
 /// The shape after a reduction over the dimensions in `mask`.
 pub fn reduced_sizes(sizes: &[usize], mask: u64, keepdim: bool) -> Dims {
     let mut out = Dims::new();

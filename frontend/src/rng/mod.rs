@@ -1,5 +1,7 @@
 //! Random numbers with one definition, so that every backend gives the same numbers for the same seed.
 
-pub mod philox;
+pub mod generator;
 
+pub use generator::{Generator, GeneratorState, default_generator, initial_seed, manual_seed, using};
+pub use keyway_sdk::philox;
 pub use philox::Philox;

@@ -2,6 +2,7 @@
 
 mod convert;
 mod create;
+mod filled;
 mod grad;
 mod operators;
 mod print;

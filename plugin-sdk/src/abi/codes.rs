@@ -12,7 +12,7 @@ pub mod status {
     pub const OUT_OF_MEMORY: i32 = 3;
     /// The arguments are wrong in a way that the host could not see.
     pub const INVALID_ARGUMENT: i32 = 4;
-    /// The plugin panicked. It is poisoned: every later call answers so too.
+    /// The plugin panicked. It is poisoned: every later call answers so too, and what it held is leaked.
     pub const PANICKED: i32 = 5;
     /// The device is gone.
     pub const DEVICE_LOST: i32 = 6;
@@ -83,7 +83,8 @@ pub mod tag {
 pub mod tensor_flag {
     /// Elements lie in row-major order without gaps.
     pub const CONTIGUOUS: u32 = 1;
-    /// `data` is host memory that holds one element, although the call runs on another device.
+    /// `data` is host memory that holds one element, although the call runs on another device; all strides
+    /// are 0. The element is read before the kernel returns: its memory may be gone afterwards.
     pub const HOST_SCALAR: u32 = 2;
 }
 

@@ -29,11 +29,12 @@ pub struct HostApi {
     /// The number of threads that `parallel_for` may use now.
     pub num_threads: extern "C" fn() -> u32,
     /// Turns a name into the number that the host uses for it; `kind` from
-    /// [`codes::name_kind`](super::codes::name_kind). Returns `u16::MAX` if the host has no room.
+    /// [`codes::name_kind`](super::codes::name_kind). Returns `u16::MAX` if the host has no room. Served from
+    /// `initialize` on, as `log` and `set_error` are; the other services once that has returned.
     pub intern: unsafe extern "C" fn(kind: u32, name: RawStr) -> u16,
     /// Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel.
     pub allocate: unsafe extern "C" fn(device: u16, index: u16, bytes: u64, out: *mut *mut c_void) -> i32,
-    /// Frees what `allocate` gave; the same `bytes`.
+    /// Frees what `allocate` gave, after the work already given to this thread's stream; the same `bytes`.
     pub free: unsafe extern "C" fn(device: u16, index: u16, pointer: *mut c_void, bytes: u64),
     /// Makes a contiguous strided tensor, its elements undefined. The caller owns `out`.
     pub tensor_new: unsafe extern "C" fn(
@@ -44,7 +45,8 @@ pub struct HostApi {
         sizes: *const i64,
         out: *mut TensorHandle,
     ) -> i32,
-    /// Makes a tensor of a composite layout from components (borrowed) and attributes.
+    /// Makes a tensor of a composite layout from components (borrowed, all on one device) and attributes, as
+    /// many as the layout has.
     pub tensor_composite: unsafe extern "C" fn(
         layout: u16,
         dtype: u16,
@@ -60,10 +62,14 @@ pub struct HostApi {
     pub tensor_raw: unsafe extern "C" fn(tensor: TensorHandle) -> *const super::tensor::RawTensor,
     /// Gives an owned handle back.
     pub tensor_release: unsafe extern "C" fn(tensor: TensorHandle),
-    /// Makes `tensor` (owned, taken over) the output `index` of the call with this `context`.
+    /// Makes `tensor` the output `index` of the call with this `context`. The handle is taken over, also
+    /// where this fails. An argument of the call may be its output: the caller gets a tensor of its own that
+    /// shares the memory.
     pub set_output: unsafe extern "C" fn(context: *mut c_void, index: u32, tensor: TensorHandle) -> i32,
-    /// Calls another op by name through the whole dispatcher. Tensor arguments must carry a handle.
-    /// `outputs` receives up to `capacity` owned handles, `n_outputs` their number.
+    /// Calls the functional form of another op by name through the whole dispatcher, on this thread and its
+    /// streams; there is no form that writes to given tensors. Tensor arguments must carry a handle.
+    /// `n_outputs` receives the number of outputs, `outputs` the first `capacity` of them as owned handles;
+    /// the others are released by the host.
     pub call_op: unsafe extern "C" fn(
         name: RawStr,
         n_args: u32,

@@ -28,7 +28,8 @@ pub struct LayoutApi {
     pub reserved: u32,
     /// Checks that a tensor's components fit each other: argument 0 is the tensor. `None` accepts all.
     pub validate: Option<KernelFn>,
-    /// Writes argument 0 (of this layout) into output 0 (strided, contiguous).
+    /// Writes argument 0 (of this layout) into output 0 (strided, contiguous). The argument may be on any
+    /// device; where the owner does not know the device, it answers `UNSUPPORTED`. So for `from_strided`.
     pub to_strided: Option<KernelFn>,
     /// Makes output 0 of this layout, through `set_output`, from argument 0 (strided).
     pub from_strided: Option<KernelFn>,

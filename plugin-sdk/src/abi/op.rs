@@ -44,7 +44,8 @@ pub struct RawOp {
     /// types are the letters T Tensor, O optional Tensor, L Tensor list, s Scalar, i int, f float, b bool,
     /// I int list, F float list, S str, d dtype; then `>` and one T for each output.
     pub schema: RawStr,
-    /// States the outputs through `rule_output`; sees the arguments without their data. `None` means one
+    /// States the outputs through `rule_output`, in order, from the arguments' metadata: their elements may
+    /// not have been computed yet. `None` means one
     /// output like argument 0.
     pub rule: Option<KernelFn>,
     /// The op that is this one's backward: it takes the gradients of the outputs, then the inputs, then the
@@ -61,7 +62,8 @@ unsafe impl Sync for RawOp {}
 /// Runs the rest of an intercepted call. Its outputs stay with the host.
 pub type NextFn = unsafe extern "C" fn(context: *mut c_void) -> i32;
 
-/// A functionality key above the backends that sees each call and may act before and after it.
+/// A functionality key above the backends that sees each call and may act before and after it. It acts on
+/// every thread, unless the thread excludes it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawInterposer {
@@ -71,7 +73,8 @@ pub struct RawInterposer {
     pub reserved: u32,
     /// Name for listings.
     pub name: RawStr,
-    /// Called around each op; must call `next` exactly once, or return an error.
+    /// Called around each op; must call `next` exactly once, or return an error. `call` has the arguments as
+    /// the caller gave them; the outputs stay with the host.
     pub run: unsafe extern "C" fn(op: RawStr, call: *const RawCall, next: NextFn, next_context: *mut c_void) -> i32,
 }
 

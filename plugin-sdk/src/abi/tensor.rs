@@ -31,7 +31,8 @@ pub struct RawTensor {
     pub strides: *const i64,
     /// Product of the sizes.
     pub numel: i64,
-    /// The host's own handle of this tensor, for `call_op`; null for a temporary.
+    /// The host's own handle of this tensor, for `call_op` and `tensor_retain`; null for a temporary. It is
+    /// borrowed, and none of those that `tensor_release` takes.
     pub handle: *const c_void,
     /// `n_components` component tensors, in the order of the layout's component names.
     pub components: *const *const RawTensor,
@@ -56,6 +57,18 @@ pub struct RawArg {
 }
 
 /// One call of a kernel.
+///
+/// What the host guarantees:
+/// - everything that the call points to lives and stays unchanged until the kernel returns, but for what the
+///   kernel writes to the outputs; an asynchronous kernel takes along what it needs later;
+/// - outputs share no memory with each other, and an output is exactly an argument (same address, sizes,
+///   strides and dtype) or shares no memory with any; the first only where the op allows it;
+/// - every byte of an output counts as initialised, though its value is unspecified: it may be read;
+/// - outputs are strided, on the device of the call, in the sizes and dtype that the op's rule stated.
+///
+/// What a kernel guarantees: it writes every element of each output that the host allocated; it makes each
+/// output that it allocates itself (flag `ALLOCATES`) with `set_output`; it keeps nothing of the call but
+/// handles that it retained.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawCall {

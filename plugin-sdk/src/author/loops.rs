@@ -161,7 +161,8 @@ inputs!(3; A 0, B 1, C 2);
 ///
 /// # Safety
 /// The caller guarantees the elements, and that an input which meets the output is buffered.
-#[inline(always)]
+// Not inlined: it is the one place where the function itself is compiled, and every path comes here.
+#[inline(never)]
 unsafe fn unit<const SCALAR: u8, I: Inputs, O>(out: *mut O, inputs: I, n: usize, f: &impl Fn(I::Item) -> O) {
     if SCALAR == 0 {
         for i in 0..n {

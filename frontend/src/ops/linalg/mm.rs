@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use crate::Tensor;
 use keyway_dispatcher::dims::Dims;
@@ -33,19 +34,28 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let (a, b) = (args.tensor(0)?, args.tensor(1)?);
-    let wrong = |argument, expected: String, got: &[usize]| {
-        Err(Error::Shape { op: "mm", argument, expected, got: Dims::from_slice(got) })
+/// The sizes of the product of arguments `i` and `j`.
+///
+/// # Errors
+/// `Shape`.
+pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<Dims> {
+    let (a, b) = (args.tensor(i)?.sizes(), args.tensor(j)?.sizes());
+    let name = |at| args.op.schema.param_name(at);
+    let wrong = |at, expected: String, got: &[usize]| {
+        Err(Error::Shape { op: args.name(), argument: name(at), expected, got: Dims::from_slice(got) })
     };
-    let [n, k] = a.sizes() else { return wrong("self", "a matrix".into(), a.sizes()) };
-    let [inner, m] = b.sizes() else { return wrong("other", "a matrix".into(), b.sizes()) };
+    let &[n, k] = a else { return wrong(i, "a matrix".into(), a) };
+    let &[inner, m] = b else { return wrong(j, "a matrix".into(), b) };
     if k != inner {
-        return wrong("other", format!("a matrix of {k} rows, as `self` has {k} columns"), b.sizes());
+        return wrong(j, format!("a matrix of {k} rows, as `{}` has {k} columns", name(i)), b);
     }
-    let dtype = args.promote(0b11)?;
-    let mut plan = Plan::one(dtype, Dims::from_slice(&[*n, *m]), dtype, Strides::Contiguous);
-    plan.cast = 0b11;
+    Ok(Dims::from_slice(&[n, m]))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let dtype = args.promote(FIRST_TWO)?;
+    let mut plan = Plan::one(dtype, product_sizes(args, 0, 1)?, dtype, Strides::Contiguous);
+    plan.cast = FIRST_TWO;
     Ok(plan)
 }
 

@@ -37,9 +37,19 @@ fn moved(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
         let components = t.components().iter().map(|c| moved(c, device)).collect::<RuleResult<_>>()?;
         return TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attrs().to_vec());
     }
-    // Strides without gaps are kept; what has gaps is packed first, on its own device.
+    // Strides without gaps are kept. What has gaps is packed first, on its own device if that has a kernel
+    // for it, else by the host.
     let dense = keyway_dispatcher::dims::is_dense(t.sizes(), t.strides());
-    let source = if dense { t.clone() } else { Tensor::from_ref(t.clone()).contiguous()?.into_ref() };
+    let source = if dense {
+        t.clone()
+    } else if t.device() == Device::CPU || packs(t)? {
+        Tensor::from_ref(t.clone()).contiguous()?.into_ref()
+    } else {
+        return moved(&keyway_dispatcher::fallback::twin(t, Device::CPU)?, device);
+    };
+    if source.device() == device {
+        return Ok(source);
+    }
     let strides = Dims::from_slice(source.strides());
     let target = TensorImpl::empty_strided(source.sizes().into(), strides, t.dtype(), device)?;
     if let (Some(from), Some(to)) = (source.storage(), target.storage()) {
@@ -47,6 +57,15 @@ fn moved(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
         copy_bytes(to, 0, from, source.offset() * size, t.numel() * size)?;
     }
     Ok(target)
+}
+
+/// Whether the tensor's own device can pack it.
+fn packs(t: &TensorRef) -> RuleResult<bool> {
+    use keyway_dispatcher::table::{Cell, current};
+    let generation = current();
+    let op = super::clone::DEF.entry()?;
+    let cell = generation.op(op).map(|rows| generation.cell(rows, t.device(), t.dispatch_layout(), t.dtype()));
+    Ok(matches!(cell, Some(Cell::Kernel(_))))
 }
 
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {

@@ -1,5 +1,21 @@
 //! Ops that make one number out of many.
 
 crate::ops::family! {
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    logsumexp,
+    max,
+    mean,
+    min,
+    norm,
+    prod,
+    std,
     sum,
+    var,
 }

@@ -1,8 +1,60 @@
 //! Views: other sizes and strides over the same memory.
 
+mod names;
+
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::dims::may_self_overlap;
+
 crate::ops::family! {
+    as_strided,
+    diagonal,
     expand,
+    permute,
     reshape,
+    select,
+    slice,
+    split,
+    squeeze,
     transpose,
+    unbind,
+    unfold,
+    unsqueeze,
     view,
+}
+
+/// Zeros like `grad` of other sizes.
+fn zeros(grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+    Tensor::empty(sizes, grad.dtype(), grad.device())?.zero_()
+}
+
+/// The gradient of a tensor of `sizes` from that of its part `view`: zeros around it. The view must show no
+/// element twice. Recorded as any other change in place, so it can be differentiated.
+pub(crate) fn placed(grad: &Tensor, sizes: &[usize], view: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let whole = zeros(grad, sizes)?;
+    view(&whole)?.copy_(grad)?;
+    Ok(whole)
+}
+
+/// As [`placed`], for a view that may show elements several times: their gradients are added.
+pub(crate) fn gathered(grad: &Tensor, sizes: &[usize], view: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let whole = zeros(grad, sizes)?;
+    add_to(&view(&whole)?, grad)?;
+    Ok(whole)
+}
+
+/// Adds to a view, in which elements may lie over each other: dimension by dimension until they do not.
+pub(crate) fn add_to(view: &Tensor, grad: &Tensor) -> Result<()> {
+    if !may_self_overlap(view.sizes(), view.strides()) {
+        view.add_(grad)?;
+        return Ok(());
+    }
+    let (sizes, strides) = (view.sizes(), view.strides());
+    if let Some(repeated) = (0..view.ndim()).find(|&d| sizes[d] > 1 && strides[d] == 0) {
+        let dim = repeated as i64;
+        return add_to(&view.select(dim, 0)?, &grad.sum_dims(&[dim], false)?);
+    }
+    let shortest = (0..view.ndim()).filter(|&d| sizes[d] > 1).min_by_key(|&d| sizes[d]);
+    let Some(dim) = shortest else { return Ok(()) };
+    (0..sizes[dim] as i64).try_for_each(|i| add_to(&view.select(dim as i64, i)?, &grad.select(dim as i64, i)?))
 }

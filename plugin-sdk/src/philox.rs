@@ -66,6 +66,60 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
     [radius * cosine, radius * sine]
 }
 
+/// The random numbers of a tensor's elements: what every backend's random kernels compute.
+///
+/// A call has a seed and an offset. Elements are counted in logical row-major order, whatever the strides, and
+/// `block(seed, [b low, b high, 0, 0])` is block `b`:
+/// - *one word*: element `i` has word `i % 4` of block `offset + i / 4`;
+/// - *two words*: element `i` has words `2 (i % 2)` (the upper 32 bits) and `2 (i % 2) + 1` of block
+///   `offset + i / 2`.
+///
+/// What is made of them (`digits` is 11 for f16, 8 for bf16, 24 for f32, 53 for f64 and those that have no other):
+/// - uniform in `low..high`: `low + (high - low) u` in f32 (f64 for f64), where `u` is the upper `digits` bits as a
+///   fraction, of one word (f64: two words); a result that rounds to `high` is replaced by `low`;
+/// - normal: [`normal_pair`] of the words of elements `2k` and `2k + 1`, its first number for the even one, times
+///   the standard deviation plus the mean, in f32 (f64 for f64); words are one for an element, in the upper 32 of
+///   64 bits (f64: two);
+/// - bernoulli and dropout: one word as a fraction of 2^32 is less than the probability, for every dtype;
+/// - integers in `low..high`: two words, `low + (bits * (high - low)) / 2^64`, for every dtype.
+///
+/// An op of `n` elements takes `n / 4` blocks for one word and `n / 2` for two, rounded up.
+pub mod element {
+    use super::{block, halves};
+
+    /// Fills `words` with the words from word 0 of block `first` on.
+    #[inline]
+    pub fn words(seed: u64, first: u64, words: &mut [u32]) {
+        let (high, low) = halves(seed);
+        for (i, four) in words.chunks_mut(4).enumerate() {
+            let (counter_high, counter_low) = halves(first.wrapping_add(i as u64));
+            let made = block([low, high], [counter_low, counter_high, 0, 0]);
+            four.copy_from_slice(&made[..four.len()]);
+        }
+    }
+
+    /// The upper `digits` bits of a word as a fraction in [0, 1).
+    #[inline(always)]
+    #[must_use]
+    pub fn fraction32(word: u32, digits: u32) -> f32 {
+        (word >> (32 - digits)) as f32 * (1.0 / (1u32 << digits) as f32)
+    }
+
+    /// Whether an event of probability `p` happens.
+    #[inline(always)]
+    #[must_use]
+    pub fn happens(word: u32, p: f64) -> bool {
+        f64::from(word) * (1.0 / 4_294_967_296.0) < p
+    }
+
+    /// An integer in `0..bound` from 64 bits; the bias is less than `bound` / 2^64.
+    #[inline(always)]
+    #[must_use]
+    pub fn below(bits: u64, bound: u64) -> u64 {
+        ((u128::from(bits) * u128::from(bound)) >> 64) as u64
+    }
+}
+
 /// One stream of a seed, read from its beginning or from any place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Philox {

@@ -1,0 +1,42 @@
+//! `arange` and `linspace`: values along a line, computed in f64, integers in i64.
+
+use super::indexed::produce;
+use keyway_sdk::author::{Call, Cost, Error, Float, Int};
+use keyway_sdk::half::{bf16, f16};
+
+fn real<T: Float>(call: &Call) -> Result<(), Error> {
+    let (start, step): (f64, f64) = (call.scalar(1)?, call.scalar(2)?);
+    produce(call.out::<T>(0)?, Cost::Cheap, |first, values| {
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = T::from_f64(start + (first + i) as f64 * step);
+        }
+    })
+}
+
+fn integer<T: Int>(call: &Call) -> Result<(), Error> {
+    let (start, step): (i64, i64) = (call.scalar(1)?, call.scalar(2)?);
+    produce(call.out::<T>(0)?, Cost::Cheap, |first, values| {
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = T::from_i64(start.wrapping_add(step.wrapping_mul((first + i) as i64)));
+        }
+    })
+}
+
+/// From the nearer end, so that both ends are met exactly.
+fn linspace<T: keyway_sdk::author::Plain>(call: &Call) -> Result<(), Error> {
+    let (start, end): (f64, f64) = (call.scalar(1)?, call.scalar(2)?);
+    let out = call.out::<T>(0)?;
+    let last = out.numel().saturating_sub(1);
+    let step = (end - start) / last.max(1) as f64;
+    produce(out, Cost::Cheap, |first, values| {
+        for (i, value) in values.iter_mut().enumerate() {
+            let at = first + i;
+            let near = if at <= last / 2 { start + at as f64 * step } else { end - (last - at) as f64 * step };
+            *value = T::from_f64(near);
+        }
+    })
+}
+
+kernel!("arange", "Tss>T", real, [f32, f64, f16, bf16]);
+kernel!("arange", "Tss>T", integer, [i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("linspace", "Tff>T", linspace, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);

@@ -1,0 +1,184 @@
+//! Tensor memory as cells of 1, 2, 4 or 8 bytes. An op that only moves elements is compiled once for each
+//! size of a cell and not once for each dtype.
+
+use super::nest::{Nest, dims};
+use keyway_sdk::author::{Call, Element, Error, Lanes, OwnedTensor, Plain, Scratch, Tensor, dtype_size};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Registers a kernel that moves cells, for each dtype by its size.
+macro_rules! cell_kernel {
+    ($op:literal, $signature:literal, $run:ident $(, $flag:ident)?) => {
+        keyway_sdk::register_kernel! {
+            op: $op, signature: $signature, device: "cpu", layout: "strided",
+            $(flags: $flag,)?
+            f32 => $run::<u32>, f64 => $run::<u64>, f16 => $run::<u16>, bf16 => $run::<u16>,
+            i8 => $run::<u8>, i16 => $run::<u16>, i32 => $run::<u32>, i64 => $run::<u64>,
+            u8 => $run::<u8>, u16 => $run::<u16>, u32 => $run::<u32>, u64 => $run::<u64>,
+            bool => $run::<u8>
+        }
+    };
+}
+pub(super) use cell_kernel;
+
+/// The memory of a tensor, or a copy of it.
+pub struct Cells<'a, C> {
+    /// The element whose index is 0 in each dimension.
+    pub lanes: Lanes<'a, C>,
+    /// Sizes.
+    pub sizes: Vec<usize>,
+    /// Strides in elements.
+    pub strides: Vec<isize>,
+    /// What `lanes` points to, if it is a copy.
+    _copy: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl<'a, C: Element> Cells<'a, C> {
+    fn of(tensor: Tensor<'a>) -> Result<Self, Error> {
+        if dtype_size(tensor.dtype()) != Some(size_of::<C>()) || tensor.n_components() != 0 {
+            return Err(Error::InvalidArgument {
+                argument: "tensor",
+                expected: format!("a strided tensor with elements of {} bytes", size_of::<C>()),
+                got: format!("dtype {} in layout {}", tensor.dtype(), tensor.layout()),
+            });
+        }
+        Ok(Cells {
+            // SAFETY: the host guarantees the elements that the sizes and strides state, for the call; this
+            // kernel is registered for the CPU, whose memory the host reads.
+            lanes: unsafe { Lanes::new(tensor.data_ptr().cast()) },
+            sizes: tensor.sizes().iter().map(|&s| s as usize).collect(),
+            strides: tensor.strides().iter().map(|&s| s as isize).collect(),
+            _copy: None,
+        })
+    }
+
+    /// Argument `index` of a call.
+    pub fn argument(call: &Call<'a>, index: usize) -> Result<Self, Error> {
+        Cells::of(call.tensor(index)?)
+    }
+
+    /// Each tensor of list argument `index`.
+    pub fn list(call: &Call<'a>, index: usize) -> Result<Vec<Self>, Error> {
+        call.tensors(index)?.iter().map(Cells::of).collect()
+    }
+
+    /// Output `index` of a call, for reads and writes.
+    pub fn output(call: &Call<'a>, index: usize) -> Result<Self, Error> {
+        Cells::of(call.output(index)?)
+    }
+
+    /// A tensor that this kernel made.
+    pub fn made(tensor: &'a mut OwnedTensor) -> Result<Self, Error> {
+        Cells::of(tensor.tensor())
+    }
+
+    /// A 0-d tensor shown as one dimension of size 1.
+    #[must_use]
+    pub fn with_dim(mut self) -> Self {
+        if self.sizes.is_empty() {
+            (self.sizes, self.strides) = (vec![1], vec![1]);
+        }
+        self
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// The strides with which this appears in a shape that it broadcasts to.
+    pub fn expanded_strides(&self, shape: &[usize]) -> Vec<isize> {
+        let lead = shape.len().saturating_sub(self.sizes.len());
+        let own = |d: usize| if self.sizes[d] == shape[lead + d] { self.strides[d] } else { 0 };
+        (0..shape.len()).map(|d| if d < lead { 0 } else { own(d - lead) }).collect()
+    }
+
+    /// The same memory as cells of another type of the same size.
+    pub fn cast<D: Element>(self) -> Cells<'a, D> {
+        const { assert!(size_of::<C>() == size_of::<D>()) };
+        // SAFETY: the types have the same size, and elements are read by `Element::load` alone.
+        let lanes = unsafe { Lanes::new(self.lanes.as_ptr().cast()) };
+        Cells { lanes, sizes: self.sizes, strides: self.strides, _copy: self._copy }
+    }
+
+    /// Whether both begin at the same address, as the argument and the output of an in-place call do.
+    pub fn is_at<D>(&self, other: &Cells<'_, D>) -> bool {
+        self.lanes.as_ptr().addr() == other.lanes.as_ptr().addr()
+    }
+}
+
+impl<'a, C: Plain> Cells<'a, C> {
+    /// A copy where this is the very memory of `out`, which the kernel is about to change.
+    pub fn apart_from<D>(self, out: &Cells<'_, D>) -> Result<Self, Error> {
+        if !self.is_at(out) || self.numel() == 0 {
+            return Ok(self);
+        }
+        let mut copy = Scratch::zeroed(self.numel())?;
+        let strides = row_major(&self.sizes);
+        // SAFETY: the address is that of the scratch memory, which the result keeps.
+        let lanes = unsafe { Lanes::new(copy.as_mut_ptr()) };
+        copy_block(lanes, &strides, self.lanes, &self.strides, &self.sizes)?;
+        Ok(Cells { lanes, sizes: self.sizes, strides, _copy: Some(Arc::new(copy)) })
+    }
+}
+
+/// Row-major strides.
+pub fn row_major(sizes: &[usize]) -> Vec<isize> {
+    let mut strides = vec![1; sizes.len()];
+    for d in (1..sizes.len()).rev() {
+        strides[d - 1] = strides[d] * sizes[d].max(1) as isize;
+    }
+    strides
+}
+
+/// `lanes` moved by `offset` elements.
+pub fn shifted<C>(lanes: Lanes<'_, C>, offset: isize) -> Lanes<'_, C> {
+    // The address may lie outside where there are no elements, and is not read then.
+    // SAFETY: callers use the result only for elements of the same tensor.
+    unsafe { Lanes::new(lanes.as_ptr().wrapping_offset(offset)) }
+}
+
+/// Copies one run of cells.
+///
+/// # Safety
+/// `len` cells must lie at both addresses in these steps; the source may be read, the target written, and
+/// they do not meet. The kernel that made the loops upholds this.
+#[inline(always)]
+pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, from_step: isize, len: usize) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        if to_step == 1 && from_step == 1 {
+            std::ptr::copy_nonoverlapping(from, to, len);
+        } else if to_step == 1 && from_step == 0 {
+            let value = C::load(from);
+            (0..len).for_each(|l| to.add(l).write(value));
+        } else {
+            for l in 0..len as isize {
+                to.offset(l * to_step).write(C::load(from.offset(l * from_step)));
+            }
+        }
+    }
+}
+
+/// Copies a block of `sizes`; strides of the source may be 0 or negative.
+pub fn copy_block<C: Element>(
+    to: Lanes<'_, C>,
+    to_strides: &[isize],
+    from: Lanes<'_, C>,
+    from_strides: &[isize],
+    sizes: &[usize],
+) -> Result<(), Error> {
+    Nest::sorted(dims(sizes, [to_strides, from_strides])).for_each_row(1, |[t, f], len, [ts, fs]| {
+        // SAFETY: sizes and strides are those of the two blocks; each row of the target is written by one
+        // piece, and the callers' source is other memory than their target.
+        unsafe { copy_run(to.as_ptr().offset(t), ts, from.as_ptr().offset(f), fs, len) }
+    })
+}
+
+/// Copies `from` into `to`, of the same sizes; nothing to do where both are the same memory.
+pub fn copy_all<C: Element>(to: &Cells<'_, C>, from: &Cells<'_, C>) -> Result<(), Error> {
+    if to.is_at(from) {
+        return Ok(());
+    }
+    copy_block(to.lanes, &to.strides, from.lanes, &from.strides, &to.sizes)
+}

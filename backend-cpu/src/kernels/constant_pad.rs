@@ -1,0 +1,26 @@
+//! `constant_pad`
+
+use super::cells::{Cells, copy_block, shifted};
+use keyway_sdk::author::{Call, Cost, Element, Error, map0};
+use keyway_sdk::half::{bf16, f16};
+
+/// Fills the result, then copies the part of the source that lies in it; a negative width cuts off.
+fn constant_pad<T: Element>(call: &Call) -> Result<(), Error> {
+    let value: T = call.scalar(2)?;
+    let widths = call.ints(1)?;
+    let (from, out) = (Cells::<T>::argument(call, 0)?, Cells::<T>::output(call, 0)?);
+    if widths.iter().any(|&w| w > 0) {
+        map0(call.out::<T>(0)?, Cost::Cheap, || value)?;
+    }
+    let (mut sizes, mut to, mut start) = (from.sizes.clone(), 0, 0);
+    for (k, pair) in widths.chunks_exact(2).enumerate() {
+        let d = sizes.len() - 1 - k;
+        let cut = (-pair[0]).max(0) as usize + (-pair[1]).max(0) as usize;
+        sizes[d] = sizes[d].saturating_sub(cut);
+        to += pair[0].max(0) as isize * out.strides[d];
+        start += (-pair[0]).max(0) as isize * from.strides[d];
+    }
+    copy_block(shifted(out.lanes, to), &out.strides, shifted(from.lanes, start), &from.strides, &sizes)
+}
+
+kernel!("constant_pad", "TIs>T", constant_pad, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,0 +1,106 @@
+//! Kernels whose result depends on where an element stands: its number in logical row-major order, whatever
+//! the strides.
+
+use keyway_sdk::author::{Cost, Element, Error, Lanes, View, ViewMut, parallel_for};
+
+/// Elements that are made at a time; a multiple of four, so that a piece begins with a whole random block.
+pub const PIECE: usize = 256;
+
+/// Offsets of consecutive elements in row-major order.
+struct Walk<'a> {
+    sizes: &'a [i64],
+    strides: &'a [i64],
+    index: Vec<i64>,
+    offset: i64,
+}
+
+impl<'a> Walk<'a> {
+    /// From element `number` on.
+    fn new(sizes: &'a [i64], strides: &'a [i64], number: usize) -> Self {
+        let mut index = vec![0; sizes.len()];
+        let (mut rest, mut offset) = (number as i64, 0);
+        for d in (0..sizes.len()).rev() {
+            index[d] = rest % sizes[d].max(1);
+            rest /= sizes[d].max(1);
+            offset += index[d] * strides[d];
+        }
+        Walk { sizes, strides, index, offset }
+    }
+
+    fn next(&mut self) -> usize {
+        let at = self.offset;
+        for d in (0..self.sizes.len()).rev() {
+            self.index[d] += 1;
+            self.offset += self.strides[d];
+            if self.index[d] < self.sizes[d] {
+                break;
+            }
+            self.offset -= self.index[d] * self.strides[d];
+            self.index[d] = 0;
+        }
+        at as usize
+    }
+}
+
+/// Makes the elements of `out` in pieces: `make(first, values)` fills `values` with elements `first..`.
+pub fn produce<T: Element>(
+    mut out: ViewMut<'_, T>,
+    cost: Cost,
+    make: impl Fn(usize, &mut [T]) + Sync,
+) -> Result<(), Error> {
+    transform::<T, T>(None, &mut out, cost, |first, _, values| make(first, values))
+}
+
+/// As [`produce`], with the elements of an input of the same shape, which may be the output itself.
+pub fn produce_from<A: Element, T: Element>(
+    input: View<'_, A>,
+    mut out: ViewMut<'_, T>,
+    cost: Cost,
+    make: impl Fn(usize, &[A], &mut [T]) + Sync,
+) -> Result<(), Error> {
+    transform(Some(input), &mut out, cost, make)
+}
+
+fn transform<A: Element, T: Element>(
+    input: Option<View<'_, A>>,
+    out: &mut ViewMut<'_, T>,
+    cost: Cost,
+    make: impl Fn(usize, &[A], &mut [T]) + Sync,
+) -> Result<(), Error> {
+    let (numel, sizes, strides, straight) = (out.numel(), out.sizes(), out.strides(), out.is_contiguous());
+    let to = out.lanes();
+    // SAFETY: reads stay within the sizes and strides of the view, which the host guarantees for the call.
+    let from = input.map(|view| (unsafe { Lanes::new(view.as_ptr().cast_mut()) }, view.sizes(), view.strides()));
+    parallel_for(numel.div_ceil(PIECE), (cost.grain() / PIECE).max(1), |pieces| {
+        let (mut read, mut values) = ([A::default(); PIECE], [T::default(); PIECE]);
+        for piece in pieces {
+            let first = piece * PIECE;
+            let n = PIECE.min(numel - first);
+            let read = match from {
+                Some((from, sizes, strides)) => {
+                    let mut walk = Walk::new(sizes, strides, first);
+                    for slot in &mut read[..n] {
+                        // SAFETY: the walk stays within the view. No other thread writes these elements: an
+                        // output that meets the input is the input, of which each thread has its own pieces.
+                        *slot = unsafe { from.read(walk.next()) };
+                    }
+                    &read[..n]
+                }
+                None => &[],
+            };
+            make(first, read, &mut values[..n]);
+            if straight {
+                for (i, value) in values[..n].iter().enumerate() {
+                    // SAFETY: the output is contiguous, and each element is in one piece.
+                    unsafe { to.write(first + i, *value) };
+                }
+            } else {
+                let mut walk = Walk::new(sizes, strides, first);
+                for value in &values[..n] {
+                    // SAFETY: the walk stays within the output, and each element is in one piece.
+                    unsafe { to.write(walk.next(), *value) };
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,124 @@
+//! `layer_norm` and `layer_norm_backward`
+
+use super::number::Apply;
+use keyway_sdk::author::{Call, Contiguous, Element, Error, Float, Lanes, Real, parallel_for};
+use keyway_sdk::half::{bf16, f16};
+
+const LANES: usize = 32;
+const GRAIN: usize = 16 * 1024;
+/// Rows whose contributions to the gradients of weight and bias are summed together.
+const ROWS: usize = 64;
+
+/// The sum of `f(i)` by lanes.
+#[inline(always)]
+fn total<A: Real>(n: usize, f: impl Fn(usize) -> A) -> A {
+    let mut lanes = [A::ZERO; LANES];
+    let whole = n - n % LANES;
+    let mut i = 0;
+    while i < whole {
+        lanes.iter_mut().enumerate().for_each(|(k, lane)| *lane += f(i + k));
+        i += LANES;
+    }
+    lanes.iter_mut().enumerate().take(n - whole).for_each(|(k, lane)| *lane += f(whole + k));
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        (0..width).for_each(|k| lanes[k] = lanes[k] + lanes[k + width]);
+    }
+    lanes[0]
+}
+
+/// Argument `i` in the accumulation type, or `otherwise` everywhere if it was not given.
+fn widened<T: Float>(call: &Call, i: usize, n: usize, otherwise: T::Acc) -> Result<Vec<T::Acc>, Error> {
+    if call.is_none(i)? {
+        return Ok(vec![otherwise; n]);
+    }
+    let given: Contiguous<T> = call.contiguous(i)?;
+    Ok(given.iter().map(|x| x.to_acc()).collect())
+}
+
+fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    let input = call.contiguous::<T>(0)?;
+    let n: usize = call.ints(1)?.iter().map(|n| *n as usize).product();
+    let (weight, bias) = (&widened::<T>(call, 2, n, T::Acc::ONE)?, &widened::<T>(call, 3, n, T::Acc::ZERO)?);
+    let eps = T::Acc::from_f64(call.scalar(4)?);
+    let mut out = call.contiguous_out::<T>(0)?;
+    let (mut means, mut rstds) = (call.contiguous_out::<T>(1)?, call.contiguous_out::<T>(2)?);
+    let count = T::Acc::from_f64(n as f64);
+    // SAFETY: the addresses are used within the outputs, which outlive the loop; each row has its own part.
+    let (to, mean_to, rstd_to) =
+        unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(means.as_mut_ptr()), Lanes::new(rstds.as_mut_ptr())) };
+    parallel_for(means.len(), GRAIN.div_ceil(n.max(1)), |rows| {
+        for r in rows {
+            let x = &input[r * n..(r + 1) * n];
+            let mean = total(n, |i| x[i].to_acc()) / count;
+            let variance = total(n, |i| {
+                let d = x[i].to_acc() - mean;
+                d * d
+            }) / count;
+            let rstd = T::Acc::ONE / (variance + eps).sqrt();
+            // SAFETY: as above.
+            let to = unsafe {
+                mean_to.write(r, T::from_acc(mean));
+                rstd_to.write(r, T::from_acc(rstd));
+                to.slice_mut(r * n, n)
+            };
+            for (((to, x), w), b) in to.iter_mut().zip(x).zip(weight).zip(bias) {
+                *to = T::from_acc((x.to_acc() - mean) * rstd * *w + *b);
+            }
+        }
+    })
+}
+
+fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    let (grad, input) = (call.contiguous::<T>(0)?, call.contiguous::<T>(1)?);
+    let n: usize = call.ints(2)?.iter().map(|n| *n as usize).product();
+    let weight = &widened::<T>(call, 3, n, T::Acc::ONE)?;
+    let eps = T::Acc::from_f64(call.scalar(4)?);
+    let mut out = call.contiguous_out::<T>(0)?;
+    let (mut weight_out, mut bias_out) = (call.contiguous_out::<T>(1)?, call.contiguous_out::<T>(2)?);
+    let rows = input.len() / n.max(1);
+    let blocks = rows.div_ceil(ROWS);
+    let count = T::Acc::from_f64(n as f64);
+    let mut parts = vec![T::Acc::ZERO; 2 * n * blocks];
+    // SAFETY: the addresses are used within their slices, which outlive the loop; blocks are disjoint.
+    let (to, sums) = unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(parts.as_mut_ptr())) };
+    parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
+        let mut hat = vec![T::Acc::ZERO; n];
+        for block in range {
+            // SAFETY: as above.
+            let (weight_sum, bias_sum) = unsafe { sums.slice_mut(block * 2 * n, 2 * n) }.split_at_mut(n);
+            for r in block * ROWS..((block + 1) * ROWS).min(rows) {
+                let (x, g) = (&input[r * n..(r + 1) * n], &grad[r * n..(r + 1) * n]);
+                let mean = total(n, |i| x[i].to_acc()) / count;
+                let variance = total(n, |i| {
+                    let d = x[i].to_acc() - mean;
+                    d * d
+                }) / count;
+                let rstd = T::Acc::ONE / (variance + eps).sqrt();
+                hat.iter_mut().zip(x).for_each(|(hat, x)| *hat = (x.to_acc() - mean) * rstd);
+                let along = total(n, |i| g[i].to_acc() * weight[i] * hat[i]) / count;
+                let offset = total(n, |i| g[i].to_acc() * weight[i]) / count;
+                // SAFETY: as above.
+                let to = unsafe { to.slice_mut(r * n, n) };
+                for (((to, g), w), hat) in to.iter_mut().zip(g).zip(weight).zip(&hat) {
+                    *to = T::from_acc((g.to_acc() * *w - offset - *hat * along) * rstd);
+                }
+                for (((ws, bs), g), hat) in weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat) {
+                    *ws += g.to_acc() * *hat;
+                    *bs += g.to_acc();
+                }
+            }
+        }
+    })?;
+    let mut sums = vec![T::Acc::ZERO; 2 * n];
+    for part in parts.chunks_exact((2 * n).max(1)) {
+        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
+    }
+    weight_out.iter_mut().zip(&sums[..n]).for_each(|(to, x)| *to = T::from_acc(*x));
+    bias_out.iter_mut().zip(&sums[n..]).for_each(|(to, x)| *to = T::from_acc(*x));
+    Ok(())
+}
+
+kernel!("layer_norm", "TIOOs>TTT", layer_norm, [f32, f64, f16, bf16]);
+kernel!("layer_norm_backward", "TTIOs>TTT", layer_norm_backward, [f32, f64, f16, bf16]);

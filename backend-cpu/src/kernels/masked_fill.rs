@@ -1,0 +1,11 @@
+//! `masked_fill`
+
+use keyway_sdk::author::{Call, Cost, Element, Error, map3};
+use keyway_sdk::half::{bf16, f16};
+
+fn masked_fill<T: Element>(call: &Call) -> Result<(), Error> {
+    let (from, mask, value) = (call.view::<T>(0)?, call.view::<bool>(1)?, call.view::<T>(2)?);
+    map3(from, mask, value, call.out::<T>(0)?, Cost::Cheap, |x: T, m: bool, v: T| if m { v } else { x })
+}
+
+kernel!("masked_fill", "TTT>T", masked_fill, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,0 +1,17 @@
+//! `maximum`
+
+use keyway_sdk::author::{Call, Cost, Element, Error, map2};
+use keyway_sdk::half::{bf16, f16};
+
+/// The larger; NaN if either is, for only NaN differs from itself.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+pub fn larger<T: Element>(a: T, b: T) -> T {
+    if a > b || a != a { a } else { b }
+}
+
+fn maximum<T: Element>(call: &Call) -> Result<(), Error> {
+    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, larger)
+}
+
+kernel!("maximum", "TT>T", maximum, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

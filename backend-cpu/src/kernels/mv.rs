@@ -1,0 +1,46 @@
+//! `mv` and `dot`: products of which one side or both are vectors.
+
+use super::product::{Matrix, Multiply, Tile, multiply_one};
+use keyway_sdk::author::{Call, Error, View};
+use keyway_sdk::half::{bf16, f16};
+
+fn step<T: Multiply>(view: View<'_, T>, dim: usize) -> usize {
+    view.strides().get(dim).map_or(0, |&s| s.max(0) as usize)
+}
+
+fn mv<T: Multiply>(call: &Call) -> Result<(), Error> {
+    let (a, x, mut out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
+    let out_step = out.strides().first().map_or(1, |&s| s.max(0) as usize);
+    let whole = Tile {
+        rows: out.numel(),
+        columns: 1,
+        inner: x.numel(),
+        a: Matrix { data: a.as_ptr(), row: step(a, 0), column: step(a, 1) },
+        b: Matrix { data: x.as_ptr(), row: step(x, 0), column: 0 },
+        out: Matrix { data: out.as_mut_ptr(), row: out_step, column: 1 },
+        input: None,
+        alpha: T::from_i64(1),
+    };
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose
+    // elements the host guarantees.
+    unsafe { multiply_one(&whole) }
+}
+
+fn dot<T: Multiply>(call: &Call) -> Result<(), Error> {
+    let (a, b, mut out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
+    let whole = Tile {
+        rows: 1,
+        columns: 1,
+        inner: a.numel().min(b.numel()),
+        a: Matrix { data: a.as_ptr(), row: 0, column: step(a, 0) },
+        b: Matrix { data: b.as_ptr(), row: step(b, 0), column: 0 },
+        out: Matrix { data: out.as_mut_ptr(), row: 1, column: 1 },
+        input: None,
+        alpha: T::from_i64(1),
+    };
+    // SAFETY: as in `mv`.
+    unsafe { multiply_one(&whole) }
+}
+
+kernel!("mv", "TT>T", mv, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("dot", "TT>T", dot, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);

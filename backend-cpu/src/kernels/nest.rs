@@ -1,0 +1,131 @@
+//! Loops over the elements of several operands at once, for kernels whose operands differ in more than
+//! their strides.
+
+use keyway_sdk::author::{Error, parallel_for};
+use std::cmp::Reverse;
+
+/// Elements that one piece of work moves.
+const GRAIN: usize = 1 << 15;
+/// The shortest part of a row that is worth a piece of its own: a cache line of f32.
+const SHORTEST: usize = 16;
+
+/// One loop: how often, and the step of each operand in elements.
+pub type Dim<const N: usize> = (usize, [isize; N]);
+
+/// Nested loops; the innermost is given to the body as a row.
+pub struct Nest<const N: usize> {
+    outer: Vec<Dim<N>>,
+    inner: Dim<N>,
+    empty: bool,
+}
+
+/// The loops over `sizes`, with these strides.
+pub fn dims<const N: usize>(sizes: &[usize], strides: [&[isize]; N]) -> Vec<Dim<N>> {
+    sizes.iter().enumerate().map(|(d, &size)| (size, strides.map(|s| s[d]))).collect()
+}
+
+impl<const N: usize> Nest<N> {
+    /// Loops in the order of operand 0's memory, as few as possible.
+    pub fn sorted(mut dims: Vec<Dim<N>>) -> Nest<N> {
+        dims.sort_by_key(|d| Reverse(d.1[0].unsigned_abs()));
+        Nest::in_order(dims)
+    }
+
+    /// Loops in the order given, as few as possible.
+    pub fn in_order(dims: Vec<Dim<N>>) -> Nest<N> {
+        let empty = dims.iter().any(|d| d.0 == 0);
+        let mut merged: Vec<Dim<N>> = Vec::with_capacity(dims.len());
+        for dim in dims.into_iter().filter(|d| d.0 != 1) {
+            match merged.last_mut() {
+                Some(last) if (0..N).all(|k| last.1[k] == dim.1[k] * dim.0 as isize) => {
+                    *last = (last.0 * dim.0, dim.1);
+                }
+                _ => merged.push(dim),
+            }
+        }
+        let inner = merged.pop().unwrap_or((1, [0; N]));
+        Nest { outer: merged, inner, empty }
+    }
+
+    /// How many times the body of all loops runs.
+    pub fn len(&self) -> usize {
+        if self.empty { 0 } else { self.outer.iter().map(|d| d.0).product::<usize>() * self.inner.0 }
+    }
+
+    /// Gives each row, or part of a long one, to `body` with the operands' offsets, its length and steps.
+    /// Rows run in parallel; `weight` is the work of one element. The parts depend on sizes alone.
+    pub fn for_each_row<F>(&self, weight: usize, body: F) -> Result<(), Error>
+    where
+        F: Fn([isize; N], usize, [isize; N]) + Sync,
+    {
+        if self.empty {
+            return Ok(());
+        }
+        let (len, steps) = self.inner;
+        let part = (GRAIN / weight.max(1)).max(SHORTEST).min(len);
+        let parts = len.div_ceil(part);
+        let rows: usize = self.outer.iter().map(|d| d.0).product();
+        let grain = (GRAIN / part.saturating_mul(weight.max(1))).max(1);
+        parallel_for(rows * parts, grain, |units| {
+            let mut walk = Walk::at(&self.outer, units.start / parts);
+            let mut p = units.start % parts;
+            for _ in units {
+                let begin = p * part;
+                let offsets = std::array::from_fn(|k| walk.offsets[k] + begin as isize * steps[k]);
+                body(offsets, part.min(len - begin), steps);
+                p += 1;
+                if p == parts {
+                    p = 0;
+                    walk.step();
+                }
+            }
+        })
+    }
+
+    /// As [`Nest::for_each_row`], with whole rows one after the other.
+    pub fn for_each_row_here(&self, mut body: impl FnMut([isize; N], usize, [isize; N])) {
+        if self.empty {
+            return;
+        }
+        let rows: usize = self.outer.iter().map(|d| d.0).product();
+        let mut walk = Walk::at(&self.outer, 0);
+        for _ in 0..rows {
+            body(walk.offsets, self.inner.0, self.inner.1);
+            walk.step();
+        }
+    }
+}
+
+/// A place in the outer loops.
+struct Walk<'a, const N: usize> {
+    dims: &'a [Dim<N>],
+    index: Vec<usize>,
+    offsets: [isize; N],
+}
+
+impl<'a, const N: usize> Walk<'a, N> {
+    fn at(dims: &'a [Dim<N>], row: usize) -> Walk<'a, N> {
+        let mut index = vec![0; dims.len()];
+        let mut offsets = [0; N];
+        let mut rest = row;
+        for (i, (size, strides)) in index.iter_mut().zip(dims).rev() {
+            *i = rest % size;
+            rest /= size;
+            (0..N).for_each(|k| offsets[k] += *i as isize * strides[k]);
+        }
+        Walk { dims, index, offsets }
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        for (i, (size, strides)) in self.index.iter_mut().zip(self.dims).rev() {
+            *i += 1;
+            (0..N).for_each(|k| self.offsets[k] += strides[k]);
+            if *i < *size {
+                return;
+            }
+            *i = 0;
+            (0..N).for_each(|k| self.offsets[k] -= strides[k] * *size as isize);
+        }
+    }
+}

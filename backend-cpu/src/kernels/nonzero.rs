@@ -1,0 +1,113 @@
+//! `nonzero` and `masked_select`: what is chosen is counted first, in parts that depend on sizes alone.
+
+use super::cells::{Cells, cell_kernel, copy_block, row_major};
+use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, Scratch, host, parallel_chunks_mut, parallel_for};
+use keyway_sdk::half::{bf16, f16};
+
+/// Elements of one part.
+const PART: usize = 1 << 15;
+
+/// For each part of `n` elements, how many are chosen before it; last, how many in all.
+fn starts(n: usize, chosen: impl Fn(usize) -> bool + Sync) -> Result<Vec<usize>, Error> {
+    let mut counts = vec![0usize; n.div_ceil(PART)];
+    parallel_chunks_mut(&mut counts, 1, |part, count| {
+        let range = part * PART..n.min((part + 1) * PART);
+        count[0] = range.filter(|&i| chosen(i)).count();
+    })?;
+    let mut before = 0;
+    for count in &mut counts {
+        (*count, before) = (before, before + *count);
+    }
+    counts.push(before);
+    Ok(counts)
+}
+
+/// Gives each chosen element to `body` with its place among the chosen.
+fn for_each_chosen(
+    n: usize,
+    starts: &[usize],
+    chosen: impl Fn(usize) -> bool + Sync,
+    body: impl Fn(usize, usize) + Sync,
+) -> Result<(), Error> {
+    parallel_for(starts.len() - 1, 1, |parts| {
+        for part in parts {
+            let range = part * PART..n.min((part + 1) * PART);
+            for (k, i) in range.filter(|&i| chosen(i)).enumerate() {
+                body(starts[part] + k, i);
+            }
+        }
+    })
+}
+
+fn nonzero<T: Element>(call: &Call) -> Result<(), Error> {
+    let from = Cells::<T>::argument(call, 0)?;
+    let (n, ndim) = (from.numel(), from.sizes.len());
+    // SAFETY: the plan makes the argument contiguous, so its elements are the `n` at this address.
+    let chosen = |i: usize| unsafe { from.lanes.read(i) } != T::default();
+    let starts = starts(n, chosen)?;
+    let count = starts[starts.len() - 1];
+    let mut made = call.new_tensor::<i64>(&[count as i64, ndim as i64])?;
+    let mut out = made.view_mut::<i64>()?;
+    let lanes = out.lanes();
+    for_each_chosen(n, &starts, chosen, |k, i| {
+        let mut rest = i;
+        for d in (0..ndim).rev() {
+            // SAFETY: row `k` of the result is written by the part that chose it.
+            unsafe { lanes.write(k * ndim + d, (rest % from.sizes[d]) as i64) };
+            rest /= from.sizes[d];
+        }
+    })?;
+    call.set_output(0, made)
+}
+
+/// The tensor in row-major order in a shape that it broadcasts to; `copy` keeps a copy where one is needed.
+fn spread<'a, C: Plain>(
+    cells: &Cells<'a, C>,
+    shape: &[usize],
+    copy: &'a mut Option<Scratch<C>>,
+) -> Result<Lanes<'a, C>, Error> {
+    let strides = row_major(shape);
+    if cells.sizes == shape && (0..shape.len()).all(|d| shape[d] == 1 || cells.strides[d] == strides[d]) {
+        return Ok(cells.lanes);
+    }
+    let scratch = copy.insert(Scratch::zeroed(shape.iter().product())?);
+    // SAFETY: the scratch memory lives for `'a` and is used through this address alone.
+    let lanes = unsafe { Lanes::new(scratch.as_mut_ptr()) };
+    copy_block(lanes, &strides, cells.lanes, &cells.expanded_strides(shape), shape)?;
+    Ok(lanes)
+}
+
+fn masked_select<C: Plain>(call: &Call) -> Result<(), Error> {
+    let (from, mask) = (Cells::<C>::argument(call, 0)?, Cells::<u8>::argument(call, 1)?);
+    let ndim = from.sizes.len().max(mask.sizes.len());
+    let size = |sizes: &[usize], d: usize| (d + sizes.len()).checked_sub(ndim).map_or(1, |at| sizes[at]);
+    let one = |d: usize| match (size(&from.sizes, d), size(&mask.sizes, d)) {
+        (1, other) => other,
+        (own, _) => own,
+    };
+    let shape: Vec<usize> = (0..ndim).map(one).collect();
+    let n = shape.iter().product();
+    let (mut own_copy, mut mask_copy) = (None, None);
+    let values = spread(&from, &shape, &mut own_copy)?;
+    let flags = spread(&mask, &shape, &mut mask_copy)?;
+    // SAFETY: `spread` gives `n` elements in row-major order.
+    let chosen = |i: usize| unsafe { flags.read(i) } != 0;
+    let starts = starts(n, chosen)?;
+    let first = call.tensor(0)?;
+    let count = starts[starts.len() - 1];
+    let mut made = host::new_tensor(first.dtype(), first.device(), first.device_index(), &[count as i64])?;
+    let out = Cells::<C>::made(&mut made)?.lanes;
+    // SAFETY: as above; element `k` of the result is written by the part that chose it.
+    for_each_chosen(n, &starts, chosen, |k, i| unsafe { out.write(k, values.read(i)) })?;
+    call.set_output(0, made)
+}
+
+keyway_sdk::register_kernel! {
+    op: "nonzero", signature: "T>T", device: "cpu", layout: "strided",
+    flags: allocates,
+    f32 => nonzero::<f32>, f64 => nonzero::<f64>, f16 => nonzero::<f16>, bf16 => nonzero::<bf16>,
+    i8 => nonzero::<i8>, i16 => nonzero::<i16>, i32 => nonzero::<i32>, i64 => nonzero::<i64>,
+    u8 => nonzero::<u8>, u16 => nonzero::<u16>, u32 => nonzero::<u32>, u64 => nonzero::<u64>,
+    bool => nonzero::<bool>
+}
+cell_kernel!("masked_select", "TT>T", masked_select, allocates);

@@ -1,0 +1,72 @@
+//! `pow`
+
+use super::quotient::any_negative;
+use crate::math;
+use keyway_sdk::author::{Call, Cost, Error, Float, Int, Real, map1, map2};
+use keyway_sdk::half::{bf16, f16};
+
+/// The power in the accumulation type.
+trait Power: Real {
+    fn power(self, exponent: Self) -> Self;
+}
+
+impl Power for f32 {
+    #[inline(always)]
+    fn power(self, exponent: f32) -> f32 {
+        math::pow_f32(self, exponent)
+    }
+}
+
+impl Power for f64 {
+    #[inline(always)]
+    fn power(self, exponent: f64) -> f64 {
+        math::pow_f64(self, exponent)
+    }
+}
+
+fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
+    let (a, b, out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
+    let one = <T::Acc as Real>::ONE;
+    // A number as exponent: the frequent ones have shorter ways, which are also rounded less often.
+    if call.tensor(1)?.is_host_scalar() && let Some(exponent) = b.iter().next() {
+        let exponent = exponent.to_f64();
+        if exponent == 2.0 {
+            return map1(a, out, Cost::Cheap, |x: T| T::from_acc(x.to_acc() * x.to_acc()));
+        } else if exponent == 3.0 {
+            return map1(a, out, Cost::Cheap, |x: T| T::from_acc(x.to_acc() * x.to_acc() * x.to_acc()));
+        } else if exponent == 0.5 {
+            return map1(a, out, Cost::Medium, |x: T| T::from_acc(x.to_acc().sqrt()));
+        } else if exponent == -1.0 {
+            return map1(a, out, Cost::Medium, |x: T| T::from_acc(one / x.to_acc()));
+        } else if exponent == 1.0 {
+            return map1(a, out, Cost::Cheap, |x: T| x);
+        }
+    }
+    map2(a, b, out, Cost::Heavy, |a: T, b: T| T::from_acc(a.to_acc().power(b.to_acc())))
+}
+
+/// `base^exponent` modulo 2^bits, by squaring.
+#[inline(always)]
+fn whole_power<T: Int>(base: T, exponent: T) -> T {
+    let (mut square, mut result, mut rest) = (base, T::from_i64(1), exponent.to_i64() as u64);
+    while rest != 0 {
+        if rest & 1 != 0 {
+            result = result.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        rest >>= 1;
+    }
+    result
+}
+
+fn integer<T: Int>(call: &Call) -> Result<(), Error> {
+    let (a, b, out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
+    if any_negative(b) {
+        let detail = "an integer to a negative power is no integer; convert the base with `to_dtype` first";
+        return Err(Error::Failed { detail: detail.into() });
+    }
+    map2(a, b, out, Cost::Medium, |a: T, b: T| whole_power(a, b))
+}
+
+kernel!("pow", "TT>T", real, [f32, f64, f16, bf16]);
+kernel!("pow", "TT>T", integer, [i8, i16, i32, i64, u8, u16, u32, u64]);

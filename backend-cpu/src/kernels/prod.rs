@@ -1,0 +1,60 @@
+//! `prod`
+
+use super::reduction::{Reducer, reduce, reduced};
+use keyway_sdk::author::{Call, Element, Error, Float, Real};
+use keyway_sdk::half::{bf16, f16};
+use std::marker::PhantomData;
+
+struct FloatProduct<T>(PhantomData<fn() -> T>);
+
+impl<T: Float> Reducer for FloatProduct<T> {
+    type In = T;
+    type Acc = T::Acc;
+    type Context = ();
+    #[inline(always)]
+    fn identity(&self) -> T::Acc {
+        T::Acc::ONE
+    }
+    #[inline(always)]
+    fn load(&self, (): (), x: T) -> T::Acc {
+        x.to_acc()
+    }
+    #[inline(always)]
+    fn combine(&self, a: T::Acc, b: T::Acc) -> T::Acc {
+        a * b
+    }
+}
+
+/// Modulo 2^64.
+struct IntProduct<T>(PhantomData<fn() -> T>);
+
+impl<T: Element> Reducer for IntProduct<T> {
+    type In = T;
+    type Acc = i64;
+    type Context = ();
+    #[inline(always)]
+    fn identity(&self) -> i64 {
+        1
+    }
+    #[inline(always)]
+    fn load(&self, (): (), x: T) -> i64 {
+        x.to_i64()
+    }
+    #[inline(always)]
+    fn combine(&self, a: i64, b: i64) -> i64 {
+        a.wrapping_mul(b)
+    }
+}
+
+fn prod<T: Float>(call: &Call) -> Result<(), Error> {
+    let input = call.view::<T>(0)?;
+    reduce(input, reduced(call, 1, input)?, call.out(0)?, &FloatProduct(PhantomData), T::from_acc)
+}
+
+fn prod_int<T: Element>(call: &Call) -> Result<(), Error> {
+    let input = call.view::<T>(0)?;
+    reduce(input, reduced(call, 1, input)?, call.out(0)?, &IntProduct::<T>(PhantomData), |acc: i64| acc)
+}
+
+kernel!("prod", "TIb>T", prod, [f32, f64, f16, bf16]);
+kernel!("prod", "TIb>T", prod_int, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,0 +1,154 @@
+//! `scatter` and `index_copy`, and the loop that they share with the other ops that write at indices.
+
+use super::cells::{Cells, cell_kernel, copy_all};
+use super::indices::check_indices;
+use super::nest::{Dim, Nest};
+use keyway_sdk::author::{Call, Element, Error, Lanes, Plain};
+
+/// The operands of [`scatter_lines`].
+pub struct Scatter<'a, A, C> {
+    /// What is written to.
+    pub out: Lanes<'a, A>,
+    /// The indices.
+    pub index: Lanes<'a, i64>,
+    /// What is written.
+    pub source: Lanes<'a, C>,
+    /// How far in the output an index reaches.
+    pub stride: isize,
+}
+
+/// Puts each element of the source to the output's element at `index * stride`. `tasks` are the dimensions
+/// that indices do not cross, with the steps of output, index and source; they run in parallel. `lines` are
+/// the others, with the steps of index and source; they run in order, so that the result does not depend
+/// on threads where an index comes twice.
+///
+/// # Safety
+/// The loops stay in the three tensors for every index that is there, tasks do not meet in the output, and
+/// the output is neither of the others. The kernel that made the loops upholds this.
+pub unsafe fn scatter_lines<A: Element, C: Element>(
+    tasks: &Nest<3>,
+    lines: &Nest<2>,
+    s: &Scatter<'_, A, C>,
+    put: impl Fn(A, C) -> A + Sync,
+) -> Result<(), Error> {
+    let stride = s.stride;
+    tasks.for_each_row(lines.len(), |[o, i, c], len, [so, si, sc]| {
+        lines.for_each_row_here(|[li, lc], n, [ji, jc]| {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let (out, index) = (s.out.as_ptr().offset(o), s.index.as_ptr().offset(i + li));
+                let source = s.source.as_ptr().cast_const().offset(c + lc);
+                let set = |to: *mut A, from: *const C| to.write(put(A::load(to), C::load(from)));
+                if si == 0 {
+                    for j in 0..n as isize {
+                        let k = *index.offset(j * ji) as isize * stride;
+                        let (to, from) = (out.offset(k), source.offset(j * jc));
+                        if so == 1 && sc == 1 {
+                            (0..len).for_each(|l| set(to.add(l), from.add(l)));
+                        } else {
+                            (0..len as isize).for_each(|l| set(to.offset(l * so), from.offset(l * sc)));
+                        }
+                    }
+                } else if so.abs() < stride.abs() {
+                    for j in 0..n as isize {
+                        for l in 0..len as isize {
+                            let k = *index.offset(j * ji + l * si) as isize * stride;
+                            set(out.offset(l * so + k), source.offset(j * jc + l * sc));
+                        }
+                    }
+                } else {
+                    for l in 0..len as isize {
+                        for j in 0..n as isize {
+                            let k = *index.offset(j * ji + l * si) as isize * stride;
+                            set(out.offset(l * so + k), source.offset(j * jc + l * sc));
+                        }
+                    }
+                }
+            }
+        });
+    })
+}
+
+/// The loops over `sizes` with the strides of output, index and source, for indices along `dim`.
+pub fn along(
+    dim: usize,
+    sizes: &[usize],
+    out: &[isize],
+    index: &[isize],
+    source: &[isize],
+) -> (Nest<3>, Nest<2>) {
+    let others = (0..sizes.len()).filter(|&d| d != dim);
+    let tasks: Vec<Dim<3>> = others.map(|d| (sizes[d], [out[d], index[d], source[d]])).collect();
+    let lines = Nest::in_order(vec![(sizes[dim], [index[dim], source[dim]])]);
+    (Nest::sorted(tasks), lines)
+}
+
+/// The operands of a call `(self, dim, index, source)`, the indices checked.
+pub struct Operands<'a, C> {
+    /// Argument 0.
+    pub target: Cells<'a, C>,
+    /// Output 0.
+    pub out: Cells<'a, C>,
+    /// Argument 2.
+    pub index: Cells<'a, i64>,
+    /// Argument 3.
+    pub source: Cells<'a, C>,
+    /// The dimension that indices point into.
+    pub dim: usize,
+    /// Whether the index has one dimension and points at whole slices.
+    slices: bool,
+}
+
+impl<'a, C: Element> Operands<'a, C> {
+    /// Reads and checks them.
+    pub fn of(call: &Call<'a>, slices: bool) -> Result<Self, Error> {
+        let (target, out) = (Cells::argument(call, 0)?.with_dim(), Cells::output(call, 0)?.with_dim());
+        let dim = call.int(1)?;
+        let dim = if dim < 0 { dim + target.sizes.len() as i64 } else { dim } as usize;
+        let index = Cells::<i64>::argument(call, 2)?.with_dim();
+        check_indices(&index, "index", dim, target.sizes[dim], 0)?;
+        let index = index.apart_from(&out)?;
+        Ok(Operands { target, out, index, source: Cells::argument(call, 3)?, dim, slices })
+    }
+
+    /// The loops of [`scatter_lines`] into an output with these strides.
+    pub fn loops(&self, out: &[isize]) -> (Nest<3>, Nest<2>) {
+        let mut sizes = self.index.sizes.clone();
+        let mut index = self.index.strides.clone();
+        if self.slices {
+            sizes = self.target.sizes.clone();
+            sizes[self.dim] = self.index.sizes[0];
+            index = vec![0; sizes.len()];
+            index[self.dim] = self.index.strides[0];
+        }
+        let source = match self.source.sizes.len() {
+            0 => vec![0; sizes.len()],
+            _ => self.source.strides.clone(),
+        };
+        along(self.dim, &sizes, out, &index, &source)
+    }
+}
+
+/// Overwrites.
+fn write<C: Plain>(call: &Call, slices: bool) -> Result<(), Error> {
+    let mut o = Operands::<C>::of(call, slices)?;
+    o.source = o.source.apart_from(&o.out)?;
+    copy_all(&o.out, &o.target)?;
+    let (tasks, lines) = o.loops(&o.out.strides);
+    let stride = o.out.strides[o.dim];
+    let operands = Scatter { out: o.out.lanes, index: o.index.lanes, source: o.source.lanes, stride };
+    // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every
+    // index was checked; tasks differ in another dimension; what lay where the output does was copied.
+    unsafe { scatter_lines(&tasks, &lines, &operands, |_, new: C| new) }
+}
+
+fn scatter<C: Plain>(call: &Call) -> Result<(), Error> {
+    write::<C>(call, false)
+}
+
+fn index_copy<C: Plain>(call: &Call) -> Result<(), Error> {
+    write::<C>(call, true)
+}
+
+cell_kernel!("scatter", "TiTT>T", scatter);
+cell_kernel!("index_copy", "TiTT>T", index_copy);

@@ -1,0 +1,154 @@
+//! `softmax` and `log_softmax`
+
+use super::exponential::{Exp, Log};
+use super::number::Apply;
+use super::reduction::{Geometry, offset};
+use keyway_sdk::author::{Call, Error, Float, Lanes, Real, parallel_for};
+use keyway_sdk::half::{bf16, f16};
+
+const LANES: usize = 32;
+/// Elements that are kept in a buffer for columns, and the most columns that are walked together.
+const BUFFER: usize = 64 * 1024;
+const COLUMNS: usize = 128;
+const GRAIN: usize = 4 * 1024;
+
+/// The elements combined by lanes.
+#[inline(always)]
+fn fold<A: Real>(values: &[A], identity: A, combine: impl Fn(A, A) -> A) -> A {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [identity; LANES];
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = combine(*lane, *x));
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = combine(*lane, *x));
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        (0..width).for_each(|k| lanes[k] = combine(lanes[k], lanes[k + width]));
+    }
+    lanes[0]
+}
+
+/// The larger; NaN if there is one.
+#[inline(always)]
+fn larger<A: Real>(a: A, b: A) -> A {
+    if (a >= b) | a.is_nan() { a } else { b }
+}
+
+/// One row, in place.
+#[inline(always)]
+fn row<A: Apply, const LOG: bool>(values: &mut [A]) {
+    let largest = fold(values, A::NEG_INFINITY, larger);
+    if LOG {
+        let mut sum = [A::ZERO; LANES];
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        for chunk in chunks {
+            sum.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += (*x - largest).apply::<Exp>());
+        }
+        sum.iter_mut().zip(rest).for_each(|(sum, x)| *sum += (*x - largest).apply::<Exp>());
+        let log = fold(&sum, A::ZERO, |a, b| a + b).apply::<Log>();
+        values.iter_mut().for_each(|x| *x = *x - largest - log);
+        return;
+    }
+    values.iter_mut().for_each(|x| *x = (*x - largest).apply::<Exp>());
+    let scale = A::ONE / fold(values, A::ZERO, |a, b| a + b);
+    values.iter_mut().for_each(|x| *x = *x * scale);
+}
+
+/// Rows of `width` columns, each column in place.
+#[inline(always)]
+fn columns<A: Apply, const LOG: bool>(values: &mut [A], width: usize) {
+    let mut largest = [A::NEG_INFINITY; COLUMNS];
+    let mut sum = [A::ZERO; COLUMNS];
+    for row in values.chunks_exact(width) {
+        largest.iter_mut().zip(row).for_each(|(m, x)| *m = larger(*m, *x));
+    }
+    for row in values.chunks_exact_mut(width) {
+        for ((x, m), sum) in row.iter_mut().zip(&largest).zip(&mut sum) {
+            let e = (*x - *m).apply::<Exp>();
+            *sum += e;
+            *x = if LOG { *x - *m } else { e };
+        }
+    }
+    sum[..width].iter_mut().for_each(|s| *s = if LOG { s.apply::<Log>() } else { A::ONE / *s });
+    for row in values.chunks_exact_mut(width) {
+        row.iter_mut().zip(&sum).for_each(|(x, s)| *x = if LOG { *x - *s } else { *x * *s });
+    }
+}
+
+fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error> {
+    let (input, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
+    let (ndim, dim) = (input.ndim() as i64, call.int(1)?);
+    let dim = if dim < 0 { dim + ndim } else { dim } as usize;
+    let g = &Geometry::new(input.sizes(), input.strides(), out.strides(), if ndim == 0 { 0 } else { 1 << dim });
+    if g.outputs == 0 || g.count == 0 {
+        return Ok(());
+    }
+    let n = g.count;
+    let stride = g.reduced.first().map_or(1, |d| d.stride);
+    let out_stride = out.strides().get(dim).map_or(1, |s| *s as usize);
+    // SAFETY: the addresses are used within the views, which outlive the loops.
+    let (from, to) = unsafe { (Lanes::new(input.as_ptr().cast_mut()), out.lanes()) };
+    let (kept, width) = match g.kept.last() {
+        Some(inner) if g.is_columnar() => (*inner, inner.size.min((BUFFER / n).clamp(16, COLUMNS))),
+        _ => (Default::default(), 1),
+    };
+    if width == 1 {
+        return parallel_for(g.outputs, GRAIN.div_ceil(n), |units| {
+            let mut buffer = vec![T::Acc::ZERO; n];
+            for unit in units {
+                let (at, to_at) = offset(&g.kept, unit);
+                // SAFETY: offsets and strides are those of the views; each unit writes its own row.
+                unsafe {
+                    if stride == 1 {
+                        let from = std::slice::from_raw_parts(from.as_ptr().cast_const().add(at), n);
+                        buffer.iter_mut().zip(from).for_each(|(b, x)| *b = x.to_acc());
+                    } else {
+                        buffer.iter_mut().enumerate().for_each(|(i, b)| *b = from.read(at + i * stride).to_acc());
+                    }
+                    row::<T::Acc, LOG>(&mut buffer);
+                    if out_stride == 1 {
+                        let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
+                        to.iter_mut().zip(&buffer).for_each(|(to, x)| *to = T::from_acc(*x));
+                    } else {
+                        buffer.iter().enumerate().for_each(|(i, x)| to.write(to_at + i * out_stride, T::from_acc(*x)));
+                    }
+                }
+            }
+        });
+    }
+    let across = kept.size.div_ceil(width);
+    let outer = &g.kept[..g.kept.len() - 1];
+    parallel_for(g.outputs / kept.size * across, GRAIN.div_ceil(n * width), |units| {
+        let mut buffer = vec![T::Acc::ZERO; n * width];
+        for unit in units {
+            let (at, to_at) = offset(outer, unit / across);
+            let first = unit % across * width;
+            let width = width.min(kept.size - first);
+            let buffer = &mut buffer[..n * width];
+            // SAFETY: as above; each unit writes its own columns.
+            unsafe {
+                for (i, row) in buffer.chunks_exact_mut(width).enumerate() {
+                    let at = at + i * stride + first * kept.stride;
+                    row.iter_mut().enumerate().for_each(|(j, b)| *b = from.read(at + j * kept.stride).to_acc());
+                }
+                columns::<T::Acc, LOG>(buffer, width);
+                for (i, row) in buffer.chunks_exact(width).enumerate() {
+                    let at = to_at + i * out_stride + first * kept.out;
+                    row.iter().enumerate().for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
+                }
+            }
+        }
+    })
+}
+
+fn softmax<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    along::<T, false>(call)
+}
+
+fn log_softmax<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+    along::<T, true>(call)
+}
+
+kernel!("softmax", "Ti>T", softmax, [f32, f64, f16, bf16]);
+kernel!("log_softmax", "Ti>T", log_softmax, [f32, f64, f16, bf16]);

@@ -1,0 +1,179 @@
+//! Functions of each element, as modules; and the two that turn scores into probabilities.
+
+use super::Module;
+use crate::ops::pointwise::gelu::Approximate;
+#[allow(unused_imports)]
+use crate::pending::Pending;
+use crate::{Result, Tensor};
+
+/// A module without parts whose forward function is one call.
+macro_rules! activation {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr),* $(,)? } => |$self:ident, $input:ident| $call:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $($field: $default,)* }
+            }
+        }
+
+        impl Module for $name {
+            fn forward(&$self, $input: &Tensor) -> Result<Tensor> {
+                $call
+            }
+        }
+    )*};
+    ($($(#[$doc:meta])* $name:ident => |$input:ident| $call:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        pub struct $name;
+
+        impl Module for $name {
+            fn forward(&self, $input: &Tensor) -> Result<Tensor> {
+                $call
+            }
+        }
+    )*};
+}
+
+activation! {
+    /// `max(0, x)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Relu}};
+    /// assert_eq!(Relu.forward(&Tensor::from_slice(&[-1.0f32, 2.0])?)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    Relu => |input| input.relu();
+
+    /// `x * sigmoid(x)`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Silu}};
+    /// assert_eq!(Silu.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+    /// # Ok(()) }
+    /// ```
+    Silu => |input| input.silu();
+
+    /// `1 / (1 + exp(-x))`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Sigmoid}};
+    /// assert_eq!(Sigmoid.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.5);
+    /// # Ok(()) }
+    /// ```
+    Sigmoid => |input| input.sigmoid();
+
+    /// The hyperbolic tangent.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Tanh}};
+    /// assert_eq!(Tanh.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+    /// # Ok(()) }
+    /// ```
+    Tanh => |input| input.tanh();
+
+    /// `x * clamp(x + 3, 0, 6) / 6`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Hardswish, Module}};
+    /// assert_eq!(Hardswish.forward(&Tensor::from_slice(&[-4.0f32, 6.0])?)?.to_vec::<f32>()?, [0.0, 6.0]);
+    /// # Ok(()) }
+    /// ```
+    Hardswish => |input| input.hardswish();
+}
+
+activation! {
+    /// `x` times the normal distribution's share below it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Gelu, Module}};
+    /// let y = Gelu::default().forward(&Tensor::scalar(1.0f32)?)?.item::<f32>()?;
+    /// assert!((y - 0.841_345).abs() < 1e-5);
+    /// # Ok(()) }
+    /// ```
+    Gelu {
+        /// The formula of the distribution.
+        approximate: Approximate = Approximate::None,
+    } => |self, input| input.gelu(self.approximate);
+
+    /// `x`, or `slope * x` below 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{LeakyRelu, Module}};
+    /// assert_eq!(LeakyRelu { slope: 0.5 }.forward(&Tensor::scalar(-4.0f32)?)?.item::<f32>()?, -2.0);
+    /// # Ok(()) }
+    /// ```
+    LeakyRelu {
+        /// The factor below 0.
+        slope: f64 = 0.01,
+    } => |self, input| input.leaky_relu(self.slope);
+
+    /// `x`, or `alpha * (exp(x) - 1)` below 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Elu, Module}};
+    /// assert_eq!(Elu::default().forward(&Tensor::scalar(2.0f32)?)?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    Elu {
+        /// What it tends to, negated, far below 0.
+        alpha: f64 = 1.0,
+    } => |self, input| input.elu(self.alpha);
+
+    /// `log(1 + exp(beta * x)) / beta`, or `x` where `beta * x` is above the threshold.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Softplus}};
+    /// let y = Softplus::default().forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?;
+    /// assert!((y - 2f32.ln()).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    Softplus {
+        /// How sharp the bend is.
+        beta: f64 = 1.0,
+        /// Where the straight part begins.
+        threshold: f64 = 20.0,
+    } => |self, input| input.softplus(self.beta, self.threshold);
+
+    /// Scores as probabilities: positive, and 1 together along a dimension.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Softmax}};
+    /// let y = Softmax::default().forward(&Tensor::from_slice(&[1.0f32, 1.0])?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok(()) }
+    /// ```
+    Softmax {
+        /// The dimension; -1 is the last.
+        dim: i64 = -1,
+    } => |self, input| input.softmax(self.dim);
+
+    /// Scores as logarithms of probabilities, as [`NllLoss`](super::NllLoss) takes them.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{LogSoftmax, Module}};
+    /// let y = LogSoftmax::default().forward(&Tensor::from_slice(&[1.0f32, 1.0])?)?.to_vec::<f32>()?;
+    /// assert!((y[0] + 2f32.ln()).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    LogSoftmax {
+        /// The dimension; -1 is the last.
+        dim: i64 = -1,
+    } => |self, input| input.log_softmax(self.dim);
+}

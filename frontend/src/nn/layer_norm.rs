@@ -1,0 +1,74 @@
+//! Rows brought to mean 0 and variance 1.
+
+use super::slot::Slot;
+use super::{Members, Module};
+#[allow(unused_imports)]
+use crate::pending::Pending;
+use crate::{Result, Tensor};
+use keyway_dispatcher::dims::numel;
+
+/// Normalises over the last dimensions, then scales and shifts each element (J. L. Ba and others, "Layer normalization",
+/// 2016): `(x - mean) / sqrt(variance + eps) * weight + bias`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{LayerNorm, Module}};
+/// let norm = LayerNorm::new(&[2])?;
+/// let y = norm.forward(&Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], &[2, 2])?)?.to_vec::<f32>()?;
+/// assert!((y[0] + 1.0).abs() < 1e-4 && (y[3] - 1.0).abs() < 1e-4);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct LayerNorm {
+    sizes: Vec<i64>,
+    eps: f64,
+    weight: Option<Slot>,
+    bias: Option<Slot>,
+}
+
+impl LayerNorm {
+    /// A module for inputs whose last dimensions have these sizes, with a weight of ones, a bias of zeros and an `eps` of
+    /// 1e-5.
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn new(sizes: &[usize]) -> Result<LayerNorm> {
+        let count = numel("LayerNorm", sizes)?;
+        let full = |value: f32| Slot::parameter(Tensor::from_vec(vec![value; count], sizes)?);
+        let mut plain = LayerNorm::plain(sizes);
+        plain.weight = Some(full(1.0)?);
+        plain.bias = Some(full(0.0)?);
+        Ok(plain)
+    }
+
+    /// A module without weight and bias.
+    ///
+    /// ```
+    /// use keyway::nn::{LayerNorm, Module};
+    /// assert_eq!(LayerNorm::plain(&[8]).num_parameters(), 0);
+    /// ```
+    pub fn plain(sizes: &[usize]) -> LayerNorm {
+        LayerNorm { sizes: sizes.iter().map(|&size| size as i64).collect(), eps: 1e-5, weight: None, bias: None }
+    }
+
+    /// With another number under the root.
+    pub fn eps(mut self, eps: f64) -> LayerNorm {
+        self.eps = eps;
+        self
+    }
+}
+
+impl Module for LayerNorm {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let get = |slot: &Option<Slot>| slot.as_ref().map(Slot::get);
+        input.layer_norm(&self.sizes, get(&self.weight).as_ref(), get(&self.bias).as_ref(), self.eps)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        for (name, slot) in [("weight", &self.weight), ("bias", &self.bias)] {
+            if let Some(slot) = slot {
+                members.parameter(name, slot);
+            }
+        }
+    }
+}

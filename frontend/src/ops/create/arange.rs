@@ -1,0 +1,111 @@
+//! `arange`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{SampleArg, error, fixed, plain, sample, Fill};
+use crate::{DType, Device, Tensor};
+use keyway_dispatcher::Error as DispatchError;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// The numbers from `start` up to, not including, `end`, in steps of `step`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, Device, Tensor};
+    /// let a = Tensor::arange(0, 10, 3, DType::I64, Device::CPU)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [0, 3, 6, 9]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A step of 0, or one that leads away from `end`; numbers that are not finite.
+    pub fn arange<'a>(
+        start: impl Into<Arg<'a>>,
+        end: impl Into<Arg<'a>>,
+        step: impl Into<Arg<'a>>,
+        dtype: DType,
+        device: Device,
+    ) -> Result<Tensor> {
+        let bounds = [start.into(), end.into(), step.into()];
+        let len = if dtype.is_float() { real_len(bounds)? } else { whole_len(bounds)? };
+        Tensor::empty(&[len], dtype, device)?.arange_(bounds[0], bounds[2])
+    }
+
+    /// Sets element `i`, in row-major order, to `start + i * step`.
+    ///
+    /// # Errors
+    /// A bool tensor.
+    pub fn arange_<'a>(&'a self, start: impl Into<Arg<'a>>, step: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), start.into(), step.into()])
+    }
+}
+
+fn wrong(argument: &'static str, expected: &str, got: String) -> crate::Error {
+    DispatchError::Value { op: "arange", argument, expected: expected.to_string(), got }.into()
+}
+
+fn real(name: &'static str, arg: Arg<'_>) -> Result<f64> {
+    match arg {
+        Arg::Int(v) => Ok(v as f64),
+        Arg::Float(v) if v.is_finite() => Ok(v),
+        other => Err(wrong(name, "a finite number", other.describe())),
+    }
+}
+
+fn real_len([start, end, step]: [Arg<'_>; 3]) -> Result<usize> {
+    let (start, end, step) = (real("start", start)?, real("end", end)?, real("step", step)?);
+    if step == 0.0 || (end - start) * step < 0.0 {
+        return Err(wrong("step", &format!("a number other than 0 that leads from {start} to {end}"), step.to_string()));
+    }
+    Ok(((end - start) / step).ceil() as usize)
+}
+
+fn whole(name: &'static str, arg: Arg<'_>) -> Result<i128> {
+    match arg {
+        Arg::Int(v) => Ok(i128::from(v)),
+        other => Ok(real(name, other)?.trunc() as i128),
+    }
+}
+
+/// Bounds are rounded towards zero first, as the elements are.
+fn whole_len([start, end, step]: [Arg<'_>; 3]) -> Result<usize> {
+    let (start, end, step) = (whole("start", start)?, whole("end", end)?, whole("step", step)?);
+    if step == 0 || (end - start).signum() * step.signum() < 0 {
+        return Err(wrong("step", &format!("an integer other than 0 that leads from {start} to {end}"), step.to_string()));
+    }
+    let span = (end - start).unsigned_abs();
+    Ok(usize::try_from(span.div_ceil(step.unsigned_abs())).unwrap_or(usize::MAX))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rules::unary(args)?;
+    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
+    Ok(plan)
+}
+
+/// `arange`
+pub static DEF: OpDef = OpDef {
+    schema: "arange(Tensor self, Scalar start, Scalar step) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples: || {
+        vec![
+            sample([plain(&[7]), SampleArg::Int(2), SampleArg::Int(3)]),
+            sample([plain(&[2, 3]), SampleArg::Int(5), SampleArg::Int(-1)]),
+            sample([plain(&[0]), SampleArg::Int(0), SampleArg::Int(1)]),
+            sample([plain(&[]), SampleArg::Int(4), SampleArg::Int(1)]),
+        ]
+    },
+    errors: || vec![error([fixed(&[2], DType::BOOL, Fill::Index(2)), SampleArg::Int(0), SampleArg::Int(1)], "numbers")],
+    entry: Entry::new(),
+};

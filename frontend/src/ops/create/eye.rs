@@ -1,0 +1,58 @@
+//! `eye`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{error, plain, sample};
+use crate::{DType, Device, Tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Plan, Rule};
+
+impl Tensor {
+    /// A matrix of `rows` and `columns` with 1 on the diagonal and 0 elsewhere.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, Device, Tensor};
+    /// let a = Tensor::eye(2, 3, DType::I32, Device::CPU)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [1, 0, 0, 0, 1, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Memory that does not suffice.
+    pub fn eye(rows: usize, columns: usize, dtype: DType, device: Device) -> Result<Tensor> {
+        let made = Tensor::empty(&[rows, columns], dtype, device)?;
+        DEF.run_in_place(&[(&made).into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    if t.ndim() != 2 {
+        let expected = "of 2 dimensions".to_string();
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Dims::from_slice(t.sizes()) });
+    }
+    rules::unary(args)
+}
+
+/// `eye`
+pub static DEF: OpDef = OpDef {
+    schema: "eye(Tensor self) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let shapes: [&[usize]; 4] = [&[3, 3], &[2, 4], &[4, 1], &[0, 3]];
+        shapes.iter().map(|s| sample([plain(s)])).collect()
+    },
+    errors: || vec![error([plain(&[3])], "2 dimensions")],
+    entry: Entry::new(),
+};

@@ -1,0 +1,79 @@
+//! `linspace`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::{DType, Device, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// `steps` numbers at equal distances from `start` to `end`, both included.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, Device, Tensor};
+    /// let a = Tensor::linspace(0.0, 1.0, 5, DType::F32, Device::CPU)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A bool dtype, memory that does not suffice.
+    pub fn linspace(start: f64, end: f64, steps: usize, dtype: DType, device: Device) -> Result<Tensor> {
+        Tensor::empty(&[steps], dtype, device)?.linspace_(start, end)
+    }
+
+    /// `base` to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
+    ///
+    /// # Errors
+    /// As [`Tensor::linspace`].
+    pub fn logspace(
+        start: f64,
+        end: f64,
+        steps: usize,
+        base: f64,
+        dtype: DType,
+        device: Device,
+    ) -> Result<Tensor> {
+        Tensor::linspace(start, end, steps, DType::F64, device)?.rpow(base)?.to_dtype(dtype)
+    }
+
+    /// Sets the elements, in row-major order, to numbers at equal distances from `start` to `end`.
+    ///
+    /// # Errors
+    /// A bool tensor.
+    pub fn linspace_(&self, start: f64, end: f64) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), Arg::Float(start), Arg::Float(end)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rules::unary(args)?;
+    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
+    Ok(plan)
+}
+
+/// `linspace`
+pub static DEF: OpDef = OpDef {
+    schema: "linspace(Tensor self, float start, float end) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples: || {
+        let shapes: [&[usize]; 4] = [&[7], &[2, 3], &[0], &[1]];
+        shapes.iter().map(|s| sample([plain(s), SampleArg::Float(-3.0), SampleArg::Float(9.0)])).collect()
+    },
+    errors: || {
+        let bools = fixed(&[2], DType::BOOL, Fill::Index(2));
+        vec![error([bools, SampleArg::Float(0.0), SampleArg::Float(1.0)], "numbers")]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,9 @@
+//! Tensors from a rule: lines and triangles. Those of one value are in [`crate::tensor`].
+
+crate::ops::family! {
+    arange,
+    eye,
+    linspace,
+    tril,
+    triu,
+}

@@ -1,0 +1,67 @@
+//! `triu`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// The upper triangle of each matrix: what lies on the diagonal and above it, 0 elsewhere. Diagonal 0 is the
+    /// main one, 1 the one above it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1i32, 2, 3, 4], &[2, 2])?;
+    /// assert_eq!(a.triu(0)?.to_vec::<i32>()?, [1, 2, 0, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor of fewer than 2 dimensions.
+    pub fn triu(&self, diagonal: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(diagonal)])
+    }
+
+    /// [`Tensor::triu`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn triu_(&self, diagonal: i64) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), Arg::Int(diagonal)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    if t.ndim() < 2 {
+        let expected = "of 2 or more dimensions".to_string();
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Dims::from_slice(t.sizes()) });
+    }
+    rules::unary(args)
+}
+
+fn samples() -> Vec<Sample> {
+    let shapes: [&[usize]; 5] = [&[3, 3], &[2, 4], &[4, 2], &[0, 3], &[2, 3, 4]];
+    let on = |s: &&[usize]| [0, 1, -1, 7].map(|diagonal| sample([plain(s), SampleArg::Int(diagonal)]));
+    shapes.iter().flat_map(on).collect()
+}
+
+/// `triu`
+pub static DEF: OpDef = OpDef {
+    schema: "triu(Tensor self, int diagonal=0) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.triu(b.int(1)?)),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || vec![error([plain(&[3]), SampleArg::Int(0)], "2 or more dimensions")],
+    entry: Entry::new(),
+};

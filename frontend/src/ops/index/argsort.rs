@@ -1,0 +1,54 @@
+//! `argsort`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+
+impl Tensor {
+    /// Where each element of [`Tensor::sort`] was.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[3, 1, 2])?.argsort(0, false, false)?.to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn argsort(&self, dim: i64, descending: bool, stable: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(descending), Arg::Bool(stable)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let t = Tensor::from_ref(args.tensor(0)?.clone());
+    args.dim(1, t.ndim())?;
+    let (_, places) = t.sort(args.int(1)?, args.bool(2)?, args.bool(3)?)?;
+    Ok(Outputs::from_iter([places.into_ref()]))
+}
+
+/// `argsort`
+pub static DEF: OpDef = OpDef {
+    schema: "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(compose),
+    derivative: Derivative::NotDifferentiable,
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], dim, descending| {
+            let values = tensor(sizes, Fill::Distinct(-20.0, 20.0));
+            sample([values, SampleArg::Int(dim), SampleArg::Bool(descending), SampleArg::Bool(true)])
+        };
+        vec![call(&[], 0, false), call(&[7], -1, true), call(&[3, 4], 0, false), call(&[0, 3], 0, false)]
+    },
+    errors: || {
+        let no = SampleArg::Bool(false);
+        vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
+    },
+    entry: Entry::new(),
+};

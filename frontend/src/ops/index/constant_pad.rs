@@ -1,0 +1,89 @@
+//! `constant_pad`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{kept, wrong_value};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// The tensor with a border of `value`. The widths are two numbers for each dimension, before and after,
+    /// beginning with the last; a negative width cuts off.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[1, 2])?.constant_pad(&[1, -1], 0)?.to_vec::<i32>()?, [0, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An odd number of widths, more than two for each dimension, or so much cut off that nothing is left.
+    pub fn constant_pad<'a>(&'a self, widths: &[i64], value: impl Into<Arg<'a>>) -> Result<Tensor> {
+        let value = value.into();
+        DEF.run(&[self.into(), Arg::Ints(widths), value])
+    }
+}
+
+/// The sizes after padding; also for `pad`.
+pub(super) fn padded_sizes(args: &Args<'_>) -> RuleResult<Dims> {
+    let t = args.tensor(0)?;
+    let widths = args.ints(1)?;
+    let mut sizes = Dims::from_slice(t.sizes());
+    if widths.len() % 2 != 0 || widths.len() > 2 * t.ndim() {
+        return Err(wrong_value(args, 1, format!("two widths for each of at most {} dimensions", t.ndim())));
+    }
+    for (k, pair) in widths.chunks_exact(2).enumerate() {
+        let d = sizes.len() - 1 - k;
+        let size = i128::from(pair[0]) + i128::from(pair[1]) + sizes[d] as i128;
+        let fits = usize::try_from(size).map_err(|_| ());
+        sizes[d] = fits.map_err(|()| wrong_value(args, 1, format!("at least {} off dimension {d}", -(sizes[d] as i128))))?;
+    }
+    Ok(sizes)
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let sizes = padded_sizes(args)?;
+    let strides = kept(t, &sizes);
+    Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
+}
+
+/// `constant_pad`
+pub static DEF: OpDef = OpDef {
+    schema: "constant_pad(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let back: Vec<i64> = b.ints(1)?.iter().map(|w| -w).collect();
+            g.set(0, || b.grad(0)?.constant_pad(&back, 0))
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], widths: &[i64], value| {
+            sample([plain(sizes), SampleArg::Ints(widths.to_vec()), SampleArg::Int(value)])
+        };
+        vec![
+            call(&[], &[], 0),
+            call(&[3], &[1, 2], 1),
+            call(&[5], &[-1, -2], 1),
+            call(&[2, 3], &[1, -1], 0),
+            call(&[2, 3], &[0, 1, 2, 0], 3),
+            call(&[2, 3, 4], &[1, 1, -1, 0], 0),
+            call(&[0, 3], &[0, 0, 1, 1], 1),
+        ]
+    },
+    errors: || {
+        let call = |widths: &[i64], message| error([plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Int(0)], message);
+        vec![call(&[1], "two widths"), call(&[1, 1, 1, 1], "two widths"), call(&[-2, -2], "off dimension 0")]
+    },
+    entry: Entry::new(),
+};

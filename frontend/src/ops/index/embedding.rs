@@ -1,0 +1,95 @@
+//! `embedding`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{index as index_of, wrong_shape, zeros};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::DType;
+use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The rows of this matrix at `indices`, of any shape; the result has one dimension more. The row
+    /// `padding_idx` gets no gradient.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let weight = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+    /// let at = Tensor::from_slice(&[1i64, 0, 1])?;
+    /// assert_eq!(weight.embedding(&at, None)?.to_vec::<i32>()?, [3, 4, 1, 2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A weight that is no matrix; an index outside `0..rows`; a padding index that is no row.
+    pub fn embedding(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
+        DEF.run(&[self.into(), indices.into(), padding_idx.map_or(Arg::None, Arg::Int)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (weight, indices) = (args.tensor(0)?, index_of(args, 1)?);
+    let [rows, columns] = weight.sizes() else {
+        return Err(wrong_shape(args, 0, "a matrix of one row for each index".into(), weight.sizes()));
+    };
+    if let Some(row) = args.optional_int(2)? {
+        wrap_dim(args.name(), row, *rows)?;
+    }
+    let mut sizes = Dims::from_slice(indices.sizes());
+    sizes.push(*columns);
+    let mut plan = Plan::one(weight.dtype(), sizes, weight.dtype(), Strides::Contiguous);
+    plan.cast_index = 0b10;
+    Ok(plan)
+}
+
+/// `embedding`
+pub static DEF: OpDef = OpDef {
+    schema: "embedding(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b10,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let (grad, indices, sizes) = (b.grad(0)?, b.input(1)?, b.sizes(0));
+                let n = indices.numel();
+                let rows = grad.reshape_as_sizes(&[n, sizes[1]])?;
+                let dense = zeros(grad, sizes)?.index_add(0, &indices.reshape_as_sizes(&[n])?, &rows)?;
+                let Arg::Int(padding) = b.arg(2) else { return Ok(dense) };
+                let row = wrap_dim("embedding", padding, sizes[0])? as i64;
+                dense.index_copy(0, &Tensor::from_slice(&[row])?.to_device(grad.device())?, 0)
+            })
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], at: &[usize], n, padding: Option<i64>| {
+            sample([plain(sizes), index(at, n), padding.map_or(SampleArg::None, SampleArg::Int)])
+        };
+        let mut padded = call(&[4, 3], &[2, 5], 4, Some(-1));
+        // The row `padding_idx` has no gradient by definition, though the result depends on it.
+        padded.smooth = false;
+        vec![
+            call(&[4, 3], &[], 4, None),
+            call(&[4, 3], &[7], 4, None),
+            call(&[4, 3], &[2, 5], 4, None),
+            call(&[4, 3], &[0], 4, None),
+            padded,
+        ]
+    },
+    errors: || {
+        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+        vec![
+            error([plain(&[4, 3]), at(4.0), SampleArg::None], "index 4"),
+            error([plain(&[4, 3]), at(-1.0), SampleArg::None], "0..4"),
+            error([plain(&[4]), at(0.0), SampleArg::None], "a matrix"),
+            error([plain(&[4, 3]), at(0.0), SampleArg::Int(4)], "out of range"),
+        ]
+    },
+    entry: Entry::new(),
+};

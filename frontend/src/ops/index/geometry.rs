@@ -1,0 +1,121 @@
+//! Shapes, formats and checks that several ops of this family share.
+
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::DType;
+use keyway_dispatcher::dims::{Dims, channels_last_strides};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Strides};
+use keyway_dispatcher::tensor::{Format, TensorRef};
+
+/// The strides of a result of these sizes: channels_last where `t` is.
+pub(super) fn kept(t: &TensorRef, sizes: &[usize]) -> Strides {
+    let last = t.format() == Format::ChannelsLast && (3..=5).contains(&sizes.len());
+    if last { Strides::Exact(channels_last_strides(sizes)) } else { Strides::Contiguous }
+}
+
+/// Zeros of these sizes, of the dtype and on the device of `like`.
+pub(super) fn zeros(like: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+    Tensor::empty(sizes, like.dtype(), like.device())?.zero_()
+}
+
+/// An error about the shape of argument `i`.
+pub(super) fn wrong_shape(args: &Args<'_>, i: usize, expected: String, got: &[usize]) -> Error {
+    let argument = args.op.schema.param_name(i);
+    Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) }
+}
+
+/// An error about the value of argument `i`.
+pub(super) fn wrong_value(args: &Args<'_>, i: usize, expected: String) -> Error {
+    let argument = args.op.schema.param_name(i);
+    Error::Value { op: args.name(), argument, expected, got: args.get(i).describe() }
+}
+
+fn wrong_dtype(args: &Args<'_>, i: usize, expected: String, got: DType) -> Error {
+    Error::DType { op: args.name(), argument: args.op.schema.param_name(i), expected, got }
+}
+
+/// Argument `i`, a tensor of integers.
+pub(super) fn index<'a>(args: &Args<'a>, i: usize) -> RuleResult<&'a TensorRef> {
+    let t = args.tensor(i)?;
+    check_index(args, i, t)?;
+    Ok(t)
+}
+
+/// Refuses a tensor of argument `i` that does not hold integers.
+pub(super) fn check_index(args: &Args<'_>, i: usize, t: &TensorRef) -> RuleResult<()> {
+    if t.dtype().is_integer() { Ok(()) } else { Err(wrong_dtype(args, i, "of integers, such as i64".into(), t.dtype())) }
+}
+
+/// Argument `i`, a tensor of bool.
+pub(super) fn mask<'a>(args: &Args<'a>, i: usize) -> RuleResult<&'a TensorRef> {
+    let t = args.tensor(i)?;
+    if t.dtype() == DType::BOOL { Ok(t) } else { Err(wrong_dtype(args, i, "a mask of bool".into(), t.dtype())) }
+}
+
+/// Refuses a tensor argument `i` with dimensions whose dtype is not that of argument 0: writing into a
+/// tensor does not change its dtype. A number and a 0-d tensor are cast.
+pub(super) fn same_dtype(args: &Args<'_>, i: usize) -> RuleResult<()> {
+    let own = args.tensor(0)?.dtype();
+    match args.get(i) {
+        Arg::Tensor(t) if t.ndim() > 0 && t.dtype() != own => {
+            Err(wrong_dtype(args, i, format!("{own} as `{}` is", args.op.schema.param_name(0)), t.dtype()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The sizes with a 0-d tensor seen as one dimension.
+pub(super) fn with_dim(sizes: &[usize]) -> &[usize] {
+    if sizes.is_empty() { &[1] } else { sizes }
+}
+
+/// Checks a call `(self, dim, index)` where the index has as many dimensions as the tensor and is no larger
+/// in any but `dim`. Gives `dim`.
+pub(super) fn along(args: &Args<'_>) -> RuleResult<usize> {
+    let (t, index) = (args.tensor(0)?, index(args, 2)?);
+    let dim = args.dim(1, t.ndim())?;
+    let (own, given) = (with_dim(t.sizes()), with_dim(index.sizes()));
+    let fits = own.len() == given.len() && (0..own.len()).all(|d| d == dim || given[d] <= own[d]);
+    if !fits {
+        let expected = format!("of {} dimensions and no larger than {own:?} in any but dimension {dim}", own.len());
+        return Err(wrong_shape(args, 2, expected, index.sizes()));
+    }
+    Ok(dim)
+}
+
+/// Checks a call `(self, dim, index, source)` where the index has one dimension and the source a slice for
+/// each index, or is a number. Gives `dim`.
+pub(super) fn slices(args: &Args<'_>, number: bool) -> RuleResult<usize> {
+    let (t, index) = (args.tensor(0)?, index(args, 2)?);
+    let dim = args.dim(1, t.ndim())?;
+    if index.ndim() > 1 {
+        return Err(wrong_shape(args, 2, "of one dimension".into(), index.sizes()));
+    }
+    same_dtype(args, 3)?;
+    match args.get(3) {
+        Arg::Tensor(source) if !(number && source.ndim() == 0) => {
+            let mut expected = Dims::from_slice(with_dim(t.sizes()));
+            expected[dim] = index.numel();
+            if with_dim(source.sizes()) != expected.as_slice() {
+                let text = format!("of shape {expected:?}, a slice for each of the {} indices", index.numel());
+                return Err(wrong_shape(args, 3, text, source.sizes()));
+            }
+        }
+        Arg::Tensor(_) | Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) if number => {}
+        _ => return Err(wrong_value(args, 3, "a tensor".into())),
+    }
+    Ok(dim)
+}
+
+/// The part `start..start + len` of one dimension.
+pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<Tensor> {
+    if t.sizes()[dim] == len {
+        return Ok(t.clone());
+    }
+    let mut widths = vec![0i64; 2 * (t.ndim() - dim)];
+    let at = widths.len() - 2;
+    widths[at] = -(start as i64);
+    widths[at + 1] = -((t.sizes()[dim] - start - len) as i64);
+    t.constant_pad(&widths, 0)
+}

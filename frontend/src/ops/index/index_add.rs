@@ -1,0 +1,100 @@
+//! `index_add`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{kept, slices};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::DType;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// This tensor with the slices of `source` added to those at `index` along `dim`. Sums run in the order
+    /// of `source`, whatever the number of threads.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let at = Tensor::from_slice(&[0i64, 0])?;
+    /// assert_eq!(a.index_add(0, &at, &Tensor::from_slice(&[10, 20])?)?.to_vec::<i32>()?, [31, 2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
+    pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into(), Arg::Int(1)])
+    }
+
+    /// [`Tensor::index_add`] of `alpha` times the source.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn index_add_scaled<'a>(
+        &'a self,
+        dim: i64,
+        index: &'a Tensor,
+        source: &'a Tensor,
+        alpha: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into(), alpha.into()])
+    }
+
+    /// [`Tensor::index_add`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn index_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into(), Arg::Int(1)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    slices(args, false)?;
+    let t = args.tensor(0)?;
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));
+    plan.cast = 0b1000;
+    plan.cast_index = 0b100;
+    plan.alias = true;
+    Ok(plan)
+}
+
+/// `index_add`
+pub static DEF: OpDef = OpDef {
+    schema: "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b100,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || Ok(b.grad(0)?.clone()))?;
+            g.set(3, || {
+                let grad = b.grad(0)?.index_select(b.int(1)?, &b.input(2)?)?;
+                let grad = if matches!(b.arg(4), Arg::Int(1)) { grad } else { grad.mul(b.arg(4))? };
+                grad.reshape_as_sizes(b.sizes(3))
+            })
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], dim, at: &[usize], n, source: &[usize], alpha| {
+            sample([plain(sizes), SampleArg::Int(dim), index(at, n), plain(source), SampleArg::Int(alpha)])
+        };
+        vec![
+            call(&[5], 0, &[8], 5, &[8], 1),
+            call(&[3, 4], 0, &[5], 3, &[5, 4], 2),
+            call(&[3, 4], 1, &[6], 4, &[3, 6], 1),
+            call(&[2, 3, 4], 1, &[5], 3, &[2, 5, 4], 1),
+            call(&[3, 2], 0, &[0], 3, &[0, 2], 1),
+        ]
+    },
+    errors: || {
+        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+        vec![
+            error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1]), SampleArg::Int(1)], "index 3"),
+            error([plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2]), SampleArg::Int(1)], "each of the 1 indices"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,85 @@
+//! `index_copy`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{kept, slices};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::DType;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// This tensor with the slices at `index` along `dim` replaced by those of `source`, or by a number.
+    /// Where an index comes twice, the last wins, and `source` has a right gradient for that one alone.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let at = Tensor::from_slice(&[2i64])?;
+    /// assert_eq!(a.index_copy(0, &at, &Tensor::from_slice(&[9])?)?.to_vec::<i32>()?, [1, 2, 9]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
+    pub fn index_copy<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into()])
+    }
+
+    /// [`Tensor::index_copy`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn index_copy_<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    slices(args, true)?;
+    let t = args.tensor(0)?;
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));
+    plan.cast = 0b1000;
+    plan.cast_index = 0b100;
+    plan.alias = true;
+    Ok(plan)
+}
+
+/// `index_copy`
+pub static DEF: OpDef = OpDef {
+    schema: "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b100,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let (dim, index) = (b.int(1)?, b.input(2)?);
+            g.set(0, || b.grad(0)?.index_copy(dim, &index, 0))?;
+            g.set(3, || b.grad(0)?.index_select(dim, &index))
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], dim, at: &[usize], values: &[i32], source| {
+            sample([plain(sizes), SampleArg::Int(dim), fixed(at, DType::I64, Fill::Values(values.iter().map(|&v| f64::from(v)).collect())), source])
+        };
+        vec![
+            call(&[5], 0, &[3], &[4, 0, 2], plain(&[3])),
+            call(&[3, 4], 0, &[2], &[2, 0], plain(&[2, 4])),
+            call(&[3, 4], 1, &[3], &[3, 1, 0], plain(&[3, 3])),
+            call(&[2, 3, 4], 1, &[2], &[1, 2], plain(&[2, 2, 4])),
+            call(&[3, 4], 0, &[1], &[2], SampleArg::Float(0.5)),
+        ]
+    },
+    errors: || {
+        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+        vec![
+            error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1])], "index 3"),
+            error([plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2])], "each of the 1 indices"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,135 @@
+//! `index_put`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{kept, same_dtype, wrong_shape};
+use crate::ops::index::index::{at, indexed_shape, indices, resolve};
+use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
+use crate::DType;
+use keyway_dispatcher::dims::{Dims, broadcast};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// This tensor with `values`, a tensor or a number, written where `indices` point (see
+    /// [`Tensor::index`]), or added there with `accumulate`. Values are broadcast to the shape that `index`
+    /// gives. Sums run in the order of the values, whatever the number of threads; without `accumulate` the
+    /// last value for a place wins.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let at = Tensor::from_slice(&[0i64, 0, -1])?;
+    /// assert_eq!(a.index_put(&[Some(&at)], 10, true)?.to_vec::<i32>()?, [21, 2, 13]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::index`]; values that do not broadcast, or of another dtype.
+    pub fn index_put<'a>(
+        &'a self,
+        indices: &[Option<&Tensor>],
+        values: impl Into<Arg<'a>>,
+        accumulate: bool,
+    ) -> Result<Tensor> {
+        let (indices, dims) = resolve(self, "index_put", indices)?;
+        put_at(self, &indices, &dims, values.into(), accumulate)
+    }
+
+    /// [`Tensor::index_put`] in place: `self[indices] = values`, or `+=`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn index_put_<'a>(
+        &'a self,
+        indices: &[Option<&Tensor>],
+        values: impl Into<Arg<'a>>,
+        accumulate: bool,
+    ) -> Result<Tensor> {
+        let (indices, dims) = resolve(self, "index_put", indices)?;
+        let list: Vec<_> = indices.iter().map(|i| i.as_ref()).collect();
+        let rest = [Arg::Tensors(&list), Arg::Ints(&dims), values.into(), Arg::Bool(accumulate)];
+        DEF.run_in_place(&[self.into(), rest[0], rest[1], rest[2], rest[3]])
+    }
+}
+
+/// `index_put` with a tensor of integers for each of `dims`.
+pub(super) fn put_at(
+    t: &Tensor,
+    indices: &[Tensor],
+    dims: &[i64],
+    values: Arg<'_>,
+    accumulate: bool,
+) -> Result<Tensor> {
+    let list: Vec<_> = indices.iter().map(|i| i.as_ref()).collect();
+    DEF.run(&[t.into(), Arg::Tensors(&list), Arg::Ints(dims), values, Arg::Bool(accumulate)])
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let shape = indexed_shape(args)?;
+    same_dtype(args, 3)?;
+    if let Arg::Tensor(values) = args.get(3) {
+        if broadcast(args.name(), &shape, values.sizes())? != shape {
+            let expected = format!("of a shape that broadcasts to {shape:?}, what the indices point at");
+            return Err(wrong_shape(args, 3, expected, values.sizes()));
+        }
+    }
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));
+    plan.cast = 0b1000;
+    plan.cast_index = 0b10;
+    plan.alias = true;
+    Ok(plan)
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], at: SampleArg, dims: &[i64], values, add| {
+        sample([plain(sizes), at, SampleArg::Ints(dims.to_vec()), values, SampleArg::Bool(add)])
+    };
+    let different = |values: &[f64]| {
+        let fill = Fill::Values(values.to_vec());
+        let role = Role::Fixed(DType::I64);
+        SampleArg::Tensors(vec![TensorSample { sizes: vec![values.len()], fill, role }])
+    };
+    vec![
+        call(&[5], indices(&[&[7]], 5), &[0], plain(&[7]), true),
+        call(&[3, 4], indices(&[&[2, 2]], 3), &[0], plain(&[2, 2, 4]), true),
+        call(&[3, 4], indices(&[&[5]], 4), &[1], plain(&[5]), true),
+        call(&[3, 4], indices(&[&[2, 1], &[3]], 3), &[0, 1], plain(&[]), true),
+        call(&[3, 4, 5], indices(&[&[2], &[2]], 3), &[0, 2], plain(&[2, 4]), true),
+        call(&[5], different(&[3.0, 0.0, -1.0]), &[0], plain(&[3]), false),
+        call(&[3, 4], different(&[1.0, 3.0]), &[1], plain(&[3, 2]), false),
+        call(&[5], different(&[3.0, 0.0]), &[0], SampleArg::Float(1.5), false),
+        call(&[5], indices(&[&[0]], 5), &[0], plain(&[0]), false),
+    ]
+}
+
+/// `index_put`
+pub static DEF: OpDef = OpDef {
+    schema: "index_put(Tensor self, Tensor[] indices, int[] dims, Tensor values, bool accumulate=False) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b10,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let (indices, dims, add) = (b.inputs(1)?, b.ints(2)?, b.bool(4)?);
+            g.set(0, || match add {
+                true => Ok(b.grad(0)?.clone()),
+                false => put_at(b.grad(0)?, &indices, dims, Arg::Int(0), false),
+            })?;
+            g.set(3, || at(b.grad(0)?, &indices, dims))
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        let (dims, no) = (SampleArg::Ints(vec![0]), SampleArg::Bool(false));
+        vec![
+            error([plain(&[3]), indices(&[&[2]], 3), dims.clone(), plain(&[3]), no.clone()], "do not broadcast"),
+            error([plain(&[3]), indices(&[&[1]], 3), dims, plain(&[3]), no], "that broadcasts to [1]"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,87 @@
+//! `masked_fill`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
+use crate::ops::rules::{self, FIRST_THREE};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::DType;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// This tensor with `value`, a number or a 0-d tensor, where `mask` is true.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// assert_eq!(a.masked_fill(&a.gt(1)?, 0)?.to_vec::<i32>()?, [1, 0, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A mask that is not bool or does not broadcast; a value with dimensions.
+    pub fn masked_fill<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), mask.into(), value.into()])
+    }
+
+    /// [`Tensor::masked_fill`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn masked_fill_<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), mask.into(), value.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    mask_of(args, 1)?;
+    if let Arg::Tensor(value) = args.get(2) {
+        if value.ndim() > 0 {
+            return Err(wrong_shape(args, 2, "a number or a 0-d tensor".into(), value.sizes()));
+        }
+    }
+    let mut plan = rules::elementwise(args, FIRST_THREE, t.dtype(), t.dtype())?;
+    plan.cast = 0b101;
+    Ok(plan)
+}
+
+/// `masked_fill`
+pub static DEF: OpDef = OpDef {
+    schema: "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b10,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let mask = b.input(1)?;
+            g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
+            g.set(2, || b.grad(0)?.masked_select(&mask)?.sum())
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let mask = |sizes: &[usize]| fixed(sizes, DType::BOOL, Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0]));
+        let call = |sizes: &[usize], m: &[usize], value| sample([plain(sizes), mask(m), value]);
+        vec![
+            call(&[], &[], SampleArg::Float(1.5)),
+            call(&[5], &[5], SampleArg::Int(0)),
+            call(&[3, 4], &[3, 4], plain(&[])),
+            call(&[3, 4], &[4], plain(&[])),
+            call(&[4], &[3, 1], plain(&[])),
+            call(&[0, 3], &[3], SampleArg::Int(1)),
+        ]
+    },
+    errors: || {
+        let mask = |sizes: &[usize], dtype| fixed(sizes, dtype, Fill::Values(vec![1.0]));
+        vec![
+            error([plain(&[3]), mask(&[3], DType::F32), SampleArg::Int(0)], "a mask of bool"),
+            error([plain(&[3]), mask(&[2], DType::BOOL), SampleArg::Int(0)], "do not broadcast"),
+            error([plain(&[3]), mask(&[3], DType::BOOL), plain(&[3])], "0-d tensor"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,34 @@
+//! Ops that join, move and choose elements by their place.
+
+mod geometry;
+
+crate::ops::family! {
+    argsort,
+    cat,
+    constant_pad,
+    embedding,
+    flip,
+    gather,
+    #[allow(clippy::module_inception)]
+    index,
+    index_add,
+    index_copy,
+    index_put,
+    index_select,
+    masked_fill,
+    masked_select,
+    nonzero,
+    one_hot,
+    pad,
+    repeat,
+    roll,
+    scatter,
+    scatter_add,
+    searchsorted,
+    sort,
+    stack,
+    take_along_dim,
+    tile,
+    topk,
+    unique,
+}

@@ -1,0 +1,51 @@
+//! `nonzero`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, sample, tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The places of the elements that are not 0, in row-major order: one row of i64 indices for each, one
+    /// column for each dimension.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![0, 5, 6, 0], &[2, 2])?;
+    /// assert_eq!(a.nonzero()?.to_vec::<i64>()?, [0, 1, 1, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn nonzero(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous);
+    plan.contiguous = 0b1;
+    Ok(plan)
+}
+
+/// `nonzero`
+pub static DEF: OpDef = OpDef {
+    schema: "nonzero(Tensor self) -> Tensor",
+    rule: Rule::Allocates(rule),
+    decomposition: None,
+    derivative: Derivative::NotDifferentiable,
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let shapes: [&[usize]; 6] = [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5]];
+        shapes.iter().map(|s| sample([tensor(s, Fill::Values(vec![0.0, 1.0, -2.0, 0.0, 3.0]))])).collect()
+    },
+    errors: Vec::new,
+    entry: Entry::new(),
+};

@@ -1,0 +1,68 @@
+//! `one_hot`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{index as index_of, wrong_value};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, sample};
+use crate::DType;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// For each index a row of `num_classes` i64 zeros with a 1 at the index. Without a number of classes
+    /// it is the greatest index and one, for which the values are read.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let at = Tensor::from_slice(&[1i64, 0])?;
+    /// assert_eq!(at.one_hot(Some(3))?.to_vec::<i64>()?, [0, 1, 0, 1, 0, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An index outside `0..num_classes`.
+    pub fn one_hot(&self, num_classes: Option<i64>) -> Result<Tensor> {
+        let classes = match num_classes {
+            Some(given) => given,
+            None => self.to_dtype(DType::I64)?.to_vec::<i64>()?.into_iter().max().map_or(0, |m| m.saturating_add(1)),
+        };
+        DEF.run(&[self.into(), Arg::Int(classes)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = index_of(args, 0)?;
+    let Ok(classes) = usize::try_from(args.int(1)?) else {
+        return Err(wrong_value(args, 1, "0 or more".into()));
+    };
+    let mut sizes = Dims::from_slice(t.sizes());
+    sizes.push(classes);
+    let mut plan = Plan::one(DType::I64, sizes, DType::I64, Strides::Contiguous);
+    plan.cast_index = 0b1;
+    Ok(plan)
+}
+
+/// `one_hot`
+pub static DEF: OpDef = OpDef {
+    schema: "one_hot(Tensor self, int num_classes) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::NotDifferentiable,
+    forms: Forms::New,
+    dtypes: Dtypes::INT,
+    samples: || {
+        let call = |at: &[usize], n| sample([index(at, n), SampleArg::Int(n)]);
+        vec![call(&[], 3), call(&[5], 4), call(&[2, 3], 5), call(&[0], 3)]
+    },
+    errors: || {
+        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+        vec![
+            error([at(3.0), SampleArg::Int(3)], "index 3"),
+            error([at(0.0), SampleArg::Int(-1)], "0 or more"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,91 @@
+//! `repeat`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{kept, wrong_value};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// The tensor `repeats[d]` times along each dimension, as a copy. More repeats than dimensions put new
+    /// dimensions in front.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[1, 2])?.repeat(&[2])?.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Fewer repeats than dimensions, or a negative one.
+    pub fn repeat(&self, repeats: &[i64]) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(repeats)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let repeats = args.ints(1)?;
+    if repeats.len() < t.ndim() || repeats.iter().any(|&r| r < 0) {
+        return Err(wrong_value(args, 1, format!("a number of 0 or more for each of the {} dimensions", t.ndim())));
+    }
+    let lead = repeats.len() - t.ndim();
+    let mut sizes = Dims::new();
+    for (d, &repeat) in repeats.iter().enumerate() {
+        let size = if d < lead { 1 } else { t.sizes()[d - lead] };
+        let overflow = || Error::SizeOverflow { op: args.name(), sizes: repeats.iter().map(|&r| r as usize).collect() };
+        sizes.push(size.checked_mul(repeat as usize).ok_or_else(overflow)?);
+    }
+    let strides = if lead == 0 { kept(t, &sizes) } else { keyway_dispatcher::op::Strides::Contiguous };
+    Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
+}
+
+/// `repeat`
+pub static DEF: OpDef = OpDef {
+    schema: "repeat(Tensor self, int[] repeats) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let (repeats, own) = (b.ints(1)?, b.sizes(0));
+            let lead = repeats.len() - own.len();
+            let pairs = repeats.iter().enumerate();
+            let sizes: Vec<usize> =
+                pairs.flat_map(|(d, &r)| [r as usize, if d < lead { 1 } else { own[d - lead] }]).collect();
+            let dims: Vec<i64> = (0..repeats.len() as i64).map(|d| 2 * d).collect();
+            g.set(0, || match dims.is_empty() {
+                true => Ok(b.grad(0)?.clone()),
+                false => b.grad(0)?.reshape_as_sizes(&sizes)?.sum_dims(&dims, false)?.reshape_as_sizes(own),
+            })
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
+        vec![
+            call(&[], &[]),
+            call(&[], &[3]),
+            call(&[3], &[2]),
+            call(&[3], &[2, 2]),
+            call(&[2, 3], &[1, 2]),
+            call(&[2, 1, 3], &[2, 3, 1]),
+            call(&[2, 3], &[0, 2]),
+            call(&[0, 2], &[2, 2]),
+        ]
+    },
+    errors: || {
+        vec![
+            error([plain(&[2, 3]), SampleArg::Ints(vec![2])], "each of the 2 dimensions"),
+            error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more"),
+            error([plain(&[2]), SampleArg::Ints(vec![1 << 40, 1 << 40])], "more bytes than"),
+        ]
+    },
+    entry: Entry::new(),
+};

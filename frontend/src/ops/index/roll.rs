@@ -1,0 +1,80 @@
+//! `roll`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{kept, wrong_value};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// The elements moved by `shifts` along `dims`; what leaves at one end comes in at the other. No dims
+    /// and one shift: the elements in row-major order.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[1, 2, 3])?.roll(&[1], &[0])?.to_vec::<i32>()?, [3, 1, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range; not one shift for each dimension.
+    pub fn roll(&self, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
+        if dims.is_empty() && shifts.len() == 1 {
+            let flat = self.reshape(&[-1])?;
+            return DEF.run(&[(&flat).into(), Arg::Ints(shifts), Arg::Ints(&[0])])?.reshape_as_sizes(self.sizes());
+        }
+        DEF.run(&[self.into(), Arg::Ints(shifts), Arg::Ints(dims)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let (shifts, dims) = (args.ints(1)?, args.ints(2)?);
+    if shifts.len() != dims.len() {
+        return Err(wrong_value(args, 1, format!("{} shifts, one for each dimension", dims.len())));
+    }
+    dims.iter().try_for_each(|&d| wrap_dim(args.name(), d, t.ndim()).map(|_| ()))?;
+    Ok(Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes())))
+}
+
+/// `roll`
+pub static DEF: OpDef = OpDef {
+    schema: "roll(Tensor self, int[] shifts, int[] dims) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let back: Vec<i64> = b.ints(1)?.iter().map(|s| s.wrapping_neg()).collect();
+            g.set(0, || DEF.run(&[b.grad(0)?.into(), Arg::Ints(&back), b.arg(2)]))
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], shifts: &[i64], dims: &[i64]| {
+            sample([plain(sizes), SampleArg::Ints(shifts.to_vec()), SampleArg::Ints(dims.to_vec())])
+        };
+        vec![
+            call(&[5], &[2], &[0]),
+            call(&[5], &[-7], &[-1]),
+            call(&[2, 3], &[1, -1], &[0, 1]),
+            call(&[2, 3, 4], &[1, 3], &[1, 1]),
+            call(&[0, 3], &[1], &[0]),
+            call(&[], &[1], &[0]),
+        ]
+    },
+    errors: || {
+        let ints = |v: &[i64]| SampleArg::Ints(v.to_vec());
+        vec![
+            error([plain(&[3]), ints(&[1]), ints(&[1])], "out of range"),
+            error([plain(&[3]), ints(&[1, 2]), ints(&[0])], "one for each dimension"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,110 @@
+//! `scatter`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{along, kept, same_dtype, with_dim, wrong_shape};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::DType;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// This tensor with the elements at `index` along `dim` replaced by those of `src`, a tensor or a
+    /// number: for two dimensions and `dim` 0, `out[index[i][j]][j]` is `src[i][j]`. Where an index comes
+    /// twice, the last wins, and `src` has a right gradient for that one alone.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// assert_eq!(a.scatter(0, &Tensor::from_slice(&[2i64, 0])?, 9)?.to_vec::<i32>()?, [9, 2, 9]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An index tensor that is larger than `src`, or than this one in another dimension; an index outside
+    /// `0..size`; a `src` of another dtype.
+    pub fn scatter<'a>(&'a self, dim: i64, index: &'a Tensor, src: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), index.into(), src.into()])
+    }
+
+    /// [`Tensor::scatter`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn scatter_<'a>(&'a self, dim: i64, index: &'a Tensor, src: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), src.into()])
+    }
+}
+
+/// Also that of `scatter_add`.
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    along(args)?;
+    let (t, index) = (args.tensor(0)?, args.tensor(2)?);
+    same_dtype(args, 3)?;
+    if let Arg::Tensor(src) = args.get(3) {
+        let (own, given) = (with_dim(index.sizes()), src.sizes());
+        let fits = own.len() == given.len() && own.iter().zip(given).all(|(i, s)| i <= s);
+        if src.ndim() > 0 && !fits {
+            return Err(wrong_shape(args, 3, format!("at least as large as the index, {own:?}"), given));
+        }
+    }
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));
+    plan.cast = 0b1000;
+    plan.cast_index = 0b100;
+    plan.alias = true;
+    Ok(plan)
+}
+
+/// A gradient in the shape of the index, brought to the shape of `src`, which may be larger: what lies
+/// beyond the index was not read.
+pub(super) fn to_source(grad: Tensor, sizes: &[usize]) -> Result<Tensor> {
+    if grad.ndim() != sizes.len() || grad.sizes() == sizes {
+        return Ok(grad);
+    }
+    let widths: Vec<i64> =
+        grad.sizes().iter().zip(sizes).rev().flat_map(|(&g, &s)| [0, s as i64 - g as i64]).collect();
+    grad.constant_pad(&widths, 0)
+}
+
+/// `scatter`
+pub static DEF: OpDef = OpDef {
+    schema: "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b100,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let (dim, index) = (b.int(1)?, b.input(2)?);
+            g.set(0, || b.grad(0)?.scatter(dim, &index, 0))?;
+            g.set(3, || to_source(b.grad(0)?.gather(dim, &index)?, b.sizes(3)))
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], dim, at: &[usize], values: &[i32], src| {
+            sample([plain(sizes), SampleArg::Int(dim), fixed(at, DType::I64, Fill::Values(values.iter().map(|&v| f64::from(v)).collect())), src])
+        };
+        vec![
+            call(&[], 0, &[], &[0], plain(&[])),
+            call(&[5], 0, &[3], &[4, 0, 2], plain(&[3])),
+            call(&[5], 0, &[3], &[4, 0, 2], plain(&[4])),
+            call(&[3, 4], 0, &[2, 4], &[1, 0, 2, 2, 0, 1, 1, 0], plain(&[2, 4])),
+            call(&[3, 4], 1, &[3, 2], &[1, 3], plain(&[3, 2])),
+            call(&[2, 3, 2], 1, &[2, 2, 2], &[0, 1, 2, 0], plain(&[2, 3, 2])),
+            call(&[5], 0, &[2], &[4, 1], SampleArg::Float(1.5)),
+            call(&[5], 0, &[0], &[0], plain(&[0])),
+        ]
+    },
+    errors: || {
+        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+        vec![
+            error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1])], "index 3"),
+            error([plain(&[3]), SampleArg::Int(0), index(&[2], 3), plain(&[1])], "as large as the index"),
+            error([plain(&[3]), SampleArg::Int(1), at(0.0), plain(&[1])], "out of range"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,82 @@
+//! `scatter_add`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::wrong_value;
+use crate::ops::index::scatter::{rule as scatter_rule, to_source};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::DType;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// This tensor with the elements of `src` added at `index` along `dim`: for two dimensions and `dim` 0,
+    /// `out[index[i][j]][j] += src[i][j]`. Sums run in the order of `src`, whatever the number of threads.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let at = Tensor::from_slice(&[2i64, 2])?;
+    /// assert_eq!(a.scatter_add(0, &at, &Tensor::from_slice(&[10, 20])?)?.to_vec::<i32>()?, [1, 2, 33]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::scatter`].
+    pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), index.into(), src.into()])
+    }
+
+    /// [`Tensor::scatter_add`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn scatter_add_(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), src.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    if !matches!(args.get(3), Arg::Tensor(_)) {
+        return Err(wrong_value(args, 3, "a tensor".into()));
+    }
+    scatter_rule(args)
+}
+
+/// `scatter_add`
+pub static DEF: OpDef = OpDef {
+    schema: "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b100,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || Ok(b.grad(0)?.clone()))?;
+            g.set(3, || to_source(b.grad(0)?.gather(b.int(1)?, &b.input(2)?)?, b.sizes(3)))
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], dim, at: &[usize], n, src: &[usize]| {
+            sample([plain(sizes), SampleArg::Int(dim), index(at, n), plain(src)])
+        };
+        vec![
+            call(&[], 0, &[], 1, &[]),
+            call(&[5], 0, &[8], 5, &[8]),
+            call(&[3, 4], 0, &[5, 4], 3, &[6, 4]),
+            call(&[3, 4], 1, &[2, 7], 4, &[2, 7]),
+            call(&[2, 3, 4], -2, &[2, 5, 3], 3, &[2, 5, 4]),
+            call(&[3], 0, &[0], 3, &[0]),
+        ]
+    },
+    errors: || {
+        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+        vec![
+            error([plain(&[3]), SampleArg::Int(0), at(-1.0), plain(&[1])], "index -1"),
+            error([plain(&[3]), SampleArg::Int(0), at(0.0), SampleArg::Int(1)], "a tensor"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,77 @@
+//! `searchsorted`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::wrong_shape;
+use crate::ops::rules::FIRST_TWO;
+use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
+use crate::DType;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// Where each of `values` would go in this ascending sequence so that it stays ascending: the first such
+    /// place, or the last with `right`. The last dimension is the sequence; the others match those of the
+    /// values, unless there is one sequence for all.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 3, 5])?;
+    /// assert_eq!(a.searchsorted(&Tensor::from_slice(&[3, 9])?, false)?.to_vec::<i64>()?, [1, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Dimensions that do not match.
+    pub fn searchsorted<'a>(&'a self, values: impl Into<Arg<'a>>, right: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), values.into(), Arg::Bool(right)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let sequence = args.tensor(0)?;
+    let sizes = match args.get(1) {
+        Arg::Tensor(values) => Dims::from_slice(values.sizes()),
+        _ => Dims::new(),
+    };
+    let (own, given) = (sequence.sizes(), sizes.as_slice());
+    let lead = own.len().saturating_sub(1);
+    let matches = own.len() == given.len() && own[..lead] == given[..lead];
+    if own.is_empty() || (own.len() > 1 && !matches) {
+        let expected = format!("of one dimension, or of the dimensions of `values`, {given:?}, but for the last");
+        return Err(wrong_shape(args, 0, expected, own));
+    }
+    let mut plan = Plan::one(args.promote(FIRST_TWO)?, sizes, DType::I64, Strides::Contiguous);
+    plan.cast = FIRST_TWO;
+    plan.contiguous = FIRST_TWO;
+    Ok(plan)
+}
+
+/// `searchsorted`
+pub static DEF: OpDef = OpDef {
+    schema: "searchsorted(Tensor sorted_sequence, Tensor values, bool right=False) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::NotDifferentiable,
+    forms: Forms::Out,
+    dtypes: Dtypes::NUMERIC,
+    samples: || {
+        let sequence = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![-2.0, -1.0, 0.0, 0.0, 1.0]));
+        let call = |sizes: &[usize], values, right| sample([sequence(sizes), values, SampleArg::Bool(right)]);
+        vec![
+            call(&[5], plain(&[4]), false),
+            call(&[5], plain(&[2, 3]), true),
+            call(&[5], plain(&[]), true),
+            call(&[2, 5], plain(&[2, 3]), false),
+            call(&[0], plain(&[3]), false),
+            call(&[5], SampleArg::Int(0), true),
+        ]
+    },
+    errors: || {
+        vec![error([plain(&[2, 5]), plain(&[3, 3]), SampleArg::Bool(false)], "but for the last")]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,77 @@
+//! `sort`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{kept, zeros};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
+use crate::DType;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// The elements in order along `dim`, and where each was. NaN is the greatest of all. Equal elements
+    /// keep their order, with `stable` or without.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, places) = Tensor::from_slice(&[3, 1, 2])?.sort(0, false, false)?;
+    /// assert_eq!(values.to_vec::<i32>()?, [1, 2, 3]);
+    /// assert_eq!(places.to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn sort(&self, dim: i64, descending: bool, stable: bool) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(descending), Arg::Bool(stable)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    args.dim(1, t.ndim())?;
+    let sizes = Dims::from_slice(t.sizes());
+    let strides = kept(t, &sizes);
+    Ok(Plan::one(t.dtype(), sizes.clone(), t.dtype(), strides.clone()).and(sizes, DType::I64, strides))
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dim, descending| {
+        let values = tensor(sizes, Fill::Distinct(-20.0, 20.0));
+        sample([values, SampleArg::Int(dim), SampleArg::Bool(descending), SampleArg::Bool(true)])
+    };
+    vec![
+        call(&[], 0, false),
+        call(&[7], 0, false),
+        call(&[7], -1, true),
+        call(&[3, 4], 0, false),
+        call(&[2, 3, 4], 1, true),
+        call(&[2, 3, 2, 5], 3, false),
+        call(&[0, 3], 0, false),
+    ]
+}
+
+/// `sort`
+pub static DEF: OpDef = OpDef {
+    schema: "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0b10,
+        formula: |b, g| {
+            g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter(b.int(1)?, &b.output(1)?, b.grad(0)?))
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        let no = SampleArg::Bool(false);
+        vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
+    },
+    entry: Entry::new(),
+};

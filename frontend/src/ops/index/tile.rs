@@ -1,0 +1,50 @@
+//! `tile`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+
+impl Tensor {
+    /// As [`Tensor::repeat`], with missing numbers in front taken as 1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+    /// assert_eq!(a.tile(&[2])?.to_vec::<i32>()?, [1, 2, 1, 2, 3, 4, 3, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A negative number.
+    pub fn tile(&self, repeats: &[i64]) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(repeats)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let t = Tensor::from_ref(args.tensor(0)?.clone());
+    let given = args.ints(1)?;
+    let mut repeats = vec![1; t.ndim().saturating_sub(given.len())];
+    repeats.extend_from_slice(given);
+    Ok(Outputs::from_iter([t.repeat(&repeats)?.into_ref()]))
+}
+
+/// `tile`
+pub static DEF: OpDef = OpDef {
+    schema: "tile(Tensor self, int[] dims) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(compose),
+    derivative: Derivative::Composed,
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
+        vec![call(&[2, 3], &[2]), call(&[3], &[2, 2]), call(&[], &[]), call(&[2, 3], &[])]
+    },
+    errors: || vec![error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more")],
+    entry: Entry::new(),
+};

@@ -1,0 +1,86 @@
+//! `topk`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{kept, with_dim, wrong_value, zeros};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
+use crate::DType;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// The `k` greatest elements along `dim`, or the smallest, and where each was. They come in order, with
+    /// `sorted` or without; of equal ones the first come first. NaN is the greatest of all.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, places) = Tensor::from_slice(&[3, 1, 2])?.topk(2, 0, true, true)?;
+    /// assert_eq!(values.to_vec::<i32>()?, [3, 2]);
+    /// assert_eq!(places.to_vec::<i64>()?, [0, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range; more than it has.
+    pub fn topk(&self, k: i64, dim: i64, largest: bool, sorted: bool) -> Result<(Tensor, Tensor)> {
+        DEF.run_two(&[self.into(), Arg::Int(k), Arg::Int(dim), Arg::Bool(largest), Arg::Bool(sorted)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let dim = args.dim(2, t.ndim())?;
+    let size = with_dim(t.sizes())[dim];
+    let least = usize::from(t.ndim() == 0);
+    let k = usize::try_from(args.int(1)?).ok().filter(|k| (least..=size).contains(k));
+    let Some(k) = k else {
+        return Err(wrong_value(args, 1, format!("{least} to {size}, the size of dimension {dim}")));
+    };
+    let mut sizes = Dims::from_slice(t.sizes());
+    if let Some(size) = sizes.get_mut(dim) {
+        *size = k;
+    }
+    let strides = kept(t, &sizes);
+    Ok(Plan::one(t.dtype(), sizes.clone(), t.dtype(), strides.clone()).and(sizes, DType::I64, strides))
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], k, dim, largest| {
+        let values = tensor(sizes, Fill::Distinct(-20.0, 20.0));
+        let yes = SampleArg::Bool(true);
+        sample([values, SampleArg::Int(k), SampleArg::Int(dim), SampleArg::Bool(largest), yes])
+    };
+    vec![
+        call(&[], 1, 0, true),
+        call(&[7], 3, 0, true),
+        call(&[7], 7, -1, false),
+        call(&[3, 4], 2, 0, true),
+        call(&[2, 3, 4], 2, 1, false),
+        call(&[3, 4], 0, 1, true),
+    ]
+}
+
+/// `topk`
+pub static DEF: OpDef = OpDef {
+    schema: "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0b10,
+        formula: |b, g| {
+            g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter(b.int(2)?, &b.output(1)?, b.grad(0)?))
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        let (zero, yes) = (SampleArg::Int(0), SampleArg::Bool(true));
+        vec![error([plain(&[3]), SampleArg::Int(4), zero, yes.clone(), yes], "0 to 3")]
+    },
+    entry: Entry::new(),
+};

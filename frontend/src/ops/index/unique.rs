@@ -1,0 +1,73 @@
+//! `unique`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, SampleArg, sample, tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+/// What [`Tensor::unique_all`] gives.
+#[derive(Clone, Debug)]
+pub struct Unique {
+    /// The different values, ascending.
+    pub values: Tensor,
+    /// For each element, in this tensor's shape, the place of its value.
+    pub inverse: Tensor,
+    /// How often each value comes.
+    pub counts: Tensor,
+}
+
+impl Tensor {
+    /// The different elements, ascending. Each NaN is a value of its own.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[3, 1, 3])?.unique()?.to_vec::<i32>()?, [1, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports; a tensor that requires grad.
+    pub fn unique(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Bool(false), Arg::Bool(false)])
+    }
+
+    /// [`Tensor::unique`] with the place of each element among the values, and counts.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn unique_all(&self) -> Result<Unique> {
+        let mut made = DEF.call(&[self.into(), Arg::Bool(true), Arg::Bool(true)], keyway_dispatcher::op::Out::New)?;
+        let mut next = || {
+            let t = if made.is_empty() { None } else { Some(Tensor::from_ref(made.remove(0))) };
+            t.ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: "unique of three results".into() })
+        };
+        Ok(Unique { values: next()?, inverse: next()?, counts: next()? })
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous);
+    plan.contiguous = 0b1;
+    Ok(plan)
+}
+
+/// `unique`
+pub static DEF: OpDef = OpDef {
+    schema: "unique(Tensor self, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    rule: Rule::Allocates(rule),
+    decomposition: None,
+    derivative: Derivative::Missing("which of several equal elements a value comes from is not defined; use `sort`"),
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let yes = SampleArg::Bool(true);
+        let shapes: [&[usize]; 4] = [&[], &[7], &[3, 4], &[0]];
+        let fill = Fill::Values(vec![2.0, 1.0, 2.0, 0.0, 3.0]);
+        shapes.iter().map(|s| sample([tensor(s, fill.clone()), yes.clone(), yes.clone()])).collect()
+    },
+    errors: Vec::new,
+    entry: Entry::new(),
+};

@@ -1,0 +1,110 @@
+//! `addmm`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{FIRST, FIRST_THREE};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::{Dims, broadcast};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// `self + mat1 @ mat2` for matrices; `self` is broadcast to the product's shape.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let bias = Tensor::from_slice(&[10.0f32, 20.0])?;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(bias.addmm(&a, &a)?.to_vec::<f32>()?, [17.0, 30.0, 25.0, 42.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Sizes that do not fit, dtypes that have no common one.
+    pub fn addmm(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), mat1.into(), mat2.into(), Arg::Int(1), Arg::Int(1)])
+    }
+
+    /// `beta * self + alpha * mat1 @ mat2`; with a `beta` of 0 the values of `self` do not count, not even NaN.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn addmm_scaled<'a>(
+        &'a self,
+        mat1: &'a Tensor,
+        mat2: &'a Tensor,
+        beta: impl Into<Arg<'a>>,
+        alpha: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
+        DEF.run(&[self.into(), mat1.into(), mat2.into(), beta.into(), alpha.into()])
+    }
+
+    /// [`Tensor::addmm`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn addmm_(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), mat1.into(), mat2.into(), Arg::Int(1), Arg::Int(1)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let sizes = super::mm::product_sizes(args, 1, 2)?;
+    let all = broadcast(args.name(), args.tensor(0)?.sizes(), &sizes)?;
+    if all != sizes {
+        let expected = format!("of a shape that broadcasts to {sizes:?}");
+        let got = Dims::from_slice(args.tensor(0)?.sizes());
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got });
+    }
+    let dtype = args.promote(FIRST_THREE)?;
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
+    plan.cast = FIRST_THREE;
+    plan.broadcast = FIRST;
+    Ok(plan)
+}
+
+/// `grad` times a factor of the call.
+fn scaled(grad: Tensor, factor: Arg<'_>) -> Result<Tensor> {
+    if matches!(factor, Arg::Int(1)) { Ok(grad) } else { grad.mul(factor) }
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |input: &[usize], [n, k, m]: [usize; 3], beta: SampleArg, alpha: SampleArg| {
+        sample([plain(input), plain(&[n, k]), plain(&[k, m]), beta, alpha])
+    };
+    let one = || SampleArg::Int(1);
+    vec![
+        call(&[2, 4], [2, 3, 4], one(), one()),
+        call(&[4], [2, 3, 4], one(), one()),
+        call(&[], [2, 3, 4], SampleArg::Int(2), SampleArg::Int(3)),
+        call(&[2, 1], [2, 3, 4], SampleArg::Int(0), one()),
+        call(&[1], [1, 1, 1], one(), SampleArg::Int(2)),
+        call(&[3], [2, 0, 3], SampleArg::Int(2), one()),
+        call(&[2], [0, 3, 2], one(), one()),
+    ]
+}
+
+/// `addmm`
+pub static DEF: OpDef = OpDef {
+    schema: "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b110,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || scaled(b.grad(0)?.clone(), b.arg(3)))?;
+            g.set(1, || scaled(b.grad(0)?.mm(&b.input(2)?.t()?)?, b.arg(4)))?;
+            g.set(2, || scaled(b.input(1)?.t()?.mm(b.grad(0)?)?, b.arg(4)))
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[2]), plain(&[2, 3]), plain(&[4, 2]), SampleArg::Int(1), SampleArg::Int(1)], "3 rows"),
+            error([plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)], "a matrix"),
+            error([plain(&[3]), plain(&[2, 3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)], "broadcast"),
+        ]
+    },
+    entry: Entry::new(),
+};

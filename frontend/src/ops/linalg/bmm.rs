@@ -1,0 +1,92 @@
+//! `bmm`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::FIRST_TWO;
+use crate::ops::sample::{Sample, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The products of two batches of matrices, `[b, n, k]` by `[b, k, m]` to `[b, n, m]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 1, 2])?;
+    /// assert_eq!(a.bmm(&a.transpose(1, 2)?)?.to_vec::<f32>()?, [5.0, 25.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Tensors that are not batches of matrices, or whose sizes do not fit.
+    pub fn bmm(&self, mat2: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), mat2.into()])
+    }
+
+    /// [`Tensor::bmm`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn bmm_out(&self, mat2: &Tensor, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into(), mat2.into()], out)
+    }
+}
+
+/// The sizes of the products of arguments `i` and `j`.
+///
+/// # Errors
+/// `Shape`.
+pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<Dims> {
+    let (a, b) = (args.tensor(i)?.sizes(), args.tensor(j)?.sizes());
+    let wrong = |at: usize, expected: String, got: &[usize]| {
+        let argument = args.op.schema.param_name(at);
+        Err(Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) })
+    };
+    let &[count, n, k] = a else { return wrong(i, "a batch of matrices, [b, n, k]".into(), a) };
+    let &[other, inner, m] = b else { return wrong(j, "a batch of matrices, [b, k, m]".into(), b) };
+    if count != other || k != inner {
+        return wrong(j, format!("of shape [{count}, {k}, _], to fit {a:?}"), b);
+    }
+    Ok(Dims::from_slice(&[count, n, m]))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let dtype = args.promote(FIRST_TWO)?;
+    let mut plan = Plan::one(dtype, product_sizes(args, 0, 1)?, dtype, Strides::Contiguous);
+    plan.cast = FIRST_TWO;
+    Ok(plan)
+}
+
+fn samples() -> Vec<Sample> {
+    [[2, 2, 3, 4], [1, 1, 1, 1], [3, 5, 1, 3], [0, 2, 3, 2], [2, 2, 0, 3]]
+        .iter()
+        .map(|[b, n, k, m]| sample([plain(&[*b, *n, *k]), plain(&[*b, *k, *m])]))
+        .collect()
+}
+
+/// `bmm`
+pub static DEF: OpDef = OpDef {
+    schema: "bmm(Tensor self, Tensor mat2) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b11,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || b.grad(0)?.bmm(&b.input(1)?.transpose(1, 2)?))?;
+            g.set(1, || b.input(0)?.transpose(1, 2)?.bmm(b.grad(0)?))
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[1, 2, 3]), plain(&[1, 4, 2])], "[1, 3, _]"),
+            error([plain(&[2, 2, 3]), plain(&[1, 3, 2])], "[2, 3, _]"),
+            error([plain(&[2, 3]), plain(&[1, 3, 2])], "batch of matrices"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,132 @@
+//! `matmul`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, error, plain, sample};
+use keyway_dispatcher::dims::{Dims, broadcast};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Outputs, Rule};
+
+impl Tensor {
+    /// The matrix product of the last two dimensions, broadcast over the others; a vector stands for a row on
+    /// the left and for a column on the right.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 1, 2])?;
+    /// let b = Tensor::from_slice(&[1.0f32, 10.0])?;
+    /// assert_eq!(a.matmul(&b)?.to_vec::<f32>()?, [21.0, 43.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Tensors of no dimensions, or sizes that do not fit.
+    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into()])
+    }
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let (a, b) = (Tensor::from_ref(args.tensor(0)?.clone()), Tensor::from_ref(args.tensor(1)?.clone()));
+    check(&a, &b)?;
+    Ok(Outputs::from_iter([product(&a, &b)?.into_ref()]))
+}
+
+fn check(a: &Tensor, b: &Tensor) -> RuleResult<()> {
+    let wrong = |argument, expected: String, got: &Tensor| {
+        Err(Error::Shape { op: "matmul", argument, expected, got: Dims::from_slice(got.sizes()) })
+    };
+    let Some(&k) = a.sizes().last() else { return wrong("self", "at least one dimension".into(), a) };
+    let inner = match b.sizes() {
+        [] => return wrong("other", "at least one dimension".into(), b),
+        [n] | [.., n, _] => *n,
+    };
+    if inner == k {
+        return Ok(());
+    }
+    let place = if b.ndim() == 1 { "elements" } else { "rows (the last dimension but one)" };
+    wrong("other", format!("{k} {place}, as the last dimension of `self`, {:?}, is {k}", a.sizes()), b)
+}
+
+fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    match (a.ndim(), b.ndim()) {
+        (1, 1) => a.dot(b),
+        (2, 1) => a.mv(b),
+        (1, 2) => b.t()?.mv(a),
+        (2, 2) => a.mm(b),
+        // All rows of `a` meet the same `b`: one product of matrices.
+        (_, 1 | 2) => {
+            let k = b.sizes()[0];
+            let rows: usize = a.sizes()[..a.ndim() - 1].iter().product();
+            let mut sizes = Dims::from_slice(&a.sizes()[..a.ndim() - 1]);
+            let flat = a.reshape_as_sizes(&[rows, k])?;
+            let made = if b.ndim() == 1 { flat.mv(b)? } else { flat.mm(b)? };
+            sizes.extend(b.sizes().get(1).copied());
+            made.reshape_as_sizes(&sizes)
+        }
+        (1, _) => product(&a.unsqueeze(0)?, b)?.squeeze_dim(-2),
+        _ => batched(a, b),
+    }
+}
+
+fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (lead_a, [n, k]) = split(a);
+    let (lead_b, [_, m]) = split(b);
+    let lead = broadcast("matmul", lead_a, lead_b)?;
+    let count = lead.iter().product();
+    let flat = |t: &Tensor, rows: usize, columns: usize| -> Result<Tensor> {
+        let mut sizes = lead.clone();
+        sizes.extend([rows, columns]);
+        t.expand(&sizes)?.reshape_as_sizes(&[count, rows, columns])
+    };
+    let mut sizes = lead.clone();
+    sizes.extend([n, m]);
+    flat(a, n, k)?.bmm(&flat(b, k, m)?)?.reshape_as_sizes(&sizes)
+}
+
+/// The leading sizes and the last two; of a matrix at least.
+fn split(t: &Tensor) -> (&[usize], [usize; 2]) {
+    match t.sizes() {
+        [lead @ .., n, m] => (lead, [*n, *m]),
+        other => (other, [1, 1]),
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    let shapes: [(&[usize], &[usize]); 12] = [
+        (&[3], &[3]),
+        (&[2, 3], &[3]),
+        (&[3], &[3, 4]),
+        (&[2, 3], &[3, 4]),
+        (&[5, 2, 3], &[3, 4]),
+        (&[5, 2, 3], &[3]),
+        (&[3], &[5, 3, 4]),
+        (&[2, 3], &[5, 3, 4]),
+        (&[5, 1, 2, 3], &[2, 3, 4]),
+        (&[2, 2, 3], &[2, 3, 4]),
+        (&[0, 2, 3], &[3, 2]),
+        (&[2, 2, 0], &[2, 0, 3]),
+    ];
+    shapes.iter().map(|(a, b)| sample([plain(a), plain(b)])).collect()
+}
+
+/// `matmul`
+pub static DEF: OpDef = OpDef {
+    schema: "matmul(Tensor self, Tensor other) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(compose),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[2, 3]), plain(&[4, 2])], "3 rows"),
+            error([plain(&[]), plain(&[3])], "at least one dimension"),
+            error([plain(&[2, 2, 3]), plain(&[3, 3, 4])], "broadcast"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,4 @@
+//! Losses.
+
+crate::ops::family! {
+}

@@ -1,0 +1,138 @@
+//! `layer_norm`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use keyway_dispatcher::error::Result as RuleResult;
+use super::layer_norm_backward;
+use crate::autograd::{Backward, Grads, is_grad_enabled};
+use crate::ops::rules::require;
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// `(x - mean) / sqrt(variance + eps) * weight + bias`, mean and variance (not corrected) over the last
+    /// dimensions, whose sizes are `normalized_shape`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0])?;
+    /// let y = x.layer_norm(&[2], None, None, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A shape that does not end in the normalized one; weight or bias of another shape.
+    pub fn layer_norm(
+        &self,
+        normalized_shape: &[i64],
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        let (weight, bias) = (weight.map_or(Arg::None, Arg::from), bias.map_or(Arg::None, Arg::from));
+        DEF.run(&[self.into(), Arg::Ints(normalized_shape), weight, bias, Arg::Float(eps)])
+    }
+}
+
+/// The number of leading dimensions that are not normalised.
+///
+/// # Errors
+/// A normalized shape that is not the end of the input's.
+pub(crate) fn leading(args: &Args<'_>, input: usize, shape: usize) -> RuleResult<usize> {
+    let (sizes, given) = (args.tensor(input)?.sizes(), args.ints(shape)?);
+    let lead = sizes.len().checked_sub(given.len());
+    match lead.filter(|&lead| !given.is_empty() && sizes[lead..].iter().zip(given).all(|(&a, &b)| a as i64 == b)) {
+        Some(lead) => Ok(lead),
+        None => Err(Error::Shape {
+            op: args.name(),
+            argument: args.op.schema.param_name(input),
+            expected: format!("of a shape that ends in the normalized shape {given:?}"),
+            got: Dims::from_slice(sizes),
+        }),
+    }
+}
+
+/// Refuses a weight or bias that has not the normalized shape.
+fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()> {
+    match args.optional_tensor(i)? {
+        Some(t) if t.sizes() != shape => Err(Error::Shape {
+            op: args.name(),
+            argument: args.op.schema.param_name(i),
+            expected: format!("of the normalized shape {shape:?}"),
+            got: Dims::from_slice(t.sizes()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
+    let lead = leading(args, 0, 1)?;
+    check(args, 2, &t.sizes()[lead..])?;
+    check(args, 3, &t.sizes()[lead..])?;
+    let stats = Dims::from_slice(&t.sizes()[..lead]);
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous)
+        .and(stats.clone(), t.dtype(), Strides::Contiguous)
+        .and(stats, t.dtype(), Strides::Contiguous);
+    plan.cast = 0b1101;
+    Ok(plan)
+}
+
+/// One fused op where the gradients are not to be differentiated again, else tensor ops.
+fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+    let (grad, x, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
+    if is_grad_enabled() {
+        let lead = x.ndim() - b.ints(1)?.len();
+        let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
+        let centred = x.sub(&x.mean_dims(&dims, true)?)?;
+        let rstd = centred.square()?.mean_dims(&dims, true)?.add(b.float(4)?)?.rsqrt()?;
+        let hat = centred.mul(&rstd)?;
+        g.set(0, || {
+            let inner = if let Some(weight) = &weight { grad.mul(weight)? } else { grad.clone() };
+            let along = hat.mul(&inner.mul(&hat)?.mean_dims(&dims, true)?)?;
+            inner.sub(&inner.mean_dims(&dims, true)?)?.sub(&along)?.mul(&rstd)
+        })?;
+        // The sums over the leading dimensions are done where each gradient is fitted to its argument.
+        g.set(2, || grad.mul(&hat))?;
+        return g.set(3, || Ok(grad.clone()));
+    }
+    let weight = weight.as_ref().map_or(Arg::None, Arg::from);
+    let made = layer_norm_backward::DEF.run_all(&[grad.into(), (&x).into(), b.arg(1), weight, b.arg(4)])?;
+    for (i, made) in [0, 2, 3].into_iter().zip(made) {
+        g.set(i, || Ok(made))?;
+    }
+    Ok(())
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], shape: &[usize], affine: bool| {
+        let ints = SampleArg::Ints(shape.iter().map(|&s| s as i64).collect());
+        let (weight, bias) =
+            if affine { (uniform(shape, 0.5, 1.5), plain(shape)) } else { (SampleArg::None, SampleArg::None) };
+        sample([plain(sizes), ints, weight, bias, SampleArg::Float(0.1)])
+    };
+    vec![call(&[5], &[5], true), call(&[3, 4], &[4], true), call(&[3, 4], &[4], false), call(&[2, 3, 4], &[3, 4], true), call(&[0, 4], &[4], true)]
+}
+
+/// `layer_norm`; its second and third results are the mean and the reciprocal standard deviation, which are
+/// constants to the graph.
+pub static DEF: OpDef = OpDef {
+    schema: "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || {
+        let none = SampleArg::None;
+        vec![error([plain(&[3, 4]), SampleArg::Ints(vec![3]), none.clone(), none, SampleArg::Float(0.1)], "normalized shape")]
+    },
+    entry: Entry::new(),
+};

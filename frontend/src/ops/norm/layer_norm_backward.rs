@@ -1,0 +1,42 @@
+//! `layer_norm_backward`
+
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use keyway_dispatcher::error::Result as RuleResult;
+use super::layer_norm::leading;
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(1)?;
+    let lead = leading(args, 1, 2)?;
+    let shape = Dims::from_slice(&t.sizes()[lead..]);
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous)
+        .and(shape.clone(), t.dtype(), Strides::Contiguous)
+        .and(shape, t.dtype(), Strides::Contiguous);
+    plan.cast = 0b1011;
+    Ok(plan)
+}
+
+/// `layer_norm_backward`: the gradients of input, weight and bias in one walk. Used where they are not
+/// differentiated again.
+pub static DEF: OpDef = OpDef {
+    schema: "layer_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Missing("`layer_norm` uses tensor ops where its gradients are differentiated again"),
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let shape = || SampleArg::Ints(vec![4]);
+        vec![
+            sample([plain(&[3, 4]), plain(&[3, 4]), shape(), plain(&[4]), SampleArg::Float(0.1)]),
+            sample([plain(&[3, 4]), plain(&[3, 4]), shape(), SampleArg::None, SampleArg::Float(0.1)]),
+        ]
+    },
+    errors: || {
+        let shape = SampleArg::Ints(vec![3]);
+        vec![error([plain(&[3, 4]), plain(&[3, 4]), shape, SampleArg::None, SampleArg::Float(0.1)], "normalized shape")]
+    },
+    entry: Entry::new(),
+};

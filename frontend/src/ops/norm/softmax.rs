@@ -1,0 +1,59 @@
+//! `softmax`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use keyway_dispatcher::error::Result as RuleResult;
+use crate::ops::rules;
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// `exp(x)` divided by its sum along `dim`, without overflow. Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[5.0f32, 5.0])?;
+    /// assert_eq!(x.softmax(0)?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn softmax(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    args.dim(1, t.ndim())?;
+    rules::unary_float(args)
+}
+
+/// `softmax`
+pub static DEF: OpDef = OpDef {
+    schema: "softmax(Tensor self, int dim) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0b1,
+        formula: |b, g| {
+            g.set(0, || {
+                let (y, grad, dim) = (b.output(0)?, b.grad(0)?, b.int(1)?);
+                let product = grad.mul(&y)?;
+                product.sub(&y.mul(&product.sum_dims(&[dim], true)?)?)
+            })
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], dim: i64| sample([plain(sizes), SampleArg::Int(dim)]);
+        vec![call(&[], 0), call(&[5], 0), call(&[3, 4], 0), call(&[3, 4], -1), call(&[2, 3, 4], 1), call(&[2, 0], 1)]
+    },
+    errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
+    entry: Entry::new(),
+};

@@ -1,0 +1,81 @@
+//! `addcmul`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, plain, sample, tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// `self + value * tensor1 * tensor2`: the three tensors broadcast and promoted.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::from_slice(&[1.0f32])?, Tensor::from_slice(&[4.0f32])?);
+    /// assert_eq!(a.addcmul(&b, &b, 2.0)?.to_vec::<f32>()?, [33.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    pub fn addcmul<'a>(
+        &'a self,
+        tensor1: &'a Tensor,
+        tensor2: &'a Tensor,
+        value: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
+        DEF.run(&[self.into(), tensor1.into(), tensor2.into(), value.into()])
+    }
+
+    /// [`Tensor::addcmul`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn addcmul_<'a>(
+        &'a self,
+        tensor1: &'a Tensor,
+        tensor2: &'a Tensor,
+        value: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), tensor1.into(), tensor2.into(), value.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let dtype = args.promote(rules::FIRST_THREE)?;
+    rules::require(args, 0, dtype, dtype != crate::DType::BOOL, "numbers")?;
+    rules::elementwise(args, rules::FIRST_THREE, dtype, dtype)
+}
+
+fn samples() -> Vec<Sample> {
+    let second = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.0, -2.0, 3.0, -1.5, 2.5]));
+    let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), second(a), SampleArg::Int(1)]));
+    pairs.chain([sample([plain(&[4]), plain(&[3, 1]), second(&[]), SampleArg::Int(3)])]).collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    vec![error([plain(&[3]), plain(&[2]), plain(&[3]), SampleArg::Int(1)], "do not broadcast")]
+}
+
+/// `addcmul`
+pub static DEF: OpDef = OpDef {
+    schema: "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b110,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || Ok(b.grad(0)?.clone()))?;
+            let scaled = b.grad(0)?.mul(b.arg(3))?;
+            g.set(1, || scaled.mul(b.saved(2)?.arg()))?;
+            g.set(2, || scaled.mul(b.saved(1)?.arg()))
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

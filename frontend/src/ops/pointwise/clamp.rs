@@ -1,0 +1,120 @@
+//! `clamp`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// Each element, or the nearer bound where it lies outside `min..=max`; NaN stays NaN. A bound may be a
+    /// number, a tensor, or `Arg::None`; where `min` is above `max` the result is `max`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[-2.0f32, 0.5, 2.0])?;
+    /// assert_eq!(a.clamp(0.0, 1.0)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No bound at all; a bound tensor whose shape does not broadcast.
+    pub fn clamp<'a>(&'a self, min: impl Into<Arg<'a>>, max: impl Into<Arg<'a>>) -> Result<Tensor> {
+        let (min, max) = (min.into(), max.into());
+        if !matches!(min, Arg::Tensor(_)) && !matches!(max, Arg::Tensor(_)) {
+            return DEF.run(&[self.into(), min, max]);
+        }
+        let raised = if matches!(min, Arg::None) { self.clone() } else { self.maximum(min)? };
+        if matches!(max, Arg::None) { Ok(raised) } else { raised.minimum(max) }
+    }
+
+    /// [`Tensor::clamp`] by numbers in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn clamp_<'a>(&'a self, min: impl Into<Arg<'a>>, max: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), min.into(), max.into()])
+    }
+
+    /// Each element, or `min` where it is below.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn clamp_min<'a>(&'a self, min: impl Into<Arg<'a>>) -> Result<Tensor> {
+        self.clamp(min, Arg::None)
+    }
+
+    /// Each element, or `max` where it is above.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn clamp_max<'a>(&'a self, max: impl Into<Arg<'a>>) -> Result<Tensor> {
+        self.clamp(Arg::None, max)
+    }
+
+    /// [`Tensor::clamp`] by numbers into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn clamp_out<'a>(
+        &'a self,
+        min: impl Into<Arg<'a>>,
+        max: impl Into<Arg<'a>>,
+        out: &mut Tensor,
+    ) -> Result<()> {
+        DEF.run_out(&[self.into(), min.into(), max.into()], out)
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    if matches!((args.get(1), args.get(2)), (Arg::None, Arg::None)) {
+        return Err(Error::Value {
+            op: args.name(),
+            argument: "min",
+            expected: "a number, or `max` one".to_string(),
+            got: "neither".to_string(),
+        });
+    }
+    let dtype = args.promote(rules::FIRST_THREE)?;
+    rules::require(args, 0, dtype, dtype != crate::DType::BOOL, "numbers")?;
+    rules::elementwise(args, rules::FIRST, dtype, dtype)
+}
+
+fn samples() -> Vec<Sample> {
+    let bounds = [
+        (SampleArg::Float(-1.03), SampleArg::Float(0.97)),
+        (SampleArg::Float(-0.51), SampleArg::None),
+        (SampleArg::None, SampleArg::Int(1)),
+    ];
+    let shapes: [&[usize]; 5] = [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 2, 5]];
+    shapes
+        .iter()
+        .flat_map(|sizes| bounds.iter().map(|(min, max)| sample([plain(sizes), min.clone(), max.clone()])))
+        .collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    vec![error([plain(&[2]), SampleArg::None, SampleArg::None], "neither")]
+}
+
+/// `clamp`
+pub static DEF: OpDef = OpDef {
+    schema: "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let (x, grad) = (b.input(0)?, b.grad(0)?);
+                let inside = match (b.arg(1), b.arg(2)) {
+                    (min, Arg::None) => x.ge(min)?,
+                    (Arg::None, max) => x.le(max)?,
+                    (min, max) => x.ge(min)?.logical_and(&x.le(max)?)?,
+                };
+                inside.select_where(grad, 0)
+            })
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

@@ -1,0 +1,56 @@
+//! `floor_divide`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, plain, sample, tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Outputs, Out, Rule};
+
+impl Tensor {
+    /// `self / other`, rounded towards negative infinity; integers stay integers.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[-7i64, 7])?.floor_divide(2)?.to_vec::<i64>()?, [-4, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes that have no
+    /// common one, tensors on different devices.
+    pub fn floor_divide<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into()])
+    }
+
+    /// [`Tensor::floor_divide`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn floor_divide_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), other.into()])
+    }
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    Ok(super::div::DEF.call(&[args.get(0), args.get(1), Arg::Str("floor")], Out::New)?)
+}
+
+fn samples() -> Vec<Sample> {
+    let divisor = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.5, -2.0, 3.25, -1.0, 2.5]));
+    let pairs = PAIRS.iter().map(move |(a, b)| vec![plain(a), divisor(b)]);
+    let numbers = [vec![plain(&[3, 4]), SampleArg::Int(2)], vec![SampleArg::Int(2), divisor(&[3])]];
+    pairs.chain(numbers).map(|args| Sample { smooth: false, ..sample(args) }).collect()
+}
+
+/// `floor_divide`
+pub static DEF: OpDef = OpDef {
+    schema: "floor_divide(Tensor self, Tensor other) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(compose),
+    derivative: Derivative::Composed,
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors: Vec::new,
+    entry: Entry::new(),
+};

@@ -1,0 +1,81 @@
+//! `lerp`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, uniform};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// `self + weight * (end - self)`: all three broadcast and promoted.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::from_slice(&[0.0f32])?, Tensor::from_slice(&[10.0f32])?);
+    /// assert_eq!(a.lerp(&b, 0.25)?.to_vec::<f32>()?, [2.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    pub fn lerp<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), end.into(), weight.into()])
+    }
+
+    /// [`Tensor::lerp`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn lerp_<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), end.into(), weight.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    // The weight may be a float among integers, which would hide that there is nothing between them.
+    let ends = args.promote(rules::FIRST_TWO)?;
+    rules::require(args, 0, ends, ends.is_float(), "a float dtype")?;
+    let dtype = args.promote(rules::FIRST_THREE)?;
+    rules::elementwise(args, rules::FIRST_THREE, dtype, dtype)
+}
+
+fn samples() -> Vec<Sample> {
+    let weight = |sizes: &[usize]| uniform(sizes, 0.0, 1.0);
+    let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), weight(b)]));
+    let numbers = [0.25, 0.75].map(|w| sample([plain(&[3, 4]), plain(&[4]), SampleArg::Float(w)]));
+    pairs.chain(numbers).collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let ints = || fixed(&[2], crate::DType::I64, Fill::Index(4));
+    vec![
+        error([ints(), ints(), SampleArg::Float(0.5)], "a float dtype"),
+        error([plain(&[3]), plain(&[2]), SampleArg::Float(0.5)], "do not broadcast"),
+    ]
+}
+
+/// `lerp`
+pub static DEF: OpDef = OpDef {
+    schema: "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b111,
+        saves_outputs: 0,
+        formula: |b, g| {
+            let grad = b.grad(0)?;
+            g.set(0, || grad.sub(&grad.mul(b.saved(2)?.arg())?))?;
+            g.set(1, || grad.mul(b.saved(2)?.arg()))?;
+            g.set(2, || {
+                let span = super::sub::DEF.run(&[b.saved(1)?.arg(), b.saved(0)?.arg(), Arg::Int(1)])?;
+                grad.mul(&span)
+            })
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

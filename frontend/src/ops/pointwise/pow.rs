@@ -1,0 +1,142 @@
+//! `pow`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{
+    ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor, uniform,
+};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// `self` to the power of `exponent`, broadcast and promoted.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[2.0f32, 3.0])?.pow(2)?.to_vec::<f32>()?, [4.0, 9.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes that have no
+    /// common one, tensors on different devices.
+    pub fn pow<'a>(&'a self, exponent: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[self.into(), exponent.into()])
+    }
+
+    /// `base` to the power of `self`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn rpow<'a>(&'a self, base: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run(&[base.into(), self.into()])
+    }
+
+    /// [`Tensor::pow`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn pow_<'a>(&'a self, exponent: impl Into<Arg<'a>>) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), exponent.into()])
+    }
+
+    /// [`Tensor::pow`] into `out`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn pow_out<'a>(&'a self, exponent: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
+        DEF.run_out(&[self.into(), exponent.into()], out)
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rules::binary(args)?;
+    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
+    match args.get(1) {
+        Arg::Int(exponent) if exponent < 0 && plan.compute.is_integer() => Err(Error::Value {
+            op: args.name(),
+            argument: "exponent",
+            expected: "0 or more for integers".to_string(),
+            got: exponent.to_string(),
+        }),
+        _ => Ok(plan),
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    let base = |sizes: &[usize]| uniform(sizes, 0.5, 3.0);
+    let exponent = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![2.0, 0.5, 1.0, 3.0, 0.0]));
+    let pairs = PAIRS.iter().map(|(a, b)| sample([base(a), exponent(b)]));
+    let more = [
+        sample([plain(&[3, 4]), SampleArg::Int(0)]),
+        sample([plain(&[3, 4]), SampleArg::Int(1)]),
+        sample([plain(&[3, 4]), SampleArg::Int(2)]),
+        sample([plain(&[3, 4]), SampleArg::Int(3)]),
+        sample([base(&[2, 3]), SampleArg::Float(0.5)]),
+        sample([base(&[2, 3]), SampleArg::Float(-1.0)]),
+        sample([base(&[2, 3]), SampleArg::Float(2.3)]),
+        sample([SampleArg::Int(2), exponent(&[2, 3])]),
+        sample([SampleArg::Float(0.7), exponent(&[])]),
+    ];
+    pairs.chain(more).collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let ints = |fill| fixed(&[2], DType::I64, fill);
+    let mut errors = broadcast_errors(&[]);
+    errors.push(error([ints(Fill::Index(5)), SampleArg::Int(-1)], "0 or more"));
+    errors.push(error([ints(Fill::Index(5)), ints(Fill::Values(vec![1.0, -2.0]))], "negative power"));
+    errors
+}
+
+/// `exponent * base^(exponent - 1)`, and 0 where the exponent is 0 even at base 0.
+fn base_slope(base: &Tensor, exponent: Arg<'_>) -> Result<Tensor> {
+    match exponent {
+        Arg::Tensor(t) => {
+            let t = Tensor::from_ref(t.clone());
+            let slope = base.pow(&t.sub(1)?)?.mul(&t)?;
+            t.eq(0)?.select_where(0, &slope)
+        }
+        Arg::Int(0) => base.zeros_like(),
+        Arg::Int(n) => base.pow(n - 1)?.mul(n),
+        Arg::Float(0.0) => base.zeros_like(),
+        Arg::Float(n) => base.pow(n - 1.0)?.mul(n),
+        _ => base.pow(0),
+    }
+}
+
+/// `base^exponent * ln(base)`, and 0 where the base is 0 and the exponent is not negative.
+fn exponent_slope(base: Arg<'_>, exponent: &Tensor, power: &Tensor) -> Result<Tensor> {
+    let number = match base {
+        Arg::Tensor(t) => {
+            let t = Tensor::from_ref(t.clone());
+            let flat = t.eq(0)?.logical_and(&exponent.ge(0)?)?;
+            return flat.select_where(0, &power.mul(&t.log()?)?);
+        }
+        Arg::Float(v) => v,
+        Arg::Int(v) => v as f64,
+        _ => 1.0,
+    };
+    if number == 0.0 {
+        let slope = power.mul(f64::NEG_INFINITY)?;
+        return exponent.ge(0)?.select_where(0, &slope);
+    }
+    power.mul(number.ln())
+}
+
+/// `pow`
+pub static DEF: OpDef = OpDef {
+    schema: "pow(Tensor self, Tensor exponent) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b11,
+        saves_outputs: 0b1,
+        formula: |b, g| {
+            g.set(0, || b.grad(0)?.mul(&base_slope(&b.input(0)?, b.saved(1)?.arg())?))?;
+            g.set(1, || b.grad(0)?.mul(&exponent_slope(b.saved(0)?.arg(), &b.input(1)?, &b.output(0)?)?))
+        },
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

@@ -1,0 +1,77 @@
+//! `bernoulli`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// 1 with the probability that each element of this float tensor is, else 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let p = Tensor::from_slice(&[0.0f32, 1.0])?;
+    /// assert_eq!(p.bernoulli()?.to_vec::<f32>()?, [0.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is no float. A probability outside 0..=1 counts as the nearer of both.
+    pub fn bernoulli(&self) -> Result<Tensor> {
+        let [seed, offset] = super::place(self, super::Words::One);
+        DEF.run(&[self.into(), Arg::None, seed, offset])
+    }
+
+    /// Overwrites each element with 1 with probability `p`, else with 0.
+    ///
+    /// # Errors
+    /// A probability outside 0..=1.
+    pub fn bernoulli_(&self, p: f64) -> Result<Tensor> {
+        super::draw_into(&DEF, self, &[Arg::Float(p)], super::Words::One)
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rules::unary(args)?;
+    if matches!(args.get(1), Arg::None) {
+        rules::require(args, 0, plan.compute, plan.compute.is_float(), "a float dtype: probabilities")?;
+        return Ok(plan);
+    }
+    let p = args.float(1)?;
+    if (0.0..=1.0).contains(&p) {
+        return Ok(plan);
+    }
+    let expected = "a probability from 0 to 1".to_string();
+    Err(Error::Value { op: args.name(), argument: "p", expected, got: p.to_string() })
+}
+
+fn samples() -> Vec<Sample> {
+    let shapes: [&[usize]; 5] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 2, 5]];
+    let place = || [SampleArg::Int(7), SampleArg::Int(3)];
+    let number = shapes.iter().map(|s| sample([plain(s), SampleArg::Float(0.3)].into_iter().chain(place())));
+    number.collect()
+}
+
+/// `bernoulli`
+pub static DEF: OpDef = OpDef {
+    schema: "bernoulli(Tensor self, float? p, int seed, int offset) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
+    },
+    forms: Forms::InPlace,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        let call = |p| [uniform(&[2], 0.0, 1.0), p, SampleArg::Int(0), SampleArg::Int(0)];
+        vec![error(call(SampleArg::Float(1.5)), "from 0 to 1")]
+    },
+    entry: Entry::new(),
+};

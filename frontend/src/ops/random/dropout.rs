@@ -1,0 +1,70 @@
+//! `dropout`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+
+impl Tensor {
+    /// While training, 0 with probability `p` and the element divided by `1 - p` else; otherwise this
+    /// tensor itself.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32; 8])?;
+    /// assert!(a.dropout(0.5, true)?.to_vec::<f32>()?.iter().all(|&x| x == 0.0 || x == 2.0));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A probability outside 0..=1; a dtype that is no float.
+    pub fn dropout(&self, p: f64, training: bool) -> Result<Tensor> {
+        if !training {
+            return Ok(self.clone());
+        }
+        let [seed, offset] = super::place(self, super::Words::One);
+        DEF.run(&[self.into(), Arg::Float(p), seed, offset])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rules::unary(args)?;
+    rules::require(args, 0, plan.compute, plan.compute.is_float(), "a float dtype")?;
+    let p = args.float(1)?;
+    if (0.0..=1.0).contains(&p) {
+        return Ok(plan);
+    }
+    let expected = "a probability from 0 to 1".to_string();
+    Err(Error::Value { op: args.name(), argument: "p", expected, got: p.to_string() })
+}
+
+fn samples() -> Vec<Sample> {
+    let shapes: [&[usize]; 5] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 2, 5]];
+    let call = |s: &[usize], p| sample([plain(s), SampleArg::Float(p), SampleArg::Int(7), SampleArg::Int(3)]);
+    shapes.iter().map(|s| call(s, 0.3)).chain([call(&[4], 0.0), call(&[4], 1.0)]).collect()
+}
+
+/// `dropout`
+pub static DEF: OpDef = OpDef {
+    schema: "dropout(Tensor self, float p, int seed, int offset) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        // The same place in the stream drops the same elements, so no mask is kept.
+        formula: |b, g| g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), b.arg(2), b.arg(3)])),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || {
+        let call = [plain(&[2]), SampleArg::Float(-0.5), SampleArg::Int(0), SampleArg::Int(0)];
+        vec![error(call, "from 0 to 1")]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,47 @@
+//! Random numbers. Where they stand in the stream is the same on every device; see
+//! [`crate::rng::philox::element`].
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::OpDef;
+use keyway_dispatcher::op::Arg;
+use smallvec::SmallVec;
+
+crate::ops::family! {
+    bernoulli,
+    dropout,
+    normal,
+    random_int,
+    uniform,
+}
+
+/// Words of 32 bits that an element takes.
+#[derive(Clone, Copy)]
+enum Words {
+    One,
+    Two,
+}
+
+/// The seed and the offset for one call on `target`, which nobody else gets.
+fn place(target: &Tensor, words: Words) -> [Arg<'static>; 2] {
+    let per_block = match words {
+        Words::One => 4,
+        Words::Two => 2,
+    };
+    let taken = crate::rng::generator::current(target.device()).reserve(target.numel().div_ceil(per_block) as u64);
+    // The bits of both cross as signed integers.
+    [Arg::Int(taken.seed as i64), Arg::Int(taken.offset as i64)]
+}
+
+/// Runs an in-place random op on `target` with `values` before the place in the stream.
+fn draw_into(def: &'static OpDef, target: &Tensor, values: &[Arg<'_>], words: Words) -> Result<Tensor> {
+    let mut all: SmallVec<[Arg<'_>; 6]> = SmallVec::from_iter([target.into()]);
+    all.extend_from_slice(values);
+    all.extend_from_slice(&place(target, words));
+    def.run_in_place(&all)
+}
+
+/// The words that an element of a float dtype takes.
+fn words_of(target: &Tensor) -> Words {
+    if target.dtype() == crate::DType::F64 { Words::Two } else { Words::One }
+}

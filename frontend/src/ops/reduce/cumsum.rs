@@ -1,0 +1,74 @@
+//! `cumsum`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use keyway_dispatcher::error::Result as RuleResult;
+use crate::DType;
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The sums of all elements up to and with each one along `dim`. Integers and bool give i64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1i64, 2, 3])?;
+    /// assert_eq!(x.cumsum(0)?.to_vec::<i64>()?, [1, 3, 6]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(false)])
+    }
+
+    /// The sums of all elements from each one to the last along `dim`.
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn cumsum_reversed(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim), Arg::Bool(true)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    args.dim(1, t.ndim())?;
+    let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
+    let mut plan = Plan::one(dtype, Dims::from_slice(t.sizes()), dtype, Strides::Like(0));
+    plan.cast = 0b1;
+    Ok(plan)
+}
+
+/// `cumsum`
+pub static DEF: OpDef = OpDef {
+    schema: "cumsum(Tensor self, int dim, bool reverse=False) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)]))
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples: || {
+        let call = |sizes: &[usize], dim: i64, reverse: bool| sample([plain(sizes), SampleArg::Int(dim), SampleArg::Bool(reverse)]);
+        vec![
+            call(&[], 0, false),
+            call(&[5], 0, false),
+            call(&[3, 4], 0, true),
+            call(&[3, 4], -1, false),
+            call(&[2, 3, 4], 1, true),
+            call(&[2, 0, 4], 1, false),
+        ]
+    },
+    errors: || vec![error([plain(&[3]), SampleArg::Int(1), SampleArg::Bool(false)], "out of range")],
+    entry: Entry::new(),
+};

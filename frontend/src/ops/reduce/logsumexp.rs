@@ -1,0 +1,84 @@
+//! `logsumexp`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use keyway_dispatcher::error::Result as RuleResult;
+use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::ops::rules::float_of;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// `log(sum(exp(x)))` over `dims`, which stay as size 1 if `keepdim`, without overflow. No dims means all.
+    /// Integers become f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1000.0f32])?;
+    /// assert_eq!(x.logsumexp(&[0], false)?.item::<f32>()?, 1000.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range or given twice.
+    pub fn logsumexp(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let compute = float_of(t.dtype());
+    let mask = reduced_dims(args, 1, t.ndim())?;
+    let mut plan = Plan::one(compute, reduced_sizes(t.sizes(), mask, args.bool(2)?), compute, Strides::Contiguous);
+    plan.cast = 0b1;
+    Ok(plan)
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dims: Option<&[i64]>, keep| {
+        let dims = dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()));
+        sample([plain(sizes), dims, SampleArg::Bool(keep)])
+    };
+    vec![
+        call(&[], None, false),
+        call(&[7], None, false),
+        call(&[3, 4], None, true),
+        call(&[3, 4], Some(&[0]), false),
+        call(&[3, 4], Some(&[-1]), true),
+        call(&[2, 3, 4], Some(&[0, 2]), false),
+        call(&[2, 3, 2, 2], Some(&[1, -1]), true),
+    ]
+}
+
+/// `logsumexp`
+pub static DEF: OpDef = OpDef {
+    schema: "logsumexp(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0b1,
+        formula: |b, g| {
+            g.set(0, || {
+                let out = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?;
+                let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+                // Minus infinity stands for a sum of nothing: no element has a part in it.
+                let out = out.eq(f64::NEG_INFINITY)?.select_where(0.0, &out)?;
+                grad.mul(&b.input(0)?.sub(&out)?.exp()?)
+            })
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
+            error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+        ]
+    },
+    entry: Entry::new(),
+};

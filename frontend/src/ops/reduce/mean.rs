@@ -1,0 +1,86 @@
+//! `mean`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use keyway_dispatcher::error::Result as RuleResult;
+use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::ops::rules::require;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The mean of all elements; NaN if there is none. Integers are an error.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[1.0f32, 2.0])?.mean()?.item::<f32>()?, 1.5);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn mean(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
+    }
+
+    /// The means over `dims`, which stay as size 1 if `keepdim`. No dims means all.
+    ///
+    /// # Errors
+    /// A dimension out of range or given twice.
+    pub fn mean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
+    let mask = reduced_dims(args, 1, t.ndim())?;
+    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype(), Strides::Contiguous))
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dims: Option<&[i64]>, keep| {
+        let dims = dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()));
+        sample([plain(sizes), dims, SampleArg::Bool(keep)])
+    };
+    vec![
+        call(&[], None, false),
+        call(&[7], None, false),
+        call(&[3, 4], None, true),
+        call(&[3, 4], Some(&[0]), false),
+        call(&[3, 4], Some(&[-1]), true),
+        call(&[2, 3, 4], Some(&[0, 2]), false),
+        call(&[2, 3, 2, 2], Some(&[1, -1]), true),
+    ]
+}
+
+/// `mean`
+pub static DEF: OpDef = OpDef {
+    schema: "mean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let kept = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+                let share = b.grad(0)?.numel() as f64 / b.sizes(0).iter().product::<usize>() as f64;
+                kept.mul(share)?.expand(b.sizes(0))
+            })
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
+            error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,132 @@
+//! `prod`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use keyway_dispatcher::error::Result as RuleResult;
+use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::DType;
+use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The product of all elements. Integers and bool give i64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[2i32, 3])?.prod()?.item::<i64>()?, 6);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn prod(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
+    }
+
+    /// The products over `dims`, which stay as size 1 if `keepdim`. No dims means all.
+    ///
+    /// # Errors
+    /// A dimension out of range or given twice.
+    pub fn prod_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
+    let mask = reduced_dims(args, 1, t.ndim())?;
+    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), dtype, Strides::Contiguous))
+}
+
+/// For each element the product of the others that it is reduced with, without a division: the table of
+/// all pairs with ones on its diagonal is multiplied along the second place.
+fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
+    let ndim = x.ndim();
+    let mut order: Vec<usize> = (0..ndim).collect();
+    if let Arg::Ints(list) = dims
+        && !list.is_empty()
+    {
+        let reduced = list.iter().map(|&d| wrap_dim("prod", d, ndim)).collect::<RuleResult<Vec<_>>>()?;
+        order.sort_by_key(|d| reduced.contains(d));
+        let kept = ndim - reduced.len().min(ndim);
+        let moved = reorder(x, &order)?;
+        let (outer, n): (usize, usize) = (moved.sizes()[..kept].iter().product(), moved.sizes()[kept..].iter().product());
+        let sizes = moved.sizes().to_vec();
+        let table = pairs(&moved.reshape_as_sizes(&[outer, n])?)?.reshape_as_sizes(&sizes)?;
+        let mut back = vec![0; ndim];
+        order.iter().enumerate().for_each(|(to, &from)| back[from] = to);
+        return reorder(&table, &back);
+    }
+    pairs(&x.reshape_as_sizes(&[1, x.numel()])?)?.reshape_as_sizes(x.sizes())
+}
+
+/// The dimensions in another order.
+fn reorder(x: &Tensor, order: &[usize]) -> Result<Tensor> {
+    let (mut x, mut now) = (x.clone(), (0..order.len()).collect::<Vec<_>>());
+    for (to, wanted) in order.iter().enumerate() {
+        if let Some(from) = now.iter().position(|d| d == wanted).filter(|from| *from != to) {
+            x = x.transpose(to as i64, from as i64)?;
+            now.swap(to, from);
+        }
+    }
+    Ok(x)
+}
+
+fn pairs(x: &Tensor) -> Result<Tensor> {
+    let (outer, n) = (x.sizes()[0], x.sizes()[1]);
+    let diagonal = (0..n * n).map(|i| i / n.max(1) == i % n.max(1)).collect();
+    let diagonal = Tensor::from_vec(diagonal, &[1, n, n])?.to_device(x.device())?;
+    diagonal.select_where(1.0, &x.reshape_as_sizes(&[outer, 1, n])?)?.prod_dims(&[2], false)
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dims: Option<&[i64]>, keep| {
+        let dims = dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()));
+        sample([plain(sizes), dims, SampleArg::Bool(keep)])
+    };
+    vec![
+        call(&[], None, false),
+        call(&[7], None, false),
+        call(&[3, 4], None, true),
+        call(&[3, 4], Some(&[0]), false),
+        call(&[3, 4], Some(&[-1]), true),
+        call(&[2, 3, 4], Some(&[0, 2]), false),
+        call(&[2, 3, 2, 2], Some(&[1, -1]), true),
+    ]
+}
+
+/// `prod`
+pub static DEF: OpDef = OpDef {
+    schema: "prod(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0b1,
+        formula: |b, g| {
+            g.set(0, || {
+                let x = b.input(0)?;
+                let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+                if !x.eq(0.0)?.any()?.item::<bool>()? {
+                    let product = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?;
+                    return grad.mul(&product.div(&x)?);
+                }
+                grad.mul(&others(&x, b.arg(1))?)
+            })
+        },
+    },
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
+            error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,127 @@
+//! `as_strided`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::{Dims, may_self_overlap};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
+use smallvec::SmallVec;
+
+impl Tensor {
+    /// A view of the same memory with any sizes and strides, counted from `offset` or from this tensor's own
+    /// first element. The gradient needs this tensor's geometry: it is kept until then, and an in-place
+    /// change of it in between is an error.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3, 4])?;
+    /// assert_eq!(a.as_strided(&[3, 2], &[1, 1], None)?.to_vec::<i32>()?, [1, 2, 2, 3, 3, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Elements outside of the memory, or numbers of sizes and strides that differ.
+    pub fn as_strided(&self, sizes: &[usize], strides: &[usize], offset: Option<usize>) -> Result<Tensor> {
+        let list = |from: &[usize]| from.iter().map(|&s| s as i64).collect::<SmallVec<[i64; 8]>>();
+        let offset = offset.map_or(Arg::None, |o| Arg::Int(o as i64));
+        DEF.run(&[self.into(), Arg::Ints(&list(sizes)), Arg::Ints(&list(strides)), offset])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
+    let t = args.tensor(0)?;
+    let list = |i: usize| -> RuleResult<Dims> {
+        let wrong = |_| Error::Value {
+            op: "as_strided",
+            argument: if i == 1 { "size" } else { "stride" },
+            expected: "0 or more in each dimension".to_string(),
+            got: args.get(i).describe(),
+        };
+        args.ints(i)?.iter().map(|&n| usize::try_from(n).map_err(wrong)).collect()
+    };
+    let (sizes, strides) = (list(1)?, list(2)?);
+    if sizes.len() != strides.len() {
+        return Err(Error::Value {
+            op: args.name(),
+            argument: "stride",
+            expected: format!("{} strides, one for each size", sizes.len()),
+            got: format!("{strides:?}"),
+        });
+    }
+    let offset = match args.optional_int(3)? {
+        None => t.offset(),
+        Some(given) => usize::try_from(given).map_err(|_| Error::Value {
+            op: args.name(),
+            argument: "storage_offset",
+            expected: "0 or more".to_string(),
+            got: given.to_string(),
+        })?,
+    };
+    Ok(ViewSpec { offset, sizes, strides })
+}
+
+/// The gradient of `input` from that of a view of its memory.
+fn backward(grad: &Tensor, input: &Tensor, sizes: &[i64], strides: &[i64], offset: Option<i64>) -> Result<Tensor> {
+    // The gradient of every element of memory that the input reaches, seen first as the view sees it, then
+    // as the input does.
+    let reach: usize = input.sizes().iter().zip(input.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
+    let own = input.storage_offset();
+    let view_reach: i64 = sizes.iter().zip(strides).map(|(&n, &s)| (n - 1).max(0) * s).sum();
+    let start = offset.map_or(own, |o| o as usize);
+    let (first, last) = (own.min(start), (own + reach).max(start + view_reach as usize));
+    let list = |from: &[i64]| from.iter().map(|&n| n as usize).collect::<Dims>();
+    let (sizes, strides) = (list(sizes), list(strides));
+    let memory = super::gathered(grad, &[last - first + 1], |zeros| zeros.as_strided(&sizes, &strides, Some(start - first)))?;
+    let of_input = memory.as_strided(input.sizes(), input.strides(), Some(own - first))?;
+    if may_self_overlap(input.sizes(), input.strides()) {
+        // An element that the input shows several times shares its gradient among them.
+        let ones = input.detach().zeros_like()?.add(1)?;
+        let shown = super::gathered(&ones, &[last - first + 1], |zeros| {
+            zeros.as_strided(input.sizes(), input.strides(), Some(own - first))
+        })?;
+        return of_input.div(&shown.as_strided(input.sizes(), input.strides(), Some(own - first))?);
+    }
+    Ok(of_input)
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |n: &[usize], sizes: &[i64], strides: &[i64], offset: Option<i64>| {
+        let offset = offset.map_or(SampleArg::None, SampleArg::Int);
+        sample([plain(n), SampleArg::Ints(sizes.to_vec()), SampleArg::Ints(strides.to_vec()), offset])
+    };
+    vec![
+        call(&[6], &[2, 3], &[3, 1], None),
+        call(&[6], &[2, 2], &[1, 1], Some(2)),
+        call(&[2, 3], &[3, 2], &[1, 3], None),
+        call(&[6], &[], &[], Some(5)),
+        call(&[6], &[0], &[1], None),
+        call(&[2], &[3, 2], &[0, 1], None),
+    ]
+}
+
+/// `as_strided`
+pub static DEF: OpDef = OpDef {
+    schema: "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+    rule: Rule::View(rule),
+    decomposition: None,
+    derivative: Derivative::Formula { saves: 0b1, saves_outputs: 0, formula: |b, g| {
+        g.set(0, || {
+            let offset = if b.is_given(3) { Some(b.int(3)?) } else { None };
+            backward(b.grad(0)?, &b.input(0)?, b.ints(1)?, b.ints(2)?, offset)
+        })
+    } },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[3]), SampleArg::Ints(vec![4]), SampleArg::Ints(vec![1]), SampleArg::None], "memory"),
+            error([plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![]), SampleArg::None], "one for each size"),
+            error([plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![-1]), SampleArg::None], "0 or more"),
+        ]
+    },
+    entry: Entry::new(),
+};

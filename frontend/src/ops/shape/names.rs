@@ -1,0 +1,118 @@
+//! Other names for views, and those that are one view in other words.
+
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::error::Error;
+use smallvec::SmallVec;
+
+fn integers(sizes: &[usize]) -> SmallVec<[i64; 8]> {
+    sizes.iter().map(|&s| s as i64).collect()
+}
+
+impl Tensor {
+    /// [`Tensor::transpose`], as NumPy calls it.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn swapaxes(&self, axis0: i64, axis1: i64) -> Result<Tensor> {
+        self.transpose(axis0, axis1)
+    }
+
+    /// [`Tensor::movedim`], as NumPy calls it.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn moveaxis(&self, source: i64, destination: i64) -> Result<Tensor> {
+        self.movedim(source, destination)
+    }
+
+    /// [`Tensor::expand`], as NumPy calls it.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn broadcast_to(&self, sizes: &[usize]) -> Result<Tensor> {
+        self.expand(sizes)
+    }
+
+    /// [`Tensor::view`] in the sizes of `other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn view_as(&self, other: &Tensor) -> Result<Tensor> {
+        self.view(&integers(other.sizes()))
+    }
+
+    /// [`Tensor::reshape`] to the sizes of `other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
+        self.reshape(&integers(other.sizes()))
+    }
+
+    /// [`Tensor::expand`] to the sizes of `other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn expand_as(&self, other: &Tensor) -> Result<Tensor> {
+        self.expand(other.sizes())
+    }
+
+    /// The dimensions from `start` to `end`, both included, as one; a view where the strides allow one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![0; 24], &[2, 3, 4])?;
+    /// assert_eq!(a.flatten(1, -1)?.sizes(), [2, 12]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Dimensions out of range, or in the wrong order.
+    pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        let (first, last) = (wrap_dim("flatten", start, self.ndim())?, wrap_dim("flatten", end, self.ndim())?);
+        if first > last {
+            return Err(Error::Value {
+                op: "flatten",
+                argument: "start, end",
+                expected: "a start that is not behind the end".to_string(),
+                got: format!("{start}, {end}"),
+            }
+            .into());
+        }
+        if self.ndim() == 0 {
+            return self.reshape(&[1]);
+        }
+        let mut sizes = Dims::from_slice(&self.sizes()[..first]);
+        sizes.push(self.sizes()[first..=last].iter().product());
+        sizes.extend_from_slice(&self.sizes()[last + 1..]);
+        self.reshape_as_sizes(&sizes)
+    }
+
+    /// A view with dimension `dim` divided into `sizes`, one of which may be -1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![0; 24], &[2, 12])?;
+    /// assert_eq!(a.unflatten(1, &[3, -1])?.sizes(), [2, 3, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range, sizes whose product is not its size.
+    pub fn unflatten(&self, dim: i64, sizes: &[i64]) -> Result<Tensor> {
+        let at = wrap_dim("unflatten", dim, self.ndim())?;
+        let size = self.sizes().get(at).copied().unwrap_or(1);
+        let known = sizes.iter().filter(|&&s| s != -1).try_fold(1i64, |p, &s| p.checked_mul(s));
+        let fits = match sizes.iter().filter(|&&s| s == -1).count() {
+            0 => known == Some(size as i64),
+            1 => known.is_some_and(|p| p > 0 && size as i64 % p == 0),
+            _ => false,
+        };
+        if !fits || sizes.is_empty() {
+            return Err(Error::Value {
+                op: "unflatten",
+                argument: "sizes",
+                expected: format!("sizes whose product is {size}, the size of dimension {at}, with at most one -1"),
+                got: format!("{sizes:?}"),
+            }
+            .into());
+        }
+        let rest = known.filter(|&p| p > 0).map_or(0, |p| size as i64 / p);
+        let mut all = integers(&self.sizes()[..at.min(self.ndim())]);
+        all.extend(sizes.iter().map(|&s| if s == -1 { rest } else { s }));
+        all.extend(integers(self.sizes().get(at + 1..).unwrap_or(&[])));
+        self.view(&all)
+    }
+}

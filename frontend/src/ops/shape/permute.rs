@@ -1,0 +1,102 @@
+//! `permute`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
+use smallvec::SmallVec;
+
+impl Tensor {
+    /// A view with the dimensions in another order.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4, 5, 6], &[1, 2, 3])?;
+    /// assert_eq!(a.permute(&[2, 0, 1])?.sizes(), [3, 1, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Dimensions that are not each of the tensor's once.
+    pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(dims)])
+    }
+
+    /// A view with dimension `source` moved to `destination`, the others in their order.
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn movedim(&self, source: i64, destination: i64) -> Result<Tensor> {
+        let (from, to) = (wrap_dim("movedim", source, self.ndim())?, wrap_dim("movedim", destination, self.ndim())?);
+        let mut order: SmallVec<[i64; 8]> = (0..self.ndim() as i64).collect();
+        if !order.is_empty() {
+            let moved = order.remove(from);
+            order.insert(to, moved);
+        }
+        self.permute(&order)
+    }
+}
+
+/// The dimensions counted from the front, each once.
+fn order(op: &'static str, dims: &[i64], ndim: usize) -> RuleResult<SmallVec<[usize; 8]>> {
+    let wrong = || Error::Value {
+        op,
+        argument: "dims",
+        expected: format!("each of the {ndim} dimensions once"),
+        got: format!("{dims:?}"),
+    };
+    if dims.len() != ndim {
+        return Err(wrong());
+    }
+    let mut order = SmallVec::new();
+    for &dim in dims {
+        let dim = wrap_dim(op, dim, ndim)?;
+        if order.contains(&dim) {
+            return Err(wrong());
+        }
+        order.push(dim);
+    }
+    Ok(order)
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
+    let t = args.tensor(0)?;
+    let order = order(args.name(), args.ints(1)?, t.ndim())?;
+    let pick = |from: &[usize]| order.iter().map(|&dim| from[dim]).collect::<Dims>();
+    Ok(ViewSpec { offset: t.offset(), sizes: pick(t.sizes()), strides: pick(t.strides()) })
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dims: &[i64]| sample([plain(sizes), SampleArg::Ints(dims.to_vec())]);
+    vec![call(&[2, 3, 4], &[2, 0, 1]), call(&[2, 3], &[-1, 0]), call(&[], &[]), call(&[0, 3], &[1, 0]), call(&[4], &[0])]
+}
+
+/// `permute`
+pub static DEF: OpDef = OpDef {
+    schema: "permute(Tensor self, int[] dims) -> Tensor",
+    rule: Rule::View(rule),
+    decomposition: None,
+    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| {
+        g.set(0, || {
+            let order = order("permute", b.ints(1)?, b.sizes(0).len())?;
+            let mut inverse: SmallVec<[i64; 8]> = SmallVec::from_elem(0, order.len());
+            order.iter().enumerate().for_each(|(to, &from)| inverse[from] = to as i64);
+            b.grad(0)?.permute(&inverse)
+        })
+    } },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[2, 3]), SampleArg::Ints(vec![0])], "each of the 2"),
+            error([plain(&[2, 3]), SampleArg::Ints(vec![0, -2])], "each of the 2"),
+            error([plain(&[2, 3]), SampleArg::Ints(vec![0, 2])], "out of range"),
+        ]
+    },
+    entry: Entry::new(),
+};

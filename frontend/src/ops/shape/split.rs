@@ -1,0 +1,150 @@
+//! `split`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
+use smallvec::SmallVec;
+
+impl Tensor {
+    /// Views of `sizes` consecutive indices of dimension `dim`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let parts = a.split_sizes(&[1, 2], 0)?;
+    /// assert_eq!(parts[1].to_vec::<i32>()?, [2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Sizes whose sum is not that of the dimension, a dimension out of range.
+    pub fn split_sizes(&self, sizes: &[usize], dim: i64) -> Result<Vec<Tensor>> {
+        let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
+        DEF.run_all(&[self.into(), Arg::Ints(&sizes), Arg::Int(dim)])
+    }
+
+    /// Views of `size` consecutive indices of dimension `dim`; the last may be smaller.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3])?;
+    /// let parts = a.split(2, 0)?;
+    /// assert_eq!(parts[1].to_vec::<i32>()?, [3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A size of 0, a dimension out of range.
+    pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
+        let whole = self.size(dim)?;
+        if size == 0 && whole > 0 {
+            return Err(Error::Value {
+                op: "split",
+                argument: "split_size",
+                expected: "1 or more".to_string(),
+                got: "0".to_string(),
+            }
+            .into());
+        }
+        let size = size.max(1);
+        let count = whole.div_ceil(size).max(1);
+        let sizes: Vec<usize> = (0..count).map(|i| size.min(whole - i * size)).collect();
+        self.split_sizes(&sizes, dim)
+    }
+
+    /// At most `chunks` views of one size along dimension `dim`; the last may be smaller.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1, 2, 3, 4, 5])?;
+    /// assert_eq!(a.chunk(3, 0)?[2].to_vec::<i32>()?, [5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No chunks, a dimension out of range.
+    pub fn chunk(&self, chunks: usize, dim: i64) -> Result<Vec<Tensor>> {
+        if chunks == 0 {
+            return Err(Error::Value {
+                op: "chunk",
+                argument: "chunks",
+                expected: "1 or more".to_string(),
+                got: "0".to_string(),
+            }
+            .into());
+        }
+        self.split(self.size(dim)?.div_ceil(chunks), dim)
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
+    let t = args.tensor(0)?;
+    let sizes = args.ints(1)?;
+    if t.ndim() == 0 {
+        let expected = "of one dimension at least".to_string();
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Dims::new() });
+    }
+    let dim = args.dim(2, t.ndim())?;
+    let whole = t.sizes()[dim];
+    let sum = sizes.iter().try_fold(0i64, |sum, &s| if s < 0 { None } else { sum.checked_add(s) });
+    if sum != Some(whole as i64) {
+        return Err(Error::Value {
+            op: args.name(),
+            argument: "split_sizes",
+            expected: format!("sizes whose sum is {whole}, the size of dimension {dim}"),
+            got: format!("{sizes:?}"),
+        });
+    }
+    let mut at = 0;
+    let part = |&size: &i64| {
+        let mut part = Dims::from_slice(t.sizes());
+        part[dim] = size as usize;
+        let offset = t.offset() + if size > 0 { at * t.strides()[dim] } else { 0 };
+        at += size as usize;
+        ViewSpec { offset, sizes: part, strides: Dims::from_slice(t.strides()) }
+    };
+    Ok(sizes.iter().map(part).collect())
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |n: &[usize], sizes: &[i64], dim| {
+        sample([plain(n), SampleArg::Ints(sizes.to_vec()), SampleArg::Int(dim)])
+    };
+    vec![call(&[5], &[2, 3], 0), call(&[2, 4], &[1, 0, 3], -1), call(&[3, 2], &[3], 0), call(&[0, 2], &[0], 0)]
+}
+
+/// `split`
+pub static DEF: OpDef = OpDef {
+    schema: "split(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
+    rule: Rule::Views(rule),
+    decomposition: None,
+    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| {
+        g.set(0, || {
+            let (sizes, dim) = (b.ints(1)?, b.int(2)?);
+            let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
+            let mut at = 0;
+            for (i, &size) in sizes.iter().enumerate() {
+                whole.slice(dim, Some(at), Some(at + size), 1)?.copy_(b.grad(i)?)?;
+                at += size;
+            }
+            Ok(whole)
+        })
+    } },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[3]), SampleArg::Ints(vec![1, 1]), SampleArg::Int(0)], "whose sum is 3"),
+            error([plain(&[3]), SampleArg::Ints(vec![3]), SampleArg::Int(1)], "out of range"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,90 @@
+//! `squeeze`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::error::{Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
+
+impl Tensor {
+    /// A view without the dimensions of size 1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1, 2, 3], &[1, 3, 1])?;
+    /// assert_eq!(a.squeeze()?.sizes(), [3]);
+    /// assert_eq!(a.squeeze_dim(0)?.sizes(), [3, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What a composite layout's backend reports.
+    pub fn squeeze(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::None])
+    }
+
+    /// A view without dimension `dim`, if its size is 1.
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn squeeze_dim(&self, dim: i64) -> Result<Tensor> {
+        self.squeeze_dims(&[dim])
+    }
+
+    /// A view without those of the dimensions `dims` whose size is 1.
+    ///
+    /// # Errors
+    /// A dimension out of range.
+    pub fn squeeze_dims(&self, dims: &[i64]) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(dims)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
+    let t = args.tensor(0)?;
+    let mut chosen: u64 = u64::MAX;
+    if let Some(dims) = args.optional_ints(1)? {
+        chosen = 0;
+        for &dim in dims {
+            chosen |= 1 << wrap_dim(args.name(), dim, t.ndim())?;
+        }
+    }
+    let stays = |i: &usize| t.sizes()[*i] != 1 || chosen & (1 << i) == 0;
+    let sizes = (0..t.ndim()).filter(stays).map(|i| t.sizes()[i]).collect();
+    let strides = (0..t.ndim()).filter(stays).map(|i| t.strides()[i]).collect();
+    Ok(ViewSpec { offset: t.offset(), sizes, strides })
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], dims: Option<&[i64]>| {
+        sample([plain(sizes), dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()))])
+    };
+    vec![
+        call(&[1, 3, 1], None),
+        call(&[1, 3, 1], Some(&[0])),
+        call(&[1, 3, 1], Some(&[1, -1])),
+        call(&[], None),
+        call(&[], Some(&[0])),
+        call(&[1, 0], None),
+    ]
+}
+
+/// `squeeze`
+pub static DEF: OpDef = OpDef {
+    schema: "squeeze(Tensor self, int[]? dim=None) -> Tensor",
+    rule: Rule::View(rule),
+    decomposition: None,
+    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0))) },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range"),
+        ]
+    },
+    entry: Entry::new(),
+};

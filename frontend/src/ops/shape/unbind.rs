@@ -1,0 +1,74 @@
+//! `unbind`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
+
+impl Tensor {
+    /// A view for each index of dimension `dim`, which is dropped.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+    /// assert_eq!(a.unbind(1)?[0].to_vec::<i32>()?, [1, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor of no dimensions, a dimension out of range.
+    pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
+        DEF.run_all(&[self.into(), Arg::Int(dim)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
+    let t = args.tensor(0)?;
+    if t.ndim() == 0 {
+        let expected = "of one dimension at least".to_string();
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Dims::new() });
+    }
+    let dim = args.dim(1, t.ndim())?;
+    let (mut sizes, mut strides) = (Dims::from_slice(t.sizes()), Dims::from_slice(t.strides()));
+    let (size, stride) = (sizes.remove(dim), strides.remove(dim));
+    // With no elements every view starts where the tensor does.
+    let step = if t.numel() > 0 { stride } else { 0 };
+    let view = |i| ViewSpec { offset: t.offset() + i * step, sizes: sizes.clone(), strides: strides.clone() };
+    Ok((0..size).map(view).collect())
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |n: &[usize], dim| sample([plain(n), SampleArg::Int(dim)]);
+    vec![call(&[3], 0), call(&[2, 3], 1), call(&[2, 3, 2], -1), call(&[2, 0], 0)]
+}
+
+/// `unbind`
+pub static DEF: OpDef = OpDef {
+    schema: "unbind(Tensor self, int dim=0) -> Tensor[]",
+    rule: Rule::Views(rule),
+    decomposition: None,
+    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| {
+        g.set(0, || {
+            let count = b.sizes(0)[wrap_dim("unbind", b.int(1)?, b.sizes(0).len())?];
+            let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
+            for i in 0..count {
+                whole.select(b.int(1)?, i as i64)?.copy_(b.grad(i)?)?;
+            }
+            Ok(whole)
+        })
+    } },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[]), SampleArg::Int(0)], "one dimension"),
+            error([plain(&[3]), SampleArg::Int(1)], "out of range"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,158 @@
+//! Where a random op's seed and offset come from: a place in the stream that is documented in
+//! [`philox::element`](crate::rng::philox::element).
+//!
+//! Decisions:
+//! - a generator is two integers, not a running state: an op reserves the blocks that it needs under a lock
+//!   and the kernel computes them in any order;
+//! - each device has a generator, so that work on one does not change the numbers of another;
+//!   [`using`] puts another generator in its place for one thread, instead of a parameter of every op.
+
+use keyway_dispatcher::Device;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+/// A place in a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GeneratorState {
+    /// Which stream.
+    pub seed: u64,
+    /// The next block that nobody has used.
+    pub offset: u64,
+}
+
+/// A source of random numbers. Clones share it; all calls may come from any thread.
+#[derive(Clone, Debug)]
+pub struct Generator(Arc<Mutex<GeneratorState>>);
+
+impl Generator {
+    /// The stream of a seed, from its beginning.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, Device, Tensor, rng};
+    /// let draw = || Tensor::rand(&[3], DType::F32, Device::CPU);
+    /// let a = rng::using(&rng::Generator::new(7), draw)?;
+    /// let b = rng::using(&rng::Generator::new(7), draw)?;
+    /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn new(seed: u64) -> Generator {
+        Generator(Arc::new(Mutex::new(GeneratorState { seed, offset: 0 })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GeneratorState> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Goes to the beginning of the stream of `seed`.
+    pub fn manual_seed(&self, seed: u64) {
+        self.set_state(GeneratorState { seed, offset: 0 });
+    }
+
+    /// The place in the stream, to return to with [`Generator::set_state`].
+    #[must_use]
+    pub fn state(&self) -> GeneratorState {
+        *self.lock()
+    }
+
+    /// Goes to a place in a stream.
+    pub fn set_state(&self, state: GeneratorState) {
+        *self.lock() = state;
+    }
+
+    /// Takes `blocks` blocks of four words for one op, and says where they begin.
+    #[must_use]
+    pub fn reserve(&self, blocks: u64) -> GeneratorState {
+        let mut state = self.lock();
+        let taken = *state;
+        state.offset = state.offset.wrapping_add(blocks);
+        taken
+    }
+}
+
+struct Defaults {
+    seed: u64,
+    generators: HashMap<Device, Generator>,
+}
+
+static DEFAULTS: LazyLock<Mutex<Defaults>> = LazyLock::new(|| {
+    // A new hasher's keys are random, which is all the entropy that the standard library gives.
+    let seed = RandomState::new().build_hasher().finish();
+    Mutex::new(Defaults { seed, generators: HashMap::new() })
+});
+
+thread_local! {
+    static CURRENT: RefCell<Vec<Generator>> = const { RefCell::new(Vec::new()) };
+}
+
+fn defaults() -> MutexGuard<'static, Defaults> {
+    DEFAULTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Seeds the default generator of every device. Without it the seed differs from run to run.
+pub fn manual_seed(seed: u64) {
+    let mut defaults = defaults();
+    defaults.seed = seed;
+    defaults.generators.values().for_each(|generator| generator.manual_seed(seed));
+}
+
+/// The seed that the default generators began with.
+#[must_use]
+pub fn initial_seed() -> u64 {
+    defaults().seed
+}
+
+/// The default generator of a device.
+#[must_use]
+pub fn default_generator(device: Device) -> Generator {
+    let mut defaults = defaults();
+    let seed = defaults.seed;
+    defaults.generators.entry(device).or_insert_with(|| Generator::new(seed)).clone()
+}
+
+/// Runs `body` with `generator` in the place of every device's default one, on this thread.
+pub fn using<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.with(|current| current.borrow_mut().pop());
+        }
+    }
+    CURRENT.with(|current| current.borrow_mut().push(generator.clone()));
+    let _restore = Restore;
+    body()
+}
+
+/// The generator that a call on `device` draws from.
+pub(crate) fn current(device: Device) -> Generator {
+    CURRENT.with(|current| current.borrow().last().cloned()).unwrap_or_else(|| default_generator(device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generator_reserves_disjoint_blocks_and_returns_to_a_state() {
+        let generator = Generator::new(5);
+        assert_eq!(generator.reserve(3), GeneratorState { seed: 5, offset: 0 });
+        let state = generator.state();
+        assert_eq!(generator.clone().reserve(1).offset, 3);
+        generator.set_state(state);
+        assert_eq!(generator.reserve(1).offset, 3);
+    }
+
+    #[test]
+    fn another_generator_stands_in_on_this_thread_only() {
+        let own = Generator::new(9);
+        using(&own, || {
+            assert_eq!(current(Device::CPU).state(), own.state());
+            let elsewhere = std::thread::spawn(|| current(Device::CPU)).join();
+            assert!(!Arc::ptr_eq(&elsewhere.unwrap().0, &own.0));
+        });
+        assert!(!Arc::ptr_eq(&current(Device::CPU).0, &own.0));
+    }
+}

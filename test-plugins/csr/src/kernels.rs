@@ -1,0 +1,127 @@
+//! Kernels of the host's ops for CSR.
+
+use crate::matrix::{Builder, Matrix, give, is_csr, unsupported, vector, with_values};
+use keyway_sdk::author::{Arg, Call, Error, Real, call_op};
+use keyway_sdk::register_kernel;
+
+/// CSR by strided into strided, which the host allocates.
+fn mm<T: Real>(call: &Call) -> Result<(), Error> {
+    if !is_csr(&call.tensor(0)?) || is_csr(&call.tensor(1)?) {
+        return Err(unsupported("a product of matrices but CSR by strided"));
+    }
+    let a = Matrix::<T>::read(&call.tensor(0)?)?;
+    let b = call.contiguous::<T>(1)?;
+    let columns = call.tensor(1)?.sizes()[1] as usize;
+    let mut out = call.contiguous_out::<T>(0)?;
+    out.fill(T::ZERO);
+    a.each(|row, k, value| {
+        for j in 0..columns {
+            out[row * columns + j] += value * b[k * columns + j];
+        }
+    });
+    Ok(())
+}
+
+/// CSR plus CSR gives CSR; CSR plus strided, or the other way round, gives strided.
+fn add<T: Real>(call: &Call) -> Result<(), Error> {
+    let (left, right) = (call.tensor(0)?, call.tensor(1)?);
+    if left.sizes() != right.sizes() {
+        return Err(unsupported(format!("a sum of shapes {:?} and {:?} with a CSR matrix", left.sizes(), right.sizes())));
+    }
+    let alpha: T = call.scalar(2)?;
+    if is_csr(&left) && is_csr(&right) {
+        let (a, b) = (Matrix::<T>::read(&left)?, Matrix::<T>::read(&right)?);
+        let mut made = Builder::new([a.rows, a.columns]);
+        for row in 0..a.rows {
+            let mut of_row = std::collections::BTreeMap::new();
+            a.row(row).for_each(|at| *of_row.entry(a.col[at]).or_insert(T::ZERO) += a.values[at]);
+            b.row(row).for_each(|at| *of_row.entry(b.col[at]).or_insert(T::ZERO) += alpha * b.values[at]);
+            of_row.into_iter().for_each(|(column, value)| made.entry(column as usize, value));
+            made.end_row();
+        }
+        return give(call, made.build()?);
+    }
+    let (sparse, dense, of_sparse, of_dense) =
+        if is_csr(&left) { (left, 1, T::ONE, alpha) } else { (right, 0, alpha, T::ONE) };
+    let m = Matrix::<T>::read(&sparse)?;
+    let mut sum: Vec<T> = call.contiguous::<T>(dense)?.iter().map(|&v| of_dense * v).collect();
+    m.each(|row, column, value| sum[row * m.columns + column] += of_sparse * value);
+    let mut made = call.new_tensor::<T>(sparse.sizes())?;
+    made.view_mut::<T>()?.assign(sum);
+    give(call, made)
+}
+
+/// CSR times a number, or times a strided matrix of its shape: CSR with the same pattern.
+fn mul<T: Real>(call: &Call) -> Result<(), Error> {
+    let (left, right) = (call.tensor(0)?, call.tensor(1)?);
+    let (sparse, other) = match (is_csr(&left), is_csr(&right)) {
+        (true, false) => (left, 1),
+        (false, true) => (right, 0),
+        _ => return Err(unsupported("a product of two CSR matrices, element by element,")),
+    };
+    let factor = call.tensor(other)?;
+    let m = Matrix::<T>::read(&sparse)?;
+    let factors = call.contiguous::<T>(other)?;
+    let mut values = Vec::with_capacity(m.values.len());
+    match factor.numel() {
+        1 => m.each(|_, _, value| values.push(value * factors[0])),
+        _ if factor.sizes() == sparse.sizes() => {
+            m.each(|row, column, value| values.push(value * factors[row * m.columns + column]));
+        }
+        _ => return Err(unsupported(format!("CSR times a strided tensor of shape {:?}", factor.sizes()))),
+    }
+    give(call, with_values::<T>(&sparse, &vector(&values)?)?)
+}
+
+fn transpose<T: Real>(call: &Call) -> Result<(), Error> {
+    let m = Matrix::<T>::read(&call.tensor(0)?)?;
+    let dims = [call.int(1)?, call.int(2)?].map(|d| if d < 0 { d + 2 } else { d });
+    if dims[0] == dims[1] {
+        let same = call.tensor(0)?;
+        return give(call, crate::matrix::composite::<T>(
+            [m.rows, m.columns],
+            &same.components().map(Arg::Tensor).collect::<Vec<_>>(),
+        )?);
+    }
+    let mut columns: Vec<Vec<(usize, T)>> = vec![Vec::new(); m.columns];
+    m.each(|row, column, value| columns[column].push((row, value)));
+    let mut made = Builder::new([m.columns, m.rows]);
+    for column in columns {
+        column.into_iter().for_each(|(row, value)| made.entry(row, value));
+        made.end_row();
+    }
+    give(call, made.build()?)
+}
+
+/// Casts the values by the host's own op.
+fn to_dtype<T: Real>(call: &Call) -> Result<(), Error> {
+    let tensor = call.tensor(0)?;
+    let values = call_op("to_dtype", &[Arg::Tensor(tensor.component(2)?), Arg::Dtype(call.dtype(1)?)])?;
+    let values = values.first().ok_or_else(|| unsupported("a cast without a result"))?;
+    give(call, with_values::<T>(&tensor, values)?)
+}
+
+register_kernel! {
+    op: "mm", signature: "TT>T", device: "cpu", layout: "test.keyway/csr",
+    f32 => mm::<f32>, f64 => mm::<f64>,
+}
+register_kernel! {
+    op: "add", signature: "TTs>T", device: "cpu", layout: "test.keyway/csr",
+    flags: allocates,
+    f32 => add::<f32>, f64 => add::<f64>,
+}
+register_kernel! {
+    op: "mul", signature: "TT>T", device: "cpu", layout: "test.keyway/csr",
+    flags: allocates,
+    f32 => mul::<f32>, f64 => mul::<f64>,
+}
+register_kernel! {
+    op: "transpose", signature: "Tii>T", device: "cpu", layout: "test.keyway/csr",
+    flags: allocates,
+    f32 => transpose::<f32>, f64 => transpose::<f64>,
+}
+register_kernel! {
+    op: "to_dtype", signature: "Td>T", device: "cpu", layout: "test.keyway/csr",
+    flags: allocates,
+    f32 => to_dtype::<f32>, f64 => to_dtype::<f64>,
+}

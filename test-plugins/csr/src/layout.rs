@@ -1,0 +1,107 @@
+//! The layout: its components, its conversions, and what makes one valid.
+
+use crate::matrix::{Builder, Matrix, matrix_sizes, unsupported};
+use keyway_sdk::abi::RawStr;
+use keyway_sdk::abi::codes::dtype;
+use keyway_sdk::abi::layout::LayoutApi;
+use keyway_sdk::author::{Call, Error, Layout, NameKind, Real, intern, layout_api};
+use std::sync::OnceLock;
+
+/// The table that the host is given.
+pub static API: LayoutApi = layout_api::<Csr>();
+
+static NUMBER: OnceLock<u16> = OnceLock::new();
+
+/// Asks the host for the layout's number.
+pub fn learn_number() -> Result<(), Error> {
+    let number = intern(NameKind::Layout, Csr::NAME)?;
+    NUMBER.get_or_init(|| number);
+    Ok(())
+}
+
+/// The layout's number.
+pub fn number() -> Option<u16> {
+    NUMBER.get().copied()
+}
+
+/// Compressed sparse rows.
+pub struct Csr;
+
+fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
+    Error::InvalidArgument { argument, expected: expected.into(), got: got.into() }
+}
+
+fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
+    let m = Matrix::<T>::read(&call.tensor(0)?)?;
+    if m.crow.len() != m.rows + 1 {
+        return Err(wrong("crow_indices", format!("{} elements, one more than rows", m.rows + 1), m.crow.len().to_string()));
+    }
+    if m.col.len() != m.values.len() || m.crow[m.rows] as usize != m.col.len() || m.crow[0] != 0 {
+        let expected = format!("as many values and columns as crow_indices end at, {}", m.crow[m.rows]);
+        return Err(wrong("values", expected, format!("{} and {}", m.values.len(), m.col.len())));
+    }
+    if m.crow.windows(2).any(|w| w[0] > w[1]) {
+        return Err(wrong("crow_indices", "numbers that do not fall", "ones that do"));
+    }
+    match m.col.iter().find(|c| **c < 0 || **c as usize >= m.columns) {
+        Some(column) => Err(wrong("col_indices", format!("columns below {}", m.columns), column.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn to_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
+    let m = Matrix::<T>::read(&call.tensor(0)?)?;
+    let mut out = call.contiguous_out::<T>(0)?;
+    out.fill(T::ZERO);
+    m.each(|row, column, value| out[row * m.columns + column] += value);
+    Ok(())
+}
+
+fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
+    let tensor = call.tensor(0)?;
+    let [rows, columns] = matrix_sizes(&tensor)?;
+    let dense = tensor.view::<T>()?.contiguous()?;
+    let mut made = Builder::new([rows, columns]);
+    for row in 0..rows {
+        for column in 0..columns {
+            let value = dense[row * columns + column];
+            if value != T::ZERO {
+                made.entry(column, value);
+            }
+        }
+        made.end_row();
+    }
+    call.set_output(0, made.build()?)
+}
+
+/// Runs the function for the dtype of argument 0.
+macro_rules! by_dtype {
+    ($call:ident, $run:ident) => {{
+        let first = $call.tensor(0)?;
+        if first.device() != 0 {
+            return Err(unsupported("the layout test.keyway/csr on another device than the CPU; move it with `to_device`: it"));
+        }
+        match first.dtype() {
+            dtype::F32 => $run::<f32>($call),
+            dtype::F64 => $run::<f64>($call),
+            other => Err(unsupported(format!("the layout test.keyway/csr of dtype {other}"))),
+        }
+    }};
+}
+
+impl Layout for Csr {
+    const NAME: &'static str = "test.keyway/csr";
+    const COMPONENTS: &'static [RawStr] =
+        &[RawStr::new("crow_indices"), RawStr::new("col_indices"), RawStr::new("values")];
+    const ATTRS: &'static [RawStr] = &[];
+
+    fn validate(call: &Call<'_>) -> Result<(), Error> {
+        by_dtype!(call, validate)
+    }
+    fn to_strided(call: &Call<'_>) -> Result<(), Error> {
+        by_dtype!(call, to_strided)
+    }
+    fn from_strided(call: &Call<'_>) -> Result<(), Error> {
+        by_dtype!(call, from_strided)
+    }
+}

@@ -1,0 +1,279 @@
+//! The table of `test.keyway/remote`.
+
+use crate::memory::{self, Opened};
+use crate::queue::{self, DEVICES, Event};
+use keyway_sdk::abi::codes::device_flag::ASYNCHRONOUS;
+use keyway_sdk::abi::device::{DeviceApi, Queue, RawMemoryStats};
+use keyway_sdk::author::{Device, Error, Properties, device_api};
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The table that the host is given.
+pub static API: DeviceApi = device_api::<Remote>();
+
+/// The device.
+pub struct Remote;
+
+const TOTAL: u64 = 1 << 30;
+
+static STATS: Mutex<[RawMemoryStats; DEVICES as usize]> = Mutex::new([EMPTY; DEVICES as usize]);
+const EMPTY: RawMemoryStats = RawMemoryStats {
+    struct_size: 0,
+    reserved: 0,
+    in_use: 0,
+    held: 0,
+    peak_in_use: 0,
+    peak_held: 0,
+    allocations: 0,
+    frees: 0,
+    cache_hits: 0,
+    limit: TOTAL,
+};
+
+fn stats() -> MutexGuard<'static, [RawMemoryStats; DEVICES as usize]> {
+    STATS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn known(index: u32) -> Result<usize, Error> {
+    if index < DEVICES {
+        return Ok(index as usize);
+    }
+    let expected = format!("below {DEVICES}, the number of devices");
+    Err(Error::InvalidArgument { argument: "index", expected, got: index.to_string() })
+}
+
+/// Takes `bytes` of the limit; what is left if they do not fit.
+fn reserve(index: usize, bytes: u64) -> Result<(), u64> {
+    let all = &mut stats()[index];
+    let limit = if all.limit == 0 { TOTAL } else { all.limit };
+    let left = limit.saturating_sub(all.in_use);
+    if bytes > left {
+        return Err(left);
+    }
+    all.in_use += bytes;
+    all.held = all.in_use;
+    all.peak_in_use = all.peak_in_use.max(all.in_use);
+    all.peak_held = all.peak_in_use;
+    all.allocations += 1;
+    Ok(())
+}
+
+fn give_back(index: usize, bytes: u64) {
+    let all = &mut stats()[index];
+    all.in_use = all.in_use.saturating_sub(bytes);
+    all.held = all.in_use;
+    all.frees += 1;
+}
+
+/// Copies between two places of which each is device memory or plain memory.
+///
+/// # Safety
+/// Plain memory must be valid for `bytes` bytes; device memory is checked.
+unsafe fn copy(to: usize, from: usize, bytes: usize) {
+    // SAFETY: the caller opened or owns both ranges.
+    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
+}
+
+/// # Safety
+/// `event` must be one that `event_create` gave and that is not destroyed; the host upholds this.
+unsafe fn event_of(event: Queue) -> Arc<Event> {
+    let pointer = event.cast_const().cast::<Event>();
+    // SAFETY: the caller guarantees a living event.
+    unsafe {
+        Arc::increment_strong_count(pointer);
+        Arc::from_raw(pointer)
+    }
+}
+
+impl Device for Remote {
+    const NAME: &'static str = "test.keyway/remote";
+    const FLAGS: u64 = ASYNCHRONOUS;
+    const STREAMS: bool = true;
+    const STATS: bool = true;
+
+    fn count() -> Result<u32, Error> {
+        Ok(DEVICES)
+    }
+
+    fn properties(index: u32) -> Result<Properties, Error> {
+        known(index)?;
+        Ok(Properties { units: 1, total_memory: TOTAL, flags: Self::FLAGS, name: "a far away device" })
+    }
+
+    unsafe fn allocate(index: u32, bytes: u64, _stream: Queue) -> Result<*mut c_void, Error> {
+        let device = known(index)?;
+        if bytes == 0 {
+            return Ok(std::ptr::null_mut());
+        }
+        if reserve(device, bytes).is_err() {
+            // Memory that queued work still holds comes back when it is done. An error of that work is
+            // kept for whoever waits for it.
+            queue::drain(index);
+            reserve(device, bytes).map_err(|available| Error::OutOfMemory { requested: bytes, available })?;
+        }
+        memory::map(bytes as usize).map(|at| at as *mut c_void).inspect_err(|_| give_back(device, bytes))
+    }
+
+    unsafe fn free(index: u32, pointer: *mut c_void, bytes: u64, stream: Queue) -> Result<(), Error> {
+        let (device, at) = (known(index)?, pointer as usize);
+        let work = move || {
+            memory::unmap(at).map_err(|e| e.to_string())?;
+            give_back(device, bytes);
+            Ok(())
+        };
+        queue::submit(index, stream as usize, Box::new(work));
+        Ok(())
+    }
+
+    unsafe fn copy_from_host(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
+        known(index)?;
+        // SAFETY: the host gives `bytes` readable bytes; they are copied before this returns.
+        let staged = unsafe { std::slice::from_raw_parts(source.cast::<u8>(), bytes as usize) }.to_vec();
+        let to = target as usize;
+        let work = move || {
+            let _open = Opened::new(to)?;
+            // SAFETY: the target's pages are open; the host checked the range.
+            unsafe { copy(to, staged.as_ptr() as usize, staged.len()) };
+            Ok(())
+        };
+        queue::submit(index, stream as usize, Box::new(work));
+        Ok(())
+    }
+
+    unsafe fn copy_to_host(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
+        known(index)?;
+        let (to, from) = (target as usize, source as usize);
+        let work = move || {
+            let _open = Opened::new(from)?;
+            // SAFETY: the source's pages are open; the host keeps the target until this function returns,
+            // which waits for the work.
+            unsafe { copy(to, from, bytes as usize) };
+            Ok(())
+        };
+        queue::submit(index, stream as usize, Box::new(work));
+        queue::synchronize(index, Some(stream as usize))
+    }
+
+    unsafe fn copy_between(
+        to: (u32, *mut c_void, Queue),
+        from: (u32, *const c_void, Queue),
+        bytes: u64,
+    ) -> Result<(), Error> {
+        known(to.0)?;
+        known(from.0)?;
+        let (target, source) = (to.1 as usize, from.1 as usize);
+        let work = move || {
+            let (_to, _from) = (Opened::new(target)?, Opened::new(source)?);
+            // SAFETY: both ranges are open; the host checked them.
+            unsafe { copy(target, source, bytes as usize) };
+            Ok(())
+        };
+        let (before, after) = (Arc::new(Event::default()), Arc::new(Event::default()));
+        queue::record(from.0, from.2 as usize, &before);
+        queue::wait(to.0, to.2 as usize, &before);
+        queue::submit(to.0, to.2 as usize, Box::new(work));
+        queue::record(to.0, to.2 as usize, &after);
+        queue::wait(from.0, from.2 as usize, &after);
+        Ok(())
+    }
+
+    fn stream_create(index: u32) -> Result<Queue, Error> {
+        known(index)?;
+        Ok(queue::new_stream() as Queue)
+    }
+
+    unsafe fn stream_destroy(_index: u32, _stream: Queue) -> Result<(), Error> {
+        // A stream is a number; what is queued on it is done all the same.
+        Ok(())
+    }
+
+    unsafe fn stream_synchronize(index: u32, stream: Queue) -> Result<(), Error> {
+        known(index)?;
+        queue::synchronize(index, Some(stream as usize))
+    }
+
+    fn event_create(_index: u32) -> Result<Queue, Error> {
+        Ok(Arc::into_raw(Arc::new(Event::default())).cast_mut().cast())
+    }
+
+    unsafe fn event_destroy(_index: u32, event: Queue) -> Result<(), Error> {
+        // SAFETY: the host gives back what `event_create` gave, once.
+        drop(unsafe { Arc::from_raw(event.cast_const().cast::<Event>()) });
+        Ok(())
+    }
+
+    unsafe fn event_record(index: u32, event: Queue, stream: Queue) -> Result<(), Error> {
+        known(index)?;
+        // SAFETY: the host gives a living event.
+        queue::record(index, stream as usize, &unsafe { event_of(event) });
+        Ok(())
+    }
+
+    unsafe fn event_wait(index: u32, event: Queue, stream: Queue) -> Result<(), Error> {
+        known(index)?;
+        // SAFETY: the host gives a living event.
+        queue::wait(index, stream as usize, &unsafe { event_of(event) });
+        Ok(())
+    }
+
+    unsafe fn event_query(_index: u32, event: Queue) -> Result<bool, Error> {
+        // SAFETY: the host gives a living event.
+        Ok(unsafe { event_of(event) }.is_reached())
+    }
+
+    unsafe fn event_synchronize(index: u32, event: Queue) -> Result<(), Error> {
+        known(index)?;
+        // SAFETY: the host gives a living event.
+        let event = unsafe { event_of(event) };
+        queue::synchronize_event(index, &event)
+    }
+
+    unsafe fn event_elapsed(_index: u32, from: Queue, to: Queue) -> Result<u64, Error> {
+        // SAFETY: the host gives two living events.
+        let times = unsafe { (event_of(from).time(), event_of(to).time()) };
+        match times {
+            (Some(from), Some(to)) => Ok(to.saturating_duration_since(from).as_nanos() as u64),
+            _ => Err(Error::InvalidArgument {
+                argument: "event",
+                expected: "two events that have happened".to_string(),
+                got: "one that was not recorded or not reached".to_string(),
+            }),
+        }
+    }
+
+    fn synchronize(index: u32) -> Result<(), Error> {
+        known(index)?;
+        queue::synchronize(index, None)
+    }
+
+    fn memory_stats(index: u32) -> Result<RawMemoryStats, Error> {
+        Ok(stats()[known(index)?])
+    }
+
+    fn empty_cache(index: u32) -> Result<(), Error> {
+        known(index).map(|_| ())
+    }
+
+    fn reset_peak(index: u32) -> Result<(), Error> {
+        let all = &mut stats()[known(index)?];
+        (all.peak_in_use, all.peak_held) = (all.in_use, all.held);
+        Ok(())
+    }
+
+    fn set_memory_limit(index: u32, bytes: u64) -> Result<(), Error> {
+        stats()[known(index)?].limit = if bytes == 0 { TOTAL } else { bytes };
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! The ops that this device knows. Each takes what it needs of the call along and works later.
+
+use crate::memory::Opened;
+use crate::queue;
+use keyway_sdk::abi::codes::dtype;
+use keyway_sdk::abi::op::RawOp;
+use keyway_sdk::author::{Call, Element, Error, Op, Real, RuleCall, Tensor, op};
+use keyway_sdk::register_kernel;
+
+/// Where an operand's elements are.
+enum Place<T> {
+    Device(usize),
+    /// The value of a host scalar, taken while the call lives.
+    Value(T),
+}
+
+/// A tensor of a call, taken along.
+struct Operand<T> {
+    place: Place<T>,
+    sizes: Vec<usize>,
+    strides: Vec<usize>,
+}
+
+fn dims(list: &[i64]) -> Vec<usize> {
+    list.iter().map(|&v| v as usize).collect()
+}
+
+impl<T: Element> Operand<T> {
+    fn new(tensor: &Tensor<'_>) -> Result<Self, Error> {
+        let place = if tensor.is_host_scalar() {
+            let first = tensor.view::<T>()?.get(&vec![0; tensor.ndim()]);
+            Place::Value(first.unwrap_or_default())
+        } else {
+            if tensor.dtype() != T::DTYPE || tensor.n_components() > 0 {
+                let expected = format!("a strided tensor of {}", T::NAME);
+                return Err(Error::InvalidArgument { argument: "tensor", expected, got: format!("dtype {}", tensor.dtype()) });
+            }
+            Place::Device(tensor.data_ptr() as usize)
+        };
+        Ok(Operand { place, sizes: dims(tensor.sizes()), strides: dims(tensor.strides()) })
+    }
+
+    fn numel(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// Opens the memory for this thread.
+    fn open(&self) -> Result<Option<Opened>, String> {
+        match self.place {
+            Place::Device(at) if self.numel() > 0 => Opened::new(at).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn get(&self, offset: usize) -> T {
+        match self.place {
+            // SAFETY: the pages are open and the offset is that of an index within the sizes.
+            Place::Device(at) => unsafe { T::load((at as *const T).add(offset)) },
+            Place::Value(value) => value,
+        }
+    }
+
+    fn set(&self, offset: usize, value: T) {
+        if let Place::Device(at) = self.place {
+            // SAFETY: as in `get`; outputs are written by this device's thread alone.
+            unsafe { (at as *mut T).add(offset).write(value) };
+        }
+    }
+}
+
+/// Calls `body` with the offsets of each index into tensors of these strides.
+fn each<const N: usize>(sizes: &[usize], strides: [&[usize]; N], mut body: impl FnMut([usize; N])) {
+    let mut index = vec![0usize; sizes.len()];
+    for _ in 0..sizes.iter().product() {
+        body(strides.map(|s| index.iter().zip(s).map(|(i, s)| i * s).sum()));
+        for d in (0..sizes.len()).rev() {
+            index[d] += 1;
+            if index[d] < sizes[d] {
+                break;
+            }
+            index[d] = 0;
+        }
+    }
+}
+
+fn submit(call: &Call<'_>, work: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), Error> {
+    let index = u32::from(call.output(0)?.device_index());
+    queue::submit(index, call.stream() as usize, Box::new(work));
+    Ok(())
+}
+
+fn map1<A: Element, T: Element>(call: &Call<'_>, input: usize, f: impl Fn(A) -> T + Send + 'static) -> Result<(), Error> {
+    let (a, out) = (Operand::<A>::new(&call.tensor(input)?)?, Operand::<T>::new(&call.output(0)?)?);
+    submit(call, move || {
+        let _open = (a.open()?, out.open()?);
+        each(&out.sizes, [&a.strides, &out.strides], |[i, o]| out.set(o, f(a.get(i))));
+        Ok(())
+    })
+}
+
+fn map2<T: Element>(call: &Call<'_>, f: impl Fn(T, T) -> T + Send + 'static) -> Result<(), Error> {
+    let (a, b) = (Operand::<T>::new(&call.tensor(0)?)?, Operand::<T>::new(&call.tensor(1)?)?);
+    let out = Operand::<T>::new(&call.output(0)?)?;
+    submit(call, move || {
+        let _open = (a.open()?, b.open()?, out.open()?);
+        each(&out.sizes, [&a.strides, &b.strides, &out.strides], |[i, j, o]| out.set(o, f(a.get(i), b.get(j))));
+        Ok(())
+    })
+}
+
+fn add<T: Real>(call: &Call) -> Result<(), Error> {
+    let alpha: T = call.scalar(2)?;
+    map2(call, move |a: T, b: T| a + alpha * b)
+}
+
+fn mul<T: Real>(call: &Call) -> Result<(), Error> {
+    map2(call, |a: T, b: T| a * b)
+}
+
+fn exp<T: Real>(call: &Call) -> Result<(), Error> {
+    map1(call, 0, |a: T| a.exp())
+}
+
+fn fill<T: Real>(call: &Call) -> Result<(), Error> {
+    let value: T = call.scalar(1)?;
+    map1(call, 0, move |_: T| value)
+}
+
+/// Casts argument `source`, of either of the dtypes that this device knows.
+fn cast<T: Real>(call: &Call, source: usize) -> Result<(), Error> {
+    match call.tensor(source)?.dtype() {
+        dtype::F32 => map1(call, source, |x: f32| T::from_f64(f64::from(x))),
+        dtype::F64 => map1(call, source, |x: f64| T::from_f64(x)),
+        other => Err(Error::Unsupported { what: format!("a cast from dtype {other} to {} on this device", T::NAME) }),
+    }
+}
+
+fn clone<T: Real>(call: &Call) -> Result<(), Error> {
+    cast::<T>(call, 0)
+}
+
+fn copy<T: Real>(call: &Call) -> Result<(), Error> {
+    cast::<T>(call, 1)
+}
+
+fn sum<T: Real>(call: &Call) -> Result<(), Error> {
+    let (a, out) = (Operand::<T>::new(&call.tensor(0)?)?, Operand::<T>::new(&call.output(0)?)?);
+    let ndim = a.sizes.len();
+    let given = if call.is_none(1)? { &[] } else { call.ints(1)? };
+    let keep = call.bool(2)?;
+    let reduced: Vec<bool> = (0..ndim)
+        .map(|d| given.is_empty() || given.iter().any(|&g| g == d as i64 || g + ndim as i64 == d as i64))
+        .collect();
+    // The output's strides as seen from the input: 0 over what is summed.
+    let mut of_out = out.strides.iter();
+    let mut seen = Vec::with_capacity(ndim);
+    for summed in reduced {
+        let stride = if summed && !keep { 0 } else { of_out.next().copied().unwrap_or(0) };
+        seen.push(if summed { 0 } else { stride });
+    }
+    submit(call, move || {
+        let _open = (a.open()?, out.open()?);
+        each(&out.sizes, [&out.strides], |[o]| out.set(o, T::ZERO));
+        each(&a.sizes, [&a.strides, &seen], |[i, o]| out.set(o, out.get(o) + a.get(i)));
+        Ok(())
+    })
+}
+
+fn mm<T: Real>(call: &Call) -> Result<(), Error> {
+    let (a, b) = (Operand::<T>::new(&call.tensor(0)?)?, Operand::<T>::new(&call.tensor(1)?)?);
+    let out = Operand::<T>::new(&call.output(0)?)?;
+    submit(call, move || {
+        let _open = (a.open()?, b.open()?, out.open()?);
+        for i in 0..out.sizes[0] {
+            for j in 0..out.sizes[1] {
+                let term = |k| {
+                    a.get(i * a.strides[0] + k * a.strides[1]) * b.get(k * b.strides[0] + j * b.strides[1])
+                };
+                let total = (0..a.sizes[1]).fold(T::ZERO, |sum, k| sum + term(k));
+                out.set(i * out.strides[0] + j * out.strides[1], total);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// `remote_pause`: the same values after a while.
+pub static PAUSE: RawOp = op::<Pause>();
+/// `remote_fail`: queued work that fails.
+pub static FAIL: RawOp = op::<Fail>();
+
+/// See [`PAUSE`].
+pub struct Pause;
+/// See [`FAIL`].
+pub struct Fail;
+
+fn like_first(call: &RuleCall<'_>) -> Result<(), Error> {
+    let first = call.tensor(0)?;
+    call.state(0, first.dtype(), first.sizes())
+}
+
+impl Op for Pause {
+    const SCHEMA: &'static str = "remote_pause(Tensor self, int milliseconds) -> Tensor";
+    fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
+        like_first(call)
+    }
+}
+
+impl Op for Fail {
+    const SCHEMA: &'static str = "remote_fail(Tensor self) -> Tensor";
+    fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
+        like_first(call)
+    }
+}
+
+fn pause<T: Real>(call: &Call) -> Result<(), Error> {
+    let time = std::time::Duration::from_millis(call.int(1)?.clamp(0, 10_000) as u64);
+    let slept = std::sync::Once::new();
+    map1(call, 0, move |a: T| {
+        slept.call_once(|| std::thread::sleep(time));
+        a
+    })
+}
+
+fn fail<T: Real>(call: &Call) -> Result<(), Error> {
+    submit(call, || Err("told to fail on the device".to_string()))
+}
+
+macro_rules! kernel {
+    ($op:literal, $signature:literal, $run:ident) => {
+        register_kernel! {
+            op: $op, signature: $signature, device: "test.keyway/remote", layout: "strided",
+            f32 => $run::<f32>,
+            f64 => $run::<f64>,
+        }
+    };
+}
+kernel!("add", "TTs>T", add);
+kernel!("mul", "TT>T", mul);
+kernel!("exp", "T>T", exp);
+kernel!("fill", "Ts>T", fill);
+kernel!("clone", "TS>T", clone);
+kernel!("copy", "TT>T", copy);
+kernel!("to_dtype", "Td>T", clone);
+kernel!("sum", "TIb>T", sum);
+kernel!("mm", "TT>T", mm);
+kernel!("remote_pause", "Ti>T", pause);
+kernel!("remote_fail", "T>T", fail);

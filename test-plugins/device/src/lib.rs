@@ -1,0 +1,28 @@
+//! A device for tests, as different from the CPU as a device can be: its memory cannot be read by the host
+//! (the pages are protected but while the device's own thread works on them), its work is queued on streams
+//! and done later, there are two of it, and memory is limited. What works here has a chance to work on a
+//! graphics card.
+//!
+//! - `memory`: protected pages, opened only for the thread that works;
+//! - `queue`: streams, events and the thread of each device;
+//! - `device`: the table that the host is given;
+//! - `kernels`: a handful of ops, and two of its own: `remote_pause` works slowly, `remote_fail` fails later.
+
+mod device;
+mod kernels;
+mod memory;
+mod queue;
+
+keyway_sdk::plugin! {
+    name: "keyway.test/device",
+    version: env!("CARGO_PKG_VERSION"),
+    description: "An asynchronous device whose memory the host cannot read",
+    devices: ["test.keyway/remote"],
+    layouts: ["strided"],
+    kernels: 22,
+    needs: [],
+    setup: |contents| {
+        contents.device(&device::API).op(&kernels::PAUSE).op(&kernels::FAIL);
+        Ok(())
+    },
+}

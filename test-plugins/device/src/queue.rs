@@ -1,0 +1,213 @@
+//! Streams, events, and the thread of each device that does the work.
+
+use keyway_sdk::author::Error;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
+
+/// How many devices there are.
+pub const DEVICES: u32 = 2;
+
+/// Queued work.
+pub type Work = Box<dyn FnOnce() -> Result<(), String> + Send>;
+
+/// A point in a stream, counted: each record is one more, and is reached when the stream gets there.
+#[derive(Default)]
+pub struct Event {
+    state: Mutex<EventState>,
+}
+
+#[derive(Default, Clone, Copy)]
+struct EventState {
+    recorded: u64,
+    reached: u64,
+    at: Option<Instant>,
+}
+
+impl Event {
+    fn state(&self) -> MutexGuard<'_, EventState> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn has(&self, ticket: u64) -> bool {
+        self.state().reached >= ticket
+    }
+
+    /// Whether what was recorded last has been reached.
+    pub fn is_reached(&self) -> bool {
+        let state = self.state();
+        state.reached >= state.recorded
+    }
+
+    /// When it was reached last.
+    pub fn time(&self) -> Option<Instant> {
+        self.state().at
+    }
+}
+
+enum Task {
+    Work(Work),
+    Record(Arc<Event>, u64),
+    Wait(Arc<Event>, u64),
+}
+
+#[derive(Default)]
+struct Device {
+    streams: BTreeMap<usize, VecDeque<Task>>,
+    /// The stream whose work is being done.
+    busy: Option<usize>,
+    /// The stream that had its turn last, so that all get theirs.
+    last: usize,
+    error: Option<String>,
+}
+
+#[derive(Default)]
+struct State {
+    devices: [Device; DEVICES as usize],
+    next_stream: usize,
+}
+
+static STATE: OnceLock<Mutex<State>> = OnceLock::new();
+static CHANGED: Condvar = Condvar::new();
+
+/// The state; the first use starts the threads.
+fn state() -> MutexGuard<'static, State> {
+    let state = STATE.get_or_init(|| {
+        for index in 0..DEVICES {
+            std::thread::spawn(move || work_forever(index as usize));
+        }
+        Mutex::default()
+    });
+    state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Device {
+    /// The next task whose stream is not held up, with its stream; the streams take turns.
+    fn next(&mut self) -> Option<(usize, Task)> {
+        let ready = |(_, tasks): &(&usize, &VecDeque<Task>)| match tasks.front() {
+            Some(Task::Wait(event, ticket)) => event.has(*ticket),
+            other => other.is_some(),
+        };
+        let later = self.streams.range(self.last + 1..).find(ready);
+        let stream = *later.or_else(|| self.streams.range(..=self.last).find(ready))?.0;
+        self.last = stream;
+        let tasks = self.streams.get_mut(&stream)?;
+        let task = tasks.pop_front()?;
+        if tasks.is_empty() {
+            self.streams.remove(&stream);
+        }
+        Some((stream, task))
+    }
+
+    fn has_work(&self, stream: Option<usize>) -> bool {
+        match stream {
+            Some(stream) => self.busy == Some(stream) || self.streams.contains_key(&stream),
+            None => self.busy.is_some() || !self.streams.is_empty(),
+        }
+    }
+}
+
+fn work_forever(index: usize) {
+    loop {
+        let mut all = state();
+        let task = loop {
+            match all.devices[index].next() {
+                Some((stream, task)) => {
+                    all.devices[index].busy = Some(stream);
+                    break task;
+                }
+                None => all = CHANGED.wait(all).unwrap_or_else(|poisoned| poisoned.into_inner()),
+            }
+        };
+        drop(all);
+        let result = match task {
+            Task::Work(work) => match catch_unwind(AssertUnwindSafe(work)) {
+                Ok(result) => result,
+                Err(_) => Err("the device's thread panicked".to_string()),
+            },
+            Task::Record(event, ticket) => {
+                let mut state = event.state();
+                state.reached = state.reached.max(ticket);
+                state.at = Some(Instant::now());
+                Ok(())
+            }
+            Task::Wait(..) => Ok(()),
+        };
+        let mut all = state();
+        all.devices[index].busy = None;
+        if let Err(error) = result {
+            all.devices[index].error.get_or_insert(error);
+        }
+        drop(all);
+        CHANGED.notify_all();
+    }
+}
+
+fn push(index: u32, stream: usize, task: Task) {
+    state().devices[index as usize].streams.entry(stream).or_default().push_back(task);
+    CHANGED.notify_all();
+}
+
+/// A stream's number; 0 is the default stream.
+pub fn new_stream() -> usize {
+    let mut all = state();
+    all.next_stream += 1;
+    all.next_stream
+}
+
+/// Queues work.
+pub fn submit(index: u32, stream: usize, work: Work) {
+    push(index, stream, Task::Work(work));
+}
+
+/// Marks the present end of a stream.
+pub fn record(index: u32, stream: usize, event: &Arc<Event>) {
+    let ticket = {
+        let mut state = event.state();
+        state.recorded += 1;
+        state.recorded
+    };
+    push(index, stream, Task::Record(event.clone(), ticket));
+}
+
+/// Holds a stream up until an event's last record so far is reached.
+pub fn wait(index: u32, stream: usize, event: &Arc<Event>) {
+    let ticket = event.state().recorded;
+    push(index, stream, Task::Wait(event.clone(), ticket));
+}
+
+/// The error that a device keeps, given once.
+fn take_error(device: &mut Device) -> Result<(), Error> {
+    match device.error.take() {
+        Some(detail) => Err(Error::Failed { detail: format!("earlier work failed: {detail}") }),
+        None => Ok(()),
+    }
+}
+
+fn idle(index: u32, stream: Option<usize>) -> MutexGuard<'static, State> {
+    let mut all = state();
+    while all.devices[index as usize].has_work(stream) {
+        all = CHANGED.wait(all).unwrap_or_else(|poisoned| poisoned.into_inner());
+    }
+    all
+}
+
+/// Waits for a stream, or for all of a device, and answers its error.
+pub fn synchronize(index: u32, stream: Option<usize>) -> Result<(), Error> {
+    take_error(&mut idle(index, stream).devices[index as usize])
+}
+
+/// Waits for all of a device and leaves its error to whoever synchronises.
+pub fn drain(index: u32) {
+    drop(idle(index, None));
+}
+
+/// Waits for an event and answers the device's error.
+pub fn synchronize_event(index: u32, event: &Event) -> Result<(), Error> {
+    let mut all = state();
+    while !event.is_reached() {
+        all = CHANGED.wait(all).unwrap_or_else(|poisoned| poisoned.into_inner());
+    }
+    take_error(&mut all.devices[index as usize])
+}
