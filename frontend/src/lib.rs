@@ -27,11 +27,18 @@ pub mod io;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+<<<<<<< HEAD
+=======
+mod pending;
+pub mod profiler;
+>>>>>>> d2
 pub mod rng;
 pub mod runtime;
 pub mod tensor;
 
 pub use error::{Error, Result};
+/// The dispatcher below: loader, tables, memory, threads.
+pub use keyway_dispatcher as dispatcher;
 pub use keyway_dispatcher::op::Arg;
 pub use keyway_dispatcher::{DType, Device, Layout};
 pub use tensor::Tensor;
