@@ -127,6 +127,9 @@ fn arithmetic() {
     let turned = s.t().unwrap();
     assert_eq!((turned.layout(), turned.sizes()), (csr(), [4, 3].as_slice()));
     assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
+    // The kernel gives its argument back; the caller gets another tensor over the same parts.
+    let same = s.transpose(1, 1).unwrap();
+    assert!(!same.is_same(&s) && same.components()[2].shares_storage(&s.components()[2]));
     // A product of other dtypes: the host has the layout's own kernel cast the values.
     let b = numbers(8);
     let narrow = s.to_dtype(DType::F32).unwrap();
