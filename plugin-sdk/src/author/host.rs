@@ -266,7 +266,7 @@ pub enum Arg<'a> {
 }
 
 /// An op's output must not be an argument: what the other op gives back could then share its memory.
-fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
+pub(super) fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
     let got = match tensor.origin {
         Origin::Output => "an output of this call",
         _ if tensor.handle().is_null() => "a temporary without a handle",
@@ -354,16 +354,23 @@ pub fn new_composite(
     attrs: &[i64],
 ) -> Result<OwnedTensor, Error> {
     let host = host_api().ok_or_else(no_host)?;
-    let component = |c: &Arg<'_>| match c {
+    // Handles of arguments, owned until the host has taken what it needs.
+    let mut retained: Vec<OwnedTensor> = Vec::new();
+    let mut component = |c: &Arg<'_>| match c {
         Arg::Owned(t) => Ok(t.lend()),
-        Arg::Tensor(t) => lendable(t).map(|_| t.handle()),
+        Arg::Tensor(t) => {
+            let owned = t.retain()?;
+            let handle = owned.lend();
+            retained.push(owned);
+            Ok(handle)
+        }
         other => Err(Error::InvalidArgument {
             argument: "components",
             expected: "tensors".into(),
             got: format!("{other:?}"),
         }),
     };
-    let components = components.iter().map(component).collect::<Result<Vec<TensorHandle>, _>>()?;
+    let components = components.iter().map(&mut component).collect::<Result<Vec<TensorHandle>, _>>()?;
     let mut out = std::ptr::null();
     // SAFETY: all arrays have the stated lengths and live until the call returns.
     done(unsafe {
