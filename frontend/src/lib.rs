@@ -27,11 +27,7 @@ pub mod io;
 pub mod nn;
 pub mod ops;
 pub mod optim;
-<<<<<<< HEAD
-=======
-mod pending;
 pub mod profiler;
->>>>>>> d2
 pub mod rng;
 pub mod runtime;
 pub mod tensor;
