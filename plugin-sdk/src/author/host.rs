@@ -54,15 +54,15 @@ pub fn num_threads() -> usize {
 }
 
 /// What the trampoline needs: the body, and the first panic of any chunk.
-struct Job<'a, F> {
-    body: &'a F,
+struct Job<'a> {
+    body: &'a (dyn Fn(Range<usize>) + Sync),
     stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-unsafe extern "C" fn trampoline<F: Fn(Range<usize>) + Sync>(context: *mut c_void, begin: u64, end: u64) {
+unsafe extern "C" fn trampoline(context: *mut c_void, begin: u64, end: u64) {
     // SAFETY: `context` is the job of the `parallel_for` that waits for this chunk.
-    let job = unsafe { &*context.cast::<Job<'_, F>>() };
+    let job = unsafe { &*context.cast::<Job<'_>>() };
     if job.stop.load(Ordering::Relaxed) {
         return;
     }
@@ -87,17 +87,17 @@ pub fn parallel_for<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: F)
     in_parallel(n, grain.max(1), &body)
 }
 
-#[inline(never)]
-fn in_parallel<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: &F) -> Result<(), Error> {
+// Not generic: thousands of kernels share the one way to the host's pool.
+fn in_parallel(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) -> Result<(), Error> {
     let Some(host) = host_api() else {
         body(0..n);
         return Ok(());
     };
     let job = Job { body, stop: AtomicBool::new(false), panic: Mutex::new(None) };
     // SAFETY: the host calls the trampoline with this context only, and returns after the last piece, so
-    // `job` outlives each use; `F: Sync` allows the concurrent calls.
+    // `job` outlives each use; the body is `Sync`, which allows the concurrent calls.
     let status = unsafe {
-        (host.parallel_for)(n as u64, grain as u64, trampoline::<F>, std::ptr::from_ref(&job).cast_mut().cast())
+        (host.parallel_for)(n as u64, grain as u64, trampoline, std::ptr::from_ref(&job).cast_mut().cast())
     };
     if let Some(panic) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
         resume_unwind(panic);
