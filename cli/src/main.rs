@@ -1,2 +1,69 @@
 //! The `keyway` command.
-fn main() {}
+//!
+//! Exit codes: 0, 1 for a run that failed, 2 for wrong usage (also names of ops, devices and dtypes that do not exist).
+#![forbid(unsafe_code)]
+
+mod backend;
+mod doctor;
+mod explain;
+mod failure;
+mod installed;
+mod names;
+mod ops;
+mod screen;
+mod train;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use screen::Screen;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Tensors whose kernels come from backends that are found at run time.
+#[derive(Parser)]
+#[command(name = "keyway", version, arg_required_else_help = true)]
+struct Cli {
+    /// Look for backends in this folder, or use this library, before the usual places; may be repeated.
+    #[arg(long, global = true, value_name = "DIR")]
+    backends: Vec<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The installed backends, and where they are looked for.
+    #[command(subcommand)]
+    Backend(backend::Command),
+    /// Which ops there are, and who serves each for which dtype.
+    Ops(ops::Options),
+    /// Why an op is served by whom for one device, layout and dtype.
+    Explain(explain::Options),
+    /// What was looked at, what was found, and what is wrong with it.
+    Doctor(doctor::Options),
+    /// Train a network.
+    Train(train::Options),
+}
+
+fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
+    match &cli.command {
+        Command::Backend(command) => backend::run(command, &cli.backends, screen),
+        Command::Ops(options) => ops::run(options, &cli.backends, screen),
+        Command::Explain(options) => explain::run(options, &cli.backends, screen),
+        Command::Doctor(options) => doctor::run(options, &cli.backends, screen),
+        Command::Train(options) => train::run(options, &cli.backends, screen),
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut screen = Screen::default();
+    let result = run(&cli, &mut screen).and(screen.finish());
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            screen::error(&failure);
+            failure.exit_code()
+        }
+    }
+}

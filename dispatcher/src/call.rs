@@ -178,9 +178,9 @@ fn decompose(call: &Call<'_>) -> Result<Outputs> {
     let Some(decomposition) = call.args.op.spec.decomposition else {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
-    let made = decomposition(&call.args)?;
+    let result = decomposition(&call.args).and_then(|made| deliver(call, made));
     ledger::set_served(Served::Composed);
-    deliver(call, made)
+    result
 }
 
 fn with_kernel(

@@ -90,6 +90,7 @@ pub fn register_ops() -> Result<&'static [&'static OpEntry]> {
         let entries = registry::register_ops(&specs).map_err(|e| e.to_string())?;
         set_conversions(Conversions { cast, contiguous, to_device, copy_into });
         crate::autograd::install().map_err(|e| e.to_string())?;
+        crate::profiler::install().map_err(|e| e.to_string())?;
         Ok(entries)
     });
     match done {

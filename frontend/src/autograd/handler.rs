@@ -10,7 +10,7 @@ use crate::ops::def::{Derivative, definition};
 use keyway_dispatcher::call::{part_from_arguments, redispatch};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
-use keyway_dispatcher::op::{Arg, OpEntry, Out, Outputs};
+use keyway_dispatcher::op::{Arg, OpEntry, Out, Outputs, Rule};
 use keyway_dispatcher::registry::{Call, FunctionalEntry, register_functional};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
@@ -138,7 +138,8 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Res
     }
 
     let mut made = {
-        let _off = no_grad();
+        // A view of a strided tensor is made by the host alone, and notes whether the graph was on.
+        let _off = (!is_host_view(call)).then(no_grad);
         redispatch(call, below)?
     };
     if !in_place {
@@ -158,10 +159,17 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Res
         let edge = Edge { node: node.clone(), output };
         match tensor.base() {
             Some(base) if in_place => super::view::rewrite_base(tensor, &base.clone(), edge.node),
+            None if in_place => meta::rebase(tensor, edge),
             _ => meta::set_edge(tensor, edge),
         }
     }
     Ok(made)
+}
+
+/// Whether the call makes views without any kernel.
+fn is_host_view(call: &Call<'_>) -> bool {
+    matches!(call.args.op.spec.rule, Rule::View(_) | Rule::Views(_))
+        && matches!(call.args.get(0), Arg::Tensor(t) if t.is_strided())
 }
 
 /// How many tensors the arguments so far have: the slot of the next one.

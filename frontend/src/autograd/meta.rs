@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) struct Meta {
     /// A leaf that collects a gradient.
     leaf: AtomicBool,
-    /// How often in-place changes of views have given this base another history.
+    /// How often in-place changes of this tensor or of its views have given it another history.
     rebased: AtomicU32,
     state: Mutex<State>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
 
 /// Where the gradient of this tensor goes; `None` if none is wanted.
 pub(crate) fn edge(tensor: &TensorRef) -> Option<Edge> {
-    if let (Some(base), Some(ViewOrigin::Recorded)) = (tensor.base(), tensor.view_origin()) {
+    if let (Some(base), Some(ViewOrigin::Recorded | ViewOrigin::OneOfMany)) = (tensor.base(), tensor.view_origin()) {
         let rebased = get(base).map_or(0, |m| m.rebased.load(Ordering::Relaxed));
         if rebased > 0 {
             return refreshed_view_edge(tensor, base, rebased);
@@ -86,7 +86,8 @@ pub(crate) fn edge(tensor: &TensorRef) -> Option<Edge> {
     Some(Edge { node, output: 0 })
 }
 
-/// The history of a view whose base was changed in place through a view: a view of the base as it is now.
+/// The history of a view whose base was changed in place, itself or through a view: a view of the base as
+/// it is now.
 fn refreshed_view_edge(tensor: &TensorRef, base: &TensorRef, rebased: u32) -> Option<Edge> {
     let meta = ensure(tensor)?;
     if let (seen, Some(edge)) = { let s = meta.state(); (s.seen, s.edge.clone()) } {
@@ -114,7 +115,7 @@ pub(crate) fn set_edge(tensor: &TensorRef, edge: Edge) {
     tensor.set_key(DispatchKey::AUTOGRAD, true);
 }
 
-/// Gives a base another history after a view of it was changed in place.
+/// Gives a tensor another history after it, or a view of it, was changed in place.
 pub(crate) fn rebase(base: &TensorRef, edge: Edge) {
     set_edge(base, edge);
     if let Some(meta) = get(base) {

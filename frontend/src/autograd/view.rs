@@ -102,7 +102,6 @@ pub(super) fn view_of_base_backward(geometry: &Geometry, grad: &Tensor) -> Resul
     let strides = if geometry.base_strides.is_empty() { strides } else { geometry.base_strides.clone() };
     let of_base = Tensor::empty_strided(&geometry.base_sizes, &strides, grad.dtype(), grad.device())?;
     of_base.zero_()?;
-    // `add_` rather than `copy_`: a view with repeated elements gathers all of their gradients.
-    geometry.part(&of_base)?.add_(grad)?;
+    crate::ops::shape::add_to(&geometry.part(&of_base)?, grad)?;
     Ok(of_base)
 }

@@ -2,3 +2,5 @@
 
 mod replace;
 pub mod safetensors;
+
+pub use replace::replace;

@@ -8,7 +8,10 @@ const BUFFER: usize = 1 << 16;
 
 /// Writes a new file beside `path`, brings it to the disk and renames it over `path`. Whatever fails, `path` is as it
 /// was, and the new file is gone. A link is followed, so that it stays a link; permissions of an old file are kept.
-pub(super) fn replace(
+///
+/// # Errors
+/// What `write` or the system reports.
+pub fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {

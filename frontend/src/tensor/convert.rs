@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use crate::error::{Error, Result};
-use keyway_dispatcher::DType;
+use keyway_dispatcher::{DType, Device};
 use keyway_dispatcher::memory::{bytes::Plain, read_bytes};
 
 /// A host type that [`Tensor::item`] gives.
@@ -91,7 +91,9 @@ impl Tensor {
 
     /// Shows each element's bytes in row-major order. Needs no backend: the host walks the strides.
     fn visit_bytes(&self, mut visit: impl FnMut(&[u8])) -> Result<()> {
-        let strided = keyway_dispatcher::layouts::to_strided(&self.inner)?;
+        // A composite tensor is converted by its owner, who knows the host's memory.
+        let home = if self.inner.is_strided() { self.clone() } else { self.detach().to_device(Device::CPU)? };
+        let strided = keyway_dispatcher::layouts::to_strided(&home.inner)?;
         let Some(storage) = strided.storage() else { return Ok(()) };
         let (sizes, strides) = (strided.sizes(), strided.strides());
         if strided.numel() == 0 {

@@ -152,37 +152,62 @@ fn apply<I: Inputs, O: Element>(
             }
         });
     }
-    apply_strided(cost, on, out.1, shapes, &f)
+    apply_strided(cost, &Applied { on, f: &f }, out.1, shapes)
 }
 
-#[inline(never)]
-fn apply_strided<I: Inputs, O: Element>(
-    cost: Cost,
-    on: &Operands<I, O>,
-    out: Shape<'_>,
-    shapes: &[Shape<'_>],
-    f: &(impl Fn(I::Item) -> O + Sync),
-) -> Result<(), Error> {
+/// An element-wise function over its operands, as the walk knows it: what is done at the leaves. The walk
+/// itself is compiled once for all functions.
+trait Leaf: Sync {
+    /// One run of `n` elements.
+    ///
+    /// # Safety
+    /// Each operand must have the elements that offsets and strides name; the walk upholds this.
+    unsafe fn run(&self, at: PerOperand, n: usize, strides: PerOperand);
+    /// One tile; each operand's strides from row to row and from column to column.
+    ///
+    /// # Safety
+    /// As for [`Leaf::run`].
+    unsafe fn tile(&self, at: PerOperand, extent: (usize, usize), steps: (PerOperand, PerOperand));
+}
+
+struct Applied<'a, I, O, F> {
+    on: &'a Operands<I, O>,
+    f: &'a F,
+}
+
+impl<I: Inputs, O: Element, F: Fn(I::Item) -> O + Sync> Leaf for Applied<'_, I, O, F> {
+    unsafe fn run(&self, at: PerOperand, n: usize, strides: PerOperand) {
+        // SAFETY: the caller guarantees the elements.
+        unsafe {
+            let (out, inputs) = self.on.at(at);
+            run(out, inputs, n, strides, self.f)
+        }
+    }
+
+    unsafe fn tile(&self, at: PerOperand, extent: (usize, usize), steps: (PerOperand, PerOperand)) {
+        // SAFETY: the caller guarantees the elements.
+        unsafe {
+            let (out, inputs) = self.on.at(at);
+            tile(out, inputs, extent, steps, self.f)
+        }
+    }
+}
+
+fn apply_strided(cost: Cost, leaf: &dyn Leaf, out: Shape<'_>, shapes: &[Shape<'_>]) -> Result<(), Error> {
     let (dims, tiled) = plan(out, shapes)?;
     let [.., columns] = &dims[..] else { return Ok(()) };
     if tiled && let [.., rows, _] = &dims[..] {
         return parallel_for(tiles(&dims), cost.grain().div_ceil(TILE_ROWS * TILE_COLUMNS), |part| {
-            walk_tiles(&dims, part, |(at, r, c)| {
+            walk_tiles(&dims, part, &mut |(at, r, c)| {
                 // SAFETY: the offsets are those of elements that views guarantee.
-                unsafe {
-                    let (out, inputs) = on.at(at);
-                    tile(out, inputs, (r, c), (rows.strides, columns.strides), f)
-                }
+                unsafe { leaf.tile(at, (r, c), (rows.strides, columns.strides)) }
             })
         });
     }
     parallel_for(out.numel, cost.grain(), |part| {
-        walk_runs(&dims, part, |at, n| {
+        walk_runs(&dims, part, &mut |at, n| {
             // SAFETY: the offsets are those of elements that views guarantee.
-            unsafe {
-                let (out, inputs) = on.at(at);
-                run(out, inputs, n, columns.strides, f)
-            }
+            unsafe { leaf.run(at, n, columns.strides) }
         })
     })
 }
@@ -256,7 +281,7 @@ fn apply_blocks<I: Inputs, O: Element>(
     }
     let (dims, _) = plan(out.1, shapes)?;
     let strides = dims.last().map_or(UNIT, |d| d.strides);
-    parallel_for(out.1.numel, cost.grain(), |part| walk_runs(&dims, part, |at, n| piece(at, n, strides)))
+    parallel_for(out.1.numel, cost.grain(), |part| walk_runs(&dims, part, &mut |at, n| piece(at, n, strides)))
 }
 
 /// `f(a, out)` on slices of equal length, for functions that work on blocks. `f` must treat each element

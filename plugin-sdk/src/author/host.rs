@@ -54,15 +54,15 @@ pub fn num_threads() -> usize {
 }
 
 /// What the trampoline needs: the body, and the first panic of any chunk.
-struct Job<'a, F> {
-    body: &'a F,
+struct Job<'a> {
+    body: &'a (dyn Fn(Range<usize>) + Sync),
     stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-unsafe extern "C" fn trampoline<F: Fn(Range<usize>) + Sync>(context: *mut c_void, begin: u64, end: u64) {
+unsafe extern "C" fn trampoline(context: *mut c_void, begin: u64, end: u64) {
     // SAFETY: `context` is the job of the `parallel_for` that waits for this chunk.
-    let job = unsafe { &*context.cast::<Job<'_, F>>() };
+    let job = unsafe { &*context.cast::<Job<'_>>() };
     if job.stop.load(Ordering::Relaxed) {
         return;
     }
@@ -87,17 +87,17 @@ pub fn parallel_for<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: F)
     in_parallel(n, grain.max(1), &body)
 }
 
-#[inline(never)]
-fn in_parallel<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: &F) -> Result<(), Error> {
+// Not generic: thousands of kernels share the one way to the host's pool.
+fn in_parallel(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) -> Result<(), Error> {
     let Some(host) = host_api() else {
         body(0..n);
         return Ok(());
     };
     let job = Job { body, stop: AtomicBool::new(false), panic: Mutex::new(None) };
     // SAFETY: the host calls the trampoline with this context only, and returns after the last piece, so
-    // `job` outlives each use; `F: Sync` allows the concurrent calls.
+    // `job` outlives each use; the body is `Sync`, which allows the concurrent calls.
     let status = unsafe {
-        (host.parallel_for)(n as u64, grain as u64, trampoline::<F>, std::ptr::from_ref(&job).cast_mut().cast())
+        (host.parallel_for)(n as u64, grain as u64, trampoline, std::ptr::from_ref(&job).cast_mut().cast())
     };
     if let Some(panic) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
         resume_unwind(panic);
@@ -266,7 +266,7 @@ pub enum Arg<'a> {
 }
 
 /// An op's output must not be an argument: what the other op gives back could then share its memory.
-fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
+pub(super) fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
     let got = match tensor.origin {
         Origin::Output => "an output of this call",
         _ if tensor.handle().is_null() => "a temporary without a handle",
@@ -354,16 +354,23 @@ pub fn new_composite(
     attrs: &[i64],
 ) -> Result<OwnedTensor, Error> {
     let host = host_api().ok_or_else(no_host)?;
-    let component = |c: &Arg<'_>| match c {
+    // Handles of arguments, owned until the host has taken what it needs.
+    let mut retained: Vec<OwnedTensor> = Vec::new();
+    let mut component = |c: &Arg<'_>| match c {
         Arg::Owned(t) => Ok(t.lend()),
-        Arg::Tensor(t) => lendable(t).map(|_| t.handle()),
+        Arg::Tensor(t) => {
+            let owned = t.retain()?;
+            let handle = owned.lend();
+            retained.push(owned);
+            Ok(handle)
+        }
         other => Err(Error::InvalidArgument {
             argument: "components",
             expected: "tensors".into(),
             got: format!("{other:?}"),
         }),
     };
-    let components = components.iter().map(component).collect::<Result<Vec<TensorHandle>, _>>()?;
+    let components = components.iter().map(&mut component).collect::<Result<Vec<TensorHandle>, _>>()?;
     let mut out = std::ptr::null();
     // SAFETY: all arrays have the stated lengths and live until the call returns.
     done(unsafe {

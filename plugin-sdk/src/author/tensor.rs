@@ -159,6 +159,20 @@ impl<'a> Tensor<'a> {
         unsafe { entries(self.raw.attrs, self.raw.n_attrs as usize) }
     }
 
+    /// A tensor of the plugin's own that is this one: for [`Call::set_output`](super::Call::set_output), or to
+    /// keep longer than the call. An error for an output and for a temporary, which has no handle.
+    pub fn retain(&self) -> Result<OwnedTensor, Error> {
+        let raw = super::host::lendable(self)?;
+        let host = host_api().ok_or_else(no_host)?;
+        // SAFETY: the tensor is one of the call under way, or of a handle that is held.
+        let handle = unsafe { (host.tensor_retain)(raw) };
+        if handle.is_null() {
+            return Err(Error::Failed { detail: "the host gave no handle of a tensor that has one".into() });
+        }
+        // SAFETY: `tensor_retain` gave an owned handle.
+        unsafe { OwnedTensor::from_handle(handle, true) }
+    }
+
     /// A typed, read-only view. An error if the dtype is another, the tensor is composite, an output (see
     /// [`Call::out`](super::Call::out)), or in memory that the host cannot read.
     #[inline(always)]

@@ -72,8 +72,9 @@ impl Device for Twin {
     fn properties(_index: u32) -> Result<Properties, Error> {
         Ok(Properties { units: 1, total_memory: 0, flags: Self::FLAGS, name: "the worse twin" })
     }
-    unsafe fn allocate(_index: u32, bytes: u64, _stream: Queue) -> Result<*mut c_void, Error> {
+    unsafe fn allocate(index: u32, bytes: u64, _stream: Queue) -> Result<*mut c_void, Error> {
         match bytes {
+            _ if index > 0 => Err(Error::Failed { detail: "there is one twin only".to_string() }),
             PANICS_AT => panic!("told to panic in the allocator"),
             FAILS_AT => Err(Error::Failed { detail: "told to fail in the allocator".to_string() }),
             0 => Ok(std::ptr::null_mut()),

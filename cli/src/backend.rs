@@ -1,0 +1,109 @@
+//! `keyway backend list` and `keyway backend paths`: read from the files; no library is opened.
+
+use crate::failure::Failure;
+use crate::installed;
+use crate::screen::{self, Screen};
+use keyway::dispatcher::loader::{Candidate, Discovery, Searched, Verdict};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What to list.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// The backends that were found, and which of them are used.
+    List(Options),
+    /// The places where backends are looked for, in order.
+    Paths(Options),
+}
+
+/// How to list it.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct List<'a> {
+    backends: &'a [Candidate],
+    searched: &'a [Searched],
+}
+
+/// Lists backends or places.
+///
+/// # Errors
+/// None of its own.
+pub fn run(command: &Command, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
+    let discovery = installed::discover(explicit);
+    match command {
+        Command::List(Options { json: true }) => {
+            screen.json(&List { backends: &discovery.candidates, searched: &discovery.searched });
+        }
+        Command::List(_) => list(&discovery, screen),
+        Command::Paths(Options { json: true }) => screen.json(&discovery.searched),
+        Command::Paths(_) => paths(&discovery.searched, screen),
+    }
+    Ok(())
+}
+
+fn list(discovery: &Discovery, screen: &mut Screen) {
+    if discovery.candidates.is_empty() {
+        screen.line("No backend is installed. These places were searched:\n");
+        paths(&discovery.searched, screen);
+        screen.line(format!("\nTo install one, {}.", installed::advice("cpu", discovery)));
+        return;
+    }
+    let mut table =
+        screen::table(&["BACKEND", "VERSION", "VARIANT", "DEVICES", "LAYOUTS", "KERNELS", "STATE", "LIBRARY"], &[5]);
+    for candidate in &discovery.candidates {
+        let library = candidate.found_as.display().to_string();
+        let state = state(&candidate.verdict).to_string();
+        let row = match &candidate.checked {
+            Some(checked) => {
+                let m = &checked.manifest;
+                let (devices, layouts) = (m.devices.join(","), m.layouts.join(","));
+                let kernels = m.kernels.to_string();
+                [m.name.clone(), m.version.clone(), m.variant.clone(), devices, layouts, kernels, state, library]
+            }
+            None => ["?", "", "", "", "", "", &state, &library].map(str::to_string),
+        };
+        table.add_row(row);
+    }
+    screen.table(&table);
+    for candidate in &discovery.candidates {
+        if let Some(reason) = candidate.reason() {
+            let name = candidate.found_as.file_name().unwrap_or(candidate.found_as.as_os_str());
+            screen.line(format!("\n{}: {reason}", name.to_string_lossy()));
+        }
+    }
+}
+
+/// A verdict in one word.
+pub fn state(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Chosen => "used",
+        Verdict::PassedOver(_) => "passed over",
+        Verdict::Rejected(_) => "rejected",
+        _ => "unknown",
+    }
+}
+
+/// Lists places with what was found there.
+pub fn paths(searched: &[Searched], screen: &mut Screen) {
+    let mut table = screen::table(&["PLACE", "FOUND", "PATH"], &[]);
+    for place in searched {
+        table.add_row([place.place.to_string(), found(place), place.path.display().to_string()]);
+    }
+    screen.table(&table);
+}
+
+fn found(searched: &Searched) -> String {
+    match (&searched.skipped, searched.exists, searched.files) {
+        (Some(reason), _, _) => reason.to_string(),
+        (None, false, _) => "not there".to_string(),
+        (None, true, 0) => "no library".to_string(),
+        (None, true, 1) => "1 library".to_string(),
+        (None, true, n) => format!("{n} libraries"),
+    }
+}

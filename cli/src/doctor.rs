@@ -1,0 +1,192 @@
+//! `keyway doctor`: what was looked at, what was found, and what is wrong with it. Opens the libraries, so that what
+//! only the system's loader sees (a missing dependency, an undefined symbol) is found too.
+
+use crate::failure::Failure;
+use crate::screen::{self, Screen};
+use crate::{backend, installed};
+use keyway::Device;
+use keyway::dispatcher::loader::{Candidate, Config, CpuFeatures, Discovery, HOST_ABI, LoadError, Verdict};
+use keyway::dispatcher::{abi, parallel, registry, table};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// How to report.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Found {
+    device: String,
+    name: String,
+    served_by: &'static str,
+    /// Why it cannot be used; null if it can.
+    trouble: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Host {
+    version: &'static str,
+    system: String,
+    abi_min: u32,
+    abi_max: u32,
+    threads: usize,
+    cpu_features: CpuFeatures,
+    quarantine: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Findings<'a> {
+    host: Host,
+    discovery: &'a Discovery,
+    /// By library: features that its code needs and this processor lacks.
+    missing_features: Vec<(PathBuf, Vec<String>)>,
+    devices: Vec<Found>,
+    usable: usize,
+    verdict: String,
+}
+
+/// Reports on everything that decides which backends are used.
+///
+/// # Errors
+/// Two definitions of one op.
+pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
+    let config = Config::of_process(explicit.to_vec());
+    let discovery = &installed::start_quietly(explicit)?.discovery;
+    let usable = discovery.chosen().count();
+    let missing = |c: &Candidate| c.checked.as_ref().map_or(Vec::new(), |l| config.cpu.missing(&l.manifest.cpu_features));
+    let findings = Findings {
+        missing_features: discovery
+            .candidates
+            .iter()
+            .map(|c| (c.found_as.clone(), missing(c)))
+            .filter(|(_, features)| !features.is_empty())
+            .collect(),
+        host: Host {
+            version: env!("CARGO_PKG_VERSION"),
+            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            abi_min: HOST_ABI.min,
+            abi_max: HOST_ABI.max,
+            threads: parallel::num_threads(),
+            cpu_features: config.cpu.clone(),
+            quarantine: config.quarantine.folder.clone(),
+        },
+        discovery,
+        devices: devices(),
+        usable,
+        verdict: overall(discovery, usable),
+    };
+    if options.json {
+        screen.json(&findings);
+    } else {
+        print(&findings, screen);
+    }
+    Ok(())
+}
+
+/// Every device that a backend serves.
+fn devices() -> Vec<Found> {
+    let mut found = Vec::new();
+    for entry in registry::devices() {
+        let served_by = entry.plugin.name;
+        let (count, reason) = abi::device::count(entry);
+        if count == 0 {
+            let device = table_name(entry.kind);
+            let trouble = Some(if reason.is_empty() { "none is present".to_string() } else { reason });
+            found.push(Found { device, name: String::new(), served_by, trouble });
+        }
+        for index in 0..u16::try_from(count).unwrap_or(u16::MAX) {
+            let device = Device { kind: entry.kind, index };
+            let (name, trouble) = match abi::device::properties(device) {
+                Ok(properties) => (properties.name, None),
+                Err(error) => (String::new(), Some(error.to_string())),
+            };
+            found.push(Found { device: device.to_string(), name, served_by, trouble });
+        }
+    }
+    found
+}
+
+fn table_name(kind: u16) -> String {
+    Device { kind, index: 0 }.name().to_string()
+}
+
+fn overall(discovery: &Discovery, usable: usize) -> String {
+    let rejected = discovery.candidates.iter().filter(|c| matches!(c.verdict, Verdict::Rejected(_))).count();
+    let serves_cpu = table::current().device(Device::CPU.kind).is_some();
+    match (usable, rejected) {
+        (0, 0) => format!("no backend is installed: {}", installed::advice("cpu", discovery)),
+        (0, n) => format!("none of the libraries can be used ({n} rejected, for the reasons above)"),
+        (n, _) if !serves_cpu => {
+            format!("{n} usable, but none serves `cpu`: {}", installed::advice("cpu", discovery))
+        }
+        (n, 0) => format!("all is well: {n} usable"),
+        (n, bad) => format!("{n} usable, {bad} rejected for the reasons above"),
+    }
+}
+
+fn print(findings: &Findings<'_>, screen: &mut Screen) {
+    let host = &findings.host;
+    let features: Vec<&str> = host.cpu_features.names().collect();
+    screen.line(format!("keyway {}, {}, {HOST_ABI}, {} threads", host.version, host.system, host.threads));
+    screen.line(format!("processor: {}", if features.is_empty() { "no known features".into() } else { features.join(" ") }));
+    if let Some(folder) = &host.quarantine {
+        screen.line(format!("quarantine: {}", folder.display()));
+    }
+    screen.line("\nPlaces searched, in order");
+    backend::paths(&findings.discovery.searched, screen);
+    screen.line("\nLibraries");
+    if findings.discovery.candidates.is_empty() {
+        screen.line("none");
+    }
+    for candidate in &findings.discovery.candidates {
+        let missing = findings.missing_features.iter().find(|(path, _)| *path == candidate.found_as);
+        library(candidate, missing.map(|(_, features)| features.as_slice()).unwrap_or_default(), screen);
+    }
+    if !findings.devices.is_empty() {
+        screen.line("\nDevices");
+        let mut table = screen::table(&["DEVICE", "BACKEND", "NAME"], &[]);
+        for found in &findings.devices {
+            let name = found.trouble.as_ref().unwrap_or(&found.name);
+            table.add_row([found.device.as_str(), found.served_by, name.as_str()]);
+        }
+        screen.table(&table);
+    }
+    screen.line(format!("\nVerdict: {}", findings.verdict));
+}
+
+fn library(candidate: &Candidate, missing: &[String], screen: &mut Screen) {
+    screen.line(candidate.found_as.display());
+    if candidate.path != candidate.found_as {
+        screen.line(format!("  leads to   {}", candidate.path.display()));
+    }
+    if let Some(checked) = &candidate.checked {
+        let m = &checked.manifest;
+        let list = |items: &[String]| if items.is_empty() { "none".to_string() } else { items.join(", ") };
+        screen.line(format!("  backend    {} {}, variant {}: {}", m.name, m.version, m.variant, m.description));
+        screen.line(format!("  built for  {}, SDK {}", m.abi(), m.sdk));
+        let (devices, layouts) = (list(&m.devices), list(&m.layouts));
+        screen.line(format!("  serves     {} kernels, devices {devices}, layouts {layouts}", m.kernels));
+        let features = match (m.cpu_features.len(), missing) {
+            (n, []) => format!("{n} needed, all are there"),
+            (n, missing) => format!("{n} needed, missing: {}", missing.join(", ")),
+        };
+        screen.line(format!("  processor  {features}"));
+        let absent = match &candidate.verdict {
+            Verdict::Rejected(LoadError::MissingDependency { library }) => format!("; missing: {library}"),
+            _ => String::new(),
+        };
+        screen.line(format!("  needs      {}{absent}", list(&checked.needed)));
+        if !m.needs.is_empty() {
+            screen.line(format!("  install    {}", m.needs.join(", ")));
+        }
+    }
+    let state = backend::state(&candidate.verdict);
+    screen.line(match candidate.reason() {
+        None => format!("  verdict    {state}"),
+        Some(reason) => format!("  verdict    {state}: {reason}"),
+    });
+}

@@ -1,0 +1,65 @@
+//! `keyway explain`: every candidate for a key, with the reason why it serves or was passed over.
+
+use crate::failure::Failure;
+use crate::screen::Screen;
+use crate::{installed, names};
+use keyway::dispatcher::explain::explain;
+use keyway::dispatcher::registry;
+use std::path::PathBuf;
+
+/// The key to explain.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The op, such as `add`.
+    op: String,
+    /// The device, such as `cpu` or `cuda:1`.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// The layout.
+    #[arg(long, default_value = "strided")]
+    layout: String,
+    /// The dtype that is computed in.
+    #[arg(long, default_value = "f32")]
+    dtype: String,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Explains who serves a key.
+///
+/// # Errors
+/// Names that do not exist.
+pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
+    let backends = installed::start(explicit)?;
+    let op = names::op(&options.op)?;
+    let device = names::device(&options.device)?;
+    let layout = names::layout(&options.layout)?;
+    let dtype = names::dtype(&options.dtype)?;
+    let explanation = explain(op, device, layout, dtype);
+    if options.json {
+        screen.json(&explanation);
+        return Ok(());
+    }
+    screen.line(format!("{}\n{}: {}", explanation.op, explanation.key, explanation.verdict));
+    for (rank, candidate) in explanation.candidates.iter().enumerate() {
+        let mark = if candidate.chosen { "serves" } else { "passed over" };
+        screen.line(format!("  {}. {}: {mark}, {}", rank + 1, candidate.what, candidate.reason));
+    }
+    if explanation.candidates.is_empty() {
+        let mine = || registry::kernels().into_iter().filter(|k| k.op == op.name);
+        let here: Vec<&str> = mine()
+            .filter(|k| k.device == device.kind && k.layout == layout)
+            .map(|k| keyway::DType::from_code(k.dtype).map_or("?", keyway::DType::name))
+            .collect();
+        let none_for_device = registry::kernels().iter().all(|k| k.device != device.kind);
+        screen.line(if none_for_device {
+            format!("  no backend for `{}`: {}", device.name(), installed::advice(device.name(), &backends.discovery))
+        } else if here.is_empty() {
+            format!("  no kernel of `{}` for ({}, {layout}); `keyway ops` shows who serves what", op.name, device.name())
+        } else {
+            format!("  there are kernels for {}; convert with `to_dtype`", here.join(", "))
+        });
+    }
+    Ok(())
+}

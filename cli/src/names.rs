@@ -1,0 +1,100 @@
+//! Names that users give for ops, devices, layouts and dtypes; a wrong one is answered with those that exist.
+
+use crate::failure::Failure;
+use keyway::dispatcher::intern::{DEVICES, DTYPES, Interner, LAYOUTS};
+use keyway::dispatcher::op::OpEntry;
+use keyway::dispatcher::{abi, registry, table};
+use keyway::{DType, Device, Layout};
+
+/// The names that an interner has given.
+pub fn known(interner: &Interner) -> Vec<&'static str> {
+    let len = u16::try_from(interner.len()).unwrap_or(u16::MAX);
+    (0..len).map(|id| interner.name(id)).filter(|name| *name != "?").collect()
+}
+
+fn unknown(what: &str, name: &str, interner: &Interner) -> Failure {
+    Failure::Usage(format!("there is no {what} `{name}`; there is: {}", known(interner).join(", ")))
+}
+
+/// A device such as `cpu` or `cuda:1`. Only devices that somebody has named exist.
+///
+/// # Errors
+/// Wrong usage.
+pub fn device(text: &str) -> Result<Device, Failure> {
+    let name = text.rsplit_once(':').map_or(text, |(name, _)| name);
+    if DEVICES.get(name).is_none() {
+        return Err(unknown("device", text, &DEVICES));
+    }
+    let device = Device::parse(text).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(entry) = table::current().device(device.kind) {
+        abi::device::ensure(entry, device).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    Ok(device)
+}
+
+/// A layout.
+///
+/// # Errors
+/// Wrong usage.
+pub fn layout(text: &str) -> Result<Layout, Failure> {
+    Layout::from_name(text).ok_or_else(|| unknown("layout", text, &LAYOUTS))
+}
+
+/// A dtype.
+///
+/// # Errors
+/// Wrong usage.
+pub fn dtype(text: &str) -> Result<DType, Failure> {
+    DType::from_name(text).ok_or_else(|| unknown("dtype", text, &DTYPES))
+}
+
+/// An op.
+///
+/// # Errors
+/// Wrong usage, with the names that come nearest.
+pub fn op(text: &str) -> Result<&'static OpEntry, Failure> {
+    if let Some(op) = registry::find_op(text) {
+        return Ok(op);
+    }
+    let mut names: Vec<(usize, &str)> = table::current()
+        .ops()
+        .map(|rows| rows.op.name)
+        .map(|name| (if name.contains(text) || text.contains(name) { 1 } else { distance(text, name) }, name))
+        .collect();
+    names.sort_unstable();
+    let near = |limit: usize| names.iter().take_while(move |(d, _)| *d <= limit).take(5);
+    let near: Vec<String> = near(text.len() / 3 + 1).map(|(_, name)| format!("`{name}`")).collect();
+    let meant = if near.is_empty() { String::new() } else { format!(" (near: {})", near.join(", ")) };
+    let count = names.len();
+    Err(Failure::Usage(format!("there is no op `{text}`{meant}; `keyway ops` lists the {count} that exist")))
+}
+
+/// How many letters must change to turn one name into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let changed = corner + usize::from(from != *to);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distances_count_changed_letters() {
+        assert_eq!(distance("add", "add"), 0);
+        assert_eq!(distance("ad", "add"), 1);
+        assert_eq!(distance("matmul", "mul"), 3);
+        assert_eq!(distance("", "exp"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

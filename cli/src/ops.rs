@@ -1,0 +1,185 @@
+//! `keyway ops`: each op with who serves it.
+
+use crate::failure::Failure;
+use crate::screen::Screen;
+use crate::{installed, screen};
+use keyway::dispatcher::op::{OpEntry, Rule};
+use keyway::dispatcher::registry;
+use keyway::dispatcher::table::{Cell, Generation, OpRows, current};
+use keyway::{DType, Device, Layout};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// How to list the ops.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Who serves an op for one device and layout.
+#[derive(Serialize)]
+struct Place {
+    device: &'static str,
+    layout: &'static str,
+    /// By dtype: the plugin, or `(view)`, `(composed)`, `(fallback)`; null where nobody does.
+    served_by: BTreeMap<&'static str, Option<&'static str>>,
+}
+
+#[derive(Serialize)]
+struct Op {
+    op: &'static str,
+    schema: &'static str,
+    owner: &'static str,
+    places: Vec<Place>,
+}
+
+/// Lists the ops.
+///
+/// # Errors
+/// Two definitions of one op.
+pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
+    let backends = installed::start(explicit)?;
+    let generation = current();
+    let places = places();
+    if options.json {
+        let ops: Vec<Op> = sorted(generation).into_iter().map(|rows| describe(generation, rows, &places)).collect();
+        screen.json(&ops);
+        return Ok(());
+    }
+    let mut marks = Marks::default();
+    for (device, layout) in &places {
+        screen.line(format!("Ops for ({}, {layout})\n", device.name()));
+        matrix(generation, *device, *layout, &mut marks, screen);
+        screen.line("");
+    }
+    screen.line(format!("{} ops. {}", generation.ops().count(), marks.legend()));
+    if registry::kernels().is_empty() {
+        screen::note(&format!("no backend is installed: {}", installed::advice("cpu", &backends.discovery)));
+    }
+    Ok(())
+}
+
+/// Every pair of device and layout for which somebody has registered a kernel; the host's own if there is none.
+fn places() -> Vec<(Device, Layout)> {
+    let mut places: BTreeSet<(Device, Layout)> =
+        registry::kernels().iter().map(|k| (Device { kind: k.device, index: 0 }, k.layout)).collect();
+    if places.is_empty() {
+        places.insert((Device::CPU, Layout::STRIDED));
+    }
+    places.into_iter().collect()
+}
+
+fn sorted(generation: &'static Generation) -> Vec<&'static OpRows> {
+    let mut ops: Vec<_> = generation.ops().collect();
+    ops.sort_by_key(|rows| rows.op.name);
+    ops
+}
+
+fn is_view(op: &OpEntry, layout: Layout) -> bool {
+    let strided = layout == Layout::STRIDED || layout == Layout::CHANNELS_LAST;
+    strided && matches!(op.spec.rule, Rule::View(_) | Rule::Views(_))
+}
+
+/// Who serves a key, or how else it is served; `None` where it is not.
+fn served_by(
+    generation: &Generation,
+    rows: &OpRows,
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+) -> Option<&'static str> {
+    if is_view(rows.op, layout) {
+        return Some("(view)");
+    }
+    if matches!(rows.op.spec.rule, Rule::Composed) {
+        return Some("(composed)");
+    }
+    match generation.cell(rows, device, layout, dtype) {
+        Cell::Missing => None,
+        Cell::Kernel(kernel) => Some(kernel.plugin.name),
+        Cell::Decompose => Some("(composed)"),
+        Cell::Fallback { .. } => Some("(fallback)"),
+    }
+}
+
+fn describe(generation: &Generation, rows: &OpRows, places: &[(Device, Layout)]) -> Op {
+    let place = |(device, layout): &(Device, Layout)| Place {
+        device: device.name(),
+        layout: layout.name(),
+        served_by: DType::REAL
+            .iter()
+            .map(|dtype| (dtype.name(), served_by(generation, rows, *device, *layout, *dtype)))
+            .collect(),
+    };
+    Op {
+        op: rows.op.name,
+        schema: rows.op.schema.text,
+        owner: rows.op.spec.owner,
+        places: places.iter().map(place).collect(),
+    }
+}
+
+fn matrix(generation: &'static Generation, device: Device, layout: Layout, marks: &mut Marks, screen: &mut Screen) {
+    let mut header = vec!["OP"];
+    header.extend(DType::REAL.iter().map(|dtype| dtype.name()));
+    let mut table = screen::table(&header, &[]);
+    for rows in sorted(generation) {
+        let mut cells = vec![rows.op.name.to_string()];
+        for dtype in DType::REAL {
+            cells.push(marks.of(served_by(generation, rows, device, layout, dtype)).to_string());
+        }
+        table.add_row(cells);
+    }
+    screen.table(&table);
+}
+
+/// One letter for each plugin, given in the order of appearance.
+#[derive(Default)]
+struct Marks {
+    plugins: Vec<&'static str>,
+    view: bool,
+    composed: bool,
+    fallback: bool,
+    missing: bool,
+}
+
+const LETTERS: &[char] = &['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I', 'J', 'K', 'L', 'M'];
+
+impl Marks {
+    fn of(&mut self, served: Option<&'static str>) -> char {
+        let seen = |flag: &mut bool, mark: char| {
+            *flag = true;
+            mark
+        };
+        match served {
+            None => seen(&mut self.missing, '.'),
+            Some("(view)") => seen(&mut self.view, 'v'),
+            Some("(composed)") => seen(&mut self.composed, 'o'),
+            Some("(fallback)") => seen(&mut self.fallback, 'f'),
+            Some(plugin) => {
+                let index = self.plugins.iter().position(|p| *p == plugin).unwrap_or_else(|| {
+                    self.plugins.push(plugin);
+                    self.plugins.len() - 1
+                });
+                LETTERS.get(index).copied().unwrap_or('*')
+            }
+        }
+    }
+
+    fn legend(&self) -> String {
+        let letter = |index: usize| LETTERS.get(index).copied().unwrap_or('*');
+        let mut parts: Vec<String> =
+            self.plugins.iter().enumerate().map(|(i, plugin)| format!("{} {plugin}", letter(i))).collect();
+        let others = [
+            (self.view, "v a view, the host alone"),
+            (self.composed, "o composed of other ops"),
+            (self.fallback, "f on another device"),
+            (self.missing, ". nobody"),
+        ];
+        parts.extend(others.iter().filter(|(seen, _)| *seen).map(|(_, text)| (*text).to_string()));
+        parts.join("; ")
+    }
+}

@@ -1,0 +1,57 @@
+//! How far the training is: a bar on a terminal, else a line now and then. Both go to standard error.
+
+use crate::screen;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+
+/// Epochs between two lines where there is no terminal.
+const LINE_EVERY: usize = 10;
+
+/// How far the training is.
+pub struct Progress {
+    epochs: usize,
+    /// `None` where standard error is no terminal.
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Before the first epoch.
+    pub fn new(epochs: usize) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(epochs as u64), ProgressDrawTarget::stderr());
+            let template = "{bar:32} epoch {pos}/{len}  {msg}  {eta} left";
+            bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        Progress { epochs, bar }
+    }
+
+    /// After an epoch, counted from 1.
+    pub fn epoch(&mut self, epoch: usize, loss: f64) {
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(format!("loss {loss:.4}"));
+                bar.set_position(epoch as u64);
+            }
+            None if epoch.is_multiple_of(LINE_EVERY) || epoch == self.epochs => {
+                let width = self.epochs.to_string().len();
+                screen::note(&format!("epoch {epoch:width$}/{}  loss {loss:.4}", self.epochs));
+            }
+            None => {}
+        }
+    }
+
+    /// After the last epoch.
+    pub fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// When the training stops early; what the bar shows stays.
+    pub fn abandon(self) {
+        if let Some(bar) = self.bar {
+            bar.abandon();
+        }
+    }
+}

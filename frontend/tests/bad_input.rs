@@ -1,0 +1,161 @@
+//! The caller's mistakes: each is an error that names what was expected and what came, and nothing else
+//! happens.
+
+use keyway::{DType, Device, Error, Tensor};
+use keyway_dispatcher::Error as Call;
+
+/// The error of a call that must fail, whose message holds each of `parts`.
+fn failure<T>(result: Result<T, Error>, parts: &[&str]) -> Error {
+    let Err(error) = result else { panic!("the call succeeded") };
+    let message = error.to_string();
+    for part in parts {
+        assert!(message.contains(part), "`{message}` does not say `{part}`");
+    }
+    error
+}
+
+fn floats(sizes: &[usize]) -> Tensor {
+    let count = sizes.iter().product::<usize>();
+    Tensor::from_vec((0..count).map(|v| v as f32).collect(), sizes).unwrap()
+}
+
+#[test]
+fn shapes_that_do_not_broadcast() {
+    let error = failure(floats(&[2, 3]).add(&floats(&[4])), &["add", "[2, 3]", "[4]", "3", "4"]);
+    assert!(
+        matches!(error, Error::Dispatch(Call::Broadcast { dim: -1, left_size: 3, right_size: 4, .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_matrix_product_of_sizes_that_do_not_fit() {
+    let error = failure(floats(&[2, 3]).mm(&floats(&[4, 2])), &["mm", "`other`", "3 rows", "[4, 2]"]);
+    assert!(matches!(error, Error::Dispatch(Call::Shape { argument: "other", .. })), "{error:?}");
+}
+
+#[test]
+fn a_wrong_dtype() {
+    let at = floats(&[2]);
+    let error = failure(floats(&[3]).index_select(0, &at), &["index_select", "`index`", "integers", "f32"]);
+    assert!(matches!(error, Error::Dispatch(Call::DType { got: DType::F32, .. })), "{error:?}");
+    let mask = Tensor::from_slice(&[1i64, 0, 1]).unwrap();
+    let error = failure(floats(&[3]).masked_fill(&mask, 0), &["masked_fill", "`mask`", "bool", "i64"]);
+    assert!(matches!(error, Error::Dispatch(Call::DType { got: DType::I64, .. })), "{error:?}");
+}
+
+#[test]
+fn a_host_type_that_is_not_the_dtype() {
+    let error = failure(floats(&[3]).to_vec::<i64>(), &["to_vec", "f32", "i64"]);
+    assert!(matches!(error, Error::HostType { expected: DType::I64, got: DType::F32, .. }), "{error:?}");
+}
+
+#[test]
+fn an_integer_result_that_cannot_hold_floats() {
+    let target = Tensor::from_slice(&[1i64, 2]).unwrap();
+    let error = failure(target.add_(&floats(&[2])), &["add", "f32", "i64"]);
+    assert!(matches!(error, Error::Dispatch(Call::DType { got: DType::I64, .. })), "{error:?}");
+    assert_eq!(target.to_vec::<i64>().unwrap(), [1, 2]);
+}
+
+#[test]
+fn a_device_that_is_not_there() {
+    let nowhere = Device::parse("nowhere").unwrap();
+    let error = failure(floats(&[2]).to_device(nowhere), &["no backend for device `nowhere", "install"]);
+    assert!(matches!(error, Error::Dispatch(Call::NoDevice { device }) if device == nowhere), "{error:?}");
+}
+
+#[test]
+fn a_dimension_out_of_range() {
+    for dim in [2, -3] {
+        let error = failure(floats(&[2, 3]).sum_dims(&[dim], false), &["sum", &dim.to_string(), "-2..=1"]);
+        assert!(matches!(error, Error::Dispatch(Call::Dim { ndim: 2, dim: d, .. }) if d == dim), "{error:?}");
+    }
+    let error = failure(floats(&[3]).flip(&[1]), &["flip", "dimension 1", "-1..=0"]);
+    assert!(matches!(error, Error::Dispatch(Call::Dim { dim: 1, ndim: 1, .. })), "{error:?}");
+    let error = failure(floats(&[2, 3]).transpose(0, 5), &["transpose", "dimension 5", "-2..=1"]);
+    assert!(matches!(error, Error::Dispatch(Call::Dim { dim: 5, ndim: 2, .. })), "{error:?}");
+}
+
+#[test]
+fn an_index_out_of_range_changes_nothing() {
+    let target = floats(&[2, 3]);
+    let at = Tensor::from_slice(&[0i64, 2]).unwrap();
+    let is_backend = |error: &Error| matches!(error, Error::Dispatch(Call::Backend { .. }));
+    let parts = ["index 2", "0..2", "dimension 0 of size 2"];
+    assert!(is_backend(&failure(target.index_select(0, &at), &parts)));
+    assert!(is_backend(&failure(target.embedding(&at, None), &parts)));
+    assert!(is_backend(&failure(target.index_add_(0, &at, &floats(&[2, 3])), &parts)));
+    assert!(is_backend(&failure(target.index_copy_(0, &at, 7.0), &parts)));
+    let wide = Tensor::from_vec(vec![0i64, 0, 2], &[1, 3]).unwrap();
+    assert!(is_backend(&failure(target.gather(0, &wide), &parts)));
+    assert!(is_backend(&failure(target.scatter_(0, &wide, 7.0), &parts)));
+    assert!(is_backend(&failure(target.scatter_add_(0, &wide, &floats(&[1, 3])), &parts)));
+    let parts = ["index 2", "-2..2", "dimension 0 of size 2"];
+    assert!(is_backend(&failure(target.index(&[Some(&at)]), &parts)));
+    assert!(is_backend(&failure(target.index_put_(&[Some(&at)], 7.0, false), &parts)));
+    assert!(is_backend(&failure(target.index_put_(&[Some(&at)], 7.0, true), &parts)));
+    assert_eq!(target.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+}
+
+#[test]
+fn more_indices_than_dimensions() {
+    let at = Tensor::from_slice(&[0i64]).unwrap();
+    let error = failure(floats(&[2]).index(&[Some(&at), Some(&at)]), &["index", "at most the 1 dimensions"]);
+    assert!(matches!(error, Error::Dispatch(Call::Value { argument: "indices", .. })), "{error:?}");
+}
+
+#[test]
+fn a_view_of_the_wrong_size() {
+    let error = failure(floats(&[6]).view(&[4, 2]), &["view", "6 elements", "[4, 2]"]);
+    assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
+    let error = failure(floats(&[6]).reshape(&[-1, 4]), &["reshape", "6 elements", "[-1, 4]"]);
+    assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
+    let error = failure(floats(&[2, 3]).transpose(0, 1).unwrap().view(&[6]), &["view", "[3, 2]", "reshape"]);
+    assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
+    let error = failure(floats(&[3]).expand(&[4]), &["expand", "[3]", "[4]"]);
+    assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
+}
+
+#[test]
+fn sizes_whose_product_overflows() {
+    let huge = [1usize << 40, 1 << 40];
+    let error = failure(Tensor::empty(&huge, DType::F32, Device::CPU), &["1099511627776", "more bytes"]);
+    assert!(matches!(error, Error::Dispatch(Call::SizeOverflow { .. })), "{error:?}");
+    let error = failure(Tensor::from_vec(vec![0f32], &huge), &["from_vec", "1099511627776"]);
+    assert!(matches!(error, Error::Dispatch(Call::SizeOverflow { .. })), "{error:?}");
+    let error = failure(floats(&[1]).repeat(&[1 << 40, 1 << 40]), &["more bytes"]);
+    assert!(matches!(error, Error::Dispatch(Call::SizeOverflow { .. })), "{error:?}");
+}
+
+#[test]
+fn an_allocation_that_does_not_fit() {
+    let error = failure(Tensor::empty(&[1 << 50], DType::U8, Device::CPU), &["out of memory", "cpu", "1125899906842624"]);
+    assert!(
+        matches!(error, Error::Dispatch(Call::OutOfMemory { requested, .. }) if requested == 1 << 50),
+        "{error:?}"
+    );
+    assert_eq!(floats(&[2]).add(1.0).unwrap().to_vec::<f32>().unwrap(), [1.0, 2.0]);
+}
+
+#[test]
+fn the_item_of_many_elements() {
+    let error = failure(floats(&[2, 3]).item::<f32>(), &["item", "[2, 3]", "6", "1"]);
+    assert!(matches!(error, Error::Length { op: "item", .. }), "{error:?}");
+    let error = failure(floats(&[0]).item::<f32>(), &["item", "[0]"]);
+    assert!(matches!(error, Error::Length { op: "item", .. }), "{error:?}");
+}
+
+#[test]
+fn values_of_a_wrong_length() {
+    let error = failure(Tensor::from_vec(vec![1.0f32; 5], &[2, 3]), &["from_vec", "[2, 3]", "6", "5"]);
+    assert!(matches!(error, Error::Length { op: "from_vec", expected: 6, got: 5, .. }), "{error:?}");
+}
+
+#[test]
+fn tensors_that_cannot_be_joined() {
+    let error = failure(Tensor::cat(&[&floats(&[2, 3]), &floats(&[2, 4])], 0), &["cat", "[2, 3]", "[2, 4]"]);
+    assert!(matches!(error, Error::Dispatch(Call::Shape { .. })), "{error:?}");
+    let error = failure(Tensor::cat(&[], 0), &["cat", "one tensor at least", "0 tensors"]);
+    assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
+}
