@@ -1,6 +1,8 @@
 //! Modules: names, state, modes, moves; and a model that learns the digits.
 use keyway::data::{DataLoader, Dataset, Digits};
-use keyway::nn::{Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict, loss};
+use keyway::nn::{
+    Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict, loss,
+};
 use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
 use keyway::{DType, Result, Tensor, autograd, io};
@@ -84,15 +86,21 @@ fn a_state_dict_that_does_not_fit_changes_nothing() {
     state.insert("2.offset".into(), removed);
     state.insert("2.weight".into(), Tensor::from_vec(vec![0.0f32; 6], &[2, 3]).unwrap());
     let error = model.load_state_dict(&state).unwrap_err().to_string();
-    for part in
-        ["1 missing: 2.bias", "1 unexpected: 2.offset", "2.weight (expected [10, 128], got [2, 3])", "nothing was loaded"]
-    {
+    for part in [
+        "1 missing: 2.bias",
+        "1 unexpected: 2.offset",
+        "2.weight (expected [10, 128], got [2, 3])",
+        "nothing was loaded",
+    ] {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(model.state_dict()["0.weight"].to_vec::<f32>().unwrap(), before);
     state.remove("2.weight");
     let report = model.load_matching(&state).unwrap();
-    assert_eq!((report.missing, report.unexpected), (vec!["2.bias".into(), "2.weight".into()], vec!["2.offset".into()]));
+    assert_eq!(
+        (report.missing, report.unexpected),
+        (vec!["2.bias".into(), "2.weight".into()], vec!["2.offset".into()])
+    );
     assert_ne!(model.state_dict()["0.weight"].to_vec::<f32>().unwrap(), before);
 }
 
@@ -135,7 +143,9 @@ fn a_shared_parameter_counts_once_and_stays_shared() {
 
 #[test]
 fn modes_reach_every_part() {
-    let model = Sequential::new().push(Flatten::default()).push(Sequential::new().push(Dropout::new(0.5, 1).unwrap()));
+    let model = Sequential::new()
+        .push(Flatten::default())
+        .push(Sequential::new().push(Dropout::new(0.5, 1).unwrap()));
     let x = Tensor::from_vec(vec![1.0f32; 64], &[2, 2, 16]).unwrap();
     let run = || model.forward(&x).unwrap().to_vec::<f32>().unwrap();
     assert_ne!(run(), [1.0; 64]);

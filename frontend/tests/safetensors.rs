@@ -100,7 +100,10 @@ fn damaged_files_are_named() {
         let (_, text) = fault(&path, &bytes);
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(matches!(fault(&path, &file_of(&one("F99", "[2]", 0, 8), 8)).0, SafetensorsError::UnknownDtype { .. }));
+    assert!(matches!(
+        fault(&path, &file_of(&one("F99", "[2]", 0, 8), 8)).0,
+        SafetensorsError::UnknownDtype { .. }
+    ));
     assert!(load(folder.path().join("absent")).unwrap_err().to_string().contains("check the path"));
 }
 
@@ -152,7 +155,10 @@ fn a_full_disk_keeps_the_old_file() {
     let old = std::fs::read(&path).unwrap();
     // A limit on the size of files gives the write error that a full disk gives; the signal must be ignored for that.
     let output = std::process::Command::new("sh")
-        .args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" --exact a_full_disk_keeps_the_old_file --nocapture"])
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 64; exec \"$0\" --exact a_full_disk_keeps_the_old_file --nocapture",
+        ])
         .arg(std::env::current_exe().unwrap())
         .env(CHILD, &path)
         .output()

@@ -108,7 +108,8 @@ pub fn binary_cross_entropy_with_logits(
 /// Shapes that do not fit; a class out of range.
 pub fn nll_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
     let (&[rows, _], &[targets]) = (input.sizes(), target.sizes()) else {
-        let expected = format!("`[rows, classes]` for targets of shape {:?}, which must be `[rows]`", target.sizes());
+        let expected =
+            format!("`[rows, classes]` for targets of shape {:?}, which must be `[rows]`", target.sizes());
         return Err(ModuleError::Input { owner: "nll_loss", expected, got: input.sizes().to_vec() }.into());
     };
     if rows != targets {
