@@ -82,10 +82,13 @@ fn write_one(what: &str, path: &Path, trained: &Trained, results: &Results) -> R
     replace(path, |file| file.write_all(text.as_bytes())).map_err(|error| error.to_string())
 }
 
-/// Whether a file can be made beside `path`, by making one.
+/// Whether a file can be made beside `path`, by making one. A device or a pipe is not replaced and needs none.
 fn try_folder(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Err(std::io::Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    }
+    if path.metadata().is_ok_and(|meta| !meta.is_file()) {
+        return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let attempt = folder.join(format!(".keyway-{}.tmp", std::process::id()));

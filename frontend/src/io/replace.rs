@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const BUFFER: usize = 1 << 16;
 
 /// Writes a new file beside `path`, brings it to the disk and renames it over `path`. Whatever fails, `path` is as it
-/// was, and the new file is gone. A link is followed, so that it stays a link; permissions of an old file are kept.
+/// was, and the new file is gone. A device or a pipe is written to as it is. A link is followed, so that it stays a link; permissions of an old file are kept.
 ///
 /// # Errors
 /// What `write` or the system reports.
@@ -19,8 +19,15 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     };
     let folder = folder_of(&target);
     let old = std::fs::metadata(&target).ok();
-    if old.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder"));
+    match &old {
+        Some(old) if old.is_dir() => return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder")),
+        // A device or a pipe has no old content to keep, and must not be renamed away.
+        Some(old) if !old.is_file() => {
+            let mut file = std::fs::OpenOptions::new().write(true).open(&target)?;
+            write(&mut file)?;
+            return file.flush();
+        }
+        _ => {}
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".keyway-").suffix(".tmp");

@@ -1,0 +1,155 @@
+//! The commands that report: what they say with a backend, without one, and when asked for what is not there.
+
+mod support;
+
+use std::io::Read;
+use std::process::Stdio;
+use support::{bare, keyway, library, library_of, program, run};
+
+#[test]
+fn the_installed_backend_is_listed() {
+    let ran = keyway(&["backend", "list"]).expect(0);
+    assert!(ran.out.contains("keyway-cpu") && ran.out.contains("used"), "{}", ran.out);
+    let json = keyway(&["backend", "list", "--json"]).expect(0).json();
+    assert_eq!(json["backends"][0]["library"]["manifest"]["name"], "keyway-cpu");
+    assert_eq!(json["backends"][0]["outcome"]["verdict"], "chosen");
+    assert!(json["searched"].as_array().unwrap().len() >= 2);
+}
+
+#[test]
+fn with_nothing_installed_the_places_are_listed() {
+    let ran = bare(&["backend", "list"]).expect(0);
+    for part in ["No backend is installed", "KEYWAY_BACKEND_PATH", "beside the program", "To install one, put"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let json = bare(&["backend", "list", "--json"]).expect(0).json();
+    assert_eq!(json["backends"].as_array().unwrap().len(), 0);
+    let paths = bare(&["backend", "paths", "--json"]).expect(0).json();
+    assert_eq!(paths[0]["place"], "environment");
+    assert_eq!(paths[0]["files"], 0);
+    assert!(bare(&["backend", "paths"]).expect(0).out.contains("no library"));
+}
+
+#[test]
+fn a_named_folder_goes_first_and_a_wrong_one_is_told() {
+    let library = library();
+    let empty = tempfile::tempdir().unwrap();
+    let mut command = program(empty.path());
+    command.args(["--backends", library.to_str().unwrap(), "backend", "list"]);
+    assert!(run(command).expect(0).out.contains("keyway-cpu"));
+    let mut command = program(&library);
+    command.args(["ops", "--backends", "/nowhere/at/all"]);
+    let ran = run(command).expect(0);
+    assert!(ran.err.contains("warning: /nowhere/at/all"), "{}", ran.err);
+}
+
+#[test]
+fn a_file_that_is_no_library_has_its_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("libbad.so"), "text").unwrap();
+    let mut command = program(folder.path());
+    command.args(["backend", "list"]);
+    let ran = run(command).expect(0);
+    assert!(ran.out.contains("rejected") && ran.out.contains("libbad.so: expected"), "{}", ran.out);
+    let mut command = program(folder.path());
+    command.arg("doctor");
+    let ran = run(command).expect(0);
+    assert!(ran.out.contains("Verdict: none of the libraries can be used (1 rejected"), "{}", ran.out);
+}
+
+#[test]
+fn ops_are_listed_with_who_serves_them() {
+    let ran = keyway(&["ops"]).expect(0);
+    let line = ran.out.lines().find(|line| line.starts_with("exp ")).unwrap();
+    assert!(line.contains('A'), "{line}");
+    assert!(ran.out.contains("A keyway-cpu"), "{}", ran.out);
+    let json = keyway(&["ops", "--json"]).expect(0).json();
+    let ops = json.as_array().unwrap();
+    let op = |name: &str| ops.iter().find(|op| op["op"] == name).unwrap();
+    let place = &op("add")["places"][0];
+    assert_eq!((&place["device"], &place["layout"]), (&"cpu".into(), &"strided".into()));
+    assert_eq!(place["served_by"]["f32"], "keyway-cpu");
+    assert_eq!(op("view")["places"][0]["served_by"]["bool"], "(view)");
+}
+
+#[test]
+fn ops_are_known_without_a_backend() {
+    let ran = bare(&["ops"]).expect(0);
+    assert!(ran.err.contains("no backend is installed"), "{}", ran.err);
+    let json = bare(&["ops", "--json"]).expect(0).json();
+    let add = json.as_array().unwrap().iter().find(|op| op["op"] == "add").unwrap();
+    assert!(add["places"][0]["served_by"]["f32"].is_null());
+}
+
+#[test]
+fn a_key_is_explained() {
+    let ran = keyway(&["explain", "add", "--device", "cpu", "--layout", "strided", "--dtype", "f32"]).expect(0);
+    assert!(ran.out.contains("served by kernel of `keyway-cpu`"), "{}", ran.out);
+    let json = keyway(&["explain", "add", "--json"]).expect(0).json();
+    assert_eq!(json["candidates"][0]["chosen"], true);
+    let ran = keyway(&["explain", "add", "--layout", "channels_last"]).expect(0);
+    assert!(ran.out.contains("`strided` is the parent"), "{}", ran.out);
+    let ran = bare(&["explain", "add"]).expect(0);
+    assert!(ran.out.contains("nothing serves this key") && ran.out.contains("no backend for `cpu`"), "{}", ran.out);
+}
+
+#[test]
+fn names_that_do_not_exist_are_wrong_usage() {
+    for (arguments, parts) in [
+        (vec!["explain", "ad"], ["no op `ad`", "`add`"]),
+        (vec!["explain", "add", "--device", "tpu"], ["no device `tpu`", "cpu"]),
+        (vec!["explain", "add", "--device", "cpu:7"], ["cpu:7", "1 device"]),
+        (vec!["explain", "add", "--layout", "blocked"], ["no layout `blocked`", "channels_last"]),
+        (vec!["explain", "add", "--dtype", "float"], ["no dtype `float`", "bf16"]),
+        (vec!["frobnicate"], ["frobnicate", "Usage"]),
+        (vec!["backend"], ["list", "paths"]),
+        (vec![], ["Usage", "train"]),
+    ] {
+        let ran = keyway(&arguments).expect(2);
+        for part in parts {
+            assert!(ran.err.contains(part), "{arguments:?}: {part}: {}", ran.err);
+        }
+        assert!(ran.out.is_empty(), "{}", ran.out);
+    }
+}
+
+#[test]
+fn doctor_gives_a_verdict_for_each_library() {
+    let ran = keyway(&["doctor"]).expect(0);
+    for part in ["Places searched", "keyway-cpu", "needed, all are there", "verdict    used", "all is well: 1 usable"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let json = keyway(&["doctor", "--json"]).expect(0).json();
+    assert_eq!(json["usable"], 1);
+    assert_eq!(json["discovery"]["candidates"][0]["outcome"]["verdict"], "chosen");
+    assert!(!json["host"]["cpu_features"].as_array().unwrap().is_empty());
+    assert_eq!(json["devices"][0]["device"], "cpu");
+    assert!(bare(&["doctor"]).expect(0).out.contains("Verdict: no backend is installed"));
+}
+
+#[test]
+fn doctor_tells_of_a_library_whose_start_fails() {
+    let mut command = program(&library_of("keyway_test_faulty"));
+    command.arg("doctor").env("KEYWAY_TEST_FAULT", "panic_at_load");
+    let ran = run(command).expect(0);
+    assert!(ran.out.contains("verdict    rejected") && ran.out.contains("told to panic at load"), "{}", ran.out);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut command = program(&library());
+    let mut child = command.args(["ops", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = program(&library());
+    command.arg("ops").stdout(full);
+    assert!(run(command).expect(1).err.contains("standard output"));
+}

@@ -1,0 +1,76 @@
+//! Runs the built program in folders of its own.
+#![allow(dead_code)]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What a run of the program gave.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// The JSON on standard output.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
+    }
+
+    /// Fails unless the exit code is this one; a panic is never an answer.
+    pub fn expect(self, code: i32) -> Ran {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
+        assert!(!self.err.contains("panicked") && !self.err.contains("backtrace"), "{}", self.err);
+        self
+    }
+}
+
+/// The library of the CPU backend, which Cargo leaves beside this test.
+pub fn library() -> PathBuf {
+    library_of("keyway_backend_cpu")
+}
+
+/// The library of a plugin that is a dev-dependency.
+pub fn library_of(name: &str) -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let path = folder.join(file);
+    assert!(path.exists(), "{} is not built", path.display());
+    path
+}
+
+/// The program with the backends of `path` and of no other place.
+pub fn program(path: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_keyway"));
+    let nowhere = std::env::temp_dir().join("keyway-cli-tests-nowhere");
+    command
+        .env("KEYWAY_BACKEND_PATH", path)
+        .env("XDG_DATA_HOME", &nowhere)
+        .env("XDG_STATE_HOME", &nowhere)
+        .env_remove("RUST_BACKTRACE")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the program.
+pub fn run(mut command: Command) -> Ran {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: status.code(), out: text(stdout), err: text(stderr) }
+}
+
+/// Runs the program with the CPU backend.
+pub fn keyway(arguments: &[&str]) -> Ran {
+    let mut command = program(&library());
+    command.args(arguments);
+    run(command)
+}
+
+/// Runs the program with no backend installed.
+pub fn bare(arguments: &[&str]) -> Ran {
+    let empty = tempfile::tempdir().unwrap();
+    let mut command = program(empty.path());
+    command.args(arguments);
+    run(command)
+}

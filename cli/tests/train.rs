@@ -1,0 +1,128 @@
+//! Training from the command line.
+
+mod support;
+
+use std::path::Path;
+use support::{bare, keyway, library, program};
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn train(folder: &Path, threads: &str) -> serde_json::Value {
+    let json = folder.join("train.json");
+    let arguments =
+        ["train", "digits", "--model", "mlp", "--epochs", "3", "--seed", "0", "--threads", threads, "--json"];
+    keyway(&[arguments.as_slice(), &[text(&json)]].concat()).expect(0);
+    serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap()
+}
+
+#[test]
+fn the_weights_do_not_depend_on_the_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (train(folder.path(), "1"), train(folder.path(), "2"));
+    assert_eq!((&one["threads"], &two["threads"]), (&1.into(), &2.into()));
+    assert_eq!(one["weights_sha256"], two["weights_sha256"]);
+    assert_eq!(one["weights_sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(one["train_loss"], two["train_loss"]);
+    let losses = one["train_loss"].as_array().unwrap();
+    assert_eq!(losses.len(), 3);
+    assert!(losses[2].as_f64() < losses[0].as_f64());
+    assert!(one["test_accuracy"].as_f64().unwrap() > 0.6, "{one}");
+    assert!(one["seconds"].as_f64().unwrap() > 0.0);
+    assert!(one["peak_bytes"].as_u64().unwrap() > 1_000_000);
+}
+
+#[test]
+fn everything_asked_for_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (save, plot, json) = (path("w.safetensors"), path("loss.svg"), path("r.json"));
+    let arguments = ["train", "digits", "--epochs", "2", "--profile"];
+    let files = ["--save", text(&save), "--plot", text(&plot), "--json", text(&json)];
+    let ran = keyway(&[arguments.as_slice(), &files].concat()).expect(0);
+    for part in ["test accuracy", "SERVED BY", "keyway-cpu", "total", "wrote the weights to"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    assert!(ran.err.contains("epoch 2/2"), "{}", ran.err);
+    assert!(std::fs::read_to_string(&plot).unwrap().contains("mean training loss"));
+    let weights = std::fs::read(&save).unwrap();
+    let header = String::from_utf8_lossy(&weights[8..300]).into_owned();
+    assert!(header.contains("0.weight") && header.contains("F32"), "{header}");
+    let results: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert!(results["profile"]["rows"].as_array().unwrap().iter().any(|row| row["served_by"] == "keyway-cpu"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no drafts are left behind");
+}
+
+#[test]
+fn without_a_backend_one_sentence_says_what_to_install() {
+    let ran = bare(&["train", "digits", "--model", "mlp"]).expect(1);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    for part in ["none is installed", "keyway_backend_cpu", "--backends"] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    assert!(ran.out.is_empty());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_before_the_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("absent/r.json");
+    for option in ["--json", "--plot", "--save"] {
+        for target in [text(&inside), text(folder.path())] {
+            let ran = keyway(&["train", "digits", "--epochs", "1", option, target]).expect(1);
+            assert!(ran.err.contains(target) && !ran.err.contains("epoch"), "{}", ran.err);
+        }
+    }
+    let json = folder.path().join("r.json");
+    let ran = keyway(&["train", "digits", "--json", text(&json), "--save", text(&json)]).expect(2);
+    assert!(ran.err.contains("cannot both go to"), "{}", ran.err);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_file_that_fails_keeps_none_of_the_others_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = folder.path().join("w.safetensors");
+    let ran = keyway(&["train", "digits", "--epochs", "1", "--json", "/dev/full", "--save", text(&save)]).expect(1);
+    assert!(ran.err.contains("cannot write the results to /dev/full"), "{}", ran.err);
+    assert!(ran.out.contains("test accuracy") && ran.out.contains("wrote the weights"), "{}", ran.out);
+    assert!(save.exists());
+}
+
+#[test]
+fn wrong_options_are_wrong_usage() {
+    for (arguments, part) in [
+        (vec!["train"], "DATASET"),
+        (vec!["train", "letters"], "digits"),
+        (vec!["train", "digits", "--model", "cnn"], "mlp"),
+        (vec!["train", "digits", "--epochs", "0"], "--epochs"),
+        (vec!["train", "digits", "--batch", "0"], "--batch"),
+        (vec!["train", "digits", "--lr", "-1"], "--lr"),
+        (vec!["train", "digits", "--lr=nan"], "above 0"),
+        (vec!["train", "digits", "--threads", "0"], "--threads"),
+        (vec!["train", "digits", "--device", "tpu"], "there is: cpu"),
+        (vec!["train", "digits", "--device", "cpu:3"], "cpu:3"),
+    ] {
+        let ran = keyway(&arguments).expect(2);
+        assert!(ran.err.contains(part), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_training_that_diverges_says_so() {
+    let ran = keyway(&["train", "digits", "--epochs", "5", "--lr", "1e30"]).expect(1);
+    assert!(ran.err.contains("diverged") && ran.err.contains("--lr"), "{}", ran.err);
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_the_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = folder.path().join("w.safetensors");
+    let mut command = program(&library());
+    command.args(["train", "digits", "--epochs", "1", "--save", text(&save)]).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(save.exists());
+}
