@@ -47,7 +47,8 @@ pub fn wanted(group: &str, size: &str) -> bool {
     let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     filters.is_empty()
         || filters.iter().any(|f| {
-            (f.contains(group) || !f.contains('.')) && (size.is_empty() || !f.contains("1e") || f.contains(size))
+            (f.contains(group) || !f.contains('.'))
+                && (size.is_empty() || !f.contains("1e") || f.contains(size))
         })
 }
 

@@ -46,7 +46,11 @@ fn it_sees_every_call_and_may_fail_it() {
     }
     assert_eq!(count("test_nothing"), before + 2);
 
-    for (mode, part) in [(1, "told to fail before test_nothing"), (2, "told to fail after test_nothing"), (3, "without running the call")] {
+    for (mode, part) in [
+        (1, "told to fail before test_nothing"),
+        (2, "told to fail after test_nothing"),
+        (3, "without running the call"),
+    ] {
         set_mode("test_nothing", mode);
         let text = one("test_nothing", &t).unwrap_err().to_string();
         assert!(text.contains(part) && text.contains("keyway.test/interposer"), "{text}");

@@ -6,7 +6,9 @@ use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::ledger::last_served;
-use keyway_dispatcher::registry::{self, FunctionalEntry, register_functional, restore, retire, set_priority};
+use keyway_dispatcher::registry::{
+    self, FunctionalEntry, register_functional, restore, retire, set_priority,
+};
 use keyway_dispatcher::tensor::TensorImpl;
 use keyway_dispatcher::{DType, Device, Error, Layout};
 use std::sync::OnceLock;
@@ -84,7 +86,8 @@ fn what_has_no_kernel_is_composed_or_missing() {
     }
     let error = one("test_missing", &t).unwrap_err().to_string();
     assert!(error.contains("registered for this op: nothing"), "{error}");
-    let taken = registry::register_ops(&[spec("test_missing(Tensor self) -> Tensor")]).unwrap_err().to_string();
+    let taken =
+        registry::register_ops(&[spec("test_missing(Tensor self) -> Tensor")]).unwrap_err().to_string();
     assert!(taken.contains("`tests` has defined an op of this name"), "{taken}");
 }
 
@@ -118,7 +121,10 @@ fn keys_come_from_tensors_and_from_the_thread() {
         SEEN.load(Ordering::Relaxed) - before
     };
     let t = zeros(&[2], DType::F32);
-    let run = |name: &'static str| { let t = t.clone(); move || drop(one(name, &t).unwrap()) };
+    let run = |name: &'static str| {
+        let t = t.clone();
+        move || drop(one(name, &t).unwrap())
+    };
     assert_eq!(seen(&run("test_nothing")), 0);
     t.set_key(KEY, true);
     assert_eq!(seen(&run("test_nothing")), 1);
@@ -134,7 +140,11 @@ fn keys_come_from_tensors_and_from_the_thread() {
     assert_eq!(seen(&run("test_nothing")), 1);
     assert_eq!(registry::find_functional("counter"), Some(KEY));
     let again = FunctionalEntry {
-        key: KEY, name: "second".into(), applies: |_| true, handler: Box::new(|call, below| redispatch(call, below)), plugin: None,
+        key: KEY,
+        name: "second".into(),
+        applies: |_| true,
+        handler: Box::new(|call, below| redispatch(call, below)),
+        plugin: None,
     };
     assert!(register_functional(again).unwrap_err().to_string().contains("belongs to `counter`"));
 }

@@ -49,14 +49,16 @@ fn the_graph_is_named() -> Result<()> {
 
 #[test]
 fn long_rows_wrap_and_large_tensors_are_cut() -> Result<()> {
-    let row = Tensor::from_vec((0..14).map(|i| f64::from(i) / 7.0).collect(), &[14])?.set_requires_grad(true)?;
+    let row =
+        Tensor::from_vec((0..14).map(|i| f64::from(i) / 7.0).collect(), &[14])?.set_requires_grad(true)?;
     let text = "tensor([0.0000, 0.1429, 0.2857, 0.4286, 0.5714, 0.7143, 0.8571, 1.0000, 1.1429,\n        \
                 1.2857, 1.4286, 1.5714, 1.7143, 1.8571], dtype=f64, requires_grad=true)";
     assert_eq!(row.to_string(), text);
     let many = Tensor::from_vec((0..2000i64).collect(), &[2000])?;
     assert_eq!(many.to_string(), "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])");
     let square = Tensor::from_vec((0..40000).map(|i| i as f32).collect(), &[200, 200])?.to_string();
-    let start = "tensor([[0.0000e+00, 1.0000e+00, 2.0000e+00,  ..., 1.9700e+02, 1.9800e+02,\n         1.9900e+02],\n";
+    let start =
+        "tensor([[0.0000e+00, 1.0000e+00, 2.0000e+00,  ..., 1.9700e+02, 1.9800e+02,\n         1.9900e+02],\n";
     assert!(square.starts_with(start), "{square}");
     assert!(square.contains("],\n        ...,\n        [3.9400e+04, "), "{square}");
     Ok(())

@@ -40,7 +40,8 @@ fn numbers(count: usize) -> Vec<f64> {
 /// Starts from a gradient of these numbers.
 fn run_backward(y: &Tensor) {
     let start = matrix(&numbers(y.numel()), y.sizes());
-    backward(std::slice::from_ref(y), BackwardOptions { gradients: Some(vec![start]), ..Default::default() }).unwrap();
+    backward(std::slice::from_ref(y), BackwardOptions { gradients: Some(vec![start]), ..Default::default() })
+        .unwrap();
 }
 
 /// The derivative of the sum of `f`'s results, weighted by `numbers`, by differences.
@@ -60,7 +61,10 @@ fn numeric(at: &[f64], f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
 fn there_and_back() {
     let _one = load(PLUGINS);
     let s = sparse();
-    assert_eq!((s.layout(), s.sizes(), s.dtype(), s.device()), (csr(), [3, 4].as_slice(), DType::F64, Device::CPU));
+    assert_eq!(
+        (s.layout(), s.sizes(), s.dtype(), s.device()),
+        (csr(), [3, 4].as_slice(), DType::F64, Device::CPU)
+    );
     let parts = s.components();
     assert_eq!(parts.len(), 3);
     assert_eq!(parts[0].to_vec::<i64>().unwrap(), [0, 2, 3, 5]);
@@ -78,14 +82,19 @@ fn there_and_back() {
     assert!(format!("{s:?}").contains("f64[3, 4] on cpu (test.keyway/csr)"), "{s:?}");
     let text = message(matrix(&[1.0, 2.0], &[2]).to_layout(csr()));
     assert!(text.contains("keyway.test/csr") && text.contains("no matrix"), "{text}");
-    assert!(message(Tensor::from_slice(&[1i64]).unwrap().view(&[1, 1]).unwrap().to_layout(csr())).contains("dtype"));
+    assert!(
+        message(Tensor::from_slice(&[1i64]).unwrap().view(&[1, 1]).unwrap().to_layout(csr()))
+            .contains("dtype")
+    );
 }
 
 #[test]
 fn parts_that_do_not_fit() {
     let _one = load(PLUGINS);
     let parts: Vec<_> = sparse().components().into_iter().map(Tensor::into_ref).collect();
-    let make = |parts: Vec<_>| TensorImpl::composite(csr(), DType::F64, [3, 4].as_slice().into(), parts, Vec::new()).unwrap();
+    let make = |parts: Vec<_>| {
+        TensorImpl::composite(csr(), DType::F64, [3, 4].as_slice().into(), parts, Vec::new()).unwrap()
+    };
     let text = message(validate(&make(parts[..2].to_vec())).map_err(Into::into));
     assert!(text.contains("3 components") && text.contains("2 and 0"), "{text}");
     let short = Tensor::from_slice(&[0i64, 5]).unwrap().into_ref();
@@ -123,7 +132,10 @@ fn arithmetic() {
     let sum = s.add_scaled(&doubled, 10.0).unwrap();
     assert_eq!((sum.layout(), sum.to_vec::<f64>().unwrap()), (csr(), DENSE.map(|v| 21.0 * v).to_vec()));
     let mixed = dense().add(&s).unwrap();
-    assert_eq!((mixed.layout(), mixed.to_vec::<f64>().unwrap()), (Layout::STRIDED, DENSE.map(|v| 2.0 * v).to_vec()));
+    assert_eq!(
+        (mixed.layout(), mixed.to_vec::<f64>().unwrap()),
+        (Layout::STRIDED, DENSE.map(|v| 2.0 * v).to_vec())
+    );
     let turned = s.t().unwrap();
     assert_eq!((turned.layout(), turned.sizes()), (csr(), [4, 3].as_slice()));
     assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
@@ -247,7 +259,10 @@ fn an_op_of_the_plugin_with_its_own_backward() {
     let text = message(grad(&[y], &[s.clone()], options));
     assert!(text.contains("csr_spmv_backward") && text.contains("no derivative"), "{text}");
     let short = matrix(&[1.0], &[1]);
-    assert!(message(by_name::call("csr_spmv", &[(&s).into(), (&short).into()])).contains("a vector of 4 elements"));
+    assert!(
+        message(by_name::call("csr_spmv", &[(&s).into(), (&short).into()]))
+            .contains("a vector of 4 elements")
+    );
     assert!(message(by_name::call("csr_nothing", &[])).contains("no op named `csr_nothing`"));
 }
 

@@ -23,11 +23,15 @@ pub fn cases(c: &mut Criterion) {
         case(c, &format!("ew.muladd_{label}"), "byte", bytes(16.0), || {
             a.mul(&b).and_then(|ab| ab.add(&d)).expect("mul and add")
         });
-        case(c, &format!("ew.addcmul_{label}"), "byte", bytes(16.0), || d.addcmul(&a, &b, 1.0).expect("addcmul"));
+        case(c, &format!("ew.addcmul_{label}"), "byte", bytes(16.0), || {
+            d.addcmul(&a, &b, 1.0).expect("addcmul")
+        });
         case(c, &format!("ew.exp_{label}"), "byte", bytes(8.0), || a.exp().expect("exp"));
         case(c, &format!("ew.exp_out_{label}"), "byte", bytes(8.0), || a.exp_out(&mut o).expect("exp"));
         case(c, &format!("ew.gelu_{label}"), "byte", bytes(8.0), || a.gelu(Approximate::None).expect("gelu"));
-        case(c, &format!("ew.gelu_tanh_{label}"), "byte", bytes(8.0), || a.gelu(Approximate::Tanh).expect("gelu"));
+        case(c, &format!("ew.gelu_tanh_{label}"), "byte", bytes(8.0), || {
+            a.gelu(Approximate::Tanh).expect("gelu")
+        });
         case(c, &format!("ew.relu_{label}"), "byte", bytes(8.0), || a.relu().expect("relu"));
         let side = (n as f64).sqrt().round() as i64;
         let square = |t: &Tensor| t.view(&[side, side]).expect("a square");
@@ -35,7 +39,9 @@ pub fn cases(c: &mut Criterion) {
         let row = at.select(0, 0).expect("a row");
         let column = at.narrow(1, 0, 1).expect("a column");
         case(c, &format!("ew.add_t_{label}"), "byte", bytes(12.0), || at.add(&b2).expect("add"));
-        case(c, &format!("ew.add_t_out_{label}"), "byte", bytes(12.0), || at.add_out(&b2, &mut o2).expect("add"));
+        case(c, &format!("ew.add_t_out_{label}"), "byte", bytes(12.0), || {
+            at.add_out(&b2, &mut o2).expect("add")
+        });
         case(c, &format!("ew.transpose_copy_{label}"), "byte", bytes(8.0), || o2.copy_(&at).expect("copy"));
         case(c, &format!("ew.bcast_row_{label}"), "byte", bytes(8.0), || b2.add(&row).expect("add"));
         case(c, &format!("ew.bcast_col_{label}"), "byte", bytes(8.0), || b2.add(&column).expect("add"));

@@ -32,7 +32,8 @@ pub fn cases(c: &mut Criterion) {
         loss.backward().expect("backward");
         optimizer.step().expect("step");
     };
-    let mut sgd = Sgd::new(parameters.clone(), SgdOptions { lr: 1e-3, ..SgdOptions::default() }).expect("sgd");
+    let mut sgd =
+        Sgd::new(parameters.clone(), SgdOptions { lr: 1e-3, ..SgdOptions::default() }).expect("sgd");
     case(c, "train.mlp", "flop", step_flop, || step(&mut sgd));
     case(c, "train.mlp_fwd", "flop", forward, || {
         let _off = no_grad();

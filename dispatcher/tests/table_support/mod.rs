@@ -22,7 +22,14 @@ fn like_first(args: &Args<'_>) -> Result<Plan> {
 
 /// The spec of an op whose output is like its first argument.
 pub fn spec(schema: &'static str) -> OpSpec {
-    OpSpec { schema, rule: Rule::Dense(like_first), decomposition: None, extra: None, backward: None, owner: "tests" }
+    OpSpec {
+        schema,
+        rule: Rule::Dense(like_first),
+        decomposition: None,
+        extra: None,
+        backward: None,
+        owner: "tests",
+    }
 }
 
 /// Gives the argument back: a decomposition.
@@ -38,7 +45,10 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
     let guard = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     OPS.get_or_init(|| {
         let composed = OpSpec { decomposition: Some(same), ..spec("test_composed(Tensor self) -> Tensor") };
-        let always = OpSpec { rule: Rule::Composed, ..OpSpec { schema: "test_always(Tensor self) -> Tensor", ..composed } };
+        let always = OpSpec {
+            rule: Rule::Composed,
+            ..OpSpec { schema: "test_always(Tensor self) -> Tensor", ..composed }
+        };
         registry::register_ops(&[
             spec("test_nothing(Tensor self) -> Tensor"),
             spec("test_panic(Tensor self) -> Tensor"),
@@ -50,7 +60,10 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
         ])
         .unwrap();
     });
-    let config = Config { quarantine: Quarantine::default(), ..Config::only(names.iter().map(|n| built(n)).collect()) };
+    let config = Config {
+        quarantine: Quarantine::default(),
+        ..Config::only(names.iter().map(|n| built(n)).collect())
+    };
     let loaded = Loader::new(config).load_all(abi::host::table(), abi::take_message);
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
     for plugin in &loaded.plugins {

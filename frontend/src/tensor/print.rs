@@ -133,7 +133,8 @@ fn collect(t: &Tensor, short: bool) -> Result<Shown> {
         values.extend(decode(&t.narrow(0, (size - EDGE) as i64, EDGE)?)?);
         return Ok(Shown::Values(values, true));
     }
-    let chosen: Vec<usize> = if cut { (0..EDGE).chain(size - EDGE..size).collect() } else { (0..size).collect() };
+    let chosen: Vec<usize> =
+        if cut { (0..EDGE).chain(size - EDGE..size).collect() } else { (0..size).collect() };
     let lists = chosen.into_iter().map(|i| collect(&t.select(0, i as i64)?, short)).collect::<Result<_>>()?;
     Ok(Shown::Lists(lists, cut))
 }
@@ -142,7 +143,12 @@ fn decode(t: &Tensor) -> Result<Vec<Value>> {
     let bytes = t.to_bytes()?;
     macro_rules! read {
         ($t:ty, $make:expr) => {
-            bytes.as_chunks::<{ size_of::<$t>() }>().0.iter().map(|b| $make(<$t>::from_ne_bytes(*b))).collect()
+            bytes
+                .as_chunks::<{ size_of::<$t>() }>()
+                .0
+                .iter()
+                .map(|b| $make(<$t>::from_ne_bytes(*b)))
+                .collect()
         };
     }
     Ok(match t.dtype() {
@@ -175,9 +181,13 @@ impl Style {
         }
         // Zeros, infinities and NaN have no say in the style.
         let finite = |v: &Value| matches!(v, Value::Real(x) if x.is_finite() && *x != 0.0);
-        let numbers: Vec<f64> =
-            values.iter().filter(|v| finite(v)).filter_map(|v| if let Value::Real(x) = v { Some(*x) } else { None }).collect();
-        let (least, most) = numbers.iter().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x.abs()), b.max(x.abs())));
+        let numbers: Vec<f64> = values
+            .iter()
+            .filter(|v| finite(v))
+            .filter_map(|v| if let Value::Real(x) = v { Some(*x) } else { None })
+            .collect();
+        let (least, most) =
+            numbers.iter().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x.abs()), b.max(x.abs())));
         style.whole = numbers.iter().all(|x| x.fract() == 0.0);
         style.scientific =
             !numbers.is_empty() && (most / least > 1000.0 || most > 1e8 || (!style.whole && least < 1e-4));
@@ -229,7 +239,8 @@ impl Shown {
                 format!("[{}]", lines.join(&format!(",\n{gap}")))
             }
             Shown::Lists(lists, cut) => {
-                let mut items: Vec<String> = lists.iter().map(|l| l.text(style, indent + 1, ndim - 1)).collect();
+                let mut items: Vec<String> =
+                    lists.iter().map(|l| l.text(style, indent + 1, ndim - 1)).collect();
                 if *cut {
                     items.insert(EDGE, "...".to_string());
                 }

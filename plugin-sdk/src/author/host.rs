@@ -187,14 +187,16 @@ impl<T: Plain> Scratch<T> {
         let Some(host) = host_api() else {
             // SAFETY: the layout is not empty.
             let data = unsafe { std::alloc::alloc(Self::layout(bytes)) };
-            let data = NonNull::new(data.cast()).ok_or(Error::OutOfMemory { requested: bytes as u64, available: 0 })?;
+            let data = NonNull::new(data.cast())
+                .ok_or(Error::OutOfMemory { requested: bytes as u64, available: 0 })?;
             return Ok(Scratch { data, len, from_host: false });
         };
         let mut data = std::ptr::null_mut();
         // SAFETY: `data` is valid for the write; device 0 is the CPU.
         done(unsafe { (host.allocate)(0, 0, bytes as u64, &mut data) })?;
-        let data = NonNull::new(data.cast())
-            .ok_or_else(|| Error::Failed { detail: "the host allocated nothing and said that it did".into() })?;
+        let data = NonNull::new(data.cast()).ok_or_else(|| Error::Failed {
+            detail: "the host allocated nothing and said that it did".into(),
+        })?;
         Ok(Scratch { data, len, from_host: true })
     }
 }
@@ -231,7 +233,9 @@ impl<T> Drop for Scratch<T> {
         }
         match host_api() {
             // SAFETY: the host gave this memory with the same number of bytes.
-            Some(host) if self.from_host => unsafe { (host.free)(0, 0, self.data.as_ptr().cast(), bytes as u64) },
+            Some(host) if self.from_host => unsafe {
+                (host.free)(0, 0, self.data.as_ptr().cast(), bytes as u64)
+            },
             // SAFETY: Rust's allocator gave this memory with the same layout.
             _ => unsafe { std::alloc::dealloc(self.data.as_ptr().cast(), Self::layout(bytes)) },
         }
@@ -272,7 +276,11 @@ pub(super) fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
         _ if tensor.handle().is_null() => "a temporary without a handle",
         _ => return Ok(std::ptr::from_ref(tensor.raw)),
     };
-    Err(Error::InvalidArgument { argument: "tensor", expected: "an argument of this call".into(), got: got.into() })
+    Err(Error::InvalidArgument {
+        argument: "tensor",
+        expected: "an argument of this call".into(),
+        got: got.into(),
+    })
 }
 
 const MOST_OUTPUTS: usize = 32;
@@ -323,9 +331,12 @@ pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> 
     drop(lists);
     let given = (n as usize).min(MOST_OUTPUTS);
     // SAFETY: the host filled in `n` owned handles. Each is wrapped before the first error is looked at.
-    let owned: Vec<_> = outputs[..given].iter().map(|&h| unsafe { OwnedTensor::from_handle(h, true) }).collect();
+    let owned: Vec<_> =
+        outputs[..given].iter().map(|&h| unsafe { OwnedTensor::from_handle(h, true) }).collect();
     if n as usize > MOST_OUTPUTS {
-        return Err(Error::Unsupported { what: format!("{name} with {n} outputs, more than {MOST_OUTPUTS}") });
+        return Err(Error::Unsupported {
+            what: format!("{name} with {n} outputs, more than {MOST_OUTPUTS}"),
+        });
     }
     owned.into_iter().collect()
 }

@@ -145,7 +145,9 @@ pub(crate) type Tile = (PerOperand, usize, usize);
 /// The number of tiles over `dims`, the last two of which are cut.
 pub(crate) fn tiles(dims: &[Dim]) -> usize {
     let [outer @ .., rows, columns] = dims else { return 0 };
-    outer.iter().map(|d| d.size).product::<usize>() * rows.size.div_ceil(TILE_ROWS) * columns.size.div_ceil(TILE_COLUMNS)
+    outer.iter().map(|d| d.size).product::<usize>()
+        * rows.size.div_ceil(TILE_ROWS)
+        * columns.size.div_ceil(TILE_COLUMNS)
 }
 
 /// Walks the tiles `range`, counted in the order of `dims`.

@@ -235,7 +235,12 @@ pub(crate) fn extent(raw: &RawTensor) -> Extent {
         raw.numel as usize
     } else {
         let tensor = Tensor { raw, origin: Origin::Output };
-        1 + tensor.sizes().iter().zip(tensor.strides()).map(|(n, s)| (n - 1) as usize * *s as usize).sum::<usize>()
+        1 + tensor
+            .sizes()
+            .iter()
+            .zip(tensor.strides())
+            .map(|(n, s)| (n - 1) as usize * *s as usize)
+            .sum::<usize>()
     };
     let start = raw.data as usize;
     Extent::Bytes(start, start + elements * size)
@@ -290,7 +295,11 @@ fn unreachable_memory(raw: &RawTensor) -> Error {
     } else {
         "a null or unaligned address".into()
     };
-    Error::InvalidArgument { argument: "tensor", expected: "strided elements that the host can read".into(), got }
+    Error::InvalidArgument {
+        argument: "tensor",
+        expected: "strided elements that the host can read".into(),
+        got,
+    }
 }
 
 /// A tensor that the plugin owns: made by a host service, released when dropped.
@@ -314,7 +323,9 @@ impl OwnedTensor {
         let raw = unsafe { (host.tensor_raw)(handle) };
         let tensor = OwnedTensor { handle, raw, shared: Cell::new(shared), _not_sync: PhantomData };
         if raw.is_null() {
-            return Err(Error::Failed { detail: "the host has no raw form of a tensor that it just made".into() });
+            return Err(Error::Failed {
+                detail: "the host has no raw form of a tensor that it just made".into(),
+            });
         }
         Ok(tensor)
     }
@@ -370,5 +381,7 @@ impl Drop for OwnedTensor {
 /// The error of a service that only a host can give.
 #[cold]
 pub(crate) fn no_host() -> Error {
-    Error::Unsupported { what: "a host service without a host (before `initialize`, or in a unit test)".into() }
+    Error::Unsupported {
+        what: "a host service without a host (before `initialize`, or in a unit test)".into(),
+    }
 }

@@ -26,7 +26,11 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
 fn add<T: Real>(call: &Call) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     if left.sizes() != right.sizes() {
-        return Err(unsupported(format!("a sum of shapes {:?} and {:?} with a CSR matrix", left.sizes(), right.sizes())));
+        return Err(unsupported(format!(
+            "a sum of shapes {:?} and {:?} with a CSR matrix",
+            left.sizes(),
+            right.sizes()
+        )));
     }
     let alpha: T = call.scalar(2)?;
     if is_csr(&left) && is_csr(&right) {

@@ -22,7 +22,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn binary_cross_entropy(&self, target: &Tensor, weight: Option<&Tensor>, reduction: &str) -> Result<Tensor> {
+    pub fn binary_cross_entropy(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: &str,
+    ) -> Result<Tensor> {
         DEF.run(&[self.into(), target.into(), weight.map_or(Arg::None, Arg::from), Arg::Str(reduction)])
     }
 }
@@ -52,8 +57,15 @@ pub static DEF: OpDef = OpDef {
         let call = |sizes: &[usize], how: &'static str| {
             sample([uniform(sizes, 0.1, 0.9), uniform(sizes, 0.1, 0.9), SampleArg::None, SampleArg::Str(how)])
         };
-        let weighted = [uniform(&[4], 0.1, 0.9), uniform(&[4], 0.1, 0.9), plain(&[4]), SampleArg::Str("mean")];
-        vec![sample(weighted), call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
+        let weighted =
+            [uniform(&[4], 0.1, 0.9), uniform(&[4], 0.1, 0.9), plain(&[4]), SampleArg::Str("mean")];
+        vec![
+            sample(weighted),
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+        ]
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::None, SampleArg::Str(how)];

@@ -23,8 +23,20 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn binary_cross_entropy_with_logits(&self, target: &Tensor, weight: Option<&Tensor>, pos_weight: Option<&Tensor>, reduction: &str) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), weight.map_or(Arg::None, Arg::from), pos_weight.map_or(Arg::None, Arg::from), Arg::Str(reduction)])
+    pub fn binary_cross_entropy_with_logits(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        pos_weight: Option<&Tensor>,
+        reduction: &str,
+    ) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            target.into(),
+            weight.map_or(Arg::None, Arg::from),
+            pos_weight.map_or(Arg::None, Arg::from),
+            Arg::Str(reduction),
+        ])
     }
 }
 
@@ -50,13 +62,33 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: || {
         let call = |sizes: &[usize], how: &'static str| {
-            sample([filled(sizes, Fill::Distinct(0.1, 3.0)), uniform(sizes, 0.1, 0.9), SampleArg::None, SampleArg::None, SampleArg::Str(how)])
+            sample([
+                filled(sizes, Fill::Distinct(0.1, 3.0)),
+                uniform(sizes, 0.1, 0.9),
+                SampleArg::None,
+                SampleArg::None,
+                SampleArg::Str(how),
+            ])
         };
-        let full = [filled(&[4], Fill::Distinct(-3.0, -0.1)), uniform(&[4], 0.1, 0.9), plain(&[4]), plain(&[4]), SampleArg::Str("mean")];
-        vec![sample(full), call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
+        let full = [
+            filled(&[4], Fill::Distinct(-3.0, -0.1)),
+            uniform(&[4], 0.1, 0.9),
+            plain(&[4]),
+            plain(&[4]),
+            SampleArg::Str("mean"),
+        ];
+        vec![
+            sample(full),
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+        ]
     },
     errors: || {
-        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::None, SampleArg::None, SampleArg::Str(how)];
+        let call = |to: &[usize], how| {
+            [plain(&[3]), plain(to), SampleArg::None, SampleArg::None, SampleArg::Str(how)]
+        };
         vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
     },
     entry: Entry::new(),

@@ -1,10 +1,10 @@
 //! `cross_entropy`
 
 use super::{nll_loss_forward, one, reduce, tensor};
-use crate::{DType, Tensor};
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -26,8 +26,22 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn cross_entropy(&self, target: &Tensor, weight: Option<&Tensor>, ignore_index: i64, label_smoothing: f64, reduction: &str) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), weight.map_or(Arg::None, Arg::from), Arg::Int(ignore_index), Arg::Float(label_smoothing), Arg::Str(reduction)])
+    pub fn cross_entropy(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        ignore_index: i64,
+        label_smoothing: f64,
+        reduction: &str,
+    ) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            target.into(),
+            weight.map_or(Arg::None, Arg::from),
+            Arg::Int(ignore_index),
+            Arg::Float(label_smoothing),
+            Arg::Str(reduction),
+        ])
     }
 }
 
@@ -56,7 +70,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         let loss = target.mul(&weighted)?.sum_dims(&[dim], false)?.neg()?;
         return reduce(args, 5, loss);
     }
-    let (loss, weights) = nll_loss_forward::DEF.run_two(&[(&logs).into(), args.get(1), args.get(2), args.get(3)])?;
+    let (loss, weights) =
+        nll_loss_forward::DEF.run_two(&[(&logs).into(), args.get(1), args.get(2), args.get(3)])?;
     let mut total = loss;
     if smoothing > 0.0 {
         let even = weighted.sum_dims(&[dim], false)?.neg()?;
@@ -75,8 +90,20 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
-        let call = |sizes: &[usize], to: &[usize], weight: SampleArg, ignored: i64, smoothing: f64, how: &'static str| {
-            sample([plain(sizes), index(to, 3), weight, SampleArg::Int(ignored), SampleArg::Float(smoothing), SampleArg::Str(how)])
+        let call = |sizes: &[usize],
+                    to: &[usize],
+                    weight: SampleArg,
+                    ignored: i64,
+                    smoothing: f64,
+                    how: &'static str| {
+            sample([
+                plain(sizes),
+                index(to, 3),
+                weight,
+                SampleArg::Int(ignored),
+                SampleArg::Float(smoothing),
+                SampleArg::Str(how),
+            ])
         };
         let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
         vec![
@@ -97,7 +124,16 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || {
         let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
-        let call = |target| [plain(&[2, 3]), target, SampleArg::None, SampleArg::Int(-100), SampleArg::Float(0.0), SampleArg::Str("mean")];
+        let call = |target| {
+            [
+                plain(&[2, 3]),
+                target,
+                SampleArg::None,
+                SampleArg::Int(-100),
+                SampleArg::Float(0.0),
+                SampleArg::Str("mean"),
+            ]
+        };
         vec![error(call(target), "below 3"), error(call(index(&[5], 3)), "of shape")]
     },
     entry: Entry::new(),

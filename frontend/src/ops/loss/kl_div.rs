@@ -56,7 +56,13 @@ pub static DEF: OpDef = OpDef {
             sample([plain(sizes), uniform(sizes, 0.1, 0.9), SampleArg::Bool(false), SampleArg::Str(how)])
         };
         let logs = [plain(&[3, 4]), plain(&[3, 4]), SampleArg::Bool(true), SampleArg::Str("batchmean")];
-        vec![sample(logs), call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
+        vec![
+            sample(logs),
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+        ]
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Bool(false), SampleArg::Str(how)];

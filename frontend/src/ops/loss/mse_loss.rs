@@ -39,9 +39,8 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
-        let call = |sizes: &[usize], how: &'static str| {
-            sample([plain(sizes), plain(sizes), SampleArg::Str(how)])
-        };
+        let call =
+            |sizes: &[usize], how: &'static str| sample([plain(sizes), plain(sizes), SampleArg::Str(how)]);
         vec![call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
     },
     errors: || {

@@ -1,10 +1,10 @@
 //! `nll_loss`
 
 use super::{nll_loss_forward, one, reduce};
-use crate::{DType, Tensor};
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -23,13 +23,26 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
-    pub fn nll_loss(&self, target: &Tensor, weight: Option<&Tensor>, ignore_index: i64, reduction: &str) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), weight.map_or(Arg::None, Arg::from), Arg::Int(ignore_index), Arg::Str(reduction)])
+    pub fn nll_loss(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        ignore_index: i64,
+        reduction: &str,
+    ) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            target.into(),
+            weight.map_or(Arg::None, Arg::from),
+            Arg::Int(ignore_index),
+            Arg::Str(reduction),
+        ])
     }
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (loss, weights) = nll_loss_forward::DEF.run_two(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
+    let (loss, weights) =
+        nll_loss_forward::DEF.run_two(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
     if args.str(4)? == "mean" { loss.sum()?.div(&weights.sum()?) } else { reduce(args, 4, loss) }
 }
 
@@ -56,7 +69,8 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || {
         let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
-        let call = |target| [plain(&[2, 3]), target, SampleArg::None, SampleArg::Int(-100), SampleArg::Str("mean")];
+        let call =
+            |target| [plain(&[2, 3]), target, SampleArg::None, SampleArg::Int(-100), SampleArg::Str("mean")];
         vec![error(call(target), "below 3"), error(call(index(&[5], 3)), "of shape")]
     },
     entry: Entry::new(),

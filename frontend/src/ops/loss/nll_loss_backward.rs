@@ -21,7 +21,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn formula(b: &crate::autograd::Backward<'_>, g: &mut crate::autograd::Grads<'_>) -> Result<()> {
     g.set(0, || {
         let (target, weights) = (b.input(1)?, b.input(2)?);
-        let (picked, _) = nll_loss_forward::DEF.run_two(&[b.grad(0)?.into(), (&target).into(), Arg::None, b.arg(4)])?;
+        let (picked, _) =
+            nll_loss_forward::DEF.run_two(&[b.grad(0)?.into(), (&target).into(), Arg::None, b.arg(4)])?;
         picked.mul(&weights)
     })
 }

@@ -17,20 +17,31 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         Err(Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) })
     };
     if t.ndim() == 0 {
-        return wrong("self", "of one dimension or more, one of which holds the classes".to_string(), t.sizes());
+        return wrong(
+            "self",
+            "of one dimension or more, one of which holds the classes".to_string(),
+            t.sizes(),
+        );
     }
     let mut sizes = Dims::from_slice(t.sizes());
     let classes = sizes.remove(usize::from(t.ndim() > 1));
     if target.sizes() != sizes.as_slice() {
-        return wrong("target", format!("of shape {sizes:?}, that of the input without its classes"), target.sizes());
+        return wrong(
+            "target",
+            format!("of shape {sizes:?}, that of the input without its classes"),
+            target.sizes(),
+        );
     }
     if let Some(weight) = args.optional_tensor(2)?
         && weight.sizes() != [classes]
     {
         return wrong("weight", format!("of shape [{classes}], a weight for each class"), weight.sizes());
     }
-    let mut plan = Plan::one(t.dtype(), sizes.clone(), t.dtype(), Strides::Contiguous)
-        .and(sizes, t.dtype(), Strides::Contiguous);
+    let mut plan = Plan::one(t.dtype(), sizes.clone(), t.dtype(), Strides::Contiguous).and(
+        sizes,
+        t.dtype(),
+        Strides::Contiguous,
+    );
     plan.cast = 0b101;
     plan.cast_index = 0b10;
     Ok(plan)
@@ -50,7 +61,8 @@ pub static DEF: OpDef = OpDef {
                 let sizes = b.sizes(0);
                 let classes = sizes[usize::from(sizes.len() > 1)] as i64;
                 let (target, weights) = (b.input(1)?, b.output(1)?.detach());
-                let values = [b.grad(0)?.into(), (&target).into(), (&weights).into(), Arg::Int(classes), b.arg(3)];
+                let values =
+                    [b.grad(0)?.into(), (&target).into(), (&weights).into(), Arg::Int(classes), b.arg(3)];
                 nll_loss_backward::DEF.run(&values)
             })
         },

@@ -48,10 +48,26 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: || {
         let call = |sizes: &[usize], how: &'static str| {
-            sample([filled(sizes, Fill::Distinct(2.1, 4.0)), uniform(sizes, -1.0, 1.0), SampleArg::Float(0.7), SampleArg::Str(how)])
+            sample([
+                filled(sizes, Fill::Distinct(2.1, 4.0)),
+                uniform(sizes, -1.0, 1.0),
+                SampleArg::Float(0.7),
+                SampleArg::Str(how),
+            ])
         };
-        let near = [filled(&[4], Fill::Distinct(0.1, 0.5)), uniform(&[4], -0.1, 0.0), SampleArg::Float(1.0), SampleArg::Str("mean")];
-        vec![sample(near), call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
+        let near = [
+            filled(&[4], Fill::Distinct(0.1, 0.5)),
+            uniform(&[4], -0.1, 0.0),
+            SampleArg::Float(1.0),
+            SampleArg::Str("mean"),
+        ];
+        vec![
+            sample(near),
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+        ]
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Float(1.0), SampleArg::Str(how)];
