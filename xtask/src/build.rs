@@ -125,7 +125,7 @@ fn release(workspace: &Workspace, package: &str) -> Command {
     let mut command = workspace.cargo();
     command.args(["build", "--release", "--message-format=json-render-diagnostics", "--package", package]);
     command.args(["--config", "profile.release.strip=\"symbols\""]);
-    if package != PROGRAM {
+    if package != PROGRAM.0 {
         // A backend is one crate of many small loops: across crates there is nothing to gain, and the loops
         // vectorise at level 2 as they do at 3, in half the time and half the bytes.
         command.args(["--config", "profile.release.lto=\"off\"", "--config", "profile.release.opt-level=2"]);

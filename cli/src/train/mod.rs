@@ -44,8 +44,8 @@ pub struct Options {
     /// Rows of one step.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch: u32,
-    /// The learning rate of Adam.
-    #[arg(long, default_value_t = 0.001, value_parser = rate)]
+    /// The learning rate at the start.
+    #[arg(long, default_value_t = 0.1, value_parser = rate)]
     lr: f64,
     /// Decides the initial weights and the order of the rows.
     #[arg(long, default_value_t = 0)]
