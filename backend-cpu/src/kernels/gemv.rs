@@ -33,7 +33,8 @@ pub unsafe fn dot<T: Real>(n: usize, (a, a_step): (*const T, usize), (b, b_step)
         while width > 1 {
             width /= 2;
             for l in 0..width {
-                sums[l] = sums[l] + sums[l + width];
+                let upper = sums[l + width];
+                sums[l] += upper;
             }
         }
         total = sums[0];

@@ -23,7 +23,8 @@ fn total<A: Real>(n: usize, f: impl Fn(usize) -> A) -> A {
     let mut width = LANES;
     while width > 1 {
         width /= 2;
-        (0..width).for_each(|k| lanes[k] = lanes[k] + lanes[k + width]);
+        let (low, high) = lanes.split_at_mut(width);
+        low.iter_mut().zip(high).for_each(|(a, b)| *a += *b);
     }
     lanes[0]
 }

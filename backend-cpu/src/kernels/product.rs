@@ -95,7 +95,7 @@ pub fn multiply<T: Multiply>(
     let ndim = out.ndim();
     let size = |sizes: &[i64], i: usize| sizes.get(i).copied().unwrap_or(1).max(0) as usize;
     let (batch, row, column) = (usize::from(ndim == 3), ndim.wrapping_sub(2), ndim.wrapping_sub(1));
-    if ndim < 2 || ndim > 3 || a.ndim() != ndim || b.ndim() != ndim {
+    if !(2..=3).contains(&ndim) || a.ndim() != ndim || b.ndim() != ndim {
         let got = format!("{:?} and {:?}", a.sizes(), b.sizes());
         return Err(Error::InvalidArgument {
             argument: "mat1, mat2",
@@ -269,13 +269,14 @@ macro_rules! by_gemm {
                 if tile.input.is_some() || tile.alpha != 1.0 {
                     return None;
                 }
-                // SAFETY: the caller guarantees the elements.
                 match (tile.rows, tile.columns) {
                     (rows, 1) => {
+                        // SAFETY: the caller guarantees the elements.
                         Some(unsafe { gemv(rows, tile.inner, tile.a, (tile.b.data, tile.b.row), (tile.out.data, tile.out.row)) })
                     }
                     (1, columns) => {
                         let (x, out) = ((tile.a.data, tile.a.column), (tile.out.data, tile.out.column));
+                        // SAFETY: as above.
                         Some(unsafe { gemv(columns, tile.inner, tile.b.transposed(), x, out) })
                     }
                     _ => None,

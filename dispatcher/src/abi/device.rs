@@ -116,10 +116,10 @@ pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize
 fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize, code: i32) -> Error {
     let message = take_message();
     // A poisoned plugin counts no devices either.
-    if code != status::PANICKED {
-        if let Err(error) = ensure(entry, device) {
-            return error;
-        }
+    if code != status::PANICKED
+        && let Err(error) = ensure(entry, device)
+    {
+        return error;
     }
     match code {
         status::OUT_OF_MEMORY | status::OK => {

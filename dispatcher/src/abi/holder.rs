@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub(crate) struct Holder {
     pub(crate) tensor: TensorRef,
     raw: RawTensor,
-    // The raw form points into these.
+    // The raw form points into these; a child must not move, so it is boxed.
+    #[allow(clippy::vec_box)]
     _children: Vec<Box<Holder>>,
     _pointers: Vec<*const RawTensor>,
 }
