@@ -37,7 +37,7 @@ fn folder(searched: &[Searched]) -> Option<&Path> {
     let of = |place: Place| searched.iter().filter(move |s| s.place == place);
     let existing = of(Place::Program).find(|s| s.exists);
     existing
-        .or_else(|| of(Place::Program).last())
+        .or_else(|| of(Place::Program).next_back())
         .or_else(|| of(Place::User).next())
         .map(|s| s.path.as_path())
 }

@@ -143,7 +143,7 @@ fn keys_come_from_tensors_and_from_the_thread() {
         key: KEY,
         name: "second".into(),
         applies: |_| true,
-        handler: Box::new(|call, below| redispatch(call, below)),
+        handler: Box::new(redispatch),
         plugin: None,
     };
     assert!(register_functional(again).unwrap_err().to_string().contains("belongs to `counter`"));

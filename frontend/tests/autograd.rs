@@ -131,11 +131,11 @@ fn the_second_derivative_of_a_cube() {
     let x = leaf(&[2.0]);
     let y = x.mul(&x).unwrap().mul(&x).unwrap();
     let options = || BackwardOptions { create_graph: true, ..Default::default() };
-    let first = autograd::grad(&[y], &[x.clone()], options()).unwrap().remove(0).unwrap();
+    let first = autograd::grad(&[y], std::slice::from_ref(&x), options()).unwrap().remove(0).unwrap();
     assert_eq!(values(&first), [12.0]);
-    let second = autograd::grad(&[first], &[x.clone()], options()).unwrap().remove(0).unwrap();
+    let second = autograd::grad(&[first], std::slice::from_ref(&x), options()).unwrap().remove(0).unwrap();
     assert_eq!(values(&second), [12.0]);
-    let third = autograd::grad(&[second], &[x.clone()], options()).unwrap().remove(0).unwrap();
+    let third = autograd::grad(&[second], std::slice::from_ref(&x), options()).unwrap().remove(0).unwrap();
     assert_eq!(values(&third), [6.0]);
     assert!(x.grad().is_none(), "`grad` adds to no leaf");
 }
@@ -145,7 +145,8 @@ fn an_unused_input_is_an_error_unless_allowed() {
     let (a, b) = (leaf(&[1.0]), leaf(&[1.0]));
     let y = a.mul(2.0).unwrap();
     let retain = BackwardOptions { retain_graph: true, ..Default::default() };
-    let error = autograd_error(autograd::grad(&[y.clone()], &[a.clone(), b.clone()], retain.clone()));
+    let error =
+        autograd_error(autograd::grad(std::slice::from_ref(&y), &[a.clone(), b.clone()], retain.clone()));
     assert!(matches!(error, AutogradError::Unused { index: 1 }));
     let grads = autograd::grad(&[y], &[a, b], BackwardOptions { allow_unused: true, ..retain }).unwrap();
     assert!(grads[0].is_some() && grads[1].is_none());
@@ -233,11 +234,11 @@ impl Function for Cube {
 #[test]
 fn a_custom_function_is_differentiated_twice() {
     let x = leaf(&[2.0]);
-    let y = autograd::apply(Cube, &[x.clone()]).unwrap().remove(0);
+    let y = autograd::apply(Cube, std::slice::from_ref(&x)).unwrap().remove(0);
     assert_eq!(y.grad_fn(), Some("cube"));
     let options = BackwardOptions { create_graph: true, ..Default::default() };
-    let first = autograd::grad(&[y], &[x.clone()], options.clone()).unwrap().remove(0).unwrap();
-    let second = autograd::grad(&[first.clone()], &[x], options).unwrap().remove(0).unwrap();
+    let first = autograd::grad(&[y], std::slice::from_ref(&x), options.clone()).unwrap().remove(0).unwrap();
+    let second = autograd::grad(std::slice::from_ref(&first), &[x], options).unwrap().remove(0).unwrap();
     assert_eq!((values(&first), values(&second)), (vec![12.0], vec![12.0]));
 }
 
@@ -252,7 +253,7 @@ fn a_checkpoint_gives_the_same_gradients_and_runs_twice() {
         let y = inputs[0].mul(&captured)?;
         Ok(vec![y.mul(&y)?])
     };
-    let y = autograd::checkpoint(part, &[x.clone()]).unwrap().remove(0);
+    let y = autograd::checkpoint(part, std::slice::from_ref(&x)).unwrap().remove(0);
     y.backward().unwrap();
     assert_eq!(runs.load(Ordering::Relaxed), 2);
     assert_eq!(values(&x.grad().unwrap()), [36.0]);
@@ -309,7 +310,8 @@ fn threads_may_record_and_run_their_own_graphs() {
             scope.spawn(|| {
                 for _ in 0..50 {
                     let y = w.mul(3.0).unwrap();
-                    let g = autograd::grad(&[y], &[w.clone()], BackwardOptions::default()).unwrap();
+                    let g =
+                        autograd::grad(&[y], std::slice::from_ref(&w), BackwardOptions::default()).unwrap();
                     assert_eq!(values(g[0].as_ref().unwrap()), [3.0]);
                 }
             });

@@ -8,7 +8,7 @@ fn an_allocation_beyond_the_limit_is_an_error_and_the_program_goes_on() {
     keyway::runtime::start().unwrap();
     set_memory_limit(Device::CPU, 16 << 20).unwrap();
     let small = Tensor::empty(&[1 << 20], DType::U8, Device::CPU).unwrap();
-    let error = Tensor::empty(&[1 << 30], DType::U8, Device::CPU).err().expect("the limit is 16 MiB");
+    let error = Tensor::empty(&[1 << 30], DType::U8, Device::CPU).expect_err("the limit is 16 MiB");
     let message = error.to_string();
     for part in ["out of memory", "cpu", "1073741824", "free tensors"] {
         assert!(message.contains(part), "`{message}` does not say `{part}`");

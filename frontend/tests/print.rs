@@ -23,7 +23,7 @@ fn floats_by_their_range() {
 
 #[test]
 fn other_dtypes_and_ranks() -> Result<()> {
-    assert_eq!(Tensor::scalar(3.141_592_7f32)?.to_string(), "tensor(3.1416)");
+    assert_eq!(Tensor::scalar(std::f32::consts::PI)?.to_string(), "tensor(3.1416)");
     assert_eq!(Tensor::scalar(7i64)?.to_string(), "tensor(7)");
     assert_eq!(Tensor::scalar(1e-7f32)?.to_string(), "tensor(1.0000e-07)");
     let t = Tensor::from_vec(vec![1i32, -20, 300, 4], &[2, 2])?;

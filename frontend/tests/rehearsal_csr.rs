@@ -256,7 +256,7 @@ fn an_op_of_the_plugin_with_its_own_backward() {
     let y = spmv(&s, &right);
     let start = vec![matrix(&numbers(3), &[3]).set_requires_grad(true).unwrap()];
     let options = BackwardOptions { gradients: Some(start), create_graph: true, ..Default::default() };
-    let text = message(grad(&[y], &[s.clone()], options));
+    let text = message(grad(&[y], std::slice::from_ref(&s), options));
     assert!(text.contains("csr_spmv_backward") && text.contains("no derivative"), "{text}");
     let short = matrix(&[1.0], &[1]);
     assert!(

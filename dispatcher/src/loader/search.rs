@@ -239,7 +239,7 @@ mod tests {
             explicit: vec!["x".into()],
             environment: vec!["/env".into(), "".into()],
             program: Some("/opt/keyway/bin/keyway".into()),
-            data_home: Some("/home/u/.local/share".into()),
+            data_home: Some("/users/u/.local/share".into()),
             system: vec!["/usr/lib/keyway/backends".into()],
             privileged: false,
         };
@@ -250,7 +250,7 @@ mod tests {
                 "Environment /env",
                 "Program /opt/keyway/bin/backends",
                 "Program /opt/keyway/backends",
-                "User /home/u/.local/share/keyway/backends",
+                "User /users/u/.local/share/keyway/backends",
                 "System /usr/lib/keyway/backends",
             ]
         );

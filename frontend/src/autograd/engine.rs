@@ -52,10 +52,10 @@ pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: BackwardOptions) -> 
         .map(|t| meta::edge(t.as_ref()).ok_or_else(|| AutogradError::NoGraph.into()))
         .collect::<Result<Vec<Edge>>>()?;
     let grads = run(outputs, &options, Some(&edges))?;
-    if !options.allow_unused {
-        if let Some(index) = grads.iter().position(Option::is_none) {
-            return Err(AutogradError::Unused { index }.into());
-        }
+    if !options.allow_unused
+        && let Some(index) = grads.iter().position(Option::is_none)
+    {
+        return Err(AutogradError::Unused { index }.into());
     }
     Ok(grads)
 }
@@ -63,11 +63,11 @@ pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: BackwardOptions) -> 
 fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
     let mut pending = Pending::new();
     let given = options.gradients.as_deref();
-    if let Some(given) = given {
-        if given.len() != outputs.len() {
-            let (expected, got) = (outputs.len(), given.len());
-            return Err(AutogradError::GradientCount { op: "backward".into(), expected, got }.into());
-        }
+    if let Some(given) = given
+        && given.len() != outputs.len()
+    {
+        let (expected, got) = (outputs.len(), given.len());
+        return Err(AutogradError::GradientCount { op: "backward".into(), expected, got }.into());
     }
     for (i, output) in outputs.iter().enumerate() {
         let edge = meta::edge(output.as_ref()).ok_or(AutogradError::NoGraph)?;
@@ -193,10 +193,10 @@ fn run_hooks(node: &Arc<Node>, grads: &mut Slots) -> Result<()> {
 }
 
 fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()> {
-    if let Some(grad) = slot {
-        if let Some(replaced) = hook(grad)? {
-            *slot = Some(replaced);
-        }
+    if let Some(grad) = slot
+        && let Some(replaced) = hook(grad)?
+    {
+        *slot = Some(replaced);
     }
     Ok(())
 }

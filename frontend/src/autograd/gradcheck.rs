@@ -115,7 +115,8 @@ pub fn gradcheck(
             for (input_element, column) in columns.iter().enumerate() {
                 let (a, n) = (analytic[input_element], column[place]);
                 let close = (a - n).abs() <= tolerance.atol + tolerance.rtol * n.abs();
-                if !close && !(a.is_nan() && n.is_nan()) {
+                let both_nan = a.is_nan() && n.is_nan();
+                if !(close || both_nan) {
                     return Ok(Some(Mismatch {
                         output,
                         output_element: element,

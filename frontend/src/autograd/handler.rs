@@ -47,17 +47,17 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
             _ => {}
         }
     }
-    if let Out::Given(list) = call.out {
-        if any || list.iter().any(|t| meta::requires_grad(t)) {
-            return Err(crate::Error::from(AutogradError::OutRequiresGrad { op: call.args.name() }).into());
-        }
+    if let Out::Given(list) = call.out
+        && (any || list.iter().any(|t| meta::requires_grad(t)))
+    {
+        return Err(crate::Error::from(AutogradError::OutRequiresGrad { op: call.args.name() }).into());
     }
     if !any {
         // A view that was made while the graph was off has no history, but its base may have one.
-        if let (Out::InPlace, Some(Arg::Tensor(target))) = (call.out, call.args.values.first()) {
-            if target.base().is_some_and(meta::requires_grad) {
-                check_in_place(call)?;
-            }
+        if let (Out::InPlace, Some(Arg::Tensor(target))) = (call.out, call.args.values.first())
+            && target.base().is_some_and(meta::requires_grad)
+        {
+            check_in_place(call)?;
         }
         return redispatch(call, below);
     }

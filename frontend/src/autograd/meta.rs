@@ -95,10 +95,9 @@ fn refreshed_view_edge(tensor: &TensorRef, base: &TensorRef, rebased: u32) -> Op
     if let (seen, Some(edge)) = {
         let s = meta.state();
         (s.seen, s.edge.clone())
-    } {
-        if seen == rebased {
-            return Some(edge);
-        }
+    } && seen == rebased
+    {
+        return Some(edge);
     }
     let base_edge = edge(base)?;
     let fresh = Edge { node: super::view::view_of_base(tensor, base, base_edge), output: 0 };

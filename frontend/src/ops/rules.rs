@@ -204,7 +204,7 @@ pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize) -> Result<Dims> {
     let product = keyway_dispatcher::dims::numel(args.name(), &known)?;
     let mut sizes: Dims = given.iter().map(|&s| s.max(0) as usize).collect();
     if let Some(&at) = unknown.first() {
-        if product == 0 || numel % product != 0 {
+        if product == 0 || !numel.is_multiple_of(product) {
             return Err(wrong(format!("sizes whose product divides the {numel} elements")));
         }
         sizes[at] = numel / product;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Where ops are defined, one file each: `frontend/src/ops/<family>/<op>.rs`.
 const OPS: &str = "frontend/src/ops/";
 /// Op names that the dispatcher may write, because it means something else by them.
-const NOT_AN_OP: &[&str] = &[];
+const NOT_AN_OP: &[&str] = &["index", "view"];
 /// Names of devices that plugins bring.
 const DEVICES: &[&str] = &[
     "cuda", "hip", "metal", "mps", "npu", "opencl", "rocm", "sycl", "tpu", "vulkan", "webgpu", "wgpu", "xpu",
@@ -16,7 +16,7 @@ const DEVICES: &[&str] = &[
 /// The name of host memory, which exists with no plugin at all.
 const HOST: &str = "cpu";
 /// The only modules of the frontend that may name host memory.
-const HOST_MEMORY: &[&str] = &["frontend/src/device.rs", "frontend/src/tensor/host.rs"];
+const HOST_MEMORY: &[&str] = &["frontend/src/ops/memory/to_device.rs"];
 /// How the names of backends' packages and libraries begin.
 const BACKEND_PREFIXES: &[&str] = &["keyway-backend-", "keyway_backend_"];
 

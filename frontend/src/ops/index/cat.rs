@@ -107,6 +107,6 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples,
-    errors: errors,
+    errors,
     entry: Entry::new(),
 };

@@ -69,11 +69,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let shape = indexed_shape(args)?;
     same_dtype(args, 3)?;
-    if let Arg::Tensor(values) = args.get(3) {
-        if broadcast(args.name(), &shape, values.sizes())? != shape {
-            let expected = format!("of a shape that broadcasts to {shape:?}, what the indices point at");
-            return Err(wrong_shape(args, 3, expected, values.sizes()));
-        }
+    if let Arg::Tensor(values) = args.get(3)
+        && broadcast(args.name(), &shape, values.sizes())? != shape
+    {
+        let expected = format!("of a shape that broadcasts to {shape:?}, what the indices point at");
+        return Err(wrong_shape(args, 3, expected, values.sizes()));
     }
     let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));
     plan.cast = 0b1000;

@@ -37,10 +37,10 @@ impl Tensor {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     mask_of(args, 1)?;
-    if let Arg::Tensor(value) = args.get(2) {
-        if value.ndim() > 0 {
-            return Err(wrong_shape(args, 2, "a number or a 0-d tensor".into(), value.sizes()));
-        }
+    if let Arg::Tensor(value) = args.get(2)
+        && value.ndim() > 0
+    {
+        return Err(wrong_shape(args, 2, "a number or a 0-d tensor".into(), value.sizes()));
     }
     let mut plan = rules::elementwise(args, FIRST_THREE, t.dtype(), t.dtype())?;
     plan.cast = 0b101;
