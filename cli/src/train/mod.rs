@@ -45,7 +45,7 @@ pub struct Options {
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch: u32,
     /// The learning rate of Adam.
-    #[arg(long, default_value_t = 0.001, value_parser = rate)]
+    #[arg(long, default_value_t = 0.001, value_parser = rate, allow_negative_numbers = true)]
     lr: f64,
     /// Decides the initial weights and the order of the rows.
     #[arg(long, default_value_t = 0)]
