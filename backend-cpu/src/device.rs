@@ -16,7 +16,9 @@ pub struct Cpu;
 
 fn total_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text.lines().find_map(|l| l.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
+    let kib = text
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }
 
@@ -24,7 +26,8 @@ fn model_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let name = text.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':').map(|(_, n)| n.trim()));
+        let name =
+            text.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':').map(|(_, n)| n.trim()));
         name.unwrap_or(std::env::consts::ARCH).to_string()
     })
 }

@@ -18,7 +18,7 @@ keyway_sdk::plugin! {
     description: "Kernels for the CPU",
     devices: ["cpu"],
     layouts: ["strided"],
-    kernels: 499,
+    kernels: 1268,
     needs: [],
     setup: |contents| {
         contents.device(&device::API);

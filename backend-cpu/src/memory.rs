@@ -42,11 +42,7 @@ pub struct OutOfMemory {
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no memory for {} bytes: {} bytes are in use",
-            self.requested, self.in_use
-        )?;
+        write!(f, "no memory for {} bytes: {} bytes are in use", self.requested, self.in_use)?;
         match self.limit {
             Some(limit) => write!(f, " of a limit of {limit}; raise the limit or free tensors"),
             None => write!(f, "; free tensors or use smaller ones"),
@@ -159,6 +155,7 @@ pub fn reset_peak() {
 
 /// Caps the bytes kept for reuse; `None` restores the default, a quarter of the memory this process
 /// may use. Blocks above the cap go back to the system at once.
+#[cfg(test)]
 pub fn set_limit(bytes: Option<usize>) {
     large::set_limit(bytes);
     pool::set_limit(bytes);
@@ -180,11 +177,7 @@ fn memory_limit() -> Option<usize> {
 
 #[cold]
 fn out_of_memory(requested: usize) -> OutOfMemory {
-    OutOfMemory {
-        requested,
-        limit: memory_limit(),
-        in_use: local::totals().in_use,
-    }
+    OutOfMemory { requested, limit: memory_limit(), in_use: local::totals().in_use }
 }
 
 /// Whether what is in use, already counting the new block, is within the limit.
@@ -196,21 +189,13 @@ fn within_limit() -> bool {
 
 fn allocate_shared(bytes: usize) -> Option<NonNull<u8>> {
     let is_large = bytes > size_class::MEDIUM_MAX;
-    let size = if is_large {
-        large::rounded(bytes)?
-    } else {
-        size_class::of(bytes).1
-    };
+    let size = if is_large { large::rounded(bytes)? } else { size_class::of(bytes).1 };
     local::count_shared(Event::Reserve, size);
     if !within_limit() {
         local::count_shared(Event::Cancel, size);
         return None;
     }
-    let found = if is_large {
-        large::allocate(size)
-    } else {
-        pool::allocate(bytes)
-    };
+    let found = if is_large { large::allocate(size) } else { pool::allocate(bytes) };
     let Some((block, actual, hit)) = found else {
         local::count_shared(Event::Cancel, size);
         return None;

@@ -39,6 +39,19 @@ pub fn threads() -> usize {
         .unwrap_or(1)
 }
 
+/// Whether the filter on the command line may match cases of `group` (what stands before the dot) and, if the
+/// filter names sizes such as `1e6`, of `size`. Saves the tensors of cases that are not run; criterion itself
+/// decides on each case.
+#[must_use]
+pub fn wanted(group: &str, size: &str) -> bool {
+    let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    filters.is_empty()
+        || filters.iter().any(|f| {
+            (f.contains(group) || !f.contains('.'))
+                && (size.is_empty() || !f.contains("1e") || f.contains(size))
+        })
+}
+
 /// Measures one case and writes its line.
 ///
 /// `unit_work` is the work of one call of `f`, counted in `unit` (`flop`, `byte`, `elem`, `step` or `op`); bytes are the

@@ -54,8 +54,10 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         screen.line(format!("\nTo install one, {}.", installed::advice("cpu", discovery)));
         return;
     }
-    let mut table =
-        screen::table(&["BACKEND", "VERSION", "VARIANT", "DEVICES", "LAYOUTS", "KERNELS", "STATE", "LIBRARY"], &[5]);
+    let mut table = screen::table(
+        &["BACKEND", "VERSION", "VARIANT", "DEVICES", "LAYOUTS", "KERNELS", "STATE", "LIBRARY"],
+        &[5],
+    );
     for candidate in &discovery.candidates {
         let library = candidate.found_as.display().to_string();
         let state = state(&candidate.verdict).to_string();
@@ -64,7 +66,16 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
                 let m = &checked.manifest;
                 let (devices, layouts) = (m.devices.join(","), m.layouts.join(","));
                 let kernels = m.kernels.to_string();
-                [m.name.clone(), m.version.clone(), m.variant.clone(), devices, layouts, kernels, state, library]
+                [
+                    m.name.clone(),
+                    m.version.clone(),
+                    m.variant.clone(),
+                    devices,
+                    layouts,
+                    kernels,
+                    state,
+                    library,
+                ]
             }
             None => ["?", "", "", "", "", "", &state, &library].map(str::to_string),
         };

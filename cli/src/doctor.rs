@@ -57,7 +57,9 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
     let config = Config::of_process(explicit.to_vec());
     let discovery = &installed::start_quietly(explicit)?.discovery;
     let usable = discovery.chosen().count();
-    let missing = |c: &Candidate| c.checked.as_ref().map_or(Vec::new(), |l| config.cpu.missing(&l.manifest.cpu_features));
+    let missing = |c: &Candidate| {
+        c.checked.as_ref().map_or(Vec::new(), |l| config.cpu.missing(&l.manifest.cpu_features))
+    };
     let findings = Findings {
         missing_features: discovery
             .candidates
@@ -132,7 +134,10 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
     let host = &findings.host;
     let features: Vec<&str> = host.cpu_features.names().collect();
     screen.line(format!("keyway {}, {}, {HOST_ABI}, {} threads", host.version, host.system, host.threads));
-    screen.line(format!("processor: {}", if features.is_empty() { "no known features".into() } else { features.join(" ") }));
+    screen.line(format!(
+        "processor: {}",
+        if features.is_empty() { "no known features".into() } else { features.join(" ") }
+    ));
     if let Some(folder) = &host.quarantine {
         screen.line(format!("quarantine: {}", folder.display()));
     }
@@ -166,7 +171,8 @@ fn library(candidate: &Candidate, missing: &[String], screen: &mut Screen) {
     if let Some(checked) = &candidate.checked {
         let m = &checked.manifest;
         let list = |items: &[String]| if items.is_empty() { "none".to_string() } else { items.join(", ") };
-        screen.line(format!("  backend    {} {}, variant {}: {}", m.name, m.version, m.variant, m.description));
+        screen
+            .line(format!("  backend    {} {}, variant {}: {}", m.name, m.version, m.variant, m.description));
         screen.line(format!("  built for  {}, SDK {}", m.abi(), m.sdk));
         let (devices, layouts) = (list(&m.devices), list(&m.layouts));
         screen.line(format!("  serves     {} kernels, devices {devices}, layouts {layouts}", m.kernels));

@@ -54,9 +54,17 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
             .collect();
         let none_for_device = registry::kernels().iter().all(|k| k.device != device.kind);
         screen.line(if none_for_device {
-            format!("  no backend for `{}`: {}", device.name(), installed::advice(device.name(), &backends.discovery))
+            format!(
+                "  no backend for `{}`: {}",
+                device.name(),
+                installed::advice(device.name(), &backends.discovery)
+            )
         } else if here.is_empty() {
-            format!("  no kernel of `{}` for ({}, {layout}); `keyway ops` shows who serves what", op.name, device.name())
+            format!(
+                "  no kernel of `{}` for ({}, {layout}); `keyway ops` shows who serves what",
+                op.name,
+                device.name()
+            )
         } else {
             format!("  there are kernels for {}; convert with `to_dtype`", here.join(", "))
         });

@@ -61,9 +61,14 @@ impl std::fmt::Display for Failure {
             Failure::Usage(text) | Failure::NoBackend(text) => f.write_str(text),
             Failure::Run(error) => write!(f, "{error}"),
             Failure::Diverged { epoch, loss, lr } => {
-                write!(f, "the loss of epoch {epoch} is {loss}: the training diverged; use a lower `--lr` than {lr}")
+                write!(
+                    f,
+                    "the loss of epoch {epoch} is {loss}: the training diverged; use a lower `--lr` than {lr}"
+                )
             }
-            Failure::Write { what, path, reason } => write!(f, "cannot write {what} to {}: {reason}", path.display()),
+            Failure::Write { what, path, reason } => {
+                write!(f, "cannot write {what} to {}: {reason}", path.display())
+            }
             Failure::Several(failures) => {
                 let lines: Vec<String> = failures.iter().map(ToString::to_string).collect();
                 f.write_str(&lines.join("\n"))

@@ -36,15 +36,19 @@ pub fn start_quietly(explicit: &[PathBuf]) -> Result<&'static Backends, Failure>
 fn folder(searched: &[Searched]) -> Option<&Path> {
     let of = |place: Place| searched.iter().filter(move |s| s.place == place);
     let existing = of(Place::Program).find(|s| s.exists);
-    existing.or_else(|| of(Place::Program).last()).or_else(|| of(Place::User).next()).map(|s| s.path.as_path())
+    existing
+        .or_else(|| of(Place::Program).last())
+        .or_else(|| of(Place::User).next())
+        .map(|s| s.path.as_path())
 }
 
 /// What to do where a device has no backend, as one clause.
 pub fn advice(device: &str, discovery: &Discovery) -> String {
-    let library = format!("{}keyway_backend_{device}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let into = folder(&discovery.searched).map_or_else(
-        || "a folder of backends".to_string(),
-        |folder| folder.display().to_string(),
-    );
-    format!("put its library (such as {library}) into {into}, or name its folder with `--backends` or KEYWAY_BACKEND_PATH")
+    let library =
+        format!("{}keyway_backend_{device}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let into = folder(&discovery.searched)
+        .map_or_else(|| "a folder of backends".to_string(), |folder| folder.display().to_string());
+    format!(
+        "put its library (such as {library}) into {into}, or name its folder with `--backends` or KEYWAY_BACKEND_PATH"
+    )
 }

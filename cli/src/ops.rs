@@ -45,7 +45,8 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
     let generation = current();
     let places = places();
     if options.json {
-        let ops: Vec<Op> = sorted(generation).into_iter().map(|rows| describe(generation, rows, &places)).collect();
+        let ops: Vec<Op> =
+            sorted(generation).into_iter().map(|rows| describe(generation, rows, &places)).collect();
         screen.json(&ops);
         return Ok(());
     }
@@ -122,7 +123,13 @@ fn describe(generation: &Generation, rows: &OpRows, places: &[(Device, Layout)])
     }
 }
 
-fn matrix(generation: &'static Generation, device: Device, layout: Layout, marks: &mut Marks, screen: &mut Screen) {
+fn matrix(
+    generation: &'static Generation,
+    device: Device,
+    layout: Layout,
+    marks: &mut Marks,
+    screen: &mut Screen,
+) {
     let mut header = vec!["OP"];
     header.extend(DType::REAL.iter().map(|dtype| dtype.name()));
     let mut table = screen::table(&header, &[]);

@@ -19,7 +19,9 @@ fn the_installed_backend_is_listed() {
 #[test]
 fn with_nothing_installed_the_places_are_listed() {
     let ran = bare(&["backend", "list"]).expect(0);
-    for part in ["No backend is installed", "KEYWAY_BACKEND_PATH", "beside the program", "To install one, put"] {
+    for part in
+        ["No backend is installed", "KEYWAY_BACKEND_PATH", "beside the program", "To install one, put"]
+    {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     let json = bare(&["backend", "list", "--json"]).expect(0).json();
@@ -83,14 +85,19 @@ fn ops_are_known_without_a_backend() {
 
 #[test]
 fn a_key_is_explained() {
-    let ran = keyway(&["explain", "add", "--device", "cpu", "--layout", "strided", "--dtype", "f32"]).expect(0);
+    let ran =
+        keyway(&["explain", "add", "--device", "cpu", "--layout", "strided", "--dtype", "f32"]).expect(0);
     assert!(ran.out.contains("served by kernel of `keyway-cpu`"), "{}", ran.out);
     let json = keyway(&["explain", "add", "--json"]).expect(0).json();
     assert_eq!(json["candidates"][0]["chosen"], true);
     let ran = keyway(&["explain", "add", "--layout", "channels_last"]).expect(0);
     assert!(ran.out.contains("`strided` is the parent"), "{}", ran.out);
     let ran = bare(&["explain", "add"]).expect(0);
-    assert!(ran.out.contains("nothing serves this key") && ran.out.contains("no backend for `cpu`"), "{}", ran.out);
+    assert!(
+        ran.out.contains("nothing serves this key") && ran.out.contains("no backend for `cpu`"),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]
@@ -116,7 +123,9 @@ fn names_that_do_not_exist_are_wrong_usage() {
 #[test]
 fn doctor_gives_a_verdict_for_each_library() {
     let ran = keyway(&["doctor"]).expect(0);
-    for part in ["Places searched", "keyway-cpu", "needed, all are there", "verdict    used", "all is well: 1 usable"] {
+    for part in
+        ["Places searched", "keyway-cpu", "needed, all are there", "verdict    used", "all is well: 1 usable"]
+    {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     let json = keyway(&["doctor", "--json"]).expect(0).json();
@@ -132,13 +141,18 @@ fn doctor_tells_of_a_library_whose_start_fails() {
     let mut command = program(&library_of("keyway_test_faulty"));
     command.arg("doctor").env("KEYWAY_TEST_FAULT", "panic_at_load");
     let ran = run(command).expect(0);
-    assert!(ran.out.contains("verdict    rejected") && ran.out.contains("told to panic at load"), "{}", ran.out);
+    assert!(
+        ran.out.contains("verdict    rejected") && ran.out.contains("told to panic at load"),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let mut command = program(&library());
-    let mut child = command.args(["ops", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.args(["ops", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let mut err = String::new();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();

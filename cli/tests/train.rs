@@ -50,7 +50,9 @@ fn everything_asked_for_is_written() {
     let header = String::from_utf8_lossy(&weights[8..300]).into_owned();
     assert!(header.contains("0.weight") && header.contains("F32"), "{header}");
     let results: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
-    assert!(results["profile"]["rows"].as_array().unwrap().iter().any(|row| row["served_by"] == "keyway-cpu"));
+    assert!(
+        results["profile"]["rows"].as_array().unwrap().iter().any(|row| row["served_by"] == "keyway-cpu")
+    );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no drafts are left behind");
 }
 
@@ -84,7 +86,8 @@ fn a_file_that_cannot_be_written_is_named_before_the_training() {
 fn one_file_that_fails_keeps_none_of_the_others_back() {
     let folder = tempfile::tempdir().unwrap();
     let save = folder.path().join("w.safetensors");
-    let ran = keyway(&["train", "digits", "--epochs", "1", "--json", "/dev/full", "--save", text(&save)]).expect(1);
+    let ran =
+        keyway(&["train", "digits", "--epochs", "1", "--json", "/dev/full", "--save", text(&save)]).expect(1);
     assert!(ran.err.contains("cannot write the results to /dev/full"), "{}", ran.err);
     assert!(ran.out.contains("test accuracy") && ran.out.contains("wrote the weights"), "{}", ran.out);
     assert!(save.exists());
@@ -120,7 +123,9 @@ fn a_reader_that_goes_away_does_not_stop_the_training() {
     let folder = tempfile::tempdir().unwrap();
     let save = folder.path().join("w.safetensors");
     let mut command = program(&library());
-    command.args(["train", "digits", "--epochs", "1", "--save", text(&save)]).stdout(std::process::Stdio::piped());
+    command
+        .args(["train", "digits", "--epochs", "1", "--save", text(&save)])
+        .stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));

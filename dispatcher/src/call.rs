@@ -149,7 +149,9 @@ fn as_argument(args: &Args<'_>) -> Result<Plan> {
         Arg::Tensors(list) => list.first().copied(),
         _ => None,
     });
-    let Some(first) = first else { return Err(args.tensor(0).err().unwrap_or(Error::UnknownOp { name: args.name().into() })) };
+    let Some(first) = first else {
+        return Err(args.tensor(0).err().unwrap_or(Error::UnknownOp { name: args.name().into() }));
+    };
     Ok(Plan::one(first.dtype(), Dims::from_slice(first.sizes()), first.dtype(), Strides::Contiguous))
 }
 
@@ -345,7 +347,12 @@ fn targets(call: &Call<'_>) -> Result<Outputs> {
     })
 }
 
-pub(crate) fn check_target(args: &Args<'_>, target: &TensorRef, sizes: &[usize], dtype: crate::dtype::DType) -> Result<()> {
+pub(crate) fn check_target(
+    args: &Args<'_>,
+    target: &TensorRef,
+    sizes: &[usize],
+    dtype: crate::dtype::DType,
+) -> Result<()> {
     let op = args.name();
     if !target.is_strided() {
         let reason = "cannot be written in place; use the form that returns a new tensor";
@@ -353,7 +360,12 @@ pub(crate) fn check_target(args: &Args<'_>, target: &TensorRef, sizes: &[usize],
     }
     if target.sizes() != sizes {
         let got = Dims::from_slice(target.sizes());
-        return Err(Error::Shape { op, argument: "out", expected: format!("of the result's shape {sizes:?}"), got });
+        return Err(Error::Shape {
+            op,
+            argument: "out",
+            expected: format!("of the result's shape {sizes:?}"),
+            got,
+        });
     }
     if dtype.category() > target.dtype().category() {
         let expected = format!("able to hold the result's {dtype}");

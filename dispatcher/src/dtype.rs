@@ -100,14 +100,9 @@ impl DType {
     pub const fn category(self) -> Category {
         match self.0 {
             code::BOOL => Category::Bool,
-            code::U8
-            | code::I8
-            | code::I16
-            | code::I32
-            | code::I64
-            | code::U16
-            | code::U32
-            | code::U64 => Category::Integer,
+            code::U8 | code::I8 | code::I16 | code::I32 | code::I64 | code::U16 | code::U32 | code::U64 => {
+                Category::Integer
+            }
             code::F16 | code::BF16 | code::F32 | code::F64 => Category::Float,
             code::C64 | code::C128 => Category::Complex,
             _ => Category::Vendor,

@@ -66,7 +66,9 @@ pub enum Error {
         right: DType,
     },
     /// A tensor on a wrong device.
-    #[error("{op}: expected all tensors on {expected}, but `{argument}` is on {got}; move it with `to_device`")]
+    #[error(
+        "{op}: expected all tensors on {expected}, but `{argument}` is on {got}; move it with `to_device`"
+    )]
     DeviceMismatch {
         /// The op.
         op: &'static str,
@@ -137,7 +139,9 @@ pub enum Error {
     #[error("{0}")]
     MissingKernel(Box<crate::explain::MissingKernel>),
     /// No plugin serves a device.
-    #[error("no backend for device `{device}` is installed; install one, then `keyway backend list` shows it")]
+    #[error(
+        "no backend for device `{device}` is installed; install one, then `keyway backend list` shows it"
+    )]
     NoDevice {
         /// The device.
         device: Device,

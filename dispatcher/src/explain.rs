@@ -65,9 +65,10 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
         });
     }
     let served_by_host = !candidates.is_empty();
-    let parent = generation.layout(layout).and_then(|l| l.parent).or_else(|| {
-        (layout == Layout::CHANNELS_LAST).then_some(Layout::STRIDED)
-    });
+    let parent = generation
+        .layout(layout)
+        .and_then(|l| l.parent)
+        .or_else(|| (layout == Layout::CHANNELS_LAST).then_some(Layout::STRIDED));
     for kernel in kernels().into_iter().filter(|k| k.op == op.name && k.device == device.kind) {
         if kernel.dtype != dtype.code() || (kernel.layout != layout && Some(kernel.layout) != parent) {
             continue;
@@ -105,12 +106,7 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
         Some(chosen) => format!("served by {}", chosen.what),
         None => "nothing serves this key".to_string(),
     };
-    Explanation {
-        op: op.schema.text.to_string(),
-        key: key_text(device, layout, dtype),
-        candidates,
-        verdict,
-    }
+    Explanation { op: op.schema.text.to_string(), key: key_text(device, layout, dtype), candidates, verdict }
 }
 
 /// The details of a missing kernel.
@@ -133,7 +129,11 @@ pub struct MissingKernel {
 impl fmt::Display for MissingKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: no kernel for {}", self.op, self.key)?;
-        writeln!(f, "  arguments: {}", if self.arguments.is_empty() { "none".into() } else { self.arguments.join("; ") })?;
+        writeln!(
+            f,
+            "  arguments: {}",
+            if self.arguments.is_empty() { "none".into() } else { self.arguments.join("; ") }
+        )?;
         if self.registered.is_empty() {
             writeln!(f, "  registered for this op: nothing")?;
         }
@@ -181,7 +181,9 @@ pub(crate) fn missing(args: &Args<'_>, device: Device, layout: Layout, dtype: DT
         }
     }
     let distance = |k: &KernelEntry| {
-        4 * u32::from(k.device != device.kind) + 2 * u32::from(k.layout != layout) + u32::from(k.dtype != dtype.code())
+        4 * u32::from(k.device != device.kind)
+            + 2 * u32::from(k.layout != layout)
+            + u32::from(k.dtype != dtype.code())
     };
     let nearest = mine.iter().min_by_key(|k| distance(k)).map(|k| kernel_text(k));
     let no_backend = !all.iter().any(|k| k.device == device.kind);
@@ -201,7 +203,10 @@ pub(crate) fn missing(args: &Args<'_>, device: Device, layout: Layout, dtype: DT
         op: args.name(),
         key: key_text(device, layout, dtype),
         arguments,
-        registered: lines.into_iter().map(|(head, dtypes)| format!("{head}: {}", dtypes.join(", "))).collect(),
+        registered: lines
+            .into_iter()
+            .map(|(head, dtypes)| format!("{head}: {}", dtypes.join(", ")))
+            .collect(),
         nearest,
         help,
     }))

@@ -15,7 +15,11 @@ fn text(raw: RawStr) -> &'static str {
 }
 
 fn full(what: &'static str, name: &str) -> Error {
-    Error::Registration { what, name: name.to_string(), reason: "there is no room for another name".to_string() }
+    Error::Registration {
+        what,
+        name: name.to_string(),
+        reason: "there is no room for another name".to_string(),
+    }
 }
 
 /// Registers everything that a plugin brings and makes it visible at once.

@@ -67,7 +67,8 @@ impl Interner {
 /// Device names; `cpu` is 0, because host memory exists with no plugin at all.
 pub static DEVICES: LazyLock<Interner> = LazyLock::new(|| Interner::new(&["cpu"], 1, 64));
 /// Layout names; `strided` is 0 and its sub-layout `channels_last` is 1.
-pub static LAYOUTS: LazyLock<Interner> = LazyLock::new(|| Interner::new(&["strided", "channels_last"], 2, 64));
+pub static LAYOUTS: LazyLock<Interner> =
+    LazyLock::new(|| Interner::new(&["strided", "channels_last"], 2, 64));
 /// Dtype names; the built-in ones stand at their codes.
 pub static DTYPES: LazyLock<Interner> = LazyLock::new(|| {
     Interner::new(&crate::dtype::BUILT_IN, keyway_sdk::abi::codes::dtype::VENDOR_FIRST as usize, 128)

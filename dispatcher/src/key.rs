@@ -60,7 +60,11 @@ impl Device {
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.index == 0 && self.kind == 0 { f.write_str("cpu") } else { write!(f, "{}:{}", self.name(), self.index) }
+        if self.index == 0 && self.kind == 0 {
+            f.write_str("cpu")
+        } else {
+            write!(f, "{}:{}", self.name(), self.index)
+        }
     }
 }
 

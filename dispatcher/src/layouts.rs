@@ -24,7 +24,11 @@ pub fn to_strided(tensor: &TensorRef) -> Result<TensorRef> {
     }
     let entry = owner("to_strided", tensor.layout())?;
     let Some(run) = entry.api.to_strided else {
-        return Err(Error::Layout { op: "to_strided", layout: tensor.layout(), reason: "cannot become strided" });
+        return Err(Error::Layout {
+            op: "to_strided",
+            layout: tensor.layout(),
+            reason: "cannot become strided",
+        });
     };
     let output = TensorImpl::empty(tensor.sizes(), tensor.dtype(), tensor.device())?;
     on_tensor(run, "to_strided", entry.plugin.name, tensor, Some(&output), false)?;

@@ -259,7 +259,8 @@ impl Batch {
             return Err(Error::Registration { what: "op", name: name.to_string(), reason });
         }
         let id = self.state.ops.len();
-        let entry: &'static OpEntry = Box::leak(Box::new(OpEntry { id, name, number_slots: schema.number_slots(), schema, spec }));
+        let entry: &'static OpEntry =
+            Box::leak(Box::new(OpEntry { id, name, number_slots: schema.number_slots(), schema, spec }));
         self.state.ops.push(entry);
         self.state.by_name.insert(name, entry);
         Ok(entry)
@@ -376,7 +377,15 @@ impl Batch {
             .flatten()
             .filter(|f| interposers.contains(&f.key.number()))
             .fold(0, |mask, f| mask | KeySet::of(f.key).0);
-        publish(Generation { number: state.generation, ops, layouts, device_entries, layout_entries, always, functional })
+        publish(Generation {
+            number: state.generation,
+            ops,
+            layouts,
+            device_entries,
+            layout_entries,
+            always,
+            functional,
+        })
     }
 }
 

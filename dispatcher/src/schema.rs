@@ -92,7 +92,8 @@ impl Schema {
         let wrong = |reason: String| Error::Registration { what: "op", name: text.to_string(), reason };
         let (name, rest) = text.split_once('(').ok_or_else(|| wrong("there is no `(`".into()))?;
         let (list, result) = rest.rsplit_once("->").ok_or_else(|| wrong("there is no `->`".into()))?;
-        let list = list.trim().strip_suffix(')').ok_or_else(|| wrong("there is no `)` before `->`".into()))?;
+        let list =
+            list.trim().strip_suffix(')').ok_or_else(|| wrong("there is no `)` before `->`".into()))?;
         let name = name.trim();
         if name.is_empty() {
             return Err(wrong("the op has no name".into()));
@@ -157,7 +158,9 @@ mod tests {
 
     #[test]
     fn a_schema_reads_back() {
-        let s = Schema::parse("max(Tensor self, int? dim=None, *, bool keepdim=False) -> (Tensor values, Tensor indices)");
+        let s = Schema::parse(
+            "max(Tensor self, int? dim=None, *, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        );
         let s = s.unwrap();
         assert_eq!((s.name, s.signature.as_str(), s.outputs), ("max", "Tib>TT", Some(2)));
         assert_eq!(s.params[1].default, Some("None"));
@@ -168,7 +171,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_a_reason() {
-        for bad in ["", "add", "add(Tensor self)", "add(Tensor) -> Tensor", "add(Foo x) -> Tensor", "a(int x) -> int"] {
+        for bad in [
+            "",
+            "add",
+            "add(Tensor self)",
+            "add(Tensor) -> Tensor",
+            "add(Foo x) -> Tensor",
+            "a(int x) -> int",
+        ] {
             assert!(matches!(Schema::parse(bad), Err(Error::Registration { .. })), "{bad}");
         }
     }

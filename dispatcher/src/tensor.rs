@@ -91,7 +91,13 @@ impl TensorImpl {
     ///
     /// # Errors
     /// `SizeOverflow`, or `Value` when the elements would lie outside the storage.
-    pub fn strided(storage: Storage, offset: usize, sizes: Dims, strides: Dims, dtype: DType) -> Result<TensorRef> {
+    pub fn strided(
+        storage: Storage,
+        offset: usize,
+        sizes: Dims,
+        strides: Dims,
+        dtype: DType,
+    ) -> Result<TensorRef> {
         let numel = dims::numel("strided", &sizes)?;
         let outside = || Error::Value {
             op: "strided",
@@ -160,7 +166,8 @@ impl TensorImpl {
     pub fn empty_contiguous(sizes: Dims, dtype: DType, device: Device) -> Result<TensorRef> {
         let numel = dims::numel("empty", &sizes)?;
         let strides = dims::contiguous_strides(&sizes);
-        let format = if (3..=5).contains(&sizes.len()) { format_of(&sizes, &strides) } else { Format::Contiguous };
+        let format =
+            if (3..=5).contains(&sizes.len()) { format_of(&sizes, &strides) } else { Format::Contiguous };
         let storage = Storage::allocate(device, numel * dtype.size())?;
         Ok(TensorImpl::assemble(storage, 0, sizes, strides, numel, dtype, format))
     }
@@ -224,7 +231,13 @@ impl TensorImpl {
     ///
     /// # Errors
     /// As [`TensorImpl::strided`]; `Layout` when `base` is composite.
-    pub fn view(base: &TensorRef, offset: usize, sizes: Dims, strides: Dims, many: bool) -> Result<TensorRef> {
+    pub fn view(
+        base: &TensorRef,
+        offset: usize,
+        sizes: Dims,
+        strides: Dims,
+        many: bool,
+    ) -> Result<TensorRef> {
         let Some(storage) = &base.storage else {
             return Err(Error::Layout { op: "view", layout: base.layout, reason: "has no strides to view" });
         };

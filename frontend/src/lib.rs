@@ -27,7 +27,6 @@ pub mod io;
 pub mod nn;
 pub mod ops;
 pub mod optim;
-mod pending;
 pub mod profiler;
 pub mod rng;
 pub mod runtime;
@@ -39,26 +38,3 @@ pub use keyway_dispatcher as dispatcher;
 pub use keyway_dispatcher::op::Arg;
 pub use keyway_dispatcher::{DType, Device, Layout};
 pub use tensor::Tensor;
-
-/// Calls an op by name: the way to the ops that plugins bring.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// let a = keyway::Tensor::from_slice(&[0.0f32])?;
-/// let made = keyway::call("exp", &[(&a).into()])?;
-/// assert_eq!(made[0].to_vec::<f32>()?, [1.0]);
-/// # Ok(()) }
-/// ```
-///
-/// # Errors
-/// An op that is not there, and all that the op itself reports.
-pub fn call(op: &str, values: &[Arg<'_>]) -> Result<Vec<Tensor>> {
-    runtime::start()?;
-    let op = keyway_dispatcher::registry::find_op(op)
-        .ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: op.to_string() })?;
-    let made = keyway_dispatcher::call::call(
-        keyway_dispatcher::op::Args { op, values },
-        keyway_dispatcher::op::Out::New,
-    )?;
-    Ok(made.into_iter().map(Tensor::from_ref).collect())
-}

@@ -108,7 +108,9 @@ type DispatchResult<T> = keyway_dispatcher::Result<T>;
 fn one(def: &'static crate::ops::def::OpDef, values: &[Arg<'_>], out: Out<'_>) -> DispatchResult<TensorRef> {
     let op = def.entry()?;
     let made: Outputs = keyway_dispatcher::call::call(Args { op, values }, out)?;
-    made.into_iter().next().ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: def.name().to_string() })
+    made.into_iter()
+        .next()
+        .ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: def.name().to_string() })
 }
 
 fn cast(t: &TensorRef, dtype: crate::DType) -> DispatchResult<TensorRef> {

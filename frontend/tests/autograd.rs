@@ -207,7 +207,10 @@ fn hooks_see_and_replace_gradients() {
     assert_eq!(values(&a.grad().unwrap()), [3.0]);
     assert_eq!(seen.load(Ordering::Relaxed), 1);
     let plain = Tensor::from_slice(&[1.0f64]).unwrap();
-    assert!(matches!(autograd_error(plain.register_hook(|_| Ok(None)).map(|_| ())), AutogradError::HookWithoutGrad));
+    assert!(matches!(
+        autograd_error(plain.register_hook(|_| Ok(None)).map(|_| ())),
+        AutogradError::HookWithoutGrad
+    ));
 }
 
 struct Cube;

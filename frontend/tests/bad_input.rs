@@ -130,7 +130,10 @@ fn sizes_whose_product_overflows() {
 
 #[test]
 fn an_allocation_that_does_not_fit() {
-    let error = failure(Tensor::empty(&[1 << 50], DType::U8, Device::CPU), &["out of memory", "cpu", "1125899906842624"]);
+    let error = failure(
+        Tensor::empty(&[1 << 50], DType::U8, Device::CPU),
+        &["out of memory", "cpu", "1125899906842624"],
+    );
     assert!(
         matches!(error, Error::Dispatch(Call::OutOfMemory { requested, .. }) if requested == 1 << 50),
         "{error:?}"

@@ -85,7 +85,8 @@ fn arithmetic_with_gradients_and_a_step_of_sgd() {
         let (mut gw, mut gb, mut loss) = (vec![0.0f64; 6], vec![0.0f64; 2], 0.0f64);
         for i in 0..5 {
             for j in 0..2 {
-                let h: f64 = (0..3).map(|k| f64::from(x[i * 3 + k] * w[k * 2 + j])).sum::<f64>() + f64::from(b[j]);
+                let h: f64 =
+                    (0..3).map(|k| f64::from(x[i * 3 + k] * w[k * 2 + j])).sum::<f64>() + f64::from(b[j]);
                 let e = 0.1 * (0.5 * h).exp();
                 loss += e;
                 gb[j] += 0.5 * e;
@@ -324,12 +325,20 @@ fn a_kernel_that_is_missing() {
     let _one = load(PLUGIN);
     let a = ramp(&[2]).to_device(remote(0)).unwrap();
     let text = message(a.gt(0.0));
-    for part in ["gt: no kernel for (test.keyway/remote:0, strided, f32)", "self f32[2] on test.keyway/remote:0", "keyway explain gt --device test.keyway/remote"] {
+    for part in [
+        "gt: no kernel for (test.keyway/remote:0, strided, f32)",
+        "self f32[2] on test.keyway/remote:0",
+        "keyway explain gt --device test.keyway/remote",
+    ] {
         assert!(text.contains(part), "`{part}` is missing in: {text}");
     }
     let n = Tensor::from_slice(&[1i64]).unwrap().to_device(remote(0)).unwrap();
     let text = message(n.add(&n));
-    for part in ["`keyway.test/device` for (test.keyway/remote, strided): f32, f64", "nearest: kernel of `keyway.test/device`", "to_dtype"] {
+    for part in [
+        "`keyway.test/device` for (test.keyway/remote, strided): f32, f64",
+        "nearest: kernel of `keyway.test/device`",
+        "to_dtype",
+    ] {
         assert!(text.contains(part), "`{part}` is missing in: {text}");
     }
     let why = explain(find_op("gt").unwrap(), remote(0), Layout::STRIDED, DType::F32);

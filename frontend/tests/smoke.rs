@@ -8,6 +8,10 @@ fn add_through_a_loaded_library_with_a_gradient() {
     assert!(b.rejected.is_empty(), "{:?}", b.rejected);
     let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0], &[3]).unwrap().set_requires_grad(true).unwrap();
     let y = x.mul(&x).unwrap().add(1.0).unwrap();
-    y.backward_with(keyway::autograd::BackwardOptions { gradients: Some(vec![Tensor::from_slice(&[1.0f32, 1.0, 1.0]).unwrap()]), ..Default::default() }).unwrap();
+    y.backward_with(keyway::autograd::BackwardOptions {
+        gradients: Some(vec![Tensor::from_slice(&[1.0f32, 1.0, 1.0]).unwrap()]),
+        ..Default::default()
+    })
+    .unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0]);
 }

@@ -30,7 +30,9 @@ pub mod __private {
     pub use crate::abi::plugin::{PluginApi, PluginContents};
     pub use crate::abi::tensor::RawCall;
     pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
-    pub use crate::author::export::{KernelItems, digit_count, digits, get_interface, initialize, negotiate, run_kernel};
+    pub use crate::author::export::{
+        KernelItems, digit_count, digits, get_interface, initialize, negotiate, run_kernel,
+    };
     pub use inventory;
     pub use keyway_abi_root::{KeywayRoot, KeywayRootRef, abi_stable};
 

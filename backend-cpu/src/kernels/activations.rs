@@ -40,7 +40,10 @@ fn tanh_argument<R: Real>(x: R) -> (R, R) {
     const SCALE: f64 = 2.0 * 0.797_884_560_802_865_4;
     const CUBE: f64 = 0.044715;
     let z = x * x;
-    (x * (R::from_f64(SCALE) + R::from_f64(SCALE * CUBE) * z), R::from_f64(SCALE) + R::from_f64(3.0 * SCALE * CUBE) * z)
+    (
+        x * (R::from_f64(SCALE) + R::from_f64(SCALE * CUBE) * z),
+        R::from_f64(SCALE) + R::from_f64(3.0 * SCALE * CUBE) * z,
+    )
 }
 
 /// Whether argument `index`, `approximate`, is `tanh`.
@@ -69,7 +72,8 @@ fn gelu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     }
     map_real2::<T>(call, Cost::Medium, |grad, x| {
         let x = at_most(at_least(x, -40.0), 40.0);
-        let density = (x * x * T::Acc::from_f64(-0.5)).apply::<Exp>() * T::Acc::from_f64(0.398_942_280_401_432_7);
+        let density =
+            (x * x * T::Acc::from_f64(-0.5)).apply::<Exp>() * T::Acc::from_f64(0.398_942_280_401_432_7);
         grad * (normal_share(x) + x * density)
     })
 }
@@ -91,7 +95,7 @@ fn sigmoid_backward<T: Float>(call: &Call) -> Result<(), Error> {
 }
 
 fn tanh_backward<T: Float>(call: &Call) -> Result<(), Error> {
-    map_real2::<T>(call, Cost::Cheap, |grad, y| grad * (T::Acc::ONE - y * y))
+    map_real2::<T>(call, Cost::Cheap, |grad, y| grad * ((T::Acc::ONE - y) * (T::Acc::ONE + y)))
 }
 
 fn relu_backward<T: Float>(call: &Call) -> Result<(), Error> {

@@ -31,7 +31,8 @@ fn linspace<T: keyway_sdk::author::Plain>(call: &Call) -> Result<(), Error> {
     produce(out, Cost::Cheap, |first, values| {
         for (i, value) in values.iter_mut().enumerate() {
             let at = first + i;
-            let near = if at <= last / 2 { start + at as f64 * step } else { end - (last - at) as f64 * step };
+            let near =
+                if at <= last / 2 { start + at as f64 * step } else { end - (last - at) as f64 * step };
             *value = T::from_f64(near);
         }
     })

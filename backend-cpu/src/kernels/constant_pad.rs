@@ -23,4 +23,9 @@ fn constant_pad<T: Element>(call: &Call) -> Result<(), Error> {
     copy_block(shifted(out.lanes, to), &out.strides, shifted(from.lanes, start), &from.strides, &sizes)
 }
 
-kernel!("constant_pad", "TIs>T", constant_pad, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!(
+    "constant_pad",
+    "TIs>T",
+    constant_pad,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]
+);

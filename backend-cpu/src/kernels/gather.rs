@@ -42,7 +42,8 @@ pub unsafe fn gather_rows<C: Element>(nest: &Nest<3>, g: &Gather<'_, C>) -> Resu
 }
 
 fn gather<C: Element>(call: &Call) -> Result<(), Error> {
-    let (source, index) = (Cells::<C>::argument(call, 0)?.with_dim(), Cells::<i64>::argument(call, 2)?.with_dim());
+    let (source, index) =
+        (Cells::<C>::argument(call, 0)?.with_dim(), Cells::<i64>::argument(call, 2)?.with_dim());
     let out = Cells::<C>::output(call, 0)?.with_dim();
     let dim = call.int(1)?;
     let dim = if dim < 0 { dim + source.sizes.len() as i64 } else { dim } as usize;

@@ -60,7 +60,8 @@ pub unsafe fn long_dot<T: Real>(n: usize, a: (*const T, usize), b: (*const T, us
     }
     let mut sums = Scratch::<T>::zeroed(n.div_ceil(PIECE))?;
     // SAFETY: the addresses are used within the vectors and `sums` for the time of this call.
-    let (to, x, y) = unsafe { (Lanes::new(sums.as_mut_ptr()), Lanes::new(a.0.cast_mut()), Lanes::new(b.0.cast_mut())) };
+    let (to, x, y) =
+        unsafe { (Lanes::new(sums.as_mut_ptr()), Lanes::new(a.0.cast_mut()), Lanes::new(b.0.cast_mut())) };
     parallel_for(n.div_ceil(PIECE), 1, |pieces| {
         for i in pieces {
             let begin = i * PIECE;

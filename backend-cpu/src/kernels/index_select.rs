@@ -7,7 +7,8 @@ use super::nest::{Dim, Nest};
 use keyway_sdk::author::{Call, Element, Error};
 
 fn index_select<C: Element>(call: &Call) -> Result<(), Error> {
-    let (source, index) = (Cells::<C>::argument(call, 0)?.with_dim(), Cells::<i64>::argument(call, 2)?.with_dim());
+    let (source, index) =
+        (Cells::<C>::argument(call, 0)?.with_dim(), Cells::<i64>::argument(call, 2)?.with_dim());
     let out = Cells::<C>::output(call, 0)?.with_dim();
     let dim = call.int(1)?;
     let dim = if dim < 0 { dim + source.sizes.len() as i64 } else { dim } as usize;
@@ -34,7 +35,8 @@ fn embedding<C: Element>(call: &Call) -> Result<(), Error> {
         (out.sizes[d], [out.strides[d], i, s])
     };
     let nest = Nest::sorted((0..=last).map(one).collect());
-    let operands = Gather { out: out.lanes, index: index.lanes, source: weight.lanes, stride: weight.strides[0] };
+    let operands =
+        Gather { out: out.lanes, index: index.lanes, source: weight.lanes, stride: weight.strides[0] };
     // SAFETY: the loops are those of the result, which has the index's sizes and the weight's columns; every
     // index was checked; the result is a tensor of its own.
     unsafe { gather_rows(&nest, &operands) }

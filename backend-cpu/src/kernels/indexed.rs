@@ -70,7 +70,8 @@ fn transform<A: Element, T: Element>(
     let (numel, sizes, strides, straight) = (out.numel(), out.sizes(), out.strides(), out.is_contiguous());
     let to = out.lanes();
     // SAFETY: reads stay within the sizes and strides of the view, which the host guarantees for the call.
-    let from = input.map(|view| (unsafe { Lanes::new(view.as_ptr().cast_mut()) }, view.sizes(), view.strides()));
+    let from =
+        input.map(|view| (unsafe { Lanes::new(view.as_ptr().cast_mut()) }, view.sizes(), view.strides()));
     parallel_for(numel.div_ceil(PIECE), (cost.grain() / PIECE).max(1), |pieces| {
         let (mut read, mut values) = ([A::default(); PIECE], [T::default(); PIECE]);
         for piece in pieces {

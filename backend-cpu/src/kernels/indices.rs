@@ -15,8 +15,12 @@ pub fn check_indices(
     low: i64,
 ) -> Result<(), Error> {
     // Places that share an element through a stride of 0 are looked at once.
-    let dims: Vec<Dim<1>> =
-        index.sizes.iter().zip(&index.strides).map(|(&n, &s)| (if s == 0 { n.min(1) } else { n }, [s])).collect();
+    let dims: Vec<Dim<1>> = index
+        .sizes
+        .iter()
+        .zip(&index.strides)
+        .map(|(&n, &s)| (if s == 0 { n.min(1) } else { n }, [s]))
+        .collect();
     let nest = Nest::sorted(dims);
     let outside = |i: i64| i < low || i >= size as i64;
     let at = |offset: isize, l: usize, step: isize| {
@@ -75,13 +79,15 @@ pub fn offsets(
     for (index, &d) in indices.iter().zip(dims) {
         let (size, stride) = (sizes[d as usize] as i64, strides[d as usize] as i64);
         let from = index.expanded_strides(&shape);
-        Nest::in_order(super::nest::dims(&shape, [&own, &from])).for_each_row_here(|[o, i], len, [so, si]| {
-            for l in 0..len as isize {
-                // SAFETY: the offset is that of an element of the index tensor.
-                let k = unsafe { index.lanes.as_ptr().offset(i + l * si).read() };
-                values[(o + l * so) as usize] += if k < 0 { k + size } else { k } * stride;
-            }
-        });
+        Nest::in_order(super::nest::dims(&shape, [&own, &from])).for_each_row_here(
+            |[o, i], len, [so, si]| {
+                for l in 0..len as isize {
+                    // SAFETY: the offset is that of an element of the index tensor.
+                    let k = unsafe { index.lanes.as_ptr().offset(i + l * si).read() };
+                    values[(o + l * so) as usize] += if k < 0 { k + size } else { k } * stride;
+                }
+            },
+        );
     }
     Ok(Offsets { sizes: shape, values })
 }

@@ -43,12 +43,10 @@ fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let (weight, bias) = (&widened::<T>(call, 2, n, T::Acc::ONE)?, &widened::<T>(call, 3, n, T::Acc::ZERO)?);
     let eps = T::Acc::from_f64(call.scalar(4)?);
     let mut out = call.contiguous_out::<T>(0)?;
-    let (mut means, mut rstds) = (call.contiguous_out::<T>(1)?, call.contiguous_out::<T>(2)?);
     let count = T::Acc::from_f64(n as f64);
-    // SAFETY: the addresses are used within the outputs, which outlive the loop; each row has its own part.
-    let (to, mean_to, rstd_to) =
-        unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(means.as_mut_ptr()), Lanes::new(rstds.as_mut_ptr())) };
-    parallel_for(means.len(), GRAIN.div_ceil(n.max(1)), |rows| {
+    // SAFETY: the address is used within the output, which outlives the loop; each row has its own part.
+    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+    parallel_for(input.len() / n.max(1), GRAIN.div_ceil(n.max(1)), |rows| {
         for r in rows {
             let x = &input[r * n..(r + 1) * n];
             let mean = total(n, |i| x[i].to_acc()) / count;
@@ -58,11 +56,7 @@ fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             }) / count;
             let rstd = T::Acc::ONE / (variance + eps).sqrt();
             // SAFETY: as above.
-            let to = unsafe {
-                mean_to.write(r, T::from_acc(mean));
-                rstd_to.write(r, T::from_acc(rstd));
-                to.slice_mut(r * n, n)
-            };
+            let to = unsafe { to.slice_mut(r * n, n) };
             for (((to, x), w), b) in to.iter_mut().zip(x).zip(weight).zip(bias) {
                 *to = T::from_acc((x.to_acc() - mean) * rstd * *w + *b);
             }
@@ -120,5 +114,5 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-kernel!("layer_norm", "TIOOs>TTT", layer_norm, [f32, f64, f16, bf16]);
+kernel!("layer_norm", "TIOOs>T", layer_norm, [f32, f64, f16, bf16]);
 kernel!("layer_norm_backward", "TTIOs>TTT", layer_norm_backward, [f32, f64, f16, bf16]);

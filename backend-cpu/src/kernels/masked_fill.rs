@@ -8,4 +8,9 @@ fn masked_fill<T: Element>(call: &Call) -> Result<(), Error> {
     map3(from, mask, value, call.out::<T>(0)?, Cost::Cheap, |x: T, m: bool, v: T| if m { v } else { x })
 }
 
-kernel!("masked_fill", "TTT>T", masked_fill, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!(
+    "masked_fill",
+    "TTT>T",
+    masked_fill,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]
+);

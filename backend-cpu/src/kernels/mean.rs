@@ -9,7 +9,13 @@ use std::marker::PhantomData;
 fn mean<T: Float>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     let mask = reduced(call, 1, input)?;
-    let count: usize = input.sizes().iter().enumerate().filter(|(i, _)| mask >> i & 1 != 0).map(|(_, n)| *n as usize).product();
+    let count: usize = input
+        .sizes()
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| mask >> i & 1 != 0)
+        .map(|(_, n)| *n as usize)
+        .product();
     let count = T::Acc::from_f64(count as f64);
     reduce(input, mask, call.out(0)?, &FloatSum(PhantomData), |acc| T::from_acc(acc / count))
 }

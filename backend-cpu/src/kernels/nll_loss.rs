@@ -1,6 +1,6 @@
 //! `nll_loss_forward` and `nll_loss_backward`
 
-use keyway_sdk::author::{Call, Element, Error, Float, Plain};
+use keyway_sdk::author::{Call, Error, Float, Plain};
 use keyway_sdk::half::{bf16, f16};
 
 /// Samples, classes, and the elements of what stands behind the classes.
@@ -36,7 +36,8 @@ fn forward<T: Float>(call: &Call) -> Result<(), Error> {
     let one = T::from_f64(1.0);
     for (i, target) in targets.iter().enumerate() {
         let found = class(*target, classes, ignored)?;
-        let weight = found.map_or(T::default(), |c| weights.as_ref().and_then(|w| w.get(c).copied()).unwrap_or(one));
+        let weight =
+            found.map_or(T::default(), |c| weights.as_ref().and_then(|w| w.get(c).copied()).unwrap_or(one));
         let value = found.map(|c| input[(i / behind * classes + c) * behind + i % behind]);
         losses[i] = value.map_or(T::default(), |x| T::from_acc(-(x.to_acc() * weight.to_acc())));
         of[i] = weight;

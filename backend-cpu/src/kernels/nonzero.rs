@@ -1,7 +1,9 @@
 //! `nonzero` and `masked_select`: what is chosen is counted first, in parts that depend on sizes alone.
 
 use super::cells::{Cells, cell_kernel, copy_block, row_major};
-use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, Scratch, host, parallel_chunks_mut, parallel_for};
+use keyway_sdk::author::{
+    Call, Element, Error, Lanes, Plain, Scratch, host, parallel_chunks_mut, parallel_for,
+};
 use keyway_sdk::half::{bf16, f16};
 
 /// Elements of one part.

@@ -29,7 +29,13 @@ impl<T: Float<Acc: Power>, const KIND: u8> Reducer for Norm<T, KIND> {
     fn load(&self, (): (), x: T) -> T::Acc {
         let x = x.to_acc();
         match KIND {
-            ZERO => if x == T::Acc::ZERO { T::Acc::ZERO } else { T::Acc::ONE },
+            ZERO => {
+                if x == T::Acc::ZERO {
+                    T::Acc::ZERO
+                } else {
+                    T::Acc::ONE
+                }
+            }
             TWO => x * x,
             GENERAL => x.abs().power(self.0),
             _ => x.abs(),
@@ -38,8 +44,20 @@ impl<T: Float<Acc: Power>, const KIND: u8> Reducer for Norm<T, KIND> {
     #[inline(always)]
     fn combine(&self, a: T::Acc, b: T::Acc) -> T::Acc {
         match KIND {
-            LARGEST => if (a >= b) | a.is_nan() { a } else { b },
-            SMALLEST => if (a <= b) | a.is_nan() { a } else { b },
+            LARGEST => {
+                if (a >= b) | a.is_nan() {
+                    a
+                } else {
+                    b
+                }
+            }
+            SMALLEST => {
+                if (a <= b) | a.is_nan() {
+                    a
+                } else {
+                    b
+                }
+            }
             _ => a + b,
         }
     }

@@ -12,6 +12,12 @@ pub trait Number: Element {
     fn minus(self, other: Self) -> Self;
     /// The product.
     fn times(self, other: Self) -> Self;
+    /// What a factor is given in: the type in which products are computed.
+    type Wide: Element;
+    /// `self + alpha * other`, rounded once.
+    fn plus_scaled(self, other: Self, alpha: Self::Wide) -> Self;
+    /// `self - alpha * other`, rounded once.
+    fn minus_scaled(self, other: Self, alpha: Self::Wide) -> Self;
 }
 
 macro_rules! wrapping {
@@ -23,6 +29,11 @@ macro_rules! wrapping {
             fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
             #[inline(always)]
             fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            type Wide = Self;
+            #[inline(always)]
+            fn plus_scaled(self, other: Self, alpha: Self) -> Self { self.plus(alpha.times(other)) }
+            #[inline(always)]
+            fn minus_scaled(self, other: Self, alpha: Self) -> Self { self.minus(alpha.times(other)) }
         }
     )*};
 }
@@ -37,6 +48,15 @@ macro_rules! real {
             fn minus(self, other: Self) -> Self { Self::from_acc(self.to_acc() - other.to_acc()) }
             #[inline(always)]
             fn times(self, other: Self) -> Self { Self::from_acc(self.to_acc() * other.to_acc()) }
+            type Wide = <$t as Float>::Acc;
+            #[inline(always)]
+            fn plus_scaled(self, other: Self, alpha: Self::Wide) -> Self {
+                Self::from_acc(self.to_acc() + alpha * other.to_acc())
+            }
+            #[inline(always)]
+            fn minus_scaled(self, other: Self, alpha: Self::Wide) -> Self {
+                Self::from_acc(self.to_acc() - alpha * other.to_acc())
+            }
         }
     )*};
 }
@@ -54,6 +74,15 @@ impl Number for bool {
     #[inline(always)]
     fn times(self, other: Self) -> Self {
         self & other
+    }
+    type Wide = bool;
+    #[inline(always)]
+    fn plus_scaled(self, other: Self, alpha: bool) -> Self {
+        self | (alpha & other)
+    }
+    #[inline(always)]
+    fn minus_scaled(self, other: Self, alpha: bool) -> Self {
+        self ^ (alpha & other)
     }
 }
 

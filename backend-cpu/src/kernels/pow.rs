@@ -28,7 +28,9 @@ fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
     let (a, b, out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
     let one = <T::Acc as Real>::ONE;
     // A number as exponent: the frequent ones have shorter ways, which are also rounded less often.
-    if call.tensor(1)?.is_host_scalar() && let Some(exponent) = b.iter().next() {
+    if call.tensor(1)?.is_host_scalar()
+        && let Some(exponent) = b.iter().next()
+    {
         let exponent = exponent.to_f64();
         if exponent == 2.0 {
             return map1(a, out, Cost::Cheap, |x: T| T::from_acc(x.to_acc() * x.to_acc()));

@@ -97,9 +97,15 @@ pub fn multiply<T: Multiply>(
     let (batch, row, column) = (usize::from(ndim == 3), ndim.wrapping_sub(2), ndim.wrapping_sub(1));
     if ndim < 2 || ndim > 3 || a.ndim() != ndim || b.ndim() != ndim {
         let got = format!("{:?} and {:?}", a.sizes(), b.sizes());
-        return Err(Error::InvalidArgument { argument: "mat1, mat2", expected: "matrices or batches".into(), got });
+        return Err(Error::InvalidArgument {
+            argument: "mat1, mat2",
+            expected: "matrices or batches".into(),
+            got,
+        });
     }
-    let lay = |strides: &[i64]| (size(strides, row), size(strides, column), if batch == 1 { size(strides, 0) } else { 0 });
+    let lay = |strides: &[i64]| {
+        (size(strides, row), size(strides, column), if batch == 1 { size(strides, 0) } else { 0 })
+    };
     let place = |view: View<'_, T>| {
         let (row, column, step) = lay(view.strides());
         (Matrix { data: view.as_ptr(), row, column }, step)
@@ -176,7 +182,8 @@ fn run<T: Multiply>(all: &Batch<T>) -> Result<(), Error> {
             let (product, tile) = (i / (down * across), i % (down * across));
             let (row, column) = ((tile / across) * tall, (tile % across) * wide);
             let Tile { a, b, out, input, alpha, .. } = all.first;
-            let shift = |m: Matrix<*const T>, step: usize| Matrix { data: m.data.wrapping_add(product * step), ..m };
+            let shift =
+                |m: Matrix<*const T>, step: usize| Matrix { data: m.data.wrapping_add(product * step), ..m };
             let offset = product * all.steps[2] + row * out.row + column * out.column;
             let part = Tile {
                 rows: tall.min(rows - row),
@@ -205,7 +212,10 @@ unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
     for r in 0..tile.rows {
         for c in 0..tile.columns {
             // SAFETY: the caller guarantees the elements.
-            unsafe { *tile.out.data.add(r * tile.out.row + c * tile.out.column) = *input.data.add(r * input.row + c * input.column) };
+            unsafe {
+                *tile.out.data.add(r * tile.out.row + c * tile.out.column) =
+                    *input.data.add(r * input.row + c * input.column)
+            };
         }
     }
 }
@@ -280,7 +290,13 @@ by_gemm!(f32, f64);
 ///
 /// # Safety
 /// The elements must exist; the caller upholds this.
-unsafe fn pack<T: Plain, P>(panel: &mut [P], from: Matrix<*const T>, rows: usize, columns: usize, widen: impl Fn(T) -> P) {
+unsafe fn pack<T: Plain, P>(
+    panel: &mut [P],
+    from: Matrix<*const T>,
+    rows: usize,
+    columns: usize,
+    widen: impl Fn(T) -> P,
+) {
     for r in 0..rows {
         for (c, slot) in panel[r * columns..(r + 1) * columns].iter_mut().enumerate() {
             // SAFETY: the caller guarantees the elements.
@@ -329,7 +345,8 @@ unsafe fn by_panels<T: Plain, P: Plain + Number>(
             // SAFETY: the caller guarantees the elements.
             unsafe {
                 if let Some((input, beta)) = tile.input {
-                    value = value.plus(widen(beta).times(widen(*input.data.add(r * input.row + c * input.column))));
+                    value = value
+                        .plus(widen(beta).times(widen(*input.data.add(r * input.row + c * input.column))));
                 }
                 *out.data.add(r * out.row + c * out.column) = narrow(value);
             }
@@ -356,7 +373,10 @@ fn add_rows<T: Number + Plain>(panel: &Tile<T>) {
     for r in 0..rows {
         // SAFETY: `by_panels` gives complete row-major panels, of which `out` is borrowed by nobody else.
         let (left, sums) = unsafe {
-            (std::slice::from_raw_parts(a.data.add(r * inner), inner), std::slice::from_raw_parts_mut(out.data.add(r * columns), columns))
+            (
+                std::slice::from_raw_parts(a.data.add(r * inner), inner),
+                std::slice::from_raw_parts_mut(out.data.add(r * columns), columns),
+            )
         };
         for (k, &x) in left.iter().enumerate() {
             // SAFETY: as above.

@@ -21,12 +21,20 @@ impl Stream {
 
     /// One word for each of `n` elements from element `first` on, which is the first of a block.
     fn single(self, first: usize, n: usize, words: &mut [u32; PIECE]) {
-        element::words(self.seed, self.offset.wrapping_add(first as u64 / 4), &mut words[..n.next_multiple_of(4)]);
+        element::words(
+            self.seed,
+            self.offset.wrapping_add(first as u64 / 4),
+            &mut words[..n.next_multiple_of(4)],
+        );
     }
 
     /// Two words for each of `n` elements from element `first` on, which is the first of a block.
     fn double(self, first: usize, n: usize, words: &mut [u32; 2 * PIECE]) {
-        element::words(self.seed, self.offset.wrapping_add(first as u64 / 2), &mut words[..(2 * n).next_multiple_of(4)]);
+        element::words(
+            self.seed,
+            self.offset.wrapping_add(first as u64 / 2),
+            &mut words[..(2 * n).next_multiple_of(4)],
+        );
     }
 }
 

@@ -38,5 +38,10 @@ fn index_add<T: Sum>(call: &Call) -> Result<(), Error> {
     add::<T>(call, true, call.scalar(4)?)
 }
 
-kernel!("scatter_add", "TiTT>T", scatter_add, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!(
+    "scatter_add",
+    "TiTT>T",
+    scatter_add,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]
+);
 kernel!("index_add", "TiTTs>T", index_add, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -14,7 +14,8 @@ fn searchsorted<T: Key>(call: &Call) -> Result<(), Error> {
     let mut out = call.contiguous_out::<i64>(0)?;
     let n = sequence.sizes.last().copied().unwrap_or(0);
     // One sequence serves all values, or each line of values has its own.
-    let width = if sequence.sizes.len() <= 1 { usize::MAX } else { values.sizes.last().copied().unwrap_or(1) };
+    let width =
+        if sequence.sizes.len() <= 1 { usize::MAX } else { values.sizes.last().copied().unwrap_or(1) };
     let count = out.len();
     // SAFETY: the address is used within `out`, which is borrowed for the whole call.
     let lanes = unsafe { keyway_sdk::author::Lanes::new(out.as_mut_ptr()) };
@@ -28,7 +29,11 @@ fn searchsorted<T: Key>(call: &Call) -> Result<(), Error> {
             let (mut low, mut high) = (0, n);
             while low < high {
                 let middle = low + (high - low) / 2;
-                if at(middle) < value || (right && at(middle) == value) { low = middle + 1 } else { high = middle }
+                if at(middle) < value || (right && at(middle) == value) {
+                    low = middle + 1
+                } else {
+                    high = middle
+                }
             }
             // SAFETY: element `i` is this piece's.
             unsafe { lanes.write(i, low as i64) };

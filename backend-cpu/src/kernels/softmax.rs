@@ -80,7 +80,8 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
     let (input, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
     let (ndim, dim) = (input.ndim() as i64, call.int(1)?);
     let dim = if dim < 0 { dim + ndim } else { dim } as usize;
-    let g = &Geometry::new(input.sizes(), input.strides(), out.strides(), if ndim == 0 { 0 } else { 1 << dim });
+    let g =
+        &Geometry::new(input.sizes(), input.strides(), out.strides(), if ndim == 0 { 0 } else { 1 << dim });
     if g.outputs == 0 || g.count == 0 {
         return Ok(());
     }
@@ -104,14 +105,20 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                         let from = std::slice::from_raw_parts(from.as_ptr().cast_const().add(at), n);
                         buffer.iter_mut().zip(from).for_each(|(b, x)| *b = x.to_acc());
                     } else {
-                        buffer.iter_mut().enumerate().for_each(|(i, b)| *b = from.read(at + i * stride).to_acc());
+                        buffer
+                            .iter_mut()
+                            .enumerate()
+                            .for_each(|(i, b)| *b = from.read(at + i * stride).to_acc());
                     }
                     row::<T::Acc, LOG>(&mut buffer);
                     if out_stride == 1 {
                         let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
                         to.iter_mut().zip(&buffer).for_each(|(to, x)| *to = T::from_acc(*x));
                     } else {
-                        buffer.iter().enumerate().for_each(|(i, x)| to.write(to_at + i * out_stride, T::from_acc(*x)));
+                        buffer
+                            .iter()
+                            .enumerate()
+                            .for_each(|(i, x)| to.write(to_at + i * out_stride, T::from_acc(*x)));
                     }
                 }
             }
@@ -130,7 +137,9 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
             unsafe {
                 for (i, row) in buffer.chunks_exact_mut(width).enumerate() {
                     let at = at + i * stride + first * kept.stride;
-                    row.iter_mut().enumerate().for_each(|(j, b)| *b = from.read(at + j * kept.stride).to_acc());
+                    row.iter_mut()
+                        .enumerate()
+                        .for_each(|(j, b)| *b = from.read(at + j * kept.stride).to_acc());
                 }
                 columns::<T::Acc, LOG>(buffer, width);
                 for (i, row) in buffer.chunks_exact(width).enumerate() {

@@ -9,7 +9,8 @@ use keyway_sdk::half::{bf16, f16};
 /// Writes the first `k` of each line along `dim`, with their places.
 fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(), Error> {
     let from = Cells::<T>::argument(call, 0)?.with_dim();
-    let (values, places) = (Cells::<T>::output(call, 0)?.with_dim(), Cells::<i64>::output(call, 1)?.with_dim());
+    let (values, places) =
+        (Cells::<T>::output(call, 0)?.with_dim(), Cells::<i64>::output(call, 1)?.with_dim());
     let dim = if dim < 0 { dim + from.sizes.len() as i64 } else { dim } as usize;
     let n = from.sizes[dim];
     let others = (0..from.sizes.len()).filter(|&d| d != dim);
@@ -25,11 +26,18 @@ fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(
             unsafe {
                 let line = from.lanes.as_ptr().cast_const().offset(f + l * fs);
                 let at = |i: usize| line.offset(i as isize * fd);
-                let (values, places) = (values.lanes.as_ptr().offset(v + l * vs), places.lanes.as_ptr().offset(p + l * ps));
-                ranking.rank(n, k, descending, |i| T::load(at(i)), |r, i| {
-                    values.offset(r as isize * vd).write(T::load(at(i)));
-                    places.offset(r as isize * pd).write(i as i64);
-                });
+                let (values, places) =
+                    (values.lanes.as_ptr().offset(v + l * vs), places.lanes.as_ptr().offset(p + l * ps));
+                ranking.rank(
+                    n,
+                    k,
+                    descending,
+                    |i| T::load(at(i)),
+                    |r, i| {
+                        values.offset(r as isize * vd).write(T::load(at(i)));
+                        places.offset(r as isize * pd).write(i as i64);
+                    },
+                );
             }
         }
     })

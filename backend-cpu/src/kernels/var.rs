@@ -31,13 +31,24 @@ impl<T: Float> Reducer for Squares<T> {
 fn variance<T: Float>(call: &Call, finish: impl Fn(T::Acc) -> T::Acc + Sync) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     let mask = reduced(call, 1, input)?;
-    let count: usize = input.sizes().iter().enumerate().filter(|(i, _)| mask >> i & 1 != 0).map(|(_, n)| *n as usize).product();
+    let count: usize = input
+        .sizes()
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| mask >> i & 1 != 0)
+        .map(|(_, n)| *n as usize)
+        .product();
     let divisor = T::Acc::from_f64((count as f64 - call.scalar::<f64>(2)?).max(0.0));
     let count = T::Acc::from_f64(count as f64);
     let passes = (&FloatSum::<T>(PhantomData), &Squares::<T>(PhantomData));
-    reduce_twice(input, mask, call.out(0)?, passes, |sum| sum / count, |_, squares| {
-        T::from_acc(finish(squares / divisor))
-    })
+    reduce_twice(
+        input,
+        mask,
+        call.out(0)?,
+        passes,
+        |sum| sum / count,
+        |_, squares| T::from_acc(finish(squares / divisor)),
+    )
 }
 
 fn var<T: Float>(call: &Call) -> Result<(), Error> {

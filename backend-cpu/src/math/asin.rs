@@ -9,14 +9,7 @@ use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 const PIO2_LOW: f64 = 6.123233995736766e-17;
 
 /// `(asin(x) / x - 1) / x^2` of `x^2`, for `|x| <= 1/2`.
-const ASIN32: [f32; 6] = [
-    0.16666666,
-    0.07500094,
-    0.044599403,
-    0.031100662,
-    0.017149238,
-    0.033690847,
-];
+const ASIN32: [f32; 6] = [0.16666666, 0.07500094, 0.044599403, 0.031100662, 0.017149238, 0.033690847];
 /// `(asin(x) / x - 1) / x^2` of `x^2`, for `|x| <= 1/2`.
 const ASIN64: [f64; 14] = [
     0.16666666666666666,
@@ -50,11 +43,7 @@ fn parts_f32(x: f32) -> (f32, f32, bool) {
 pub fn asin_f32(x: f32) -> f32 {
     let (s, tail, large) = parts_f32(x);
     let quarter = std::f32::consts::FRAC_PI_4;
-    let y = if large {
-        (quarter - 2.0 * tail) + (quarter - 2.0 * s)
-    } else {
-        s + tail
-    };
+    let y = if large { (quarter - 2.0 * tail) + (quarter - 2.0 * s) } else { s + tail };
     y.copysign(x)
 }
 
@@ -68,11 +57,7 @@ pub fn acos_f32(x: f32) -> f32 {
     let half_pi = std::f32::consts::FRAC_PI_2;
     let middle = half_pi - (s.copysign(x) - (LOW - tail.copysign(x)));
     let twice = 2.0 * y;
-    let ends = if x < 0.0 {
-        2.0 * (half_pi - (s - (LOW - tail)))
-    } else {
-        twice
-    };
+    let ends = if x < 0.0 { 2.0 * (half_pi - (s - (LOW - tail))) } else { twice };
     if large { ends } else { middle }
 }
 
@@ -97,25 +82,13 @@ fn parts_f64(x: f64) -> Parts {
     let high = f64::from_bits(s.to_bits() & 0xffff_ffff_0000_0000);
     let rest = (z - high * high) / (s + high);
     let low = if s == 0.0 { 0.0 } else { rest };
-    Parts {
-        s,
-        tail,
-        high,
-        low,
-        large,
-    }
+    Parts { s, tail, high, low, large }
 }
 
 /// Arc sine, at most 1 ulp.
 #[inline(always)]
 pub fn asin_f64(x: f64) -> f64 {
-    let Parts {
-        s,
-        tail,
-        high,
-        low,
-        large,
-    } = parts_f64(x);
+    let Parts { s, tail, high, low, large } = parts_f64(x);
     let correction = 2.0 * tail - (PIO2_LOW - 2.0 * low);
     let above = FRAC_PI_4 - (correction - fma_f64(-2.0, high, FRAC_PI_4));
     (if large { above } else { s + tail }).copysign(x)
@@ -124,13 +97,7 @@ pub fn asin_f64(x: f64) -> f64 {
 /// Arc cosine, at most 1 ulp.
 #[inline(always)]
 pub fn acos_f64(x: f64) -> f64 {
-    let Parts {
-        s,
-        tail,
-        high,
-        low,
-        large,
-    } = parts_f64(x);
+    let Parts { s, tail, high, low, large } = parts_f64(x);
     let middle = FRAC_PI_2 - (s.copysign(x) - (PIO2_LOW - tail.copysign(x)));
     let right = 2.0 * (high + (tail + low));
     let left = PI - 2.0 * (s + (tail - PIO2_LOW));

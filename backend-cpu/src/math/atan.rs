@@ -50,11 +50,7 @@ fn quadrant_f32(y: f32, x: f32) -> f32 {
     let z = t * t;
     let tail = t * z * polynomial_f32(z, &ATAN32);
     let half_pi = std::f32::consts::FRAC_PI_2;
-    if steep {
-        half_pi - (t - (PIO2_LOW32 - tail))
-    } else {
-        t + tail
-    }
+    if steep { half_pi - (t - (PIO2_LOW32 - tail)) } else { t + tail }
 }
 
 /// `(angle, low)` of the vector `(x, y)`, as for [`quadrant_f32`]. The reduction to `|t| <= 7/16`
@@ -72,13 +68,7 @@ fn quadrant_f64(y: f64, x: f64) -> (f64, f64) {
     let up = pick(y, 2.0 * y - x, y - x, fma_f64(-1.5, x, y), -x);
     let along = pick(x, 2.0 * x + y, x + y, fma_f64(1.5, y, x), y);
     let high = pick(0.0, ATAN_HALF, FRAC_PI_4, ATAN_THREE_HALVES, FRAC_PI_2);
-    let low = pick(
-        0.0,
-        ATAN_HALF_LOW,
-        PIO4_LOW,
-        ATAN_THREE_HALVES_LOW,
-        PIO2_LOW,
-    );
+    let low = pick(0.0, ATAN_HALF_LOW, PIO4_LOW, ATAN_THREE_HALVES_LOW, PIO2_LOW);
     let t = up / along;
     let z = t * t;
     let tail = fma_f64(t * z, polynomial_f64(z, &ATAN64), low);
@@ -114,11 +104,7 @@ pub fn atan2_f32(y: f32, x: f32) -> f32 {
     let half_pi = std::f32::consts::FRAC_PI_2;
     let left = (half_pi - (angle - 2.0 * PIO2_LOW32)) + half_pi;
     let angle = if x.is_sign_negative() { left } else { angle };
-    let angle = if a.is_nan() | b.is_nan() {
-        f32::NAN
-    } else {
-        angle
-    };
+    let angle = if a.is_nan() | b.is_nan() { f32::NAN } else { angle };
     angle.copysign(y)
 }
 
@@ -133,18 +119,10 @@ pub fn atan2_f64(y: f64, x: f64) -> f64 {
     // The reduction adds multiples of the sides: bring them away from overflow and underflow.
     let largest = if a_safe > b_safe { a_safe } else { b_safe };
     let scale = if largest > 1.0e300 { 1.0 / 1024.0 } else { 1.0 };
-    let scale = if largest < 1.0e-200 {
-        1.329227995784916e36
-    } else {
-        scale
-    };
+    let scale = if largest < 1.0e-200 { 1.329227995784916e36 } else { scale };
     let (angle, low) = quadrant_f64(a_safe * scale, b_safe * scale);
     let left = PI - (angle - (PI_LOW - low));
     let angle = if x.is_sign_negative() { left } else { angle };
-    let angle = if a.is_nan() | b.is_nan() {
-        f64::NAN
-    } else {
-        angle
-    };
+    let angle = if a.is_nan() | b.is_nan() { f64::NAN } else { angle };
     angle.copysign(y)
 }

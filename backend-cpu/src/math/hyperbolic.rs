@@ -4,14 +4,7 @@ use super::exp::{bound_f32, bound_f64, exp_moderate_f32, exp_moderate_f64, exp_s
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
 
 /// `(tanh(x) / x - 1) / x^2` of `x^2`, for `|x| < 0.625`.
-const TANH32: [f32; 6] = [
-    -0.33333334,
-    0.13333304,
-    -0.053959258,
-    0.021768918,
-    -0.008343945,
-    0.0022927448,
-];
+const TANH32: [f32; 6] = [-0.33333334, 0.13333304, -0.053959258, 0.021768918, -0.008343945, 0.0022927448];
 /// `(tanh(x) / x - 1) / x^2` of `x^2`, for `|x| < 0.625`.
 const TANH64: [f64; 13] = [
     -0.3333333333333333,

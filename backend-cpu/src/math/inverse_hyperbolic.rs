@@ -34,7 +34,14 @@ pub fn acosh_f64(x: f64) -> f64 {
     let t = x - 1.0;
     let near = log1p_f64(t + (2.0 * t + t * t).sqrt());
     let far = log_f64(x) + LN_2;
-    if x > HUGE { far } else { near }
+    // For large negative x the square above overflows; its sign says nothing then.
+    if x < 1.0 {
+        f64::NAN
+    } else if x > HUGE {
+        far
+    } else {
+        near
+    }
 }
 
 /// Inverse hyperbolic tangent, at most 1 ulp; computed in f64. NaN outside `-1..=1`.
@@ -48,10 +55,6 @@ pub fn atanh_f32(x: f32) -> f32 {
 pub fn atanh_f64(x: f64) -> f64 {
     let a = x.abs();
     let t = a + a;
-    let argument = if a < 0.5 {
-        t + t * a / (1.0 - a)
-    } else {
-        t / (1.0 - a)
-    };
+    let argument = if a < 0.5 { t + t * a / (1.0 - a) } else { t / (1.0 - a) };
     (0.5 * log1p_f64(argument)).copysign(x)
 }

@@ -68,9 +68,7 @@ fn split_f32(x: f32) -> (f32, f32) {
 /// `2^52`: AVX2 has no conversion from 64-bit integers.
 #[inline(always)]
 fn split_normal_f64(x: f64) -> (f64, f64) {
-    let shifted = x
-        .to_bits()
-        .wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF64);
+    let shifted = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF64);
     let biased = shifted >> 52;
     let m = f64::from_bits((shifted & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF64));
     let e = f64::from_bits(biased | 0x4330_0000_0000_0000) - (4_503_599_627_370_496.0 + 1023.0);
@@ -122,10 +120,7 @@ fn parts_f64(f: f64) -> (f64, f64) {
     let s = f / (2.0 + f);
     let z = s * s;
     let half_square = 0.5 * f * f;
-    (
-        half_square,
-        s * fma_f64(z, polynomial_f64(z, &LOG64), half_square),
-    )
+    (half_square, s * fma_f64(z, polynomial_f64(z, &LOG64), half_square))
 }
 
 /// Natural logarithm, at most 1 ulp.

@@ -41,6 +41,7 @@ pub use inverse_hyperbolic::{acosh_f32, acosh_f64, asinh_f32, asinh_f64, atanh_f
 pub use log::{log_f32, log_f64, log1p_f32, log1p_f64, log2_f32, log2_f64, log10_f32, log10_f64};
 pub use pow::{pow_f32, pow_f64};
 pub use sigmoid::{sigmoid_f32, sigmoid_f64};
+#[cfg(test)]
 pub use trig::{cos_f32, cos_f64, sin_f32, sin_f64, tan_f32, tan_f64};
 pub use trig_slice::{
     cos_slice_f32, cos_slice_f64, sin_slice_f32, sin_slice_f64, tan_slice_f32, tan_slice_f64,
@@ -49,21 +50,13 @@ pub use trig_slice::{
 /// `a * b + c`, fused where the level has it.
 #[inline(always)]
 fn fma_f32(a: f32, b: f32, c: f32) -> f32 {
-    if cfg!(target_feature = "fma") {
-        a.mul_add(b, c)
-    } else {
-        a * b + c
-    }
+    if cfg!(target_feature = "fma") { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// `a * b + c`, fused where the level has it.
 #[inline(always)]
 fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
-    if cfg!(target_feature = "fma") {
-        a.mul_add(b, c)
-    } else {
-        a * b + c
-    }
+    if cfg!(target_feature = "fma") { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// `c[0] + c[1] x + c[2] x^2 + ...`

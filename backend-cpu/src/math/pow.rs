@@ -29,11 +29,7 @@ pub fn pow_f32(x: f32, y: f32) -> f32 {
     let r = (bounded - (t - ROUND)) * std::f64::consts::LN_2;
     let p = fma_f64(r * r, polynomial_f64(r, &EXP48), r);
     let power = ((1.0 + p) * power_of_two_f64(n)) as f32;
-    let power = if magnitude == 1.0 && !y.is_nan() {
-        1.0
-    } else {
-        power
-    };
+    let power = if magnitude == 1.0 && !y.is_nan() { 1.0 } else { power };
 
     let integer = y.trunc() == y;
     let half = 0.5 * y;

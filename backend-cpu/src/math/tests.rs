@@ -14,11 +14,7 @@ fn ulps_f32(got: f32, exact: f64) -> f64 {
     }
     if got == rounded {
         // Zero must carry the right sign.
-        return if got == 0.0 && got.is_sign_negative() != exact.is_sign_negative() {
-            1e9
-        } else {
-            0.0
-        };
+        return if got == 0.0 && got.is_sign_negative() != exact.is_sign_negative() { 1e9 } else { 0.0 };
     }
     if !got.is_finite() || !rounded.is_finite() {
         // One step past the largest finite number is one ulp; anything else is wrong.
@@ -33,20 +29,8 @@ fn ulps_f32(got: f32, exact: f64) -> f64 {
 
 fn worst_f32(name: &str, bound: f64, f: fn(f32) -> f32, exact: fn(f64) -> f64) {
     let (mut worst, mut at) = (0.0, 0.0);
-    let specials = [
-        0.0,
-        -0.0,
-        1.0,
-        -1.0,
-        0.5,
-        -0.5,
-        f32::MAX,
-        f32::MIN,
-        f32::INFINITY,
-    ];
-    let specials = specials
-        .into_iter()
-        .chain([f32::NEG_INFINITY, f32::NAN, 1e-45, -1e-45]);
+    let specials = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, f32::MAX, f32::MIN, f32::INFINITY];
+    let specials = specials.into_iter().chain([f32::NEG_INFINITY, f32::NAN, 1e-45, -1e-45]);
     let sample = (0..=u32::MAX).step_by(STRIDE).map(f32::from_bits);
     for x in specials.chain(sample) {
         let error = ulps_f32(f(x), exact(f64::from(x)));
@@ -55,11 +39,7 @@ fn worst_f32(name: &str, bound: f64, f: fn(f32) -> f32, exact: fn(f64) -> f64) {
         }
     }
     println!("{name}_f32: {worst:.3} ulp at {at:e}");
-    assert!(
-        worst <= bound,
-        "{name}_f32({at:e}) = {:e}: {worst} ulp",
-        f(at)
-    );
+    assert!(worst <= bound, "{name}_f32({at:e}) = {:e}: {worst} ulp", f(at));
 }
 
 #[test]
@@ -113,17 +93,7 @@ fn error_function_f32() {
 
 /// Arguments for functions of two: every special value and a spread of ordinary ones.
 fn pair_arguments() -> Vec<f32> {
-    let mut values = vec![
-        0.0,
-        1.0,
-        2.0,
-        3.0,
-        0.5,
-        1e-45,
-        f32::MAX,
-        f32::INFINITY,
-        16_777_217.0,
-    ];
+    let mut values = vec![0.0, 1.0, 2.0, 3.0, 0.5, 1e-45, f32::MAX, f32::INFINITY, 16_777_217.0];
     let mut bits = 0u32;
     while bits < 0x7f80_0000 {
         values.push(f32::from_bits(bits));
@@ -152,11 +122,7 @@ fn worst_pair(name: &str, bound: f64, f: fn(f32, f32) -> f32, exact: fn(f64, f64
         }
     }
     println!("{name}_f32: {worst:.3} ulp at {at:?}");
-    assert!(
-        worst <= bound,
-        "{name}_f32{at:?} = {:e}: {worst} ulp",
-        f(at.0, at.1)
-    );
+    assert!(worst <= bound, "{name}_f32{at:?} = {:e}: {worst} ulp", f(at.0, at.1));
 }
 
 #[test]
@@ -175,11 +141,7 @@ const F64: [OneArgument; 20] = [
         "sigmoid",
         sigmoid_f64,
         |x| {
-            if x < 0.0 {
-                x.exp() / (1.0 + x.exp())
-            } else {
-                1.0 / (1.0 + (-x).exp())
-            }
+            if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
         },
         2.0,
     ),
@@ -215,11 +177,7 @@ fn facts() -> impl Iterator<Item = (&'static str, [f64; 4])> {
 
 fn ulps_f64(got: f64, value: f64, rest: f64) -> f64 {
     let exponent = (value.to_bits() >> 52) & 0x7ff;
-    let unit = if exponent > 52 {
-        (exponent - 52) << 52
-    } else {
-        1 << (exponent.max(1) - 1)
-    };
+    let unit = if exponent > 52 { (exponent - 52) << 52 } else { 1 << (exponent.max(1) - 1) };
     let unit = f64::from_bits(unit);
     ((got - value) - rest).abs() / unit
 }
@@ -231,20 +189,11 @@ fn exact_values_f64() {
         let mut count = 0;
         for (_, [x, _, value, rest]) in facts().filter(|(n, _)| *n == name) {
             let error = ulps_f64(ours(x), value, rest);
-            worst = if error > worst.0 || error.is_nan() {
-                (error, x)
-            } else {
-                worst
-            };
+            worst = if error > worst.0 || error.is_nan() { (error, x) } else { worst };
             count += 1;
         }
         println!("{name}_f64: {:.3} ulp at {:e}", worst.0, worst.1);
-        assert!(
-            count > 0 && worst.0 <= bound,
-            "{name}_f64({:e}): {} ulp",
-            worst.1,
-            worst.0
-        );
+        assert!(count > 0 && worst.0 <= bound, "{name}_f64({:e}): {} ulp", worst.1, worst.0);
     }
     for (_, [y, x, value, rest]) in facts().filter(|(n, _)| *n == "atan2") {
         let error = ulps_f64(atan2_f64(y, x), value, rest);
@@ -257,33 +206,13 @@ fn exact_values_f64() {
 fn standard_library_f64() {
     let step = (1u64 << 43) + 0x1_2345_6789;
     for (name, ours, std, bound) in F64 {
-        let specials = [
-            0.0,
-            1.0,
-            0.5,
-            5e-324,
-            f64::MAX,
-            f64::INFINITY,
-            f64::NAN,
-            709.79,
-            745.2,
-        ];
-        let sample = (0..)
-            .map(|i| i * step)
-            .take_while(|b| *b < 0x7ff0_0000_0000_0000);
-        for x in specials
-            .into_iter()
-            .chain(sample.map(f64::from_bits))
-            .flat_map(|x| [x, -x])
-        {
+        let specials = [0.0, 1.0, 0.5, 5e-324, f64::MAX, f64::INFINITY, f64::NAN, 709.79, 745.2];
+        let sample = (0..).map(|i| i * step).take_while(|b| *b < 0x7ff0_0000_0000_0000);
+        for x in specials.into_iter().chain(sample.map(f64::from_bits)).flat_map(|x| [x, -x]) {
             let (got, want) = (ours(x), std(x));
             let same = got == want && got.is_sign_negative() == want.is_sign_negative();
-            let near =
-                same || (got.is_nan() && want.is_nan()) || ulps_f64(got, want, 0.0) <= bound + 1.0;
-            assert!(
-                near,
-                "{name}_f64({x:e}) = {got:e}, standard library {want:e}"
-            );
+            let near = same || (got.is_nan() && want.is_nan()) || ulps_f64(got, want, 0.0) <= bound + 1.0;
+            assert!(near, "{name}_f64({x:e}) = {got:e}, standard library {want:e}");
         }
     }
 }
@@ -292,20 +221,13 @@ fn standard_library_f64() {
 fn atan2_f64_at_the_limits() {
     let values: Vec<f64> = pair_arguments().into_iter().map(f64::from).collect();
     let extra = [5e-324, f64::MAX, 1e-310, 1e290, 1e-250];
-    let values: Vec<f64> = values
-        .into_iter()
-        .chain(extra)
-        .flat_map(|v| [v, -v])
-        .collect();
+    let values: Vec<f64> = values.into_iter().chain(extra).flat_map(|v| [v, -v]).collect();
     for &y in &values {
         for &x in &values {
             let (got, want) = (atan2_f64(y, x), y.atan2(x));
             let same = got == want && got.is_sign_negative() == want.is_sign_negative();
             let near = same || (got.is_nan() && want.is_nan()) || ulps_f64(got, want, 0.0) <= 3.0;
-            assert!(
-                near,
-                "atan2_f64({y:e}, {x:e}) = {got:e}, standard library {want:e}"
-            );
+            assert!(near, "atan2_f64({y:e}, {x:e}) = {got:e}, standard library {want:e}");
         }
     }
 }
@@ -322,35 +244,23 @@ fn slices_agree_with_scalars() {
     let wide: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
     let mut out = vec![0.0; x.len()];
     let mut wide_out = vec![0.0; x.len()];
-    let narrow: [SliceAndScalar<f32>; 3] = [
-        (sin_slice_f32, sin_f32),
-        (cos_slice_f32, cos_f32),
-        (tan_slice_f32, tan_f32),
-    ];
+    let narrow: [SliceAndScalar<f32>; 3] =
+        [(sin_slice_f32, sin_f32), (cos_slice_f32, cos_f32), (tan_slice_f32, tan_f32)];
     for (slice, scalar) in narrow {
         // Each start gives the same element another place in the block and the vector.
         for start in 0..9 {
             slice(&x[start..], &mut out[start..]);
             for (x, out) in x[start..].iter().zip(&out[start..]) {
-                assert!(
-                    scalar(*x) == *out || (out.is_nan() && !x.is_finite()),
-                    "{x:e}"
-                );
+                assert!(scalar(*x) == *out || (out.is_nan() && !x.is_finite()), "{x:e}");
             }
         }
     }
-    let double: [SliceAndScalar<f64>; 3] = [
-        (sin_slice_f64, sin_f64),
-        (cos_slice_f64, cos_f64),
-        (tan_slice_f64, tan_f64),
-    ];
+    let double: [SliceAndScalar<f64>; 3] =
+        [(sin_slice_f64, sin_f64), (cos_slice_f64, cos_f64), (tan_slice_f64, tan_f64)];
     for (slice, scalar) in double {
         slice(&wide, &mut wide_out);
         for (x, out) in wide.iter().zip(&wide_out) {
-            assert!(
-                scalar(*x) == *out || (out.is_nan() && !x.is_finite()),
-                "{x:e}"
-            );
+            assert!(scalar(*x) == *out || (out.is_nan() && !x.is_finite()), "{x:e}");
         }
     }
 }

@@ -25,18 +25,10 @@ const PIO2_4: f64 = 8.4784276603689e-32;
 const SIN32: [f32; 4] = [-0.16666667, 0.008333332, -0.00019840087, 2.7249896e-06];
 const COS32: [f32; 3] = [0.041666664, -0.0013888302, 2.4547917e-05];
 /// The same for f32 results of f64 arithmetic.
-const SIN48: [f64; 4] = [
-    -0.16666666663854168,
-    0.008333331874273714,
-    -0.000198400864995936,
-    2.7249895230611676e-06,
-];
-const COS48: [f64; 4] = [
-    0.041666666664320264,
-    -0.0013888887671652504,
-    2.480060018036381e-05,
-    -2.7300933687212943e-07,
-];
+const SIN48: [f64; 4] =
+    [-0.16666666663854168, 0.008333331874273714, -0.000198400864995936, 2.7249895230611676e-06];
+const COS48: [f64; 4] =
+    [0.041666666664320264, -0.0013888887671652504, 2.480060018036381e-05, -2.7300933687212943e-07];
 /// The same for f64.
 const SIN64: [f64; 7] = [
     -0.16666666666666666,
@@ -134,11 +126,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 #[inline(always)]
 fn sin_cos_f64(r: f64, low: f64) -> (f64, f64) {
     let z = r * r;
-    let sin_tail = fma_f64(
-        r * z,
-        polynomial_f64(z, &SIN64),
-        fma_f64(low, -0.5 * z, low),
-    );
+    let sin_tail = fma_f64(r * z, polynomial_f64(z, &SIN64), fma_f64(low, -0.5 * z, low));
     let half = 0.5 * z;
     let cos = 1.0 - half;
     let cos_tail = fma_f64(z * z, polynomial_f64(z, &COS64), -(r * low));
@@ -176,61 +164,43 @@ pub(super) fn tan_fast_f64(x: f64) -> f64 {
 }
 
 /// Sine, at most 2 ulp. Loops over many elements use [`super::sin_slice_f32`].
+#[cfg(test)]
 #[inline]
 pub fn sin_f32(x: f32) -> f32 {
-    if x.abs() > FAST_LIMIT_F32 {
-        x.sin()
-    } else {
-        sin_fast_f32(x)
-    }
+    if x.abs() > FAST_LIMIT_F32 { x.sin() } else { sin_fast_f32(x) }
 }
 
 /// Cosine, at most 2 ulp. Loops over many elements use [`super::cos_slice_f32`].
+#[cfg(test)]
 #[inline]
 pub fn cos_f32(x: f32) -> f32 {
-    if x.abs() > FAST_LIMIT_F32 {
-        x.cos()
-    } else {
-        cos_fast_f32(x)
-    }
+    if x.abs() > FAST_LIMIT_F32 { x.cos() } else { cos_fast_f32(x) }
 }
 
 /// Tangent, at most 2 ulp. Loops over many elements use [`super::tan_slice_f32`].
+#[cfg(test)]
 #[inline]
 pub fn tan_f32(x: f32) -> f32 {
-    if x.abs() > FAST_LIMIT_F32 {
-        x.tan()
-    } else {
-        tan_fast_f32(x)
-    }
+    if x.abs() > FAST_LIMIT_F32 { x.tan() } else { tan_fast_f32(x) }
 }
 
 /// Sine, at most 1 ulp. Loops over many elements use [`super::sin_slice_f64`].
+#[cfg(test)]
 #[inline]
 pub fn sin_f64(x: f64) -> f64 {
-    if x.abs() > FAST_LIMIT_F64 {
-        x.sin()
-    } else {
-        sin_fast_f64(x)
-    }
+    if x.abs() > FAST_LIMIT_F64 { x.sin() } else { sin_fast_f64(x) }
 }
 
 /// Cosine, at most 1 ulp. Loops over many elements use [`super::cos_slice_f64`].
+#[cfg(test)]
 #[inline]
 pub fn cos_f64(x: f64) -> f64 {
-    if x.abs() > FAST_LIMIT_F64 {
-        x.cos()
-    } else {
-        cos_fast_f64(x)
-    }
+    if x.abs() > FAST_LIMIT_F64 { x.cos() } else { cos_fast_f64(x) }
 }
 
 /// Tangent, at most 2 ulp. Loops over many elements use [`super::tan_slice_f64`].
+#[cfg(test)]
 #[inline]
 pub fn tan_f64(x: f64) -> f64 {
-    if x.abs() > FAST_LIMIT_F64 {
-        x.tan()
-    } else {
-        tan_fast_f64(x)
-    }
+    if x.abs() > FAST_LIMIT_F64 { x.tan() } else { tan_fast_f64(x) }
 }

@@ -2,8 +2,8 @@
 //! elements beyond the fast range, if the block has any.
 
 use super::trig::{
-    FAST_LIMIT_F32, FAST_LIMIT_F64, cos_fast_f32, cos_fast_f64, sin_fast_f32, sin_fast_f64,
-    tan_fast_f32, tan_fast_f64,
+    FAST_LIMIT_F32, FAST_LIMIT_F64, cos_fast_f32, cos_fast_f64, sin_fast_f32, sin_fast_f64, tan_fast_f32,
+    tan_fast_f64,
 };
 
 /// Elements a block. The elements that need the slow pass are looked for once a block.
@@ -17,11 +17,7 @@ fn by_block<T: Copy>(
     is_slow: impl Fn(T) -> bool,
     slow: impl Fn(T) -> T,
 ) {
-    assert_eq!(
-        x.len(),
-        out.len(),
-        "input and output must have the same length"
-    );
+    assert_eq!(x.len(), out.len(), "input and output must have the same length");
     for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         let mut any_slow = false;
         for &value in x {

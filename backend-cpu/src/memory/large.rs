@@ -13,12 +13,8 @@ const COARSE_FROM: usize = 16 << 20;
 /// No machine maps more; sums of sizes below this do not overflow.
 const LARGEST: usize = isize::MAX as usize >> 15;
 
-static LARGE: LazyLock<Mutex<Large>> = LazyLock::new(|| {
-    Mutex::new(Large {
-        cap: default_cap(),
-        ..Large::default()
-    })
-});
+static LARGE: LazyLock<Mutex<Large>> =
+    LazyLock::new(|| Mutex::new(Large { cap: default_cap(), ..Large::default() }));
 
 /// Blocks are named by their addresses; each mapping is in `live` or in `cached`, never in both.
 #[derive(Default)]
@@ -73,14 +69,8 @@ fn large() -> MutexGuard<'static, Large> {
 
 /// The size of the mapping for `bytes`, if there can be one.
 pub(super) fn rounded(bytes: usize) -> Option<usize> {
-    let step = if bytes < COARSE_FROM {
-        64 << 10
-    } else {
-        HUGE_PAGE
-    };
-    bytes
-        .checked_next_multiple_of(step)
-        .filter(|size| *size <= LARGEST)
+    let step = if bytes < COARSE_FROM { 64 << 10 } else { HUGE_PAGE };
+    bytes.checked_next_multiple_of(step).filter(|size| *size <= LARGEST)
 }
 
 /// A block for a rounded size, its size, and whether it was cached. A cached block serves if at
@@ -146,6 +136,7 @@ pub(super) fn empty() {
     unmap_all(evicted);
 }
 
+#[cfg(test)]
 pub(super) fn set_limit(bytes: Option<usize>) {
     let evicted = {
         let mut large = large();

@@ -39,10 +39,7 @@ struct Registry {
     idle: Vec<&'static Counters>,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
-    all: Vec::new(),
-    idle: Vec::new(),
-});
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { all: Vec::new(), idle: Vec::new() });
 
 fn registry() -> MutexGuard<'static, Registry> {
     // Only pushes happen under the lock, which leave the registry whole.
@@ -272,9 +269,7 @@ pub(super) fn totals() -> Totals {
     let mut in_use = 0;
     for counters in registry.all.iter().copied().chain([&SHARED]) {
         in_use += counters.in_use.load(Relaxed);
-        totals.allocations = totals
-            .allocations
-            .wrapping_add(counters.allocations.load(Relaxed));
+        totals.allocations = totals.allocations.wrapping_add(counters.allocations.load(Relaxed));
         totals.frees = totals.frees.wrapping_add(counters.frees.load(Relaxed));
         totals.cache_hits = totals.cache_hits.wrapping_add(counters.hits.load(Relaxed));
     }

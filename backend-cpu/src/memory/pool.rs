@@ -10,10 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const MOST_CACHED: usize = 32 << 20;
 
 static CAP: AtomicUsize = AtomicUsize::new(MOST_CACHED);
-static POOL: Mutex<Pool> = Mutex::new(Pool {
-    lists: [List::EMPTY; CLASSES],
-    bytes: 0,
-});
+static POOL: Mutex<Pool> = Mutex::new(Pool { lists: [List::EMPTY; CLASSES], bytes: 0 });
 
 /// A chain of free blocks, each holding the address of the next in its first bytes.
 ///
@@ -120,6 +117,7 @@ pub(super) fn empty() {
     }
 }
 
+#[cfg(test)]
 pub(super) fn set_limit(bytes: Option<usize>) {
     let cap = bytes.unwrap_or(MOST_CACHED).min(MOST_CACHED);
     CAP.store(cap, Relaxed);

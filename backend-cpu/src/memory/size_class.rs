@@ -21,10 +21,7 @@ pub(super) fn of(bytes: usize) -> (usize, usize) {
     let last = bytes - 1;
     let log = last.ilog2() as usize;
     let quarter = last >> (log - 2);
-    (
-        8 + (log - 9) * 4 + (quarter - 4),
-        (quarter + 1) << (log - 2),
-    )
+    (8 + (log - 9) * 4 + (quarter - 4), (quarter + 1) << (log - 2))
 }
 
 /// Size of a class's blocks.

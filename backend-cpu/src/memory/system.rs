@@ -32,10 +32,7 @@ pub(super) unsafe fn free_block(block: NonNull<u8>, size: usize) {
 #[cfg(target_os = "linux")]
 pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
     let padded = size.checked_add(HUGE_PAGE)?;
-    let (protection, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no other memory.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), padded, protection, flags, -1, 0) };
     if start == libc::MAP_FAILED {
@@ -94,24 +91,11 @@ pub(super) unsafe fn unmap(block: NonNull<u8>, size: usize) {
 /// Bytes of memory this process may use: the machine's or its control group's, whichever is less;
 /// 4 GiB where neither is known.
 pub(super) fn physical_memory() -> usize {
-    let machine = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix("MemTotal:"))?;
-            line.trim()
-                .strip_suffix("kB")?
-                .trim()
-                .parse::<usize>()
-                .ok()?
-                .checked_mul(1024)
-        });
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
+    });
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let group = group.and_then(|text| text.trim().parse::<usize>().ok());
-    [machine, group]
-        .into_iter()
-        .flatten()
-        .min()
-        .unwrap_or(4 << 30)
+    [machine, group].into_iter().flatten().min().unwrap_or(4 << 30)
 }

@@ -38,22 +38,8 @@ fn touch(ptr: NonNull<u8>, bytes: usize) {
     }
 }
 
-const SIZES: [usize; 14] = [
-    1,
-    63,
-    64,
-    65,
-    512,
-    513,
-    4096,
-    4097,
-    5000,
-    100_000,
-    1_048_575,
-    1 << 20,
-    3_000_001,
-    40 << 20,
-];
+const SIZES: [usize; 14] =
+    [1, 63, 64, 65, 512, 513, 4096, 4097, 5000, 100_000, 1_048_575, 1 << 20, 3_000_001, 40 << 20];
 
 #[test]
 fn classes_hold_their_sizes() {
@@ -63,10 +49,7 @@ fn classes_hold_their_sizes() {
         assert!(size >= bytes && size % ALIGNMENT == 0 && size == size_class::size(class));
         assert!(class == last || class == last + 1, "{bytes}");
         assert!(bytes <= 512 || size - bytes <= bytes / 4, "{bytes}");
-        assert_eq!(
-            bytes <= size_class::SMALL_MAX,
-            class < size_class::SMALL_CLASSES
-        );
+        assert_eq!(bytes <= size_class::SMALL_MAX, class < size_class::SMALL_CLASSES);
         last = class;
     }
     assert_eq!(last + 1, size_class::CLASSES);
@@ -88,10 +71,7 @@ fn blocks_are_aligned_and_statistics_return_to_zero() {
         give(ptr, bytes);
     }
     let after = stats();
-    assert_eq!(
-        (after.in_use, after.allocations - before.allocations),
-        (before.in_use, SIZES.len())
-    );
+    assert_eq!((after.in_use, after.allocations - before.allocations), (before.in_use, SIZES.len()));
     assert_eq!(after.frees - before.frees, SIZES.len());
     assert_eq!(after.cached, after.reserved - after.in_use);
     empty_cache();
@@ -137,12 +117,7 @@ fn zero_bytes_are_free() {
 #[test]
 fn impossible_requests_are_refused() {
     let _alone = alone();
-    for bytes in [
-        usize::MAX,
-        isize::MAX as usize,
-        isize::MAX as usize + 1,
-        1 << 60,
-    ] {
+    for bytes in [usize::MAX, isize::MAX as usize, isize::MAX as usize + 1, 1 << 60] {
         let error = allocate(bytes, 64).expect_err("no such memory");
         assert_eq!((error.requested, error.limit), (bytes, None));
     }
@@ -213,17 +188,13 @@ fn many_threads() {
                 let mut state = seed * 977 + 1;
                 let mut held = Vec::new();
                 for step in 0..20_000u32 {
-                    state = state
-                        .wrapping_mul(6_364_136_223_846_793_005)
-                        .wrapping_add(1);
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let bytes = SIZES[(state >> 33) as usize % (SIZES.len() - 1)];
                     let ptr = take(bytes);
                     touch(ptr, bytes.min(64));
                     if step % 50 == 0 {
                         // Freed by another thread.
-                        sender
-                            .send((ptr.as_ptr().expose_provenance(), bytes))
-                            .expect("receiver");
+                        sender.send((ptr.as_ptr().expose_provenance(), bytes)).expect("receiver");
                     } else {
                         held.push((ptr, bytes));
                     }

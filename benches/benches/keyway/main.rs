@@ -1,7 +1,11 @@
 //! The measured cases. `cargo xtask bench` runs them and prints one JSON line each.
 
+mod elementwise;
 mod limit;
 mod overhead;
+mod product;
+mod reduction;
+mod train;
 
 use keyway_benches::{criterion, threads};
 
@@ -11,5 +15,9 @@ fn main() {
     let mut c = criterion();
     limit::cases(&mut c);
     overhead::cases(&mut c);
+    elementwise::cases(&mut c);
+    reduction::cases(&mut c);
+    product::cases(&mut c);
+    train::cases(&mut c);
     c.final_summary();
 }

@@ -20,7 +20,8 @@ pub fn cases(c: &mut Criterion) {
         case(c, &format!("overhead.add_inplace_{n}"), "op", 1.0, || a.add_(&b).expect("add"));
         case(c, &format!("overhead.add_grad_{n}"), "op", 1.0, || ag.add(&bg).expect("add"));
         case(c, &format!("overhead.add_fwdbwd_{n}"), "op", 1.0, || {
-            let options = BackwardOptions { gradients: Some(vec![one.clone()]), ..BackwardOptions::default() };
+            let options =
+                BackwardOptions { gradients: Some(vec![one.clone()]), ..BackwardOptions::default() };
             grad(&[ag.add(&bg).expect("add")], &[ag.clone(), bg.clone()], options).expect("a graph")
         });
     }

@@ -82,7 +82,8 @@ fn rate(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Wrong usage, no backend, what the training reports, and files that cannot be written.
 pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
-    let outputs = Outputs { save: options.save.clone(), plot: options.plot.clone(), json: options.json.clone() };
+    let outputs =
+        Outputs { save: options.save.clone(), plot: options.plot.clone(), json: options.json.clone() };
     outputs.check()?;
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     parallel::adopt_current_thread();

@@ -45,7 +45,10 @@ impl Outputs {
         let paths: Vec<_> = self.all().collect();
         for (i, (what, path)) in paths.iter().enumerate() {
             if let Some((other, _)) = paths[..i].iter().find(|(_, earlier)| earlier == path) {
-                return Err(Failure::Usage(format!("{other} and {what} cannot both go to {}", path.display())));
+                return Err(Failure::Usage(format!(
+                    "{other} and {what} cannot both go to {}",
+                    path.display()
+                )));
             }
         }
         let refused = |(what, path): (&'static str, &Path)| {

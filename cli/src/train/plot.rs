@@ -56,7 +56,9 @@ mod tests {
 
     #[test]
     fn a_curve_has_axes_and_labels() {
-        for losses in [vec![2.0, 1.0, 0.5], vec![1.0], vec![0.0; 3], (1..200).map(|i| 1.0 / f64::from(i)).collect()] {
+        for losses in
+            [vec![2.0, 1.0, 0.5], vec![1.0], vec![0.0; 3], (1..200).map(|i| 1.0 / f64::from(i)).collect()]
+        {
             let svg = loss_curve(&losses, "mlp on digits").unwrap();
             for part in ["<svg", "mlp on digits", "epoch", "mean training loss", "</svg>"] {
                 assert!(svg.contains(part), "{part}: {svg}");

@@ -20,7 +20,9 @@ impl Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(epochs as u64), ProgressDrawTarget::stderr());
             let template = "{bar:32} epoch {pos}/{len}  {msg}  {eta} left";
-            bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_style(
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
             bar
         });
         Progress { epochs, bar }

@@ -62,8 +62,10 @@ impl Results {
     /// What the device reports when weights are read.
     pub fn new(task: &Task, trained: &Trained, profile: Option<Report>) -> Result<Results> {
         let device = task.device.to_string();
-        let tensor_peak_bytes =
-            device_memory().iter().find(|memory| memory.device == device).map_or(0, |memory| memory.peak_in_use);
+        let tensor_peak_bytes = device_memory()
+            .iter()
+            .find(|memory| memory.device == device)
+            .map_or(0, |memory| memory.peak_in_use);
         let backend = |p: &registry::PluginEntry| Backend {
             name: p.name,
             version: p.version.clone(),
@@ -162,12 +164,25 @@ fn profile(report: &Report, screen: &mut Screen) {
     let share = |nanoseconds: u64| format!("{:.1}", 100.0 * nanoseconds as f64 / whole);
     let mut table = screen::table(&["OP", "SERVED BY", "CALLS", "SELF ms", "SHARE %"], &[2, 3, 4]);
     for row in report.rows.iter().take(TOP) {
-        table.add_row([row.op.clone(), row.served_by.clone(), row.calls.to_string(), ms(row.self_ns), share(row.self_ns)]);
+        table.add_row([
+            row.op.clone(),
+            row.served_by.clone(),
+            row.calls.to_string(),
+            ms(row.self_ns),
+            share(row.self_ns),
+        ]);
     }
     let rest = &report.rows[report.rows.len().min(TOP)..];
     if !rest.is_empty() {
-        let (calls, time) = rest.iter().fold((0, 0), |(calls, time), row| (calls + row.calls, time + row.self_ns));
-        table.add_row([format!("{} others", rest.len()), String::new(), calls.to_string(), ms(time), share(time)]);
+        let (calls, time) =
+            rest.iter().fold((0, 0), |(calls, time), row| (calls + row.calls, time + row.self_ns));
+        table.add_row([
+            format!("{} others", rest.len()),
+            String::new(),
+            calls.to_string(),
+            ms(time),
+            share(time),
+        ]);
     }
     let (calls, time) = (report.calls().to_string(), ms(report.op_ns()));
     table.add_row(["total".to_string(), String::new(), calls, time, share(report.op_ns())]);

@@ -35,7 +35,9 @@ pub(crate) fn current_stream_ref(device: Device) -> StreamRef {
     if !ANY_STREAM.get() {
         return None;
     }
-    STREAMS.with_borrow(|all| all.iter().rev().find(|h| h.device == device).filter(|h| !h.raw.is_null()).cloned())
+    STREAMS.with_borrow(|all| {
+        all.iter().rev().find(|h| h.device == device).filter(|h| !h.raw.is_null()).cloned()
+    })
 }
 
 fn raw_of(stream: &StreamRef) -> Queue {
@@ -113,8 +115,11 @@ pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize
 #[cold]
 fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize, code: i32) -> Error {
     let message = take_message();
-    if let Err(error) = ensure(entry, device) {
-        return error;
+    // A poisoned plugin counts no devices either.
+    if code != status::PANICKED {
+        if let Err(error) = ensure(entry, device) {
+            return error;
+        }
     }
     match code {
         status::OUT_OF_MEMORY | status::OK => {
@@ -373,8 +378,11 @@ unsafe impl Sync for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let destroy =
-            if self.event { optional!(self.entry, event_destroy) } else { optional!(self.entry, stream_destroy) };
+        let destroy = if self.event {
+            optional!(self.entry, event_destroy)
+        } else {
+            optional!(self.entry, stream_destroy)
+        };
         if let (Some(destroy), false) = (destroy, self.raw.is_null()) {
             // SAFETY: the handle came from the same table and is destroyed once, here.
             unsafe { destroy(u32::from(self.device.index), self.raw) };

@@ -92,7 +92,12 @@ macro_rules! room {
 }
 
 /// A number in the place of a tensor, shown in the shape `target` if that is given.
-fn raw_number(bytes: *const [u8; 16], dtype: DType, device: Device, target: Option<(&[usize], usize)>) -> RawTensor {
+fn raw_number(
+    bytes: *const [u8; 16],
+    dtype: DType,
+    device: Device,
+    target: Option<(&[usize], usize)>,
+) -> RawTensor {
     let (sizes, numel) = target.unwrap_or((&[], 1));
     RawTensor {
         struct_size: size_of::<RawTensor>() as u32,
@@ -131,7 +136,8 @@ pub(crate) fn with_call<R>(
     let target: &[usize] = plan.and_then(|p| p.outputs.first()).map_or(&[], |o| &o.sizes);
     let target_numel: usize = target.iter().product();
     let (broadcast, compute) = plan.map_or((0, DType::F32), |p| (p.broadcast, p.compute));
-    let expands = |t: &TensorRef, i: usize| broadcast & (1 << i) != 0 && t.sizes() != target && t.is_strided();
+    let expands =
+        |t: &TensorRef, i: usize| broadcast & (1 << i) != 0 && t.sizes() != target && t.is_strided();
 
     let (mut tensors, mut expansions) = (n_outputs.max(outputs.len()), 0);
     for (i, arg) in args.iter().enumerate() {
@@ -155,18 +161,19 @@ pub(crate) fn with_call<R>(
     }
     let mut held: Vec<Box<Holder>> = Vec::new();
 
-    let mut push = |raws: &mut Room<'_, RawTensor>, pointers: &mut Room<'_, *const RawTensor>, t: &TensorRef| {
-        if let Some(storage) = t.storage() {
-            storage.note_use();
-            let raw = raws.push(raw_tensor(t));
-            pointers.push(raw.cast_const());
-            return raw;
-        }
-        t.components().iter().filter_map(|c| c.storage()).for_each(Storage::note_use);
-        held.push(Holder::new(t.clone()));
-        pointers.push(held.last().map_or(std::ptr::null(), |h| h.raw()));
-        std::ptr::null_mut()
-    };
+    let mut push =
+        |raws: &mut Room<'_, RawTensor>, pointers: &mut Room<'_, *const RawTensor>, t: &TensorRef| {
+            if let Some(storage) = t.storage() {
+                storage.note_use();
+                let raw = raws.push(raw_tensor(t));
+                pointers.push(raw.cast_const());
+                return raw;
+            }
+            t.components().iter().filter_map(|c| c.storage()).for_each(Storage::note_use);
+            held.push(Holder::new(t.clone()));
+            pointers.push(held.last().map_or(std::ptr::null(), |h| h.raw()));
+            std::ptr::null_mut()
+        };
 
     for (i, arg) in args.iter().enumerate() {
         let as_tensor = number_slots & (1 << i) != 0;

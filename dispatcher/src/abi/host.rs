@@ -216,7 +216,9 @@ unsafe extern "C" fn tensor_composite(
                 // SAFETY: the plugin gives `n_components` handles.
                 let handle = unsafe { *components.add(i) }.cast::<Holder>();
                 // SAFETY: a handle is null or one that the plugin owns and keeps.
-                unsafe { handle.as_ref() }.map(|holder| holder.tensor.clone()).ok_or_else(|| no_handle("components"))
+                unsafe { handle.as_ref() }
+                    .map(|holder| holder.tensor.clone())
+                    .ok_or_else(|| no_handle("components"))
             })
             .collect::<Result<Vec<_>>>()?;
         check_components(Layout(layout), &components, n_attrs as usize)?;
@@ -267,9 +269,7 @@ unsafe extern "C" fn tensor_retain(tensor: *const RawTensor) -> TensorHandle {
         return std::ptr::null();
     }
     // SAFETY: the plugin gives a raw tensor of the call under way, or of a handle that it owns.
-    unsafe {
-        if (*tensor).handle.is_null() { std::ptr::null() } else { give(tensor_of((*tensor).handle)) }
-    }
+    unsafe { if (*tensor).handle.is_null() { std::ptr::null() } else { give(tensor_of((*tensor).handle)) } }
 }
 
 unsafe extern "C" fn tensor_release(tensor: TensorHandle) {

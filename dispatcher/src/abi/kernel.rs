@@ -22,10 +22,11 @@ pub(crate) fn fill(
     outputs: &[TensorRef],
     device: Device,
 ) -> Result<()> {
-    let (code, _) = with_call(args.values, number_slots, Some(plan), outputs, outputs.len(), device, |call| {
-        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
-        unsafe { (kernel.run)(call) }
-    });
+    let (code, _) =
+        with_call(args.values, number_slots, Some(plan), outputs, outputs.len(), device, |call| {
+            // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+            unsafe { (kernel.run)(call) }
+        });
     if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
 }
 
@@ -41,10 +42,11 @@ pub(crate) fn make(
 ) -> Result<Outputs> {
     // Arguments of such a kernel are not broadcast: there is no output yet to take the shape from.
     let plan = plan.map(|p| Plan { broadcast: 0, ..p.clone() });
-    let (code, context) = with_call(args.values, number_slots, plan.as_ref(), &[], n_outputs, device, |call| {
-        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
-        unsafe { run(call) }
-    });
+    let (code, context) =
+        with_call(args.values, number_slots, plan.as_ref(), &[], n_outputs, device, |call| {
+            // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+            unsafe { run(call) }
+        });
     if code != status::OK {
         return Err(failure(args.name(), plugin, device, code));
     }
@@ -92,4 +94,3 @@ pub(crate) fn on_tensor(
     }
     Ok(context.made.into_iter().next().flatten())
 }
-

@@ -63,7 +63,8 @@ pub struct Storage(Arc<Inner>);
 
 impl Storage {
     fn new(pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
-        let stream = if matches!(owner, Owner::Device(_)) { device_abi::current_stream_ref(device) } else { None };
+        let stream =
+            if matches!(owner, Owner::Device(_)) { device_abi::current_stream_ref(device) } else { None };
         let version = AtomicU32::new(0);
         Storage(Arc::new(Inner { pointer, bytes, device, owner, version, stream, others: OnceLock::new() }))
     }

@@ -10,7 +10,7 @@ fn the_op_and_its_derivative_arrive() {
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
 
     let x = Tensor::from_slice(&[-3.0f64, 0.0, 1.0]).unwrap().set_requires_grad(true).unwrap();
-    let y = keyway::call("softsign", &[(&x).into()]).unwrap().remove(0);
+    let y = keyway::ops::by_name::call("softsign", &[(&x).into()]).unwrap().remove(0);
     assert_eq!(y.to_vec::<f64>().unwrap(), [-0.75, 0.0, 0.5]);
     let gradients = Some(vec![Tensor::from_slice(&[1.0f64, 1.0, 1.0]).unwrap()]);
     y.backward_with(BackwardOptions { gradients, ..BackwardOptions::default() }).unwrap();

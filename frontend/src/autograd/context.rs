@@ -87,7 +87,9 @@ impl<'a> Backward<'a> {
     /// As [`Backward::input`].
     pub fn inputs(&self, i: usize) -> Result<Vec<Tensor>> {
         match self.owned(i) {
-            OwnedArg::Tensors { first, count } => (*first..first + count).map(|s| self.unpack(s, i)).collect(),
+            OwnedArg::Tensors { first, count } => {
+                (*first..first + count).map(|s| self.unpack(s, i)).collect()
+            }
             _ => Err(self.not_saved(self.name(i))),
         }
     }

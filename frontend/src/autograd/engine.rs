@@ -96,8 +96,9 @@ fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
 
 fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
     let count = edge.node.outputs.len();
-    let entry =
-        pending.entry(edge.node.number).or_insert_with(|| (edge.node.clone(), SmallVec::from_elem(None, count)));
+    let entry = pending
+        .entry(edge.node.number)
+        .or_insert_with(|| (edge.node.clone(), SmallVec::from_elem(None, count)));
     let slot = &mut entry.1[edge.output];
     *slot = Some(match slot.take() {
         None => grad,
@@ -126,7 +127,11 @@ fn leading_to(pending: &Pending, targets: &[Edge]) -> HashMap<u64, bool> {
     known
 }
 
-fn run(outputs: &[Tensor], options: &BackwardOptions, targets: Option<&[Edge]>) -> Result<Vec<Option<Tensor>>> {
+fn run(
+    outputs: &[Tensor],
+    options: &BackwardOptions,
+    targets: Option<&[Edge]>,
+) -> Result<Vec<Option<Tensor>>> {
     let _mode = if options.create_graph { enable_grad() } else { no_grad() };
     let mut pending = start(outputs, options)?;
     let retain = options.retain_graph || options.create_graph;
@@ -265,7 +270,8 @@ fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()>
         .filter(|(_, arg)| matches!(arg, OwnedArg::Tensor { .. }))
         .map(|(i, _)| Ok((i, backward.input(i)?)))
         .collect::<Result<_>>()?;
-    let outputs = (0..backward.saved.outputs.len()).map(|i| backward.output(i)).collect::<Result<Vec<_>>>()?;
+    let outputs =
+        (0..backward.saved.outputs.len()).map(|i| backward.output(i)).collect::<Result<Vec<_>>>()?;
     let mut values: Vec<Arg<'_>> = backward.grads.iter().map(Arg::from).collect();
     values.extend(tensors.iter().map(|(_, t)| Arg::from(t)));
     values.extend(outputs.iter().map(Arg::from));

@@ -5,7 +5,9 @@
 #[non_exhaustive]
 pub enum AutogradError {
     /// An op without a derivative.
-    #[error("{op}: no derivative: {reason}; call it under `no_grad` or on `detach()`ed tensors if no gradient is needed")]
+    #[error(
+        "{op}: no derivative: {reason}; call it under `no_grad` or on `detach()`ed tensors if no gradient is needed"
+    )]
     Missing {
         /// The op.
         op: String,
@@ -13,7 +15,9 @@ pub enum AutogradError {
         reason: String,
     },
     /// An in-place change of a leaf.
-    #[error("{op}: a leaf tensor that requires grad cannot be changed in place; use the form that returns a new tensor, or `no_grad`")]
+    #[error(
+        "{op}: a leaf tensor that requires grad cannot be changed in place; use the form that returns a new tensor, or `no_grad`"
+    )]
     LeafInPlace {
         /// The op.
         op: &'static str,
@@ -48,7 +52,9 @@ pub enum AutogradError {
         got: u32,
     },
     /// A graph that was used already.
-    #[error("{op}: the graph was freed by an earlier backward; give that one `retain_graph` if the graph is needed again")]
+    #[error(
+        "{op}: the graph was freed by an earlier backward; give that one `retain_graph` if the graph is needed again"
+    )]
     Freed {
         /// The op.
         op: String,
@@ -57,7 +63,9 @@ pub enum AutogradError {
     #[error("backward: the tensor is not part of a graph: no tensor that it came from requires grad")]
     NoGraph,
     /// Backward from several elements.
-    #[error("backward: a gradient can be started only from one element, but the shape is {sizes:?}; give `gradient`, or call `sum()` first")]
+    #[error(
+        "backward: a gradient can be started only from one element, but the shape is {sizes:?}; give `gradient`, or call `sum()` first"
+    )]
     NotScalar {
         /// The shape.
         sizes: Vec<usize>,
@@ -79,10 +87,14 @@ pub enum AutogradError {
         dtype: String,
     },
     /// Switching a result of the graph.
-    #[error("`requires_grad` can be switched off only on leaves; use `detach()` for a tensor outside the graph")]
+    #[error(
+        "`requires_grad` can be switched off only on leaves; use `detach()` for a tensor outside the graph"
+    )]
     NotLeaf,
     /// An input of `grad` that the outputs do not depend on.
-    #[error("grad: input {index} was not used to compute the outputs; give `allow_unused` to get None for it")]
+    #[error(
+        "grad: input {index} was not used to compute the outputs; give `allow_unused` to get None for it"
+    )]
     Unused {
         /// Its place.
         index: usize,

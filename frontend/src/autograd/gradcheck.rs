@@ -58,7 +58,11 @@ fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
 ///
 /// # Errors
 /// What the function or autograd reports.
-pub fn gradcheck(function: &Mapping<'_>, inputs: &[Tensor], tolerance: Tolerance) -> Result<Option<Mismatch>> {
+pub fn gradcheck(
+    function: &Mapping<'_>,
+    inputs: &[Tensor],
+    tolerance: Tolerance,
+) -> Result<Option<Mismatch>> {
     let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(|o| o.dtype().is_float()).collect();
     // The place of each output's first element among all of them.
     let mut starts = vec![0usize];
@@ -131,11 +135,16 @@ pub fn gradcheck(function: &Mapping<'_>, inputs: &[Tensor], tolerance: Tolerance
 ///
 /// # Errors
 /// As [`gradcheck`].
-pub fn gradgradcheck(function: &Mapping<'_>, inputs: &[Tensor], tolerance: Tolerance) -> Result<Option<Mismatch>> {
+pub fn gradgradcheck(
+    function: &Mapping<'_>,
+    inputs: &[Tensor],
+    tolerance: Tolerance,
+) -> Result<Option<Mismatch>> {
     let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(Tensor::requires_grad).collect();
     let mut all = inputs.to_vec();
     for (k, output) in outputs.iter().enumerate() {
-        let values = (0..output.numel()).map(|i| 0.5 + ((i * 7 + k * 3) % 11) as f64 / 10.0).collect::<Vec<f64>>();
+        let values =
+            (0..output.numel()).map(|i| 0.5 + ((i * 7 + k * 3) % 11) as f64 / 10.0).collect::<Vec<f64>>();
         all.push(Tensor::from_vec(values, output.sizes())?.set_requires_grad(true)?);
     }
     let count = inputs.len();
@@ -146,7 +155,11 @@ pub fn gradgradcheck(function: &Mapping<'_>, inputs: &[Tensor], tolerance: Toler
             .iter()
             .map(|t| {
                 // A perturbed input is a fresh leaf; it must enter the graph for the inner derivative.
-                if t.dtype().is_float() && !t.requires_grad() { t.detach().set_requires_grad(true) } else { Ok(t.clone()) }
+                if t.dtype().is_float() && !t.requires_grad() {
+                    t.detach().set_requires_grad(true)
+                } else {
+                    Ok(t.clone())
+                }
             })
             .collect::<Result<_>>()?;
         let outputs: Vec<Tensor> = function(&inputs)?.into_iter().filter(Tensor::requires_grad).collect();

@@ -53,6 +53,12 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         }
     }
     if !any {
+        // A view that was made while the graph was off has no history, but its base may have one.
+        if let (Out::InPlace, Some(Arg::Tensor(target))) = (call.out, call.args.values.first()) {
+            if target.base().is_some_and(meta::requires_grad) {
+                check_in_place(call)?;
+            }
+        }
         return redispatch(call, below);
     }
     match plan(call)? {
@@ -109,7 +115,7 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Res
         let wanted = i >= 32 || saves & (1 << i) != 0;
         saved.inputs.push(match wanted {
             false => None,
-            true if in_place && i == 0 => Some(Saved::Overwritten { version: t.version() }),
+            true if in_place && i == 0 => Some(Saved::before_overwriting(t)?),
             true => Some(Saved::input(op.name, t)?),
         });
         inputs.push(Shape::of(t));

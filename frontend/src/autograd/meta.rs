@@ -68,7 +68,9 @@ pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
 
 /// Where the gradient of this tensor goes; `None` if none is wanted.
 pub(crate) fn edge(tensor: &TensorRef) -> Option<Edge> {
-    if let (Some(base), Some(ViewOrigin::Recorded | ViewOrigin::OneOfMany)) = (tensor.base(), tensor.view_origin()) {
+    if let (Some(base), Some(ViewOrigin::Recorded | ViewOrigin::OneOfMany)) =
+        (tensor.base(), tensor.view_origin())
+    {
         let rebased = get(base).map_or(0, |m| m.rebased.load(Ordering::Relaxed));
         if rebased > 0 {
             return refreshed_view_edge(tensor, base, rebased);
@@ -90,7 +92,10 @@ pub(crate) fn edge(tensor: &TensorRef) -> Option<Edge> {
 /// it is now.
 fn refreshed_view_edge(tensor: &TensorRef, base: &TensorRef, rebased: u32) -> Option<Edge> {
     let meta = ensure(tensor)?;
-    if let (seen, Some(edge)) = { let s = meta.state(); (s.seen, s.edge.clone()) } {
+    if let (seen, Some(edge)) = {
+        let s = meta.state();
+        (s.seen, s.edge.clone())
+    } {
         if seen == rebased {
             return Some(edge);
         }
@@ -143,6 +148,9 @@ pub(crate) fn set_grad(tensor: &TensorRef, grad: Option<Tensor>) {
 }
 
 /// The hooks of a leaf; those of other tensors stand with their node.
-pub(crate) fn with_hooks<R>(tensor: &TensorRef, change: impl FnOnce(&mut Vec<(u64, Hook)>) -> R) -> Option<R> {
+pub(crate) fn with_hooks<R>(
+    tensor: &TensorRef,
+    change: impl FnOnce(&mut Vec<(u64, Hook)>) -> R,
+) -> Option<R> {
     ensure(tensor).map(|meta| change(&mut meta.state().hooks))
 }

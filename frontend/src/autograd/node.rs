@@ -112,7 +112,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(body: Body, edges: SmallVec<[Option<Edge>; 2]>, outputs: SmallVec<[Shape; 1]>) -> Arc<Node> {
+    pub(crate) fn new(
+        body: Body,
+        edges: SmallVec<[Option<Edge>; 2]>,
+        outputs: SmallVec<[Shape; 1]>,
+    ) -> Arc<Node> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let trace = super::anomaly::trace();

@@ -17,8 +17,8 @@ pub(crate) enum Saved {
     Result { data: TensorRef, version: u32, edge: Edge },
     /// An output of the saving node itself.
     Output { data: TensorRef, version: u32, output: usize },
-    /// The op wrote over it.
-    Overwritten { version: u32 },
+    /// Given up, when a graph is taken apart.
+    Gone,
 }
 
 impl Saved {
@@ -33,6 +33,19 @@ impl Saved {
                 Saved::Result { data: tensor.shallow_copy(), version, edge }
             }
             _ => Saved::Plain { tensor: tensor.clone(), version },
+        })
+    }
+
+    /// Saves an argument that the op is about to write over: its values are copied.
+    pub(crate) fn before_overwriting(tensor: &TensorRef) -> Result<Saved> {
+        let data = {
+            let _off = super::no_grad();
+            Tensor::from_ref(tensor.clone()).copied()?.into_ref()
+        };
+        let version = data.version();
+        Ok(match meta::edge(tensor) {
+            Some(edge) => Saved::Result { data, version, edge },
+            None => Saved::Plain { tensor: data, version },
         })
     }
 
@@ -55,7 +68,7 @@ impl Saved {
             Saved::Output { data, version, output } => {
                 (data, *version, Some(Edge { node: node.clone(), output: *output }))
             }
-            Saved::Overwritten { version } => return Err(changed(*version, version + 1).into()),
+            Saved::Gone => return Err(AutogradError::Freed { op: node.name().to_string() }.into()),
         };
         if data.version() != version {
             return Err(changed(version, data.version()).into());
@@ -68,14 +81,8 @@ impl Saved {
 
     /// The node that this keeps alive.
     pub(crate) fn take_edge(&mut self) -> Option<Edge> {
-        match self {
-            Saved::Result { version, .. } => {
-                let version = *version;
-                match std::mem::replace(self, Saved::Overwritten { version }) {
-                    Saved::Result { edge, .. } => Some(edge),
-                    _ => None,
-                }
-            }
+        match std::mem::replace(self, Saved::Gone) {
+            Saved::Result { edge, .. } => Some(edge),
             _ => None,
         }
     }

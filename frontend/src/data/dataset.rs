@@ -3,8 +3,6 @@
 use super::error::DataError;
 use super::{Cifar, Digits, cifar, digits};
 use crate::autograd::no_grad;
-#[allow(unused_imports)]
-use crate::pending::Pending;
 use crate::{Result, Tensor};
 
 /// Some rows of a data set.

@@ -11,10 +11,7 @@ const BUFFER: usize = 1 << 16;
 ///
 /// # Errors
 /// What `write` or the system reports.
-pub fn replace(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let target = match std::fs::canonicalize(path) {
         Ok(real) => real,
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_path_buf(),

@@ -2,8 +2,6 @@
 
 use super::Module;
 use crate::ops::pointwise::gelu::Approximate;
-#[allow(unused_imports)]
-use crate::pending::Pending;
 use crate::{Result, Tensor};
 
 /// A module without parts whose forward function is one call.

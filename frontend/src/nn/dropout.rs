@@ -2,14 +2,13 @@
 
 use super::slot::Mode;
 use super::{Members, Module, ModuleError};
-use crate::rng::Philox;
+use crate::rng::{self, Generator};
 use crate::{Result, Tensor};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in use, lets everything
 /// through (N. Srivastava and others, "Dropout: a simple way to prevent neural networks from overfitting", 2014).
 ///
-/// Call `n` of a module draws from stream `n` of its seed, so a run gives the same result again.
+/// Each module has a generator of its own, so a run of the same seed gives the same result again.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -23,8 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Dropout {
     p: f64,
-    seed: u64,
-    calls: AtomicU64,
+    generator: Generator,
     mode: Mode,
 }
 
@@ -40,7 +38,7 @@ impl Dropout {
                 ModuleError::Option { owner: "Dropout", option: "p", expected: "within 0..=1", got }.into()
             );
         }
-        Ok(Dropout { p, seed, calls: AtomicU64::new(0), mode: Mode::default() })
+        Ok(Dropout { p, generator: Generator::new(seed), mode: Mode::default() })
     }
 }
 
@@ -49,20 +47,10 @@ impl Module for Dropout {
         if !self.mode.is_training() || self.p == 0.0 {
             return Ok(input.clone());
         }
-        let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let mut rng = Philox::with_stream(self.seed, call);
-        input.mul(&mask(input, self.p, &mut rng)?)
+        rng::using(&self.generator, || input.dropout(self.p, true))
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {
         members.mode(&self.mode);
     }
-}
-
-/// 0 with probability `p`, else `1 / (1 - p)`.
-fn mask(input: &Tensor, p: f64, rng: &mut Philox) -> Result<Tensor> {
-    let kept = if p < 1.0 { (1.0 / (1.0 - p)) as f32 } else { 0.0 };
-    let draw = |_| if f64::from(rng.uniform_f32()) < p { 0.0 } else { kept };
-    let mask = Tensor::from_vec((0..input.numel()).map(draw).collect(), input.sizes())?;
-    mask.to_dtype(input.dtype())?.to_device(input.device())
 }

@@ -2,8 +2,6 @@
 
 use super::slot::Slot;
 use super::{Members, Module};
-#[allow(unused_imports)]
-use crate::pending::Pending;
 use crate::{Result, Tensor};
 use keyway_dispatcher::dims::numel;
 
@@ -48,7 +46,12 @@ impl LayerNorm {
     /// assert_eq!(LayerNorm::plain(&[8]).num_parameters(), 0);
     /// ```
     pub fn plain(sizes: &[usize]) -> LayerNorm {
-        LayerNorm { sizes: sizes.iter().map(|&size| size as i64).collect(), eps: 1e-5, weight: None, bias: None }
+        LayerNorm {
+            sizes: sizes.iter().map(|&size| size as i64).collect(),
+            eps: 1e-5,
+            weight: None,
+            bias: None,
+        }
     }
 
     /// With another number under the root.

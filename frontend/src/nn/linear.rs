@@ -3,8 +3,6 @@
 use super::slot::Slot;
 use super::{Members, Module, init};
 use crate::rng::Philox;
-#[allow(unused_imports)]
-use crate::pending::Pending;
 use crate::{Result, Tensor};
 
 /// `input @ weight.T + bias` over the last dimension: `[…, in]` to `[…, out]`.

@@ -1,8 +1,6 @@
 //! Losses: how far a model's answers are from what they should be, as functions and as modules of two inputs.
 
 use super::ModuleError;
-#[allow(unused_imports)]
-use crate::pending::Pending;
 use crate::{Result, Tensor};
 
 /// What becomes of the losses of the elements.
@@ -109,7 +107,17 @@ pub fn binary_cross_entropy_with_logits(
 /// # Errors
 /// Shapes that do not fit; a class out of range.
 pub fn nll_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-    reduction.of(&input.nll(target)?)
+    let (&[rows, _], &[targets]) = (input.sizes(), target.sizes()) else {
+        let expected =
+            format!("`[rows, classes]` for targets of shape {:?}, which must be `[rows]`", target.sizes());
+        return Err(ModuleError::Input { owner: "nll_loss", expected, got: input.sizes().to_vec() }.into());
+    };
+    if rows != targets {
+        let expected = format!("of {targets} rows, as there are targets");
+        return Err(ModuleError::Input { owner: "nll_loss", expected, got: input.sizes().to_vec() }.into());
+    }
+    let chosen = input.gather(1, &target.reshape(&[-1, 1])?)?;
+    reduction.of(&chosen.reshape_as_sizes(&[rows])?.neg()?)
 }
 
 /// [`nll_loss`] of scores: they are made logarithms of probabilities first.

@@ -206,7 +206,10 @@ pub trait Module: Send + Sync {
     /// # Errors
     /// A dtype that no kernel makes, or that parameters cannot have; then nothing is changed.
     fn to_dtype(&self, dtype: DType) -> Result<()> {
-        convert(self, |tensor| if tensor.dtype().is_float() { tensor.to_dtype(dtype) } else { Ok(tensor.clone()) })
+        convert(
+            self,
+            |tensor| if tensor.dtype().is_float() { tensor.to_dtype(dtype) } else { Ok(tensor.clone()) },
+        )
     }
 
     /// Moves the parameters and buffers. The parameters are new tensors afterwards: make the optimiser after this.

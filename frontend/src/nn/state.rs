@@ -45,6 +45,7 @@ pub(crate) fn fill(expected: &Expected, state: &StateDict, strict: bool) -> Resu
         }
     }
     report.unexpected = state.keys().filter(|name| !known.contains_key(name.as_str())).cloned().collect();
+    report.missing.sort_unstable();
     let incomplete = strict && !(report.missing.is_empty() && report.unexpected.is_empty());
     if incomplete || !mismatched.is_empty() {
         let LoadReport { missing, unexpected } = report;

@@ -40,11 +40,13 @@ pub fn values(fill: &Fill, count: usize, seed: u64) -> Vec<f64> {
     match fill {
         Fill::Uniform(low, high) => (0..count).map(|_| low + (high - low) * generator.unit()).collect(),
         Fill::AwayFrom(low, high, gap) => (0..count)
-            .map(|_| loop {
-                let x = low + (high - low) * generator.unit();
-                // Distances are measured to the integers: kinks of rounding and of sign lie there.
-                if (x - x.round()).abs() >= *gap {
-                    break x;
+            .map(|_| {
+                loop {
+                    let x = low + (high - low) * generator.unit();
+                    // Distances are measured to the integers: kinks of rounding and of sign lie there.
+                    if (x - x.round()).abs() >= *gap {
+                        break x;
+                    }
                 }
             })
             .collect(),

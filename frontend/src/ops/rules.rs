@@ -104,13 +104,7 @@ pub fn float_of(dtype: DType) -> DType {
 ///
 /// # Errors
 /// `DType`.
-pub fn require(
-    args: &Args<'_>,
-    i: usize,
-    dtype: DType,
-    allowed: bool,
-    expected: &'static str,
-) -> Result<()> {
+pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected: &'static str) -> Result<()> {
     if allowed {
         return Ok(());
     }

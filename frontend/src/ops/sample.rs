@@ -115,7 +115,8 @@ pub fn unary(low: f64, high: f64) -> Vec<Sample> {
 /// As [`unary`], of any filling, followed by `rest`.
 pub fn unary_of(fill: &Fill, rest: &[SampleArg]) -> Vec<Sample> {
     let shapes: [&[usize]; 7] = [&[], &[1], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5]];
-    let args = |s: &[usize]| [tensor(s, fill.clone())].into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>();
+    let args =
+        |s: &[usize]| [tensor(s, fill.clone())].into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>();
     shapes.iter().map(|s| sample(args(s))).collect()
 }
 
@@ -133,6 +134,8 @@ pub const PAIRS: [(&[usize], &[usize]); 8] = [
 
 /// The error samples of an element-wise op of two arguments and `rest`.
 pub fn broadcast_errors(rest: &[SampleArg]) -> Vec<ErrorSample> {
-    let args = |a: &[usize], b: &[usize]| [plain(a), plain(b)].into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>();
+    let args = |a: &[usize], b: &[usize]| {
+        [plain(a), plain(b)].into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>()
+    };
     vec![error(args(&[3], &[4]), "do not broadcast"), error(args(&[2, 3], &[2]), "do not broadcast")]
 }

@@ -4,8 +4,6 @@ use super::Optimizer;
 use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
-#[allow(unused_imports)]
-use crate::pending::Pending;
 use crate::{Result, Tensor};
 
 /// The options of [`Adam`] and [`AdamW`]; the names and defaults are PyTorch's, whose `AdamW` has a weight decay of 0.01:

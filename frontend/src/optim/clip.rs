@@ -2,8 +2,6 @@
 
 use super::group::refuse;
 use crate::autograd::no_grad;
-#[allow(unused_imports)]
-use crate::pending::Pending;
 use crate::{DType, Result, Tensor};
 
 /// Multiplies the gradients by a common factor such that their norm, taken over all of them as one vector, is at most

@@ -119,10 +119,12 @@ pub(super) fn load<O: Options>(
     scalars: &[&'static str],
     state: &StateDict,
 ) -> Result<Loaded<O>> {
-    let mut check = Check { owner, state, seen: BTreeSet::new(), missing: Vec::new(), mismatched: Vec::new() };
+    let mut check =
+        Check { owner, state, seen: BTreeSet::new(), missing: Vec::new(), mismatched: Vec::new() };
     let mut options: Vec<Vec<&Tensor>> = Vec::new();
     for g in 0..groups.len() {
-        options.push(O::NAMES.iter().filter_map(|name| check.take(format!("group.{g}.{name}"), &[])).collect());
+        options
+            .push(O::NAMES.iter().filter_map(|name| check.take(format!("group.{g}.{name}"), &[])).collect());
     }
     let parameters: Vec<&Tensor> = groups.iter().flat_map(|group| &group.parameters).collect();
     let mut memories: Vec<Option<Vec<&Tensor>>> = Vec::new();
@@ -152,8 +154,9 @@ pub(super) fn load<O: Options>(
     };
     let mut made = Vec::new();
     for (p, tensors) in memories.iter().enumerate() {
-        let memory: Option<Result<Vec<Tensor>>> =
-            tensors.as_ref().map(|found| names.iter().zip(found).map(|(name, t)| fitted(p, name, t)).collect());
+        let memory: Option<Result<Vec<Tensor>>> = tensors
+            .as_ref()
+            .map(|found| names.iter().zip(found).map(|(name, t)| fitted(p, name, t)).collect());
         made.push(memory.transpose()?);
     }
     Ok(Loaded { options: options?, memories: made })

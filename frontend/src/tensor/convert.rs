@@ -2,8 +2,8 @@
 
 use super::Tensor;
 use crate::error::{Error, Result};
-use keyway_dispatcher::DType;
 use keyway_dispatcher::memory::{bytes::Plain, read_bytes};
+use keyway_dispatcher::{DType, Device};
 
 /// A host type that [`Tensor::item`] gives.
 pub trait Item: Plain {}
@@ -27,7 +27,12 @@ impl Tensor {
     /// More or fewer elements than one; a host type that is not the tensor's dtype.
     pub fn item<T: Item>(&self) -> Result<T> {
         if self.numel() != 1 {
-            return Err(Error::Length { op: "item", sizes: self.sizes().to_vec(), expected: self.numel(), got: 1 });
+            return Err(Error::Length {
+                op: "item",
+                sizes: self.sizes().to_vec(),
+                expected: self.numel(),
+                got: 1,
+            });
         }
         self.check_host_type("item", T::DTYPE)?;
         if let Some(storage) = self.inner.storage() {
@@ -91,7 +96,10 @@ impl Tensor {
 
     /// Shows each element's bytes in row-major order. Needs no backend: the host walks the strides.
     fn visit_bytes(&self, mut visit: impl FnMut(&[u8])) -> Result<()> {
-        let strided = keyway_dispatcher::layouts::to_strided(&self.inner)?;
+        // A composite tensor is converted by its owner, who knows the host's memory.
+        let home =
+            if self.inner.is_strided() { self.clone() } else { self.detach().to_device(Device::CPU)? };
+        let strided = keyway_dispatcher::layouts::to_strided(&home.inner)?;
         let Some(storage) = strided.storage() else { return Ok(()) };
         let (sizes, strides) = (strided.sizes(), strided.strides());
         if strided.numel() == 0 {

@@ -70,7 +70,8 @@ impl Tensor {
             }
             .into());
         }
-        let inner = TensorImpl::empty_strided(Dims::from_slice(sizes), Dims::from_slice(strides), dtype, device)?;
+        let inner =
+            TensorImpl::empty_strided(Dims::from_slice(sizes), Dims::from_slice(strides), dtype, device)?;
         Ok(Tensor { inner })
     }
 

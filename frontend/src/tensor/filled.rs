@@ -19,7 +19,12 @@ impl Tensor {
     /// # Errors
     /// Sizes whose product overflows, a device that is not there, memory that does not suffice; so for all
     /// below.
-    pub fn full<'a>(sizes: &[usize], value: impl Into<Arg<'a>>, dtype: DType, device: Device) -> Result<Tensor> {
+    pub fn full<'a>(
+        sizes: &[usize],
+        value: impl Into<Arg<'a>>,
+        dtype: DType,
+        device: Device,
+    ) -> Result<Tensor> {
         let made = Tensor::empty(sizes, dtype, device)?;
         crate::ops::memory::fill::DEF.run_in_place(&[(&made).into(), value.into()])
     }

@@ -4,10 +4,12 @@ mod convert;
 mod create;
 mod filled;
 mod grad;
+mod index;
 mod operators;
 mod print;
 
 pub use convert::Item;
+pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
 
 use crate::error::Result;
 use keyway_dispatcher::op::Arg;

@@ -1,10 +1,251 @@
-//! Printing.
+//! Printing, by the rules of PyTorch: four digits, columns aligned, scientific where the range demands it,
+//! the edges alone above 1,000 elements, lines of at most 80 columns.
 
 use super::Tensor;
+use crate::DType;
+use crate::error::Result;
+use keyway_dispatcher::Device;
 use std::fmt;
+
+/// Elements shown at each end of a dimension that is cut short.
+const EDGE: usize = 3;
+/// Tensors of more elements are cut short.
+const MOST: usize = 1000;
+/// Columns of a line.
+const LINE: usize = 80;
+/// Digits behind the point.
+const DIGITS: usize = 4;
+const OPEN: &str = "tensor(";
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.inner, f)
+    }
+}
+
+/// The elements, with what cannot be read said in their place.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let a = Tensor::from_vec(vec![1.0f32, 2.5, -3.25, 4.0], &[2, 2])?;
+/// assert_eq!(a.to_string(), "tensor([[ 1.0000,  2.5000],\n        [-3.2500,  4.0000]])");
+/// # Ok(()) }
+/// ```
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = if self.inner.is_strided() { strided(self) } else { Ok(composite(self)) };
+        let body = body.unwrap_or_else(|error| format!("<cannot be read: {error}>"));
+        f.write_str(&with_notes(format!("{OPEN}{body}"), &notes(self)))
+    }
+}
+
+/// What is said behind the elements.
+fn notes(t: &Tensor) -> Vec<String> {
+    let mut notes = Vec::new();
+    if t.device() != Device::CPU {
+        notes.push(format!("device={}", t.device()));
+    }
+    if (t.numel() == 0 && t.ndim() != 1) || !t.inner.is_strided() {
+        let sizes: Vec<String> = t.sizes().iter().map(ToString::to_string).collect();
+        notes.push(format!("size=({})", sizes.join(", ")));
+    }
+    let usual = if t.numel() == 0 { &[DType::F32][..] } else { &[DType::F32, DType::I64, DType::BOOL] };
+    if !usual.contains(&t.dtype()) {
+        notes.push(format!("dtype={}", t.dtype()));
+    }
+    if !t.inner.is_strided() {
+        notes.push(format!("layout={}", t.layout()));
+    }
+    match t.grad_fn() {
+        Some(name) => notes.push(format!("grad_fn=<{name}>")),
+        None if t.requires_grad() => notes.push("requires_grad=true".to_string()),
+        None => {}
+    }
+    notes
+}
+
+fn with_notes(mut text: String, notes: &[String]) -> String {
+    let mut column = text.rsplit('\n').next().map_or(0, str::len) + 2;
+    for note in notes {
+        if column + note.len() + 2 > LINE {
+            text += &format!(",\n{:indent$}{note}", "", indent = OPEN.len());
+            column = OPEN.len() + note.len();
+        } else {
+            text += &format!(", {note}");
+            column += note.len() + 2;
+        }
+    }
+    text + ")"
+}
+
+/// The components of a composite layout, each as a tensor, and its attributes.
+fn composite(t: &Tensor) -> String {
+    let indent = " ".repeat(OPEN.len());
+    let mut parts: Vec<String> =
+        t.components().iter().map(|c| c.to_string().replace('\n', &format!("\n{indent}"))).collect();
+    if !t.attrs().is_empty() {
+        parts.push(format!("attrs={:?}", t.attrs()));
+    }
+    parts.join(&format!(",\n{indent}"))
+}
+
+/// One element.
+#[derive(Clone, Copy)]
+enum Value {
+    Bool(bool),
+    Integer(i128),
+    Real(f64),
+}
+
+/// The elements to be shown; a list that is cut short holds both its ends.
+enum Shown {
+    Values(Vec<Value>, bool),
+    Lists(Vec<Shown>, bool),
+}
+
+fn strided(t: &Tensor) -> Result<String> {
+    if t.numel() == 0 {
+        return Ok("[]".to_string());
+    }
+    // Outside the graph, whatever the modes of this thread are.
+    let t = t.detach();
+    if t.ndim() == 0 {
+        let values = decode(&t)?;
+        let style = Style::of(&values, t.dtype());
+        return Ok(values.first().map_or_else(String::new, |v| style.text(*v)));
+    }
+    let shown = collect(&t, t.numel() > MOST)?;
+    let mut values = Vec::new();
+    shown.visit(&mut values);
+    let style = Style::of(&values, t.dtype());
+    Ok(shown.text(&style, OPEN.len(), t.ndim()))
+}
+
+fn collect(t: &Tensor, short: bool) -> Result<Shown> {
+    let size = t.sizes()[0];
+    let cut = short && size > 2 * EDGE;
+    if t.ndim() == 1 {
+        if !cut {
+            return Ok(Shown::Values(decode(t)?, false));
+        }
+        let mut values = decode(&t.narrow(0, 0, EDGE)?)?;
+        values.extend(decode(&t.narrow(0, (size - EDGE) as i64, EDGE)?)?);
+        return Ok(Shown::Values(values, true));
+    }
+    let chosen: Vec<usize> =
+        if cut { (0..EDGE).chain(size - EDGE..size).collect() } else { (0..size).collect() };
+    let lists = chosen.into_iter().map(|i| collect(&t.select(0, i as i64)?, short)).collect::<Result<_>>()?;
+    Ok(Shown::Lists(lists, cut))
+}
+
+fn decode(t: &Tensor) -> Result<Vec<Value>> {
+    let bytes = t.to_bytes()?;
+    macro_rules! read {
+        ($t:ty, $make:expr) => {
+            bytes
+                .as_chunks::<{ size_of::<$t>() }>()
+                .0
+                .iter()
+                .map(|b| $make(<$t>::from_ne_bytes(*b)))
+                .collect()
+        };
+    }
+    Ok(match t.dtype() {
+        DType::BOOL => bytes.iter().map(|&b| Value::Bool(b != 0)).collect(),
+        DType::U8 => read!(u8, |v| Value::Integer(i128::from(v))),
+        DType::I8 => read!(i8, |v| Value::Integer(i128::from(v))),
+        DType::I16 => read!(i16, |v| Value::Integer(i128::from(v))),
+        DType::U16 => read!(u16, |v| Value::Integer(i128::from(v))),
+        DType::I32 => read!(i32, |v| Value::Integer(i128::from(v))),
+        DType::U32 => read!(u32, |v| Value::Integer(i128::from(v))),
+        DType::I64 => read!(i64, |v| Value::Integer(i128::from(v))),
+        DType::U64 => read!(u64, |v| Value::Integer(i128::from(v))),
+        _ => t.to_f64_vec()?.into_iter().map(Value::Real).collect(),
+    })
+}
+
+/// How the elements of one tensor are written.
+struct Style {
+    whole: bool,
+    scientific: bool,
+    width: usize,
+}
+
+impl Style {
+    fn of(values: &[Value], dtype: DType) -> Style {
+        let mut style = Style { whole: true, scientific: false, width: 1 };
+        if !dtype.is_float() {
+            style.width = values.iter().map(|v| style.plain(*v).len()).max().unwrap_or(1);
+            return style;
+        }
+        // Zeros, infinities and NaN have no say in the style.
+        let finite = |v: &Value| matches!(v, Value::Real(x) if x.is_finite() && *x != 0.0);
+        let numbers: Vec<f64> = values
+            .iter()
+            .filter(|v| finite(v))
+            .filter_map(|v| if let Value::Real(x) = v { Some(*x) } else { None })
+            .collect();
+        let (least, most) =
+            numbers.iter().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x.abs()), b.max(x.abs())));
+        style.whole = numbers.iter().all(|x| x.fract() == 0.0);
+        style.scientific =
+            !numbers.is_empty() && (most / least > 1000.0 || most > 1e8 || (!style.whole && least < 1e-4));
+        style.width = numbers.iter().map(|x| style.plain(Value::Real(*x)).len()).max().unwrap_or(1);
+        style
+    }
+
+    /// Without padding.
+    fn plain(&self, value: Value) -> String {
+        match value {
+            Value::Bool(v) => if v { "True" } else { "False" }.to_string(),
+            Value::Integer(v) => v.to_string(),
+            Value::Real(v) if v.is_nan() => "nan".to_string(),
+            Value::Real(v) if v.is_infinite() => if v > 0.0 { "inf" } else { "-inf" }.to_string(),
+            Value::Real(v) if self.scientific => {
+                let text = format!("{v:.DIGITS$e}");
+                let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+                let (sign, power) = power.strip_prefix('-').map_or(('+', power), |p| ('-', p));
+                format!("{digits}e{sign}{power:0>2}")
+            }
+            Value::Real(v) if self.whole => format!("{v:.0}."),
+            Value::Real(v) => format!("{v:.DIGITS$}"),
+        }
+    }
+
+    fn text(&self, value: Value) -> String {
+        format!("{:>width$}", self.plain(value), width = self.width)
+    }
+}
+
+impl Shown {
+    fn visit(&self, into: &mut Vec<Value>) {
+        match self {
+            Shown::Values(values, _) => into.extend(values),
+            Shown::Lists(lists, _) => lists.iter().for_each(|l| l.visit(into)),
+        }
+    }
+
+    fn text(&self, style: &Style, indent: usize, ndim: usize) -> String {
+        let gap = " ".repeat(indent + 1);
+        match self {
+            Shown::Values(values, cut) => {
+                let mut items: Vec<String> = values.iter().map(|v| style.text(*v)).collect();
+                if *cut {
+                    items.insert(EDGE, " ...".to_string());
+                }
+                let per_line = ((LINE - indent.min(LINE)) / (style.width + 2)).max(1);
+                let lines: Vec<String> = items.chunks(per_line).map(|line| line.join(", ")).collect();
+                format!("[{}]", lines.join(&format!(",\n{gap}")))
+            }
+            Shown::Lists(lists, cut) => {
+                let mut items: Vec<String> =
+                    lists.iter().map(|l| l.text(style, indent + 1, ndim - 1)).collect();
+                if *cut {
+                    items.insert(EDGE, "...".to_string());
+                }
+                format!("[{}]", items.join(&format!(",{}{gap}", "\n".repeat(ndim - 1))))
+            }
+        }
     }
 }

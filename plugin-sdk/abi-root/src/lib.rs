@@ -42,9 +42,6 @@ mod tests {
 
     #[test]
     fn the_loader_symbol_is_the_one_the_sdk_exports() {
-        assert_eq!(
-            abi_stable::library::ROOT_MODULE_LOADER_NAME,
-            "_1as_0lib_1header_0root_bmodule_bloader"
-        );
+        assert_eq!(abi_stable::library::ROOT_MODULE_LOADER_NAME, "_1as_0lib_1header_0root_bmodule_bloader");
     }
 }

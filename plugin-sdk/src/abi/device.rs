@@ -83,11 +83,21 @@ pub struct DeviceApi {
     /// Frees after the work already given to `stream`, which is the one that `allocate` was given.
     pub free: unsafe extern "C" fn(index: u32, pointer: *mut c_void, bytes: u64, stream: Queue) -> i32,
     /// Copies host memory to the device; `source` may be reused when the call returns.
-    pub copy_from_host:
-        unsafe extern "C" fn(index: u32, target: *mut c_void, source: *const c_void, bytes: u64, stream: Queue) -> i32,
+    pub copy_from_host: unsafe extern "C" fn(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> i32,
     /// Copies device memory to the host after the work already given to `stream`; done when the call returns.
-    pub copy_to_host:
-        unsafe extern "C" fn(index: u32, target: *mut c_void, source: *const c_void, bytes: u64, stream: Queue) -> i32,
+    pub copy_to_host: unsafe extern "C" fn(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> i32,
     /// Copies between two devices of this type, or within one; the areas do not overlap. `target_stream`
     /// is of the target's device, `source_stream` of the source's: the copy comes after the work already
     /// given to both, and later work of both comes after the copy.
@@ -120,7 +130,8 @@ pub struct DeviceApi {
     /// Waits for an event.
     pub event_synchronize: Option<unsafe extern "C" fn(index: u32, event: Queue) -> i32>,
     /// Nanoseconds between two events.
-    pub event_elapsed: Option<unsafe extern "C" fn(index: u32, from: Queue, to: Queue, nanoseconds: *mut u64) -> i32>,
+    pub event_elapsed:
+        Option<unsafe extern "C" fn(index: u32, from: Queue, to: Queue, nanoseconds: *mut u64) -> i32>,
     /// Waits for all work of a device.
     pub synchronize: Option<unsafe extern "C" fn(index: u32) -> i32>,
     /// Fills in the memory statistics.

@@ -75,7 +75,12 @@ pub struct RawInterposer {
     pub name: RawStr,
     /// Called around each op; must call `next` exactly once, or return an error. `call` has the arguments as
     /// the caller gave them; the outputs stay with the host.
-    pub run: unsafe extern "C" fn(op: RawStr, call: *const RawCall, next: NextFn, next_context: *mut c_void) -> i32,
+    pub run: unsafe extern "C" fn(
+        op: RawStr,
+        call: *const RawCall,
+        next: NextFn,
+        next_context: *mut c_void,
+    ) -> i32,
 }
 
 // SAFETY: function pointers and static strings, all immutable; the plugin keeps them.

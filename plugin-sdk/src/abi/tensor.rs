@@ -32,7 +32,7 @@ pub struct RawTensor {
     /// Product of the sizes.
     pub numel: i64,
     /// The host's own handle of this tensor, for `call_op` and `tensor_retain`; null for a temporary. It is
-    /// borrowed, and none of those that `tensor_release` takes.
+    /// borrowed, and not one of the owned handles that the services take: `tensor_retain` makes such a one.
     pub handle: *const c_void,
     /// `n_components` component tensors, in the order of the layout's component names.
     pub components: *const *const RawTensor,

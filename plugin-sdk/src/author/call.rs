@@ -4,7 +4,7 @@ use super::element::{Element, Plain};
 use super::error::Error;
 use super::export::host_api;
 use super::host::Scratch;
-use super::tensor::{OwnedTensor, Origin, Tensor, entries, no_host};
+use super::tensor::{Origin, OwnedTensor, Tensor, entries, no_host};
 use super::view::{Reads, View, ViewMut, Writes};
 use crate::abi::codes::tag;
 use crate::abi::tensor::{RawArg, RawCall, RawTensor};
@@ -40,9 +40,8 @@ fn tag_name(code: u32) -> &'static str {
     NAMES.get(code as usize).copied().unwrap_or("an argument of a newer ABI")
 }
 
-const ARGUMENT: [&str; 16] = [
-    "#0", "#1", "#2", "#3", "#4", "#5", "#6", "#7", "#8", "#9", "#10", "#11", "#12", "#13", "#14", "#15",
-];
+const ARGUMENT: [&str; 16] =
+    ["#0", "#1", "#2", "#3", "#4", "#5", "#6", "#7", "#8", "#9", "#10", "#11", "#12", "#13", "#14", "#15"];
 
 #[cold]
 #[inline(never)]
@@ -60,7 +59,11 @@ fn wrong(index: usize, expected: &str, got: Option<&RawArg>, n_args: usize) -> E
 #[cold]
 #[inline(never)]
 fn wrong_output(index: usize, expected: &str, got: &str) -> Error {
-    Error::InvalidArgument { argument: "output", expected: format!("output {index} to be {expected}"), got: got.into() }
+    Error::InvalidArgument {
+        argument: "output",
+        expected: format!("output {index} to be {expected}"),
+        got: got.into(),
+    }
 }
 
 impl<'a> Call<'a> {

@@ -213,19 +213,51 @@ pub const fn device_api<D: Device>() -> DeviceApi {
         copy_between: entry!(D; to_index: u32, to: *mut c_void, to_stream: Queue,
             from_index: u32, from: *const c_void, from_stream: Queue, bytes: u64;
             D::copy_between((to_index, to, to_stream), (from_index, from, from_stream), bytes)),
-        stream_create: if D::STREAMS { Some(entry!(D; index: u32 => out: Queue; D::stream_create(index))) } else { None },
-        stream_destroy: if D::STREAMS { Some(entry!(D; index: u32, s: Queue; D::stream_destroy(index, s))) } else { None },
-        stream_synchronize: if D::STREAMS { Some(entry!(D; index: u32, s: Queue; D::stream_synchronize(index, s))) } else { None },
-        event_create: if D::STREAMS { Some(entry!(D; index: u32 => out: Queue; D::event_create(index))) } else { None },
-        event_destroy: if D::STREAMS { Some(entry!(D; index: u32, e: Queue; D::event_destroy(index, e))) } else { None },
-        event_record: if D::STREAMS { Some(entry!(D; index: u32, e: Queue, s: Queue; D::event_record(index, e, s))) } else { None },
-        event_wait: if D::STREAMS { Some(entry!(D; index: u32, e: Queue, s: Queue; D::event_wait(index, e, s))) } else { None },
+        stream_create: if D::STREAMS {
+            Some(entry!(D; index: u32 => out: Queue; D::stream_create(index)))
+        } else {
+            None
+        },
+        stream_destroy: if D::STREAMS {
+            Some(entry!(D; index: u32, s: Queue; D::stream_destroy(index, s)))
+        } else {
+            None
+        },
+        stream_synchronize: if D::STREAMS {
+            Some(entry!(D; index: u32, s: Queue; D::stream_synchronize(index, s)))
+        } else {
+            None
+        },
+        event_create: if D::STREAMS {
+            Some(entry!(D; index: u32 => out: Queue; D::event_create(index)))
+        } else {
+            None
+        },
+        event_destroy: if D::STREAMS {
+            Some(entry!(D; index: u32, e: Queue; D::event_destroy(index, e)))
+        } else {
+            None
+        },
+        event_record: if D::STREAMS {
+            Some(entry!(D; index: u32, e: Queue, s: Queue; D::event_record(index, e, s)))
+        } else {
+            None
+        },
+        event_wait: if D::STREAMS {
+            Some(entry!(D; index: u32, e: Queue, s: Queue; D::event_wait(index, e, s)))
+        } else {
+            None
+        },
         event_query: if D::STREAMS {
             Some(entry!(D; index: u32, e: Queue => out: u32; D::event_query(index, e).map(u32::from)))
         } else {
             None
         },
-        event_synchronize: if D::STREAMS { Some(entry!(D; index: u32, e: Queue; D::event_synchronize(index, e))) } else { None },
+        event_synchronize: if D::STREAMS {
+            Some(entry!(D; index: u32, e: Queue; D::event_synchronize(index, e)))
+        } else {
+            None
+        },
         event_elapsed: if D::STREAMS {
             Some(entry!(D; index: u32, from: Queue, to: Queue => out: u64; D::event_elapsed(index, from, to)))
         } else {
@@ -233,13 +265,19 @@ pub const fn device_api<D: Device>() -> DeviceApi {
         },
         synchronize: Some(entry!(D; index: u32; D::synchronize(index))),
         memory_stats: if D::STATS {
-            Some(entry!(D; index: u32, out: *mut RawMemoryStats; { give_sized(out, D::memory_stats(index)?); Ok(()) }))
+            Some(
+                entry!(D; index: u32, out: *mut RawMemoryStats; { give_sized(out, D::memory_stats(index)?); Ok(()) }),
+            )
         } else {
             None
         },
         empty_cache: if D::STATS { Some(entry!(D; index: u32; D::empty_cache(index))) } else { None },
         reset_peak: if D::STATS { Some(entry!(D; index: u32; D::reset_peak(index))) } else { None },
-        set_memory_limit: if D::STATS { Some(entry!(D; index: u32, bytes: u64; D::set_memory_limit(index, bytes))) } else { None },
+        set_memory_limit: if D::STATS {
+            Some(entry!(D; index: u32, bytes: u64; D::set_memory_limit(index, bytes)))
+        } else {
+            None
+        },
     }
 }
 
@@ -263,13 +301,29 @@ mod tests {
         unsafe fn free(_: u32, _: *mut c_void, _: u64, _: Queue) -> Result<(), Error> {
             Ok(())
         }
-        unsafe fn copy_from_host(_: u32, _: *mut c_void, _: *const c_void, _: u64, _: Queue) -> Result<(), Error> {
+        unsafe fn copy_from_host(
+            _: u32,
+            _: *mut c_void,
+            _: *const c_void,
+            _: u64,
+            _: Queue,
+        ) -> Result<(), Error> {
             Ok(())
         }
-        unsafe fn copy_to_host(_: u32, _: *mut c_void, _: *const c_void, _: u64, _: Queue) -> Result<(), Error> {
+        unsafe fn copy_to_host(
+            _: u32,
+            _: *mut c_void,
+            _: *const c_void,
+            _: u64,
+            _: Queue,
+        ) -> Result<(), Error> {
             Ok(())
         }
-        unsafe fn copy_between(_: (u32, *mut c_void, Queue), _: (u32, *const c_void, Queue), _: u64) -> Result<(), Error> {
+        unsafe fn copy_between(
+            _: (u32, *mut c_void, Queue),
+            _: (u32, *const c_void, Queue),
+            _: u64,
+        ) -> Result<(), Error> {
             Ok(())
         }
     }
@@ -278,11 +332,15 @@ mod tests {
     fn the_table_calls_the_trait_and_leaves_out_what_it_lacks() {
         static API: DeviceApi = device_api::<Nothing>();
         let (mut count, mut pointer) = (0, std::ptr::null_mut());
-        let mut properties = RawDeviceProperties { struct_size: 16, units: 0, total_memory: 0, flags: 9, name: RawStr::EMPTY };
+        let mut properties =
+            RawDeviceProperties { struct_size: 16, units: 0, total_memory: 0, flags: 9, name: RawStr::EMPTY };
         // SAFETY: all addresses are valid for the calls.
         unsafe {
             assert_eq!((API.count)(&mut count), 0);
-            assert_eq!((API.allocate)(0, 64, std::ptr::null_mut(), &mut pointer), crate::abi::codes::status::OUT_OF_MEMORY);
+            assert_eq!(
+                (API.allocate)(0, 64, std::ptr::null_mut(), &mut pointer),
+                crate::abi::codes::status::OUT_OF_MEMORY
+            );
             assert_eq!((API.properties)(2, &mut properties), 0);
         }
         assert_eq!((count, properties.units, properties.total_memory, properties.struct_size), (3, 2, 7, 16));

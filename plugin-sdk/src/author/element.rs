@@ -10,7 +10,9 @@ mod sealed {
 }
 
 /// A Rust type that a tensor's memory may hold. Sealed: the list is that of [`dtype`].
-pub trait Element: sealed::Sealed + Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static {
+pub trait Element:
+    sealed::Sealed + Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static
+{
     /// The dtype's number.
     const DTYPE: u16;
     /// The dtype's name, as `register_kernel!` and the schema write it.
@@ -333,6 +335,9 @@ mod tests {
         fn acc<T: Float>() -> u16 {
             T::Acc::DTYPE
         }
-        assert_eq!([acc::<f16>(), acc::<bf16>(), acc::<f32>(), acc::<f64>()], [dtype::F32, dtype::F32, dtype::F32, dtype::F64]);
+        assert_eq!(
+            [acc::<f16>(), acc::<bf16>(), acc::<f32>(), acc::<f64>()],
+            [dtype::F32, dtype::F32, dtype::F32, dtype::F64]
+        );
     }
 }

@@ -18,7 +18,9 @@ use super::element::{Element, Plain};
 use super::error::Error;
 use super::host::parallel_for;
 use super::loops::{Inputs, buffered, run, tile};
-use super::plan::{Dims, OPERANDS, PerOperand, TILE_COLUMNS, TILE_ROWS, collapse, cross, tiles, walk_runs, walk_tiles};
+use super::plan::{
+    Dims, OPERANDS, PerOperand, TILE_COLUMNS, TILE_ROWS, collapse, cross, tiles, walk_runs, walk_tiles,
+};
 use super::view::{View, ViewMut};
 
 /// What one element costs, which decides how small a piece of work is worth another thread.
@@ -152,37 +154,62 @@ fn apply<I: Inputs, O: Element>(
             }
         });
     }
-    apply_strided(cost, on, out.1, shapes, &f)
+    apply_strided(cost, &Applied { on, f: &f }, out.1, shapes)
 }
 
-#[inline(never)]
-fn apply_strided<I: Inputs, O: Element>(
-    cost: Cost,
-    on: &Operands<I, O>,
-    out: Shape<'_>,
-    shapes: &[Shape<'_>],
-    f: &(impl Fn(I::Item) -> O + Sync),
-) -> Result<(), Error> {
+/// An element-wise function over its operands, as the walk knows it: what is done at the leaves. The walk
+/// itself is compiled once for all functions.
+trait Leaf: Sync {
+    /// One run of `n` elements.
+    ///
+    /// # Safety
+    /// Each operand must have the elements that offsets and strides name; the walk upholds this.
+    unsafe fn run(&self, at: PerOperand, n: usize, strides: PerOperand);
+    /// One tile; each operand's strides from row to row and from column to column.
+    ///
+    /// # Safety
+    /// As for [`Leaf::run`].
+    unsafe fn tile(&self, at: PerOperand, extent: (usize, usize), steps: (PerOperand, PerOperand));
+}
+
+struct Applied<'a, I, O, F> {
+    on: &'a Operands<I, O>,
+    f: &'a F,
+}
+
+impl<I: Inputs, O: Element, F: Fn(I::Item) -> O + Sync> Leaf for Applied<'_, I, O, F> {
+    unsafe fn run(&self, at: PerOperand, n: usize, strides: PerOperand) {
+        // SAFETY: the caller guarantees the elements.
+        unsafe {
+            let (out, inputs) = self.on.at(at);
+            run(out, inputs, n, strides, self.f)
+        }
+    }
+
+    unsafe fn tile(&self, at: PerOperand, extent: (usize, usize), steps: (PerOperand, PerOperand)) {
+        // SAFETY: the caller guarantees the elements.
+        unsafe {
+            let (out, inputs) = self.on.at(at);
+            tile(out, inputs, extent, steps, self.f)
+        }
+    }
+}
+
+fn apply_strided(cost: Cost, leaf: &dyn Leaf, out: Shape<'_>, shapes: &[Shape<'_>]) -> Result<(), Error> {
     let (dims, tiled) = plan(out, shapes)?;
     let [.., columns] = &dims[..] else { return Ok(()) };
     if tiled && let [.., rows, _] = &dims[..] {
         return parallel_for(tiles(&dims), cost.grain().div_ceil(TILE_ROWS * TILE_COLUMNS), |part| {
-            walk_tiles(&dims, part, |(at, r, c)| {
+            walk_tiles(&dims, part, &mut |(at, r, c)| {
                 // SAFETY: the offsets are those of elements that views guarantee.
-                unsafe {
-                    let (out, inputs) = on.at(at);
-                    tile(out, inputs, (r, c), (rows.strides, columns.strides), f)
-                }
+                unsafe { leaf.tile(at, (r, c), (rows.strides, columns.strides)) }
             })
         });
     }
     parallel_for(out.numel, cost.grain(), |part| {
-        walk_runs(&dims, part, |at, n| {
+        walk_runs(&dims, part, &mut |at, n| {
             // SAFETY: the offsets are those of elements that views guarantee.
-            unsafe {
-                let (out, inputs) = on.at(at);
-                run(out, inputs, n, columns.strides, f)
-            }
+            unsafe { leaf.run(at, n, columns.strides) }
         })
     })
 }
@@ -213,7 +240,13 @@ pub fn map2<A: Element, B: Element, O: Element>(
     cost: Cost,
     f: impl Fn(A, B) -> O + Sync,
 ) -> Result<(), Error> {
-    apply(cost, (out.as_mut_ptr(), out.shape()), &[a.shape(), b.shape()], (a.as_ptr(), b.as_ptr()), |(a, b)| f(a, b))
+    apply(
+        cost,
+        (out.as_mut_ptr(), out.shape()),
+        &[a.shape(), b.shape()],
+        (a.as_ptr(), b.as_ptr()),
+        |(a, b)| f(a, b),
+    )
 }
 
 /// `out = f(a, b, c)` for each element.
@@ -227,7 +260,9 @@ pub fn map3<A: Element, B: Element, C: Element, O: Element>(
     f: impl Fn(A, B, C) -> O + Sync,
 ) -> Result<(), Error> {
     let inputs = (a.as_ptr(), b.as_ptr(), c.as_ptr());
-    apply(cost, (out.as_mut_ptr(), out.shape()), &[a.shape(), b.shape(), c.shape()], inputs, |(a, b, c)| f(a, b, c))
+    apply(cost, (out.as_mut_ptr(), out.shape()), &[a.shape(), b.shape(), c.shape()], inputs, |(a, b, c)| {
+        f(a, b, c)
+    })
 }
 
 /// Applies `f` to blocks of `n` elements at unit stride, which do not overlap the output.
@@ -252,11 +287,13 @@ fn apply_blocks<I: Inputs, O: Element>(
         }
     };
     if is_straight(out.1, shapes) {
-        return parallel_for(out.1.numel, cost.grain(), |part| piece([part.start; OPERANDS], part.len(), UNIT));
+        return parallel_for(out.1.numel, cost.grain(), |part| {
+            piece([part.start; OPERANDS], part.len(), UNIT)
+        });
     }
     let (dims, _) = plan(out.1, shapes)?;
     let strides = dims.last().map_or(UNIT, |d| d.strides);
-    parallel_for(out.1.numel, cost.grain(), |part| walk_runs(&dims, part, |at, n| piece(at, n, strides)))
+    parallel_for(out.1.numel, cost.grain(), |part| walk_runs(&dims, part, &mut |at, n| piece(at, n, strides)))
 }
 
 /// `f(a, out)` on slices of equal length, for functions that work on blocks. `f` must treat each element
@@ -283,16 +320,22 @@ pub fn map2_slices<A: Plain, B: Plain, O: Plain>(
     cost: Cost,
     f: impl Fn(&[A], &[B], &mut [O]) + Sync,
 ) -> Result<(), Error> {
-    apply_blocks(cost, (out.as_mut_ptr(), out.shape()), &[a.shape(), b.shape()], (a.as_ptr(), b.as_ptr()), |(a, b), out, n| {
-        // SAFETY: `apply_blocks` gives `n` elements each, of Plain types; the output overlaps none.
-        unsafe {
-            f(
-                std::slice::from_raw_parts(a, n),
-                std::slice::from_raw_parts(b, n),
-                std::slice::from_raw_parts_mut(out, n),
-            )
-        }
-    })
+    apply_blocks(
+        cost,
+        (out.as_mut_ptr(), out.shape()),
+        &[a.shape(), b.shape()],
+        (a.as_ptr(), b.as_ptr()),
+        |(a, b), out, n| {
+            // SAFETY: `apply_blocks` gives `n` elements each, of Plain types; the output overlaps none.
+            unsafe {
+                f(
+                    std::slice::from_raw_parts(a, n),
+                    std::slice::from_raw_parts(b, n),
+                    std::slice::from_raw_parts_mut(out, n),
+                )
+            }
+        },
+    )
 }
 
 /// The strides of a row-major tensor without gaps.
@@ -307,13 +350,15 @@ fn row_major(sizes: &[i64]) -> Vec<i64> {
 /// Copies a view to a slice of as many elements, in row-major order.
 pub(crate) fn gather<T: Plain>(from: View<'_, T>, to: &mut [T]) -> Result<(), Error> {
     let strides = row_major(from.sizes());
-    let out = Shape { sizes: from.sizes(), strides: &strides, contiguous: true, numel: from.numel().min(to.len()) };
+    let out =
+        Shape { sizes: from.sizes(), strides: &strides, contiguous: true, numel: from.numel().min(to.len()) };
     apply(Cost::Cheap, (to.as_mut_ptr(), out), &[from.shape()], (from.as_ptr(),), |(a,)| a)
 }
 
 /// Copies a slice in row-major order to a view of as many elements.
 pub(crate) fn scatter<T: Plain>(from: &[T], mut to: ViewMut<'_, T>) -> Result<(), Error> {
     let strides = row_major(to.sizes());
-    let input = Shape { sizes: to.sizes(), strides: &strides, contiguous: true, numel: to.numel().min(from.len()) };
+    let input =
+        Shape { sizes: to.sizes(), strides: &strides, contiguous: true, numel: to.numel().min(from.len()) };
     apply(Cost::Cheap, (to.as_mut_ptr(), to.shape()), &[input], (from.as_ptr(),), |(a,)| a)
 }

@@ -8,7 +8,10 @@ use proptest::prelude::*;
 fn indices(sizes: &[i64]) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     for &n in sizes {
-        all = all.into_iter().flat_map(|i| (0..n as usize).map(move |k| [i.clone(), vec![k]].concat())).collect();
+        all = all
+            .into_iter()
+            .flat_map(|i| (0..n as usize).map(move |k| [i.clone(), vec![k]].concat()))
+            .collect();
     }
     all
 }
@@ -60,12 +63,18 @@ fn check((sizes, operands): Case) {
         })
         .collect();
     let before = memory[0].clone();
-    let tensors: Vec<_> =
-        memory.iter_mut().zip(&layouts).map(|(m, (strides, _))| tensor(m.as_mut_ptr(), &sizes, strides)).collect();
+    let tensors: Vec<_> = memory
+        .iter_mut()
+        .zip(&layouts)
+        .map(|(m, (strides, _))| tensor(m.as_mut_ptr(), &sizes, strides))
+        .collect();
     let args = [arg(&tensors[1]), arg(&tensors[2]), arg(&tensors[3])];
     with_call(&args, &[&tensors[0]], |call| {
         let view = |i| call.view::<f32>(i).unwrap();
-        map3(view(0), view(1), view(2), call.out(0).unwrap(), Cost::Cheap, |a: f32, b: f32, c: f32| a * 3.0 + b * 2.0 - c).unwrap();
+        map3(view(0), view(1), view(2), call.out(0).unwrap(), Cost::Cheap, |a: f32, b: f32, c: f32| {
+            a * 3.0 + b * 2.0 - c
+        })
+        .unwrap();
     });
     let mut untouched = before;
     for (i, e) in all.iter().zip(&expected) {
@@ -76,12 +85,18 @@ fn check((sizes, operands): Case) {
     assert_eq!(memory[0], untouched, "wrote outside the output");
 
     // Two inputs, and blocks, on the same operands.
-    let tensors: Vec<_> =
-        memory.iter_mut().zip(&layouts).map(|(m, (strides, _))| tensor(m.as_mut_ptr(), &sizes, strides)).collect();
+    let tensors: Vec<_> = memory
+        .iter_mut()
+        .zip(&layouts)
+        .map(|(m, (strides, _))| tensor(m.as_mut_ptr(), &sizes, strides))
+        .collect();
     let args = [arg(&tensors[1]), arg(&tensors[2])];
-    let expect2: Vec<f32> = all.iter().map(|i| at(i, &layouts[1].0)).zip(all.iter().map(|i| at(i, &layouts[2].0))).map(|(a, b)| {
-        ((a * 4) % 1009) as f32 - ((b * 5) % 1009) as f32
-    }).collect();
+    let expect2: Vec<f32> = all
+        .iter()
+        .map(|i| at(i, &layouts[1].0))
+        .zip(all.iter().map(|i| at(i, &layouts[2].0)))
+        .map(|(a, b)| ((a * 4) % 1009) as f32 - ((b * 5) % 1009) as f32)
+        .collect();
     for blocks in [false, true] {
         with_call(&args, &[&tensors[0]], |call| {
             let (a, b) = (call.view::<f32>(0).unwrap(), call.view::<f32>(1).unwrap());
@@ -123,7 +138,10 @@ fn rank_above_eight_is_served() {
     let sizes = [2i64; 10];
     let order: Vec<usize> = (0..10).rev().collect();
     let shuffled = vec![3, 1, 9, 0, 5, 2, 8, 7, 4, 6];
-    check((sizes.to_vec(), [(order, 2, 0), (shuffled.clone(), 1, 0), (shuffled, 2, 5), ((0..10).collect(), 1, 0)]));
+    check((
+        sizes.to_vec(),
+        [(order, 2, 0), (shuffled.clone(), 1, 0), (shuffled, 2, 5), ((0..10).collect(), 1, 0)],
+    ));
 }
 
 #[test]

@@ -77,11 +77,11 @@ pub unsafe fn initialize(
 ///
 /// # Safety
 /// `call` must be valid as [`KernelFn`](crate::abi::tensor::KernelFn) says; the host upholds this.
+// Takes a function pointer, so that the guard is compiled once and not for each of a library's kernels.
 #[doc(hidden)]
-#[inline(always)]
 pub unsafe fn run_kernel(
     call: *const crate::abi::tensor::RawCall,
-    run: impl FnOnce(&Call<'_>) -> Result<(), Error>,
+    run: fn(&Call<'_>) -> Result<(), Error>,
 ) -> i32 {
     guarded(|| {
         // SAFETY: the caller guarantees a valid call, which lives until this function returns; this is the

@@ -96,7 +96,8 @@ impl RuleCall<'_> {
         let host = host_api().ok_or_else(no_host)?;
         let context = self.0.raw().context;
         // SAFETY: `context` is this call's; the host copies the sizes.
-        match unsafe { (host.rule_output)(context, index as u32, dtype, sizes.len() as u32, sizes.as_ptr()) } {
+        match unsafe { (host.rule_output)(context, index as u32, dtype, sizes.len() as u32, sizes.as_ptr()) }
+        {
             0 => Ok(()),
             status => Err(Error::Host { status }),
         }

@@ -54,15 +54,15 @@ pub fn num_threads() -> usize {
 }
 
 /// What the trampoline needs: the body, and the first panic of any chunk.
-struct Job<'a, F> {
-    body: &'a F,
+struct Job<'a> {
+    body: &'a (dyn Fn(Range<usize>) + Sync),
     stop: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-unsafe extern "C" fn trampoline<F: Fn(Range<usize>) + Sync>(context: *mut c_void, begin: u64, end: u64) {
+unsafe extern "C" fn trampoline(context: *mut c_void, begin: u64, end: u64) {
     // SAFETY: `context` is the job of the `parallel_for` that waits for this chunk.
-    let job = unsafe { &*context.cast::<Job<'_, F>>() };
+    let job = unsafe { &*context.cast::<Job<'_>>() };
     if job.stop.load(Ordering::Relaxed) {
         return;
     }
@@ -87,17 +87,17 @@ pub fn parallel_for<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: F)
     in_parallel(n, grain.max(1), &body)
 }
 
-#[inline(never)]
-fn in_parallel<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: &F) -> Result<(), Error> {
+// Not generic: thousands of kernels share the one way to the host's pool.
+fn in_parallel(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) -> Result<(), Error> {
     let Some(host) = host_api() else {
         body(0..n);
         return Ok(());
     };
     let job = Job { body, stop: AtomicBool::new(false), panic: Mutex::new(None) };
     // SAFETY: the host calls the trampoline with this context only, and returns after the last piece, so
-    // `job` outlives each use; `F: Sync` allows the concurrent calls.
+    // `job` outlives each use; the body is `Sync`, which allows the concurrent calls.
     let status = unsafe {
-        (host.parallel_for)(n as u64, grain as u64, trampoline::<F>, std::ptr::from_ref(&job).cast_mut().cast())
+        (host.parallel_for)(n as u64, grain as u64, trampoline, std::ptr::from_ref(&job).cast_mut().cast())
     };
     if let Some(panic) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
         resume_unwind(panic);
@@ -187,14 +187,16 @@ impl<T: Plain> Scratch<T> {
         let Some(host) = host_api() else {
             // SAFETY: the layout is not empty.
             let data = unsafe { std::alloc::alloc(Self::layout(bytes)) };
-            let data = NonNull::new(data.cast()).ok_or(Error::OutOfMemory { requested: bytes as u64, available: 0 })?;
+            let data = NonNull::new(data.cast())
+                .ok_or(Error::OutOfMemory { requested: bytes as u64, available: 0 })?;
             return Ok(Scratch { data, len, from_host: false });
         };
         let mut data = std::ptr::null_mut();
         // SAFETY: `data` is valid for the write; device 0 is the CPU.
         done(unsafe { (host.allocate)(0, 0, bytes as u64, &mut data) })?;
-        let data = NonNull::new(data.cast())
-            .ok_or_else(|| Error::Failed { detail: "the host allocated nothing and said that it did".into() })?;
+        let data = NonNull::new(data.cast()).ok_or_else(|| Error::Failed {
+            detail: "the host allocated nothing and said that it did".into(),
+        })?;
         Ok(Scratch { data, len, from_host: true })
     }
 }
@@ -231,7 +233,9 @@ impl<T> Drop for Scratch<T> {
         }
         match host_api() {
             // SAFETY: the host gave this memory with the same number of bytes.
-            Some(host) if self.from_host => unsafe { (host.free)(0, 0, self.data.as_ptr().cast(), bytes as u64) },
+            Some(host) if self.from_host => unsafe {
+                (host.free)(0, 0, self.data.as_ptr().cast(), bytes as u64)
+            },
             // SAFETY: Rust's allocator gave this memory with the same layout.
             _ => unsafe { std::alloc::dealloc(self.data.as_ptr().cast(), Self::layout(bytes)) },
         }
@@ -266,13 +270,17 @@ pub enum Arg<'a> {
 }
 
 /// An op's output must not be an argument: what the other op gives back could then share its memory.
-fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
+pub(super) fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
     let got = match tensor.origin {
         Origin::Output => "an output of this call",
         _ if tensor.handle().is_null() => "a temporary without a handle",
         _ => return Ok(std::ptr::from_ref(tensor.raw)),
     };
-    Err(Error::InvalidArgument { argument: "tensor", expected: "an argument of this call".into(), got: got.into() })
+    Err(Error::InvalidArgument {
+        argument: "tensor",
+        expected: "an argument of this call".into(),
+        got: got.into(),
+    })
 }
 
 const MOST_OUTPUTS: usize = 32;
@@ -323,9 +331,12 @@ pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> 
     drop(lists);
     let given = (n as usize).min(MOST_OUTPUTS);
     // SAFETY: the host filled in `n` owned handles. Each is wrapped before the first error is looked at.
-    let owned: Vec<_> = outputs[..given].iter().map(|&h| unsafe { OwnedTensor::from_handle(h, true) }).collect();
+    let owned: Vec<_> =
+        outputs[..given].iter().map(|&h| unsafe { OwnedTensor::from_handle(h, true) }).collect();
     if n as usize > MOST_OUTPUTS {
-        return Err(Error::Unsupported { what: format!("{name} with {n} outputs, more than {MOST_OUTPUTS}") });
+        return Err(Error::Unsupported {
+            what: format!("{name} with {n} outputs, more than {MOST_OUTPUTS}"),
+        });
     }
     owned.into_iter().collect()
 }
@@ -354,16 +365,23 @@ pub fn new_composite(
     attrs: &[i64],
 ) -> Result<OwnedTensor, Error> {
     let host = host_api().ok_or_else(no_host)?;
-    let component = |c: &Arg<'_>| match c {
+    // Handles of arguments, owned until the host has taken what it needs.
+    let mut retained: Vec<OwnedTensor> = Vec::new();
+    let mut component = |c: &Arg<'_>| match c {
         Arg::Owned(t) => Ok(t.lend()),
-        Arg::Tensor(t) => lendable(t).map(|_| t.handle()),
+        Arg::Tensor(t) => {
+            let owned = t.retain()?;
+            let handle = owned.lend();
+            retained.push(owned);
+            Ok(handle)
+        }
         other => Err(Error::InvalidArgument {
             argument: "components",
             expected: "tensors".into(),
             got: format!("{other:?}"),
         }),
     };
-    let components = components.iter().map(component).collect::<Result<Vec<TensorHandle>, _>>()?;
+    let components = components.iter().map(&mut component).collect::<Result<Vec<TensorHandle>, _>>()?;
     let mut out = std::ptr::null();
     // SAFETY: all arrays have the stated lengths and live until the call returns.
     done(unsafe {

@@ -2,8 +2,8 @@
 
 mod call;
 mod contents;
-mod element;
 mod device;
+mod element;
 pub mod elementwise;
 mod error;
 #[doc(hidden)]
@@ -19,11 +19,14 @@ mod view;
 pub use call::{Call, Contiguous, ContiguousOut, Tensors};
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
-pub use extend::{Interposer, Layout, Next, Op, RuleCall, interposer, layout_api, op, sub_layout};
 pub use element::{Element, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use elementwise::{Cost, map0, map1, map1_slices, map2, map2_slices, map3};
 pub use error::Error;
-pub use host::{Arg, Level, NameKind, Scratch, call_op, intern, log, parallel_chunks_mut, new_composite, new_host_tensor, new_tensor, num_threads, parallel_for};
+pub use extend::{Interposer, Layout, Next, Op, RuleCall, interposer, layout_api, op, sub_layout};
+pub use host::{
+    Arg, Level, NameKind, Scratch, call_op, intern, log, new_composite, new_host_tensor, new_tensor,
+    num_threads, parallel_chunks_mut, parallel_for,
+};
 pub use tensor::{OwnedTensor, Tensor};
 pub use view::{Iter, Lanes, View, ViewMut};
 

@@ -118,8 +118,7 @@ const MIN_TILE: usize = 8;
 
 /// Walks the elements `range` (counted in the order of `dims`) and calls `run` with the operands' offsets
 /// and the length of each piece of the innermost dimension.
-#[inline]
-pub(crate) fn walk_runs(dims: &[Dim], range: Range<usize>, mut run: impl FnMut(PerOperand, usize)) {
+pub(crate) fn walk_runs(dims: &[Dim], range: Range<usize>, run: &mut dyn FnMut(PerOperand, usize)) {
     let Some((inner, outer)) = dims.split_last() else { return };
     if outer.is_empty() {
         return run(inner.strides.map(|s| s * range.start), range.len());
@@ -146,11 +145,13 @@ pub(crate) type Tile = (PerOperand, usize, usize);
 /// The number of tiles over `dims`, the last two of which are cut.
 pub(crate) fn tiles(dims: &[Dim]) -> usize {
     let [outer @ .., rows, columns] = dims else { return 0 };
-    outer.iter().map(|d| d.size).product::<usize>() * rows.size.div_ceil(TILE_ROWS) * columns.size.div_ceil(TILE_COLUMNS)
+    outer.iter().map(|d| d.size).product::<usize>()
+        * rows.size.div_ceil(TILE_ROWS)
+        * columns.size.div_ceil(TILE_COLUMNS)
 }
 
 /// Walks the tiles `range`, counted in the order of `dims`.
-pub(crate) fn walk_tiles(dims: &[Dim], range: Range<usize>, mut run: impl FnMut(Tile)) {
+pub(crate) fn walk_tiles(dims: &[Dim], range: Range<usize>, run: &mut dyn FnMut(Tile)) {
     let [outer @ .., rows, columns] = dims else { return };
     let across = columns.size.div_ceil(TILE_COLUMNS);
     let each = rows.size.div_ceil(TILE_ROWS) * across;

@@ -159,6 +159,20 @@ impl<'a> Tensor<'a> {
         unsafe { entries(self.raw.attrs, self.raw.n_attrs as usize) }
     }
 
+    /// A tensor of the plugin's own that is this one: for [`Call::set_output`](super::Call::set_output), or to
+    /// keep longer than the call. An error for an output and for a temporary, which has no handle.
+    pub fn retain(&self) -> Result<OwnedTensor, Error> {
+        let raw = super::host::lendable(self)?;
+        let host = host_api().ok_or_else(no_host)?;
+        // SAFETY: the tensor is one of the call under way, or of a handle that is held.
+        let handle = unsafe { (host.tensor_retain)(raw) };
+        if handle.is_null() {
+            return Err(Error::Failed { detail: "the host gave no handle of a tensor that has one".into() });
+        }
+        // SAFETY: `tensor_retain` gave an owned handle.
+        unsafe { OwnedTensor::from_handle(handle, true) }
+    }
+
     /// A typed, read-only view. An error if the dtype is another, the tensor is composite, an output (see
     /// [`Call::out`](super::Call::out)), or in memory that the host cannot read.
     #[inline(always)]
@@ -221,7 +235,12 @@ pub(crate) fn extent(raw: &RawTensor) -> Extent {
         raw.numel as usize
     } else {
         let tensor = Tensor { raw, origin: Origin::Output };
-        1 + tensor.sizes().iter().zip(tensor.strides()).map(|(n, s)| (n - 1) as usize * *s as usize).sum::<usize>()
+        1 + tensor
+            .sizes()
+            .iter()
+            .zip(tensor.strides())
+            .map(|(n, s)| (n - 1) as usize * *s as usize)
+            .sum::<usize>()
     };
     let start = raw.data as usize;
     Extent::Bytes(start, start + elements * size)
@@ -276,7 +295,11 @@ fn unreachable_memory(raw: &RawTensor) -> Error {
     } else {
         "a null or unaligned address".into()
     };
-    Error::InvalidArgument { argument: "tensor", expected: "strided elements that the host can read".into(), got }
+    Error::InvalidArgument {
+        argument: "tensor",
+        expected: "strided elements that the host can read".into(),
+        got,
+    }
 }
 
 /// A tensor that the plugin owns: made by a host service, released when dropped.
@@ -300,7 +323,9 @@ impl OwnedTensor {
         let raw = unsafe { (host.tensor_raw)(handle) };
         let tensor = OwnedTensor { handle, raw, shared: Cell::new(shared), _not_sync: PhantomData };
         if raw.is_null() {
-            return Err(Error::Failed { detail: "the host has no raw form of a tensor that it just made".into() });
+            return Err(Error::Failed {
+                detail: "the host has no raw form of a tensor that it just made".into(),
+            });
         }
         Ok(tensor)
     }
@@ -356,5 +381,7 @@ impl Drop for OwnedTensor {
 /// The error of a service that only a host can give.
 #[cold]
 pub(crate) fn no_host() -> Error {
-    Error::Unsupported { what: "a host service without a host (before `initialize`, or in a unit test)".into() }
+    Error::Unsupported {
+        what: "a host service without a host (before `initialize`, or in a unit test)".into(),
+    }
 }

@@ -25,7 +25,8 @@ pub(crate) fn tensor<T: Element>(data: *mut T, sizes: &[i64], strides: &[i64]) -
     let (sizes, strides) = (sizes.to_vec(), strides.to_vec());
     let numel = sizes.iter().product();
     let packed = row_major(&sizes);
-    let contiguous = numel == 0 || sizes.iter().zip(&strides).zip(&packed).all(|((n, s), p)| *n == 1 || s == p);
+    let contiguous =
+        numel == 0 || sizes.iter().zip(&strides).zip(&packed).all(|((n, s), p)| *n == 1 || s == p);
     let raw = RawTensor {
         struct_size: size_of::<RawTensor>() as u32,
         ndim: sizes.len() as u32,

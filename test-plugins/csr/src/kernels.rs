@@ -26,7 +26,11 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
 fn add<T: Real>(call: &Call) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     if left.sizes() != right.sizes() {
-        return Err(unsupported(format!("a sum of shapes {:?} and {:?} with a CSR matrix", left.sizes(), right.sizes())));
+        return Err(unsupported(format!(
+            "a sum of shapes {:?} and {:?} with a CSR matrix",
+            left.sizes(),
+            right.sizes()
+        )));
     }
     let alpha: T = call.scalar(2)?;
     if is_csr(&left) && is_csr(&right) {
@@ -77,11 +81,8 @@ fn transpose<T: Real>(call: &Call) -> Result<(), Error> {
     let m = Matrix::<T>::read(&call.tensor(0)?)?;
     let dims = [call.int(1)?, call.int(2)?].map(|d| if d < 0 { d + 2 } else { d });
     if dims[0] == dims[1] {
-        let same = call.tensor(0)?;
-        return give(call, crate::matrix::composite::<T>(
-            [m.rows, m.columns],
-            &same.components().map(Arg::Tensor).collect::<Vec<_>>(),
-        )?);
+        // The very argument: the host makes a tensor of its own of it.
+        return give(call, call.tensor(0)?.retain()?);
     }
     let mut columns: Vec<Vec<(usize, T)>> = vec![Vec::new(); m.columns];
     m.each(|row, column, value| columns[column].push((row, value)));

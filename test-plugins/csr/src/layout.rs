@@ -34,7 +34,11 @@ fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<Str
 fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let m = Matrix::<T>::read(&call.tensor(0)?)?;
     if m.crow.len() != m.rows + 1 {
-        return Err(wrong("crow_indices", format!("{} elements, one more than rows", m.rows + 1), m.crow.len().to_string()));
+        return Err(wrong(
+            "crow_indices",
+            format!("{} elements, one more than rows", m.rows + 1),
+            m.crow.len().to_string(),
+        ));
     }
     if m.col.len() != m.values.len() || m.crow[m.rows] as usize != m.col.len() || m.crow[0] != 0 {
         let expected = format!("as many values and columns as crow_indices end at, {}", m.crow[m.rows]);
@@ -79,7 +83,9 @@ macro_rules! by_dtype {
     ($call:ident, $run:ident) => {{
         let first = $call.tensor(0)?;
         if first.device() != 0 {
-            return Err(unsupported("the layout test.keyway/csr on another device than the CPU; move it with `to_device`: it"));
+            return Err(unsupported(
+                "the layout test.keyway/csr on another device than the CPU; move it with `to_device`: it",
+            ));
         }
         match first.dtype() {
             dtype::F32 => $run::<f32>($call),

@@ -1,7 +1,9 @@
 //! A CSR tensor as slices, and back.
 
 use crate::layout;
-use keyway_sdk::author::{Arg, Call, Contiguous, Error, OwnedTensor, Plain, Tensor, new_composite, new_host_tensor};
+use keyway_sdk::author::{
+    Arg, Call, Contiguous, Error, OwnedTensor, Plain, Tensor, new_composite, new_host_tensor,
+};
 
 /// The parts of a CSR argument.
 pub struct Matrix<'a, T: Plain> {
@@ -26,7 +28,9 @@ pub fn unsupported(what: impl Into<String>) -> Error {
 pub fn matrix_sizes(tensor: &Tensor<'_>) -> Result<[usize; 2], Error> {
     match *tensor.sizes() {
         [rows, columns] => Ok([rows as usize, columns as usize]),
-        ref other => Err(unsupported(format!("the layout test.keyway/csr for a shape of {other:?}, which is no matrix,"))),
+        ref other => Err(unsupported(format!(
+            "the layout test.keyway/csr for a shape of {other:?}, which is no matrix,"
+        ))),
     }
 }
 
@@ -37,7 +41,9 @@ impl<'a, T: Plain> Matrix<'a, T> {
             return Err(unsupported("a tensor of another layout than test.keyway/csr here"));
         }
         if tensor.device() != 0 {
-            return Err(unsupported("the layout test.keyway/csr in the memory of another device than the CPU; move it with `to_device`: it"));
+            return Err(unsupported(
+                "the layout test.keyway/csr in the memory of another device than the CPU; move it with `to_device`: it",
+            ));
         }
         let [rows, columns] = matrix_sizes(tensor)?;
         Ok(Matrix {
@@ -111,7 +117,8 @@ pub fn composite<T: Plain>(sizes: [usize; 2], components: &[Arg<'_>]) -> Result<
 
 /// The same pattern with other values.
 pub fn with_values<T: Plain>(pattern: &Tensor<'_>, values: &OwnedTensor) -> Result<OwnedTensor, Error> {
-    let components = [Arg::Tensor(pattern.component(0)?), Arg::Tensor(pattern.component(1)?), Arg::Owned(values)];
+    let components =
+        [Arg::Tensor(pattern.component(0)?), Arg::Tensor(pattern.component(1)?), Arg::Owned(values)];
     composite::<T>(matrix_sizes(pattern)?, &components)
 }
 

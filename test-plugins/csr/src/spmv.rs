@@ -25,7 +25,9 @@ impl Op for Spmv {
         if x.sizes() != [columns as i64] || x.dtype() != a.dtype() {
             return Err(Error::InvalidArgument {
                 argument: "x",
-                expected: format!("a vector of {columns} elements of the dtype of `a`, which has {columns} columns"),
+                expected: format!(
+                    "a vector of {columns} elements of the dtype of `a`, which has {columns} columns"
+                ),
                 got: format!("shape {:?}", x.sizes()),
             });
         }
@@ -34,7 +36,8 @@ impl Op for Spmv {
 }
 
 impl Op for SpmvBackward {
-    const SCHEMA: &'static str = "csr_spmv_backward(Tensor grad, Tensor a, Tensor x, Tensor out) -> (Tensor, Tensor)";
+    const SCHEMA: &'static str =
+        "csr_spmv_backward(Tensor grad, Tensor a, Tensor x, Tensor out) -> (Tensor, Tensor)";
 
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         let (a, x) = (call.tensor(1)?, call.tensor(2)?);

@@ -33,7 +33,11 @@ impl<T: Element> Operand<T> {
         } else {
             if tensor.dtype() != T::DTYPE || tensor.n_components() > 0 {
                 let expected = format!("a strided tensor of {}", T::NAME);
-                return Err(Error::InvalidArgument { argument: "tensor", expected, got: format!("dtype {}", tensor.dtype()) });
+                return Err(Error::InvalidArgument {
+                    argument: "tensor",
+                    expected,
+                    got: format!("dtype {}", tensor.dtype()),
+                });
             }
             Place::Device(tensor.data_ptr() as usize)
         };
@@ -89,7 +93,11 @@ fn submit(call: &Call<'_>, work: impl FnOnce() -> Result<(), String> + Send + 's
     Ok(())
 }
 
-fn map1<A: Element, T: Element>(call: &Call<'_>, input: usize, f: impl Fn(A) -> T + Send + 'static) -> Result<(), Error> {
+fn map1<A: Element, T: Element>(
+    call: &Call<'_>,
+    input: usize,
+    f: impl Fn(A) -> T + Send + 'static,
+) -> Result<(), Error> {
     let (a, out) = (Operand::<A>::new(&call.tensor(input)?)?, Operand::<T>::new(&call.output(0)?)?);
     submit(call, move || {
         let _open = (a.open()?, out.open()?);
@@ -103,7 +111,9 @@ fn map2<T: Element>(call: &Call<'_>, f: impl Fn(T, T) -> T + Send + 'static) -> 
     let out = Operand::<T>::new(&call.output(0)?)?;
     submit(call, move || {
         let _open = (a.open()?, b.open()?, out.open()?);
-        each(&out.sizes, [&a.strides, &b.strides, &out.strides], |[i, j, o]| out.set(o, f(a.get(i), b.get(j))));
+        each(&out.sizes, [&a.strides, &b.strides, &out.strides], |[i, j, o]| {
+            out.set(o, f(a.get(i), b.get(j)))
+        });
         Ok(())
     })
 }
@@ -131,7 +141,9 @@ fn cast<T: Real>(call: &Call, source: usize) -> Result<(), Error> {
     match call.tensor(source)?.dtype() {
         dtype::F32 => map1(call, source, |x: f32| T::from_f64(f64::from(x))),
         dtype::F64 => map1(call, source, |x: f64| T::from_f64(x)),
-        other => Err(Error::Unsupported { what: format!("a cast from dtype {other} to {} on this device", T::NAME) }),
+        other => Err(Error::Unsupported {
+            what: format!("a cast from dtype {other} to {} on this device", T::NAME),
+        }),
     }
 }
 

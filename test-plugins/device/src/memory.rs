@@ -52,8 +52,11 @@ impl Opened {
     /// Opens the pages that hold `at`.
     pub fn new(at: usize) -> Result<Opened, String> {
         let mut all = pages();
-        let Some((&start, found)) = all.range_mut(..=at).next_back().filter(|(s, p)| at < *s + p.bytes) else {
-            return Err(format!("work on {at:#x}, which is no memory of this device: it was freed too early"));
+        let Some((&start, found)) = all.range_mut(..=at).next_back().filter(|(s, p)| at < *s + p.bytes)
+        else {
+            return Err(format!(
+                "work on {at:#x}, which is no memory of this device: it was freed too early"
+            ));
         };
         if found.open == 0 {
             protect(start, found.bytes, libc::PROT_READ | libc::PROT_WRITE)?;

@@ -72,8 +72,9 @@ impl Device for Twin {
     fn properties(_index: u32) -> Result<Properties, Error> {
         Ok(Properties { units: 1, total_memory: 0, flags: Self::FLAGS, name: "the worse twin" })
     }
-    unsafe fn allocate(_index: u32, bytes: u64, _stream: Queue) -> Result<*mut c_void, Error> {
+    unsafe fn allocate(index: u32, bytes: u64, _stream: Queue) -> Result<*mut c_void, Error> {
         match bytes {
+            _ if index > 0 => Err(Error::Failed { detail: "there is one twin only".to_string() }),
             PANICS_AT => panic!("told to panic in the allocator"),
             FAILS_AT => Err(Error::Failed { detail: "told to fail in the allocator".to_string() }),
             0 => Ok(std::ptr::null_mut()),
@@ -86,12 +87,24 @@ impl Device for Twin {
         unsafe { std::alloc::dealloc(pointer.cast(), layout(bytes)?) };
         Ok(())
     }
-    unsafe fn copy_from_host(_: u32, to: *mut c_void, from: *const c_void, bytes: u64, _: Queue) -> Result<(), Error> {
+    unsafe fn copy_from_host(
+        _: u32,
+        to: *mut c_void,
+        from: *const c_void,
+        bytes: u64,
+        _: Queue,
+    ) -> Result<(), Error> {
         // SAFETY: the host gives two areas of at least `bytes` bytes of host memory.
         unsafe { std::ptr::copy(from.cast::<u8>(), to.cast::<u8>(), bytes as usize) };
         Ok(())
     }
-    unsafe fn copy_to_host(index: u32, to: *mut c_void, from: *const c_void, bytes: u64, s: Queue) -> Result<(), Error> {
+    unsafe fn copy_to_host(
+        index: u32,
+        to: *mut c_void,
+        from: *const c_void,
+        bytes: u64,
+        s: Queue,
+    ) -> Result<(), Error> {
         // SAFETY: as for `copy_from_host`.
         unsafe { Self::copy_from_host(index, to, from, bytes, s) }
     }

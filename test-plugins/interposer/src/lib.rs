@@ -144,12 +144,24 @@ impl Device for Twin {
         unsafe { std::alloc::dealloc(pointer.cast(), layout(bytes)?) };
         Ok(())
     }
-    unsafe fn copy_from_host(_: u32, to: *mut c_void, from: *const c_void, bytes: u64, _: Queue) -> Result<(), Error> {
+    unsafe fn copy_from_host(
+        _: u32,
+        to: *mut c_void,
+        from: *const c_void,
+        bytes: u64,
+        _: Queue,
+    ) -> Result<(), Error> {
         // SAFETY: the host gives two areas of at least `bytes` bytes of host memory.
         unsafe { std::ptr::copy(from.cast::<u8>(), to.cast::<u8>(), bytes as usize) };
         Ok(())
     }
-    unsafe fn copy_to_host(index: u32, to: *mut c_void, from: *const c_void, bytes: u64, s: Queue) -> Result<(), Error> {
+    unsafe fn copy_to_host(
+        index: u32,
+        to: *mut c_void,
+        from: *const c_void,
+        bytes: u64,
+        s: Queue,
+    ) -> Result<(), Error> {
         // SAFETY: as for `copy_from_host`.
         unsafe { Self::copy_from_host(index, to, from, bytes, s) }
     }

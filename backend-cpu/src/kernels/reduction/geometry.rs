@@ -94,7 +94,9 @@ impl Geometry {
     /// Whether neighbours in memory belong to different outputs.
     pub fn is_columnar(&self) -> bool {
         match (self.kept.last(), self.reduced.last()) {
-            (Some(kept), Some(reduced)) => reduced.stride == 0 || kept.stride != 0 && kept.stride < reduced.stride,
+            (Some(kept), Some(reduced)) => {
+                reduced.stride == 0 || kept.stride != 0 && kept.stride < reduced.stride
+            }
             _ => false,
         }
     }

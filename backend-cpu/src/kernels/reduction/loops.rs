@@ -36,7 +36,11 @@ unsafe fn run<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usize
         // As many lanes as fill four vectors of 32 bytes.
         // SAFETY: as for this function.
         return unsafe {
-            if size_of::<R::Acc>() <= 4 { lanes::<R, 32>(r, context, at, n) } else { lanes::<R, 16>(r, context, at, n) }
+            if size_of::<R::Acc>() <= 4 {
+                lanes::<R, 32>(r, context, at, n)
+            } else {
+                lanes::<R, 16>(r, context, at, n)
+            }
         };
     }
     let mut parts = [r.identity(); 4];
@@ -57,7 +61,12 @@ unsafe fn run<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usize
 }
 
 #[inline(always)]
-unsafe fn lanes<R: Reducer, const L: usize>(r: &R, context: R::Context, at: *const R::In, n: usize) -> R::Acc {
+unsafe fn lanes<R: Reducer, const L: usize>(
+    r: &R,
+    context: R::Context,
+    at: *const R::In,
+    n: usize,
+) -> R::Acc {
     let mut parts = [r.identity(); L];
     let whole = n - n % L;
     let mut i = 0;
@@ -87,7 +96,13 @@ unsafe fn lanes<R: Reducer, const L: usize>(r: &R, context: R::Context, at: *con
 /// # Safety
 /// See [`run`].
 #[inline(always)]
-pub unsafe fn row<R: Reducer>(r: &R, context: R::Context, at: *const R::In, reduced: &[Dim], range: Range<usize>) -> R::Acc {
+pub unsafe fn row<R: Reducer>(
+    r: &R,
+    context: R::Context,
+    at: *const R::In,
+    reduced: &[Dim],
+    range: Range<usize>,
+) -> R::Acc {
     let Some((inner, outer)) = reduced.split_last() else {
         // SAFETY: as for this function.
         return r.load(context, unsafe { R::In::load(at) });
@@ -163,7 +178,13 @@ unsafe fn eight<R: Reducer>(
 }
 
 #[inline(always)]
-unsafe fn one<R: Reducer>(r: &R, contexts: &[R::Context], row: *const R::In, stride: usize, accs: &mut [R::Acc]) {
+unsafe fn one<R: Reducer>(
+    r: &R,
+    contexts: &[R::Context],
+    row: *const R::In,
+    stride: usize,
+    accs: &mut [R::Acc],
+) {
     let contexts = &contexts[..accs.len()];
     for (j, (acc, context)) in accs.iter_mut().zip(contexts).enumerate() {
         // SAFETY: as for `columns`.

@@ -263,7 +263,8 @@ where
     parallel_for(cut.units, cut.grain(g), |units| {
         let (mut accs, mut part) = (vec![first.identity(); cut.width], vec![first.identity(); cut.width]);
         let mut contexts = vec![middle(first.identity()); cut.width];
-        let (mut results, mut result_part) = (vec![second.identity(); cut.width], vec![second.identity(); cut.width]);
+        let (mut results, mut result_part) =
+            (vec![second.identity(); cut.width], vec![second.identity(); cut.width]);
         for u in units {
             let unit = cut.unit(g, u);
             a.unit(&unit, nothing, &mut accs, &mut part);

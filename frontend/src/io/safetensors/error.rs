@@ -197,9 +197,10 @@ pub enum SafetensorsError {
 /// What to do about a failed write.
 fn advice(source: &std::io::Error) -> &'static str {
     match source.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge | ErrorKind::WriteZero => {
-            "free space, raise the limit, or choose another place, and save again"
-        }
+        ErrorKind::StorageFull
+        | ErrorKind::QuotaExceeded
+        | ErrorKind::FileTooLarge
+        | ErrorKind::WriteZero => "free space, raise the limit, or choose another place, and save again",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "choose a folder that you may write to, or change its permissions"
         }

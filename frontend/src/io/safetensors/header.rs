@@ -111,9 +111,10 @@ fn check_place(path: &Path, entry: &Entry, end: u64) -> Result<(), Error> {
         let (path, tensor) = (path.to_path_buf(), shown(&entry.name));
         return Err(Error::Offset { path, tensor, expected: end, got: begin });
     }
-    let needed = entry.shape.iter().try_fold(entry.dtype.size() as u64, |product, &size| {
-        product.checked_mul(size as u64)
-    });
+    let needed = entry
+        .shape
+        .iter()
+        .try_fold(entry.dtype.size() as u64, |product, &size| product.checked_mul(size as u64));
     if needed == Some(behind - begin) {
         return Ok(());
     }
@@ -139,7 +140,8 @@ pub(super) fn write(entries: &[Entry], metadata: &BTreeMap<String, String>) -> s
         let data_offsets = (entry.range.0 as usize, entry.range.1 as usize);
         let info = TensorInfo { dtype, shape: entry.shape.clone(), data_offsets };
         let separator = if text.len() > 1 { "," } else { "" };
-        text += &format!("{separator}{}:{}", serde_json::to_string(&entry.name)?, serde_json::to_string(&info)?);
+        text +=
+            &format!("{separator}{}:{}", serde_json::to_string(&entry.name)?, serde_json::to_string(&info)?);
     }
     text.push('}');
     let padded = text.len().next_multiple_of(LENGTH_BYTES as usize);

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{SampleArg, error, fixed, plain, sample, Fill};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Device, Tensor};
 use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -58,7 +58,11 @@ fn real(name: &'static str, arg: Arg<'_>) -> Result<f64> {
 fn real_len([start, end, step]: [Arg<'_>; 3]) -> Result<usize> {
     let (start, end, step) = (real("start", start)?, real("end", end)?, real("step", step)?);
     if step == 0.0 || (end - start) * step < 0.0 {
-        return Err(wrong("step", &format!("a number other than 0 that leads from {start} to {end}"), step.to_string()));
+        return Err(wrong(
+            "step",
+            &format!("a number other than 0 that leads from {start} to {end}"),
+            step.to_string(),
+        ));
     }
     Ok(((end - start) / step).ceil() as usize)
 }
@@ -74,7 +78,11 @@ fn whole(name: &'static str, arg: Arg<'_>) -> Result<i128> {
 fn whole_len([start, end, step]: [Arg<'_>; 3]) -> Result<usize> {
     let (start, end, step) = (whole("start", start)?, whole("end", end)?, whole("step", step)?);
     if step == 0 || (end - start).signum() * step.signum() < 0 {
-        return Err(wrong("step", &format!("an integer other than 0 that leads from {start} to {end}"), step.to_string()));
+        return Err(wrong(
+            "step",
+            &format!("an integer other than 0 that leads from {start} to {end}"),
+            step.to_string(),
+        ));
     }
     let span = (end - start).unsigned_abs();
     Ok(usize::try_from(span.div_ceil(step.unsigned_abs())).unwrap_or(usize::MAX))
@@ -106,6 +114,11 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[]), SampleArg::Int(4), SampleArg::Int(1)]),
         ]
     },
-    errors: || vec![error([fixed(&[2], DType::BOOL, Fill::Index(2)), SampleArg::Int(0), SampleArg::Int(1)], "numbers")],
+    errors: || {
+        vec![error(
+            [fixed(&[2], DType::BOOL, Fill::Index(2)), SampleArg::Int(0), SampleArg::Int(1)],
+            "numbers",
+        )]
+    },
     entry: Entry::new(),
 };

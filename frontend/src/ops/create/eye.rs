@@ -32,7 +32,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     if t.ndim() != 2 {
         let expected = "of 2 dimensions".to_string();
-        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Dims::from_slice(t.sizes()) });
+        return Err(Error::Shape {
+            op: args.name(),
+            argument: "self",
+            expected,
+            got: Dims::from_slice(t.sizes()),
+        });
     }
     rules::unary(args)
 }

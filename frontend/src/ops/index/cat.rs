@@ -58,7 +58,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 /// The list argument of a sample.
 pub(super) fn list(shapes: &[&[usize]]) -> SampleArg {
-    let one = |s: &&[usize]| TensorSample { sizes: s.to_vec(), fill: Fill::Uniform(-2.0, 2.0), role: Role::Tested };
+    let one =
+        |s: &&[usize]| TensorSample { sizes: s.to_vec(), fill: Fill::Uniform(-2.0, 2.0), role: Role::Tested };
     SampleArg::Tensors(shapes.iter().map(one).collect())
 }
 

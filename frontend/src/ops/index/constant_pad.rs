@@ -40,7 +40,9 @@ pub(super) fn padded_sizes(args: &Args<'_>) -> RuleResult<Dims> {
         let d = sizes.len() - 1 - k;
         let size = i128::from(pair[0]) + i128::from(pair[1]) + sizes[d] as i128;
         let fits = usize::try_from(size).map_err(|_| ());
-        sizes[d] = fits.map_err(|()| wrong_value(args, 1, format!("at least {} off dimension {d}", -(sizes[d] as i128))))?;
+        sizes[d] = fits.map_err(|()| {
+            wrong_value(args, 1, format!("at least {} off dimension {d}", -(sizes[d] as i128)))
+        })?;
     }
     Ok(sizes)
 }
@@ -82,7 +84,9 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || {
-        let call = |widths: &[i64], message| error([plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Int(0)], message);
+        let call = |widths: &[i64], message| {
+            error([plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Int(0)], message)
+        };
         vec![call(&[1], "two widths"), call(&[1, 1, 1, 1], "two widths"), call(&[-2, -2], "off dimension 0")]
     },
     entry: Entry::new(),

@@ -1,11 +1,11 @@
 //! `gather`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{along, kept, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -46,12 +46,15 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0b100,
         saves_outputs: 0,
-        formula: |b, g| g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter_add(b.int(1)?, &b.input(2)?, b.grad(0)?)),
+        formula: |b, g| {
+            g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter_add(b.int(1)?, &b.input(2)?, b.grad(0)?))
+        },
     },
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {
-        let call = |sizes: &[usize], dim, at: &[usize], n| sample([plain(sizes), SampleArg::Int(dim), index(at, n)]);
+        let call =
+            |sizes: &[usize], dim, at: &[usize], n| sample([plain(sizes), SampleArg::Int(dim), index(at, n)]);
         vec![
             call(&[], 0, &[], 1),
             call(&[5], 0, &[3], 5),
@@ -64,8 +67,14 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || {
         vec![
-            error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::I64, Fill::Values(vec![3.0]))], "index 3"),
-            error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::I64, Fill::Values(vec![-1.0]))], "0..3"),
+            error(
+                [plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::I64, Fill::Values(vec![3.0]))],
+                "index 3",
+            ),
+            error(
+                [plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::I64, Fill::Values(vec![-1.0]))],
+                "0..3",
+            ),
             error([plain(&[3, 2]), SampleArg::Int(0), index(&[3], 3)], "of 2 dimensions"),
             error([plain(&[3, 2]), SampleArg::Int(0), index(&[3, 4], 3)], "no larger than"),
             error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::F32, Fill::Index(3))], "of integers"),

@@ -44,13 +44,21 @@ pub(super) fn index<'a>(args: &Args<'a>, i: usize) -> RuleResult<&'a TensorRef> 
 
 /// Refuses a tensor of argument `i` that does not hold integers.
 pub(super) fn check_index(args: &Args<'_>, i: usize, t: &TensorRef) -> RuleResult<()> {
-    if t.dtype().is_integer() { Ok(()) } else { Err(wrong_dtype(args, i, "of integers, such as i64".into(), t.dtype())) }
+    if t.dtype().is_integer() {
+        Ok(())
+    } else {
+        Err(wrong_dtype(args, i, "of integers, such as i64".into(), t.dtype()))
+    }
 }
 
 /// Argument `i`, a tensor of bool.
 pub(super) fn mask<'a>(args: &Args<'a>, i: usize) -> RuleResult<&'a TensorRef> {
     let t = args.tensor(i)?;
-    if t.dtype() == DType::BOOL { Ok(t) } else { Err(wrong_dtype(args, i, "a mask of bool".into(), t.dtype())) }
+    if t.dtype() == DType::BOOL {
+        Ok(t)
+    } else {
+        Err(wrong_dtype(args, i, "a mask of bool".into(), t.dtype()))
+    }
 }
 
 /// Refuses a tensor argument `i` with dimensions whose dtype is not that of argument 0: writing into a
@@ -78,7 +86,8 @@ pub(super) fn along(args: &Args<'_>) -> RuleResult<usize> {
     let (own, given) = (with_dim(t.sizes()), with_dim(index.sizes()));
     let fits = own.len() == given.len() && (0..own.len()).all(|d| d == dim || given[d] <= own[d]);
     if !fits {
-        let expected = format!("of {} dimensions and no larger than {own:?} in any but dimension {dim}", own.len());
+        let expected =
+            format!("of {} dimensions and no larger than {own:?} in any but dimension {dim}", own.len());
         return Err(wrong_shape(args, 2, expected, index.sizes()));
     }
     Ok(dim)
@@ -98,7 +107,8 @@ pub(super) fn slices(args: &Args<'_>, number: bool) -> RuleResult<usize> {
             let mut expected = Dims::from_slice(with_dim(t.sizes()));
             expected[dim] = index.numel();
             if with_dim(source.sizes()) != expected.as_slice() {
-                let text = format!("of shape {expected:?}, a slice for each of the {} indices", index.numel());
+                let text =
+                    format!("of shape {expected:?}, a slice for each of the {} indices", index.numel());
                 return Err(wrong_shape(args, 3, text, source.sizes()));
             }
         }

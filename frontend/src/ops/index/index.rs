@@ -1,12 +1,12 @@
 //! `index`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{check_index, wrong_shape, wrong_value, zeros};
 use crate::ops::index::index_put::put_at;
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -53,7 +53,8 @@ pub(super) fn resolve(
     for given in indices {
         let width = given.filter(|i| i.dtype() == DType::BOOL).map_or(1, Tensor::ndim);
         let Some(own) = t.sizes().get(next..next + width).filter(|_| width > 0) else {
-            let expected = format!("indices for at most the {} dimensions, masks of one dimension or more", t.ndim());
+            let expected =
+                format!("indices for at most the {} dimensions, masks of one dimension or more", t.ndim());
             let got = format!("an index for dimension {next} of width {width}");
             return Err(Error::Value { op, argument: "indices", expected, got }.into());
         };
@@ -88,7 +89,8 @@ pub(super) fn indexed_shape(args: &Args<'_>) -> RuleResult<Dims> {
     let ascending = dims.windows(2).all(|pair| pair[0] < pair[1]);
     let inside = dims.iter().all(|&d| (0..t.ndim() as i64).contains(&d));
     if dims.len() != indices.len() || !ascending || !inside {
-        let expected = format!("{} ascending dimensions below {}, one for each index", indices.len(), t.ndim());
+        let expected =
+            format!("{} ascending dimensions below {}, one for each index", indices.len(), t.ndim());
         return Err(wrong_value(args, 2, expected));
     }
     let mut shape = Dims::new();
@@ -102,7 +104,8 @@ pub(super) fn indexed_shape(args: &Args<'_>) -> RuleResult<Dims> {
     }
     let neighbours = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let place = if neighbours { dims.first().map_or(0, |&d| d as usize) } else { 0 };
-    let mut sizes: Dims = (0..t.ndim()).filter(|&d| !dims.contains(&(d as i64))).map(|d| t.sizes()[d]).collect();
+    let mut sizes: Dims =
+        (0..t.ndim()).filter(|&d| !dims.contains(&(d as i64))).map(|d| t.sizes()[d]).collect();
     sizes.insert_many(place, shape);
     Ok(sizes)
 }
@@ -116,7 +119,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 /// The list of index tensors of a sample, each below `n`.
 pub(super) fn indices(shapes: &[&[usize]], n: i64) -> SampleArg {
-    let one = |s: &&[usize]| TensorSample { sizes: s.to_vec(), fill: Fill::Index(n), role: Role::Fixed(DType::I64) };
+    let one = |s: &&[usize]| TensorSample {
+        sizes: s.to_vec(),
+        fill: Fill::Index(n),
+        role: Role::Fixed(DType::I64),
+    };
     SampleArg::Tensors(shapes.iter().map(one).collect())
 }
 
@@ -164,7 +171,10 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), one(3.0), SampleArg::Ints(vec![0])], "index 3"),
             error([plain(&[3]), one(-4.0), SampleArg::Ints(vec![0])], "-3..3"),
             error([plain(&[3]), one(0.0), SampleArg::Ints(vec![1])], "below 1"),
-            error([plain(&[3, 3]), indices(&[&[2], &[3]], 3), SampleArg::Ints(vec![0, 1])], "do not broadcast"),
+            error(
+                [plain(&[3, 3]), indices(&[&[2], &[3]], 3), SampleArg::Ints(vec![0, 1])],
+                "do not broadcast",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -1,11 +1,11 @@
 //! `index_add`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{kept, slices};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -93,7 +93,10 @@ pub static DEF: OpDef = OpDef {
         let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
         vec![
             error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1]), SampleArg::Int(1)], "index 3"),
-            error([plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2]), SampleArg::Int(1)], "each of the 1 indices"),
+            error(
+                [plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2]), SampleArg::Int(1)],
+                "each of the 1 indices",
+            ),
         ]
     },
     entry: Entry::new(),

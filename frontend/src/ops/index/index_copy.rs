@@ -1,11 +1,11 @@
 //! `index_copy`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{kept, slices};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -25,13 +25,23 @@ impl Tensor {
     ///
     /// # Errors
     /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
-    pub fn index_copy<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>) -> Result<Tensor> {
+    pub fn index_copy<'a>(
+        &'a self,
+        dim: i64,
+        index: &'a Tensor,
+        source: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into()])
     }
 
     /// [`Tensor::index_copy`] in place.
     #[allow(clippy::missing_errors_doc)]
-    pub fn index_copy_<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>) -> Result<Tensor> {
+    pub fn index_copy_<'a>(
+        &'a self,
+        dim: i64,
+        index: &'a Tensor,
+        source: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
         DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into()])
     }
 }
@@ -64,7 +74,12 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || {
         let call = |sizes: &[usize], dim, at: &[usize], values: &[i32], source| {
-            sample([plain(sizes), SampleArg::Int(dim), fixed(at, DType::I64, Fill::Values(values.iter().map(|&v| f64::from(v)).collect())), source])
+            sample([
+                plain(sizes),
+                SampleArg::Int(dim),
+                fixed(at, DType::I64, Fill::Values(values.iter().map(|&v| f64::from(v)).collect())),
+                source,
+            ])
         };
         vec![
             call(&[5], 0, &[3], &[4, 0, 2], plain(&[3])),

@@ -1,12 +1,12 @@
 //! `index_put`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{kept, same_dtype, wrong_shape};
 use crate::ops::index::index::{at, indexed_shape, indices, resolve};
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -127,7 +127,10 @@ pub static DEF: OpDef = OpDef {
     errors: || {
         let (dims, no) = (SampleArg::Ints(vec![0]), SampleArg::Bool(false));
         vec![
-            error([plain(&[3]), indices(&[&[2]], 3), dims.clone(), plain(&[3]), no.clone()], "do not broadcast"),
+            error(
+                [plain(&[3]), indices(&[&[2]], 3), dims.clone(), plain(&[3]), no.clone()],
+                "do not broadcast",
+            ),
             error([plain(&[3]), indices(&[&[1]], 3), dims, plain(&[3]), no], "that broadcasts to [1]"),
         ]
     },

@@ -1,11 +1,11 @@
 //! `index_select`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, kept, wrong_shape, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -54,12 +54,15 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0b100,
         saves_outputs: 0,
-        formula: |b, g| g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.index_add(b.int(1)?, &b.input(2)?, b.grad(0)?)),
+        formula: |b, g| {
+            g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.index_add(b.int(1)?, &b.input(2)?, b.grad(0)?))
+        },
     },
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {
-        let call = |sizes: &[usize], dim, at: &[usize], n| sample([plain(sizes), SampleArg::Int(dim), index(at, n)]);
+        let call =
+            |sizes: &[usize], dim, at: &[usize], n| sample([plain(sizes), SampleArg::Int(dim), index(at, n)]);
         vec![
             call(&[], 0, &[], 1),
             call(&[5], 0, &[7], 5),

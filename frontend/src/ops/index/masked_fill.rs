@@ -1,12 +1,12 @@
 //! `masked_fill`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
 use crate::ops::rules::{self, FIRST_THREE};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
-use crate::DType;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 

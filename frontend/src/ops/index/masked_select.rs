@@ -1,12 +1,12 @@
 //! `masked_select`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{mask as mask_of, zeros};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Fill, error, fixed, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};

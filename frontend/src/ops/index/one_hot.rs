@@ -1,11 +1,11 @@
 //! `one_hot`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_value};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, sample};
-use crate::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -27,7 +27,12 @@ impl Tensor {
     pub fn one_hot(&self, num_classes: Option<i64>) -> Result<Tensor> {
         let classes = match num_classes {
             Some(given) => given,
-            None => self.to_dtype(DType::I64)?.to_vec::<i64>()?.into_iter().max().map_or(0, |m| m.saturating_add(1)),
+            None => self
+                .to_dtype(DType::I64)?
+                .to_vec::<i64>()?
+                .into_iter()
+                .max()
+                .map_or(0, |m| m.saturating_add(1)),
         };
         DEF.run(&[self.into(), Arg::Int(classes)])
     }

@@ -62,10 +62,20 @@ fn places(args: &Args<'_>, mode: PadMode, size: usize, before: i64, after: i64) 
     let most = match mode {
         PadMode::Reflect => size - 1,
         PadMode::Circular => size,
-        PadMode::Constant | PadMode::Replicate => if size > 0 { i64::MAX } else { 0 },
+        PadMode::Constant | PadMode::Replicate => {
+            if size > 0 {
+                i64::MAX
+            } else {
+                0
+            }
+        }
     };
     if before > most || after > most {
-        return Err(wrong_value(args, 1, format!("widths of at most {} for a dimension of size {size}", most.max(0))));
+        return Err(wrong_value(
+            args,
+            1,
+            format!("widths of at most {} for a dimension of size {size}", most.max(0)),
+        ));
     }
     let one = |i: i64| match mode {
         PadMode::Reflect if i < 0 => -i,
@@ -121,7 +131,10 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || {
         let call = |widths: &[i64], mode, message| {
-            error([plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Str(mode), SampleArg::Int(0)], message)
+            error(
+                [plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Str(mode), SampleArg::Int(0)],
+                message,
+            )
         };
         vec![
             call(&[3, 0], "reflect", "at most 2"),

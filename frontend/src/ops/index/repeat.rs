@@ -31,13 +31,18 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let repeats = args.ints(1)?;
     if repeats.len() < t.ndim() || repeats.iter().any(|&r| r < 0) {
-        return Err(wrong_value(args, 1, format!("a number of 0 or more for each of the {} dimensions", t.ndim())));
+        return Err(wrong_value(
+            args,
+            1,
+            format!("a number of 0 or more for each of the {} dimensions", t.ndim()),
+        ));
     }
     let lead = repeats.len() - t.ndim();
     let mut sizes = Dims::new();
     for (d, &repeat) in repeats.iter().enumerate() {
         let size = if d < lead { 1 } else { t.sizes()[d - lead] };
-        let overflow = || Error::SizeOverflow { op: args.name(), sizes: repeats.iter().map(|&r| r as usize).collect() };
+        let overflow =
+            || Error::SizeOverflow { op: args.name(), sizes: repeats.iter().map(|&r| r as usize).collect() };
         sizes.push(size.checked_mul(repeat as usize).ok_or_else(overflow)?);
     }
     let strides = if lead == 0 { kept(t, &sizes) } else { keyway_dispatcher::op::Strides::Contiguous };
@@ -68,7 +73,8 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {
-        let call = |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
+        let call =
+            |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
         vec![
             call(&[], &[]),
             call(&[], &[3]),

@@ -25,7 +25,9 @@ impl Tensor {
     pub fn roll(&self, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         if dims.is_empty() && shifts.len() == 1 {
             let flat = self.reshape(&[-1])?;
-            return DEF.run(&[(&flat).into(), Arg::Ints(shifts), Arg::Ints(&[0])])?.reshape_as_sizes(self.sizes());
+            return DEF
+                .run(&[(&flat).into(), Arg::Ints(shifts), Arg::Ints(&[0])])?
+                .reshape_as_sizes(self.sizes());
         }
         DEF.run(&[self.into(), Arg::Ints(shifts), Arg::Ints(dims)])
     }

@@ -1,11 +1,11 @@
 //! `scatter`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{along, kept, same_dtype, with_dim, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -85,7 +85,12 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || {
         let call = |sizes: &[usize], dim, at: &[usize], values: &[i32], src| {
-            sample([plain(sizes), SampleArg::Int(dim), fixed(at, DType::I64, Fill::Values(values.iter().map(|&v| f64::from(v)).collect())), src])
+            sample([
+                plain(sizes),
+                SampleArg::Int(dim),
+                fixed(at, DType::I64, Fill::Values(values.iter().map(|&v| f64::from(v)).collect())),
+                src,
+            ])
         };
         vec![
             call(&[], 0, &[], &[0], plain(&[])),

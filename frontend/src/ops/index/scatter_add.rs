@@ -1,12 +1,12 @@
 //! `scatter_add`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
-use crate::DType;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 

@@ -1,12 +1,12 @@
 //! `searchsorted`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::wrong_shape;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
-use crate::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -41,7 +41,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let lead = own.len().saturating_sub(1);
     let matches = own.len() == given.len() && own[..lead] == given[..lead];
     if own.is_empty() || (own.len() > 1 && !matches) {
-        let expected = format!("of one dimension, or of the dimensions of `values`, {given:?}, but for the last");
+        let expected =
+            format!("of one dimension, or of the dimensions of `values`, {given:?}, but for the last");
         return Err(wrong_shape(args, 0, expected, own));
     }
     let mut plan = Plan::one(args.promote(FIRST_TWO)?, sizes, DType::I64, Strides::Contiguous);
@@ -70,8 +71,6 @@ pub static DEF: OpDef = OpDef {
             call(&[5], SampleArg::Int(0), true),
         ]
     },
-    errors: || {
-        vec![error([plain(&[2, 5]), plain(&[3, 3]), SampleArg::Bool(false)], "but for the last")]
-    },
+    errors: || vec![error([plain(&[2, 5]), plain(&[3, 3]), SampleArg::Bool(false)], "but for the last")],
     entry: Entry::new(),
 };

@@ -57,7 +57,12 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || {
         let call = |shapes: &[&[usize]], dim| sample([list(shapes), SampleArg::Int(dim)]);
-        vec![call(&[&[], &[]], 0), call(&[&[3], &[3]], -1), call(&[&[2, 3], &[2, 3], &[2, 3]], 1), call(&[&[0]], 0)]
+        vec![
+            call(&[&[], &[]], 0),
+            call(&[&[3], &[3]], -1),
+            call(&[&[2, 3], &[2, 3], &[2, 3]], 1),
+            call(&[&[0]], 0),
+        ]
     },
     errors: || {
         vec![

@@ -42,7 +42,8 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {
-        let call = |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
+        let call =
+            |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
         vec![call(&[2, 3], &[2]), call(&[3], &[2, 2]), call(&[], &[]), call(&[2, 3], &[])]
     },
     errors: || vec![error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more")],

@@ -1,11 +1,11 @@
 //! `topk`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{kept, with_dim, wrong_value, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
-use crate::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};

@@ -38,7 +38,8 @@ impl Tensor {
     /// [`Tensor::unique`] with the place of each element among the values, and counts.
     #[allow(clippy::missing_errors_doc)]
     pub fn unique_all(&self) -> Result<Unique> {
-        let mut made = DEF.call(&[self.into(), Arg::Bool(true), Arg::Bool(true)], keyway_dispatcher::op::Out::New)?;
+        let mut made =
+            DEF.call(&[self.into(), Arg::Bool(true), Arg::Bool(true)], keyway_dispatcher::op::Out::New)?;
         let mut next = || {
             let t = if made.is_empty() { None } else { Some(Tensor::from_ref(made.remove(0))) };
             t.ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: "unique of three results".into() })
@@ -59,7 +60,9 @@ pub static DEF: OpDef = OpDef {
     schema: "unique(Tensor self, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Allocates(rule),
     decomposition: None,
-    derivative: Derivative::Missing("which of several equal elements a value comes from is not defined; use `sort`"),
+    derivative: Derivative::Missing(
+        "which of several equal elements a value comes from is not defined; use `sort`",
+    ),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {

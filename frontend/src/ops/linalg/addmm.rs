@@ -101,9 +101,18 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || {
         vec![
-            error([plain(&[2]), plain(&[2, 3]), plain(&[4, 2]), SampleArg::Int(1), SampleArg::Int(1)], "3 rows"),
-            error([plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)], "a matrix"),
-            error([plain(&[3]), plain(&[2, 3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)], "broadcast"),
+            error(
+                [plain(&[2]), plain(&[2, 3]), plain(&[4, 2]), SampleArg::Int(1), SampleArg::Int(1)],
+                "3 rows",
+            ),
+            error(
+                [plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)],
+                "a matrix",
+            ),
+            error(
+                [plain(&[3]), plain(&[2, 3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)],
+                "broadcast",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -100,8 +100,14 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || {
         vec![
-            error([plain(&[2]), plain(&[1, 2, 3]), plain(&[1, 4, 2]), SampleArg::Int(1), SampleArg::Int(1)], "[1, 3, _]"),
-            error([plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)], "batch of matrices"),
+            error(
+                [plain(&[2]), plain(&[1, 2, 3]), plain(&[1, 4, 2]), SampleArg::Int(1), SampleArg::Int(1)],
+                "[1, 3, _]",
+            ),
+            error(
+                [plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)],
+                "batch of matrices",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -34,9 +34,15 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let wrong = |argument, expected: String, got: &Tensor| {
         Err(Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got.sizes()) })
     };
-    let &[outputs, inputs] = weight.sizes() else { return wrong("weight", "a matrix, [out, in]".into(), &weight) };
+    let &[outputs, inputs] = weight.sizes() else {
+        return wrong("weight", "a matrix, [out, in]".into(), &weight);
+    };
     if x.sizes().last() != Some(&inputs) {
-        return wrong("input", format!("{inputs} elements in the last dimension, as `weight` has columns"), &x);
+        return wrong(
+            "input",
+            format!("{inputs} elements in the last dimension, as `weight` has columns"),
+            &x,
+        );
     }
     if let Some(bias) = bias.as_ref().filter(|b| b.sizes() != [outputs]) {
         return wrong("bias", format!("a vector of {outputs} elements, as `weight` has rows"), bias);

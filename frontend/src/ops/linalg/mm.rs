@@ -1,10 +1,10 @@
 //! `mm`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
-use crate::Tensor;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};

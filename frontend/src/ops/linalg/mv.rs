@@ -49,7 +49,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    [[2, 3], [1, 1], [5, 1], [0, 3], [2, 0]].iter().map(|[n, k]| sample([plain(&[*n, *k]), plain(&[*k])])).collect()
+    [[2, 3], [1, 1], [5, 1], [0, 3], [2, 0]]
+        .iter()
+        .map(|[n, k]| sample([plain(&[*n, *k]), plain(&[*k])]))
+        .collect()
 }
 
 /// `mv`

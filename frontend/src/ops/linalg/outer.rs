@@ -51,10 +51,6 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[2, 3]), plain(&[3])], "a vector"),
-        ]
-    },
+    errors: || vec![error([plain(&[2, 3]), plain(&[3])], "a vector")],
     entry: Entry::new(),
 };

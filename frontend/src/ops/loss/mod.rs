@@ -1,4 +1,45 @@
 //! Losses.
 
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Outputs};
+
 crate::ops::family! {
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    nll_loss_backward,
+    nll_loss_forward,
+    smooth_l1_loss,
+}
+
+/// Tensor argument `i`.
+fn tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
+    Ok(Tensor::from_ref(args.tensor(i)?.clone()))
+}
+
+/// A loss reduced as text argument `i` says.
+fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
+    match args.str(i)? {
+        "none" => Ok(loss),
+        "mean" => loss.mean(),
+        "sum" => loss.sum(),
+        other => Err(Error::Value {
+            op: args.name(),
+            argument: args.op.schema.param_name(i),
+            expected: "none, mean or sum".to_string(),
+            got: format!("`{other}`"),
+        }
+        .into()),
+    }
+}
+
+/// The one result of a composed loss.
+fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
+    Ok(Outputs::from_iter([made?.into_ref()]))
 }

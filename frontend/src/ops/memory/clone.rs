@@ -59,7 +59,8 @@ impl Tensor {
             MemoryFormat::Contiguous => self.is_contiguous(),
             MemoryFormat::ChannelsLast => {
                 self.format() == Format::ChannelsLast
-                    || (self.format() == Format::Either && channels_last_strides(self.sizes()).as_slice() == self.strides())
+                    || (self.format() == Format::Either
+                        && channels_last_strides(self.sizes()).as_slice() == self.strides())
             }
         };
         if fits { Ok(self.clone()) } else { DEF.run(&[self.into(), Arg::Str(format.name())]) }

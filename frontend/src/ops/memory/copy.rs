@@ -25,7 +25,8 @@ impl Tensor {
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
         // A composite source becomes strided where it is, since its owner may not know this device.
         let source = if source.as_ref().is_strided() { source.clone() } else { source.to_strided()? };
-        let source = if source.device() == self.device() { source } else { source.to_device(self.device())? };
+        let source =
+            if source.device() == self.device() { source } else { source.to_device(self.device())? };
         DEF.run_in_place(&[self.into(), (&source).into()])
     }
 }

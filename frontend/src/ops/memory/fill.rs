@@ -54,9 +54,7 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
-    samples: || {
-        vec![sample([plain(&[2, 3]), SampleArg::Int(1)]), sample([plain(&[]), SampleArg::Int(0)])]
-    },
+    samples: || vec![sample([plain(&[2, 3]), SampleArg::Int(1)]), sample([plain(&[]), SampleArg::Int(0)])],
     errors: Vec::new,
     entry: Entry::new(),
 };

@@ -35,7 +35,13 @@ impl Tensor {
 fn moved(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
     if !t.is_strided() {
         let components = t.components().iter().map(|c| moved(c, device)).collect::<RuleResult<_>>()?;
-        return TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attrs().to_vec());
+        return TensorImpl::composite(
+            t.layout(),
+            t.dtype(),
+            t.sizes().into(),
+            components,
+            t.attrs().to_vec(),
+        );
     }
     // Strides without gaps are kept. What has gaps is packed first, on its own device if that has a kernel
     // for it, else by the host.
@@ -64,7 +70,8 @@ fn packs(t: &TensorRef) -> RuleResult<bool> {
     use keyway_dispatcher::table::{Cell, current};
     let generation = current();
     let op = super::clone::DEF.entry()?;
-    let cell = generation.op(op).map(|rows| generation.cell(rows, t.device(), t.dispatch_layout(), t.dtype()));
+    let cell =
+        generation.op(op).map(|rows| generation.cell(rows, t.device(), t.dispatch_layout(), t.dtype()));
     Ok(matches!(cell, Some(Cell::Kernel(_))))
 }
 

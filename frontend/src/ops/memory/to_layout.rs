@@ -56,6 +56,8 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || vec![sample([plain(&[2, 3]), SampleArg::Str("strided")])],
-    errors: || vec![error([plain(&[2]), SampleArg::Str("nothing.example/none")], "a layout that a backend brings")],
+    errors: || {
+        vec![error([plain(&[2]), SampleArg::Str("nothing.example/none")], "a layout that a backend brings")]
+    },
     entry: Entry::new(),
 };

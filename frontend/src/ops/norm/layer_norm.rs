@@ -1,15 +1,15 @@
 //! `layer_norm`
 
+use super::layer_norm_backward;
 use crate::Tensor;
+use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
-use super::layer_norm_backward;
-use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::ops::rules::require;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
@@ -46,7 +46,9 @@ impl Tensor {
 pub(crate) fn leading(args: &Args<'_>, input: usize, shape: usize) -> RuleResult<usize> {
     let (sizes, given) = (args.tensor(input)?.sizes(), args.ints(shape)?);
     let lead = sizes.len().checked_sub(given.len());
-    match lead.filter(|&lead| !given.is_empty() && sizes[lead..].iter().zip(given).all(|(&a, &b)| a as i64 == b)) {
+    match lead
+        .filter(|&lead| !given.is_empty() && sizes[lead..].iter().zip(given).all(|(&a, &b)| a as i64 == b))
+    {
         Some(lead) => Ok(lead),
         None => Err(Error::Shape {
             op: args.name(),
@@ -76,10 +78,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let lead = leading(args, 0, 1)?;
     check(args, 2, &t.sizes()[lead..])?;
     check(args, 3, &t.sizes()[lead..])?;
-    let stats = Dims::from_slice(&t.sizes()[..lead]);
-    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous)
-        .and(stats.clone(), t.dtype(), Strides::Contiguous)
-        .and(stats, t.dtype(), Strides::Contiguous);
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous);
     plan.cast = 0b1101;
     Ok(plan)
 }
@@ -113,17 +112,26 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
 fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], shape: &[usize], affine: bool| {
         let ints = SampleArg::Ints(shape.iter().map(|&s| s as i64).collect());
-        let (weight, bias) =
-            if affine { (uniform(shape, 0.5, 1.5), plain(shape)) } else { (SampleArg::None, SampleArg::None) };
+        let (weight, bias) = if affine {
+            (uniform(shape, 0.5, 1.5), plain(shape))
+        } else {
+            (SampleArg::None, SampleArg::None)
+        };
         sample([plain(sizes), ints, weight, bias, SampleArg::Float(0.1)])
     };
-    vec![call(&[5], &[5], true), call(&[3, 4], &[4], true), call(&[3, 4], &[4], false), call(&[2, 3, 4], &[3, 4], true), call(&[0, 4], &[4], true)]
+    vec![
+        call(&[5], &[5], true),
+        call(&[3, 4], &[4], true),
+        call(&[3, 4], &[4], false),
+        call(&[2, 3, 4], &[3, 4], true),
+        call(&[0, 4], &[4], true),
+    ]
 }
 
 /// `layer_norm`; its second and third results are the mean and the reciprocal standard deviation, which are
 /// constants to the graph.
 pub static DEF: OpDef = OpDef {
-    schema: "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
+    schema: "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, Scalar eps=1e-05) -> Tensor",
     rule: Rule::Dense(rule),
     decomposition: None,
     derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
@@ -132,7 +140,10 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || {
         let none = SampleArg::None;
-        vec![error([plain(&[3, 4]), SampleArg::Ints(vec![3]), none.clone(), none, SampleArg::Float(0.1)], "normalized shape")]
+        vec![error(
+            [plain(&[3, 4]), SampleArg::Ints(vec![3]), none.clone(), none, SampleArg::Float(0.1)],
+            "normalized shape",
+        )]
     },
     entry: Entry::new(),
 };

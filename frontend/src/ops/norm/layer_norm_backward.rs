@@ -1,10 +1,10 @@
 //! `layer_norm_backward`
 
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
 use super::layer_norm::leading;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -24,7 +24,9 @@ pub static DEF: OpDef = OpDef {
     schema: "layer_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Dense(rule),
     decomposition: None,
-    derivative: Derivative::Missing("`layer_norm` uses tensor ops where its gradients are differentiated again"),
+    derivative: Derivative::Missing(
+        "`layer_norm` uses tensor ops where its gradients are differentiated again",
+    ),
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
@@ -36,7 +38,10 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || {
         let shape = SampleArg::Ints(vec![3]);
-        vec![error([plain(&[3, 4]), plain(&[3, 4]), shape, SampleArg::None, SampleArg::Float(0.1)], "normalized shape")]
+        vec![error(
+            [plain(&[3, 4]), plain(&[3, 4]), shape, SampleArg::None, SampleArg::Float(0.1)],
+            "normalized shape",
+        )]
     },
     entry: Entry::new(),
 };

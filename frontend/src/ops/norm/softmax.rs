@@ -3,9 +3,9 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
@@ -52,7 +52,14 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || {
         let call = |sizes: &[usize], dim: i64| sample([plain(sizes), SampleArg::Int(dim)]);
-        vec![call(&[], 0), call(&[5], 0), call(&[3, 4], 0), call(&[3, 4], -1), call(&[2, 3, 4], 1), call(&[2, 0], 1)]
+        vec![
+            call(&[], 0),
+            call(&[5], 0),
+            call(&[3, 4], 0),
+            call(&[3, 4], -1),
+            call(&[2, 3, 4], 1),
+            call(&[2, 0], 1),
+        ]
     },
     errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
     entry: Entry::new(),

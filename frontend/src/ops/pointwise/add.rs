@@ -1,10 +1,10 @@
 //! `add`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, sample};
-use crate::Tensor;
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {

@@ -1,9 +1,9 @@
 //! `atanh`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::{rules, sample};
-use crate::Tensor;
 use keyway_dispatcher::op::Rule;
 
 impl Tensor {

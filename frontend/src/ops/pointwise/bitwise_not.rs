@@ -1,11 +1,11 @@
 //! `bitwise_not`
 
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use crate::ops::sample::{Fill, error, fixed};
 use crate::DType;
 use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, error, fixed};
+use crate::ops::{rules, sample};
 use keyway_dispatcher::op::Rule;
 
 impl Tensor {
@@ -46,6 +46,8 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::InPlace,
     dtypes: Dtypes::INTEGRAL,
     samples: || sample::unary(-2.0, 2.0),
-    errors: || vec![error([fixed(&[2], DType::F32, Fill::Values(vec![0.0, 1.0]))], "an integer dtype or bool")],
+    errors: || {
+        vec![error([fixed(&[2], DType::F32, Fill::Values(vec![0.0, 1.0]))], "an integer dtype or bool")]
+    },
     entry: Entry::new(),
 };

@@ -38,7 +38,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    PAIRS.iter().map(|(a, b)| sample([tensor(a, Fill::Index(100)), tensor(b, Fill::Values(vec![0.0, 1.0, 3.0, 7.0, 70.0]))])).collect()
+    PAIRS
+        .iter()
+        .map(|(a, b)| {
+            sample([tensor(a, Fill::Index(100)), tensor(b, Fill::Values(vec![0.0, 1.0, 3.0, 7.0, 70.0]))])
+        })
+        .collect()
 }
 
 fn errors() -> Vec<ErrorSample> {

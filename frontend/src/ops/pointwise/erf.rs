@@ -1,9 +1,9 @@
 //! `erf`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::{rules, sample};
-use crate::Tensor;
 use keyway_dispatcher::op::Rule;
 
 impl Tensor {
@@ -44,7 +44,9 @@ pub static DEF: OpDef = OpDef {
         saves: 0b1,
         saves_outputs: 0,
         formula: |b, g| {
-            g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.exp()?)?.mul(std::f64::consts::FRAC_2_SQRT_PI))
+            g.set(0, || {
+                b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.exp()?)?.mul(std::f64::consts::FRAC_2_SQRT_PI)
+            })
         },
     },
     forms: Forms::InPlace,

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Out, Rule};
+use keyway_dispatcher::op::{Arg, Args, Out, Outputs, Rule};
 
 impl Tensor {
     /// `self / other`, rounded towards negative infinity; integers stay integers.

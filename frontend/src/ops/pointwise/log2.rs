@@ -1,9 +1,9 @@
 //! `log2`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::{rules, sample};
-use crate::Tensor;
 use keyway_dispatcher::op::Rule;
 
 impl Tensor {
@@ -43,7 +43,9 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.reciprocal()?)?.mul(std::f64::consts::LOG2_E)),
+        formula: |b, g| {
+            g.set(0, || b.grad(0)?.mul(&b.input(0)?.reciprocal()?)?.mul(std::f64::consts::LOG2_E))
+        },
     },
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,

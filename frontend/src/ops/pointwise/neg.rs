@@ -1,11 +1,11 @@
 //! `neg`
 
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use crate::ops::sample::{Fill, error, fixed};
 use crate::DType;
 use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, error, fixed};
+use crate::ops::{rules, sample};
 use keyway_dispatcher::op::Rule;
 
 impl Tensor {

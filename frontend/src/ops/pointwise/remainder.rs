@@ -3,7 +3,9 @@
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, sample, tensor};
+use crate::ops::sample::{
+    ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, sample, tensor,
+};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -43,10 +45,8 @@ fn samples() -> Vec<Sample> {
     let dividend = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![5.25, -4.0, 1.0, -7.5, 0.5, 3.0, -1.0]));
     let divisor = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.7, -2.3, 3.25, -1.9, 2.6]));
     let pairs = PAIRS.iter().map(|(a, b)| sample([dividend(a), divisor(b)]));
-    let numbers = [
-        sample([dividend(&[3, 4]), SampleArg::Float(2.9)]),
-        sample([SampleArg::Int(5), divisor(&[2, 3])]),
-    ];
+    let numbers =
+        [sample([dividend(&[3, 4]), SampleArg::Float(2.9)]), sample([SampleArg::Int(5), divisor(&[2, 3])])];
     pairs.chain(numbers).collect()
 }
 

@@ -1,10 +1,10 @@
 //! `sign`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
 use crate::ops::sample::Fill;
-use crate::Tensor;
+use crate::ops::{rules, sample};
 use keyway_dispatcher::op::Rule;
 
 impl Tensor {

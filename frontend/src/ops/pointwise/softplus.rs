@@ -4,8 +4,8 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, unary_of};
 use crate::ops::rules;
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, unary_of};
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {

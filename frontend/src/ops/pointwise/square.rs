@@ -1,10 +1,10 @@
 //! `square`
 
+use crate::DType;
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::{rules, sample};
-use crate::DType;
-use crate::Tensor;
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {

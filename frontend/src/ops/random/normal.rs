@@ -48,7 +48,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     if std >= 0.0 {
         return Ok(plan);
     }
-    Err(Error::Value { op: args.name(), argument: "std", expected: "0 or more".to_string(), got: std.to_string() })
+    Err(Error::Value {
+        op: args.name(),
+        argument: "std",
+        expected: "0 or more".to_string(),
+        got: std.to_string(),
+    })
 }
 
 fn samples() -> Vec<Sample> {
@@ -73,7 +78,13 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors: || {
-        let call = [plain(&[2]), SampleArg::Float(0.0), SampleArg::Float(-1.0), SampleArg::Int(0), SampleArg::Int(0)];
+        let call = [
+            plain(&[2]),
+            SampleArg::Float(0.0),
+            SampleArg::Float(-1.0),
+            SampleArg::Int(0),
+            SampleArg::Int(0),
+        ];
         vec![error(call, "0 or more")]
     },
     entry: Entry::new(),

@@ -55,7 +55,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn samples() -> Vec<Sample> {
     let shapes: [&[usize]; 6] = [&[], &[1], &[7], &[3, 5], &[0, 3], &[2, 3, 2, 5]];
     let call = |s: &&[usize]| {
-        sample([plain(s), SampleArg::Float(-1.0), SampleArg::Float(2.5), SampleArg::Int(7), SampleArg::Int(3)])
+        sample([
+            plain(s),
+            SampleArg::Float(-1.0),
+            SampleArg::Float(2.5),
+            SampleArg::Int(7),
+            SampleArg::Int(3),
+        ])
     };
     shapes.iter().map(call).collect()
 }
@@ -74,7 +80,8 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors: || {
-        let call = [plain(&[2]), SampleArg::Float(1.0), SampleArg::Float(0.0), SampleArg::Int(0), SampleArg::Int(0)];
+        let call =
+            [plain(&[2]), SampleArg::Float(1.0), SampleArg::Float(0.0), SampleArg::Int(0), SampleArg::Int(0)];
         vec![error(call, "at most `high`")]
     },
     entry: Entry::new(),

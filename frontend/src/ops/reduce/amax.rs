@@ -3,10 +3,10 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
-use crate::ops::rules::{reduced_dims, reduced_sizes};
-use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, tensor, sample};
 use crate::ops::rules::not_empty;
+use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
@@ -81,7 +81,10 @@ pub static DEF: OpDef = OpDef {
     errors: || {
         vec![
             error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+            error(
+                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
+                "different dimensions",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -1,12 +1,12 @@
 //! `argmin`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
-use crate::DType;
 use crate::ops::rules::{not_empty, reduced_dim, reduced_sizes, require};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {

@@ -1,12 +1,12 @@
 //! `cumprod`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
-use crate::DType;
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
@@ -79,7 +79,14 @@ pub static DEF: OpDef = OpDef {
     samples: || {
         let call = |sizes: &[usize], dim: i64| sample([plain(sizes), SampleArg::Int(dim)]);
         let zeros = tensor(&[2, 4], Fill::Values(vec![1.5, 0.0, -0.5, 2.0, 0.0, 1.0, 0.0, 3.0]));
-        let mut all = vec![call(&[], 0), call(&[5], 0), call(&[3, 4], 0), call(&[3, 4], -1), call(&[2, 3, 4], 1), call(&[2, 0, 4], 1)];
+        let mut all = vec![
+            call(&[], 0),
+            call(&[5], 0),
+            call(&[3, 4], 0),
+            call(&[3, 4], -1),
+            call(&[2, 3, 4], 1),
+            call(&[2, 0, 4], 1),
+        ];
         all.push(sample([zeros, SampleArg::Int(1)]));
         all
     },

@@ -1,12 +1,12 @@
 //! `cumsum`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
-use crate::DType;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
@@ -52,14 +52,14 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)]))
-        },
+        formula: |b, g| g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)])),
     },
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {
-        let call = |sizes: &[usize], dim: i64, reverse: bool| sample([plain(sizes), SampleArg::Int(dim), SampleArg::Bool(reverse)]);
+        let call = |sizes: &[usize], dim: i64, reverse: bool| {
+            sample([plain(sizes), SampleArg::Int(dim), SampleArg::Bool(reverse)])
+        };
         vec![
             call(&[], 0, false),
             call(&[5], 0, false),

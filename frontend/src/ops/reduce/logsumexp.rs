@@ -3,10 +3,10 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
+use crate::ops::rules::float_of;
 use crate::ops::rules::{reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use crate::ops::rules::float_of;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
@@ -32,7 +32,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let compute = float_of(t.dtype());
     let mask = reduced_dims(args, 1, t.ndim())?;
-    let mut plan = Plan::one(compute, reduced_sizes(t.sizes(), mask, args.bool(2)?), compute, Strides::Contiguous);
+    let mut plan =
+        Plan::one(compute, reduced_sizes(t.sizes(), mask, args.bool(2)?), compute, Strides::Contiguous);
     plan.cast = 0b1;
     Ok(plan)
 }
@@ -77,7 +78,10 @@ pub static DEF: OpDef = OpDef {
     errors: || {
         vec![
             error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+            error(
+                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
+                "different dimensions",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -1,13 +1,13 @@
 //! `max`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
-use crate::DType;
 use crate::ops::rules::{not_empty, reduced_dim, reduced_sizes, require};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
@@ -35,7 +35,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let mask = reduced_dim(args, 1, t.ndim())?;
     not_empty(args, t.sizes(), mask)?;
     let sizes = reduced_sizes(t.sizes(), mask, args.bool(2)?);
-    Ok(Plan::one(t.dtype(), sizes.clone(), t.dtype(), Strides::Contiguous).and(sizes, DType::I64, Strides::Contiguous))
+    Ok(Plan::one(t.dtype(), sizes.clone(), t.dtype(), Strides::Contiguous).and(
+        sizes,
+        DType::I64,
+        Strides::Contiguous,
+    ))
 }
 
 /// `max`
@@ -69,7 +73,13 @@ pub static DEF: OpDef = OpDef {
         let call = |sizes: &[usize], dim: i64, keep| {
             sample([tensor(sizes, Fill::Distinct(-2.0, 2.0)), SampleArg::Int(dim), SampleArg::Bool(keep)])
         };
-        vec![call(&[], 0, false), call(&[5], 0, false), call(&[3, 4], 0, true), call(&[3, 4], -1, false), call(&[2, 3, 4], 1, false)]
+        vec![
+            call(&[], 0, false),
+            call(&[5], 0, false),
+            call(&[3, 4], 0, true),
+            call(&[3, 4], -1, false),
+            call(&[2, 3, 4], 1, false),
+        ]
     },
     errors: || {
         vec![

@@ -3,10 +3,10 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
-use crate::ops::rules::{reduced_dims, reduced_sizes};
-use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, tensor, sample};
 use crate::ops::rules::require;
+use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
@@ -102,8 +102,14 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || {
         vec![
-            error([plain(&[3]), SampleArg::Float(2.0), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error([plain(&[3, 3]), SampleArg::Float(2.0), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+            error(
+                [plain(&[3]), SampleArg::Float(2.0), SampleArg::Ints(vec![1]), SampleArg::Bool(false)],
+                "out of range",
+            ),
+            error(
+                [plain(&[3, 3]), SampleArg::Float(2.0), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
+                "different dimensions",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -1,13 +1,13 @@
 //! `prod`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::error::Result as RuleResult;
 use crate::ops::rules::{reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use crate::DType;
 use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
@@ -54,7 +54,8 @@ fn others(x: &Tensor, dims: Arg<'_>) -> Result<Tensor> {
         order.sort_by_key(|d| reduced.contains(d));
         let kept = ndim - reduced.len().min(ndim);
         let moved = reorder(x, &order)?;
-        let (outer, n): (usize, usize) = (moved.sizes()[..kept].iter().product(), moved.sizes()[kept..].iter().product());
+        let (outer, n): (usize, usize) =
+            (moved.sizes()[..kept].iter().product(), moved.sizes()[kept..].iter().product());
         let sizes = moved.sizes().to_vec();
         let table = pairs(&moved.reshape_as_sizes(&[outer, n])?)?.reshape_as_sizes(&sizes)?;
         let mut back = vec![0; ndim];
@@ -125,7 +126,10 @@ pub static DEF: OpDef = OpDef {
     errors: || {
         vec![
             error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+            error(
+                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
+                "different dimensions",
+            ),
         ]
     },
     entry: Entry::new(),

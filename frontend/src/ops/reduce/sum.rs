@@ -78,7 +78,10 @@ pub static DEF: OpDef = OpDef {
     errors: || {
         vec![
             error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+            error(
+                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
+                "different dimensions",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -64,17 +64,26 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
 }
 
 /// The gradient of `input` from that of a view of its memory.
-fn backward(grad: &Tensor, input: &Tensor, sizes: &[i64], strides: &[i64], offset: Option<i64>) -> Result<Tensor> {
+fn backward(
+    grad: &Tensor,
+    input: &Tensor,
+    sizes: &[i64],
+    strides: &[i64],
+    offset: Option<i64>,
+) -> Result<Tensor> {
     // The gradient of every element of memory that the input reaches, seen first as the view sees it, then
     // as the input does.
-    let reach: usize = input.sizes().iter().zip(input.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
+    let reach: usize =
+        input.sizes().iter().zip(input.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
     let own = input.storage_offset();
     let view_reach: i64 = sizes.iter().zip(strides).map(|(&n, &s)| (n - 1).max(0) * s).sum();
     let start = offset.map_or(own, |o| o as usize);
     let (first, last) = (own.min(start), (own + reach).max(start + view_reach as usize));
     let list = |from: &[i64]| from.iter().map(|&n| n as usize).collect::<Dims>();
     let (sizes, strides) = (list(sizes), list(strides));
-    let memory = super::gathered(grad, &[last - first + 1], |zeros| zeros.as_strided(&sizes, &strides, Some(start - first)))?;
+    let memory = super::gathered(grad, &[last - first + 1], |zeros| {
+        zeros.as_strided(&sizes, &strides, Some(start - first))
+    })?;
     let of_input = memory.as_strided(input.sizes(), input.strides(), Some(own - first))?;
     if may_self_overlap(input.sizes(), input.strides()) {
         // An element that the input shows several times shares its gradient among them.
@@ -107,20 +116,33 @@ pub static DEF: OpDef = OpDef {
     schema: "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0b1, saves_outputs: 0, formula: |b, g| {
-        g.set(0, || {
-            let offset = if b.is_given(3) { Some(b.int(3)?) } else { None };
-            backward(b.grad(0)?, &b.input(0)?, b.ints(1)?, b.ints(2)?, offset)
-        })
-    } },
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let offset = if b.is_given(3) { Some(b.int(3)?) } else { None };
+                backward(b.grad(0)?, &b.input(0)?, b.ints(1)?, b.ints(2)?, offset)
+            })
+        },
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
     errors: || {
         vec![
-            error([plain(&[3]), SampleArg::Ints(vec![4]), SampleArg::Ints(vec![1]), SampleArg::None], "memory"),
-            error([plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![]), SampleArg::None], "one for each size"),
-            error([plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![-1]), SampleArg::None], "0 or more"),
+            error(
+                [plain(&[3]), SampleArg::Ints(vec![4]), SampleArg::Ints(vec![1]), SampleArg::None],
+                "memory",
+            ),
+            error(
+                [plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![]), SampleArg::None],
+                "one for each size",
+            ),
+            error(
+                [plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![-1]), SampleArg::None],
+                "0 or more",
+            ),
         ]
     },
     entry: Entry::new(),

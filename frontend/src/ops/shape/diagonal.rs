@@ -73,17 +73,24 @@ pub static DEF: OpDef = OpDef {
     schema: "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| {
-        g.set(0, || {
-            super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.diagonal(b.int(1)?, b.int(2)?, b.int(3)?))
-        })
-    } },
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.diagonal(b.int(1)?, b.int(2)?, b.int(3)?))
+            })
+        },
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
     errors: || {
         vec![
-            error([plain(&[3, 3]), SampleArg::Int(0), SampleArg::Int(0), SampleArg::Int(-2)], "different dimensions"),
+            error(
+                [plain(&[3, 3]), SampleArg::Int(0), SampleArg::Int(0), SampleArg::Int(-2)],
+                "different dimensions",
+            ),
             error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(0), SampleArg::Int(1)], "out of range"),
         ]
     },

@@ -1,9 +1,9 @@
 //! `expand`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use crate::Tensor;
 use keyway_dispatcher::dims::{Dims, expanded_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -57,7 +57,13 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
 
 fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], to: &[i64]| sample([plain(sizes), SampleArg::Ints(to.to_vec())]);
-    vec![call(&[3, 1], &[3, 4]), call(&[3], &[2, 3]), call(&[1], &[0]), call(&[2, 1], &[-1, 3]), call(&[], &[2])]
+    vec![
+        call(&[3, 1], &[3, 4]),
+        call(&[3], &[2, 3]),
+        call(&[1], &[0]),
+        call(&[2, 1], &[-1, 3]),
+        call(&[], &[2]),
+    ]
 }
 
 /// `expand`

@@ -30,14 +30,22 @@ fn zeros(grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {
 
 /// The gradient of a tensor of `sizes` from that of its part `view`: zeros around it. The view must show no
 /// element twice. Recorded as any other change in place, so it can be differentiated.
-pub(crate) fn placed(grad: &Tensor, sizes: &[usize], view: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+pub(crate) fn placed(
+    grad: &Tensor,
+    sizes: &[usize],
+    view: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
     let whole = zeros(grad, sizes)?;
     view(&whole)?.copy_(grad)?;
     Ok(whole)
 }
 
 /// As [`placed`], for a view that may show elements several times: their gradients are added.
-pub(crate) fn gathered(grad: &Tensor, sizes: &[usize], view: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+pub(crate) fn gathered(
+    grad: &Tensor,
+    sizes: &[usize],
+    view: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
     let whole = zeros(grad, sizes)?;
     add_to(&view(&whole)?, grad)?;
     Ok(whole)
@@ -56,5 +64,6 @@ pub(crate) fn add_to(view: &Tensor, grad: &Tensor) -> Result<()> {
     }
     let shortest = (0..view.ndim()).filter(|&d| sizes[d] > 1).min_by_key(|&d| sizes[d]);
     let Some(dim) = shortest else { return Ok(()) };
-    (0..sizes[dim] as i64).try_for_each(|i| add_to(&view.select(dim as i64, i)?, &grad.select(dim as i64, i)?))
+    (0..sizes[dim] as i64)
+        .try_for_each(|i| add_to(&view.select(dim as i64, i)?, &grad.select(dim as i64, i)?))
 }

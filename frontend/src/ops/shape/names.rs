@@ -60,7 +60,8 @@ impl Tensor {
     /// # Errors
     /// Dimensions out of range, or in the wrong order.
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
-        let (first, last) = (wrap_dim("flatten", start, self.ndim())?, wrap_dim("flatten", end, self.ndim())?);
+        let (first, last) =
+            (wrap_dim("flatten", start, self.ndim())?, wrap_dim("flatten", end, self.ndim())?);
         if first > last {
             return Err(Error::Value {
                 op: "flatten",
@@ -104,7 +105,9 @@ impl Tensor {
             return Err(Error::Value {
                 op: "unflatten",
                 argument: "sizes",
-                expected: format!("sizes whose product is {size}, the size of dimension {at}, with at most one -1"),
+                expected: format!(
+                    "sizes whose product is {size}, the size of dimension {at}, with at most one -1"
+                ),
                 got: format!("{sizes:?}"),
             }
             .into());

@@ -31,7 +31,8 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range.
     pub fn movedim(&self, source: i64, destination: i64) -> Result<Tensor> {
-        let (from, to) = (wrap_dim("movedim", source, self.ndim())?, wrap_dim("movedim", destination, self.ndim())?);
+        let (from, to) =
+            (wrap_dim("movedim", source, self.ndim())?, wrap_dim("movedim", destination, self.ndim())?);
         let mut order: SmallVec<[i64; 8]> = (0..self.ndim() as i64).collect();
         if !order.is_empty() {
             let moved = order.remove(from);
@@ -72,7 +73,13 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
 
 fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], dims: &[i64]| sample([plain(sizes), SampleArg::Ints(dims.to_vec())]);
-    vec![call(&[2, 3, 4], &[2, 0, 1]), call(&[2, 3], &[-1, 0]), call(&[], &[]), call(&[0, 3], &[1, 0]), call(&[4], &[0])]
+    vec![
+        call(&[2, 3, 4], &[2, 0, 1]),
+        call(&[2, 3], &[-1, 0]),
+        call(&[], &[]),
+        call(&[0, 3], &[1, 0]),
+        call(&[4], &[0]),
+    ]
 }
 
 /// `permute`
@@ -80,14 +87,18 @@ pub static DEF: OpDef = OpDef {
     schema: "permute(Tensor self, int[] dims) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| {
-        g.set(0, || {
-            let order = order("permute", b.ints(1)?, b.sizes(0).len())?;
-            let mut inverse: SmallVec<[i64; 8]> = SmallVec::from_elem(0, order.len());
-            order.iter().enumerate().for_each(|(to, &from)| inverse[from] = to as i64);
-            b.grad(0)?.permute(&inverse)
-        })
-    } },
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let order = order("permute", b.ints(1)?, b.sizes(0).len())?;
+                let mut inverse: SmallVec<[i64; 8]> = SmallVec::from_elem(0, order.len());
+                order.iter().enumerate().for_each(|(to, &from)| inverse[from] = to as i64);
+                b.grad(0)?.permute(&inverse)
+            })
+        },
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

@@ -45,7 +45,8 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
 }
 
 fn samples() -> Vec<Sample> {
-    let call = |sizes: &[usize], dim, index| sample([plain(sizes), SampleArg::Int(dim), SampleArg::Int(index)]);
+    let call =
+        |sizes: &[usize], dim, index| sample([plain(sizes), SampleArg::Int(dim), SampleArg::Int(index)]);
     vec![call(&[3], 0, 1), call(&[2, 3], -1, -1), call(&[2, 3, 4], 1, 0), call(&[2, 0], 0, 1)]
 }
 
@@ -54,7 +55,13 @@ pub static DEF: OpDef = OpDef {
     schema: "select(Tensor self, int dim, int index) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| g.set(0, || super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.select(b.int(1)?, b.int(2)?))) },
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.select(b.int(1)?, b.int(2)?)))
+        },
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

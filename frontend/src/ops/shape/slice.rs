@@ -43,7 +43,8 @@ impl Tensor {
     pub fn narrow(&self, dim: i64, start: i64, length: usize) -> Result<Tensor> {
         let size = self.size(dim)?;
         let from = if start < 0 { start.saturating_add(size as i64) } else { start };
-        let end = usize::try_from(from).ok().and_then(|from| from.checked_add(length)).filter(|&end| end <= size);
+        let end =
+            usize::try_from(from).ok().and_then(|from| from.checked_add(length)).filter(|&end| end <= size);
         let Some(end) = end else {
             return Err(Error::Value {
                 op: "narrow",
@@ -111,22 +112,35 @@ pub static DEF: OpDef = OpDef {
     schema: "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| {
-        g.set(0, || {
-            let position = |i: usize| if b.is_given(i) { b.int(i).map(Some) } else { Ok(None) };
-            super::placed(b.grad(0)?, b.sizes(0), |zeros| {
-                zeros.slice(b.int(1)?, position(2)?, position(3)?, b.int(4)?)
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let position = |i: usize| if b.is_given(i) { b.int(i).map(Some) } else { Ok(None) };
+                super::placed(b.grad(0)?, b.sizes(0), |zeros| {
+                    zeros.slice(b.int(1)?, position(2)?, position(3)?, b.int(4)?)
+                })
             })
-        })
-    } },
+        },
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
     errors: || {
         vec![
-            error([plain(&[3]), SampleArg::Int(0), SampleArg::None, SampleArg::None, SampleArg::Int(-1)], "flip"),
-            error([plain(&[3]), SampleArg::Int(1), SampleArg::None, SampleArg::None, SampleArg::Int(1)], "out of range"),
-            error([plain(&[]), SampleArg::Int(0), SampleArg::None, SampleArg::None, SampleArg::Int(1)], "one dimension"),
+            error(
+                [plain(&[3]), SampleArg::Int(0), SampleArg::None, SampleArg::None, SampleArg::Int(-1)],
+                "flip",
+            ),
+            error(
+                [plain(&[3]), SampleArg::Int(1), SampleArg::None, SampleArg::None, SampleArg::Int(1)],
+                "out of range",
+            ),
+            error(
+                [plain(&[]), SampleArg::Int(0), SampleArg::None, SampleArg::None, SampleArg::Int(1)],
+                "one dimension",
+            ),
         ]
     },
     entry: Entry::new(),

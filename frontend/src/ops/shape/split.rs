@@ -117,7 +117,12 @@ fn samples() -> Vec<Sample> {
     let call = |n: &[usize], sizes: &[i64], dim| {
         sample([plain(n), SampleArg::Ints(sizes.to_vec()), SampleArg::Int(dim)])
     };
-    vec![call(&[5], &[2, 3], 0), call(&[2, 4], &[1, 0, 3], -1), call(&[3, 2], &[3], 0), call(&[0, 2], &[0], 0)]
+    vec![
+        call(&[5], &[2, 3], 0),
+        call(&[2, 4], &[1, 0, 3], -1),
+        call(&[3, 2], &[3], 0),
+        call(&[0, 2], &[0], 0),
+    ]
 }
 
 /// `split`
@@ -125,18 +130,22 @@ pub static DEF: OpDef = OpDef {
     schema: "split(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
     rule: Rule::Views(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| {
-        g.set(0, || {
-            let (sizes, dim) = (b.ints(1)?, b.int(2)?);
-            let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
-            let mut at = 0;
-            for (i, &size) in sizes.iter().enumerate() {
-                whole.slice(dim, Some(at), Some(at + size), 1)?.copy_(b.grad(i)?)?;
-                at += size;
-            }
-            Ok(whole)
-        })
-    } },
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let (sizes, dim) = (b.ints(1)?, b.int(2)?);
+                let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
+                let mut at = 0;
+                for (i, &size) in sizes.iter().enumerate() {
+                    whole.slice(dim, Some(at), Some(at + size), 1)?.copy_(b.grad(i)?)?;
+                    at += size;
+                }
+                Ok(whole)
+            })
+        },
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

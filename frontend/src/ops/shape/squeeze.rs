@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::wrap_dim;
-use keyway_dispatcher::error::{Result as RuleResult};
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
@@ -77,14 +77,14 @@ pub static DEF: OpDef = OpDef {
     schema: "squeeze(Tensor self, int[]? dim=None) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0))) },
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0))),
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range"),
-        ]
-    },
+    errors: || vec![error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range")],
     entry: Entry::new(),
 };

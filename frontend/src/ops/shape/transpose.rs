@@ -1,9 +1,9 @@
 //! `transpose`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use crate::Tensor;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};

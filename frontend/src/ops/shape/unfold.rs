@@ -57,7 +57,13 @@ fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], dim, size, step| {
         sample([plain(sizes), SampleArg::Int(dim), SampleArg::Int(size), SampleArg::Int(step)])
     };
-    vec![call(&[5], 0, 2, 1), call(&[5], 0, 2, 3), call(&[2, 5, 3], 1, 3, 2), call(&[3], -1, 3, 1), call(&[], 0, 1, 1)]
+    vec![
+        call(&[5], 0, 2, 1),
+        call(&[5], 0, 2, 3),
+        call(&[2, 5, 3], 1, 3, 2),
+        call(&[3], -1, 3, 1),
+        call(&[], 0, 1, 1),
+    ]
 }
 
 /// `unfold`
@@ -65,18 +71,25 @@ pub static DEF: OpDef = OpDef {
     schema: "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| {
-        g.set(0, || {
-            let (dim, size, step) = (b.int(1)?, b.int(2)? as usize, b.int(3)? as usize);
-            super::gathered(b.grad(0)?, b.sizes(0), |zeros| zeros.unfold(dim, size, step))
-        })
-    } },
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| {
+            g.set(0, || {
+                let (dim, size, step) = (b.int(1)?, b.int(2)? as usize, b.int(3)? as usize);
+                super::gathered(b.grad(0)?, b.sizes(0), |zeros| zeros.unfold(dim, size, step))
+            })
+        },
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
     errors: || {
         vec![
-            error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(4), SampleArg::Int(1)], "size of dimension 0"),
+            error(
+                [plain(&[3]), SampleArg::Int(0), SampleArg::Int(4), SampleArg::Int(1)],
+                "size of dimension 0",
+            ),
             error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(2), SampleArg::Int(0)], "1 or more"),
         ]
     },

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::{Result as RuleResult};
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
@@ -47,14 +47,14 @@ pub static DEF: OpDef = OpDef {
     schema: "unsqueeze(Tensor self, int dim) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0))) },
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0))),
+    },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Int(2)], "out of range"),
-        ]
-    },
+    errors: || vec![error([plain(&[3]), SampleArg::Int(2)], "out of range")],
     entry: Entry::new(),
 };

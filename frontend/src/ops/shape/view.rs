@@ -1,10 +1,10 @@
 //! `view`
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use crate::Tensor;
 use keyway_dispatcher::dims::{Dims, contiguous_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
@@ -89,7 +89,13 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
 
 fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], to: &[i64]| sample([plain(sizes), SampleArg::Ints(to.to_vec())]);
-    vec![call(&[6], &[2, 3]), call(&[2, 3, 4], &[-1, 4]), call(&[0, 3], &[3, 0]), call(&[], &[1, 1]), call(&[1], &[])]
+    vec![
+        call(&[6], &[2, 3]),
+        call(&[2, 3, 4], &[-1, 4]),
+        call(&[0, 3], &[3, 0]),
+        call(&[], &[1, 1]),
+        call(&[1], &[]),
+    ]
 }
 
 /// `view`

@@ -1,0 +1,181 @@
+//! The table with real plugins in it: who serves a key, who is passed over, and what is said about it.
+
+mod table_support;
+
+use keyway_dispatcher::call::redispatch;
+use keyway_dispatcher::explain::explain;
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
+use keyway_dispatcher::ledger::last_served;
+use keyway_dispatcher::registry::{
+    self, FunctionalEntry, register_functional, restore, retire, set_priority,
+};
+use keyway_dispatcher::tensor::TensorImpl;
+use keyway_dispatcher::{DType, Device, Error, Layout};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use table_support::*;
+
+const BOTH: &[&str] = &["keyway_test_minimal", "keyway_test_faulty"];
+const MINIMAL: &str = "keyway.test/minimal";
+const FAULTY: &str = "keyway.test/faulty";
+
+fn server() -> &'static str {
+    one("test_nothing", &zeros(&[2], DType::F32)).unwrap();
+    last_served().name()
+}
+
+fn candidates() -> Vec<(String, bool, String)> {
+    let all = explain(op("test_nothing"), Device::CPU, Layout::STRIDED, DType::F32).candidates;
+    all.into_iter().map(|c| (c.what, c.chosen, c.reason)).collect()
+}
+
+#[test]
+fn several_plugins_for_one_key() {
+    let _one = load(BOTH);
+    assert_eq!(server(), MINIMAL, "the first of equal priority");
+    assert!(set_priority(FAULTY, 5));
+    assert_eq!(server(), FAULTY);
+    let all = candidates();
+    assert!(all[0].0.contains(FAULTY) && all[0].1 && all[0].2 == "the exact key", "{all:?}");
+    assert!(all[1].0.contains(MINIMAL) && !all[1].1 && all[1].2.contains("higher priority"), "{all:?}");
+    assert!(retire(FAULTY));
+    assert_eq!(server(), MINIMAL);
+    assert!(candidates().iter().any(|c| c.0.contains(FAULTY) && c.2 == "its plugin is retired"));
+    assert!(retire(MINIMAL));
+    assert!(matches!(one("test_nothing", &zeros(&[2], DType::F32)), Err(Error::MissingKernel(_))));
+    assert!(restore(MINIMAL) && restore(FAULTY));
+    assert_eq!(server(), FAULTY);
+    assert!(set_priority(FAULTY, 0));
+    assert_eq!(server(), MINIMAL);
+    assert!(!set_priority("keyway.test/none", 1) && !retire("keyway.test/none"));
+}
+
+#[test]
+fn a_layout_falls_to_its_parent() {
+    let _one = load(BOTH);
+    let sizes = [1, 2, 3, 4];
+    let strides = keyway_dispatcher::dims::channels_last_strides(&sizes);
+    let t = TensorImpl::empty_strided(sizes.as_slice().into(), strides, DType::F32, Device::CPU).unwrap();
+    assert_eq!(t.dispatch_layout(), Layout::CHANNELS_LAST);
+    one("test_nothing", &t).unwrap();
+    assert_eq!(last_served().name(), MINIMAL);
+    let why = explain(op("test_nothing"), Device::CPU, Layout::CHANNELS_LAST, DType::F32);
+    assert!(why.candidates[0].reason.contains("`strided` is the parent of `channels_last`"), "{why:?}");
+}
+
+#[test]
+fn what_has_no_kernel_is_composed_or_missing() {
+    let _one = load(BOTH);
+    let t = zeros(&[3], DType::F32);
+    for name in ["test_composed", "test_always"] {
+        one(name, &t).unwrap();
+        assert_eq!(last_served().name(), "(composed)");
+    }
+    let why = explain(op("test_composed"), Device::CPU, Layout::STRIDED, DType::F32);
+    assert_eq!((why.candidates.len(), why.candidates[0].chosen), (1, true));
+    let error = one("test_nothing", &zeros(&[2, 3], DType::I64)).unwrap_err().to_string();
+    for part in [
+        "test_nothing: no kernel for (cpu, strided, i64)",
+        "self i64[2, 3] on cpu (strided)",
+        "`keyway.test/minimal` for (cpu, strided): f32",
+        "`keyway.test/faulty` for (cpu, strided): f32, f64",
+        "nearest: kernel of",
+        "keyway explain test_nothing --device cpu --layout strided --dtype i64",
+    ] {
+        assert!(error.contains(part), "`{part}` is missing in: {error}");
+    }
+    let error = one("test_missing", &t).unwrap_err().to_string();
+    assert!(error.contains("registered for this op: nothing"), "{error}");
+    let taken =
+        registry::register_ops(&[spec("test_missing(Tensor self) -> Tensor")]).unwrap_err().to_string();
+    assert!(taken.contains("`tests` has defined an op of this name"), "{taken}");
+}
+
+static SEEN: AtomicUsize = AtomicUsize::new(0);
+const KEY: DispatchKey = DispatchKey::AUTOCAST;
+
+fn install_key() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        register_functional(FunctionalEntry {
+            key: KEY,
+            name: "counter".to_string(),
+            applies: |op| op.name != "test_composed",
+            handler: Box::new(|call, below| {
+                SEEN.fetch_add(1, Ordering::Relaxed);
+                redispatch(call, below)
+            }),
+            plugin: None,
+        })
+        .unwrap();
+    });
+}
+
+#[test]
+fn keys_come_from_tensors_and_from_the_thread() {
+    let _one = load(BOTH);
+    install_key();
+    let seen = |work: &dyn Fn()| {
+        let before = SEEN.load(Ordering::Relaxed);
+        work();
+        SEEN.load(Ordering::Relaxed) - before
+    };
+    let t = zeros(&[2], DType::F32);
+    let run = |name: &'static str| {
+        let t = t.clone();
+        move || drop(one(name, &t).unwrap())
+    };
+    assert_eq!(seen(&run("test_nothing")), 0);
+    t.set_key(KEY, true);
+    assert_eq!(seen(&run("test_nothing")), 1);
+    assert_eq!(seen(&run("test_composed")), 0, "it falls through where it does not apply");
+    {
+        let _off = KeyGuard::exclude(KeySet::of(KEY));
+        assert_eq!(seen(&run("test_nothing")), 0);
+        let _on = KeyGuard::clear(KeySet::of(KEY));
+        assert_eq!(seen(&run("test_nothing")), 1);
+    }
+    t.set_key(KEY, false);
+    let _on = KeyGuard::include(KeySet::of(KEY));
+    assert_eq!(seen(&run("test_nothing")), 1);
+    assert_eq!(registry::find_functional("counter"), Some(KEY));
+    let again = FunctionalEntry {
+        key: KEY,
+        name: "second".into(),
+        applies: |_| true,
+        handler: Box::new(|call, below| redispatch(call, below)),
+        plugin: None,
+    };
+    assert!(register_functional(again).unwrap_err().to_string().contains("belongs to `counter`"));
+}
+
+#[test]
+fn the_table_changes_while_threads_call() {
+    let _one = load(BOTH);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let t = zeros(&[4], DType::F32);
+                    let mut calls = 0usize;
+                    while !stop.load(Ordering::Relaxed) {
+                        one("test_nothing", &t).unwrap();
+                        assert!([MINIMAL, FAULTY].contains(&last_served().name()));
+                        calls += 1;
+                    }
+                    calls
+                })
+            })
+            .collect();
+        for round in 0..200 {
+            // One of both always serves.
+            assert!(retire(if round % 2 == 0 { FAULTY } else { MINIMAL }));
+            assert!(restore(if round % 2 == 0 { FAULTY } else { MINIMAL }));
+            assert!(set_priority(FAULTY, round % 3));
+        }
+        set_priority(FAULTY, 0);
+        stop.store(true, Ordering::Relaxed);
+        assert!(callers.into_iter().map(|c| c.join().unwrap()).all(|calls| calls > 0));
+    });
+}

@@ -1,0 +1,140 @@
+//! `cross_entropy`
+
+use super::{nll_loss_forward, one, reduce, tensor};
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// [`Tensor::nll_loss`] of [`Tensor::log_softmax`]. An integer `target` holds classes; a float one of the shape
+    /// of the input holds class probabilities, and then the mean is over the samples. `label_smoothing` is the
+    /// share of the target that is spread evenly over all classes. `reduction` is `none`, `mean` or `sum`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_vec(vec![3.0f32, 3.0], &[1, 2])?;
+    /// let t = Tensor::from_slice(&[1i64])?;
+    /// let loss = x.cross_entropy(&t, None, -100, 0.0, "mean")?.item::<f32>()?;
+    /// assert!((loss - 2.0f32.ln()).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    pub fn cross_entropy(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        ignore_index: i64,
+        label_smoothing: f64,
+        reduction: &str,
+    ) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            target.into(),
+            weight.map_or(Arg::None, Arg::from),
+            Arg::Int(ignore_index),
+            Arg::Float(label_smoothing),
+            Arg::Str(reduction),
+        ])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (x, target, smoothing) = (tensor(args, 0)?, tensor(args, 1)?, args.float(4)?);
+    let dim = x.ndim().min(2) as i64 - 1;
+    let classes = x.size(dim)?;
+    let logs = x.log_softmax(dim)?;
+    let mut weighted = logs.clone();
+    if args.optional_tensor(2)?.is_some() {
+        let mut shape = vec![1; x.ndim()];
+        shape[dim as usize] = classes;
+        weighted = logs.mul(&tensor(args, 2)?.reshape_as_sizes(&shape)?)?;
+    }
+    if target.dtype().is_float() {
+        if target.sizes() != x.sizes() {
+            return Err(Error::Shape {
+                op: "cross_entropy",
+                argument: "target",
+                expected: format!("of the input's shape {:?}, as probabilities are", x.sizes()),
+                got: Dims::from_slice(target.sizes()),
+            }
+            .into());
+        }
+        let target = target.mul(1.0 - smoothing)?.add(smoothing / classes as f64)?;
+        let loss = target.mul(&weighted)?.sum_dims(&[dim], false)?.neg()?;
+        return reduce(args, 5, loss);
+    }
+    let (loss, weights) =
+        nll_loss_forward::DEF.run_two(&[(&logs).into(), args.get(1), args.get(2), args.get(3)])?;
+    let mut total = loss;
+    if smoothing > 0.0 {
+        let even = weighted.sum_dims(&[dim], false)?.neg()?;
+        let even = target.eq(args.get(3))?.select_where(0.0, &even)?;
+        total = total.mul(1.0 - smoothing)?.add_scaled(&even, smoothing / classes as f64)?;
+    }
+    if args.str(5)? == "mean" { total.sum()?.div(&weights.sum()?) } else { reduce(args, 5, total) }
+}
+
+/// `cross_entropy`
+pub static DEF: OpDef = OpDef {
+    schema: "cross_entropy(Tensor self, Tensor target, Tensor? weight, int ignore_index, Scalar label_smoothing, str reduction) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call = |sizes: &[usize],
+                    to: &[usize],
+                    weight: SampleArg,
+                    ignored: i64,
+                    smoothing: f64,
+                    how: &'static str| {
+            sample([
+                plain(sizes),
+                index(to, 3),
+                weight,
+                SampleArg::Int(ignored),
+                SampleArg::Float(smoothing),
+                SampleArg::Str(how),
+            ])
+        };
+        let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
+        vec![
+            call(&[3], &[], SampleArg::None, -100, 0.1, "mean"),
+            call(&[4, 3], &[4], SampleArg::None, -100, 0.1, "mean"),
+            call(&[8, 3], &[8], weight(), 1, 0.1, "mean"),
+            call(&[8, 3], &[8], weight(), 1, 0.0, "none"),
+            call(&[2, 3, 4], &[2, 4], SampleArg::None, -100, 0.1, "sum"),
+            sample([
+                plain(&[4, 3]),
+                uniform(&[4, 3], 0.1, 0.9),
+                SampleArg::None,
+                SampleArg::Int(-100),
+                SampleArg::Float(0.1),
+                SampleArg::Str("mean"),
+            ]),
+        ]
+    },
+    errors: || {
+        let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
+        let call = |target| {
+            [
+                plain(&[2, 3]),
+                target,
+                SampleArg::None,
+                SampleArg::Int(-100),
+                SampleArg::Float(0.0),
+                SampleArg::Str("mean"),
+            ]
+        };
+        vec![error(call(target), "below 3"), error(call(index(&[5], 3)), "of shape")]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,72 @@
+//! `kl_div`
+
+use super::{one, reduce, tensor};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{SampleArg, error, plain, sample, uniform};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// `t (log(t) - x)` for log-probabilities x and probabilities t, or their logarithms if `log_target`.
+    /// `reduction` is `none`, `mean`, `sum` or `batchmean`: the sum over the size of dimension 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[0.0f32])?;
+    /// let t = Tensor::from_slice(&[1.0f32])?;
+    /// assert_eq!(x.kl_div(&t, false, "sum")?.item::<f32>()?, 0.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    pub fn kl_div(&self, target: &Tensor, log_target: bool, reduction: &str) -> Result<Tensor> {
+        DEF.run(&[self.into(), target.into(), Arg::Bool(log_target), Arg::Str(reduction)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (x, target) = (tensor(args, 0)?, tensor(args, 1)?);
+    let loss = if args.bool(2)? {
+        target.exp()?.mul(&target.sub(&x)?)?
+    } else {
+        // t log(t) is 0 where t is.
+        let none = target.eq(0.0)?;
+        let own = none.select_where(0.0, &target.mul(&none.select_where(1.0, &target)?.log()?)?)?;
+        own.sub(&target.mul(&x)?)?
+    };
+    if args.str(3)? == "batchmean" {
+        return loss.sum()?.div(x.size(0)? as f64);
+    }
+    reduce(args, 3, loss)
+}
+
+/// `kl_div`
+pub static DEF: OpDef = OpDef {
+    schema: "kl_div(Tensor self, Tensor target, bool log_target, str reduction) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call = |sizes: &[usize], how: &'static str| {
+            sample([plain(sizes), uniform(sizes, 0.1, 0.9), SampleArg::Bool(false), SampleArg::Str(how)])
+        };
+        let logs = [plain(&[3, 4]), plain(&[3, 4]), SampleArg::Bool(true), SampleArg::Str("batchmean")];
+        vec![
+            sample(logs),
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+        ]
+    },
+    errors: || {
+        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Bool(false), SampleArg::Str(how)];
+        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,51 @@
+//! `mse_loss`
+
+use super::{one, reduce, tensor};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// The squares of the differences from `target`. `reduction` is `none`, `mean` or `sum`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0])?;
+    /// let t = Tensor::from_slice(&[1.0f32, 1.0])?;
+    /// assert_eq!(x.mse_loss(&t, "mean")?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    pub fn mse_loss(&self, target: &Tensor, reduction: &str) -> Result<Tensor> {
+        DEF.run(&[self.into(), target.into(), Arg::Str(reduction)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    reduce(args, 2, tensor(args, 0)?.sub(&tensor(args, 1)?)?.square()?)
+}
+
+/// `mse_loss`
+pub static DEF: OpDef = OpDef {
+    schema: "mse_loss(Tensor self, Tensor target, str reduction) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call =
+            |sizes: &[usize], how: &'static str| sample([plain(sizes), plain(sizes), SampleArg::Str(how)]);
+        vec![call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
+    },
+    errors: || {
+        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Str(how)];
+        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
+    },
+    entry: Entry::new(),
+};

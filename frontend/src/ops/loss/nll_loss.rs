@@ -1,0 +1,77 @@
+//! `nll_loss`
+
+use super::{nll_loss_forward, one, reduce};
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// The negated log-probability of each target class, times the class's `weight`. Classes are in dimension 1,
+    /// or 0 of a tensor of one dimension. Targets equal to `ignore_index` count nothing; the mean is over the
+    /// weights of what counts. `reduction` is `none`, `mean` or `sum`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_vec(vec![-0.5f32, -2.0], &[1, 2])?;
+    /// let t = Tensor::from_slice(&[1i64])?;
+    /// assert_eq!(x.nll_loss(&t, None, -100, "mean")?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    pub fn nll_loss(
+        &self,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        ignore_index: i64,
+        reduction: &str,
+    ) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            target.into(),
+            weight.map_or(Arg::None, Arg::from),
+            Arg::Int(ignore_index),
+            Arg::Str(reduction),
+        ])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (loss, weights) =
+        nll_loss_forward::DEF.run_two(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
+    if args.str(4)? == "mean" { loss.sum()?.div(&weights.sum()?) } else { reduce(args, 4, loss) }
+}
+
+/// `nll_loss`
+pub static DEF: OpDef = OpDef {
+    schema: "nll_loss(Tensor self, Tensor target, Tensor? weight, int ignore_index, str reduction) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call = |sizes: &[usize], to: &[usize], weight: SampleArg, ignored: i64, how: &'static str| {
+            sample([plain(sizes), index(to, 3), weight, SampleArg::Int(ignored), SampleArg::Str(how)])
+        };
+        let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
+        vec![
+            call(&[3], &[], SampleArg::None, -100, "mean"),
+            call(&[4, 3], &[4], SampleArg::None, -100, "mean"),
+            call(&[8, 3], &[8], weight(), 1, "mean"),
+            call(&[8, 3], &[8], weight(), 1, "none"),
+            call(&[2, 3, 4], &[2, 4], SampleArg::None, -100, "sum"),
+        ]
+    },
+    errors: || {
+        let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
+        let call =
+            |target| [plain(&[2, 3]), target, SampleArg::None, SampleArg::Int(-100), SampleArg::Str("mean")];
+        vec![error(call(target), "below 3"), error(call(index(&[5], 3)), "of shape")]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,45 @@
+//! `nll_loss_backward`
+
+use super::nll_loss_forward;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, SampleArg, fixed, index, plain, sample};
+use crate::{DType, error::Result};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let grad = args.tensor(0)?;
+    let mut sizes = Dims::from_slice(args.tensor(1)?.sizes());
+    sizes.insert(usize::from(!sizes.is_empty()), args.int(3)?.max(0) as usize);
+    let mut plan = Plan::one(grad.dtype(), sizes, grad.dtype(), Strides::Contiguous);
+    plan.cast = 0b101;
+    plan.cast_index = 0b10;
+    Ok(plan)
+}
+
+fn formula(b: &crate::autograd::Backward<'_>, g: &mut crate::autograd::Grads<'_>) -> Result<()> {
+    g.set(0, || {
+        let (target, weights) = (b.input(1)?, b.input(2)?);
+        let (picked, _) =
+            nll_loss_forward::DEF.run_two(&[b.grad(0)?.into(), (&target).into(), Arg::None, b.arg(4)])?;
+        picked.mul(&weights)
+    })
+}
+
+/// `nll_loss_backward`: zeros of the input's shape, with the negated gradient times its weight at each
+/// target's class.
+pub static DEF: OpDef = OpDef {
+    schema: "nll_loss_backward(Tensor grad, Tensor target, Tensor weights, int classes, int ignore_index) -> Tensor",
+    rule: Rule::Dense(rule),
+    decomposition: None,
+    derivative: Derivative::Formula { saves: 0b110, saves_outputs: 0, formula },
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let weights = fixed(&[4], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0, 1.0]));
+        vec![sample([plain(&[4]), index(&[4], 3), weights, SampleArg::Int(3), SampleArg::Int(-100)])]
+    },
+    errors: Vec::new,
+    entry: Entry::new(),
+};

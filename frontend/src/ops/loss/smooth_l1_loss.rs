@@ -1,0 +1,77 @@
+//! `smooth_l1_loss`
+
+use super::{one, reduce, tensor};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled, uniform};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// Half the square of the difference from `target` over `beta` where it is below `beta`, else its absolute
+    /// value less half of `beta`. `reduction` is `none`, `mean` or `sum`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 3.0])?;
+    /// let t = Tensor::from_slice(&[0.0f32, 1.0])?;
+    /// assert_eq!(x.smooth_l1_loss(&t, 1.0, "sum")?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: &str) -> Result<Tensor> {
+        DEF.run(&[self.into(), target.into(), Arg::Float(beta), Arg::Str(reduction)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let beta = args.float(2)?;
+    let difference = tensor(args, 0)?.sub(&tensor(args, 1)?)?;
+    let absolute = difference.abs()?;
+    if beta == 0.0 {
+        return reduce(args, 3, absolute);
+    }
+    let square = difference.square()?.mul(0.5 / beta)?;
+    reduce(args, 3, absolute.lt(beta)?.select_where(&square, &absolute.sub(0.5 * beta)?)?)
+}
+
+/// `smooth_l1_loss`
+pub static DEF: OpDef = OpDef {
+    schema: "smooth_l1_loss(Tensor self, Tensor target, Scalar beta, str reduction) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call = |sizes: &[usize], how: &'static str| {
+            sample([
+                filled(sizes, Fill::Distinct(2.1, 4.0)),
+                uniform(sizes, -1.0, 1.0),
+                SampleArg::Float(0.7),
+                SampleArg::Str(how),
+            ])
+        };
+        let near = [
+            filled(&[4], Fill::Distinct(0.1, 0.5)),
+            uniform(&[4], -0.1, 0.0),
+            SampleArg::Float(1.0),
+            SampleArg::Str("mean"),
+        ];
+        vec![
+            sample(near),
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+        ]
+    },
+    errors: || {
+        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Float(1.0), SampleArg::Str(how)];
+        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,224 @@
+//! Indexing that reads as in NumPy: `t.i((0, 1..3, .., NewAxis))`.
+
+use super::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Error;
+use smallvec::SmallVec;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+/// Puts in a dimension of size 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewAxis;
+
+/// As many whole dimensions as are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ellipsis;
+
+/// Every `step`-th index of a range: `Step(.., 2)`, `Step(1..-1, 3)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step<R>(pub R, pub i64);
+
+/// What is done with one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Index {
+    /// One index, and the dimension is dropped; -1 is the last.
+    At(i64),
+    /// A range. Negative positions count from the end; beyond the ends they are brought to them.
+    Range {
+        /// The first index; none is the start.
+        start: Option<i64>,
+        /// Behind the last index; none is the end.
+        end: Option<i64>,
+        /// Every so many indices.
+        step: i64,
+    },
+    /// See [`NewAxis`].
+    NewAxis,
+    /// See [`Ellipsis`]. `..` in a tuple is one whole dimension, as `:` in NumPy.
+    Ellipsis,
+}
+
+fn range(start: Option<i64>, end: Option<i64>) -> Index {
+    Index::Range { start, end, step: 1 }
+}
+
+/// The end behind an included last index; -1 is the end itself.
+fn behind(last: i64) -> Option<i64> {
+    if last == -1 { None } else { Some(last.saturating_add(1)) }
+}
+
+impl From<i64> for Index {
+    fn from(at: i64) -> Index {
+        Index::At(at)
+    }
+}
+
+impl From<i32> for Index {
+    fn from(at: i32) -> Index {
+        Index::At(at.into())
+    }
+}
+
+impl From<usize> for Index {
+    fn from(at: usize) -> Index {
+        // An index beyond i64 is beyond every dimension too, and is reported as such.
+        Index::At(i64::try_from(at).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<RangeFull> for Index {
+    fn from(_: RangeFull) -> Index {
+        range(None, None)
+    }
+}
+
+macro_rules! ranges {
+    ($($t:ty),*) => {$(
+        impl From<Range<$t>> for Index {
+            fn from(r: Range<$t>) -> Index {
+                range(Some(r.start as i64), Some(r.end as i64))
+            }
+        }
+        impl From<RangeFrom<$t>> for Index {
+            fn from(r: RangeFrom<$t>) -> Index {
+                range(Some(r.start as i64), None)
+            }
+        }
+        impl From<RangeTo<$t>> for Index {
+            fn from(r: RangeTo<$t>) -> Index {
+                range(None, Some(r.end as i64))
+            }
+        }
+        impl From<RangeInclusive<$t>> for Index {
+            fn from(r: RangeInclusive<$t>) -> Index {
+                range(Some(*r.start() as i64), behind(*r.end() as i64))
+            }
+        }
+        impl From<RangeToInclusive<$t>> for Index {
+            fn from(r: RangeToInclusive<$t>) -> Index {
+                range(None, behind(r.end as i64))
+            }
+        }
+    )*};
+}
+ranges!(i32, i64, usize);
+
+impl From<NewAxis> for Index {
+    fn from(_: NewAxis) -> Index {
+        Index::NewAxis
+    }
+}
+
+impl From<Ellipsis> for Index {
+    fn from(_: Ellipsis) -> Index {
+        Index::Ellipsis
+    }
+}
+
+impl<R: Into<Index>> From<Step<R>> for Index {
+    fn from(Step(inner, by): Step<R>) -> Index {
+        match inner.into() {
+            Index::Range { start, end, step } => Index::Range { start, end, step: step.saturating_mul(by) },
+            other => other,
+        }
+    }
+}
+
+/// A list of indices: one, a tuple of up to 8, or a slice of [`Index`].
+pub trait IntoIndices {
+    /// The list.
+    fn into_indices(self) -> SmallVec<[Index; 8]>;
+}
+
+impl<I: Into<Index>> IntoIndices for I {
+    fn into_indices(self) -> SmallVec<[Index; 8]> {
+        SmallVec::from_iter([self.into()])
+    }
+}
+
+impl IntoIndices for &[Index] {
+    fn into_indices(self) -> SmallVec<[Index; 8]> {
+        SmallVec::from_slice(self)
+    }
+}
+
+macro_rules! tuples {
+    ($(($($name:ident)+)),* $(,)?) => {$(
+        impl<$($name: Into<Index>),+> IntoIndices for ($($name,)+) {
+            #[allow(non_snake_case)]
+            fn into_indices(self) -> SmallVec<[Index; 8]> {
+                let ($($name,)+) = self;
+                SmallVec::from_iter([$($name.into()),+])
+            }
+        }
+    )*};
+}
+tuples!((A), (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F G), (A B C D E F G H));
+
+impl Tensor {
+    /// A view at these indices, one for each dimension from the first on: an integer drops its dimension, a
+    /// range keeps a part, [`Step`] every so many of it, [`NewAxis`] puts in a dimension, and [`Ellipsis`]
+    /// stands for all dimensions that are left. Negative integers count from the end.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::tensor::{Ellipsis, NewAxis, Step};
+    /// let a = Tensor::from_vec((0..24).collect::<Vec<i32>>(), &[2, 3, 4])?;
+    /// assert_eq!(a.i((1, -1, 1..3))?.to_vec::<i32>()?, [21, 22]);
+    /// assert_eq!(a.i((Ellipsis, 0))?.sizes(), [2, 3]);
+    /// assert_eq!(a.i((.., NewAxis, Step(.., 2)))?.sizes(), [2, 1, 2, 4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// More indices than dimensions, an index out of range, a step below 1.
+    pub fn i(&self, indices: impl IntoIndices) -> Result<Tensor> {
+        let indices = indices.into_indices();
+        let used = indices.iter().filter(|i| matches!(i, Index::At(_) | Index::Range { .. })).count();
+        let ellipses = indices.iter().filter(|i| matches!(i, Index::Ellipsis)).count();
+        if used > self.ndim() || ellipses > 1 {
+            let expected = if ellipses > 1 {
+                "at most one Ellipsis".to_string()
+            } else {
+                format!("at most {} indices, for shape {:?}", self.ndim(), Dims::from_slice(self.sizes()))
+            };
+            let got = if ellipses > 1 { format!("{ellipses}") } else { format!("{used}") };
+            return Err(Error::Value { op: "index", argument: "indices", expected, got }.into());
+        }
+        let mut made = self.clone();
+        // `source` counts the tensor's own dimensions for messages, `dim` those of the result so far.
+        let (mut source, mut dim) = (0usize, 0i64);
+        for index in indices {
+            match index {
+                Index::At(at) => {
+                    let size = self.sizes()[source];
+                    if at >= size as i64 || at < -(size as i64) {
+                        return Err(Error::Index { op: "index", index: at, dim: source as i64, size }.into());
+                    }
+                    made = made.select(dim, at)?;
+                    source += 1;
+                }
+                Index::Range { start, end, step } => {
+                    if (start, end, step) != (None, None, 1) {
+                        made = made.slice(dim, start, end, step)?;
+                    }
+                    source += 1;
+                    dim += 1;
+                }
+                Index::NewAxis => {
+                    made = made.unsqueeze(dim)?;
+                    dim += 1;
+                }
+                Index::Ellipsis => {
+                    let whole = self.ndim() - used;
+                    source += whole;
+                    dim += whole as i64;
+                }
+            }
+        }
+        Ok(made)
+    }
+}

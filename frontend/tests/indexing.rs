@@ -1,0 +1,36 @@
+//! Indexing.
+
+use keyway::tensor::{Ellipsis, Index, NewAxis, Step};
+use keyway::{Result, Tensor};
+
+fn cube() -> Tensor {
+    Tensor::from_vec((0..24).collect::<Vec<i32>>(), &[2, 3, 4]).unwrap()
+}
+
+#[test]
+fn each_kind_of_index() -> Result<()> {
+    let a = cube();
+    assert_eq!(a.i(1)?.sizes(), [3, 4]);
+    assert_eq!(a.i((0, -1))?.to_vec::<i32>()?, [8, 9, 10, 11]);
+    assert_eq!(a.i((.., 0, 1..))?.to_vec::<i32>()?, [1, 2, 3, 13, 14, 15]);
+    assert_eq!(a.i((0, 0, -3..-1))?.to_vec::<i32>()?, [1, 2]);
+    assert_eq!(a.i((0, 0, ..=1))?.to_vec::<i32>()?, [0, 1]);
+    assert_eq!(a.i((Ellipsis, Step(.., 3)))?.sizes(), [2, 3, 2]);
+    assert_eq!(a.i((NewAxis, Ellipsis, NewAxis))?.sizes(), [1, 2, 3, 4, 1]);
+    assert_eq!(a.i((0, Ellipsis, 2))?.to_vec::<i32>()?, [2, 6, 10]);
+    assert_eq!(a.i(&[Index::At(1), Index::Ellipsis][..])?.sizes(), [3, 4]);
+    assert_eq!(a.i((1usize, 5..9))?.sizes(), [0, 4]);
+    assert!(a.i((0, 1))?.shares_storage(&a));
+    Ok(())
+}
+
+#[test]
+fn wrong_indices_name_dimension_and_size() {
+    let a = cube();
+    let message = |r: Result<Tensor>| r.unwrap_err().to_string();
+    assert!(message(a.i((0, 3))).contains("index 3 is out of range for dimension 1 of size 3"));
+    assert!(message(a.i((Ellipsis, -5))).contains("dimension 2 of size 4"));
+    assert!(message(a.i((0, 0, 0, 0))).contains("at most 3 indices"));
+    assert!(message(a.i((Ellipsis, Ellipsis))).contains("one Ellipsis"));
+    assert!(message(a.i(Step(.., -1))).contains("flip"));
+}

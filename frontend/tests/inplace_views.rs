@@ -1,0 +1,257 @@
+//! Changes in place of views and of what they are views of: the gradients are those that PyTorch gives.
+
+use keyway::autograd::{self, AutogradError};
+use keyway::{Error, Result, Tensor};
+
+fn leaf(sizes: &[usize]) -> Tensor {
+    let count: usize = sizes.iter().product();
+    let values = (1..=count).map(|i| i as f64).collect();
+    Tensor::from_vec(values, sizes).unwrap().set_requires_grad(true).unwrap()
+}
+
+/// Backward from the sum of the elements times -1, -0.5, 0, ...; then the gradients and the values.
+fn check(out: &Tensor, value: &[f64], expected: &[(&Tensor, &[f64])]) {
+    let weights = (0..out.numel()).map(|i| i as f64 * 0.5 - 1.0).collect();
+    let weights = Tensor::from_vec(weights, out.sizes()).unwrap();
+    out.mul(&weights).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(out.to_vec::<f64>().unwrap(), value);
+    for (leaf, grad) in expected {
+        assert_eq!(leaf.grad().unwrap().to_vec::<f64>().unwrap(), *grad);
+    }
+}
+
+fn refused(result: Result<Tensor>, part: &str) {
+    match result {
+        Err(Error::Autograd(error @ AutogradError::ViewInPlace { .. })) => {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_row_times_a_number() -> Result<()> {
+    let x = leaf(&[2, 3]);
+    let y = x.mul(2)?;
+    y.select(0, 0)?.mul_(3)?;
+    check(&y, &[6.0, 12.0, 18.0, 8.0, 10.0, 12.0], &[(&x, &[-6.0, -3.0, 0.0, 1.0, 2.0, 3.0])]);
+    Ok(())
+}
+
+#[test]
+fn a_column_plus_a_tensor() -> Result<()> {
+    let (x, b) = (leaf(&[2, 3]), leaf(&[2]));
+    let y = x.mul(2)?;
+    y.select(1, 1)?.add_(&b)?;
+    check(
+        &y,
+        &[2.0, 5.0, 6.0, 8.0, 12.0, 12.0],
+        &[(&x, &[-2.0, -1.0, 0.0, 1.0, 2.0, 3.0]), (&b, &[-0.5, 1.0])],
+    );
+    Ok(())
+}
+
+#[test]
+fn a_copy_into_a_slice_of_a_transpose() -> Result<()> {
+    let (x, b) = (leaf(&[2, 3]), leaf(&[2, 2]));
+    let y = x.mul(&x)?;
+    y.t()?.slice(0, Some(1), None, 1)?.copy_(&b.mul(&b)?)?;
+    let of_b: &[f64] = &[-1.0, 4.0, 0.0, 12.0];
+    check(&y, &[1.0, 1.0, 9.0, 16.0, 4.0, 16.0], &[(&x, &[-2.0, 0.0, 0.0, 4.0, 0.0, 0.0]), (&b, of_b)]);
+    Ok(())
+}
+
+#[test]
+fn a_chain_of_views() -> Result<()> {
+    let (x, b) = (leaf(&[2, 3, 2]), leaf(&[2]));
+    let y = x.mul(2)?;
+    y.transpose(0, 2)?.select(1, 1)?.mul_(&b)?;
+    let of_x: &[f64] = &[-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 12.0, 14.0, 8.0, 9.0];
+    let value = [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 36.0, 40.0, 22.0, 24.0];
+    check(&y, &value, &[(&x, of_x), (&b, &[4.0, 124.0])]);
+    Ok(())
+}
+
+#[test]
+fn the_view_itself_after_its_change() -> Result<()> {
+    let x = leaf(&[4]);
+    let v = x.mul(2)?.slice(0, Some(1), Some(3), 1)?;
+    v.mul_(&x.detach().slice(0, Some(0), Some(2), 1)?.add(1)?)?;
+    check(&v, &[8.0, 18.0], &[(&x, &[0.0, -4.0, -3.0, 0.0])]);
+    Ok(())
+}
+
+#[test]
+fn a_view_after_its_base_was_changed() -> Result<()> {
+    let x = leaf(&[4]);
+    let y = x.mul(2)?;
+    let v = y.slice(0, Some(1), Some(3), 1)?;
+    y.mul_(5)?;
+    check(&v, &[20.0, 30.0], &[(&x, &[0.0, -10.0, -5.0, 0.0])]);
+    Ok(())
+}
+
+#[test]
+fn a_view_of_a_view_after_the_base_was_changed_by_a_tensor() -> Result<()> {
+    let (x, b) = (leaf(&[4]), leaf(&[4]));
+    let y = x.mul(2)?;
+    let v = y.view(&[2, 2])?;
+    y.mul_(&b)?;
+    let expected: &[f64] = &[-2.0, 0.0, -3.0, 4.0];
+    check(&v.t()?.mul(1)?, &[2.0, 18.0, 8.0, 32.0], &[(&x, expected), (&b, expected)]);
+    Ok(())
+}
+
+#[test]
+fn two_views_that_meet_changed_in_turn() -> Result<()> {
+    let x = leaf(&[5]);
+    let y = x.mul(1)?;
+    let (a, c) = (y.slice(0, None, Some(3), 1)?, y.slice(0, Some(2), None, 1)?);
+    a.mul_(2)?;
+    c.mul_(&a.detach().copied()?)?;
+    check(&y, &[2.0, 4.0, 12.0, 16.0, 30.0], &[(&x, &[-2.0, -1.0, 0.0, 2.0, 6.0])]);
+    Ok(())
+}
+
+#[test]
+fn another_view_sees_the_change() -> Result<()> {
+    let x = leaf(&[5]);
+    let y = x.mul(1)?;
+    let (a, c) = (y.slice(0, None, Some(3), 1)?, y.slice(0, Some(2), None, 1)?);
+    a.mul_(4)?;
+    check(&c, &[12.0, 4.0, 5.0], &[(&x, &[0.0, 0.0, -4.0, -0.5, 0.0])]);
+    Ok(())
+}
+
+#[test]
+fn a_copy_into_a_part_of_zeros_brings_the_gradient() -> Result<()> {
+    let b = leaf(&[2]);
+    let base = Tensor::from_slice(&[0.0f64; 4])?;
+    base.slice(0, Some(1), Some(3), 1)?.copy_(&b.mul(3)?)?;
+    assert!(base.requires_grad());
+    check(&base, &[0.0, 3.0, 6.0, 0.0], &[(&b, &[-1.5, 0.0])]);
+    Ok(())
+}
+
+#[test]
+fn a_part_set_to_zero_has_no_gradient() -> Result<()> {
+    let x = leaf(&[2, 2]);
+    let y = x.mul(3)?;
+    y.select(0, 1)?.zero_()?;
+    check(&y, &[3.0, 6.0, 0.0, 0.0], &[(&x, &[-3.0, -1.5, 0.0, 0.0])]);
+    Ok(())
+}
+
+#[test]
+fn an_op_that_saves_its_result() -> Result<()> {
+    let x = leaf(&[2, 2]);
+    let y = x.mul(0.5)?;
+    y.select(0, 0)?.exp_()?;
+    y.sum()?.backward()?;
+    let got = x.grad().unwrap().to_vec::<f64>()?;
+    let expected = [0.5 * 0.5f64.exp(), 0.5 * 1f64.exp(), 0.5, 0.5];
+    for (a, b) in got.iter().zip(expected) {
+        assert!((a - b).abs() < 1e-15, "{got:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_view_above_a_changed_view() -> Result<()> {
+    let x = leaf(&[3, 2]);
+    let v = x.mul(2)?.slice(0, Some(1), None, 1)?;
+    v.select(0, 0)?.mul_(10)?;
+    check(&v, &[60.0, 80.0, 10.0, 12.0], &[(&x, &[0.0, 0.0, -20.0, -10.0, 0.0, 1.0])]);
+    Ok(())
+}
+
+#[test]
+fn a_diagonal() -> Result<()> {
+    let x = leaf(&[3, 3]);
+    let y = x.mul(1)?;
+    y.diagonal(0, 0, 1)?.mul_(7)?;
+    let value = [7.0, 2.0, 3.0, 4.0, 35.0, 6.0, 7.0, 8.0, 63.0];
+    check(&y, &value, &[(&x, &[-7.0, -0.5, 0.0, 0.5, 7.0, 1.5, 2.0, 2.5, 21.0])]);
+    Ok(())
+}
+
+#[test]
+fn views_that_repeat_elements_gather_their_gradients() -> Result<()> {
+    let x = leaf(&[2, 1]);
+    let y = x.mul(1)?;
+    let repeated = y.expand(&[2, 3])?;
+    y.mul_(3)?;
+    check(&repeated, &[3.0, 3.0, 3.0, 6.0, 6.0, 6.0], &[(&x, &[-4.5, 9.0])]);
+    let x = leaf(&[4]);
+    let y = x.mul(1)?;
+    let windows = y.unfold(0, 2, 1)?;
+    y.mul_(2)?;
+    check(&windows, &[2.0, 4.0, 4.0, 6.0, 6.0, 8.0], &[(&x, &[-2.0, -1.0, 3.0, 3.0])]);
+    Ok(())
+}
+
+#[test]
+fn the_second_derivative_goes_through_a_changed_view() -> Result<()> {
+    let x = leaf(&[3]);
+    let y = x.mul(&x)?;
+    let tail = |t: &Tensor| t.slice(0, Some(1), None, 1);
+    tail(&y)?.mul_(&tail(&x)?)?;
+    let options = autograd::BackwardOptions { create_graph: true, ..Default::default() };
+    y.sum()?.backward_with(options)?;
+    let first = x.grad().unwrap();
+    assert_eq!(first.to_vec::<f64>()?, [2.0, 12.0, 27.0]);
+    x.set_grad(None);
+    first.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [2.0, 12.0, 18.0]);
+    Ok(())
+}
+
+#[test]
+fn views_that_no_graph_could_follow_are_refused() -> Result<()> {
+    let x = leaf(&[3]);
+    refused(x.slice(0, None, Some(2), 1)?.mul_(2), "leaf that requires grad");
+    let y = leaf(&[2, 2]).mul(1)?;
+    refused(y.unbind(0)?[0].mul_(2), "several outputs");
+    let v = {
+        let _off = autograd::no_grad();
+        y.select(0, 0)?
+    };
+    refused(v.mul_(2), "graph was off");
+    Ok(())
+}
+
+#[test]
+fn a_saved_base_changed_through_a_view_is_found() -> Result<()> {
+    let y = leaf(&[3]).mul(1)?;
+    let z = y.mul(&y)?;
+    y.slice(0, None, Some(1), 1)?.mul_(2)?;
+    let error = z.sum()?.backward().unwrap_err();
+    assert!(matches!(error, Error::Autograd(AutogradError::SavedChanged { .. })), "{error}");
+    Ok(())
+}
+
+#[test]
+fn outside_the_graph_a_change_leaves_the_gradient_alone() -> Result<()> {
+    let x = leaf(&[3]);
+    let y = x.mul(1)?;
+    {
+        let _off = autograd::no_grad();
+        y.slice(0, None, Some(2), 1)?.mul_(10)?;
+    }
+    check(&y, &[10.0, 20.0, 3.0], &[(&x, &[-1.0, -0.5, 0.0])]);
+    let x = leaf(&[4]);
+    let y = x.mul(1)?;
+    y.detach().slice(0, None, Some(2), 1)?.mul_(10)?;
+    check(&y, &[10.0, 20.0, 3.0, 4.0], &[(&x, &[-1.0, -0.5, 0.0, 0.5])]);
+    Ok(())
+}
+
+#[test]
+fn outputs_of_an_op_of_several_views_follow_their_base() -> Result<()> {
+    let x = leaf(&[2, 2]);
+    let y = x.mul(1)?;
+    let rows = y.unbind(0)?;
+    y.mul_(5)?;
+    check(&rows[1], &[15.0, 20.0], &[(&x, &[0.0, 0.0, -5.0, -2.5])]);
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Modules: names, state, modes, moves; and a model that learns the digits.
+use keyway::data::{DataLoader, Dataset, Digits};
+use keyway::nn::{
+    Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict, loss,
+};
+use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
+use keyway::rng::Philox;
+use keyway::{DType, Result, Tensor, autograd, io};
+
+fn mlp(seed: u64) -> Sequential {
+    let mut rng = Philox::new(seed);
+    Sequential::new()
+        .push(Linear::new(64, 128, &mut rng).unwrap())
+        .push(Relu)
+        .push(Linear::new(128, 10, &mut rng).unwrap())
+}
+
+fn accuracy(model: &dyn Module, data: &impl Dataset) -> f64 {
+    let _off = autograd::no_grad();
+    let all: Vec<usize> = (0..data.rows()).collect();
+    let batch = data.batch(&all).unwrap();
+    let scores = model.forward(&batch.inputs).unwrap().to_vec::<f32>().unwrap();
+    let labels = batch.targets.to_vec::<i64>().unwrap();
+    let best = |row: &[f32]| (0..10).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap() as i64;
+    let right = scores.chunks(10).zip(&labels).filter(|(row, label)| best(row) == **label).count();
+    right as f64 / labels.len() as f64
+}
+
+fn train(model: &Sequential, epochs: u64) {
+    let (train, _) = Digits::train_test().unwrap();
+    let loader = DataLoader::new(train, 32).unwrap().shuffle(0);
+    let options = SgdOptions { lr: 0.1, momentum: 0.9, weight_decay: 1e-3, ..Default::default() };
+    let mut optimizer = Sgd::new(model.parameters(), options).unwrap();
+    let mut schedule = CosineAnnealingLr::new(&optimizer, epochs, 0.0).unwrap();
+    for epoch in 0..epochs {
+        for batch in loader.epoch(epoch) {
+            let batch = batch.unwrap();
+            optimizer.zero_grad();
+            let scores = model.forward(&batch.inputs).unwrap();
+            loss::cross_entropy(&scores, &batch.targets, Default::default()).unwrap().backward().unwrap();
+            optimizer.step().unwrap();
+        }
+        schedule.step(&mut optimizer);
+    }
+}
+
+#[test]
+fn an_mlp_learns_the_digits_and_does_so_again() {
+    let (_, test) = Digits::train_test().unwrap();
+    let model = mlp(0);
+    train(&model, 60);
+    let reached = accuracy(&model, &test);
+    assert!(reached >= 0.91, "test accuracy {reached}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("1.safetensors"), folder.path().join("2.safetensors"));
+    io::safetensors::save(&one, &model.state_dict()).unwrap();
+    let other = mlp(7);
+    other.load_state_dict(&io::safetensors::load(&one).unwrap()).unwrap();
+    assert_eq!(accuracy(&other, &test), reached);
+    let again = mlp(0);
+    train(&again, 60);
+    io::safetensors::save(&two, &again.state_dict()).unwrap();
+    assert_eq!(std::fs::read(one).unwrap(), std::fs::read(two).unwrap());
+}
+
+#[test]
+fn initial_values_are_pytorchs_distribution_and_the_seeds() {
+    let layer = Linear::new(100, 400, &mut Philox::new(3)).unwrap();
+    for values in [layer.weight(), layer.bias().unwrap()] {
+        let values = values.to_vec::<f32>().unwrap();
+        assert!(values.iter().all(|v| v.abs() <= 0.1));
+        assert!(values.iter().any(|&v| v > 0.095) && values.iter().any(|&v| v < -0.095));
+    }
+    let same = Linear::new(100, 400, &mut Philox::new(3)).unwrap();
+    assert_eq!(layer.weight().to_vec::<f32>().unwrap(), same.weight().to_vec::<f32>().unwrap());
+}
+
+#[test]
+fn a_state_dict_that_does_not_fit_changes_nothing() {
+    let model = mlp(0);
+    let before = model.state_dict()["0.weight"].to_vec::<f32>().unwrap();
+    let mut state: StateDict =
+        mlp(1).state_dict().into_iter().map(|(name, t)| (name, t.copied().unwrap())).collect();
+    let removed = state.remove("2.bias").unwrap();
+    state.insert("2.offset".into(), removed);
+    state.insert("2.weight".into(), Tensor::from_vec(vec![0.0f32; 6], &[2, 3]).unwrap());
+    let error = model.load_state_dict(&state).unwrap_err().to_string();
+    for part in [
+        "1 missing: 2.bias",
+        "1 unexpected: 2.offset",
+        "2.weight (expected [10, 128], got [2, 3])",
+        "nothing was loaded",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(model.state_dict()["0.weight"].to_vec::<f32>().unwrap(), before);
+    state.remove("2.weight");
+    let report = model.load_matching(&state).unwrap();
+    assert_eq!(
+        (report.missing, report.unexpected),
+        (vec!["2.bias".into(), "2.weight".into()], vec!["2.offset".into()])
+    );
+    assert_ne!(model.state_dict()["0.weight"].to_vec::<f32>().unwrap(), before);
+}
+
+/// Two layers that share a weight, and a buffer.
+struct Tied {
+    first: Slot,
+    second: Slot,
+    count: Slot,
+}
+
+impl Module for Tied {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.mul(&self.first.get())?.mul(&self.second.get())
+    }
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.parameter("first", &self.first);
+        members.parameter("second", &self.second);
+        members.buffer("count", &self.count);
+    }
+}
+
+#[test]
+fn a_shared_parameter_counts_once_and_stays_shared() {
+    let weight = Tensor::from_slice(&[1.0f32, 2.0]).unwrap();
+    let tied = Tied {
+        first: Slot::parameter(weight.clone()).unwrap(),
+        second: Slot::parameter(weight).unwrap(),
+        count: Slot::buffer(Tensor::scalar(0i64).unwrap()),
+    };
+    assert_eq!((tied.parameters().len(), tied.num_parameters(), tied.state_dict().len()), (1, 2, 3));
+    tied.to_dtype(DType::F64).unwrap();
+    assert!(tied.first.get().is_same(&tied.second.get()));
+    assert_eq!((tied.first.get().dtype(), tied.count.get().dtype()), (DType::F64, DType::I64));
+    assert!(tied.first.get().requires_grad() && tied.first.get().is_leaf());
+    tied.forward(&Tensor::scalar(1.0f64).unwrap()).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(tied.parameters()[0].grad().unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0]);
+    tied.zero_grad();
+    assert!(tied.parameters()[0].grad().is_none());
+}
+
+#[test]
+fn modes_reach_every_part() {
+    let model = Sequential::new()
+        .push(Flatten::default())
+        .push(Sequential::new().push(Dropout::new(0.5, 1).unwrap()));
+    let x = Tensor::from_vec(vec![1.0f32; 64], &[2, 2, 16]).unwrap();
+    let run = || model.forward(&x).unwrap().to_vec::<f32>().unwrap();
+    assert_ne!(run(), [1.0; 64]);
+    assert_ne!(run(), run(), "each call has a mask of its own");
+    model.eval();
+    assert_eq!(run(), [1.0; 64]);
+    model.train();
+    assert_ne!(run(), [1.0; 64]);
+    assert!(Dropout::new(1.5, 0).unwrap_err().to_string().contains("`p` to be within 0..=1, got 1.5"));
+}
+
+#[test]
+fn layer_norm_and_losses_are_pytorchs() {
+    let norm = LayerNorm::new(&[3]).unwrap();
+    let y = norm.forward(&Tensor::from_slice(&[1.0f32, 2.0, 4.0]).unwrap()).unwrap().to_vec::<f32>().unwrap();
+    let near = |a: f32, b: f32| assert!((a - b).abs() < 1e-5, "{a} {b}");
+    y.iter().zip([-1.069043, -0.267261, 1.336304]).for_each(|(&a, b)| near(a, b));
+    let scores = Tensor::from_vec(vec![1.0f32, 2.0, 0.5, -1.0, 300.0, 2.0], &[2, 3]).unwrap();
+    let target = Tensor::from_slice(&[0i64, 1]).unwrap();
+    near(loss::cross_entropy(&scores, &target, Default::default()).unwrap().item().unwrap(), 0.732184);
+    let t = Tensor::from_vec(vec![1.0f32, 0.0, 0.5, 1.0, 1.0, 0.0], &[2, 3]).unwrap();
+    let bce = loss::binary_cross_entropy_with_logits(&scores, &t, Default::default()).unwrap();
+    near(bce.item().unwrap(), (0.313262 + 2.126928 + 0.724077 + 1.313262 + 0.0 + 2.126928) / 6.0);
+    let wrong = loss::mse_loss(&scores, &target, Default::default()).unwrap_err().to_string();
+    assert!(wrong.contains("of the target's shape [2], got shape [2, 3]"), "{wrong}");
+    let wrong = loss::cross_entropy(&scores, &Tensor::from_slice(&[0i64]).unwrap(), Default::default());
+    assert!(wrong.unwrap_err().to_string().contains("of 1 rows, as there are targets"));
+}

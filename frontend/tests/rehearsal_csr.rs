@@ -1,0 +1,277 @@
+//! A layout that the host has never heard of: CSR, brought by a plugin. The host converts, moves, prints and
+//! differentiates it, and refuses what it cannot do.
+
+mod rehearsal_support;
+
+use keyway::autograd::{BackwardOptions, backward, grad};
+use keyway::ops::by_name;
+use keyway::{DType, Device, Layout, Tensor};
+use keyway_dispatcher::layouts::validate;
+use keyway_dispatcher::tensor::TensorImpl;
+use rehearsal_support::*;
+
+const PLUGINS: &[&str] = &["keyway_test_csr", "keyway_test_device"];
+
+fn csr() -> Layout {
+    Layout::from_name("test.keyway/csr").expect("the plugin is loaded")
+}
+
+const DENSE: [f64; 12] = [1.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.5, 3.0, 0.0, 0.0, 4.0];
+/// The places of what is not 0.
+const PATTERN: [usize; 5] = [0, 2, 7, 8, 11];
+
+fn dense() -> Tensor {
+    Tensor::from_vec(DENSE.to_vec(), &[3, 4]).unwrap()
+}
+
+fn matrix(values: &[f64], sizes: &[usize]) -> Tensor {
+    Tensor::from_vec(values.to_vec(), sizes).unwrap()
+}
+
+fn sparse() -> Tensor {
+    dense().to_layout(csr()).unwrap()
+}
+
+/// Fixed numbers without a pattern.
+fn numbers(count: usize) -> Vec<f64> {
+    (0..count).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.5).collect()
+}
+
+/// Starts from a gradient of these numbers.
+fn run_backward(y: &Tensor) {
+    let start = matrix(&numbers(y.numel()), y.sizes());
+    backward(std::slice::from_ref(y), BackwardOptions { gradients: Some(vec![start]), ..Default::default() })
+        .unwrap();
+}
+
+/// The derivative of the sum of `f`'s results, weighted by `numbers`, by differences.
+fn numeric(at: &[f64], f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+    let weighted = |x: &[f64]| f(x).iter().zip(numbers(64)).map(|(a, b)| a * b).sum::<f64>();
+    (0..at.len())
+        .map(|i| {
+            let (mut up, mut down) = (at.to_vec(), at.to_vec());
+            up[i] += 1e-6;
+            down[i] -= 1e-6;
+            (weighted(&up) - weighted(&down)) / 2e-6
+        })
+        .collect()
+}
+
+#[test]
+fn there_and_back() {
+    let _one = load(PLUGINS);
+    let s = sparse();
+    assert_eq!(
+        (s.layout(), s.sizes(), s.dtype(), s.device()),
+        (csr(), [3, 4].as_slice(), DType::F64, Device::CPU)
+    );
+    let parts = s.components();
+    assert_eq!(parts.len(), 3);
+    assert_eq!(parts[0].to_vec::<i64>().unwrap(), [0, 2, 3, 5]);
+    assert_eq!(parts[1].to_vec::<i64>().unwrap(), [0, 2, 3, 0, 3]);
+    assert_eq!(parts[2].to_vec::<f64>().unwrap(), [1.0, -2.0, 0.5, 3.0, 4.0]);
+    validate(s.as_ref()).unwrap();
+    assert_eq!(s.to_strided().unwrap().to_vec::<f64>().unwrap(), DENSE);
+    assert_eq!(s.to_vec::<f64>().unwrap(), DENSE, "values come to the host in row-major order");
+    assert!(s.to_layout(csr()).unwrap().is_same(&s));
+    let empty = matrix(&[], &[0, 4]).to_layout(csr()).unwrap();
+    assert!(empty.to_vec::<f64>().unwrap().is_empty());
+    // From a transposed matrix, whose elements do not lie in a row.
+    let turned = dense().t().unwrap().to_layout(csr()).unwrap();
+    assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
+    assert!(format!("{s:?}").contains("f64[3, 4] on cpu (test.keyway/csr)"), "{s:?}");
+    let text = message(matrix(&[1.0, 2.0], &[2]).to_layout(csr()));
+    assert!(text.contains("keyway.test/csr") && text.contains("no matrix"), "{text}");
+    assert!(
+        message(Tensor::from_slice(&[1i64]).unwrap().view(&[1, 1]).unwrap().to_layout(csr()))
+            .contains("dtype")
+    );
+}
+
+#[test]
+fn parts_that_do_not_fit() {
+    let _one = load(PLUGINS);
+    let parts: Vec<_> = sparse().components().into_iter().map(Tensor::into_ref).collect();
+    let make = |parts: Vec<_>| {
+        TensorImpl::composite(csr(), DType::F64, [3, 4].as_slice().into(), parts, Vec::new()).unwrap()
+    };
+    let text = message(validate(&make(parts[..2].to_vec())).map_err(Into::into));
+    assert!(text.contains("3 components") && text.contains("2 and 0"), "{text}");
+    let short = Tensor::from_slice(&[0i64, 5]).unwrap().into_ref();
+    let text = message(validate(&make(vec![short, parts[1].clone(), parts[2].clone()])).map_err(Into::into));
+    assert!(text.contains("crow_indices") && text.contains("one more than rows"), "{text}");
+    let far = Tensor::from_slice(&[0i64, 2, 9, 0, 3]).unwrap().into_ref();
+    let text = message(validate(&make(vec![parts[0].clone(), far, parts[2].clone()])).map_err(Into::into));
+    assert!(text.contains("columns below 4") && text.contains('9'), "{text}");
+}
+
+#[test]
+fn moving_moves_the_parts() {
+    let _one = load(PLUGINS);
+    let s = sparse();
+    let there = s.to_device(remote(1)).unwrap();
+    assert_eq!((there.device(), there.layout()), (remote(1), csr()));
+    assert!(there.components().iter().all(|c| c.device() == remote(1)));
+    assert_eq!(there.to_device(Device::CPU).unwrap().to_vec::<f64>().unwrap(), DENSE);
+    assert_eq!(there.to_vec::<f64>().unwrap(), DENSE, "the host converts what it brought home");
+    // The owner of the layout does not know the device, and says so.
+    let text = message(there.to_strided());
+    assert!(text.contains("another device") && text.contains("to_device"), "{text}");
+    assert!(message(there.mul(2.0)).contains("no kernel for (test.keyway/remote:1, test.keyway/csr, f64)"));
+    assert!(message(there.add(&s)).contains("expected all tensors on"));
+}
+
+#[test]
+fn arithmetic() {
+    let _one = load(PLUGINS);
+    let s = sparse();
+    let doubled = s.mul(2.0).unwrap();
+    assert_eq!(doubled.layout(), csr());
+    assert!(doubled.components()[1].shares_storage(&s.components()[1]), "the pattern is shared");
+    assert_eq!(doubled.to_vec::<f64>().unwrap(), DENSE.map(|v| 2.0 * v));
+    let sum = s.add_scaled(&doubled, 10.0).unwrap();
+    assert_eq!((sum.layout(), sum.to_vec::<f64>().unwrap()), (csr(), DENSE.map(|v| 21.0 * v).to_vec()));
+    let mixed = dense().add(&s).unwrap();
+    assert_eq!(
+        (mixed.layout(), mixed.to_vec::<f64>().unwrap()),
+        (Layout::STRIDED, DENSE.map(|v| 2.0 * v).to_vec())
+    );
+    let turned = s.t().unwrap();
+    assert_eq!((turned.layout(), turned.sizes()), (csr(), [4, 3].as_slice()));
+    assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
+    // The kernel gives its argument back; the caller gets another tensor over the same parts.
+    let same = s.transpose(1, 1).unwrap();
+    assert!(!same.is_same(&s) && same.components()[2].shares_storage(&s.components()[2]));
+    // A product of other dtypes: the host has the layout's own kernel cast the values.
+    let b = numbers(8);
+    let narrow = s.to_dtype(DType::F32).unwrap();
+    assert_eq!((narrow.dtype(), narrow.layout()), (DType::F32, csr()));
+    let product = narrow.mm(&matrix(&b, &[4, 2])).unwrap();
+    assert_eq!((product.layout(), product.dtype()), (Layout::STRIDED, DType::F64));
+    let wanted = |i: usize, j: usize| (0..4).map(|k| DENSE[i * 4 + k] * b[k * 2 + j]).sum::<f64>();
+    let all: Vec<f64> = (0..6).map(|at| wanted(at / 2, at % 2)).collect();
+    assert_close(&product.to_vec::<f64>().unwrap(), &all, 1e-12);
+    // What no kernel serves is said by whom.
+    assert!(message(s.mul(&s)).contains("keyway.test/csr"));
+    assert!(message(s.exp()).contains("no kernel for (cpu, test.keyway/csr, f64)"));
+    assert!(message(s.add(1.0)).contains("sum of shapes"));
+    assert!(message(s.view(&[12])).contains("no kernel for"));
+}
+
+#[test]
+fn in_place_changes_are_refused_or_right() {
+    let _one = load(PLUGINS);
+    let s = sparse();
+    for text in [message(s.mul_(2.0)), message(s.add_(&s)), message(s.add_(&dense()))] {
+        assert!(text.contains("layout `test.keyway/csr` cannot be written in place"), "{text}");
+    }
+    assert!(message(s.copy_(&dense())).contains("copy"));
+    assert!(message(s.fill_(0.0)).contains("fill"));
+    assert_eq!(s.to_vec::<f64>().unwrap(), DENSE);
+    // A strided tensor takes a sparse one.
+    let d = dense();
+    d.add_(&s).unwrap();
+    assert_eq!(d.to_vec::<f64>().unwrap(), DENSE.map(|v| 2.0 * v));
+    d.copy_(&s.mul(3.0).unwrap()).unwrap();
+    assert_eq!(d.to_vec::<f64>().unwrap(), DENSE.map(|v| 3.0 * v));
+    let mut out = Tensor::empty(&[3, 4], DType::F64, Device::CPU).unwrap();
+    dense().add_out(&s, &mut out).unwrap();
+    assert_eq!(out.to_vec::<f64>().unwrap(), DENSE.map(|v| 2.0 * v));
+    assert_eq!(d.version(), 2, "changes are counted");
+}
+
+#[test]
+fn gradients_of_a_product_go_to_both_sides() {
+    let _one = load(PLUGINS);
+    let b = numbers(8);
+    let s = sparse().set_requires_grad(true).unwrap();
+    let right = matrix(&b, &[4, 2]).set_requires_grad(true).unwrap();
+    let y = s.mm(&right).unwrap();
+    assert!(y.requires_grad());
+    run_backward(&y);
+    let product = |a: &[f64], b: &[f64]| -> Vec<f64> {
+        let (a, b) = (matrix(a, &[3, 4]).to_layout(csr()).unwrap(), matrix(b, &[4, 2]));
+        a.mm(&b).unwrap().to_vec().unwrap()
+    };
+    let of_right = right.grad().unwrap().to_vec::<f64>().unwrap();
+    assert_close(&of_right, &numeric(&b, |b| product(&DENSE, b)), 1e-6);
+    // The gradient of a strided formula is strided: also where the matrix stores nothing.
+    let of_left = s.grad().unwrap();
+    assert_eq!((of_left.layout(), of_left.sizes()), (Layout::STRIDED, [3, 4].as_slice()));
+    let expected = numeric(&DENSE, |a| product(a, &b));
+    assert_close(&of_left.to_vec::<f64>().unwrap(), &expected, 1e-6);
+}
+
+#[test]
+fn gradients_flow_through_the_conversion() {
+    let _one = load(PLUGINS);
+    let w = dense().set_requires_grad(true).unwrap();
+    let y = w.to_layout(csr()).unwrap().mul(3.0).unwrap().t().unwrap().to_strided().unwrap();
+    assert!(y.requires_grad());
+    run_backward(&y);
+    let f = |w: &[f64]| {
+        let s = matrix(w, &[3, 4]).to_layout(csr()).unwrap();
+        s.mul(3.0).unwrap().t().unwrap().to_vec::<f64>().unwrap()
+    };
+    assert_close(&w.grad().unwrap().to_vec::<f64>().unwrap(), &numeric(&DENSE, f), 1e-6);
+}
+
+#[test]
+fn an_op_of_the_plugin_with_its_own_backward() {
+    let _one = load(PLUGINS);
+    let x = numbers(4);
+    let s = sparse().set_requires_grad(true).unwrap();
+    let right = matrix(&x, &[4]).set_requires_grad(true).unwrap();
+    let spmv = |s: &Tensor, x: &Tensor| by_name::call("csr_spmv", &[s.into(), x.into()]).unwrap().remove(0);
+    let y = spmv(&s, &right);
+    assert_eq!((y.sizes(), y.grad_fn()), ([3].as_slice(), Some("csr_spmv")));
+    run_backward(&y);
+    let f = |a: &[f64], x: &[f64]| {
+        let a = matrix(a, &[3, 4]).to_layout(csr()).unwrap();
+        spmv(&a, &matrix(x, &[4])).to_vec::<f64>().unwrap()
+    };
+    assert_close(&right.grad().unwrap().to_vec::<f64>().unwrap(), &numeric(&x, |x| f(&DENSE, x)), 1e-6);
+    // This gradient has the layout and the pattern of the matrix.
+    let of_left = s.grad().unwrap();
+    assert_eq!(of_left.layout(), csr());
+    let full = numeric(&DENSE, |a| f(a, &x));
+    let stored: Vec<f64> = PATTERN.iter().map(|&at| full[at]).collect();
+    assert_close(&of_left.components()[2].to_vec::<f64>().unwrap(), &stored, 1e-6);
+
+    // A second pass adds to it, sparse to sparse, in a tensor of its own.
+    let before = of_left.to_vec::<f64>().unwrap();
+    run_backward(&spmv(&s, &right));
+    let twice = s.grad().unwrap();
+    assert_eq!(twice.layout(), csr());
+    assert_close(&twice.to_vec::<f64>().unwrap(), &before.iter().map(|v| 2.0 * v).collect::<Vec<_>>(), 1e-12);
+    assert_eq!(of_left.to_vec::<f64>().unwrap(), before, "what was read before stays as it was");
+    // A strided gradient is added to the sparse one.
+    run_backward(&s.to_strided().unwrap());
+    let sum = s.grad().unwrap();
+    assert_eq!(sum.layout(), Layout::STRIDED);
+    let wanted: Vec<f64> = before.iter().zip(numbers(12)).map(|(g, n)| 2.0 * g + n).collect();
+    assert_close(&sum.to_vec::<f64>().unwrap(), &wanted, 1e-12);
+
+    // There is no derivative of the derivative, which is an error and no silent zero.
+    let y = spmv(&s, &right);
+    let start = vec![matrix(&numbers(3), &[3]).set_requires_grad(true).unwrap()];
+    let options = BackwardOptions { gradients: Some(start), create_graph: true, ..Default::default() };
+    let text = message(grad(&[y], &[s.clone()], options));
+    assert!(text.contains("csr_spmv_backward") && text.contains("no derivative"), "{text}");
+    let short = matrix(&[1.0], &[1]);
+    assert!(
+        message(by_name::call("csr_spmv", &[(&s).into(), (&short).into()]))
+            .contains("a vector of 4 elements")
+    );
+    assert!(message(by_name::call("csr_nothing", &[])).contains("no op named `csr_nothing`"));
+}
+
+#[test]
+fn a_matrix_that_is_shared_keeps_one_version() {
+    let _one = load(PLUGINS);
+    let s = sparse();
+    let same = s.detach();
+    assert_eq!((same.layout(), same.version()), (csr(), 0));
+    s.as_ref().bump_version();
+    assert_eq!((s.version(), same.version()), (1, 1));
+}

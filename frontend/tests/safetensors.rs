@@ -1,0 +1,188 @@
+//! Saving and loading tensors: every dtype, damaged files, and saves that fail.
+use keyway::io::safetensors::{SafetensorsError, load, load_file, save, save_with_metadata};
+use keyway::nn::StateDict;
+use keyway::{DType, Device, Error, Tensor};
+use std::path::Path;
+
+fn dict(entries: impl IntoIterator<Item = (&'static str, Tensor)>) -> StateDict {
+    entries.into_iter().map(|(name, tensor)| (name.to_string(), tensor)).collect()
+}
+
+fn floats(values: &[f32], sizes: &[usize]) -> Tensor {
+    Tensor::from_vec(values.to_vec(), sizes).unwrap()
+}
+
+#[test]
+fn every_dtype_and_shape_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("all.safetensors");
+    let mut tensors = StateDict::new();
+    let values = floats(&[0.0, 1.0, 2.0, 100.0, 3.0, 7.0], &[2, 3]);
+    for dtype in DType::REAL {
+        tensors.insert(format!("plain.{dtype}"), values.to_dtype(dtype).unwrap());
+        tensors.insert(format!("turned.{dtype}"), values.to_dtype(dtype).unwrap().t().unwrap());
+    }
+    tensors.insert("nothing".into(), Tensor::empty(&[0, 4], DType::F32, Device::CPU).unwrap());
+    tensors.insert("scalar \"é\"".into(), Tensor::scalar(5i64).unwrap());
+    let notes = [("b".to_string(), "2".to_string()), ("a".to_string(), "\"1\"\n".to_string())].into();
+    save_with_metadata(&path, &tensors, &notes).unwrap();
+    let first = std::fs::read(&path).unwrap();
+    save_with_metadata(&path, &tensors, &notes).unwrap();
+    assert_eq!(first, std::fs::read(&path).unwrap(), "the same bytes again");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
+
+    let file = load_file(&path).unwrap();
+    assert_eq!(file.metadata, notes);
+    assert_eq!(file.tensors.len(), tensors.len());
+    for (name, expected) in &tensors {
+        let got = &file.tensors[name];
+        assert_eq!((got.dtype(), got.sizes()), (expected.dtype(), expected.sizes()), "{name}");
+        assert_eq!(got.to_bytes().unwrap(), expected.to_bytes().unwrap(), "{name}");
+        assert!(got.is_contiguous());
+    }
+    // The crate of the format's authors reads the same.
+    let theirs = safetensors::SafeTensors::deserialize(&first).unwrap();
+    let expected = tensors["turned.i32"].to_bytes().unwrap();
+    assert_eq!(theirs.tensor("turned.i32").unwrap().data(), expected);
+}
+
+/// A file of this header and this many bytes of data.
+fn file_of(header: &str, data: usize) -> Vec<u8> {
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![0u8; data]].concat()
+}
+
+fn fault(path: &Path, bytes: &[u8]) -> (SafetensorsError, String) {
+    std::fs::write(path, bytes).unwrap();
+    match load(path) {
+        Err(Error::Safetensors(error)) => {
+            let text = error.to_string();
+            assert!(text.contains(&*path.to_string_lossy()), "{text}");
+            (error, text)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn damaged_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.safetensors");
+    let entry = |name: &str, dtype: &str, shape: &str, from: usize, to: usize| {
+        format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[{from},{to}]}}"#)
+    };
+    let one = |dtype: &str, shape: &str, from, to| format!("{{{}}}", entry("w", dtype, shape, from, to));
+    let two = |a: (usize, usize), b: (usize, usize)| {
+        format!("{{{},{}}}", entry("a", "F32", "[2]", a.0, a.1), entry("b", "F32", "[2]", b.0, b.1))
+    };
+    for (bytes, part) in [
+        (vec![], "at least 8 bytes for the header's length, got 0"),
+        (vec![1, 2, 3], "got 3"),
+        (vec![0xff; 100], "a header of at most 92 bytes, got a header length of 18446744073709551615"),
+        (file_of("{}", 0)[..9].to_vec(), "a header of at most 1 bytes, got a header length of 2"),
+        (file_of("", 0), "JSON"),
+        (file_of("not json", 0), "line 1 column"),
+        (file_of("[1]", 0), "got a list"),
+        (file_of("{\"w\":1}", 0), "`entry` to be an object, got 1"),
+        (file_of("{\"__metadata__\":{\"a\":1}}", 0), "no object of texts"),
+        (file_of(&one("F32", "[2]", 0, 8), 7), "expected 8 bytes of data after the header, got 7"),
+        (file_of(&one("F32", "[2]", 0, 8), 9), "expected 8 bytes of data after the header, got 9"),
+        (file_of(&one("F32", "[3]", 0, 8), 8), "expected 12 bytes for f32 of shape [3], got 8"),
+        (file_of(&one("F99", "[2]", 0, 8), 8), "F32, F64, U16"),
+        (file_of(&one("F8_E4M3", "[8]", 0, 8), 8), "got \"F8_E4M3\""),
+        (file_of(&one("F32", "[-2]", 0, 8), 8), "`shape` to be a list of integers of 0 or more, got [-2]"),
+        (file_of(&one("F32", "2", 0, 8), 8), "`shape`"),
+        (file_of(&one("F32", "[2]", 8, 0), 8), "`data_offsets` to be two integers"),
+        (file_of(&one("F32", "[4294967296,4294967296,4]", 0, 8), 8), "more than 2^64"),
+        (file_of(&two((0, 8), (4, 12)), 12), "tensor `b`: expected its data to begin at byte 8"),
+        (file_of(&two((0, 8), (12, 20)), 20), "got byte 12"),
+        ([file_of(&one("BOOL", "[2]", 0, 2), 0), vec![1, 7]].concat(), "got 7 at element 1"),
+    ] {
+        let (_, text) = fault(&path, &bytes);
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(matches!(
+        fault(&path, &file_of(&one("F99", "[2]", 0, 8), 8)).0,
+        SafetensorsError::UnknownDtype { .. }
+    ));
+    assert!(load(folder.path().join("absent")).unwrap_err().to_string().contains("check the path"));
+}
+
+#[test]
+fn every_cut_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.safetensors");
+    save(&path, &dict([("w", floats(&[1.0; 6], &[2, 3])), ("b", floats(&[1.0], &[1]))])).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for cut in 0..whole.len() {
+        fault(&path, &whole[..cut]);
+    }
+}
+
+#[test]
+fn a_failed_save_keeps_the_old_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    save(&path, &dict([("w", floats(&[1.0], &[1]))])).unwrap();
+    let old = std::fs::read(&path).unwrap();
+
+    let error = save(&path, &dict([("__metadata__", floats(&[1.0], &[1]))])).unwrap_err();
+    assert!(matches!(error, Error::Safetensors(SafetensorsError::ReservedName { .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), old);
+
+    let text = save(folder.path().join("no/such.safetensors"), &StateDict::new()).unwrap_err().to_string();
+    assert!(text.contains("create the folder first"), "{text}");
+    let text = save(folder.path(), &StateDict::new()).unwrap_err().to_string();
+    assert!(text.contains("give the name of a file"), "{text}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Set in a child process whose files may not grow beyond some size.
+const CHILD: &str = "KEYWAY_TEST_SAVE_TO";
+
+#[test]
+#[cfg(unix)]
+fn a_full_disk_keeps_the_old_file() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let large = floats(&vec![2.0; 100_000], &[100_000]);
+        let error = save(Path::new(&path), &dict([("w", large)])).unwrap_err();
+        assert!(matches!(error, Error::Safetensors(SafetensorsError::Write { .. })));
+        println!("{error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    save(&path, &dict([("w", floats(&[1.0], &[1]))])).unwrap();
+    let old = std::fs::read(&path).unwrap();
+    // A limit on the size of files gives the write error that a full disk gives; the signal must be ignored for that.
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 64; exec \"$0\" --exact a_full_disk_keeps_the_old_file --nocapture",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .env(CHILD, &path)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text} {}", String::from_utf8_lossy(&output.stderr));
+    for part in ["weights.safetensors", "the file is as it was before", "free space"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), old);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
+}
+
+#[test]
+#[cfg(unix)]
+fn links_and_permissions_stay() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    save(&real, &StateDict::new()).unwrap();
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    save(&link, &dict([("w", floats(&[1.0], &[1]))])).unwrap();
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(load(&real).unwrap().len(), 1);
+    assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+}
