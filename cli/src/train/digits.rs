@@ -1,4 +1,5 @@
-//! The task: handwritten digits, a fully connected network, Adam on the cross-entropy.
+//! The task: handwritten digits, a fully connected network, and SGD with momentum on the cross-entropy, whose learning
+//! rate falls to 0 along half a cosine.
 
 use super::progress::Progress;
 use crate::failure::Failure;
@@ -6,13 +7,16 @@ use keyway::autograd::no_grad;
 use keyway::data::digits::{HIGHEST_LABEL, PIXELS};
 use keyway::data::{DataLoader, Dataset, Digits};
 use keyway::nn::{Linear, Module, Reduction, Relu, Sequential, loss};
-use keyway::optim::{Adam, AdamOptions, Optimizer};
+use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
 use keyway::{Device, Result, Tensor};
 use std::time::Instant;
 
 /// Sizes of the layers, the input first.
 pub const LAYERS: [usize; 4] = [PIXELS, 128, 64, HIGHEST_LABEL as usize + 1];
+
+const MOMENTUM: f64 = 0.9;
+const WEIGHT_DECAY: f64 = 1e-3;
 
 /// The stream of the seed that initial weights are drawn from; the orders of the epochs take the streams from 0 on.
 const WEIGHTS_STREAM: u64 = u64::MAX;
@@ -23,7 +27,7 @@ pub struct Task {
     pub epochs: usize,
     /// Rows of one step.
     pub batch: usize,
-    /// The learning rate.
+    /// The learning rate of the first epoch.
     pub lr: f64,
     /// Decides the initial weights and the order of the rows.
     pub seed: u64,
@@ -70,8 +74,14 @@ impl Task {
         let (train_rows, test_rows) = (train.rows(), test.rows());
         let loader = DataLoader::new(train, self.batch).map_err(keyway::Error::from)?.shuffle(self.seed);
         let model = self.model()?;
-        let options = AdamOptions { lr: self.lr, ..AdamOptions::default() };
-        let mut optimizer = Adam::new(model.parameters(), options)?;
+        let options = SgdOptions {
+            lr: self.lr,
+            momentum: MOMENTUM,
+            weight_decay: WEIGHT_DECAY,
+            ..SgdOptions::default()
+        };
+        let mut optimizer = Sgd::new(model.parameters(), options)?;
+        let mut schedule = CosineAnnealingLr::new(&optimizer, self.epochs as u64, 0.0)?;
 
         let start = Instant::now();
         let mut progress = Progress::new(self.epochs);
@@ -94,6 +104,7 @@ impl Task {
                 return Err(Failure::Diverged { epoch: epoch + 1, loss: mean, lr: self.lr });
             }
             losses.push(mean);
+            schedule.step(&mut optimizer);
             progress.epoch(epoch + 1, mean);
         }
         progress.finish();
