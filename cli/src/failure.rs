@@ -63,7 +63,7 @@ impl std::fmt::Display for Failure {
             Failure::Diverged { epoch, loss, lr } => {
                 write!(
                     f,
-                    "the loss of epoch {epoch} is {loss}: the training diverged; use a lower `--lr` than {lr}"
+                    "the loss of epoch {epoch} is {loss}: the training diverged; use a lower `--lr` than {lr:?}"
                 )
             }
             Failure::Write { what, path, reason } => {

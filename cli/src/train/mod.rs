@@ -44,8 +44,8 @@ pub struct Options {
     /// Rows of one step.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch: u32,
-    /// The learning rate at the start.
-    #[arg(long, default_value_t = 0.1, value_parser = rate)]
+    /// The learning rate of the first epoch; it falls to 0 along half a cosine.
+    #[arg(long, default_value_t = 0.1, value_parser = rate, allow_negative_numbers = true)]
     lr: f64,
     /// Decides the initial weights and the order of the rows.
     #[arg(long, default_value_t = 0)]
@@ -73,7 +73,7 @@ pub struct Options {
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err("expected a number above 0, such as 0.001".to_string()),
+        _ => Err("expected a number above 0, such as 0.1".to_string()),
     }
 }
 

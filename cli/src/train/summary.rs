@@ -101,7 +101,8 @@ impl Results {
     /// One line that names the run.
     pub fn title(&self) -> String {
         let Results { model, dataset, epochs, batch, lr, seed, .. } = self;
-        format!("{model} on {dataset}: {epochs} epochs, batch {batch}, lr {lr}, seed {seed}")
+        let plural = if *epochs == 1 { "" } else { "s" };
+        format!("{model} on {dataset}: {epochs} epoch{plural}, batch {batch}, lr {lr}, seed {seed}")
     }
 }
 
