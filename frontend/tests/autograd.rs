@@ -318,3 +318,14 @@ fn threads_may_record_and_run_their_own_graphs() {
         }
     });
 }
+
+#[test]
+fn a_gradient_of_class_weights_is_refused_and_not_lost() {
+    let scores = Tensor::from_vec(vec![0.1f64, -0.2, 0.3, 0.4], &[2, 2]).unwrap().log_softmax(1).unwrap();
+    let target = Tensor::from_slice(&[0i64, 1]).unwrap();
+    let weight = leaf(&[0.5, 2.0]);
+    let args =
+        [(&scores).into(), (&target).into(), (&weight).into(), (-100i64).into(), keyway::Arg::Str("mean")];
+    let loss = keyway::ops::by_name::call("nll_loss", &args).unwrap().remove(0);
+    assert!(matches!(autograd_error(loss.backward()), AutogradError::Missing { .. }));
+}

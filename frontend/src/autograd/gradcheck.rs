@@ -149,20 +149,23 @@ pub fn gradgradcheck(
         all.push(Tensor::from_vec(values, output.sizes())?.set_requires_grad(true)?);
     }
     let count = inputs.len();
+    let wants: Vec<bool> = inputs.iter().map(Tensor::requires_grad).collect();
     let derivative = |all: &[Tensor]| -> Result<Vec<Tensor>> {
         let _on = super::enable_grad();
         let (inputs, starts) = all.split_at(count);
-        let inputs: Vec<Tensor> = inputs
-            .iter()
-            .map(|t| {
+        let inputs: Vec<Tensor> =
+            inputs
+                .iter()
+                .zip(&wants)
                 // A perturbed input is a fresh leaf; it must enter the graph for the inner derivative.
-                if t.dtype().is_float() && !t.requires_grad() {
-                    t.detach().set_requires_grad(true)
-                } else {
-                    Ok(t.clone())
-                }
-            })
-            .collect::<Result<_>>()?;
+                .map(|(t, &wants)| {
+                    if wants && !t.requires_grad() {
+                        t.detach().set_requires_grad(true)
+                    } else {
+                        Ok(t.clone())
+                    }
+                })
+                .collect::<Result<_>>()?;
         let outputs: Vec<Tensor> = function(&inputs)?.into_iter().filter(Tensor::requires_grad).collect();
         let wanted: Vec<Tensor> = inputs.iter().filter(|t| t.requires_grad()).cloned().collect();
         let options = BackwardOptions {

@@ -2,6 +2,7 @@
 
 use super::nll_loss_backward;
 use crate::DType;
+use crate::autograd::AutogradError;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::require;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
@@ -64,7 +65,9 @@ pub static DEF: OpDef = OpDef {
                 let values =
                     [b.grad(0)?.into(), (&target).into(), (&weights).into(), Arg::Int(classes), b.arg(3)];
                 nll_loss_backward::DEF.run(&values)
-            })
+            })?;
+            let reason = "the gradient of class weights is not written".to_string();
+            g.set(2, || Err(AutogradError::Missing { op: "nll_loss".to_string(), reason }.into()))
         },
     },
     forms: Forms::New,
