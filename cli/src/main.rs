@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod conformance;
 mod doctor;
 mod explain;
 mod failure;
@@ -41,6 +42,8 @@ enum Command {
     Explain(explain::Options),
     /// What was looked at, what was found, and what is wrong with it.
     Doctor(doctor::Options),
+    /// Judge a backend, case by case.
+    Conformance(conformance::Options),
     /// Train a network.
     Train(train::Options),
 }
@@ -51,6 +54,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
         Command::Ops(options) => ops::run(options, &cli.backends, screen),
         Command::Explain(options) => explain::run(options, &cli.backends, screen),
         Command::Doctor(options) => doctor::run(options, &cli.backends, screen),
+        Command::Conformance(options) => conformance::run(options, screen),
         Command::Train(options) => train::run(options, &cli.backends, screen),
     }
 }
