@@ -106,13 +106,14 @@ fn tile(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 /// Where an element of a padded dimension comes from, `i` being its place before padding: `None` outside of a
-/// border of one value.
-fn source(mode: &str, i: i64, size: i64) -> Option<i64> {
+/// border of one value. What is cut off by a negative width is no part of a circle.
+fn source(mode: &str, i: i64, size: i64, [before, after]: [i64; 2]) -> Option<i64> {
+    let (first, end) = ((-before).max(0), size - (-after).max(0));
     match mode {
         "reflect" if i < 0 => Some(-i),
         "reflect" if i >= size => Some(2 * (size - 1) - i),
         "replicate" => Some(i.clamp(0, size - 1)),
-        "circular" => Some(i.rem_euclid(size)),
+        "circular" => Some(first + (i - first).rem_euclid(end - first)),
         _ => (0..size).contains(&i).then_some(i),
     }
 }
@@ -123,13 +124,14 @@ fn padded(a: &Array, widths: &[i64], mode: &str, value: Number) -> Result<Vec<Ar
         return Err(Unknown(format!("widths {widths:?} for {:?}", a.sizes)));
     }
     let mut sizes = a.sizes.clone();
-    let mut before = vec![0i64; a.ndim()];
+    let mut borders = vec![[0i64; 2]; a.ndim()];
     for (k, pair) in widths.chunks(2).enumerate() {
         let dim = a.ndim() - 1 - k;
         let size = a.sizes[dim] as i64;
         let most = match mode {
             "reflect" => size - 1,
-            "circular" => size,
+            // Once around what is left, and no further.
+            "circular" => size + pair[0].min(0) + pair[1].min(0),
             "replicate" if size == 0 => 0,
             "replicate" | "constant" => i64::MAX,
             _ => return Err(Unknown(format!("mode `{mode}`"))),
@@ -137,15 +139,15 @@ fn padded(a: &Array, widths: &[i64], mode: &str, value: Number) -> Result<Vec<Ar
         if pair.iter().any(|&w| w > most && w != 0) {
             return Err(Unknown(format!("widths {pair:?} for a dimension of {size}")));
         }
-        before[dim] = pair[0];
+        borders[dim] = [pair[0], pair[1]];
         sizes[dim] = usize::try_from(size + pair[0] + pair[1])
             .map_err(|_| Unknown("more cut off than there is".into()))?;
     }
     Ok(vec![Array::from_fn(a.dtype, sizes, |index| {
-        let place = index
-            .iter()
-            .enumerate()
-            .map(|(d, &i)| source(mode, i as i64 - before[d], a.sizes[d] as i64).map(|i| i as usize));
+        let place = index.iter().enumerate().map(|(d, &i)| {
+            let before = i as i64 - borders[d][0];
+            source(mode, before, a.sizes[d] as i64, borders[d]).map(|i| i as usize)
+        });
         place.collect::<Option<Vec<_>>>().map_or(value, |place| a.at(&place))
     })])
 }
@@ -191,6 +193,8 @@ mod tests {
         assert_eq!(call(&[2, 1], "replicate").unwrap(), [1, 1, 1, 2, 3, 3]);
         assert_eq!(call(&[2, 1], "circular").unwrap(), [2, 3, 1, 2, 3, 1]);
         assert_eq!(call(&[-1, -1], "constant").unwrap(), [2]);
+        assert_eq!(call(&[2, -1], "circular").unwrap(), [1, 2, 1, 2]);
+        assert_eq!(call(&[-1, 1], "replicate").unwrap(), [2, 3, 3]);
         assert!(call(&[3, 0], "reflect").is_err());
     }
 
