@@ -38,6 +38,14 @@ fn numel(t: &keyway::ops::sample::TensorSample) -> usize {
 /// The sample with every size above 1 multiplied, so that sizes that must agree still do.
 pub fn enlarged(sample: &Sample, elements: f64) -> Sample {
     let Some(largest) = super::tensors(sample).max_by_key(|t| numel(t)) else { return sample.clone() };
+    // Tensors of several shapes may make a result that is larger than all of them.
+    let alike = super::tensors(sample).all(|t| t.sizes == largest.sizes);
+    let vectors = super::tensors(sample).all(|t| t.sizes.len() == 1);
+    let elements = match (alike, vectors) {
+        (true, _) => elements,
+        (false, false) => elements / 8.0,
+        (false, true) => elements / 128.0,
+    };
     let longer = largest.sizes.iter().filter(|&&s| s > 1).count().max(1);
     let factor = (elements / numel(largest).max(1) as f64).powf(1.0 / longer as f64).max(1.0) as usize;
     let mut sample = sample.clone();

@@ -129,7 +129,7 @@ fn in_place(context: &Context<'_>, prepared: &Prepared, expected: &[Array], fact
         .into()),
         Ok(_) => {
             let expected = expected[0].cast(held);
-            Ok(compare::outputs(&[expected], &[target.tensor.clone()], factor)?)
+            Ok(compare::outputs(&[expected], std::slice::from_ref(&target.tensor), factor)?)
         }
         Err(error) if fits => Err(refused(context.target, def, error)),
         Err(_) => match target.damage(true)? {
