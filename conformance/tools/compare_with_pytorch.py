@@ -234,7 +234,12 @@ def main():
             op, dtype = line["op"], line["dtype"]
             where = f"{op} sample {line['sample']} {dtype}"
             if "unknown" in line:
-                outcome, note = "unknown", line["unknown"]
+                outcome = "unknown"
+                try:
+                    answered = "NumPy has one" if call(line, tables)[0][0] is None else "PyTorch has one"
+                except (NoCounterpart, Difference):
+                    answered = "nor has PyTorch"
+                note = f"{line['unknown'].removeprefix('the oracle cannot judge this: ')} ({answered})"
                 key = (op, outcome, note)
             else:
                 try:

@@ -4,8 +4,11 @@
 //! frontend and nothing of any backend; from `keyway` it takes the names of dtypes, nothing that computes.
 
 mod args;
+mod create;
+mod memory;
 mod pointwise;
 mod promotion;
+mod random;
 
 pub use args::{Inputs, Value};
 
@@ -23,7 +26,16 @@ pub struct Unknown(pub String);
 pub type Family = &'static [(&'static str, Oracle)];
 
 /// Every family.
-const FAMILIES: &[Family] = &[pointwise::ALL];
+const FAMILIES: &[Family] = &[
+    pointwise::activation::ALL,
+    pointwise::arithmetic::ALL,
+    pointwise::logic::ALL,
+    pointwise::real::ALL,
+    pointwise::rounding::ALL,
+    create::ALL,
+    memory::ALL,
+    random::ALL,
+];
 
 /// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.
 pub const WITHOUT: &[(&str, &str)] = &[];
