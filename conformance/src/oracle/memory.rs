@@ -1,12 +1,21 @@
 //! Ops that copy values.
 
 use super::pointwise::{Outcome, each, unknown};
-use super::{Family, Inputs};
+use super::{Family, Inputs, Unknown};
 use crate::array::Array;
 
-/// The same values: in another memory format, layout or on another device.
+/// The same values: in another layout or on another device.
 fn same(inputs: &Inputs) -> Outcome {
     Ok(vec![inputs.array(0)?.clone()])
+}
+
+/// The same values in another memory format.
+fn clone(inputs: &Inputs) -> Outcome {
+    match inputs.str(1)? {
+        "preserve" | "contiguous" => same(inputs),
+        "channels_last" if (3..=5).contains(&inputs.array(0)?.ndim()) => same(inputs),
+        other => Err(Unknown(format!("the tensor has no memory format `{other}`"))),
+    }
 }
 
 /// The values of the second argument, broadcast to the first's sizes and cast to its dtype.
@@ -30,7 +39,7 @@ fn to_dtype(inputs: &Inputs) -> Outcome {
 
 /// The family.
 pub const ALL: Family = &[
-    ("clone", same),
+    ("clone", clone),
     ("copy", copy),
     ("fill", fill),
     ("to_device", same),

@@ -1,7 +1,7 @@
 //! Activations, and the gradients through those that have an op for it. Floats only.
 
 use super::special::{normal_density, normal_share, sigmoid};
-use super::{Outcome, each, real_pairs, unknown};
+use super::{Outcome, each, float_unless, leaves_range, real_pairs, real_pairs_of, unknown};
 use crate::array::Number;
 use crate::oracle::{Family, Inputs, Unknown};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
@@ -39,10 +39,11 @@ fn gelu(inputs: &Inputs) -> Outcome {
 /// The gradient times the derivative of `gelu`.
 fn gelu_backward(inputs: &Inputs) -> Outcome {
     if by_tanh(inputs, 2)? {
-        return real_pairs(inputs, |grad, x| {
+        return real_pairs_of(inputs, |dtype, grad, x| {
             let t = (K * (x + C * x * x * x)).tanh();
             let inner = K * (1.0 + 3.0 * C * x * x);
-            grad * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner)
+            let open = leaves_range(dtype, x * x, &[x]);
+            float_unless(open, grad * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner))
         });
     }
     real_pairs(inputs, |grad, x| grad * (normal_share(x) + x * normal_density(x)))
@@ -68,12 +69,30 @@ fn softplus(inputs: &Inputs) -> Outcome {
 
 /// `x * min(max(x + 3, 0), 6) / 6`.
 fn hardswish(inputs: &Inputs) -> Outcome {
-    floats(inputs, |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0)
+    let dtype = inputs.array(0)?.dtype;
+    let open = |x: f64| leaves_range(dtype, 6.0 * x, &[x]);
+    let made = floats(inputs, |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0)?;
+    each([inputs.array(0)?, &made[0]], dtype, |[x, y]| Ok(if open(x.float()) { Number::Any } else { y }))
 }
 
 /// The gradient where the output is not 0 or less.
 fn relu_backward(inputs: &Inputs) -> Outcome {
     real_pairs(inputs, |grad, output| if output <= 0.0 { 0.0 } else { grad })
+}
+
+/// The gradient times the derivative of the logistic function, from its value.
+fn sigmoid_backward(inputs: &Inputs) -> Outcome {
+    real_pairs_of(inputs, |dtype, grad, y| {
+        let open = [grad * (1.0 - y), grad * y, y * y].iter().any(|&v| leaves_range(dtype, v, &[grad, y]));
+        float_unless(open, grad * (1.0 - y) * y)
+    })
+}
+
+/// The gradient times the derivative of the hyperbolic tangent, from its value.
+fn tanh_backward(inputs: &Inputs) -> Outcome {
+    real_pairs_of(inputs, |dtype, grad, y| {
+        float_unless(leaves_range(dtype, y * y, &[y]), grad * (1.0 - y * y))
+    })
 }
 
 /// The gradient times the derivative of `x * sigmoid(x)`.
@@ -92,11 +111,11 @@ pub const ALL: Family = &[
     ("hardswish", hardswish),
     ("leaky_relu", leaky_relu),
     ("relu_backward", relu_backward),
-    ("sigmoid_backward", |i| real_pairs(i, |grad, y| grad * (1.0 - y) * y)),
+    ("sigmoid_backward", sigmoid_backward),
     ("silu", |i| floats(i, |x| x / (1.0 + (-x).exp()))),
     ("silu_backward", silu_backward),
     ("softplus", softplus),
-    ("tanh_backward", |i| real_pairs(i, |grad, y| grad * (1.0 - y * y))),
+    ("tanh_backward", tanh_backward),
 ];
 
 #[cfg(test)]

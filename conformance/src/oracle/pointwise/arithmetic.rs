@@ -1,6 +1,8 @@
 //! Arithmetic of two and three operands, broadcast and promoted.
 
-use super::{Outcome, each, number_bounds, numbers, real_pairs, unknown};
+use super::{
+    Outcome, each, float_unless, leaves_range, number_bounds, numbers, real_pairs, real_pairs_of, unknown,
+};
 use crate::array::{Array, Number, wrapped};
 use crate::oracle::{Family, Inputs, Unknown};
 use keyway::DType;
@@ -13,25 +15,23 @@ fn whole_scale(scale: Number) -> Result<i128, Unknown> {
     }
 }
 
-/// `self + alpha * other`.
-fn add(inputs: &Inputs) -> Outcome {
+/// `self + alpha * other`, or less it.
+fn scaled_sum(inputs: &Inputs, less: bool) -> Outcome {
     let (dtype, alpha) = (inputs.promote(&[0, 1])?, inputs.number(2)?);
     let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
     each([&a, &b], dtype, |pair| match pair {
-        [Number::Float(x), Number::Float(y)] => Ok(Number::Float(x + alpha.float() * y)),
-        [Number::Bool(x), Number::Bool(y)] => Ok(Number::Bool(x | (y & alpha.truth()))),
-        [x, y] => Ok(Number::Int(x.int().wrapping_add(whole_scale(alpha)?.wrapping_mul(y.int())))),
+        [Number::Float(x), Number::Float(y)] => {
+            let scaled = alpha.float() * y;
+            let open = leaves_range(dtype, scaled, &[y]);
+            Ok(float_unless(open, if less { x - scaled } else { x + scaled }))
+        }
+        [Number::Bool(x), Number::Bool(y)] if !less => Ok(Number::Bool(x | (y & alpha.truth()))),
+        [Number::Int(x), Number::Int(y)] => {
+            let scaled = whole_scale(alpha)?.wrapping_mul(y);
+            Ok(Number::Int(if less { x.wrapping_sub(scaled) } else { x.wrapping_add(scaled) }))
+        }
+        _ => unknown("it takes numbers"),
     })
-}
-
-/// `self - alpha * other`.
-fn sub(inputs: &Inputs) -> Outcome {
-    let alpha = inputs.number(2)?;
-    numbers(
-        inputs,
-        |x, y| x - alpha.float() * y,
-        |x, y| Ok(x.wrapping_sub(whole_scale(alpha)?.wrapping_mul(y))),
-    )
 }
 
 /// The first two arguments, promoted, bool among them.
@@ -50,14 +50,14 @@ fn with_bool(
     })
 }
 
-/// The larger; NaN if either is.
+/// The larger, the first of two zeros; NaN if either is.
 pub fn larger(x: f64, y: f64) -> f64 {
-    if x.is_nan() || x > y { x } else { y }
+    if y.is_nan() || y > x { y } else { x }
 }
 
-/// The smaller; NaN if either is.
+/// The smaller, the first of two zeros; NaN if either is.
 pub fn smaller(x: f64, y: f64) -> f64 {
-    if x.is_nan() || x < y { x } else { y }
+    if y.is_nan() || y < x { y } else { x }
 }
 
 /// The largest whole number that is not above `x / y`, as Python's `//` gives it: from the remainder, which is
@@ -96,6 +96,21 @@ fn remainder_whole(x: i128, y: i128) -> i128 {
     if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest }
 }
 
+/// `x / y` without its fraction. Where the quotient is so near a whole number that rounding it to the dtype
+/// decides, either is right.
+fn whole_quotient(dtype: DType, x: f64, y: f64) -> Number {
+    let quotient = x / y;
+    let precision = match dtype {
+        DType::F64 => 4e-16,
+        DType::F32 => 2e-7,
+        DType::F16 => 1e-3,
+        _ => 8e-3,
+    };
+    let unsure = x % y != 0.0 && (quotient - quotient.round()).abs() <= precision * quotient.abs();
+    // A large quotient may be one off and still be near enough.
+    float_unless(unsure && quotient.abs() * precision < 1.0, quotient.trunc())
+}
+
 fn floor_divide(inputs: &Inputs) -> Outcome {
     numbers(inputs, floor_quotient, |x, y| divided(x, y, floor_quotient_whole))
 }
@@ -105,7 +120,8 @@ fn div(inputs: &Inputs) -> Outcome {
     match inputs.optional_str(2)? {
         None => real_pairs(inputs, |x, y| x / y),
         Some("floor") => floor_divide(inputs),
-        Some("trunc") => numbers(inputs, |x, y| (x / y).trunc(), |x, y| divided(x, y, |x, y| x / y)),
+        Some("trunc") if inputs.promote(&[0, 1])?.is_float() => real_pairs_of(inputs, whole_quotient),
+        Some("trunc") => numbers(inputs, |x, y| x / y, |x, y| divided(x, y, |x, y| x / y)),
         Some(other) => Err(Unknown(format!("there is no rounding mode `{other}`"))),
     }
 }
@@ -134,15 +150,13 @@ fn pow(inputs: &Inputs) -> Outcome {
 /// Three operands, promoted, with a number after them.
 fn three(
     inputs: &Inputs,
-    real: fn(f64, f64, f64, f64) -> f64,
+    real: fn(DType, [f64; 3], f64) -> Number,
     whole: impl Fn(i128, i128, i128, DType) -> Result<i128, Unknown>,
 ) -> Outcome {
     let (dtype, value) = (inputs.promote(&[0, 1, 2])?, inputs.number(3)?);
     let operand = |i| Ok::<Array, Unknown>(inputs.operand(i)?.cast(dtype));
     each([&operand(0)?, &operand(1)?, &operand(2)?], dtype, |all| match all {
-        [Number::Float(x), Number::Float(y), Number::Float(z)] => {
-            Ok(Number::Float(real(x, y, z, value.float())))
-        }
+        [Number::Float(x), Number::Float(y), Number::Float(z)] => Ok(real(dtype, [x, y, z], value.float())),
         [Number::Int(x), Number::Int(y), Number::Int(z)] => {
             let scaled = wrapped(whole_scale(value)?.wrapping_mul(y), dtype);
             whole(x, scaled, z, dtype).map(Number::Int)
@@ -155,14 +169,26 @@ fn three(
 fn addcmul(inputs: &Inputs) -> Outcome {
     three(
         inputs,
-        |x, y, z, value| x + value * y * z,
+        |dtype, [x, y, z], value| {
+            let open = [value * y, y * z, value * y * z].iter().any(|&v| leaves_range(dtype, v, &[y, z]));
+            float_unless(open, x + value * y * z)
+        },
         |x, scaled, z, dtype| Ok(x + wrapped(scaled.wrapping_mul(z), dtype)),
     )
 }
 
 /// `self + value * tensor1 / tensor2`, of floats.
 fn addcdiv(inputs: &Inputs) -> Outcome {
-    three(inputs, |x, y, z, value| x + value * y / z, |_, _, _, _| unknown("it takes floats"))
+    three(
+        inputs,
+        |dtype, [x, y, z], value| {
+            let quotient =
+                z != 0.0 && [y / z, value * y / z].iter().any(|&v| leaves_range(dtype, v, &[y, z]));
+            let open = quotient || leaves_range(dtype, value * y, &[y]);
+            float_unless(open, x + value * y / z)
+        },
+        |_, _, _, _| unknown("it takes floats"),
+    )
 }
 
 /// `self + weight * (end - self)`, counted from `end` where the weight is 1/2 or more, so that a weight of 1
@@ -177,7 +203,9 @@ fn lerp(inputs: &Inputs) -> Outcome {
         let (start, end, weight) = (start.float(), end.float(), weight.float());
         let from_start = weight.abs() < 0.5;
         let span = end - start;
-        Ok(Number::Float(if from_start { start + weight * span } else { end - span * (1.0 - weight) }))
+        let part = span * if from_start { weight } else { 1.0 - weight };
+        let open = [span, part].iter().any(|&v| leaves_range(dtype, v, &[start, end, weight]));
+        Ok(float_unless(open, if from_start { start + part } else { end - part }))
     })
 }
 
@@ -204,7 +232,7 @@ fn clamp(inputs: &Inputs) -> Outcome {
 
 /// Its ops.
 pub const ALL: Family = &[
-    ("add", add),
+    ("add", |i| scaled_sum(i, false)),
     ("addcdiv", addcdiv),
     ("addcmul", addcmul),
     ("atan2", |i| real_pairs(i, f64::atan2)),
@@ -218,7 +246,7 @@ pub const ALL: Family = &[
     ("mul", |i| with_bool(i, |x, y| x * y, i128::wrapping_mul, |x, y| x & y)),
     ("pow", pow),
     ("remainder", |i| numbers(i, remainder, |x, y| divided(x, y, remainder_whole))),
-    ("sub", sub),
+    ("sub", |i| scaled_sum(i, true)),
 ];
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub(super) mod rounding;
 pub(super) mod special;
 
 use super::{Inputs, Unknown};
-use crate::array::{Array, Number, wrapped};
+use crate::array::{Array, Number, round_to, wrapped};
 use keyway::DType;
 
 /// What an oracle gives.
@@ -43,6 +43,18 @@ pub(super) fn unknown<T>(why: &str) -> Result<T, Unknown> {
 /// The dtype in which an op that gives real numbers computes: f32 for integers and bool.
 pub(super) fn float_of(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F32 }
+}
+
+/// Whether a step of a formula is beyond the range of `dtype` although the numbers that it is made `from` are
+/// finite. What the rest of the formula then gives hangs on the precision and the order of the computation,
+/// which no op promises, so that anything is right.
+pub(super) fn leaves_range(dtype: DType, step: f64, from: &[f64]) -> bool {
+    from.iter().all(|v| v.is_finite()) && round_to(step, dtype).is_infinite()
+}
+
+/// A float, or `Any` if it is `open`.
+pub(super) fn float_unless(open: bool, value: f64) -> Number {
+    if open { Number::Any } else { Number::Float(value) }
 }
 
 /// These arrays broadcast, and `element` of each place's elements. Whole numbers are brought into the range
@@ -101,9 +113,14 @@ fn reals(inputs: &Inputs, real: fn(f64) -> f64) -> Outcome {
 
 /// The first two arguments, promoted, integers and bool as f32; `real` of each pair.
 fn real_pairs(inputs: &Inputs, real: impl Fn(f64, f64) -> f64) -> Outcome {
+    real_pairs_of(inputs, |_, x, y| Number::Float(real(x, y)))
+}
+
+/// As [`real_pairs`]; `real` is given the dtype too.
+fn real_pairs_of(inputs: &Inputs, real: impl Fn(DType, f64, f64) -> Number) -> Outcome {
     let dtype = float_of(inputs.promote(&[0, 1])?);
     let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
-    each([&a, &b], dtype, |[x, y]| Ok(Number::Float(real(x.float(), y.float()))))
+    each([&a, &b], dtype, |[x, y]| Ok(real(dtype, x.float(), y.float())))
 }
 
 /// A bound in argument `i`; one that an integer dtype cannot hold is refused.

@@ -63,6 +63,9 @@ pub fn asinh(x: f64) -> f64 {
 
 /// The inverse hyperbolic cosine, `ln(x + sqrt(x^2 - 1))`; NaN below 1.
 pub fn acosh(x: f64) -> f64 {
+    if x < 1.0 {
+        return f64::NAN;
+    }
     let above = x - 1.0;
     if x > 1e100 { x.ln() + LN_2 } else { (above + (above * (x + 1.0)).sqrt()).ln_1p() }
 }
@@ -128,6 +131,6 @@ mod tests {
         near(atanh(0.5), 0.549_306_144_334_054_8);
         near(atanh(-1e-9), -1e-9);
         assert_eq!(atanh(1.0), f64::INFINITY);
-        assert!(acosh(0.5).is_nan() && atanh(1.5).is_nan());
+        assert!(acosh(0.5).is_nan() && acosh(-1e308).is_nan() && atanh(1.5).is_nan());
     }
 }
