@@ -6,14 +6,17 @@
 mod args;
 mod attention;
 mod channels;
+mod create;
 mod einsum;
 mod index;
 mod linalg;
 mod loss;
+mod memory;
 mod norm;
 mod number;
 mod pointwise;
 mod promotion;
+mod random;
 mod reduce;
 mod shape;
 
@@ -34,7 +37,6 @@ pub type Family = &'static [(&'static str, Oracle)];
 
 /// Every family.
 const FAMILIES: &[Family] = &[
-    pointwise::ALL,
     reduce::ALL,
     linalg::ALL,
     einsum::ALL,
@@ -48,6 +50,14 @@ const FAMILIES: &[Family] = &[
     channels::ALL,
     attention::ALL,
     loss::ALL,
+    pointwise::activation::ALL,
+    pointwise::arithmetic::ALL,
+    pointwise::logic::ALL,
+    pointwise::real::ALL,
+    pointwise::rounding::ALL,
+    create::ALL,
+    memory::ALL,
+    random::ALL,
 ];
 
 /// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.
