@@ -6,7 +6,8 @@ use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Indices, Number};
 use std::collections::BTreeMap;
 
-/// The name of a dimension: a letter, or a digit for one of those that `...` stands for, counted from the last.
+/// The name of a dimension: the code of a letter, or `DOTS` and the place, counted from the last, of one of those
+/// that `...` stands for.
 type Name = u32;
 
 /// The first of the names that stand for `...`; beyond every character.
