@@ -1,5 +1,7 @@
 //! Products of matrices and vectors.
 
+mod added;
+
 crate::ops::family! {
     addmm,
     baddbmm,
