@@ -27,6 +27,14 @@ impl Tensor {
 
     /// `base` to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, Device, Tensor};
+    /// let a = Tensor::logspace(0.0, 3.0, 4, 2.0, DType::F32, Device::CPU)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [1.0, 2.0, 4.0, 8.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::linspace`].
     pub fn logspace(

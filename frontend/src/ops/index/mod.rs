@@ -7,6 +7,7 @@ crate::ops::family! {
     cat,
     constant_pad,
     embedding,
+    embedding_bag,
     flip,
     gather,
     #[allow(clippy::module_inception)]

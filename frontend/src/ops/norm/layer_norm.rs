@@ -60,7 +60,7 @@ pub(crate) fn leading(args: &Args<'_>, input: usize, shape: usize) -> RuleResult
 }
 
 /// Refuses a weight or bias that has not the normalized shape.
-fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()> {
+pub(super) fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()> {
     match args.optional_tensor(i)? {
         Some(t) if t.sizes() != shape => Err(Error::Shape {
             op: args.name(),

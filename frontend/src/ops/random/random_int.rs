@@ -26,7 +26,21 @@ impl Tensor {
         Tensor::empty(sizes, dtype, device)?.random_int_(low, high)
     }
 
+    /// [`Tensor::randint`] with this tensor's sizes, dtype, device and memory format.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
+        self.empty_like()?.random_int_(low, high)
+    }
+
     /// The integers `0..n` in random order, as i64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, Tensor};
+    /// let (sorted, _) = Tensor::randperm(3, Device::CPU)?.sort(0, false, false)?;
+    /// assert_eq!(sorted.to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.
