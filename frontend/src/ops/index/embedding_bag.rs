@@ -39,7 +39,7 @@ pub struct BagOptions<'a> {
     pub mode: BagMode,
     /// A factor for each index; for sums alone.
     pub per_sample_weights: Option<&'a Tensor>,
-    /// Whether the last offset is where the last bag ends. Otherwise that is where the indices end.
+    /// Whether the offsets also give the end of the last bag, which is the number of indices.
     pub include_last_offset: bool,
     /// An index that counts nothing, and whose row gets no gradient.
     pub padding_idx: Option<i64>,
@@ -108,14 +108,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
             let absent = absent(&grid)?.map_or(Ok(outside.clone()), |absent| absent.logical_or(&outside))?;
             Cells::of(&weight, &grid, None, Some(absent))?.by_rows(mode)?
         }
-        Some(ends) => {
-            // Indices behind the last bag's end count nothing.
-            let count = ends.last().copied().unwrap_or(0);
-            let part = |t: &Tensor| t.narrow(0, 0, count);
-            let (indices, factors) = (part(&indices)?, factors.as_ref().map(part).transpose()?);
-            let cells = Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?;
-            cells.by_ends(mode, &ends, columns)?
-        }
+        Some(ends) => Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?
+            .by_ends(mode, &ends, columns)?,
     };
     cast(made, weight.dtype())
 }
@@ -138,10 +132,16 @@ fn ends(args: &Args<'_>, indices: &Tensor) -> Result<Option<Vec<usize>>> {
     let starts = cast(offsets.clone(), DType::I64)?.to_vec::<i64>()?;
     let ascending =
         starts.windows(2).all(|pair| pair[0] <= pair[1]) && starts.first().is_none_or(|&s| s == 0);
-    let inside = starts.last().is_none_or(|&s| s as usize <= indices.numel());
-    let with_end = args.bool(5)?;
-    if offsets.ndim() != 1 || !ascending || !inside || (with_end && starts.is_empty()) {
-        let expected = format!("one dimension of integers, ascending from 0 to at most {}", indices.numel());
+    let (n, with_end) = (indices.numel(), args.bool(5)?);
+    let inside = match starts.last() {
+        Some(&last) if with_end => last as usize == n,
+        Some(&last) => last as usize <= n,
+        None => !with_end && n == 0,
+    };
+    if offsets.ndim() != 1 || !ascending || !inside {
+        let limit = if with_end { "" } else { "at most " };
+        let expected =
+            format!("one dimension of integers, ascending from 0 to {limit}{n}, the number of indices");
         return Err(wrong_value(args, 2, expected).into());
     }
     let mut ends: Vec<usize> = starts.iter().skip(1).map(|&s| s as usize).collect();
@@ -269,18 +269,18 @@ fn call(
 fn samples() -> Vec<Sample> {
     let none = || SampleArg::None;
     let at = || integers(&[1, 0, 4, 1, 2, 2, 3]);
-    let offsets = || integers(&[0, 2, 2, 5]);
+    let (offsets, with_end) = (|| integers(&[0, 2, 2, 5]), || integers(&[0, 2, 2, 7]));
     let mut all = Vec::new();
     for (mode, _) in BagMode::ALL {
         all.push(call([index(&[3, 4], 5), none(), none()], mode, false, None));
         all.push(call([index(&[3, 4], 5), none(), none()], mode, false, Some(1)));
         all.push(call([at(), offsets(), none()], mode, false, None));
-        all.push(call([at(), offsets(), none()], mode, true, Some(-3)));
+        all.push(call([at(), with_end(), none()], mode, true, Some(-3)));
         all.push(call([index(&[2, 0], 5), none(), none()], mode, false, None));
         all.push(call([integers(&[]), integers(&[0, 0]), none()], mode, false, None));
     }
     all.push(call([index(&[2, 3], 5), none(), plain(&[2, 3])], BagMode::Sum, false, None));
-    all.push(call([at(), offsets(), plain(&[7])], BagMode::Sum, true, Some(2)));
+    all.push(call([at(), with_end(), plain(&[7])], BagMode::Sum, true, Some(2)));
     all.into_iter().map(sample).collect()
 }
 
@@ -294,6 +294,7 @@ fn errors() -> Vec<ErrorSample> {
         error(call([at(), integers(&[0, 2, 1]), none()], sum, false, None), "ascending from 0 to at most 3"),
         error(call([at(), integers(&[1]), none()], sum, false, None), "ascending from 0 to at most 3"),
         error(call([at(), integers(&[0, 4]), none()], sum, false, None), "ascending from 0 to at most 3"),
+        error(call([at(), integers(&[0, 2]), none()], sum, true, None), "ascending from 0 to 3"),
         error(call([at(), integers(&[0]), plain(&[2])], sum, false, None), "of the indices' shape [3]"),
         error(call([at(), integers(&[0]), plain(&[3])], BagMode::Max, false, None), "`sum` where weights"),
         error(call([integers(&[5]), integers(&[0]), none()], sum, false, None), "index 5"),

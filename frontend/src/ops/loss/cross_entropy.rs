@@ -3,7 +3,7 @@
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{one, reduce, tensor};
 use crate::error::Result;
-use crate::ops::composed::optional;
+use crate::ops::composed::{cast, optional};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -53,10 +53,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let classes = x.size(dim)?;
     let logs = x.log_softmax(dim)?;
     let mut weighted = logs.clone();
-    if args.optional_tensor(2)?.is_some() {
+    if let Some(weight) = optional(args, 2)? {
         let mut shape = vec![1; x.ndim()];
         shape[dim as usize] = classes;
-        weighted = logs.mul(&tensor(args, 2)?.reshape_as_sizes(&shape)?)?;
+        weighted = logs.mul(&cast(weight, logs.dtype())?.reshape_as_sizes(&shape)?)?;
     }
     if target.dtype().is_float() {
         if target.sizes() != x.sizes() {
