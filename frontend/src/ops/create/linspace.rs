@@ -76,7 +76,8 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
     samples: || {
-        let shapes: [&[usize]; 4] = [&[7], &[2, 3], &[0], &[1]];
+        let shapes: [&[usize]; 8] =
+            [&[], &[7], &[2, 3], &[2, 2, 3], &[2, 1, 2, 2], &[2, 1, 2, 1, 2], &[0], &[1]];
         shapes.iter().map(|s| sample([plain(s), SampleArg::Float(-3.0), SampleArg::Float(9.0)])).collect()
     },
     errors: || {

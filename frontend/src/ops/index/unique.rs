@@ -67,7 +67,7 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || {
         let yes = SampleArg::Bool(true);
-        let shapes: [&[usize]; 4] = [&[], &[7], &[3, 4], &[0]];
+        let shapes: [&[usize]; 7] = [&[], &[7], &[3, 4], &[2, 3, 2], &[2, 3, 2, 2], &[2, 1, 2, 3, 2], &[0]];
         let fill = Fill::Values(vec![2.0, 1.0, 2.0, 0.0, 3.0]);
         shapes.iter().map(|s| sample([tensor(s, fill.clone()), yes.clone(), yes.clone()])).collect()
     },

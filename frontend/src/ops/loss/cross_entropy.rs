@@ -120,6 +120,8 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 3, 2, 1, 2], &[2, 2, 1, 2], uniform(&[3], 0.5, 2.0), -100, 0.1, "mean"),
             call(&[8, 3], &[8], weight(), 1, 0.0, "none"),
             call(&[2, 3, 4], &[2, 4], SampleArg::None, -100, 0.1, "sum"),
+            call(&[2, 3, 2, 2], &[2, 2, 2], weight(), 1, 0.1, "mean"),
+            call(&[0, 3], &[0], weight(), -100, 0.1, "sum"),
             sample([
                 plain(&[4, 3]),
                 uniform(&[4, 3], 0.1, 0.9),

@@ -72,6 +72,9 @@ pub static DEF: OpDef = OpDef {
             call(&[8, 3], &[8], uniform(&[3], 0.5, 2.0), 1, "mean"),
             call(&[8, 3], &[8], weight(), 1, "none"),
             call(&[2, 3, 4], &[2, 4], SampleArg::None, -100, "sum"),
+            call(&[2, 3, 2, 2], &[2, 2, 2], weight(), 1, "mean"),
+            call(&[1, 3, 2, 1, 2], &[1, 2, 1, 2], SampleArg::None, 0, "none"),
+            call(&[0, 3], &[0], weight(), -100, "sum"),
         ]
     },
     errors: || {

@@ -124,6 +124,8 @@ fn samples() -> Vec<Sample> {
         call(&[3, 4], &[4], true),
         call(&[3, 4], &[4], false),
         call(&[2, 3, 4], &[3, 4], true),
+        call(&[2, 1, 2, 3], &[3], true),
+        call(&[2, 1, 2, 1, 3], &[2, 1, 3], false),
         call(&[0, 4], &[4], true),
     ]
 }

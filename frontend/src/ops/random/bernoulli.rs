@@ -64,10 +64,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 5] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 2, 5]];
+    let shapes: [&[usize]; 7] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let place = || [SampleArg::Int(7), SampleArg::Int(3)];
     let number = shapes.iter().map(|s| sample([plain(s), SampleArg::Float(0.3)].into_iter().chain(place())));
-    number.collect()
+    let tensor = shapes.iter().map(|s| {
+        // A tensor of probabilities has zeros for its derivative, as a draw does not depend on it smoothly.
+        let args = [uniform(s, 0.0, 1.0), SampleArg::None].into_iter().chain(place());
+        Sample { smooth: false, ..sample(args) }
+    });
+    number.chain(tensor).collect()
 }
 
 /// `bernoulli`

@@ -21,6 +21,7 @@ pub(super) fn over_dims(input: fn(&[usize]) -> SampleArg, rest: &[SampleArg]) ->
         call(&[2, 3, 4], Some(&[0, 2]), false),
         call(&[2, 3, 2, 2], Some(&[1, -1]), true),
         call(&[2, 1, 2, 3, 2], Some(&[0, 3]), false),
+        call(&[0, 3], Some(&[1]), false),
     ]
 }
 

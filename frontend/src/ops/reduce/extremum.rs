@@ -80,6 +80,7 @@ pub(super) fn samples_along() -> Vec<Sample> {
         call(&[3, 4], -1, false),
         call(&[2, 3, 4], 1, false),
         call(&[2, 0, 4], 2, true),
+        call(&[2, 3, 2, 2], -2, false),
         call(&[2, 3, 1, 2, 2], 1, true),
     ]
 }
