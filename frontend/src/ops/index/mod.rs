@@ -1,5 +1,6 @@
 //! Ops that join, move and choose elements by their place.
 
+mod bags;
 mod geometry;
 
 crate::ops::family! {
