@@ -1,12 +1,15 @@
 //! The `keyway` command.
 //!
-//! Exit codes: 0, 1 for a run that failed, 2 for wrong usage (also names of ops, devices and dtypes that do not exist).
+//! Exit codes: 0, 1 for a run that failed, 2 for wrong usage (also names of ops, devices and dtypes that do not
+//! exist), 130 for a run that was interrupted.
 #![forbid(unsafe_code)]
 
 mod backend;
+mod conformance;
 mod doctor;
 mod explain;
 mod failure;
+mod files;
 mod installed;
 mod names;
 mod ops;
@@ -41,6 +44,8 @@ enum Command {
     Explain(explain::Options),
     /// What was looked at, what was found, and what is wrong with it.
     Doctor(doctor::Options),
+    /// Judge a backend, case by case.
+    Conformance(conformance::Options),
     /// Train a network.
     Train(train::Options),
 }
@@ -51,6 +56,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
         Command::Ops(options) => ops::run(options, &cli.backends, screen),
         Command::Explain(options) => explain::run(options, &cli.backends, screen),
         Command::Doctor(options) => doctor::run(options, &cli.backends, screen),
+        Command::Conformance(options) => conformance::run(options, &cli.backends, screen),
         Command::Train(options) => train::run(options, &cli.backends, screen),
     }
 }

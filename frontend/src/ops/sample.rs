@@ -61,6 +61,17 @@ pub struct Sample {
     pub args: Vec<SampleArg>,
     /// Whether gradcheck may differentiate here; off where the function has a kink at the sample.
     pub smooth: bool,
+    /// How many times the dtype's tolerance a result may be off, and why; `None` for the tolerance itself.
+    pub loosened: Option<(f64, &'static str)>,
+}
+
+impl Sample {
+    /// Allows `factor` times the dtype's tolerance, for the stated reason: a long sum, say.
+    #[must_use]
+    pub fn loosened(mut self, factor: f64, reason: &'static str) -> Sample {
+        self.loosened = Some((factor, reason));
+        self
+    }
 }
 
 /// A call that must fail.
@@ -74,7 +85,7 @@ pub struct ErrorSample {
 
 /// A valid call with these arguments.
 pub fn sample(args: impl IntoIterator<Item = SampleArg>) -> Sample {
-    Sample { args: args.into_iter().collect(), smooth: true }
+    Sample { args: args.into_iter().collect(), smooth: true, loosened: None }
 }
 
 /// A call with these arguments that fails with a message which holds `message`.

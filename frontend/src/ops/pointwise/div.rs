@@ -101,8 +101,8 @@ fn samples() -> Vec<Sample> {
     let divisor = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.5, -2.0, 3.25, -1.0, 2.5]));
     let pairs = PAIRS.iter().map(move |(a, b)| sample([plain(a), divisor(b), SampleArg::None]));
     let rounded = ["trunc", "floor"].map(|mode| Sample {
-        args: vec![plain(&[3, 4]), divisor(&[4]), SampleArg::Str(mode)],
         smooth: false,
+        ..sample([plain(&[3, 4]), divisor(&[4]), SampleArg::Str(mode)])
     });
     let numbers = [
         sample([plain(&[3, 4]), SampleArg::Int(2), SampleArg::None]),

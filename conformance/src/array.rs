@@ -1,0 +1,214 @@
+//! Values as the oracle sees them: numbers in row-major order, with their dtype and sizes.
+
+use keyway::DType;
+
+/// One element. An integer is exact; a float is the f64 nearest to the exact result, not rounded to the dtype.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// Of a floating-point dtype.
+    Float(f64),
+    /// Of an integer dtype. A result outside the dtype's range stands for its value modulo 2^bits.
+    Int(i128),
+    /// Of bool.
+    Bool(bool),
+    /// Any value is right: the op promises nothing here.
+    Any,
+}
+
+impl Number {
+    /// As a float; `Any` is NaN.
+    pub fn float(self) -> f64 {
+        match self {
+            Number::Float(v) => v,
+            Number::Int(v) => v as f64,
+            Number::Bool(v) => f64::from(u8::from(v)),
+            Number::Any => f64::NAN,
+        }
+    }
+
+    /// As an integer: floats towards zero; `Any` is 0.
+    pub fn int(self) -> i128 {
+        match self {
+            Number::Float(v) => v as i128,
+            Number::Int(v) => v,
+            Number::Bool(v) => i128::from(v),
+            Number::Any => 0,
+        }
+    }
+
+    /// Whether it differs from zero; NaN does.
+    pub fn truth(self) -> bool {
+        match self {
+            Number::Float(v) => v != 0.0,
+            Number::Int(v) => v != 0,
+            Number::Bool(v) => v,
+            Number::Any => false,
+        }
+    }
+
+    /// As an element of `dtype`, as a cast gives it: to integers towards zero and modulo 2^bits, to bool by
+    /// [`Number::truth`]. A float is rounded to the dtype. A float that no integer of the dtype holds gives
+    /// `Any`.
+    pub fn cast(self, dtype: DType) -> Number {
+        if matches!(self, Number::Any) {
+            return self;
+        }
+        if dtype == DType::BOOL {
+            return Number::Bool(self.truth());
+        }
+        if dtype.is_float() {
+            return Number::Float(round_to(self.float(), dtype));
+        }
+        match self {
+            Number::Float(v) => {
+                let (low, high) = dtype.integer_range().unwrap_or((0, 0));
+                let whole = v.trunc();
+                if whole >= low as f64 && whole <= high as f64 && (whole as i128) <= high {
+                    Number::Int(whole as i128)
+                } else {
+                    Number::Any
+                }
+            }
+            other => Number::Int(wrapped(other.int(), dtype)),
+        }
+    }
+}
+
+/// The nearest value of a floating-point dtype, ties to even, beyond the largest infinity.
+pub fn round_to(value: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 => f64::from(value as f32),
+        DType::F16 => half::f16::from_f64(value).to_f64(),
+        DType::BF16 => half::bf16::from_f64(value).to_f64(),
+        _ => value,
+    }
+}
+
+/// The value of an integer dtype that equals this one modulo 2^bits.
+pub fn wrapped(value: i128, dtype: DType) -> i128 {
+    let Some((low, high)) = dtype.integer_range() else { return value };
+    let count = high - low + 1;
+    (value - low).rem_euclid(count) + low
+}
+
+/// A tensor's values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes; none for a single number.
+    pub sizes: Vec<usize>,
+    /// Elements in row-major order, as many as the product of the sizes.
+    pub values: Vec<Number>,
+}
+
+impl Array {
+    /// From elements in row-major order.
+    pub fn new(dtype: DType, sizes: impl Into<Vec<usize>>, values: Vec<Number>) -> Array {
+        Array { dtype, sizes: sizes.into(), values }
+    }
+
+    /// Each element from its multi-index.
+    pub fn from_fn(
+        dtype: DType,
+        sizes: impl Into<Vec<usize>>,
+        mut element: impl FnMut(&[usize]) -> Number,
+    ) -> Array {
+        let sizes = sizes.into();
+        let values = Indices::new(&sizes).map(|index| element(&index)).collect();
+        Array { dtype, sizes, values }
+    }
+
+    /// One number, of no dimensions.
+    pub fn scalar(dtype: DType, value: Number) -> Array {
+        Array { dtype, sizes: Vec::new(), values: vec![value] }
+    }
+
+    /// Number of dimensions.
+    pub fn ndim(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The element at a multi-index.
+    pub fn at(&self, index: &[usize]) -> Number {
+        self.values[flat(&self.sizes, index)]
+    }
+
+    /// The element at a multi-index of a shape that this one broadcasts to: leading dimensions are dropped,
+    /// and where a size is 1 the index is taken as 0.
+    pub fn broadcast_at(&self, index: &[usize]) -> Number {
+        let lead = index.len() - self.sizes.len();
+        let own: Vec<usize> =
+            self.sizes.iter().zip(&index[lead..]).map(|(&size, &i)| if size == 1 { 0 } else { i }).collect();
+        self.at(&own)
+    }
+
+    /// Each element by itself.
+    pub fn map(&self, dtype: DType, element: impl FnMut(Number) -> Number) -> Array {
+        Array { dtype, sizes: self.sizes.clone(), values: self.values.iter().copied().map(element).collect() }
+    }
+
+    /// Each element cast, see [`Number::cast`].
+    pub fn cast(&self, dtype: DType) -> Array {
+        if self.dtype == dtype { self.clone() } else { self.map(dtype, |v| v.cast(dtype)) }
+    }
+
+    /// The elements as floats.
+    pub fn floats(&self) -> Vec<f64> {
+        self.values.iter().map(|v| v.float()).collect()
+    }
+
+    /// The elements as integers.
+    pub fn ints(&self) -> Vec<i128> {
+        self.values.iter().map(|v| v.int()).collect()
+    }
+
+    /// The same elements in row-major order in another shape of as many.
+    #[must_use]
+    pub fn reshaped(mut self, sizes: impl Into<Vec<usize>>) -> Array {
+        self.sizes = sizes.into();
+        self
+    }
+}
+
+/// The place of a multi-index in row-major order.
+pub fn flat(sizes: &[usize], index: &[usize]) -> usize {
+    sizes.iter().zip(index).fold(0, |at, (&size, &i)| at * size + i)
+}
+
+/// Every multi-index of a shape, in row-major order.
+#[derive(Clone, Debug)]
+pub struct Indices {
+    sizes: Vec<usize>,
+    next: usize,
+    count: usize,
+}
+
+impl Indices {
+    /// The indices of this shape; one, empty, for no dimensions.
+    pub fn new(sizes: &[usize]) -> Indices {
+        Indices { sizes: sizes.to_vec(), next: 0, count: sizes.iter().product() }
+    }
+}
+
+impl Iterator for Indices {
+    type Item = Vec<usize>;
+    fn next(&mut self) -> Option<Vec<usize>> {
+        if self.next == self.count {
+            return None;
+        }
+        let mut rest = self.next;
+        let mut index = vec![0; self.sizes.len()];
+        for (i, &size) in index.iter_mut().zip(&self.sizes).rev() {
+            *i = rest % size;
+            rest /= size;
+        }
+        self.next += 1;
+        Some(index)
+    }
+}

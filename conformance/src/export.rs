@@ -1,0 +1,80 @@
+//! Writes samples and the oracle's results, so that outsiders can judge the oracle.
+
+use crate::array::{Array, Number};
+use crate::inputs;
+use crate::oracle::{self, Value};
+use keyway::DType;
+use serde_json::{Value as Json, json};
+use std::io::Write;
+use std::path::Path;
+
+fn number(value: Number) -> Json {
+    match value {
+        Number::Float(v) if v.is_nan() => json!("nan"),
+        Number::Float(v) if v.is_infinite() => json!(if v > 0.0 { "inf" } else { "-inf" }),
+        Number::Float(v) => json!(v),
+        // As text: JSON's readers take numbers for f64.
+        Number::Int(v) => json!(v.to_string()),
+        Number::Bool(v) => json!(v),
+        Number::Any => json!("any"),
+    }
+}
+
+fn array(a: &Array) -> Json {
+    json!({
+        "dtype": a.dtype.name(),
+        "sizes": a.sizes,
+        "values": a.values.iter().copied().map(number).collect::<Vec<_>>(),
+    })
+}
+
+fn value(v: &Value) -> Json {
+    match v {
+        Value::None => Json::Null,
+        Value::Array(a) => json!({ "tensor": array(a) }),
+        Value::Arrays(list) => json!({ "tensors": list.iter().map(array).collect::<Vec<_>>() }),
+        Value::Int(v) => json!({ "int": v }),
+        Value::Float(v) => json!({ "float": number(Number::Float(*v)) }),
+        Value::Bool(v) => json!({ "bool": v }),
+        Value::Ints(v) => json!({ "ints": v }),
+        Value::Floats(v) => {
+            json!({ "floats": v.iter().map(|v| number(Number::Float(*v))).collect::<Vec<_>>() })
+        }
+        Value::Str(v) => json!({ "str": v }),
+        Value::DType(v) => json!({ "dtype": v.name() }),
+    }
+}
+
+/// Writes `OP.jsonl` into `folder` for each op that an oracle judges: one line for each sample and dtype, with
+/// `op`, `sample`, `dtype`, `schema`, `args` and either `expected`, a list of arrays, or `unknown`, the reason.
+/// Gives the number of ops and of lines.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn export(folder: &Path) -> std::io::Result<(usize, usize)> {
+    std::fs::create_dir_all(folder)?;
+    let (mut ops, mut lines) = (0, 0);
+    for def in keyway::ops::all() {
+        let Some(oracle) = oracle::find(def.name()) else { continue };
+        let mut file =
+            std::io::BufWriter::new(std::fs::File::create(folder.join(format!("{}.jsonl", def.name())))?);
+        for (index, sample) in (def.samples)().iter().enumerate() {
+            for dtype in DType::REAL.into_iter().filter(|&d| def.dtypes.has(d)) {
+                let inputs = inputs::of_sample(&sample.args, dtype, index as u64);
+                let mut line = json!({
+                    "op": def.name(), "sample": index, "dtype": dtype.name(), "schema": def.schema,
+                    "args": inputs.0.iter().map(value).collect::<Vec<_>>(),
+                });
+                match oracle(&inputs) {
+                    Ok(expected) => line["expected"] = expected.iter().map(array).collect(),
+                    Err(unknown) => line["unknown"] = json!(unknown.to_string()),
+                }
+                writeln!(file, "{line}")?;
+                lines += 1;
+            }
+        }
+        file.flush()?;
+        ops += 1;
+    }
+    Ok((ops, lines))
+}

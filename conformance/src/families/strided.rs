@@ -1,0 +1,55 @@
+//! Results against the oracle, on inputs that are transposed, sliced, stepped, expanded, channels_last, or of
+//! odd strides where a size is 1.
+
+use super::{Context, Family, Scope};
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::compare;
+use crate::inputs;
+use crate::memory::{Arrangement, repeated};
+use crate::outcome::{Steps, Stop};
+use keyway::dispatcher::op::Out;
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "strided",
+    about: "results against the oracle on inputs that are not row-major",
+    cases,
+    run,
+};
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    let mut turn = 0;
+    scope.each(|op, dtype, nth, sample| {
+        let suits = |a: &Arrangement| super::tensors(sample).any(|t| a.suits(&t.sizes));
+        let suiting: Vec<Arrangement> = Arrangement::STRIDED.into_iter().filter(suits).collect();
+        turn += 1;
+        for (i, arrangement) in suiting.iter().enumerate() {
+            // Quick: one arrangement for each sample, a different one each time.
+            if !scope.quick || i == turn % suiting.len() {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, nth, arrangement.name()));
+            }
+        }
+    });
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let arrangement = Arrangement::from_name(&context.case.variant)
+        .ok_or_else(|| Stop::Skipped(format!("there is no arrangement `{}`", context.case.variant)))?;
+    let (sample, mut inputs) = context.inputs()?;
+    if arrangement == Arrangement::Expanded {
+        inputs::map_arrays(&mut inputs, |array| {
+            if arrangement.suits(&array.sizes) {
+                *array = repeated(array);
+            }
+        });
+    }
+    let expected = context.expected(&inputs)?;
+    let prepared = Prepared::new(&inputs, context.target.device, |sizes| {
+        if arrangement.suits(sizes) { arrangement } else { Arrangement::Contiguous }
+    })?;
+    // An in-place op cannot write to elements that share memory; it is refused, which `aliasing` checks.
+    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    Ok(compare::outputs(&expected, &got, super::factor(&sample))?)
+}

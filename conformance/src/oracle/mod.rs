@@ -1,0 +1,59 @@
+//! The oracle: what each op should give, in plain f64 and exact integers.
+//!
+//! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the
+//! frontend and nothing of any backend; from `keyway` it takes the names of dtypes, nothing that computes.
+
+mod args;
+mod attention;
+mod channels;
+mod einsum;
+mod index;
+mod linalg;
+mod loss;
+mod norm;
+mod number;
+mod pointwise;
+mod promotion;
+mod reduce;
+mod shape;
+
+pub use args::{Inputs, Value};
+
+use crate::array::Array;
+
+/// What an op should give for these inputs, one array for each output.
+pub type Oracle = fn(&Inputs) -> Result<Vec<Array>, Unknown>;
+
+/// The oracle has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the oracle cannot judge this: {0}")]
+pub struct Unknown(pub String);
+
+/// A family's ops: name and oracle.
+pub type Family = &'static [(&'static str, Oracle)];
+
+/// Every family.
+const FAMILIES: &[Family] = &[
+    pointwise::ALL,
+    reduce::ALL,
+    linalg::ALL,
+    einsum::ALL,
+    shape::ALL,
+    index::ARRANGE,
+    index::BAGS,
+    index::READ,
+    index::SORTED,
+    index::WRITE,
+    norm::ALL,
+    channels::ALL,
+    attention::ALL,
+    loss::ALL,
+];
+
+/// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.
+pub const WITHOUT: &[(&str, &str)] = &[];
+
+/// The oracle of an op.
+pub fn find(op: &str) -> Option<Oracle> {
+    FAMILIES.iter().flat_map(|family| family.iter()).find(|(name, _)| *name == op).map(|(_, oracle)| *oracle)
+}
