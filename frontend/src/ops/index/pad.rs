@@ -127,6 +127,15 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 3], &[3, 1, 2, 0], "circular"),
             call(&[5], &[-1, 2], "replicate"),
             call(&[5], &[2, -1], "circular"),
+            call(&[], &[], "constant"),
+            call(&[2, 3, 4], &[2, 1], "circular"),
+            call(&[1, 2, 2, 3], &[1, 2, 0, 3], "replicate"),
+            call(&[1, 2, 2, 3], &[2, 1, 1, 2], "circular"),
+            call(&[1, 2, 2, 3, 2], &[1, 0, 2, 1, 1, 1], "reflect"),
+            call(&[1, 2, 1, 2, 2], &[1, 2, 0, 1, 2, 0], "replicate"),
+            call(&[1, 2, 1, 2, 2], &[1, 2, 0, 1, 1, 1], "circular"),
+            call(&[1, 2, 1, 2, 2], &[1, 2, 0, 1, 1, 1], "constant"),
+            call(&[0, 3], &[1, 1], "reflect"),
         ]
     },
     errors: || {

@@ -2,8 +2,9 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Outputs};
+use crate::ops::composed::{one, tensor};
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::Args;
 
 crate::ops::family! {
     binary_cross_entropy,
@@ -16,11 +17,6 @@ crate::ops::family! {
     nll_loss_backward,
     nll_loss_forward,
     smooth_l1_loss,
-}
-
-/// Tensor argument `i`.
-fn tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
-    Ok(Tensor::from_ref(args.tensor(i)?.clone()))
 }
 
 /// A loss reduced as text argument `i` says.
@@ -37,9 +33,4 @@ fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
         }
         .into()),
     }
-}
-
-/// The one result of a composed loss.
-fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
-    Ok(Outputs::from_iter([made?.into_ref()]))
 }

@@ -41,7 +41,15 @@ pub static DEF: OpDef = OpDef {
     samples: || {
         let call =
             |sizes: &[usize], how: &'static str| sample([plain(sizes), plain(sizes), SampleArg::Str(how)]);
-        vec![call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
+        vec![
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
+        ]
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Str(how)];
