@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::composed::one;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_value;
-use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
+use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, composed, error, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -69,7 +69,7 @@ impl Labelled {
         if dims.is_empty() {
             return Ok(self);
         }
-        let t = self.t.sum_dims(&dims, false)?;
+        let t = super::summed(&self.t, &dims, false)?;
         Ok(Labelled { t, labels: self.labels.into_iter().filter(|&label| keep(label)).collect() })
     }
 
@@ -202,7 +202,7 @@ fn samples() -> Vec<Sample> {
         ("abcde,ea->bd", &[&[2, 1, 2, 2, 2], &[2, 2]]),
         ("ij,jk->ik", &[&[2, 0], &[0, 3]]),
     ];
-    cases.iter().map(|(equation, shapes)| sample(call(equation, shapes))).collect()
+    composed(cases.iter().map(|(equation, shapes)| sample(call(equation, shapes))).collect())
 }
 
 fn errors() -> Vec<ErrorSample> {

@@ -69,8 +69,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         match (a.sizes()[i], b.sizes()[j]) {
             (m, n) if m == n => {}
             // A repeated element's products have the sum of the others as a factor.
-            (1, _) => b = b.sum_dims(&[j as i64], true)?,
-            (_, 1) => a = a.sum_dims(&[i as i64], true)?,
+            (1, _) => b = super::summed(&b, &[j as i64], true)?,
+            (_, 1) => a = super::summed(&a, &[i as i64], true)?,
             (m, n) => {
                 let expected =
                     format!("dimensions of the sizes of those in `dims_self`; {j} is of size {n}, not {m}");

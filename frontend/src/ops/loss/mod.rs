@@ -3,6 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composed::{one, tensor};
+use crate::ops::rules::require;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Args;
 
@@ -17,6 +18,13 @@ crate::ops::family! {
     nll_loss_backward,
     nll_loss_forward,
     smooth_l1_loss,
+}
+
+/// Tensor argument `i`, of a float dtype: the means and logarithms of losses are no integers.
+fn float(args: &Args<'_>, i: usize) -> Result<Tensor> {
+    let t = tensor(args, i)?;
+    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype")?;
+    Ok(t)
 }
 
 /// A loss reduced as text argument `i` says.
