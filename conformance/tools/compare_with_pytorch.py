@@ -127,8 +127,13 @@ def call(line, tables):
             if not any(text in reason for text in LACKS):
                 raise Difference("error", f"PyTorch: {reason}") from error
     if name in tables.numpy:
-        with numpy.errstate(all="ignore"):
-            made = tables.numpy[name](numpy, *(argument(a, numpy_array) for a in line["args"]))
+        try:
+            with numpy.errstate(all="ignore"):
+                made = tables.numpy[name](numpy, *(argument(a, numpy_array) for a in line["args"]))
+        except NoCounterpart:
+            raise
+        except Exception as error:
+            raise Difference("error", f"NumPy: {error}") from error
         return [(None, torch.from_numpy(numpy.ascontiguousarray(a).reshape(numpy.shape(a)))) for a in results(made)]
     if name in tables.none:
         raise NoCounterpart(tables.none[name])
