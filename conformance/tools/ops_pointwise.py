@@ -26,7 +26,7 @@ UNARY = """abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf ex
 log log10 log1p log2 logical_not neg reciprocal round rsqrt sigmoid sign sin sinh sqrt square tan tanh
 trunc""".split()
 BINARY = """atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor eq floor_divide fmod ge
-gt le logical_and logical_or logical_xor lt maximum minimum mul ne pow remainder""".split()
+gt le logical_and logical_or logical_xor lt maximum minimum mul ne remainder""".split()
 
 OPS = {
     **{name: unary(name) for name in UNARY},
@@ -42,6 +42,7 @@ OPS = {
     "hardswish": functional("hardswish"),
     "leaky_relu": functional("leaky_relu"),
     "lerp": lambda torch, a, b, weight: torch.lerp(a, b, weight),
+    "pow": lambda torch, a, b: torch.pow(a, b),
     "relu": functional("relu"),
     "relu_backward": lambda torch, g, y: torch.ops.aten.threshold_backward(g, y, 0),
     "sigmoid_backward": lambda torch, g, y: torch.ops.aten.sigmoid_backward(g, y),
