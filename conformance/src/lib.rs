@@ -3,5 +3,6 @@
 
 pub mod array;
 pub mod export;
+pub mod extremes;
 pub mod inputs;
 pub mod oracle;
