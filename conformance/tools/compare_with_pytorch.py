@@ -12,7 +12,8 @@ the files `ops_*.py` beside this one, each of which may have:
     NUMPY      op -> function(numpy, *arguments) -> an array, or several; its dtype is not compared, as NumPy
                promotes by other rules
     EXPLAINED  "op/dtype/kind" -> why the two differ. Each part may be a glob; the dtype is the tested one, the
-               kind is `count`, `shape`, `dtype`, `values` or `error` (PyTorch refuses the call)
+               kind is `count`, `shape`, `dtype`, `values`, `zero` (of the other sign) or `error` (PyTorch
+               refuses the call)
     NO_COUNTERPART  op -> why neither library has it
 
 Exit code: 0, or 1 for a difference that is not explained or an explanation that explains nothing.
@@ -144,8 +145,6 @@ def same_float(expected, got, dtype):
     """Whether a float is as expected. The expected one is not rounded to its dtype yet."""
     if math.isnan(expected) or math.isnan(got):
         return math.isnan(expected) and math.isnan(got)
-    if expected == 0 and got == 0:
-        return math.copysign(1, expected) == math.copysign(1, got)
     rounded = torch.tensor(expected, dtype=torch.float64).to(DTYPES[dtype]).item()
     if rounded == got:
         return True
@@ -169,6 +168,8 @@ def compare(expected, dtype_made, made):
         want = number(want, dtype)
         if dtype in TOLERANCE:
             same = same_float(want, float(got), dtype)
+            if same and want == got == 0 and math.copysign(1, want) != math.copysign(1, got):
+                raise Difference("zero", f"element {place} is {want}, in PyTorch {got}")
         elif dtype == "bool":
             same = want == bool(got)
         else:
@@ -234,7 +235,12 @@ def main():
             op, dtype = line["op"], line["dtype"]
             where = f"{op} sample {line['sample']} {dtype}"
             if "unknown" in line:
-                outcome, note = "unknown", line["unknown"]
+                outcome = "unknown"
+                try:
+                    answered = "NumPy has one" if call(line, tables)[0][0] is None else "PyTorch has one"
+                except (NoCounterpart, Difference):
+                    answered = "nor has PyTorch"
+                note = f"{line['unknown'].removeprefix('the oracle cannot judge this: ')} ({answered})"
                 key = (op, outcome, note)
             else:
                 try:

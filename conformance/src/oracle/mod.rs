@@ -6,14 +6,17 @@
 mod args;
 mod attention;
 mod channels;
+mod create;
 mod einsum;
 mod index;
 mod linalg;
 mod loss;
+mod memory;
 mod norm;
 mod number;
 mod pointwise;
 mod promotion;
+mod random;
 mod reduce;
 mod shape;
 
@@ -34,7 +37,14 @@ pub type Family = &'static [(&'static str, Oracle)];
 
 /// Every family.
 const FAMILIES: &[Family] = &[
-    pointwise::ALL,
+    pointwise::activation::ALL,
+    pointwise::arithmetic::ALL,
+    pointwise::logic::ALL,
+    pointwise::real::ALL,
+    pointwise::rounding::ALL,
+    create::ALL,
+    memory::ALL,
+    random::ALL,
     reduce::ALL,
     linalg::ALL,
     einsum::ALL,
@@ -56,4 +66,21 @@ pub const WITHOUT: &[(&str, &str)] = &[];
 /// The oracle of an op.
 pub fn find(op: &str) -> Option<Oracle> {
     FAMILIES.iter().flat_map(|family| family.iter()).find(|(name, _)| *name == op).map(|(_, oracle)| *oracle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_op_has_one_oracle_or_a_reason() {
+        let judged: Vec<&str> =
+            FAMILIES.iter().flat_map(|family| family.iter().map(|(name, _)| *name)).collect();
+        let without = WITHOUT.iter().map(|(name, _)| *name);
+        for op in keyway::ops::all() {
+            let count =
+                judged.iter().copied().chain(without.clone()).filter(|name| *name == op.name()).count();
+            assert_eq!(count, 1, "oracles and reasons for `{}`", op.name());
+        }
+    }
 }
