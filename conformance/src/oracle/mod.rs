@@ -80,3 +80,20 @@ pub fn find(op: &str) -> Option<Oracle> {
 pub fn is_elementwise(op: &str) -> bool {
     in_families(ELEMENTWISE, op).is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_op_has_one_oracle_or_a_reason() {
+        let judged: Vec<&str> =
+            ELEMENTWISE.iter().chain(FAMILIES).flat_map(|f| f.iter().map(|(name, _)| *name)).collect();
+        let without = WITHOUT.iter().map(|(name, _)| *name);
+        for op in keyway::ops::all() {
+            let count =
+                judged.iter().copied().chain(without.clone()).filter(|name| *name == op.name()).count();
+            assert_eq!(count, 1, "oracles and reasons for `{}`", op.name());
+        }
+    }
+}
