@@ -88,11 +88,6 @@ pub fn sample(args: impl IntoIterator<Item = SampleArg>) -> Sample {
     Sample { args: args.into_iter().collect(), smooth: true, loosened: None }
 }
 
-/// Samples of an op that is composed of others: each step rounds to the dtype, which shows in f16 and bf16.
-pub fn composed(samples: Vec<Sample>) -> Vec<Sample> {
-    samples.into_iter().map(|s| s.loosened(4.0, "each op that it is composed of rounds its result")).collect()
-}
-
 /// A call with these arguments that fails with a message which holds `message`.
 pub fn error(args: impl IntoIterator<Item = SampleArg>, message: &'static str) -> ErrorSample {
     ErrorSample { args: args.into_iter().collect(), message }
