@@ -18,6 +18,24 @@ def binary(name):
     return call
 
 
+def signed(torch):
+    return (torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def dividing(quotient, by_minus_one):
+    """A division, with -1 among integer divisors left out: the least integer divided by it ends the process."""
+    def call(torch, a, b, *rest):
+        a, b = operand(torch, a, b), operand(torch, b, a)
+        if not (torch.result_type(a, b) in signed(torch) and (b == -1).any()):
+            return quotient(torch, a, b, *rest)
+        return torch.where(b == -1, by_minus_one(torch, a), quotient(torch, a, torch.where(b == -1, 1, b), *rest))
+    return call
+
+
+def quotient(torch, a, b, mode):
+    return torch.div(a, b, rounding_mode=mode)
+
+
 def functional(name):
     return lambda torch, *args: getattr(torch.nn.functional, name)(*args)
 
@@ -25,8 +43,8 @@ def functional(name):
 UNARY = """abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf exp expm1 floor isfinite isinf isnan
 log log10 log1p log2 logical_not neg reciprocal round rsqrt sigmoid sign sin sinh sqrt square tan tanh
 trunc""".split()
-BINARY = """atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor eq floor_divide fmod ge
-gt le logical_and logical_or logical_xor lt maximum minimum mul ne pow remainder""".split()
+BINARY = """atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor eq ge gt le
+logical_and logical_or logical_xor lt maximum minimum mul ne""".split()
 
 OPS = {
     **{name: unary(name) for name in UNARY},
@@ -35,15 +53,21 @@ OPS = {
     "addcdiv": lambda torch, a, b, c, value: torch.addcdiv(a, b, c, value=value),
     "addcmul": lambda torch, a, b, c, value: torch.addcmul(a, b, c, value=value),
     "clamp": lambda torch, a, low, high: torch.clamp(a, low, high),
-    "div": lambda torch, a, b, mode: torch.div(operand(torch, a, b), b, rounding_mode=mode),
+    "div": lambda torch, a, b, mode: (
+        quotient(torch, operand(torch, a, b), b, None) if mode is None
+        else dividing(quotient, lambda torch, a: -a)(torch, a, b, mode)),
     "elu": functional("elu"),
+    "floor_divide": dividing(lambda torch, a, b: torch.floor_divide(a, b), lambda torch, a: -a),
+    "fmod": dividing(lambda torch, a, b: torch.fmod(a, b), lambda torch, a: torch.zeros_like(a)),
     "gelu": lambda torch, a, approximate: torch.nn.functional.gelu(a, approximate=approximate),
     "gelu_backward": lambda torch, g, a, approximate: torch.ops.aten.gelu_backward(g, a, approximate=approximate),
     "hardswish": functional("hardswish"),
     "leaky_relu": functional("leaky_relu"),
     "lerp": lambda torch, a, b, weight: torch.lerp(a, b, weight),
+    "pow": lambda torch, a, b: torch.pow(a, b),
     "relu": functional("relu"),
     "relu_backward": lambda torch, g, y: torch.ops.aten.threshold_backward(g, y, 0),
+    "remainder": dividing(lambda torch, a, b: torch.remainder(a, b), lambda torch, a: torch.zeros_like(a)),
     "sigmoid_backward": lambda torch, g, y: torch.ops.aten.sigmoid_backward(g, y),
     "silu": functional("silu"),
     "silu_backward": lambda torch, g, x: torch.ops.aten.silu_backward(g, x),
@@ -116,4 +140,9 @@ NUMPY = {
     "sigmoid": lambda numpy, a: 1 / (1 + numpy.exp(-a.astype(numpy.float32))),
 }
 
-EXPLAINED = {}
+EXPLAINED = {
+    "gelu_backward/*/values/extremes": "PyTorch's `1 + erf` and `1 - tanh^2` lose digits that a large gradient shows",
+    "gelu_backward/*/zero/extremes": "the same: what is left of the derivative has the other sign",
+    "silu_backward/*/values/extremes": "`sigmoid` is below PyTorch's range, which an immense gradient shows",
+    "lerp/f64/zero/extremes": "a product below the least f64, which PyTorch does not round by itself",
+}

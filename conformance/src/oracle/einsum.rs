@@ -1,7 +1,7 @@
 //! Sums of products over named dimensions.
 
 use super::args::wrap;
-use super::number::{one, plus, sum, times, zero};
+use super::number::{float_total, one, plus, times, zero};
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Indices, Number};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ fn contracted(operands: &[Array], names: &[Vec<Name>], result: &[Name]) -> Resul
             })
         });
         match dtype.is_float() {
-            true => Number::Float(sum(terms.map(Number::float))),
+            true => float_total(dtype, &terms.map(Number::float).collect::<Vec<_>>()),
             false => terms.fold(zero(dtype), plus),
         }
     }))

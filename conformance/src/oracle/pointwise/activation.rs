@@ -1,4 +1,7 @@
 //! Activations, and the gradients through those that have an op for it. Floats only.
+//!
+//! At an infinite input some are a product of zero and infinity: PyTorch's kernels give NaN there or the limit,
+//! by the number of elements. So anything is right.
 
 use super::special::{normal_density, normal_share, sigmoid};
 use super::{Outcome, each, float_unless, leaves_range, real_pairs, real_pairs_of, unknown};
@@ -13,6 +16,13 @@ fn floats(inputs: &Inputs, real: impl Fn(f64) -> f64) -> Outcome {
         return unknown("it takes floats");
     }
     each([a], a.dtype, |[v]| Ok(Number::Float(real(v.float()))))
+}
+
+/// The first argument, of a float dtype, for a function that promises nothing at minus infinity.
+fn floats_above(inputs: &Inputs, real: impl Fn(f64) -> f64) -> Outcome {
+    let made = floats(inputs, real)?;
+    let open = |x: Number| x == Number::Float(f64::NEG_INFINITY);
+    each([inputs.array(0)?, &made[0]], made[0].dtype, |[x, y]| Ok(if open(x) { Number::Any } else { y }))
 }
 
 /// `sqrt(2 / pi)`.
@@ -31,9 +41,9 @@ fn by_tanh(inputs: &Inputs, i: usize) -> Result<bool, Unknown> {
 
 fn gelu(inputs: &Inputs) -> Outcome {
     if by_tanh(inputs, 1)? {
-        return floats(inputs, |x| 0.5 * x * (1.0 + (K * (x + C * x * x * x)).tanh()));
+        return floats_above(inputs, |x| 0.5 * x * (1.0 + (K * (x + C * x * x * x)).tanh()));
     }
-    floats(inputs, |x| x * normal_share(x))
+    floats_above(inputs, |x| x * normal_share(x))
 }
 
 /// The gradient times the derivative of `gelu`.
@@ -42,11 +52,13 @@ fn gelu_backward(inputs: &Inputs) -> Outcome {
         return real_pairs_of(inputs, |dtype, grad, x| {
             let t = (K * (x + C * x * x * x)).tanh();
             let inner = K * (1.0 + 3.0 * C * x * x);
-            let open = leaves_range(dtype, x * x, &[x]);
+            let open = x.is_infinite() || leaves_range(dtype, x * x, &[x]);
             float_unless(open, grad * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner))
         });
     }
-    real_pairs(inputs, |grad, x| grad * (normal_share(x) + x * normal_density(x)))
+    real_pairs_of(inputs, |_, grad, x| {
+        float_unless(x.is_infinite(), grad * (normal_share(x) + x * normal_density(x)))
+    })
 }
 
 /// `x` above 0, `alpha * (e^x - 1)` elsewhere.
@@ -70,7 +82,7 @@ fn softplus(inputs: &Inputs) -> Outcome {
 /// `x * min(max(x + 3, 0), 6) / 6`.
 fn hardswish(inputs: &Inputs) -> Outcome {
     let dtype = inputs.array(0)?.dtype;
-    let open = |x: f64| leaves_range(dtype, 6.0 * x, &[x]);
+    let open = |x: f64| x == f64::NEG_INFINITY || leaves_range(dtype, 6.0 * x, &[x]);
     let made = floats(inputs, |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0)?;
     each([inputs.array(0)?, &made[0]], dtype, |[x, y]| Ok(if open(x.float()) { Number::Any } else { y }))
 }
@@ -97,9 +109,9 @@ fn tanh_backward(inputs: &Inputs) -> Outcome {
 
 /// The gradient times the derivative of `x * sigmoid(x)`.
 fn silu_backward(inputs: &Inputs) -> Outcome {
-    real_pairs(inputs, |grad, x| {
+    real_pairs_of(inputs, |_, grad, x| {
         let s = sigmoid(x);
-        grad * s * (1.0 + x * (1.0 - s))
+        float_unless(x.is_infinite(), grad * s * (1.0 + x * (1.0 - s)))
     })
 }
 
@@ -112,7 +124,7 @@ pub const ALL: Family = &[
     ("leaky_relu", leaky_relu),
     ("relu_backward", relu_backward),
     ("sigmoid_backward", sigmoid_backward),
-    ("silu", |i| floats(i, |x| x / (1.0 + (-x).exp()))),
+    ("silu", |i| floats_above(i, |x| x / (1.0 + (-x).exp()))),
     ("silu_backward", silu_backward),
     ("softplus", softplus),
     ("tanh_backward", tanh_backward),

@@ -142,8 +142,17 @@ fn power(base: i128, exponent: i128, dtype: DType) -> Result<i128, Unknown> {
     Ok(result)
 }
 
+/// `self^exponent`, by IEEE 754 for floats. A bare exponent of 1/2 or -1/2 may be taken as a square root, which
+/// differs at minus zero and at minus infinity.
 fn pow(inputs: &Inputs) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
+    if dtype.is_float() {
+        let root = inputs.float(1).is_ok_and(|exponent| exponent.abs() == 0.5);
+        return real_pairs_of(inputs, |_, base, exponent| {
+            let end = base == f64::NEG_INFINITY || (base == 0.0 && base.is_sign_negative());
+            float_unless(root && end, base.powf(exponent))
+        });
+    }
     numbers(inputs, f64::powf, |base, exponent| power(base, exponent, dtype))
 }
 

@@ -1,12 +1,12 @@
 //! `einsum`
 
 use super::equation::{Equation, Label};
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composed::one;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::wrong_value;
+use crate::ops::rules::{require, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -153,6 +153,9 @@ fn check_sizes(
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let given = args.tensors(1)?;
+    if let Some(t) = given.first().filter(|_| given.iter().all(|t| t.dtype() == DType::BOOL)) {
+        require(args, 1, t.dtype(), false, "a number dtype")?;
+    }
     let ndims: Vec<usize> = given.iter().map(|t| t.ndim()).collect();
     let equation =
         Equation::parse(args.str(0)?, &ndims).map_err(|expected| wrong_value(args, 0, expected))?;

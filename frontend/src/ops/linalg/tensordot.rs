@@ -1,11 +1,11 @@
 //! `tensordot`
 
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composed::{one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::wrong_value;
+use crate::ops::rules::{require, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -59,6 +59,7 @@ fn dims(args: &Args<'_>, i: usize, t: &Tensor) -> Result<(Vec<usize>, Vec<usize>
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (mut a, mut b) = (tensor(args, 0)?, tensor(args, 1)?);
+    require(args, 0, a.dtype(), a.dtype() != DType::BOOL || b.dtype() != DType::BOOL, "a number dtype")?;
     let (summed_a, free_a) = dims(args, 2, &a)?;
     let (summed_b, free_b) = dims(args, 3, &b)?;
     if summed_a.len() != summed_b.len() {

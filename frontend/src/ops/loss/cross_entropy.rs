@@ -3,7 +3,7 @@
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{one, reduce, tensor};
 use crate::error::Result;
-use crate::ops::composed::{cast, optional};
+use crate::ops::composed::{cast, float_tensor, optional};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -27,7 +27,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
     pub fn cross_entropy(
         &self,
         target: &Tensor,
@@ -48,7 +48,7 @@ impl Tensor {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target, smoothing) = (tensor(args, 0)?, tensor(args, 1)?, args.float(4)?);
+    let (x, target, smoothing) = (float_tensor(args, 0)?, tensor(args, 1)?, args.float(4)?);
     let dim = x.ndim().min(2) as i64 - 1;
     let classes = x.size(dim)?;
     let logs = x.log_softmax(dim)?;
@@ -89,7 +89,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 
 /// `cross_entropy`
 pub static DEF: OpDef = OpDef {
-    schema: "cross_entropy(Tensor self, Tensor target, Tensor? weight, int ignore_index, Scalar label_smoothing, str reduction) -> Tensor",
+    schema: "cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, Scalar label_smoothing=0, str reduction='mean') -> Tensor",
     rule: Rule::Composed,
     decomposition: Some(|args| one(compose(args))),
     derivative: Derivative::Composed,

@@ -54,7 +54,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 
 /// `nll_loss`
 pub static DEF: OpDef = OpDef {
-    schema: "nll_loss(Tensor self, Tensor target, Tensor? weight, int ignore_index, str reduction) -> Tensor",
+    schema: "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') -> Tensor",
     rule: Rule::Composed,
     decomposition: Some(|args| one(compose(args))),
     derivative: Derivative::Composed,

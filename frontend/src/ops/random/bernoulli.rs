@@ -1,10 +1,10 @@
 //! `bernoulli`
 
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, uniform};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
@@ -67,11 +67,11 @@ fn samples() -> Vec<Sample> {
     let shapes: [&[usize]; 7] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let place = || [SampleArg::Int(7), SampleArg::Int(3)];
     let number = shapes.iter().map(|s| sample([plain(s), SampleArg::Float(0.3)].into_iter().chain(place())));
-    let tensor = shapes.iter().map(|s| {
-        // A tensor of probabilities has zeros for its derivative, as a draw does not depend on it smoothly.
-        let args = [uniform(s, 0.0, 1.0), SampleArg::None].into_iter().chain(place());
-        Sample { smooth: false, ..sample(args) }
-    });
+    let of = |s: &[usize], dtype| {
+        let p = fixed(s, dtype, Fill::Uniform(0.0, 1.0));
+        sample([p, SampleArg::None].into_iter().chain(place()))
+    };
+    let tensor = shapes.iter().flat_map(|s| [of(s, DType::F32), of(s, DType::F64)]);
     number.chain(tensor).collect()
 }
 
