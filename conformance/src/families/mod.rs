@@ -11,6 +11,7 @@ mod gradients;
 mod guards;
 mod layouts;
 mod leaks;
+mod long;
 mod out;
 mod promotion;
 mod random;
@@ -52,6 +53,7 @@ pub const ALL: &[Family] = &[
     promotion::FAMILY,
     errors::FAMILY,
     extremes::FAMILY,
+    long::FAMILY,
     gradients::FAMILY,
     gradients::SECOND,
     gradients::STRIDED,
@@ -80,6 +82,15 @@ pub struct Op {
     pub def: &'static OpDef,
     /// Its valid samples.
     pub samples: Vec<Sample>,
+}
+
+impl Op {
+    /// The sample that stands for all where one must do: the middle one of those with elements.
+    pub fn typical(&self) -> Option<usize> {
+        let full = |s: &Sample| tensors(s).all(|t| t.sizes.iter().all(|&n| n > 0));
+        let full: Vec<usize> = (0..self.samples.len()).filter(|&nth| full(&self.samples[nth])).collect();
+        full.get(full.len() / 2).copied().or_else(|| (!self.samples.is_empty()).then_some(0))
+    }
 }
 
 impl Scope<'_> {

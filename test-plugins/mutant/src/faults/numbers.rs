@@ -35,21 +35,21 @@ pub(super) const FAULTS: &[Fault] = &[
     .dtypes(&["f32"]),
     Fault::new(
         "wrong_cast",
-        "a float becomes the nearest whole number, not that towards 0",
+        "a float becomes the nearest whole number, not the next towards 0",
         &["to_dtype"],
-        |site| match is_float(site.output(0)?.dtype()) {
-            true => site.run(),
-            false => site.with_inputs(f64::round),
+        |site| match is_float(site.input(0)?.dtype()) {
+            true => site.with_inputs(f64::round),
+            false => site.run(),
         },
     )
-    .dtypes(&["f32", "f64", "f16", "bf16"]),
+    .dtypes(&["i8", "i16", "i32", "i64"]),
     Fault::new("wrong_promotion", "true is promoted to 3", &["to_dtype"], |site| {
-        match site.output(0)?.dtype() {
-            dtype::BOOL => site.run(),
-            _ => site.then_map(|x| x * 3.0),
+        match site.input(0)?.dtype() == dtype::BOOL {
+            true => site.then_map(|x| x * 3.0),
+            false => site.run(),
         }
     })
-    .dtypes(&["bool"])
+    .dtypes(&["f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"])
     .judged(&["add", "mul"]),
     Fault::new(
         "integer_saturates",
