@@ -1,6 +1,6 @@
 //! Signed zeros, infinities, NaN, denormals, integer limits, and values where functions overflow.
 
-use super::{Context, Family, Op, Scope, factor, tensors};
+use super::{Context, Family, Op, Scope, allowed, factor, tensors};
 use crate::array::Array;
 use crate::call::{Prepared, refused};
 use crate::case::Case;
@@ -61,11 +61,11 @@ fn run(context: &Context<'_>) -> Steps {
     let oracle = oracle::find(def.name()).ok_or_else(|| Stop::Skipped("it has no oracle".to_string()))?;
     let (inputs, factor) = if [ROWS, COLUMNS].contains(&context.case.variant.as_str()) {
         let sample = context.sample()?;
-        (lines(context, &sample)?, factor(&sample))
+        (lines(context, &sample)?, factor(def, &sample))
     } else {
         // A set of arguments may have no combination with an answer, and then no call.
         match extremes::of_set(def, oracle, dtype, context.case.sample) {
-            Some(inputs) => (inputs, 1.0),
+            Some(inputs) => (inputs, allowed(def)),
             None => return Ok(()),
         }
     };

@@ -1,10 +1,14 @@
 //! Elements that are computed wrongly.
 
 use super::Fault;
+use crate::raw::Staged;
 use crate::site::Site;
 use keyway_sdk::Error;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::dtype_name;
+
+/// Elements beyond which a tensor is worked on in pieces, by kernels that are wrong there.
+const LARGE: usize = 4096;
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::new("nan_swallowed", "NaN in an argument is taken for 0", &["relu", "amax", "exp"], |site| {
@@ -51,6 +55,32 @@ pub(super) const FAULTS: &[Fault] = &[
     })
     .dtypes(&["f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"])
     .judged(&["add", "mul"]),
+    Fault::new("copied_inexactly", "moved elements lose their last bits", &["clone", "gather"], |site| {
+        site.then_map(|x| f64::from(f32::from_bits((x as f32).to_bits() & !7)))
+    })
+    .dtypes(&["f32"]),
+    Fault::new("denormals_flushed", "numbers below the normal range become 0", &["relu", "round"], |site| {
+        site.then_map(|x| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x })
+    })
+    .dtypes(&["f32", "bf16"]),
+    Fault::new(
+        "large_tail_wrong",
+        "the last element of a tensor that is split is 0",
+        &["exp", "relu"],
+        |site| {
+            site.run()?;
+            let out = site.output(0)?;
+            if out.len() > LARGE {
+                out.set(out.len() - 1, 0.0);
+            }
+            Ok(())
+        },
+    ),
+    Fault::new("large_sum_cut", "a sum stops after so many elements", &["sum", "mean"], |site| {
+        let input = Staged::copy(&site.input(0)?);
+        (LARGE..input.elements().len()).for_each(|nth| input.elements().set(nth, 0.0));
+        site.run_staged(&[(0, input)])
+    }),
     Fault::new(
         "integer_saturates",
         "sums stop at the largest number instead of wrapping",

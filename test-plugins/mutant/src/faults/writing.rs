@@ -62,6 +62,13 @@ pub(super) const FAULTS: &[Fault] = &[
         let out = site.output(0)?;
         if out.is_row_major() { site.run() } else { site.run_into(&Staged::copy(&out)) }
     }),
+    Fault::new("out_added_to", "adds to what the output held before", &["mean", "sigmoid"], |site| {
+        let out = site.output(0)?;
+        let before = out.values();
+        site.run()?;
+        before.iter().enumerate().for_each(|(nth, x)| out.set(nth, out.get(nth) + x));
+        Ok(())
+    }),
     Fault::new(
         "input_overwritten",
         "the first argument is used as scratch memory",

@@ -1,0 +1,86 @@
+//! Results against the oracle on tensors that are large enough for kernels to split their work, and reductions of
+//! many elements in half precision: sums that are added up in the dtype itself lose what they add.
+
+use super::determinism::enlarged;
+use super::{Context, Family, Op, Scope, factor, tensors};
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::compare;
+use crate::inputs;
+use crate::memory::Arrangement;
+use crate::outcome::{Steps, Stop};
+use keyway::DType;
+use keyway::dispatcher::op::Out;
+use keyway::ops::sample::Sample;
+use keyway::ops::{norm, reduce};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "large",
+    about: "results against the oracle on large tensors, long sums in half precision",
+    cases,
+    run,
+};
+
+/// The variants.
+const SPLIT: &str = "split";
+const HALF: &str = "half";
+/// Elements of the largest tensor, enough that work is split.
+const MANY: f64 = 40_000.0;
+/// How many times the usual tolerance sums of so many elements may be off: it is wrong pieces that are looked for.
+const LOOSE: f64 = 100.0;
+/// Elements of a reduction in half precision: bf16 counts to 256, f16 to 2,048.
+const LONG: f64 = 5000.0;
+/// Long products leave the range of every dtype.
+const PRODUCTS: [&str; 2] = ["prod", "cumprod"];
+
+fn numel(sample: &Sample) -> usize {
+    tensors(sample).map(|t| t.sizes.iter().product()).max().unwrap_or(0)
+}
+
+/// The sample of one tensor with the fewest dimensions, but one: the longest sums for its elements.
+fn longest(op: &Op) -> Option<usize> {
+    let ndim = |s: &Sample| tensors(s).next().map_or(0, |t| t.sizes.len());
+    let suits = |s: &Sample| tensors(s).count() == 1 && ndim(s) > 0 && numel(s) > 1;
+    (0..op.samples.len()).filter(|&nth| suits(&op.samples[nth])).min_by_key(|&nth| ndim(&op.samples[nth]))
+}
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        let name = op.def.name();
+        let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+        if PRODUCTS.contains(&name) {
+            continue;
+        }
+        let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
+        let largest = (0..op.samples.len()).max_by_key(|&nth| numel(&op.samples[nth]));
+        if let (Some(dtype), Some(nth)) = (dtype, largest.filter(|&nth| numel(&op.samples[nth]) > 1)) {
+            push(dtype, nth, SPLIT);
+        }
+        if reduce::ALL.iter().chain(norm::ALL).any(|d| d.name() == name)
+            && let Some(nth) = longest(op)
+        {
+            let half = [DType::F16, DType::BF16].into_iter().filter(|&d| op.def.dtypes.has(d));
+            half.for_each(|dtype| push(dtype, nth, HALF));
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let sample = context.sample()?;
+    let (elements, loose) = if context.case.variant == HALF { (LONG, 1.0) } else { (MANY, LOOSE) };
+    let of = |sample: &Sample| inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
+    let mut inputs = of(&enlarged(&sample, elements));
+    let expected = match context.expected(&inputs) {
+        Err(Stop::Skipped(_)) => {
+            // An argument that names sizes does not go with other sizes.
+            inputs = of(&sample);
+            context.expected(&inputs)?
+        }
+        known => known?,
+    };
+    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    Ok(compare::outputs(&expected, &got, loose * factor(def, &sample))?)
+}
