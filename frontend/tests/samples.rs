@@ -25,7 +25,11 @@ fn every_sample_runs() {
                 let made =
                     build(&sample.args, dtype, seed as u64).and_then(|built| built.call(def, &built.tensors));
                 if let Err(error) = made {
-                    failures.push(format!("{} {dtype}: sample {seed} {:?}: {error}", def.name(), sample.args));
+                    failures.push(format!(
+                        "{} {dtype}: sample {seed} {:?}: {error}",
+                        def.name(),
+                        sample.args
+                    ));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::equation::{Equation, Label};
 use crate::error::Result;
-use crate::ops::composed::one;
+use crate::ops::composed::{cast, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
@@ -69,7 +69,8 @@ impl Labelled {
         if dims.is_empty() {
             return Ok(self);
         }
-        let t = self.t.sum_dims(&dims, false)?;
+        // A sum of integers is wider; the products have the dtype of their factors.
+        let t = cast(self.t.sum_dims(&dims, false)?, self.t.dtype())?;
         Ok(Labelled { t, labels: self.labels.into_iter().filter(|&label| keep(label)).collect() })
     }
 
