@@ -1,8 +1,8 @@
 //! Writes samples and the oracle's results, so that outsiders can judge the oracle.
 
 use crate::array::{Array, Number};
-use crate::inputs;
-use crate::oracle::{self, Value};
+use crate::oracle::{self, Inputs, Value};
+use crate::{extremes, inputs};
 use keyway::DType;
 use serde_json::{Value as Json, json};
 use std::io::Write;
@@ -45,8 +45,8 @@ fn value(v: &Value) -> Json {
     }
 }
 
-/// Writes `OP.jsonl` into `folder` for each op that an oracle judges: one line for each sample and dtype, with
-/// `op`, `sample`, `dtype`, `schema`, `args` and either `expected`, a list of arrays, or `unknown`, the reason.
+/// Writes `OP.jsonl` into `folder` for each op that an oracle judges: one line for each sample and dtype, and
+/// for element-wise ops lines of extreme values, whose `sample` is `extremes`. A line has `op`, `sample`, `dtype`, `schema`, `args` and either `expected`, a list of arrays, or `unknown`, the reason.
 /// Gives the number of ops and of lines.
 ///
 /// # Errors
@@ -58,19 +58,29 @@ pub fn export(folder: &Path) -> std::io::Result<(usize, usize)> {
         let Some(oracle) = oracle::find(def.name()) else { continue };
         let mut file =
             std::io::BufWriter::new(std::fs::File::create(folder.join(format!("{}.jsonl", def.name())))?);
+        let mut write = |sample: Json, dtype: DType, inputs: &Inputs| {
+            let mut line = json!({
+                "op": def.name(), "sample": sample, "dtype": dtype.name(), "schema": def.schema,
+                "args": inputs.0.iter().map(value).collect::<Vec<_>>(),
+            });
+            match oracle(inputs) {
+                Ok(expected) => line["expected"] = expected.iter().map(array).collect(),
+                Err(unknown) => line["unknown"] = json!(unknown.to_string()),
+            }
+            lines += 1;
+            writeln!(file, "{line}")
+        };
+        let dtypes = || DType::REAL.into_iter().filter(|&d| def.dtypes.has(d));
         for (index, sample) in (def.samples)().iter().enumerate() {
-            for dtype in DType::REAL.into_iter().filter(|&d| def.dtypes.has(d)) {
-                let inputs = inputs::of_sample(&sample.args, dtype, index as u64);
-                let mut line = json!({
-                    "op": def.name(), "sample": index, "dtype": dtype.name(), "schema": def.schema,
-                    "args": inputs.0.iter().map(value).collect::<Vec<_>>(),
-                });
-                match oracle(&inputs) {
-                    Ok(expected) => line["expected"] = expected.iter().map(array).collect(),
-                    Err(unknown) => line["unknown"] = json!(unknown.to_string()),
+            for dtype in dtypes() {
+                write(json!(index), dtype, &inputs::of_sample(&sample.args, dtype, index as u64))?;
+            }
+        }
+        if oracle::is_elementwise(def.name()) {
+            for dtype in dtypes() {
+                for inputs in extremes::of_op(def, oracle, dtype) {
+                    write(json!("extremes"), dtype, &inputs)?;
                 }
-                writeln!(file, "{line}")?;
-                lines += 1;
             }
         }
         file.flush()?;

@@ -15,6 +15,7 @@ pub mod certificate;
 pub mod compare;
 pub mod encode;
 pub mod export;
+pub mod extremes;
 pub mod families;
 pub mod inputs;
 pub mod known;

@@ -233,6 +233,7 @@ NUMPY = {
 }
 
 EXPLAINED = {
+    "embedding_bag/*/error": "PyTorch refuses bags of no indices in a matrix, though not among offsets",
     "roll/*/error": "PyTorch refuses dimension 0 of a tensor without dimensions here, though in no other op",
     "topk/u8/values": "PyTorch promises no order of equal elements; here the first come first",
 }

@@ -7,6 +7,14 @@ def scaled(name):
     return lambda torch, x, a, b, beta, alpha: getattr(torch, name)(x, a, b, beta=beta, alpha=alpha)
 
 
+def einsum(torch, equation, operands):
+    if not operands[0].is_floating_point():
+        # Where it sums over a label of one operand alone it gives i64, or multiplies that by another dtype and
+        # fails. In NumPy, as here, the result has the operands' dtype.
+        raise TypeError("equations of integers are not supported")
+    return torch.einsum(equation, *operands)
+
+
 def numpy_scaled(numpy, x, a, b, beta, alpha):
     return alpha * (a @ b) + (beta * x if beta else 0)
 
@@ -28,7 +36,7 @@ def numpy_tensordot(numpy, a, b, dims, other):
 
 
 OPS = {
-    "einsum": in_f64(lambda torch, equation, operands: torch.einsum(equation, *operands)),
+    "einsum": in_f64(einsum),
     "tensordot": lambda torch, a, b, dims, other: torch.tensordot(a, b, dims=(dims, other)),
     "addmm": scaled("addmm"), "baddbmm": scaled("baddbmm"),
     **{name: (lambda name: lambda torch, a, b: getattr(torch, name)(a, b))(name)

@@ -50,11 +50,11 @@ OPS = {
         lambda torch, x, target, weight, pos_weight, reduction:
         torch.nn.functional.binary_cross_entropy_with_logits(
             x, target, weight, pos_weight=pos_weight, reduction=reduction)),
-    "cross_entropy": cross_entropy,
+    "cross_entropy": in_f64(cross_entropy),
     "kl_div": in_f64(kl_div),
     "l1_loss": plain("l1_loss"),
     "mse_loss": in_f64(plain("mse_loss")),
-    "nll_loss": nll_loss,
+    "nll_loss": in_f64(nll_loss),
     "nll_loss_backward": nll_loss_backward,
     "nll_loss_forward": nll_loss_forward,
     "smooth_l1_loss": lambda torch, x, target, beta, reduction:

@@ -52,3 +52,7 @@ OPS = {
     "log_softmax": along("log_softmax"),
     "softmax": along("softmax"),
 }
+
+EXPLAINED = {
+    "instance_norm/*/error": "PyTorch refuses an empty batch with running statistics, though `batch_norm` takes it",
+}

@@ -1,6 +1,6 @@
 //! Normalisations of inputs `[batch, channels, ..]`, and by the root mean square.
 
-use super::norm::standardised;
+use super::norm::{standardised, too_wide};
 use super::number::sum;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number, flat};
@@ -41,9 +41,11 @@ fn grouped(
     let mut made = x.clone();
     for places in members {
         let row: Vec<f64> = places.iter().map(|&at| values[at]).collect();
+        let uncertain = too_wide(&row, x.dtype);
         for (at, hat) in places.into_iter().zip(standardised(&row, eps).0) {
             let channel = at / inner % channels;
-            made.values[at] = Number::Float(hat * weight[channel] + bias[channel]);
+            let value = Number::Float(hat * weight[channel] + bias[channel]);
+            made.values[at] = if uncertain { Number::Any } else { value };
         }
     }
     Ok(made)
@@ -115,7 +117,9 @@ fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let mut values = Vec::with_capacity(x.numel());
     for row in x.floats().chunks(n.max(1)) {
         let root = (sum(row.iter().map(|x| x * x)) / n as f64 + eps).sqrt();
-        values.extend(row.iter().zip(&weight).map(|(x, w)| Number::Float(x / root * w)));
+        let uncertain = too_wide(row, x.dtype);
+        let value = |(x, w): (&f64, &f64)| if uncertain { Number::Any } else { Number::Float(x / root * w) };
+        values.extend(row.iter().zip(&weight).map(value));
     }
     Ok(vec![Array::new(x.dtype, x.sizes.clone(), values)])
 }

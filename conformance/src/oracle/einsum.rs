@@ -1,12 +1,13 @@
 //! Sums of products over named dimensions.
 
 use super::args::wrap;
-use super::number::{one, plus, sum, times, zero};
+use super::number::{float_total, one, plus, times, zero};
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Indices, Number};
 use std::collections::BTreeMap;
 
-/// The name of a dimension: a letter, or a digit for one of those that `...` stands for, counted from the last.
+/// The name of a dimension: the code of a letter, or `DOTS` and the place, counted from the last, of one of those
+/// that `...` stands for.
 type Name = u32;
 
 /// The first of the names that stand for `...`; beyond every character.
@@ -40,7 +41,7 @@ fn contracted(operands: &[Array], names: &[Vec<Name>], result: &[Name]) -> Resul
             })
         });
         match dtype.is_float() {
-            true => Number::Float(sum(terms.map(Number::float))),
+            true => float_total(dtype, &terms.map(Number::float).collect::<Vec<_>>()),
             false => terms.fold(zero(dtype), plus),
         }
     }))

@@ -1,6 +1,6 @@
 //! Products of vectors and matrices.
 
-use super::number::{plus, sum, times, zero};
+use super::number::{float_total, plus, times, zero};
 use super::pointwise::broadcast;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number};
@@ -9,7 +9,7 @@ use keyway::DType;
 /// `Σ a b` of elements of `dtype`.
 pub(super) fn inner(dtype: DType, pairs: impl Iterator<Item = (Number, Number)>) -> Number {
     if dtype.is_float() {
-        Number::Float(sum(pairs.map(|(a, b)| a.float() * b.float())))
+        float_total(dtype, &pairs.map(|(a, b)| a.float() * b.float()).collect::<Vec<_>>())
     } else {
         pairs.fold(zero(dtype), |total, (a, b)| plus(total, times(a, b)))
     }

@@ -6,14 +6,17 @@
 mod args;
 mod attention;
 mod channels;
+mod create;
 mod einsum;
 mod index;
 mod linalg;
 mod loss;
+mod memory;
 mod norm;
 mod number;
 mod pointwise;
 mod promotion;
+mod random;
 mod reduce;
 mod shape;
 
@@ -32,9 +35,20 @@ pub struct Unknown(pub String);
 /// A family's ops: name and oracle.
 pub type Family = &'static [(&'static str, Oracle)];
 
-/// Every family.
+/// The families whose ops work on each element by itself.
+const ELEMENTWISE: &[Family] = &[
+    pointwise::activation::ALL,
+    pointwise::arithmetic::ALL,
+    pointwise::logic::ALL,
+    pointwise::real::ALL,
+    pointwise::rounding::ALL,
+];
+
+/// The other families.
 const FAMILIES: &[Family] = &[
-    pointwise::ALL,
+    create::ALL,
+    memory::ALL,
+    random::ALL,
     reduce::ALL,
     linalg::ALL,
     einsum::ALL,
@@ -53,7 +67,33 @@ const FAMILIES: &[Family] = &[
 /// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.
 pub const WITHOUT: &[(&str, &str)] = &[];
 
+fn in_families(families: &'static [Family], op: &str) -> Option<Oracle> {
+    families.iter().flat_map(|family| family.iter()).find(|(name, _)| *name == op).map(|(_, oracle)| *oracle)
+}
+
 /// The oracle of an op.
 pub fn find(op: &str) -> Option<Oracle> {
-    FAMILIES.iter().flat_map(|family| family.iter()).find(|(name, _)| *name == op).map(|(_, oracle)| *oracle)
+    in_families(ELEMENTWISE, op).or_else(|| in_families(FAMILIES, op))
+}
+
+/// Whether the op works on each element by itself.
+pub fn is_elementwise(op: &str) -> bool {
+    in_families(ELEMENTWISE, op).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_op_has_one_oracle_or_a_reason() {
+        let judged: Vec<&str> =
+            ELEMENTWISE.iter().chain(FAMILIES).flat_map(|f| f.iter().map(|(name, _)| *name)).collect();
+        let without = WITHOUT.iter().map(|(name, _)| *name);
+        for op in keyway::ops::all() {
+            let count =
+                judged.iter().copied().chain(without.clone()).filter(|name| *name == op.name()).count();
+            assert_eq!(count, 1, "oracles and reasons for `{}`", op.name());
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Normalisations.
 
-use super::number::{along, sum};
+use super::number::{along, overflows, sum};
 use super::reduce::log_sum_exp;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number};
@@ -62,12 +62,21 @@ pub(super) fn standardised(row: &[f64], eps: f64) -> (Vec<f64>, f64) {
     (row.iter().map(|x| (x - mean) * scale).collect(), scale)
 }
 
+/// Whether the squares of a finite row overflow on the way to its standardised form, which is uncertain then.
+pub(super) fn too_wide(row: &[f64], dtype: DType) -> bool {
+    row.iter().all(|x| x.is_finite()) && overflows(4.0 * sum(row.iter().map(|x| x * x)), dtype)
+}
+
 fn layer_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let (n, eps) = (volume(inputs, 1)?, inputs.float(4)?);
     let (weight, bias) = (affine(inputs, 2, a.dtype, n, 1.0)?, affine(inputs, 3, a.dtype, n, 0.0)?);
     let mut values = Vec::with_capacity(a.numel());
     for row in a.floats().chunks(n.max(1)) {
+        if too_wide(row, a.dtype) {
+            values.extend(row.iter().map(|_| Number::Any));
+            continue;
+        }
         let hat = standardised(row, eps).0;
         values.extend(hat.iter().zip(&weight).zip(&bias).map(|((h, w), b)| Number::Float(h * w + b)));
     }

@@ -58,10 +58,32 @@ pub fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     if total.is_finite() { total + lost } else { total }
 }
 
+/// Whether a number on the way to a result of `dtype` is beyond what a backend has to compute with: f64 for f64,
+/// f32 for every other float dtype.
+pub fn overflows(value: f64, dtype: DType) -> bool {
+    let most = if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
+    value.abs() > most
+}
+
+/// Whether finite terms may overflow on the way to their sum, in some order of them.
+pub fn may_overflow(dtype: DType, terms: &[f64]) -> bool {
+    terms.iter().all(|t| t.is_finite()) && overflows(sum(terms.iter().map(|t| t.abs())), dtype)
+}
+
+/// The sum of floats as an element of `dtype`. Terms of both signs that may overflow on the way give no certain
+/// number, as the order of a sum is the backend's.
+pub fn float_total(dtype: DType, terms: &[f64]) -> Number {
+    let both_signs = terms.iter().any(|&t| t > 0.0) && terms.iter().any(|&t| t < 0.0);
+    if both_signs && may_overflow(dtype, terms) {
+        return Number::Any;
+    }
+    Number::Float(sum(terms.iter().copied()))
+}
+
 /// The sum of elements of `dtype`.
 pub fn total(dtype: DType, values: &[Number]) -> Number {
     if dtype.is_float() {
-        Number::Float(sum(values.iter().map(|v| v.float())))
+        float_total(dtype, &values.iter().map(|v| v.float()).collect::<Vec<_>>())
     } else {
         values.iter().copied().fold(zero(dtype), plus)
     }
@@ -135,6 +157,15 @@ mod tests {
         assert_eq!(sum([1.0, 1e100, 1.0, -1e100]), 2.0);
         assert_eq!(sum([f64::INFINITY, 1.0]), f64::INFINITY);
         assert!(sum([f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+    }
+
+    #[test]
+    fn sums_that_may_overflow_are_uncertain() {
+        let most = f64::from(f32::MAX);
+        assert_eq!(float_total(DType::F32, &[most, most, -most]), Number::Any);
+        assert_eq!(float_total(DType::F64, &[most, most, -most]), Number::Float(most));
+        assert_eq!(float_total(DType::F32, &[most, most]), Number::Float(2.0 * most));
+        assert_eq!(float_total(DType::F32, &[f64::INFINITY, -most]), Number::Float(f64::INFINITY));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Ops that make one number out of many.
 
-use super::number::{along, groups, marked, one, order, plus, sum, times, total, zero};
+use super::number::{
+    along, groups, marked, may_overflow, one, order, overflows, plus, sum, times, total, zero,
+};
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number};
 use keyway::DType;
@@ -43,7 +45,21 @@ fn sum_of(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 
 fn prod(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = wide(inputs.array(0)?.dtype);
-    reduced(inputs, [1, 2], dtype, dtype, |members| Ok(members.iter().copied().fold(one(dtype), times)))
+    reduced(inputs, [1, 2], dtype, dtype, |members| Ok(product(dtype, members)))
+}
+
+/// The product of elements. Where large and small factors may overflow or vanish before they meet it is not
+/// certain, as the order of a product is the backend's.
+fn product(dtype: DType, members: &[Number]) -> Number {
+    if dtype.is_float() && floats(members).all(f64::is_finite) {
+        let large: f64 = floats(members).map(|x| x.abs().max(1.0)).product();
+        let small: f64 = floats(members).map(|x| x.abs().min(1.0)).product();
+        let vanishes = overflows(1.0 / small, dtype) && floats(members).all(|x| x != 0.0);
+        if (overflows(large, dtype) && small < 1.0) || (vanishes && large > 1.0) {
+            return Number::Any;
+        }
+    }
+    members.iter().copied().fold(one(dtype), times)
 }
 
 fn average(members: &[Number]) -> f64 {
@@ -52,24 +68,40 @@ fn average(members: &[Number]) -> f64 {
 
 fn mean(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = float(inputs)?;
-    reduced(inputs, [1, 2], dtype, dtype, |members| Ok(Number::Float(average(members))))
+    reduced(inputs, [1, 2], dtype, dtype, |members| {
+        let uncertain = may_overflow(dtype, &floats(members).collect::<Vec<_>>());
+        Ok(if uncertain { Number::Any } else { Number::Float(average(members)) })
+    })
+}
+
+/// `Σ (x - mean)²`.
+fn squares(members: &[Number]) -> f64 {
+    let middle = average(members);
+    sum(floats(members).map(|x| (x - middle) * (x - middle)))
 }
 
 /// `Σ (x - mean)² / max(0, n - correction)`.
 fn variance(members: &[Number], correction: f64) -> f64 {
-    let middle = average(members);
-    let squares = sum(floats(members).map(|x| (x - middle) * (x - middle)));
-    squares / (members.len() as f64 - correction).max(0.0)
+    squares(members) / (members.len() as f64 - correction).max(0.0)
+}
+
+/// `finish` of the variances of argument 0, which are uncertain where the sum or the squares may overflow.
+fn spread(inputs: &Inputs, finish: fn(f64) -> f64) -> Result<Vec<Array>, Unknown> {
+    let (dtype, correction) = (float(inputs)?, inputs.float(2)?);
+    reduced(inputs, [1, 3], dtype, dtype, |members| {
+        let given: Vec<f64> = floats(members).collect();
+        let overflow = given.iter().all(|x| x.is_finite()) && overflows(squares(members), dtype);
+        let uncertain = overflow || may_overflow(dtype, &given);
+        Ok(if uncertain { Number::Any } else { Number::Float(finish(variance(members, correction))) })
+    })
 }
 
 fn var(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    let (dtype, correction) = (float(inputs)?, inputs.float(2)?);
-    reduced(inputs, [1, 3], dtype, dtype, |members| Ok(Number::Float(variance(members, correction))))
+    spread(inputs, |variance| variance)
 }
 
 fn std(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    let (dtype, correction) = (float(inputs)?, inputs.float(2)?);
-    reduced(inputs, [1, 3], dtype, dtype, |members| Ok(Number::Float(variance(members, correction).sqrt())))
+    spread(inputs, f64::sqrt)
 }
 
 /// The place of the first NaN, or of the first of the extreme elements: those that no other is `wanted` to.
@@ -155,7 +187,7 @@ fn logsumexp(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, [1, 2], dtype, dtype, |members| Ok(Number::Float(log_sum_exp(members))))
 }
 
-/// The p-norm. The powers are taken of the shares of the largest element, so that they do not overflow.
+/// The p-norm. The powers are taken of the shares of the largest element, so that they do not overflow in f64.
 fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
     let sizes: Vec<f64> = floats(members).map(f64::abs).collect();
     if p == 0.0 {
@@ -179,14 +211,25 @@ fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
     Ok(unit * sum(sizes.iter().map(|x| (x / unit).powf(p))).powf(1.0 / p))
 }
 
+/// Uncertain where the powers overflow, as a backend need not scale them.
 fn norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (dtype, p) = (float(inputs)?, inputs.float(1)?);
-    reduced(inputs, [2, 3], dtype, dtype, |members| length(members, p).map(Number::Float))
+    reduced(inputs, [2, 3], dtype, dtype, |members| {
+        let powers: Vec<f64> = floats(members).map(|x| x.abs().powf(p)).collect();
+        let finite = floats(members).all(|x| x.is_finite() && x != 0.0);
+        let uncertain = finite && !p.is_infinite() && overflows(sum(powers), dtype);
+        if uncertain { Ok(Number::Any) } else { length(members, p).map(Number::Float) }
+    })
 }
 
-/// Each element of a line joined to what the ones before it gave.
-fn running(line: &[Number], start: Number, join: fn(Number, Number) -> Number) -> Vec<Number> {
+/// Each element of a line joined to what the ones before it gave. After an overflow nothing is certain.
+fn running(dtype: DType, line: &[Number], start: Number, join: fn(Number, Number) -> Number) -> Vec<Number> {
+    let mut finite = true;
     let step = |so_far: &mut Number, &value: &Number| {
+        finite &= value.float().is_finite();
+        if finite && dtype.is_float() && overflows(so_far.float(), dtype) {
+            *so_far = Number::Any;
+        }
         *so_far = join(*so_far, value);
         Some(*so_far)
     };
@@ -202,7 +245,7 @@ fn cumsum(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         if reverse {
             line.reverse();
         }
-        let mut made = running(&line, zero(dtype), plus);
+        let mut made = running(dtype, &line, zero(dtype), plus);
         if reverse {
             made.reverse();
         }
@@ -214,7 +257,7 @@ fn cumprod(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let (dtype, dim) = (wide(a.dtype), inputs.dim(1, a.ndim())?);
     let n = a.sizes.get(dim).copied().unwrap_or(1);
-    Ok(vec![along(&a.cast(dtype), dim, dtype, n, |line| running(line, one(dtype), times))])
+    Ok(vec![along(&a.cast(dtype), dim, dtype, n, |line| running(dtype, line, one(dtype), times))])
 }
 
 /// The family.
@@ -263,6 +306,18 @@ mod tests {
         assert_eq!((of(f64::INFINITY), of(f64::NEG_INFINITY), of(-1.0)), (4.0, 0.0, 0.0));
         assert!((length(&numbers(&[3e200, 4e200]), 2.0).unwrap() / 5e200 - 1.0).abs() < 1e-15);
         assert!(length(&[], f64::INFINITY).is_err());
+    }
+
+    #[test]
+    fn what_overflows_on_the_way_is_uncertain() {
+        assert_eq!(product(DType::F32, &numbers(&[1e30, 1e30, 1e-30])), Number::Any);
+        assert_eq!(product(DType::F64, &numbers(&[2.0, 0.0, 3.0])), Number::Float(0.0));
+        assert_eq!(product(DType::F32, &numbers(&[1e30, 1e30])), Number::Float(1e30 * 1e30));
+        let line = numbers(&[3e38, 3e38, -3e38]);
+        assert_eq!(
+            running(DType::F32, &line, Number::Float(0.0), plus)[1..],
+            [Number::Float(6e38), Number::Any]
+        );
     }
 
     #[test]

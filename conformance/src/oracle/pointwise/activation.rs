@@ -1,0 +1,180 @@
+//! Activations, and the gradients through those that have an op for it. Floats only.
+//!
+//! At an infinite input some are a product of zero and infinity: PyTorch's kernels give NaN there or the limit,
+//! by the number of elements. So anything is right.
+
+use super::special::{normal_density, normal_share, sigmoid};
+use super::{Outcome, each, float_unless, leaves_range, real_pairs, real_pairs_of, unknown};
+use crate::array::Number;
+use crate::oracle::{Family, Inputs, Unknown};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+
+/// The first argument, of a float dtype.
+fn floats(inputs: &Inputs, real: impl Fn(f64) -> f64) -> Outcome {
+    let a = inputs.array(0)?;
+    if !a.dtype.is_float() {
+        return unknown("it takes floats");
+    }
+    each([a], a.dtype, |[v]| Ok(Number::Float(real(v.float()))))
+}
+
+/// The first argument, of a float dtype, for a function that promises nothing at minus infinity.
+fn floats_above(inputs: &Inputs, real: impl Fn(f64) -> f64) -> Outcome {
+    let made = floats(inputs, real)?;
+    let open = |x: Number| x == Number::Float(f64::NEG_INFINITY);
+    each([inputs.array(0)?, &made[0]], made[0].dtype, |[x, y]| Ok(if open(x) { Number::Any } else { y }))
+}
+
+/// `sqrt(2 / pi)`.
+const K: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
+/// D. Hendrycks, K. Gimpel, "Gaussian Error Linear Units", 2016.
+const C: f64 = 0.044715;
+
+/// Whether `gelu` is to be approximated by the hyperbolic tangent.
+fn by_tanh(inputs: &Inputs, i: usize) -> Result<bool, Unknown> {
+    match inputs.str(i)? {
+        "none" => Ok(false),
+        "tanh" => Ok(true),
+        other => Err(Unknown(format!("there is no approximation `{other}`"))),
+    }
+}
+
+fn gelu(inputs: &Inputs) -> Outcome {
+    if by_tanh(inputs, 1)? {
+        return floats_above(inputs, |x| 0.5 * x * (1.0 + (K * (x + C * x * x * x)).tanh()));
+    }
+    floats_above(inputs, |x| x * normal_share(x))
+}
+
+/// The gradient times the derivative of `gelu`.
+fn gelu_backward(inputs: &Inputs) -> Outcome {
+    if by_tanh(inputs, 2)? {
+        return real_pairs_of(inputs, |dtype, grad, x| {
+            let t = (K * (x + C * x * x * x)).tanh();
+            let inner = K * (1.0 + 3.0 * C * x * x);
+            let open = x.is_infinite() || leaves_range(dtype, x * x, &[x]);
+            float_unless(open, grad * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner))
+        });
+    }
+    real_pairs_of(inputs, |_, grad, x| {
+        float_unless(x.is_infinite(), grad * (normal_share(x) + x * normal_density(x)))
+    })
+}
+
+/// `x` above 0, `alpha * (e^x - 1)` elsewhere.
+fn elu(inputs: &Inputs) -> Outcome {
+    let alpha = inputs.float(1)?;
+    floats(inputs, |x| if x <= 0.0 { alpha * x.exp_m1() } else { x })
+}
+
+/// `x` above 0, `negative_slope * x` elsewhere.
+fn leaky_relu(inputs: &Inputs) -> Outcome {
+    let slope = inputs.float(1)?;
+    floats(inputs, |x| if x > 0.0 { x } else { slope * x })
+}
+
+/// `log(1 + e^(beta x)) / beta`, or `x` itself where `beta x` is above the threshold.
+fn softplus(inputs: &Inputs) -> Outcome {
+    let (beta, threshold) = (inputs.float(1)?, inputs.float(2)?);
+    floats(inputs, |x| if beta * x > threshold { x } else { (beta * x).exp().ln_1p() / beta })
+}
+
+/// `x * min(max(x + 3, 0), 6) / 6`.
+fn hardswish(inputs: &Inputs) -> Outcome {
+    let dtype = inputs.array(0)?.dtype;
+    let open = |x: f64| x == f64::NEG_INFINITY || leaves_range(dtype, 6.0 * x, &[x]);
+    let made = floats(inputs, |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0)?;
+    each([inputs.array(0)?, &made[0]], dtype, |[x, y]| Ok(if open(x.float()) { Number::Any } else { y }))
+}
+
+/// The gradient where the output is not 0 or less.
+fn relu_backward(inputs: &Inputs) -> Outcome {
+    real_pairs(inputs, |grad, output| if output <= 0.0 { 0.0 } else { grad })
+}
+
+/// The gradient times the derivative of the logistic function, from its value.
+fn sigmoid_backward(inputs: &Inputs) -> Outcome {
+    real_pairs_of(inputs, |dtype, grad, y| {
+        let open = [grad * (1.0 - y), grad * y, y * y].iter().any(|&v| leaves_range(dtype, v, &[grad, y]));
+        float_unless(open, grad * (1.0 - y) * y)
+    })
+}
+
+/// The gradient times the derivative of the hyperbolic tangent, from its value.
+fn tanh_backward(inputs: &Inputs) -> Outcome {
+    real_pairs_of(inputs, |dtype, grad, y| {
+        float_unless(leaves_range(dtype, y * y, &[y]), grad * (1.0 - y * y))
+    })
+}
+
+/// The gradient times the derivative of `x * sigmoid(x)`.
+fn silu_backward(inputs: &Inputs) -> Outcome {
+    real_pairs_of(inputs, |_, grad, x| {
+        let s = sigmoid(x);
+        float_unless(x.is_infinite(), grad * s * (1.0 + x * (1.0 - s)))
+    })
+}
+
+/// Its ops.
+pub const ALL: Family = &[
+    ("elu", elu),
+    ("gelu", gelu),
+    ("gelu_backward", gelu_backward),
+    ("hardswish", hardswish),
+    ("leaky_relu", leaky_relu),
+    ("relu_backward", relu_backward),
+    ("sigmoid_backward", sigmoid_backward),
+    ("silu", |i| floats_above(i, |x| x / (1.0 + (-x).exp()))),
+    ("silu_backward", silu_backward),
+    ("softplus", softplus),
+    ("tanh_backward", tanh_backward),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::floats;
+    use crate::oracle::Value;
+
+    fn near(got: &[f64], expected: &[f64]) {
+        let close = got.iter().zip(expected).all(|(g, e)| (g - e).abs() <= 1e-14 * e.abs().max(1.0));
+        assert!(close && got.len() == expected.len(), "{got:?} is not {expected:?}");
+    }
+
+    #[test]
+    fn values_by_hand() {
+        let e = std::f64::consts::E;
+        near(&floats("elu", &[&[-1.0, 2.0]], &[Value::Float(0.5)]), &[0.5 / e - 0.5, 2.0]);
+        near(&floats("leaky_relu", &[&[-2.0, 2.0]], &[Value::Float(0.25)]), &[-0.5, 2.0]);
+        let none = [Value::Str("none".into())];
+        near(&floats("gelu", &[&[1.0, -1.0]], &none), &[0.841_344_746_068_542_9, -0.158_655_253_931_457_1]);
+        near(&floats("hardswish", &[&[-4.0, 0.0, 1.5, 4.0]], &[]), &[0.0, 0.0, 1.125, 4.0]);
+        let custom = [Value::Int(1), Value::Int(20)];
+        near(&floats("softplus", &[&[0.0, 30.0]], &custom), &[2f64.ln(), 30.0]);
+        near(&floats("silu", &[&[0.0, 1.0]], &[]), &[0.0, e / (1.0 + e)]);
+    }
+
+    /// Each gradient is the slope of its function, here by a central difference.
+    #[test]
+    fn gradients_are_slopes() {
+        let step = 1e-5;
+        let at = [-2.5, -0.7, 0.3, 1.9];
+        let slope = |op: &str, rest: &[Value]| -> Vec<f64> {
+            let (up, down) = (at.map(|x| x + step), at.map(|x| x - step));
+            let (up, down) = (floats(op, &[&up], rest), floats(op, &[&down], rest));
+            up.iter().zip(&down).map(|(u, d)| 3.0 * (u - d) / (2.0 * step)).collect()
+        };
+        let check = |op: &str, second: &[f64], rest: &[Value]| {
+            let made = floats(&format!("{op}_backward"), &[&[3.0; 4], second], rest);
+            for (m, s) in made.iter().zip(slope(op, rest)) {
+                assert!((m - s).abs() < 1e-8, "{op}: {m} is not {s}");
+            }
+        };
+        for name in ["none", "tanh"] {
+            check("gelu", &at, &[Value::Str(name.into())]);
+        }
+        check("silu", &at, &[]);
+        for op in ["sigmoid", "tanh", "relu"] {
+            check(op, &floats(op, &[&at], &[]), &[]);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Comparisons, truth values, bits and selection.
+
+use super::{Outcome, each, unknown};
+use crate::array::{Array, Number};
+use crate::oracle::{Family, Inputs, Unknown};
+use keyway::DType;
+
+/// Two operands, promoted and compared. Whole numbers and truth values are compared exactly.
+fn compare(inputs: &Inputs, real: fn(&f64, &f64) -> bool, whole: fn(&i128, &i128) -> bool) -> Outcome {
+    let dtype = inputs.promote(&[0, 1])?;
+    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    each([&a, &b], DType::BOOL, |[x, y]| {
+        Ok(Number::Bool(if dtype.is_float() {
+            real(&x.float(), &y.float())
+        } else {
+            whole(&x.int(), &y.int())
+        }))
+    })
+}
+
+/// A property of one element.
+fn test(inputs: &Inputs, has: fn(Number) -> bool) -> Outcome {
+    each([inputs.array(0)?], DType::BOOL, |[v]| Ok(Number::Bool(has(v))))
+}
+
+/// The truth values of two operands of any dtypes.
+fn truths(inputs: &Inputs, both: fn(bool, bool) -> bool) -> Outcome {
+    let (a, b) = (inputs.operand(0)?, inputs.operand(1)?);
+    each([&a, &b], DType::BOOL, |[x, y]| Ok(Number::Bool(both(x.truth(), y.truth()))))
+}
+
+/// Two operands of integers or bool, promoted. In two's complement of more bits than the dtype has, `and`,
+/// `or` and `xor` are the same for signed and unsigned.
+fn bits(inputs: &Inputs, whole: fn(i128, i128) -> i128, truth: fn(bool, bool) -> bool) -> Outcome {
+    let dtype = inputs.promote(&[0, 1])?;
+    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    each([&a, &b], dtype, |pair| match pair {
+        [Number::Int(x), Number::Int(y)] => Ok(Number::Int(whole(x, y))),
+        [Number::Bool(x), Number::Bool(y)] => Ok(Number::Bool(truth(x, y))),
+        _ => unknown("it takes integers or bool"),
+    })
+}
+
+fn bitwise_not(inputs: &Inputs) -> Outcome {
+    let a = inputs.array(0)?;
+    each([a], a.dtype, |[v]| match v {
+        Number::Int(v) => Ok(Number::Int(!v)),
+        Number::Bool(v) => Ok(Number::Bool(!v)),
+        _ => unknown("it takes integers or bool"),
+    })
+}
+
+/// Two operands of integers, promoted, the second a number of places; `by` is given a number of places from 0
+/// to the number of bits, which stands for any that shifts every bit out.
+fn shift(inputs: &Inputs, by: fn(i128, u32) -> i128) -> Outcome {
+    let dtype = inputs.promote(&[0, 1])?;
+    let width = 8 * dtype.size() as i128;
+    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    each([&a, &b], dtype, |pair| match pair {
+        [Number::Int(x), Number::Int(places)] => {
+            let places = if (0..width).contains(&places) { places } else { width };
+            Ok(Number::Int(by(x, places as u32)))
+        }
+        _ => unknown("it takes integers"),
+    })
+}
+
+/// `self` where the condition is true, `other` elsewhere.
+fn select(inputs: &Inputs) -> Outcome {
+    let condition = inputs.array(0)?;
+    if condition.dtype != DType::BOOL {
+        return unknown("the condition is not bool");
+    }
+    let dtype = inputs.promote(&[1, 2])?;
+    let operand = |i| Ok::<Array, Unknown>(inputs.operand(i)?.cast(dtype));
+    each([condition, &operand(1)?, &operand(2)?], dtype, |[c, x, y]| Ok(if c.truth() { x } else { y }))
+}
+
+/// Its ops.
+pub const ALL: Family = &[
+    ("bitwise_and", |i| bits(i, |x, y| x & y, |x, y| x & y)),
+    ("bitwise_left_shift", |i| shift(i, |x, places| x << places)),
+    ("bitwise_not", bitwise_not),
+    ("bitwise_or", |i| bits(i, |x, y| x | y, |x, y| x | y)),
+    ("bitwise_right_shift", |i| shift(i, |x, places| x >> places)),
+    ("bitwise_xor", |i| bits(i, |x, y| x ^ y, |x, y| x ^ y)),
+    ("eq", |i| compare(i, f64::eq, i128::eq)),
+    ("ge", |i| compare(i, f64::ge, i128::ge)),
+    ("gt", |i| compare(i, f64::gt, i128::gt)),
+    ("isfinite", |i| test(i, |v| v.float().is_finite())),
+    ("isinf", |i| test(i, |v| v.float().is_infinite())),
+    ("isnan", |i| test(i, |v| v.float().is_nan())),
+    ("le", |i| compare(i, f64::le, i128::le)),
+    ("logical_and", |i| truths(i, |x, y| x & y)),
+    ("logical_not", |i| test(i, |v| !v.truth())),
+    ("logical_or", |i| truths(i, |x, y| x | y)),
+    ("logical_xor", |i| truths(i, |x, y| x ^ y)),
+    ("lt", |i| compare(i, f64::lt, i128::lt)),
+    ("ne", |i| compare(i, f64::ne, i128::ne)),
+    ("where", select),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{floats, ints};
+    use crate::oracle::Value;
+    use keyway::DType;
+
+    #[test]
+    fn nan_is_unlike_everything() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let pair: [&[f64]; 2] = [&[nan, 1.0, inf, 0.0], &[nan, nan, inf, -0.0]];
+        let with = |op| floats(op, &pair, &[]);
+        assert_eq!(with("eq"), [0.0, 0.0, 1.0, 1.0]);
+        assert_eq!(with("ne"), [1.0, 1.0, 0.0, 0.0]);
+        assert_eq!(with("le"), [0.0, 0.0, 1.0, 1.0]);
+        assert_eq!(with("gt"), [0.0; 4]);
+        assert_eq!(with("logical_and"), [1.0, 1.0, 1.0, 0.0]);
+        assert_eq!(floats("isinf", &pair[..1], &[]), [0.0, 0.0, 1.0, 0.0]);
+        assert_eq!(floats("isfinite", &pair[..1], &[]), [0.0, 1.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn integers_are_compared_exactly() {
+        let near = (1i128 << 53) + 1;
+        assert_eq!(ints("eq", DType::I64, &[&[near], &[near - 1]], &[]), Ok(vec![0]));
+        assert_eq!(ints("lt", DType::I64, &[&[near, 7]], &[Value::Int(near as i64)]), Ok(vec![0, 1]));
+    }
+
+    #[test]
+    fn bits() {
+        assert_eq!(ints("bitwise_not", DType::U8, &[&[0, 255]], &[]), Ok(vec![255, 0]));
+        assert_eq!(ints("bitwise_not", DType::I8, &[&[0, 127]], &[]), Ok(vec![-1, -128]));
+        assert_eq!(ints("bitwise_xor", DType::I8, &[&[-1], &[5]], &[]), Ok(vec![-6]));
+        let places: &[i128] = &[1, 7, 8, -1];
+        assert_eq!(ints("bitwise_left_shift", DType::I8, &[&[3; 4], places], &[]), Ok(vec![6, -128, 0, 0]));
+        assert_eq!(
+            ints("bitwise_right_shift", DType::I8, &[&[-3; 4], places], &[]),
+            Ok(vec![-2, -1, -1, -1])
+        );
+        assert_eq!(ints("bitwise_right_shift", DType::U64, &[&[u64::MAX.into()], &[63]], &[]), Ok(vec![1]));
+    }
+}

@@ -1,0 +1,171 @@
+//! Ops that work on each element by itself.
+//!
+//! An op promotes its operands, casts them to the promoted dtype and computes in f64 or in whole numbers from
+//! there. Where a result hangs on more than the mathematics (NaN, infinities, signed zeros, the order of a
+//! formula's terms), it is as PyTorch's reference documentation and its CPU kernels have it.
+
+pub(super) mod activation;
+pub(super) mod arithmetic;
+pub(super) mod logic;
+pub(super) mod real;
+pub(super) mod rounding;
+pub(super) mod special;
+
+use super::{Inputs, Unknown};
+use crate::array::{Array, Number, round_to, wrapped};
+use keyway::DType;
+
+/// What an oracle gives.
+pub(super) type Outcome = Result<Vec<Array>, Unknown>;
+
+/// The shape that shapes broadcast to.
+pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Unknown> {
+    let ndim = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
+    let mut result = vec![1; ndim];
+    for shape in shapes {
+        for (r, &size) in result[ndim - shape.len()..].iter_mut().zip(*shape) {
+            match (*r, size) {
+                (_, 1) => {}
+                (1, _) => *r = size,
+                (a, b) if a == b => {}
+                _ => return Err(Unknown(format!("shapes {shapes:?} do not broadcast"))),
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// An answer that there is none.
+pub(super) fn unknown<T>(why: &str) -> Result<T, Unknown> {
+    Err(Unknown(why.to_string()))
+}
+
+/// The dtype in which an op that gives real numbers computes: f32 for integers and bool.
+pub(super) fn float_of(dtype: DType) -> DType {
+    if dtype.is_float() { dtype } else { DType::F32 }
+}
+
+/// Whether a step of a formula is beyond the range of `dtype` although the numbers that it is made `from` are
+/// finite. What the rest of the formula then gives hangs on the precision and the order of the computation,
+/// which no op promises, so that anything is right.
+pub(super) fn leaves_range(dtype: DType, step: f64, from: &[f64]) -> bool {
+    from.iter().all(|v| v.is_finite()) && round_to(step, dtype).is_infinite()
+}
+
+/// A float, or `Any` if it is `open`.
+pub(super) fn float_unless(open: bool, value: f64) -> Number {
+    if open { Number::Any } else { Number::Float(value) }
+}
+
+/// These arrays broadcast, and `element` of each place's elements. Whole numbers are brought into the range
+/// of `dtype`.
+pub(super) fn each<const N: usize>(
+    operands: [&Array; N],
+    dtype: DType,
+    mut element: impl FnMut([Number; N]) -> Result<Number, Unknown>,
+) -> Outcome {
+    let shapes = operands.map(|a| a.sizes.as_slice());
+    let mut failed = None;
+    let made = Array::from_fn(dtype, broadcast(&shapes)?, |index| {
+        match element(operands.map(|a| a.broadcast_at(index))) {
+            Ok(Number::Int(v)) => Number::Int(wrapped(v, dtype)),
+            Ok(v) => v,
+            Err(why) => {
+                failed = Some(why);
+                Number::Any
+            }
+        }
+    });
+    failed.map_or_else(|| Ok(vec![made]), Err)
+}
+
+/// The first argument, of its own dtype; `real` of floats, `whole` of integers. Bool is refused.
+fn number(inputs: &Inputs, real: fn(f64) -> f64, whole: fn(i128) -> i128) -> Outcome {
+    let a = inputs.array(0)?;
+    each([a], a.dtype, |[v]| match v {
+        Number::Float(v) => Ok(Number::Float(real(v))),
+        Number::Int(v) => Ok(Number::Int(whole(v))),
+        _ => unknown("it takes numbers"),
+    })
+}
+
+/// The first two arguments, promoted; `real` of floats, `whole` of integers. Bool is refused.
+fn numbers(
+    inputs: &Inputs,
+    real: impl Fn(f64, f64) -> f64,
+    whole: impl Fn(i128, i128) -> Result<i128, Unknown>,
+) -> Outcome {
+    let dtype = inputs.promote(&[0, 1])?;
+    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    each([&a, &b], dtype, |pair| match pair {
+        [Number::Float(x), Number::Float(y)] => Ok(Number::Float(real(x, y))),
+        [Number::Int(x), Number::Int(y)] => whole(x, y).map(Number::Int),
+        _ => unknown("it takes numbers"),
+    })
+}
+
+/// The first argument as floats, integers and bool as f32; `real` of each.
+fn reals(inputs: &Inputs, real: fn(f64) -> f64) -> Outcome {
+    let a = inputs.array(0)?;
+    let dtype = float_of(a.dtype);
+    each([&a.cast(dtype)], dtype, |[v]| Ok(Number::Float(real(v.float()))))
+}
+
+/// The first two arguments, promoted, integers and bool as f32; `real` of each pair.
+fn real_pairs(inputs: &Inputs, real: impl Fn(f64, f64) -> f64) -> Outcome {
+    real_pairs_of(inputs, |_, x, y| Number::Float(real(x, y)))
+}
+
+/// As [`real_pairs`]; `real` is given the dtype too.
+fn real_pairs_of(inputs: &Inputs, real: impl Fn(DType, f64, f64) -> Number) -> Outcome {
+    let dtype = float_of(inputs.promote(&[0, 1])?);
+    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    each([&a, &b], dtype, |[x, y]| Ok(real(dtype, x.float(), y.float())))
+}
+
+/// A bound in argument `i`; one that an integer dtype cannot hold is refused.
+fn number_bounds(inputs: &Inputs, i: usize, dtype: DType) -> Result<Option<Number>, Unknown> {
+    if inputs.is_none(i) {
+        return Ok(None);
+    }
+    let bound = inputs.number(i)?;
+    match dtype.integer_range() {
+        Some((low, high)) if !(low..=high).contains(&bound.int()) => {
+            unknown("the bound is beyond the dtype's range")
+        }
+        _ => Ok(Some(bound)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{Value, find};
+
+    /// The values that the oracle of `op` gives for these f64 arguments.
+    pub fn floats(op: &str, args: &[&[f64]], rest: &[Value]) -> Vec<f64> {
+        let arrays = args.iter().map(|a| {
+            let values = a.iter().copied().map(Number::Float).collect();
+            Value::Array(Array::new(DType::F64, vec![a.len()], values))
+        });
+        let inputs = Inputs(arrays.chain(rest.iter().cloned()).collect());
+        find(op).expect("an oracle")(&inputs).expect("an answer")[0].floats()
+    }
+
+    /// The values that the oracle of `op` gives for these integer arguments, or why it has no answer.
+    pub fn ints(op: &str, dtype: DType, args: &[&[i128]], rest: &[Value]) -> Result<Vec<i128>, Unknown> {
+        let arrays = args.iter().map(|a| {
+            let values = a.iter().copied().map(Number::Int).collect();
+            Value::Array(Array::new(dtype, vec![a.len()], values))
+        });
+        let inputs = Inputs(arrays.chain(rest.iter().cloned()).collect());
+        Ok(find(op).expect("an oracle")(&inputs)?[0].ints())
+    }
+
+    #[test]
+    fn shapes_broadcast_from_the_right() {
+        assert_eq!(broadcast(&[&[2, 1, 4], &[3, 1]]), Ok(vec![2, 3, 4]));
+        assert_eq!(broadcast(&[&[0, 4], &[1, 4], &[]]), Ok(vec![0, 4]));
+        assert!(broadcast(&[&[2, 3], &[2]]).is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! Random ops. Each takes its place in the random stream as arguments, so that its result is a function of
+//! them; what that function is, the page of `keyway_sdk::philox` defines.
+//!
+//! Source of the generator: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as
+//! easy as 1, 2, 3", SC 2011, Philox4x32 of 10 rounds.
+
+use super::pointwise::{Outcome, unknown};
+use super::{Family, Inputs, Unknown};
+use crate::array::{Array, Number, flat, round_to};
+use keyway::DType;
+
+/// One block of four words, from a counter of 128 bits and a key of 64.
+fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for round in 0..10 {
+        if round > 0 {
+            key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+        }
+        let left = 0xD251_1F53u64 * u64::from(counter[0]);
+        let right = 0xCD9E_8D57u64 * u64::from(counter[2]);
+        let (high, low) = (|v: u64| (v >> 32) as u32, |v: u64| v as u32);
+        counter =
+            [high(right) ^ counter[1] ^ key[0], low(right), high(left) ^ counter[3] ^ key[1], low(left)];
+    }
+    counter
+}
+
+/// A place in the stream: the seed and the first block.
+#[derive(Clone, Copy)]
+struct Place {
+    seed: u64,
+    offset: u64,
+}
+
+impl Place {
+    /// From two arguments, whose bits cross as signed integers.
+    fn of(inputs: &Inputs, i: usize) -> Result<Place, Unknown> {
+        Ok(Place { seed: inputs.int(i)? as u64, offset: inputs.int(i + 1)? as u64 })
+    }
+
+    fn block(self, block: u64) -> [u32; 4] {
+        let at = self.offset.wrapping_add(block);
+        philox([at as u32, (at >> 32) as u32, 0, 0], [self.seed as u32, (self.seed >> 32) as u32])
+    }
+
+    /// The word of element `i` of an op that takes one for each.
+    fn word(self, i: usize) -> u32 {
+        self.block(i as u64 / 4)[i % 4]
+    }
+
+    /// The 64 bits of element `i` of an op that takes two words for each.
+    fn long(self, i: usize) -> u64 {
+        let (block, at) = (self.block(i as u64 / 2), 2 * (i % 2));
+        u64::from(block[at]) << 32 | u64::from(block[at + 1])
+    }
+
+    /// The 64 random bits of element `i` of a float dtype: of one word those that f64 needs are 0.
+    fn bits(self, i: usize, dtype: DType) -> u64 {
+        if dtype == DType::F64 { self.long(i) } else { u64::from(self.word(i)) << 32 }
+    }
+}
+
+/// The upper `digits` of 64 bits as a fraction in [0, 1).
+fn fraction(bits: u64, digits: i32) -> f64 {
+    (bits >> (64 - digits)) as f64 * 2f64.powi(-digits)
+}
+
+/// Each element from its number in row-major order and what was there.
+fn draw(inputs: &Inputs, element: impl Fn(usize, Number) -> Number) -> Outcome {
+    let like = inputs.array(0)?;
+    Ok(vec![Array::from_fn(like.dtype, like.sizes.clone(), |index| {
+        element(flat(&like.sizes, index), like.at(index))
+    })])
+}
+
+/// The dtype of the first argument, which must be a float.
+fn float(inputs: &Inputs) -> Result<DType, Unknown> {
+    match inputs.array(0)?.dtype {
+        dtype if dtype.is_float() => Ok(dtype),
+        _ => unknown("it makes floats"),
+    }
+}
+
+/// Equally likely in `low..high`. Which results round to `high`, and so become `low`, hangs on the precision,
+/// so this is computed in f32 where the dtype is not f64, as the definition says.
+fn uniform(inputs: &Inputs) -> Outcome {
+    let (dtype, place) = (float(inputs)?, Place::of(inputs, 3)?);
+    let computed = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let (low, high) = (round_to(inputs.float(1)?, computed), round_to(inputs.float(2)?, computed));
+    let digits = match dtype {
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        DType::F64 => 53,
+        _ => 24,
+    };
+    draw(inputs, |i, _| {
+        let u = fraction(place.bits(i, dtype), digits);
+        let span = round_to(round_to(high - low, computed) * u, computed);
+        let value = round_to(round_to(low + span, computed), dtype);
+        Number::Float(if value < round_to(high, dtype) { value } else { low })
+    })
+}
+
+/// By G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", 1958, for two elements
+/// at a time: the cosine for the even one, the sine for the odd one.
+fn normal(inputs: &Inputs) -> Outcome {
+    let (dtype, place) = (float(inputs)?, Place::of(inputs, 3)?);
+    let (mean, deviation) = (inputs.float(1)?, inputs.float(2)?);
+    draw(inputs, |i, _| {
+        let unit = |i| fraction(place.bits(i, dtype), 53);
+        let (first, second) = (unit(i - i % 2), unit(i - i % 2 + 1));
+        let radius = (-2.0 * (1.0 - first).ln()).sqrt();
+        let angle = 2.0 * std::f64::consts::PI * second;
+        Number::Float(mean + deviation * radius * if i % 2 == 0 { angle.cos() } else { angle.sin() })
+    })
+}
+
+/// Whether an event of probability `p` happens.
+fn happens(word: u32, p: f64) -> bool {
+    f64::from(word) / 2f64.powi(32) < p
+}
+
+/// 1 with a probability that is given, or that each element is, else 0.
+fn bernoulli(inputs: &Inputs) -> Outcome {
+    let (dtype, place) = (inputs.array(0)?.dtype, Place::of(inputs, 2)?);
+    let given = if inputs.is_none(1) { None } else { Some(inputs.float(1)?) };
+    if given.is_none() {
+        float(inputs)?;
+    }
+    draw(inputs, |i, own| Number::Bool(happens(place.word(i), given.unwrap_or(own.float()))).cast(dtype))
+}
+
+/// 0 with probability `p`, else the element divided by `1 - p`.
+fn dropout(inputs: &Inputs) -> Outcome {
+    float(inputs)?;
+    let (p, place) = (inputs.float(1)?, Place::of(inputs, 2)?);
+    draw(inputs, |i, own| {
+        Number::Float(if happens(place.word(i), p) { 0.0 } else { own.float() / (1.0 - p) })
+    })
+}
+
+/// Equally likely in `low..high`.
+fn random_int(inputs: &Inputs) -> Outcome {
+    let (low, high, place) = (i128::from(inputs.int(1)?), i128::from(inputs.int(2)?), Place::of(inputs, 3)?);
+    let dtype = inputs.array(0)?.dtype;
+    draw(inputs, |i, _| {
+        // 128 bits hold the product: 64 of the stream times at most 2^64.
+        let share = (u128::from(place.long(i)) * (high - low) as u128) >> 64;
+        Number::Int(low + share as i128).cast(dtype)
+    })
+}
+
+/// The family.
+pub const ALL: Family = &[
+    ("bernoulli", bernoulli),
+    ("dropout", dropout),
+    ("normal", normal),
+    ("random_int", random_int),
+    ("uniform", uniform),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{Value, find};
+
+    /// From the file `kat_vectors` of Random123, the authors' own library: counter, key, result.
+    #[test]
+    fn the_generator_gives_the_known_answers() {
+        let zero = [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8];
+        assert_eq!(philox([0; 4], [0; 2]), zero);
+        let ones = [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd];
+        assert_eq!(philox([u32::MAX; 4], [u32::MAX; 2]), ones);
+        let (counter, key) =
+            ([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]);
+        assert_eq!(philox(counter, key), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
+    }
+
+    fn made(op: &str, dtype: DType, sizes: &[usize], rest: &[Value]) -> Vec<f64> {
+        let like = Array::from_fn(dtype, sizes, |_| Number::Int(1).cast(dtype));
+        let args = [Value::Array(like)].iter().chain(rest).cloned().collect();
+        find(op).expect("an oracle")(&Inputs(args)).expect("an answer")[0].floats()
+    }
+
+    /// Seed 0 and block 0 are the first of the known answers.
+    #[test]
+    fn elements_take_their_words_in_order() {
+        let place = [Value::Int(0), Value::Int(0)];
+        let unit = [Value::Float(0.0), Value::Float(1.0), place[0].clone(), place[1].clone()];
+        let scale = 2f64.powi(-24);
+        let words = [0x6627e8, 0xe169c5, 0xbc57ac, 0x9b00db].map(|word| f64::from(word) * scale);
+        assert_eq!(made("uniform", DType::F32, &[2, 2], &unit), words);
+        let double = made("uniform", DType::F64, &[2], &unit);
+        assert_eq!(double[0], (0x6627_e8d5_e169_c58d_u64 >> 11) as f64 * 2f64.powi(-53));
+        let bounds = [Value::Int(0), Value::Int(256), place[0].clone(), place[1].clone()];
+        assert_eq!(made("random_int", DType::I64, &[2], &bounds), [f64::from(0x66), f64::from(0xbc)]);
+        // 0x6627e8d5 / 2^32 is 0.399, 0xe169c58d / 2^32 is 0.881.
+        let rare = [Value::Float(0.4), place[0].clone(), place[1].clone()];
+        assert_eq!(made("bernoulli", DType::U8, &[2], &rare), [1.0, 0.0]);
+        assert_eq!(made("dropout", DType::F64, &[2], &rare), [0.0, 1.0 / 0.6]);
+    }
+
+    #[test]
+    fn normal_numbers_have_the_moments_of_their_distribution() {
+        let args = [Value::Float(0.0), Value::Float(1.0), Value::Int(5), Value::Int(0)];
+        for dtype in [DType::F32, DType::F64] {
+            let values = made("normal", dtype, &[40_000], &args);
+            let mean = values.iter().sum::<f64>() / 40_000.0;
+            let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / 40_000.0;
+            assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.03, "{mean} {variance}");
+        }
+    }
+}
