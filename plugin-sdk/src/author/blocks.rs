@@ -37,10 +37,16 @@ pub(crate) struct Operand<'a> {
     contiguous: bool,
 }
 
+impl Default for Operand<'_> {
+    /// No element.
+    fn default() -> Self {
+        Operand::dense(std::ptr::null_mut(), 0, &[0], &[1])
+    }
+}
+
 impl<'a> Operand<'a> {
     /// The elements of a tensor, `bytes` each.
-    // Not inlined: thousands of kernels make operands.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn of(tensor: &'a RawTensor, bytes: usize) -> Self {
         let ndim = tensor.ndim as usize;
         Operand {
@@ -115,13 +121,18 @@ impl Operands {
 
     /// The addresses of the elements at these offsets.
     fn at(&self, offsets: PerOperand) -> [*mut u8; OPERANDS] {
-        // An operand that is not there has size 0; its address stays null.
-        std::array::from_fn(|k| self.data[k].wrapping_add(offsets[k] * self.bytes[k]))
+        let mut all = self.data;
+        for (k, address) in all.iter_mut().enumerate() {
+            // An operand that is not there has size 0; its address stays null.
+            *address = address.wrapping_add(offsets[k] * self.bytes[k]);
+        }
+        all
     }
 }
 
 fn inputs(all: [*mut u8; OPERANDS]) -> Addresses {
-    std::array::from_fn(|k| all[k + 1].cast_const())
+    let [_, a, b, c] = all;
+    [a.cast_const(), b.cast_const(), c.cast_const()]
 }
 
 /// Applies `leaf` over all operands; the first is the output. An input of one element stands for any shape.
@@ -187,7 +198,10 @@ struct Bytes([u8; BLOCK]);
 impl Room {
     #[inline(always)]
     fn new() -> Self {
-        Room { blocks: [const { MaybeUninit::uninit() }; OPERANDS], held: [(std::ptr::null(), 0, 0); OPERANDS] }
+        Room {
+            blocks: [const { MaybeUninit::uninit() }; OPERANDS],
+            held: [(std::ptr::null(), 0, 0); OPERANDS],
+        }
     }
 }
 
@@ -207,19 +221,25 @@ impl<'a> Blocks<'a> {
         let mut walk = Walk::new(dims);
         let (rows, columns) = (walk.rows, walk.columns);
         let (mut copied, mut across, mut widest) = (copied, false, 0);
-        for k in 0..count {
+        for (k, copied) in copied.iter_mut().enumerate().take(count) {
             let (row, column) = (rows.strides[k], columns.strides[k]);
             let gaps = columns.size < LONG && rows.size > 1 && row != columns.size;
-            copied[k] |= column != 1 || gaps;
-            across |= copied[k] && row == 1 && column > 1;
-            widest = widest.max(if copied[k] { on.bytes[k] } else { 0 });
+            *copied |= column != 1 || gaps;
+            across |= *copied && row == 1 && column > 1;
+            widest = widest.max(if *copied { on.bytes[k] } else { 0 });
         }
-        let most = if widest == 0 { DIRECT.min(cost.grain()) } else { BLOCK / widest };
+        let most = BLOCK.checked_div(widest).unwrap_or(DIRECT.min(cost.grain()));
         let narrow = if across { COLUMNS } else { most };
         let height = rows.size.min((most / narrow.min(columns.size)).max(1));
         let width = if across { most / height } else { narrow };
         walk.cut(height, width.min(columns.size));
-        Blocks { walk, addresses: on, count, copied, whole: columns.size < LONG || copied[..count].iter().all(|c| *c) }
+        Blocks {
+            walk,
+            addresses: on,
+            count,
+            copied,
+            whole: columns.size < LONG || copied[..count].iter().all(|c| *c),
+        }
     }
 
     /// # Safety
@@ -259,9 +279,12 @@ impl<'a> Blocks<'a> {
             if self.whole {
                 leaf.run(at[0], inputs(at), rows * columns);
             } else {
-                for r in 0..rows {
-                    let row: [*mut u8; OPERANDS] = std::array::from_fn(|k| at[k].wrapping_add(r * steps[k]));
+                let mut row = at;
+                for _ in 0..rows {
                     leaf.run(row[0], inputs(row), columns);
+                    row.iter_mut()
+                        .zip(steps)
+                        .for_each(|(address, step)| *address = address.wrapping_add(step));
                 }
             }
             if self.copied[0] {

@@ -15,9 +15,11 @@
 //!   run-time feature detection.
 
 use super::blocks::{Operand, apply};
-use super::element::{Element, Plain};
+use super::call::Call;
+use super::element::{Element, Kind, Plain};
 use super::error::Error;
 use super::loops::Leaf;
+use super::plan::OPERANDS;
 use super::view::{View, ViewMut};
 
 /// What one element costs, which decides how small a piece of work is worth another thread.
@@ -126,6 +128,73 @@ pub fn map2_slices<A: Plain, B: Plain, O: Plain>(
         }
     };
     apply(cost, &[out.operand(), a.operand(), b.operand()], Leaf::of_runs(&f))
+}
+
+/// The same for the arguments and output 0 of a call: the functions that most element-wise kernels are. Types are
+/// checked as [`Call::view`] and [`Call::out`] check them.
+impl Call<'_> {
+    /// `output 0 = f()` for each element; as [`map0`].
+    #[inline]
+    pub fn map0<O: Element>(&self, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error> {
+        self.apply(0, &[Kind::of::<O>()], cost, Leaf::of_elements::<(), O, _>(&|()| f()))
+    }
+
+    /// `output 0 = f(argument 0)` for each element; as [`map1`].
+    #[inline]
+    pub fn map1<A: Element, O: Element>(&self, cost: Cost, f: impl Fn(A) -> O + Sync) -> Result<(), Error> {
+        self.map1_of(0, cost, f)
+    }
+
+    /// `output 0 = f(argument index)` for each element; as [`map1`].
+    #[inline]
+    pub fn map1_of<A: Element, O: Element>(
+        &self,
+        index: usize,
+        cost: Cost,
+        f: impl Fn(A) -> O + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a,)| f(a);
+        let leaf = Leaf::of_elements::<(*const A,), O, _>(&f);
+        self.apply(index, &[Kind::of::<O>(), Kind::of::<A>()], cost, leaf)
+    }
+
+    /// `output 0 = f(argument 0, argument 1)` for each element; as [`map2`].
+    #[inline]
+    pub fn map2<A: Element, B: Element, O: Element>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A, B) -> O + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a, b)| f(a, b);
+        let kinds = &[Kind::of::<O>(), Kind::of::<A>(), Kind::of::<B>()];
+        self.apply(0, kinds, cost, Leaf::of_elements::<(*const A, *const B), O, _>(&f))
+    }
+
+    /// `output 0 = f(argument 0, argument 1, argument 2)` for each element; as [`map3`].
+    #[inline]
+    pub fn map3<A: Element, B: Element, C: Element, O: Element>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A, B, C) -> O + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a, b, c)| f(a, b, c);
+        let kinds = &[Kind::of::<O>(), Kind::of::<A>(), Kind::of::<B>(), Kind::of::<C>()];
+        self.apply(0, kinds, cost, Leaf::of_elements::<(*const A, *const B, *const C), O, _>(&f))
+    }
+
+    /// Applies `leaf` to output 0 and the arguments from `first` on, of these kinds.
+    // Not inlined: a kernel is then its function and this one call.
+    #[inline(never)]
+    fn apply(&self, first: usize, kinds: &[Kind], cost: Cost, leaf: Leaf<'_>) -> Result<(), Error> {
+        let mut operands = [Operand::default(); OPERANDS];
+        for (k, (operand, &kind)) in operands.iter_mut().zip(kinds).enumerate().skip(1) {
+            *operand = Operand::of(self.argument_of(first + k - 1, kind)?.raw, kind.bytes());
+        }
+        if let ([out, ..], [kind, ..]) = (&mut operands, kinds) {
+            *out = Operand::of(self.output_of(0, *kind)?.raw, kind.bytes());
+        }
+        apply(cost, &operands[..kinds.len()], leaf)
+    }
 }
 
 /// The strides of a row-major tensor without gaps.
