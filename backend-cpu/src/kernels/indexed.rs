@@ -61,12 +61,15 @@ pub fn produce_from<A: Element, T: Element>(
     transform(Some(input), &mut out, cost, &make)
 }
 
+/// What makes a piece: the number of its first element, the elements read, and those to write.
+type Make<'a, A, T> = &'a (dyn Fn(usize, &[A], &mut [T]) + Sync);
+
 // The maker is given once a piece by address: the loops around it are compiled once for each type.
 fn transform<A: Element, T: Element>(
     input: Option<View<'_, A>>,
     out: &mut ViewMut<'_, T>,
     cost: Cost,
-    make: &(dyn Fn(usize, &[A], &mut [T]) + Sync),
+    make: Make<'_, A, T>,
 ) -> Result<(), Error> {
     let (numel, sizes, strides, straight) = (out.numel(), out.sizes(), out.strides(), out.is_contiguous());
     let to = out.lanes();

@@ -102,7 +102,7 @@ fn same(a: &[i64], b: &[i64]) -> bool {
 
 /// The addresses and element sizes of all operands, for all threads.
 struct Operands {
-    data: [*mut u8; OPERANDS],
+    data: Addresses,
     bytes: PerOperand,
 }
 
@@ -120,7 +120,7 @@ impl Operands {
     }
 
     /// The addresses of the elements at these offsets.
-    fn at(&self, offsets: PerOperand) -> [*mut u8; OPERANDS] {
+    fn at(&self, offsets: PerOperand) -> Addresses {
         let mut all = self.data;
         for (k, address) in all.iter_mut().enumerate() {
             // An operand that is not there has size 0; its address stays null.
@@ -130,11 +130,6 @@ impl Operands {
     }
 }
 
-fn inputs(all: [*mut u8; OPERANDS]) -> Addresses {
-    let [_, a, b, c] = all;
-    [a.cast_const(), b.cast_const(), c.cast_const()]
-}
-
 /// Applies `leaf` over all operands; the first is the output. An input of one element stands for any shape.
 pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], leaf: Leaf<'_>) -> Result<(), Error> {
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
@@ -142,9 +137,8 @@ pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], leaf: Leaf<'_>) -> Res
     let addresses = &Operands::new(operands);
     if out.contiguous && ins.iter().all(|i| i.contiguous && same(i.sizes, out.sizes) && !i.meets(range)) {
         return parallel_for(out.numel, cost.grain(), |part| {
-            let all = addresses.at([part.start; OPERANDS]);
             // SAFETY: contiguous operands have `numel` elements in a row, and no input meets the output.
-            unsafe { leaf.run(all[0], inputs(all), part.len()) }
+            unsafe { leaf.run(addresses.at([part.start; OPERANDS]), part.len()) }
         });
     }
     let Some(dims) = dims(*out, ins)? else { return Ok(()) };
@@ -277,14 +271,12 @@ impl<'a> Blocks<'a> {
         // SAFETY: each operand is dense along a row, or in the block; inputs that meet the output were copied.
         unsafe {
             if self.whole {
-                leaf.run(at[0], inputs(at), rows * columns);
+                leaf.run(at, rows * columns);
             } else {
-                let mut row = at;
-                for _ in 0..rows {
-                    leaf.run(row[0], inputs(row), columns);
-                    row.iter_mut()
-                        .zip(steps)
-                        .for_each(|(address, step)| *address = address.wrapping_add(step));
+                let ([out, a, b, c], [to, x, y, z]) = (at, steps);
+                for r in 0..rows {
+                    let row = |address: *mut u8, step: usize| address.wrapping_add(r * step);
+                    leaf.run([row(out, to), row(a, x), row(b, y), row(c, z)], columns);
                 }
             }
             if self.copied[0] {

@@ -9,16 +9,16 @@ use super::plan::OPERANDS;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// The addresses of the inputs of a run; those beyond the function's inputs are anything.
-pub(crate) type Addresses = [*const u8; OPERANDS - 1];
+/// The addresses of the output and of the inputs of a run; those beyond the function's inputs are anything.
+pub(crate) type Addresses = [*mut u8; OPERANDS];
 
 /// The inputs of an elementwise function: a tuple of up to three element pointers.
 pub(crate) trait Inputs: Copy {
     /// One element of each input.
     type Item: Copy;
 
-    /// The pointers of these addresses.
-    fn of(addresses: Addresses) -> Self;
+    /// The first of these addresses.
+    fn of(addresses: (*const u8, *const u8, *const u8)) -> Self;
     /// The elements at `i`.
     ///
     /// # Safety
@@ -33,8 +33,8 @@ macro_rules! inputs {
             type Item = ($($t,)*);
 
             #[inline(always)]
-            fn of(addresses: Addresses) -> Self {
-                ($(addresses[$k].cast(),)*)
+            fn of(addresses: (*const u8, *const u8, *const u8)) -> Self {
+                ($(addresses.$k.cast(),)*)
             }
             #[inline(always)]
             unsafe fn load(self, i: usize) -> Self::Item {
@@ -49,10 +49,13 @@ inputs!(A 0);
 inputs!(A 0, B 1);
 inputs!(A 0, B 1, C 2);
 
+/// The function itself, the output, three inputs and the number of elements. Each fits a register.
+type Run = unsafe fn(*const (), *mut u8, *const u8, *const u8, *const u8, usize);
+
 /// A function of the elements at unit stride of up to three inputs, without its types.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'a> {
-    run: unsafe fn(*const (), *mut u8, Addresses, usize),
+    run: Run,
     function: *const (),
     _borrow: PhantomData<&'a ()>,
 }
@@ -79,9 +82,9 @@ impl<'a> Leaf<'a> {
     /// Each operand must have `n` elements of the function's types at its address, aligned, and no input meets the
     /// output; the walk upholds this.
     #[inline(always)]
-    pub(crate) unsafe fn run(&self, out: *mut u8, inputs: Addresses, n: usize) {
+    pub(crate) unsafe fn run(&self, [out, a, b, c]: Addresses, n: usize) {
         // SAFETY: as the caller guarantees; the function is borrowed for the life of `self`.
-        unsafe { (self.run)(self.function, out, inputs, n) }
+        unsafe { (self.run)(self.function, out, a, b, c, n) }
     }
 }
 
@@ -90,13 +93,15 @@ impl<'a> Leaf<'a> {
 unsafe fn elements<I: Inputs, O: Element, F: Fn(I::Item) -> O>(
     function: *const (),
     out: *mut u8,
-    inputs: Addresses,
+    a: *const u8,
+    b: *const u8,
+    c: *const u8,
     n: usize,
 ) {
     // SAFETY: as the caller guarantees. The output may hold nothing yet.
     unsafe {
         let out = std::slice::from_raw_parts_mut(out.cast::<MaybeUninit<O>>(), n);
-        fill(out, I::of(inputs), &*function.cast::<F>());
+        fill(out, I::of((a, b, c)), &*function.cast::<F>());
     }
 }
 
@@ -116,10 +121,12 @@ unsafe fn fill<I: Inputs, O>(out: &mut [MaybeUninit<O>], inputs: I, f: &impl Fn(
 unsafe fn runs<I: Inputs, O: Element, F: Fn(I, *mut O, usize)>(
     function: *const (),
     out: *mut u8,
-    inputs: Addresses,
+    a: *const u8,
+    b: *const u8,
+    c: *const u8,
     n: usize,
 ) {
     // SAFETY: as the caller guarantees.
     let f = unsafe { &*function.cast::<F>() };
-    f(I::of(inputs), out.cast(), n);
+    f(I::of((a, b, c)), out.cast(), n);
 }
