@@ -30,6 +30,22 @@ pub enum Failure {
         /// What the system said.
         reason: String,
     },
+    /// A backend is not as expected.
+    NotAsExpected {
+        /// How many cases are not.
+        bad: usize,
+        /// How many were run.
+        of: usize,
+        /// The plugin.
+        plugin: String,
+    },
+    /// The run was interrupted; what came of it until then was written.
+    Interrupted {
+        /// How many cases ended.
+        done: usize,
+        /// How many there were.
+        of: usize,
+    },
     /// Several of these.
     Several(Vec<Failure>),
 }
@@ -49,9 +65,14 @@ impl Failure {
         }
     }
 
-    /// 2 for wrong usage, else 1.
+    /// 2 for wrong usage, 130 for an interrupted run, else 1.
     pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if matches!(self, Failure::Usage(_)) { 2 } else { 1 })
+        ExitCode::from(match self {
+            Failure::Usage(_) => 2,
+            Failure::Interrupted { .. } => 130,
+            Failure::Several(all) if all.iter().any(|f| matches!(f, Failure::Interrupted { .. })) => 130,
+            _ => 1,
+        })
     }
 }
 
@@ -69,6 +90,10 @@ impl std::fmt::Display for Failure {
             Failure::Write { what, path, reason } => {
                 write!(f, "cannot write {what} to {}: {reason}", path.display())
             }
+            Failure::NotAsExpected { bad, of, plugin } => {
+                write!(f, "{plugin}: {bad} of {of} cases are not as expected")
+            }
+            Failure::Interrupted { done, of } => write!(f, "interrupted after {done} of {of} cases"),
             Failure::Several(failures) => {
                 let lines: Vec<String> = failures.iter().map(ToString::to_string).collect();
                 f.write_str(&lines.join("\n"))

@@ -1,6 +1,7 @@
 //! The `keyway` command.
 //!
-//! Exit codes: 0, 1 for a run that failed, 2 for wrong usage (also names of ops, devices and dtypes that do not exist).
+//! Exit codes: 0, 1 for a run that failed, 2 for wrong usage (also names of ops, devices and dtypes that do not
+//! exist), 130 for a run that was interrupted.
 #![forbid(unsafe_code)]
 
 mod backend;
@@ -8,6 +9,7 @@ mod conformance;
 mod doctor;
 mod explain;
 mod failure;
+mod files;
 mod installed;
 mod names;
 mod ops;
@@ -54,7 +56,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
         Command::Ops(options) => ops::run(options, &cli.backends, screen),
         Command::Explain(options) => explain::run(options, &cli.backends, screen),
         Command::Doctor(options) => doctor::run(options, &cli.backends, screen),
-        Command::Conformance(options) => conformance::run(options, screen),
+        Command::Conformance(options) => conformance::run(options, &cli.backends, screen),
         Command::Train(options) => train::run(options, &cli.backends, screen),
     }
 }

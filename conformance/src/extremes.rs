@@ -7,7 +7,7 @@ use crate::inputs;
 use crate::oracle::{Inputs, Oracle, Value};
 use keyway::DType;
 use keyway::ops::def::OpDef;
-use keyway::ops::sample::SampleArg;
+use keyway::ops::sample::{Sample, SampleArg};
 use std::collections::HashSet;
 
 /// The extreme values of a dtype.
@@ -53,41 +53,46 @@ fn combinations(lists: &[Vec<Number>]) -> Vec<Vec<Number>> {
         .collect()
 }
 
-/// Calls of an element-wise op on extreme values, the tensors under test of dtype `tested`: one for each set of
-/// its other arguments among the op's samples. Combinations without an answer are left out.
-pub fn of_op(def: &OpDef, oracle: Oracle, tested: DType) -> Vec<Inputs> {
+/// The op's samples that differ in more than their tensors: one for each set of its other arguments.
+pub fn sets(def: &OpDef) -> Vec<Sample> {
     let mut seen = HashSet::new();
-    let mut calls = Vec::new();
-    for sample in (def.samples)() {
+    let different = |sample: &Sample| {
         let others: Vec<_> = sample.args.iter().filter(|a| !matches!(a, SampleArg::Tensor(_))).collect();
         let tensors: Vec<_> = sample.args.iter().map(|a| matches!(a, SampleArg::Tensor(_))).collect();
-        if !seen.insert(format!("{others:?} {tensors:?}")) {
-            continue;
-        }
-        let Inputs(args) = inputs::of_sample(&sample.args, tested, 0);
-        let dtypes = args.iter().filter_map(|a| if let Value::Array(a) = a { Some(a.dtype) } else { None });
-        let lists: Vec<_> = dtypes.map(values).collect();
-        let call = |choices: &[Vec<Number>]| {
-            let mut place = 0;
-            let with = |arg: &Value| match arg {
-                Value::Array(a) => {
-                    let column = choices.iter().map(|choice| choice[place]).collect();
-                    place += 1;
-                    Value::Array(Array::new(a.dtype, [choices.len()], column))
-                }
-                other => other.clone(),
-            };
-            Inputs(args.iter().map(with).collect())
+        seen.insert(format!("{others:?} {tensors:?}"))
+    };
+    (def.samples)().into_iter().filter(different).collect()
+}
+
+/// The call of an element-wise op on extreme values with set `nth` of its other arguments, the tensors under
+/// test of dtype `tested`. Combinations without an answer are left out; `None` if none has one.
+pub fn of_set(def: &OpDef, oracle: Oracle, tested: DType, nth: usize) -> Option<Inputs> {
+    let sample = sets(def).into_iter().nth(nth)?;
+    let Inputs(args) = inputs::of_sample(&sample.args, tested, 0);
+    let dtypes = args.iter().filter_map(|a| if let Value::Array(a) = a { Some(a.dtype) } else { None });
+    let lists: Vec<_> = dtypes.map(values).collect();
+    let call = |choices: &[Vec<Number>]| {
+        let mut place = 0;
+        let with = |arg: &Value| match arg {
+            Value::Array(a) => {
+                let column = choices.iter().map(|choice| choice[place]).collect();
+                place += 1;
+                Value::Array(Array::new(a.dtype, [choices.len()], column))
+            }
+            other => other.clone(),
         };
-        let answered: Vec<_> = combinations(&lists)
-            .into_iter()
-            .filter(|choice| oracle(&call(std::slice::from_ref(choice))).is_ok())
-            .collect();
-        if !answered.is_empty() {
-            calls.push(call(&answered));
-        }
-    }
-    calls
+        Inputs(args.iter().map(with).collect())
+    };
+    let answered: Vec<_> = combinations(&lists)
+        .into_iter()
+        .filter(|choice| oracle(&call(std::slice::from_ref(choice))).is_ok())
+        .collect();
+    (!answered.is_empty()).then(|| call(&answered))
+}
+
+/// All calls of [`of_set`].
+pub fn of_op(def: &OpDef, oracle: Oracle, tested: DType) -> Vec<Inputs> {
+    (0..sets(def).len()).filter_map(|nth| of_set(def, oracle, tested, nth)).collect()
 }
 
 #[cfg(test)]

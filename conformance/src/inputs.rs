@@ -46,3 +46,14 @@ pub fn of_sample(args: &[SampleArg], tested: DType, seed: u64) -> Inputs {
     };
     Inputs(args.iter().map(&mut value).collect())
 }
+
+/// Changes every array of the inputs.
+pub fn map_arrays(inputs: &mut Inputs, mut change: impl FnMut(&mut Array)) {
+    for value in &mut inputs.0 {
+        match value {
+            Value::Array(a) => change(a),
+            Value::Arrays(list) => list.iter_mut().for_each(&mut change),
+            _ => {}
+        }
+    }
+}

@@ -238,6 +238,11 @@ pub fn devices() -> Vec<&'static DeviceEntry> {
     crate::table::current().device_entries.iter().flatten().copied().collect()
 }
 
+/// The registered layouts.
+pub fn layouts() -> Vec<&'static LayoutEntry> {
+    lock().state.layouts.clone()
+}
+
 /// The rank of a layout when arguments of several layouts meet: the more special one decides.
 pub(crate) fn more_special(a: Layout, b: Layout) -> Layout {
     if b.id() > a.id() { b } else { a }

@@ -7,12 +7,12 @@ mod progress;
 mod summary;
 
 use crate::failure::Failure;
+use crate::files::{self, Outputs};
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::Device;
 use keyway::dispatcher::{parallel, table};
 use keyway::profiler;
-use outputs::Outputs;
 use std::path::PathBuf;
 use summary::Results;
 
@@ -82,8 +82,11 @@ fn rate(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Wrong usage, no backend, what the training reports, and files that cannot be written.
 pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
-    let outputs =
-        Outputs { save: options.save.clone(), plot: options.plot.clone(), json: options.json.clone() };
+    let outputs = Outputs::new([
+        (outputs::SAVE, &options.save),
+        (outputs::PLOT, &options.plot),
+        (outputs::JSON, &options.json),
+    ]);
     outputs.check()?;
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     parallel::adopt_current_thread();
@@ -101,10 +104,9 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
     let report = profile.map(|profile| profile.report());
 
     let results = Results::new(&task, &trained, report)?;
-    let written = outputs.write(&trained, &results);
+    let written = outputs.write(|what, path| outputs::write(what, path, &trained, &results));
     summary::print(&results, screen);
-    outputs.tell(&written, screen);
-    Failure::all(written.into_iter().filter_map(Result::err).collect())
+    files::tell(written, screen)
 }
 
 /// The device, if somebody serves it.

@@ -4,11 +4,21 @@
 //! frontend and nothing of any backend; from `keyway` it takes the names of dtypes, nothing that computes.
 
 mod args;
+mod attention;
+mod channels;
 mod create;
+mod einsum;
+mod index;
+mod linalg;
+mod loss;
 mod memory;
+mod norm;
+mod number;
 mod pointwise;
 mod promotion;
 mod random;
+mod reduce;
+mod shape;
 
 pub use args::{Inputs, Value};
 
@@ -35,7 +45,24 @@ const ELEMENTWISE: &[Family] = &[
 ];
 
 /// The other families.
-const FAMILIES: &[Family] = &[create::ALL, memory::ALL, random::ALL];
+const FAMILIES: &[Family] = &[
+    create::ALL,
+    memory::ALL,
+    random::ALL,
+    reduce::ALL,
+    linalg::ALL,
+    einsum::ALL,
+    shape::ALL,
+    index::ARRANGE,
+    index::BAGS,
+    index::READ,
+    index::SORTED,
+    index::WRITE,
+    norm::ALL,
+    channels::ALL,
+    attention::ALL,
+    loss::ALL,
+];
 
 /// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.
 pub const WITHOUT: &[(&str, &str)] = &[];
@@ -52,4 +79,21 @@ pub fn find(op: &str) -> Option<Oracle> {
 /// Whether the op works on each element by itself.
 pub fn is_elementwise(op: &str) -> bool {
     in_families(ELEMENTWISE, op).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_op_has_one_oracle_or_a_reason() {
+        let judged: Vec<&str> =
+            ELEMENTWISE.iter().chain(FAMILIES).flat_map(|f| f.iter().map(|(name, _)| *name)).collect();
+        let without = WITHOUT.iter().map(|(name, _)| *name);
+        for op in keyway::ops::all() {
+            let count =
+                judged.iter().copied().chain(without.clone()).filter(|name| *name == op.name()).count();
+            assert_eq!(count, 1, "oracles and reasons for `{}`", op.name());
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! `binary_cross_entropy`
 
-use super::{one, reduce, tensor};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composed::optional;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -21,7 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
     pub fn binary_cross_entropy(
         &self,
         target: &Tensor,
@@ -39,15 +40,16 @@ fn log(x: &Tensor) -> Result<Tensor> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target) = (tensor(args, 0)?, tensor(args, 1)?);
+    let (x, target) = wide_pair(args)?;
     let other = target.rsub(1.0)?.mul(&log(&x.rsub(1.0)?)?)?;
     let loss = target.mul(&log(&x)?)?.add(&other)?.neg()?;
-    reduce(args, 3, if args.optional_tensor(2)?.is_some() { loss.mul(&tensor(args, 2)?)? } else { loss })
+    let loss = if let Some(weight) = optional(args, 2)? { loss.mul(&weight)? } else { loss };
+    reduce_narrowed(args, 3, loss, 0b111)
 }
 
 /// `binary_cross_entropy`
 pub static DEF: OpDef = OpDef {
-    schema: "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight, str reduction) -> Tensor",
+    schema: "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor",
     rule: Rule::Composed,
     decomposition: Some(|args| one(compose(args))),
     derivative: Derivative::Composed,
@@ -65,6 +67,9 @@ pub static DEF: OpDef = OpDef {
             call(&[5], "none"),
             call(&[3, 4], "sum"),
             call(&[2, 3, 4], "mean"),
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
         ]
     },
     errors: || {

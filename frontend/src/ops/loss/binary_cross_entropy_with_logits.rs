@@ -1,8 +1,9 @@
 //! `binary_cross_entropy_with_logits`
 
-use super::{one, reduce, tensor};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composed::{optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -22,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
     pub fn binary_cross_entropy_with_logits(
         &self,
         target: &Tensor,
@@ -41,20 +42,21 @@ impl Tensor {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target) = (tensor(args, 0)?, tensor(args, 1)?);
+    let (x, target) = wide_pair(args)?;
     // log(1 + exp(-x)), whose parts do not overflow.
     let wrong = x.abs()?.neg()?.exp()?.log1p()?.add(&x.neg()?.relu()?)?;
-    let wrong = match args.optional_tensor(3)? {
-        Some(_) => tensor(args, 3)?.sub(1.0)?.mul(&target)?.add(1.0)?.mul(&wrong)?,
+    let wrong = match optional(args, 3)? {
+        Some(factor) => widened(&factor)?.sub(1.0)?.mul(&target)?.add(1.0)?.mul(&wrong)?,
         None => wrong,
     };
     let loss = target.rsub(1.0)?.mul(&x)?.add(&wrong)?;
-    reduce(args, 4, if args.optional_tensor(2)?.is_some() { loss.mul(&tensor(args, 2)?)? } else { loss })
+    let loss = if let Some(weight) = optional(args, 2)? { loss.mul(&weight)? } else { loss };
+    reduce_narrowed(args, 4, loss, 0b1111)
 }
 
 /// `binary_cross_entropy_with_logits`
 pub static DEF: OpDef = OpDef {
-    schema: "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight, Tensor? pos_weight, str reduction) -> Tensor",
+    schema: "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, str reduction='mean') -> Tensor",
     rule: Rule::Composed,
     decomposition: Some(|args| one(compose(args))),
     derivative: Derivative::Composed,
@@ -83,6 +85,9 @@ pub static DEF: OpDef = OpDef {
             call(&[5], "none"),
             call(&[3, 4], "sum"),
             call(&[2, 3, 4], "mean"),
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
         ]
     },
     errors: || {

@@ -1,8 +1,9 @@
 //! `kl_div`
 
-use super::{one, reduce, tensor};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composed::cast;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -21,14 +22,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
     pub fn kl_div(&self, target: &Tensor, log_target: bool, reduction: &str) -> Result<Tensor> {
         DEF.run(&[self.into(), target.into(), Arg::Bool(log_target), Arg::Str(reduction)])
     }
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target) = (tensor(args, 0)?, tensor(args, 1)?);
+    let (x, target) = wide_pair(args)?;
     let loss = if args.bool(2)? {
         target.exp()?.mul(&target.sub(&x)?)?
     } else {
@@ -38,14 +39,14 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         own.sub(&target.mul(&x)?)?
     };
     if args.str(3)? == "batchmean" {
-        return loss.sum()?.div(x.size(0)? as f64);
+        return cast(loss.sum()?.div(x.size(0)? as f64)?, args.promote(0b11)?);
     }
-    reduce(args, 3, loss)
+    reduce_narrowed(args, 3, loss, 0b11)
 }
 
 /// `kl_div`
 pub static DEF: OpDef = OpDef {
-    schema: "kl_div(Tensor self, Tensor target, bool log_target, str reduction) -> Tensor",
+    schema: "kl_div(Tensor self, Tensor target, bool log_target=False, str reduction='mean') -> Tensor",
     rule: Rule::Composed,
     decomposition: Some(|args| one(compose(args))),
     derivative: Derivative::Composed,
@@ -62,6 +63,9 @@ pub static DEF: OpDef = OpDef {
             call(&[5], "none"),
             call(&[3, 4], "sum"),
             call(&[2, 3, 4], "mean"),
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
         ]
     },
     errors: || {

@@ -3,6 +3,7 @@
 use super::{one, reduce, tensor};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composed::float_tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -20,19 +21,19 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
     pub fn l1_loss(&self, target: &Tensor, reduction: &str) -> Result<Tensor> {
         DEF.run(&[self.into(), target.into(), Arg::Str(reduction)])
     }
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    reduce(args, 2, tensor(args, 0)?.sub(&tensor(args, 1)?)?.abs()?)
+    reduce(args, 2, float_tensor(args, 0)?.sub(&tensor(args, 1)?)?.abs()?)
 }
 
 /// `l1_loss`
 pub static DEF: OpDef = OpDef {
-    schema: "l1_loss(Tensor self, Tensor target, str reduction) -> Tensor",
+    schema: "l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
     rule: Rule::Composed,
     decomposition: Some(|args| one(compose(args))),
     derivative: Derivative::Composed,
@@ -42,7 +43,15 @@ pub static DEF: OpDef = OpDef {
         let call = |sizes: &[usize], how: &'static str| {
             sample([filled(sizes, Fill::Distinct(2.1, 4.0)), plain(sizes), SampleArg::Str(how)])
         };
-        vec![call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
+        vec![
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
+        ]
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Str(how)];

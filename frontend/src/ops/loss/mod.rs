@@ -2,8 +2,9 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Outputs};
+use crate::ops::composed::{cast, float_tensor, one, tensor, widened};
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::Args;
 
 crate::ops::family! {
     binary_cross_entropy,
@@ -18,9 +19,14 @@ crate::ops::family! {
     smooth_l1_loss,
 }
 
-/// Tensor argument `i`.
-fn tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
-    Ok(Tensor::from_ref(args.tensor(i)?.clone()))
+/// Input and target, f16 and bf16 widened to f32, for losses of several steps; see [`reduce_narrowed`].
+fn wide_pair(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
+    Ok((widened(&float_tensor(args, 0)?)?, widened(&tensor(args, 1)?)?))
+}
+
+/// [`reduce`] of a loss that was computed of widened tensors, in the dtype that those in `mask` promote to.
+fn reduce_narrowed(args: &Args<'_>, i: usize, loss: Tensor, mask: u32) -> Result<Tensor> {
+    cast(reduce(args, i, loss)?, args.promote(mask)?)
 }
 
 /// A loss reduced as text argument `i` says.
@@ -37,9 +43,4 @@ fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
         }
         .into()),
     }
-}
-
-/// The one result of a composed loss.
-fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
-    Ok(Outputs::from_iter([made?.into_ref()]))
 }

@@ -3,6 +3,7 @@
 use super::{one, reduce, tensor};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composed::float_tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -21,7 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
     pub fn smooth_l1_loss(&self, target: &Tensor, beta: f64, reduction: &str) -> Result<Tensor> {
         DEF.run(&[self.into(), target.into(), Arg::Float(beta), Arg::Str(reduction)])
     }
@@ -29,7 +30,7 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let beta = args.float(2)?;
-    let difference = tensor(args, 0)?.sub(&tensor(args, 1)?)?;
+    let difference = float_tensor(args, 0)?.sub(&tensor(args, 1)?)?;
     let absolute = difference.abs()?;
     if beta == 0.0 {
         return reduce(args, 3, absolute);
@@ -40,7 +41,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 
 /// `smooth_l1_loss`
 pub static DEF: OpDef = OpDef {
-    schema: "smooth_l1_loss(Tensor self, Tensor target, Scalar beta, str reduction) -> Tensor",
+    schema: "smooth_l1_loss(Tensor self, Tensor target, Scalar beta=1, str reduction='mean') -> Tensor",
     rule: Rule::Composed,
     decomposition: Some(|args| one(compose(args))),
     derivative: Derivative::Composed,
@@ -67,6 +68,9 @@ pub static DEF: OpDef = OpDef {
             call(&[5], "none"),
             call(&[3, 4], "sum"),
             call(&[2, 3, 4], "mean"),
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
         ]
     },
     errors: || {

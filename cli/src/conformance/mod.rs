@@ -1,0 +1,266 @@
+//! `keyway conformance`: judges a backend, case by case, in worker processes.
+
+mod progress;
+mod summary;
+
+use crate::failure::Failure;
+use crate::files::{self, Outputs};
+use crate::screen::{self, Screen};
+use keyway_conformance::certificate::Certificate;
+use keyway_conformance::known::KnownFailures;
+use keyway_conformance::report::Report;
+use keyway_conformance::runner::{self, Limits, RunError, Selection, worker};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What to judge, and how.
+#[derive(clap::Args)]
+pub struct Options {
+    /// A device, such as `cpu`, or the name of a plugin.
+    #[arg(default_value = "cpu")]
+    backend: String,
+    /// Judge this library, installed or not.
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// Only ops whose name matches; `*` and `?` stand for any characters. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    op: Vec<String>,
+    /// Only this family of cases; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    family: Vec<String>,
+    /// Only this dtype; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    dtype: Vec<String>,
+    /// Only this case, by its id or a pattern of ids; may be repeated.
+    #[arg(long, value_name = "ID")]
+    case: Vec<String>,
+    /// A part of the cases: some samples, dtypes and strides of each op.
+    #[arg(long)]
+    quick: bool,
+    /// Worker processes; as many as there are cores if not given.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "N")]
+    jobs: Option<u16>,
+    /// Mixed into the values of the samples.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// The longest that a case may take, in seconds.
+    #[arg(long, default_value_t = 20.0, value_parser = seconds, value_name = "S")]
+    timeout: f64,
+    /// The list of known failures; that beside the library if not given.
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
+    /// Write the report here, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the report here, as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the report here, as a page for a browser.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Judge nothing; write the samples and the oracle's results into this folder, for other libraries to check.
+    #[arg(long, value_name = "DIR")]
+    export: Option<PathBuf>,
+    /// Be a worker of such a run.
+    #[arg(long, hide = true)]
+    worker: bool,
+}
+
+const JSON: &str = "the report";
+const JUNIT: &str = "the JUnit report";
+const HTML: &str = "the page";
+
+/// The most resident memory of a worker.
+const MEMORY: u64 = 1 << 30;
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds < 1e6 => Ok(seconds),
+        _ => Err("expected a number of seconds above 0, such as 20".to_string()),
+    }
+}
+
+impl Options {
+    fn selection(&self) -> Selection {
+        Selection {
+            ops: self.op.clone(),
+            families: self.family.clone(),
+            dtypes: self.dtype.clone(),
+            cases: self.case.clone(),
+            quick: self.quick,
+            seed: self.seed,
+        }
+    }
+
+    /// What a command line needs to judge the same backend on the same values.
+    fn target(&self, explicit: &[PathBuf]) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["conformance".into()];
+        let mut option = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
+            words.push(name.into());
+            words.push(value.as_ref().to_os_string());
+        };
+        explicit.iter().for_each(|path| option("--backends", path));
+        self.library.iter().for_each(|path| option("--library", path));
+        if self.seed != 0 {
+            option("--seed", &self.seed.to_string());
+        }
+        if self.library.is_none() {
+            words.push(self.backend.clone().into());
+        }
+        words
+    }
+
+    fn worker_command(&self, explicit: &[PathBuf]) -> Result<Command, Failure> {
+        let program = std::env::current_exe()
+            .map_err(|e| Failure::Usage(format!("cannot find this program to start workers with: {e}")))?;
+        let mut command = Command::new(program);
+        command.args(self.target(explicit)).arg("--worker");
+        for (name, values) in
+            [("--op", &self.op), ("--family", &self.family), ("--dtype", &self.dtype), ("--case", &self.case)]
+        {
+            values.iter().for_each(|value| {
+                command.arg(name).arg(value);
+            });
+        }
+        if self.quick {
+            command.arg("--quick");
+        }
+        Ok(command)
+    }
+
+    fn jobs(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        self.jobs.map_or_else(cores, usize::from)
+    }
+}
+
+/// Judges.
+///
+/// # Errors
+/// Wrong usage, a backend that cannot be loaded, a case that is not as expected, an interrupt, a report that
+/// cannot be written.
+pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
+    if options.worker {
+        return serve(options, explicit);
+    }
+    if let Some(folder) = &options.export {
+        let (ops, lines) = keyway_conformance::export::export(folder)
+            .map_err(|e| Failure::write("the samples", folder, e))?;
+        screen.line(format!("{ops} ops, {lines} samples in {}", folder.display()));
+        return Ok(());
+    }
+    let outputs = Outputs::new([(JSON, &options.json), (JUNIT, &options.junit), (HTML, &options.html)]);
+    outputs.check()?;
+    let selection = options.selection();
+    selection.check().map_err(|e| Failure::Usage(e.to_string()))?;
+    let given = options.known.as_deref().map(KnownFailures::read).transpose();
+    let given = given.map_err(|e| Failure::Usage(e.to_string()))?;
+
+    let report = judge(options, explicit, &selection, given)?;
+    summary::print(&report, screen);
+    let written = outputs.write(|what, path| {
+        let text = match what {
+            JSON => report.json(),
+            JUNIT => report.junit(),
+            _ => report.html(),
+        };
+        files::text(path, &text)
+    });
+    certify(&report, screen);
+    let mut failures: Vec<Failure> = files::tell(written, screen).err().into_iter().collect();
+    if report.interrupted {
+        failures.push(Failure::Interrupted { done: report.cases.len(), of: report.wanted });
+    } else if !report.is_green() {
+        let (bad, of) = (report.bad().count() + report.unused_known.len(), report.cases.len());
+        failures.push(Failure::NotAsExpected { bad, of, plugin: report.plugin.clone() });
+    }
+    Failure::all(failures)
+}
+
+fn serve(options: &Options, explicit: &[PathBuf]) -> Result<(), Failure> {
+    let job = worker::Job {
+        name: Some(options.backend.clone()),
+        library: options.library.clone(),
+        backends: explicit.to_vec(),
+        selection: options.selection(),
+    };
+    // A runner that is gone wants nothing more.
+    let _ = worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock());
+    Ok(())
+}
+
+fn judge(
+    options: &Options,
+    explicit: &[PathBuf],
+    selection: &Selection,
+    given: Option<KnownFailures>,
+) -> Result<Report, Failure> {
+    options.worker_command(explicit)?;
+    let command = || options.worker_command(explicit).unwrap_or_else(|_| Command::new("keyway"));
+    let limits =
+        Limits { jobs: options.jobs(), timeout: Duration::from_secs_f64(options.timeout), memory: MEMORY };
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
+    if let Err(error) = ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)) {
+        screen::warning(&format!("an interrupt will not leave a report: {error}"));
+    }
+    let progress = progress::Progress::new();
+    let ran = runner::run(&command, limits, &stop, &|done, all, finished| progress.step(done, all, finished));
+    progress.finish();
+    let ran = ran.map_err(|error| match error {
+        _ if stop.load(Ordering::Relaxed) => Failure::Interrupted { done: 0, of: 0 },
+        RunError::Usage(text) => Failure::Usage(text),
+        RunError::Backend(text) => Failure::NoBackend(text),
+        other => Failure::NoBackend(other.to_string()),
+    })?;
+    ran.judged.rejected.iter().for_each(screen::warning);
+    let known = match given {
+        Some(known) => known,
+        None => beside(&ran.judged.library)?,
+    };
+    let sha256 = sha256(&ran.judged.library).unwrap_or_default();
+    let mut words = vec!["keyway".to_string()];
+    words.extend(options.target(explicit).iter().map(|w| quoted(&w.to_string_lossy())));
+    let again = words.join(" ");
+    Ok(Report::new(ran, selection, sha256, &known, |id| format!("{again} --case {}", quoted(id))))
+}
+
+/// The list of known failures beside a library; an empty one if there is none.
+fn beside(library: &Path) -> Result<KnownFailures, Failure> {
+    let path = KnownFailures::beside(library);
+    if !path.exists() {
+        return Ok(KnownFailures::default());
+    }
+    KnownFailures::read(&path).map_err(|e| Failure::Usage(e.to_string()))
+}
+
+/// A file's SHA-256 in hexadecimal, or `None` if it cannot be read.
+pub fn sha256(path: &Path) -> Option<String> {
+    keyway::dispatcher::loader::trust::sha256_file(path).ok()
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Leaves the certificate beside the library.
+fn certify(report: &Report, screen: &mut Screen) {
+    match Certificate::of(report).store(&report.library) {
+        Ok(Some(path)) => screen.line(format!("wrote the certificate to {}", path.display())),
+        Ok(None) => {}
+        Err(error) => screen::warning(&format!(
+            "no certificate: {} cannot be written: {error}",
+            Certificate::beside(&report.library).display()
+        )),
+    }
+}

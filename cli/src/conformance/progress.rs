@@ -1,0 +1,56 @@
+//! How far the judging is: a bar on a terminal, else a line now and then. Both go to standard error.
+
+use crate::screen;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use keyway_conformance::runner::Finished;
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How far the judging is.
+pub struct Progress {
+    /// `None` where standard error is no terminal.
+    bar: Option<ProgressBar>,
+    failed: AtomicUsize,
+}
+
+impl Progress {
+    /// Before the first case.
+    pub fn new() -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let template = "{bar:32} {human_pos}/{human_len}  {msg}  {eta} left";
+            bar.set_style(
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar
+        });
+        Progress { bar, failed: AtomicUsize::new(0) }
+    }
+
+    /// After a case.
+    pub fn step(&self, done: usize, all: usize, finished: &Finished) {
+        if finished.outcome.is_failure() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        let failed = self.failed.load(Ordering::Relaxed);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_length(all as u64);
+                bar.set_position(done as u64);
+                bar.set_message(format!("{failed} failed  {}", finished.case.id));
+            }
+            // Ten lines in all.
+            None if done * 10 / all != (done - 1) * 10 / all => {
+                screen::note(&format!("{done}/{all} cases, {failed} failed"));
+            }
+            None => {}
+        }
+    }
+
+    /// After the last case.
+    pub fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

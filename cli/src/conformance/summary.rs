@@ -1,0 +1,95 @@
+//! What a run came to, on the screen.
+
+use crate::screen::{self, Screen};
+use keyway_conformance::report::{Counts, Report, Row, Status};
+use std::collections::BTreeMap;
+
+/// Failures that are shown whole; the reports have them all.
+const SHOWN: usize = 20;
+
+/// Prints the sums by family, the ops that are not as expected, and the failures.
+pub fn print(report: &Report, screen: &mut Screen) {
+    let mut table = screen::table(
+        &["FAMILY", "CASES", "PASSED", "FAILED", "KNOWN", "UNSUPPORTED", "NOT JUDGED"],
+        &[1, 2, 3, 4, 5, 6],
+    );
+    for (family, counts) in &report.families {
+        table.add_row(line(family, counts));
+    }
+    table.add_row(line("all", &report.counts));
+    screen.table(&table);
+
+    let mut by_op: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for row in &report.cases {
+        let entry = by_op.entry(row.op.as_str()).or_default();
+        entry.1 += 1;
+        entry.0 += usize::from(row.status.is_bad());
+    }
+    let bad: Vec<_> = by_op.iter().filter(|(_, (bad, _))| *bad > 0).collect();
+    if !bad.is_empty() {
+        screen.line("\nOps that are not as expected:");
+        for (op, (bad, of)) in bad {
+            screen.line(format!("  {op}: {bad} of {of}"));
+        }
+    }
+    let failures: Vec<&Row> = report.bad().collect();
+    failures.iter().take(SHOWN).for_each(|row| failure(row, screen));
+    if failures.len() > SHOWN {
+        screen.line(format!("\n{} more; `--json` and `--html` write them all", failures.len() - SHOWN));
+    }
+    for case in &report.unused_known {
+        screen.line(format!("\nThe known failure `{case}` matches no case: take it from the list"));
+    }
+    screen.line(format!(
+        "\n{} {} ({}): {} ops, {} cases in {:.1} s{}",
+        report.plugin,
+        report.plugin_version,
+        report.library.display(),
+        report.ops,
+        report.cases.len(),
+        report.seconds,
+        if report.is_green() { ", every one as expected" } else { "" },
+    ));
+}
+
+fn line(name: &str, counts: &Counts) -> [String; 7] {
+    let failed = counts.of(Status::Failed) + counts.of(Status::Died) + counts.of(Status::UnexpectedPass);
+    let number = |n: usize| if n == 0 { "-".to_string() } else { n.to_string() };
+    [
+        name.to_string(),
+        number(counts.total()),
+        number(counts.of(Status::Passed)),
+        number(failed),
+        number(counts.of(Status::KnownFailure)),
+        number(counts.of(Status::Unsupported)),
+        number(counts.of(Status::Skipped)),
+    ]
+}
+
+fn failure(row: &Row, screen: &mut Screen) {
+    screen.line(format!("\n{}", row.id));
+    if let Some(call) = &row.call {
+        screen.line(format!("  call      {call}"));
+    }
+    match (&row.failure, &row.reason) {
+        (Some(f), _) => {
+            screen.line(format!("  what      {}", f.what));
+            screen.line(format!("  expected  {}", f.expected));
+            screen.line(format!("  got       {}", f.got));
+            if let Some(m) = &f.mismatch {
+                screen.line(format!(
+                    "  element   output {}, index {:?}; tolerance: relative {:e}, absolute {:e}",
+                    m.output, m.element, m.rtol, m.atol
+                ));
+            }
+        }
+        (None, Some(reason)) if row.status == Status::UnexpectedPass => {
+            screen.line(format!("  it passes, but is listed as a known failure: {reason}"));
+        }
+        (None, Some(reason)) => screen.line(format!("  the worker {reason}")),
+        (None, None) => {}
+    }
+    if let Some(rerun) = &row.rerun {
+        screen.line(format!("  again     {rerun}"));
+    }
+}

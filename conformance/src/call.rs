@@ -1,0 +1,167 @@
+//! A call on tensors that the suite placed itself.
+
+use crate::array::Array;
+use crate::memory::{Arrangement, Damage, GUARD, Placed};
+use crate::oracle::{Inputs, Value};
+use crate::outcome::{Failure, Steps, Stop};
+use crate::target::{Service, Target};
+use keyway::dispatcher::Error as DispatchError;
+use keyway::dispatcher::op::{Arg, Out};
+use keyway::dispatcher::tensor::TensorRef;
+use keyway::ops::def::OpDef;
+use keyway::{Device, Error, Tensor};
+
+/// A call with its tensors placed on the device.
+#[derive(Debug)]
+pub struct Prepared {
+    inputs: Inputs,
+    /// Every tensor argument, lists flattened.
+    pub placed: Vec<Placed>,
+}
+
+impl Prepared {
+    /// Places every tensor of the inputs, each arranged as `arrange` says for its sizes.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn new(
+        inputs: &Inputs,
+        device: Device,
+        arrange: impl Fn(&[usize]) -> Arrangement,
+    ) -> keyway::Result<Prepared> {
+        Prepared::guarded(inputs, device, arrange, GUARD)
+    }
+
+    /// As [`Prepared::new`], row-major and with nothing around the elements: a storage holds what the tensor
+    /// holds, as in a program.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn bare(inputs: &Inputs, device: Device) -> keyway::Result<Prepared> {
+        Prepared::guarded(inputs, device, |_| Arrangement::Contiguous, 0)
+    }
+
+    fn guarded(
+        inputs: &Inputs,
+        device: Device,
+        arrange: impl Fn(&[usize]) -> Arrangement,
+        guard: usize,
+    ) -> keyway::Result<Prepared> {
+        let mut placed = Vec::new();
+        let mut place = |array: &Array| -> keyway::Result<()> {
+            placed.push(Placed::guarded(array, arrange(&array.sizes), device, guard)?);
+            Ok(())
+        };
+        for value in &inputs.0 {
+            match value {
+                Value::Array(a) => place(a)?,
+                Value::Arrays(list) => list.iter().try_for_each(&mut place)?,
+                _ => {}
+            }
+        }
+        Ok(Prepared { inputs: inputs.clone(), placed })
+    }
+
+    /// The tensors, in the order of the arguments.
+    pub fn tensors(&self) -> Vec<Tensor> {
+        self.placed.iter().map(|p| p.tensor.clone()).collect()
+    }
+
+    /// Calls the op.
+    ///
+    /// # Errors
+    /// What the op reports.
+    pub fn call(&self, def: &'static OpDef, out: Out<'_>) -> keyway::Result<Vec<Tensor>> {
+        self.call_with(def, &self.tensors(), out)
+    }
+
+    /// Calls the op with these tensors in the place of the placed ones.
+    ///
+    /// # Errors
+    /// What the op reports.
+    pub fn call_with(
+        &self,
+        def: &'static OpDef,
+        tensors: &[Tensor],
+        out: Out<'_>,
+    ) -> keyway::Result<Vec<Tensor>> {
+        self.with_args(tensors, |values| {
+            Ok(def.call(values, out)?.into_iter().map(Tensor::from_ref).collect())
+        })
+    }
+
+    /// Gives the arguments, with these tensors in the place of the placed ones, to a function.
+    pub fn with_args<T>(&self, tensors: &[Tensor], use_them: impl FnOnce(&[Arg<'_>]) -> T) -> T {
+        let mut rest = tensors;
+        let mut take = |count: usize| -> Vec<&TensorRef> {
+            let (now, later) = rest.split_at(count.min(rest.len()));
+            rest = later;
+            now.iter().map(AsRef::as_ref).collect()
+        };
+        let values = &self.inputs.0;
+        let lists: Vec<Vec<&TensorRef>> = values
+            .iter()
+            .map(|value| match value {
+                Value::Array(_) => take(1),
+                Value::Arrays(list) => take(list.len()),
+                _ => Vec::new(),
+            })
+            .collect();
+        let args: Vec<Arg<'_>> = values
+            .iter()
+            .zip(&lists)
+            .map(|(value, list)| match value {
+                Value::None => Arg::None,
+                Value::Array(_) => list.first().map_or(Arg::None, |t| Arg::Tensor(t)),
+                Value::Arrays(_) => Arg::Tensors(list),
+                Value::Int(v) => Arg::Int(*v),
+                Value::Float(v) => Arg::Float(*v),
+                Value::Bool(v) => Arg::Bool(*v),
+                Value::Ints(v) => Arg::Ints(v),
+                Value::Floats(v) => Arg::Floats(v),
+                Value::Str(v) => Arg::Str(v),
+                Value::DType(v) => Arg::DType(*v),
+            })
+            .collect();
+        use_them(&args)
+    }
+
+    /// Refuses a call that wrote to an input, or beside one. Argument `except` may have changed in its
+    /// elements: that of an in-place call.
+    ///
+    /// # Errors
+    /// The damage.
+    pub fn check_untouched(&self, except: Option<usize>) -> Steps {
+        for (nth, placed) in self.placed.iter().enumerate() {
+            match placed.damage(Some(nth) != except)? {
+                None => {}
+                Some(damage) => return Err(damaged(&format!("input tensor {nth}"), damage).into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The failure that damage is.
+pub fn damaged(whose: &str, damage: Damage) -> Failure {
+    let got = match damage {
+        Damage::Outside(bytes) => format!("a write {bytes} bytes from the first element"),
+        Damage::Element(nth) => format!("element {nth} changed"),
+    };
+    Failure::new(format!("the memory of {whose} was written to"), "unchanged", got)
+}
+
+/// What a failed call of a valid sample means: unsupported if the backend does not claim it, else a failure.
+pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
+    if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
+        let claimed = keyway::dispatcher::registry::find_op(missing.op).is_some_and(|op| {
+            keyway::DType::REAL.into_iter().any(|d| {
+                missing.key.ends_with(&format!(", {d})")) && target.service(op, d) == Service::Kernel
+            })
+        });
+        if !claimed {
+            return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));
+        }
+    }
+    Failure::new(format!("{} refuses a valid call", def.name()), "a result", error.to_string()).into()
+}

@@ -1,0 +1,109 @@
+//! A case: one thing that is checked, with a name by which it can be run again.
+
+use keyway::DType;
+use keyway::ops::def::OpDef;
+use std::fmt;
+
+/// One thing that is checked.
+#[derive(Clone)]
+pub struct Case {
+    /// Its family.
+    pub family: &'static str,
+    /// The op; `None` for cases about a device or a layout.
+    pub def: Option<&'static OpDef>,
+    /// What it is about where that is no op: `device`, a layout's name.
+    pub subject: String,
+    /// The dtype under test, if there is one.
+    pub dtype: Option<DType>,
+    /// Which sample of the op.
+    pub sample: usize,
+    /// Which variant within the family; may be empty.
+    pub variant: String,
+}
+
+impl Case {
+    /// A case about a sample of an op.
+    pub fn of(
+        family: &'static str,
+        def: &'static OpDef,
+        dtype: DType,
+        sample: usize,
+        variant: impl Into<String>,
+    ) -> Case {
+        let (def, dtype, variant) = (Some(def), Some(dtype), variant.into());
+        Case { family, def, subject: String::new(), dtype, sample, variant }
+    }
+
+    /// A case about something else than an op.
+    pub fn about(family: &'static str, subject: impl Into<String>, variant: impl Into<String>) -> Case {
+        Case { family, def: None, subject: subject.into(), dtype: None, sample: 0, variant: variant.into() }
+    }
+
+    /// The op's name, or the subject's.
+    pub fn name(&self) -> &str {
+        self.def.map_or(&self.subject, |d| d.name())
+    }
+}
+
+/// The id, `family/op/dtype/sample/variant`, without the parts that it does not have.
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.family, self.name())?;
+        if let Some(dtype) = self.dtype {
+            write!(f, "/{dtype}")?;
+        }
+        if self.def.is_some() {
+            write!(f, "/{}", self.sample)?;
+        }
+        if !self.variant.is_empty() {
+            write!(f, "/{}", self.variant)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text matches a pattern of `*` (any run of characters), `?` (any one) and plain characters.
+pub fn glob(pattern: &str, text: &str) -> bool {
+    let (p, t): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut i, mut j) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while j < t.len() {
+        if i < p.len() && p[i] == '*' {
+            star = Some((i, j));
+            i += 1;
+        } else if i < p.len() && (p[i] == '?' || p[i] == t[j]) {
+            i += 1;
+            j += 1;
+        } else if let Some((at, from)) = star {
+            i = at + 1;
+            j = from + 1;
+            star = Some((at, from + 1));
+        } else {
+            return false;
+        }
+    }
+    p[i..].iter().all(|&c| c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::glob;
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, text, expected) in [
+            ("add", "add", true),
+            ("add", "addmm", false),
+            ("add*", "addmm", true),
+            ("*mm", "addmm", true),
+            ("*d*m", "addmm", true),
+            ("b?m", "bmm", true),
+            ("b?m", "bm", false),
+            ("*", "", true),
+            ("values/*/f32/*", "values/add/f32/0", true),
+            ("values/*/f32/*", "values/add/f64/0", false),
+        ] {
+            assert_eq!(glob(pattern, text), expected, "{pattern} on {text}");
+        }
+    }
+}

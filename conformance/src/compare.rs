@@ -1,0 +1,151 @@
+//! Whether a result is what the oracle says, within the tolerance of its dtype.
+
+use crate::array::{Array, Number, round_to, wrapped};
+use crate::encode;
+use crate::memory;
+use crate::outcome::{Failure, Mismatch};
+use keyway::{DType, Tensor};
+
+/// |got - expected| <= atol + rtol * |expected|.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Relative.
+    pub rtol: f64,
+    /// Absolute.
+    pub atol: f64,
+}
+
+impl Tolerance {
+    /// The tolerance of a dtype, those of PyTorch's `assert_close`; integers and bool are exact.
+    pub fn of(dtype: DType) -> Tolerance {
+        let (rtol, atol) = match dtype {
+            DType::F16 => (1e-3, 1e-5),
+            DType::BF16 => (1.6e-2, 1e-5),
+            DType::F32 => (1.3e-6, 1e-5),
+            DType::F64 => (1e-7, 1e-7),
+            _ => (0.0, 0.0),
+        };
+        Tolerance { rtol, atol }
+    }
+
+    /// This many times as wide.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Tolerance {
+        Tolerance { rtol: self.rtol * factor, atol: self.atol * factor }
+    }
+
+    fn holds(self, expected: f64, got: f64, dtype: DType) -> bool {
+        let rounded = round_to(expected, dtype);
+        if rounded == got || (rounded.is_nan() && got.is_nan()) {
+            return true;
+        }
+        if got.is_infinite() {
+            // An overflow just below the largest number is as good as the largest number.
+            let largest =
+                [f64::from(half::f16::MAX), half::bf16::MAX.to_f64(), f64::from(f32::MAX), f64::MAX];
+            let largest = match dtype {
+                DType::F16 => largest[0],
+                DType::BF16 => largest[1],
+                DType::F32 => largest[2],
+                _ => largest[3],
+            };
+            return expected.is_finite()
+                && expected.signum() == got.signum()
+                && expected.abs() >= largest * (1.0 - self.rtol);
+        }
+        expected.is_finite() && (got - expected).abs() <= self.atol + self.rtol * expected.abs()
+    }
+}
+
+fn agrees(expected: Number, got: Number, dtype: DType, tolerance: Tolerance) -> bool {
+    match (expected, got) {
+        (Number::Any, _) => true,
+        (Number::Int(e), Number::Int(g)) => wrapped(e, dtype) == g,
+        (Number::Bool(e), Number::Bool(g)) => e == g,
+        (Number::Float(e), Number::Float(g)) => tolerance.holds(e, g, dtype),
+        _ => false,
+    }
+}
+
+/// How far off, for the choice of the worst element.
+fn distance(expected: Number, got: Number) -> f64 {
+    let far = (expected.float() - got.float()).abs() / expected.float().abs().max(1.0);
+    if far.is_nan() { f64::INFINITY } else { far }
+}
+
+/// Checks one output: dtype, sizes, then each element.
+///
+/// # Errors
+/// The failure, with the worst element.
+pub fn array(nth: usize, expected: &Array, got: &Array, tolerance: Tolerance) -> Result<(), Failure> {
+    if expected.dtype != got.dtype {
+        return Err(Failure::new(
+            format!("output {nth} has the wrong dtype"),
+            expected.dtype.to_string(),
+            got.dtype.to_string(),
+        ));
+    }
+    if expected.sizes != got.sizes {
+        return Err(Failure::new(
+            format!("output {nth} has the wrong shape"),
+            format!("{:?}", expected.sizes),
+            format!("{:?}", got.sizes),
+        ));
+    }
+    let wrong: Vec<usize> = (0..expected.numel())
+        .filter(|&i| !agrees(expected.values[i], got.values[i], expected.dtype, tolerance))
+        .collect();
+    let Some(&worst) = wrong.iter().max_by(|&&a, &&b| {
+        distance(expected.values[a], got.values[a]).total_cmp(&distance(expected.values[b], got.values[b]))
+    }) else {
+        return Ok(());
+    };
+    let (e, g) = (expected.values[worst], got.values[worst]);
+    Err(Failure {
+        what: format!("output {nth}: {} of {} elements are wrong", wrong.len(), expected.numel()),
+        expected: encode::text(e, expected.dtype),
+        got: encode::text(g, got.dtype),
+        mismatch: Some(Mismatch {
+            output: nth,
+            element: index_of(&expected.sizes, worst),
+            wrong: wrong.len(),
+            of: expected.numel(),
+            rtol: tolerance.rtol,
+            atol: tolerance.atol,
+        }),
+    })
+}
+
+fn index_of(sizes: &[usize], mut flat: usize) -> Vec<usize> {
+    let mut index = vec![0; sizes.len()];
+    for (i, &size) in index.iter_mut().zip(sizes).rev() {
+        *i = flat % size;
+        flat /= size;
+    }
+    index
+}
+
+/// Checks all outputs of a call.
+///
+/// # Errors
+/// The first output that is wrong.
+pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Failure> {
+    if expected.len() != got.len() {
+        return Err(Failure::new(
+            "wrong number of outputs",
+            expected.len().to_string(),
+            got.len().to_string(),
+        ));
+    }
+    for (nth, (expected, got)) in expected.iter().zip(got).enumerate() {
+        let Some(values) = memory::read(got)? else {
+            return Err(Failure::new(
+                format!("output {nth} holds bytes that are no {}", got.dtype()),
+                "valid elements",
+                "invalid bytes",
+            ));
+        };
+        array(nth, expected, &values, Tolerance::of(expected.dtype).times(factor))?;
+    }
+    Ok(())
+}

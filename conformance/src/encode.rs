@@ -1,0 +1,61 @@
+//! Numbers as the bytes of a dtype, and back; native byte order, as tensors hold them.
+
+use crate::array::{Number, round_to, wrapped};
+use half::{bf16, f16};
+use keyway::DType;
+
+/// The bytes of one element. A float is rounded to the dtype, an integer taken modulo 2^bits; `Any` is zero.
+pub fn bytes(value: Number, dtype: DType) -> Vec<u8> {
+    match dtype {
+        DType::F64 => value.float().to_ne_bytes().to_vec(),
+        DType::F32 => (value.float() as f32).to_ne_bytes().to_vec(),
+        DType::F16 => f16::from_f64(value.float()).to_ne_bytes().to_vec(),
+        DType::BF16 => bf16::from_f64(value.float()).to_ne_bytes().to_vec(),
+        DType::BOOL => vec![u8::from(value.truth())],
+        _ => {
+            let wide = wrapped(value.int(), dtype).to_le_bytes();
+            let mut narrow = wide[..dtype.size()].to_vec();
+            if cfg!(target_endian = "big") {
+                narrow.reverse();
+            }
+            narrow
+        }
+    }
+}
+
+/// One element from its bytes; `None` for bytes that are no element of the dtype, as 2 is no bool.
+pub fn number(bytes: &[u8], dtype: DType) -> Option<Number> {
+    macro_rules! read {
+        ($type:ty) => {
+            <$type>::from_ne_bytes(bytes.try_into().ok()?)
+        };
+    }
+    Some(match dtype {
+        DType::F64 => Number::Float(read!(f64)),
+        DType::F32 => Number::Float(f64::from(read!(f32))),
+        DType::F16 => Number::Float(read!(f16).to_f64()),
+        DType::BF16 => Number::Float(read!(bf16).to_f64()),
+        DType::I64 => Number::Int(i128::from(read!(i64))),
+        DType::I32 => Number::Int(i128::from(read!(i32))),
+        DType::I16 => Number::Int(i128::from(read!(i16))),
+        DType::I8 => Number::Int(i128::from(read!(i8))),
+        DType::U64 => Number::Int(i128::from(read!(u64))),
+        DType::U32 => Number::Int(i128::from(read!(u32))),
+        DType::U16 => Number::Int(i128::from(read!(u16))),
+        DType::U8 => Number::Int(i128::from(read!(u8))),
+        DType::BOOL if bytes == [0] => Number::Bool(false),
+        DType::BOOL if bytes == [1] => Number::Bool(true),
+        _ => return None,
+    })
+}
+
+/// How an element is written in a report.
+pub fn text(value: Number, dtype: DType) -> String {
+    match value {
+        Number::Float(v) if v.is_finite() && dtype != DType::F64 => format!("{:e}", round_to(v, dtype)),
+        Number::Float(v) => format!("{v:e}"),
+        Number::Int(v) => wrapped(v, dtype).to_string(),
+        Number::Bool(v) => v.to_string(),
+        Number::Any => "anything".to_string(),
+    }
+}

@@ -1,0 +1,126 @@
+//! Views share memory with their base, other results with nothing; overlapping memory is right or refused.
+
+use super::{Context, Family, Scope};
+use crate::array::Array;
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::compare;
+use crate::inputs;
+use crate::memory::{Arrangement, Placed, read};
+use crate::oracle::Value;
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::DType;
+use keyway::dispatcher::op::{Out, Rule};
+use keyway::ops::def::{Forms, OpDef};
+
+/// The family.
+pub const FAMILY: Family =
+    Family { name: "aliasing", about: "views share memory, other results do not; overlaps", cases, run };
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    scope.each(|op, dtype, nth, sample| {
+        // Where memory lies does not depend on the dtype.
+        let preferred = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
+        let first = preferred == Some(dtype) || !super::has_tested(sample);
+        let mut push = |variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+        if first && super::tensors(sample).next().is_some() {
+            push(if is_view(op.def) { "view" } else { "fresh" });
+        }
+        let long = |sizes: &[usize]| sizes.len() == 1 && sizes[0] > 3;
+        let pointwise = keyway::ops::pointwise::ALL.iter().any(|d| d.name() == op.def.name());
+        if pointwise
+            && op.def.forms == Forms::InPlace
+            && super::tensors(sample).next().is_some_and(|t| long(&t.sizes))
+        {
+            push("overlap");
+        }
+    });
+}
+
+fn is_view(def: &OpDef) -> bool {
+    matches!(def.rule, Rule::View(_) | Rule::Views(_))
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let (_, inputs) = context.inputs()?;
+    let device = context.target.device;
+    if context.case.variant == "overlap" {
+        return overlap(context);
+    }
+    let prepared = Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?;
+    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let Some(base) = prepared.placed.first() else { return Ok(()) };
+    for (nth, output) in got.iter().enumerate() {
+        let shared = prepared.placed.iter().any(|p| p.tensor.shares_storage(output));
+        let expected = is_view(def);
+        // Ops that may give their argument back, as `contiguous` does, are composed; they state it by value.
+        let free = matches!(def.rule, Rule::Composed) || def.decomposition.is_some();
+        if shared != expected && (expected || !free) {
+            let say = |shared| if shared { "memory of an input" } else { "memory of its own" };
+            return Err(Failure::new(
+                format!("output {nth} lies in the wrong memory"),
+                say(expected),
+                say(shared),
+            )
+            .into());
+        }
+        if expected && base.tensor.version() != output.version() {
+            let versions = (base.tensor.version(), output.version());
+            return Err(Failure::new(
+                "a view counts its changes apart from its base",
+                "one version",
+                format!("{versions:?}"),
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// `x[1..].op_(...)` with arguments that lie one element before: right, or refused as an overlap.
+fn overlap(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let (sample, full) = context.inputs()?;
+    let device = context.target.device;
+    let Value::Array(base) = full.get(0).clone() else { return Ok(()) };
+    let (n, dtype) = (base.numel(), base.dtype);
+    let part = |from: usize| Array::new(dtype, [n - 1], base.values[from..from + n - 1].to_vec());
+    // Arguments of the same shape become the first part of the base; the others are cut to fit.
+    let mut inputs = full.clone();
+    inputs::map_arrays(&mut inputs, |array| {
+        if array.sizes == [n] {
+            *array = if array.dtype == dtype {
+                part(0)
+            } else {
+                Array::new(array.dtype, [n - 1], array.values[..n - 1].to_vec())
+            };
+        }
+    });
+    inputs.0[0] = Value::Array(part(0));
+    let expected = context.expected(&inputs)?;
+    let [expected] = &expected[..] else { return Err(Stop::Skipped("several outputs".into())) };
+    if expected.sizes != [n - 1] || expected.dtype != dtype {
+        return Ok(());
+    }
+    let whole = Placed::new(&base, Arrangement::Contiguous, device)?;
+    let before = whole.tensor.narrow(0, 0, n - 1)?;
+    let after = whole.tensor.narrow(0, 1, n - 1)?;
+    let prepared = Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?;
+    let mut tensors = prepared.tensors();
+    for tensor in &mut tensors {
+        if tensor.sizes() == [n - 1] && tensor.dtype() == dtype {
+            *tensor = before.clone();
+        }
+    }
+    match prepared.call_with(def, &tensors, Out::Given(&[after.as_ref()])) {
+        Ok(_) => Ok(compare::outputs(std::slice::from_ref(expected), &[after], super::factor(&sample))?),
+        Err(keyway::Error::Dispatch(keyway::dispatcher::Error::Overlap { .. })) => {
+            match read(&whole.tensor)? {
+                Some(now) if now == base => Ok(()),
+                _ => Err(Failure::new("a refused overlap changed the memory", "unchanged", "changed").into()),
+            }
+        }
+        Err(error) => Err(refused(context.target, def, error)),
+    }
+}

@@ -1,0 +1,102 @@
+//! The same bits again, and at 1, 2 and 3 threads, on tensors large enough to be split.
+
+use super::{Context, Family, Scope};
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::inputs;
+use crate::memory::Arrangement;
+use crate::outcome::{Failure, Steps};
+use keyway::DType;
+use keyway::dispatcher::op::Out;
+use keyway::dispatcher::parallel::set_num_threads;
+use keyway::ops::sample::{Sample, SampleArg};
+
+/// The family.
+pub const FAMILY: Family =
+    Family { name: "determinism", about: "the same bits again, and at 1, 2 and 3 threads", cases, run };
+
+/// Elements of the largest tensor of a call: enough that work is split.
+const ELEMENTS: f64 = 80_000.0;
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        let largest = |(_, s): &(usize, &Sample)| super::tensors(s).map(numel).max().unwrap_or(0);
+        let Some((nth, _)) = op.samples.iter().enumerate().max_by_key(largest) else { continue };
+        let dtypes = [DType::F32, DType::F64, DType::BF16, DType::I64, DType::BOOL];
+        let mut dtypes = dtypes.into_iter().filter(|&d| op.def.dtypes.has(d));
+        let count = if scope.quick { 1 } else { 5 };
+        for dtype in dtypes.by_ref().take(count) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
+        }
+    }
+}
+
+fn numel(t: &keyway::ops::sample::TensorSample) -> usize {
+    t.sizes.iter().product()
+}
+
+/// The sample with every size above 1 multiplied, so that sizes that must agree still do.
+pub fn enlarged(sample: &Sample, elements: f64) -> Sample {
+    let Some(largest) = super::tensors(sample).max_by_key(|t| numel(t)) else { return sample.clone() };
+    // Tensors of several shapes may make a result that is larger than all of them.
+    let alike = super::tensors(sample).all(|t| t.sizes == largest.sizes);
+    let vectors = super::tensors(sample).all(|t| t.sizes.len() == 1);
+    let elements = match (alike, vectors) {
+        (true, _) => elements,
+        (false, false) => elements / 8.0,
+        (false, true) => elements / 128.0,
+    };
+    let longer = largest.sizes.iter().filter(|&&s| s > 1).count().max(1);
+    let factor = (elements / numel(largest).max(1) as f64).powf(1.0 / longer as f64).max(1.0) as usize;
+    let mut sample = sample.clone();
+    let enlarge = |sizes: &mut Vec<usize>| sizes.iter_mut().filter(|s| **s > 1).for_each(|s| *s *= factor);
+    for arg in &mut sample.args {
+        match arg {
+            SampleArg::Tensor(t) => enlarge(&mut t.sizes),
+            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| enlarge(&mut t.sizes)),
+            _ => {}
+        }
+    }
+    sample
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let (def, device) = (context.def()?, context.target.device);
+    let given = context.sample()?;
+    let place = |sample: &Sample| -> Steps<Prepared> {
+        let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
+        Ok(Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?)
+    };
+    let mut prepared = place(&enlarged(&given, ELEMENTS))?;
+    if prepared.call(def, Out::New).is_err() {
+        // An argument that names sizes does not go with other sizes.
+        prepared = place(&given)?;
+        if prepared.call(def, Out::New).is_err() {
+            // The oracle may refuse it too: the op takes other dtypes with other arguments.
+            context.expected(&context.inputs()?.1)?;
+        }
+    }
+    let bits = || -> Steps<Vec<Vec<u8>>> {
+        let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+        Ok(made.iter().map(|t| t.to_bytes()).collect::<Result<_, _>>()?)
+    };
+    let before = keyway::dispatcher::parallel::num_threads();
+    let result = (|| {
+        set_num_threads(1);
+        let first = bits()?;
+        for (threads, when) in [(1, "again"), (2, "at 2 threads"), (3, "at 3 threads")] {
+            set_num_threads(threads);
+            if bits()? != first {
+                return Err(Failure::new(
+                    format!("other bits {when}"),
+                    "the bits of the first call at 1 thread",
+                    "others",
+                )
+                .into());
+            }
+        }
+        Ok(())
+    })();
+    set_num_threads(before);
+    result
+}

@@ -1,0 +1,187 @@
+//! The device interface: memory of every size, copies in all directions, streams and events, running out of
+//! memory, statistics.
+
+use super::{Context, Family, Scope};
+use crate::case::Case;
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::Device;
+use keyway::dispatcher::Error as DispatchError;
+use keyway::dispatcher::abi::device::{self as api, Event, Stream, memory_stats};
+use keyway::dispatcher::memory::{Storage, copy_bytes, read_bytes, write_bytes};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "device",
+    about: "allocation, copies, streams, events, out of memory, statistics",
+    cases,
+    run,
+};
+
+const VARIANTS: [&str; 9] = [
+    "sizes",
+    "alignment",
+    "round_trip",
+    "copy_within",
+    "copy_between",
+    "streams",
+    "events",
+    "out_of_memory",
+    "statistics",
+];
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    let name = scope.target.device.name();
+    cases.extend(VARIANTS.iter().map(|variant| Case::about(FAMILY.name, name, *variant)));
+}
+
+/// Sizes in bytes around what allocators round to.
+const SIZES: [usize; 12] = [0, 1, 2, 63, 64, 65, 511, 4095, 4096, 4097, 100_003, 3 << 20];
+
+fn pattern(bytes: usize, salt: u8) -> Vec<u8> {
+    (0..bytes).map(|i| (i as u8).wrapping_mul(31).wrapping_add(salt)).collect()
+}
+
+fn expect(storage: &Storage, offset: usize, expected: &[u8], what: &str) -> Steps {
+    let mut got = vec![0; expected.len()];
+    read_bytes(storage, offset, &mut got)?;
+    match (0..got.len()).find(|&i| got[i] != expected[i]) {
+        None => Ok(()),
+        Some(i) => Err(Failure::new(
+            format!("{what}: byte {i} of {}", got.len()),
+            expected[i].to_string(),
+            got[i].to_string(),
+        )
+        .into()),
+    }
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let device = context.target.device;
+    match context.case.variant.as_str() {
+        "sizes" => {
+            // All alive at once, so that two which share memory show.
+            let made: Vec<(Storage, Vec<u8>)> = SIZES
+                .iter()
+                .enumerate()
+                .map(|(nth, &bytes)| {
+                    let storage = Storage::allocate(device, bytes)?;
+                    let values = pattern(bytes, nth as u8);
+                    write_bytes(&storage, 0, &values)?;
+                    Ok((storage, values))
+                })
+                .collect::<Result<_, DispatchError>>()?;
+            made.iter().try_for_each(|(s, values)| expect(s, 0, values, "memory of several sizes"))
+        }
+        "alignment" => SIZES.iter().filter(|&&bytes| bytes > 0).try_for_each(|&bytes| {
+            let storage = Storage::allocate(device, bytes)?;
+            let address = storage.pointer().as_ptr() as usize;
+            if address.is_multiple_of(16) {
+                return Ok(());
+            }
+            Err(Failure::new(
+                format!("the address of {bytes} bytes"),
+                "a multiple of 16",
+                format!("{address:#x}"),
+            )
+            .into())
+        }),
+        "round_trip" => SIZES.iter().try_for_each(|&bytes| {
+            let storage = Storage::allocate(device, bytes)?;
+            let values = pattern(bytes, 7);
+            write_bytes(&storage, 0, &values)?;
+            // In two parts, at an odd place.
+            let middle = bytes / 3;
+            expect(&storage, middle, &values[middle..], "the second part read alone")?;
+            expect(&storage, 0, &values, "written and read back")
+        }),
+        "copy_within" => copy(device, device),
+        "copy_between" => {
+            let (count, _) = keyway::dispatcher::table::current()
+                .device(device.kind)
+                .map_or((0, String::new()), api::count);
+            copy(device, Device::CPU)?;
+            copy(Device::CPU, device)?;
+            (1..count).try_for_each(|index| {
+                let other = Device { kind: device.kind, index: index as u16 };
+                copy(device, other)?;
+                copy(other, device)
+            })
+        }
+        "streams" => {
+            let stream = Stream::new(device)?;
+            let storage = {
+                let _inside = stream.enter();
+                let storage = Storage::allocate(device, 4096)?;
+                write_bytes(&storage, 0, &pattern(4096, 3))?;
+                storage
+            };
+            stream.synchronize()?;
+            expect(&storage, 0, &pattern(4096, 3), "written on a stream of its own")
+        }
+        "events" => {
+            let (first, second) = (Stream::new(device)?, Stream::new(device)?);
+            let event = Event::new(device)?;
+            event.record(&first)?;
+            second.wait(&event)?;
+            event.synchronize()?;
+            second.synchronize()?;
+            if event.is_done()? {
+                return Ok(());
+            }
+            Err(Failure::new("an event that was waited for", "done", "not done").into())
+        }
+        "out_of_memory" => {
+            let small = Storage::allocate(device, 1000)?;
+            write_bytes(&small, 0, &pattern(1000, 5))?;
+            match Storage::allocate(device, 1 << 60) {
+                Err(DispatchError::OutOfMemory { .. }) => {}
+                Err(other) => {
+                    let got = other.to_string();
+                    return Err(Failure::new("2^60 bytes", "an error of kind out of memory", got).into());
+                }
+                Ok(_) => return Err(Failure::new("2^60 bytes", "out of memory", "an allocation").into()),
+            }
+            let next = Storage::allocate(device, 1000)?;
+            write_bytes(&next, 0, &pattern(1000, 6))?;
+            expect(&small, 0, &pattern(1000, 5), "memory from before")?;
+            expect(&next, 0, &pattern(1000, 6), "memory from after")
+        }
+        "statistics" => {
+            let Some(before) = memory_stats(device)? else { return Ok(()) };
+            let held: Vec<Storage> =
+                (0..5).map(|_| Storage::allocate(device, 10_000)).collect::<Result<_, _>>()?;
+            let during = memory_stats(device)?.unwrap_or_default();
+            drop(held);
+            let after = memory_stats(device)?.unwrap_or_default();
+            let grown = during.in_use.saturating_sub(before.in_use);
+            if !(50_000..=5 * 65_536).contains(&grown) {
+                let got = format!("{grown} bytes more in use");
+                return Err(
+                    Failure::new("five tensors of 10,000 bytes", "50,000 bytes, rounded up", got).into()
+                );
+            }
+            if after.in_use != before.in_use {
+                let (before, after) = (before.in_use.to_string(), after.in_use.to_string());
+                return Err(Failure::new("bytes in use when all is freed", before, after).into());
+            }
+            Ok(())
+        }
+        other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
+    }
+}
+
+fn copy(from: Device, to: Device) -> Steps {
+    for bytes in SIZES {
+        let source = Storage::allocate(from, bytes)?;
+        let values = pattern(bytes, 11);
+        write_bytes(&source, 0, &values)?;
+        let target = Storage::allocate(to, bytes + 8)?;
+        write_bytes(&target, 0, &vec![0xEE; bytes + 8])?;
+        copy_bytes(&target, 3, &source, 0, bytes)?;
+        let what = format!("{bytes} bytes from {from} to {to}");
+        expect(&target, 3, &values, &what)?;
+        expect(&target, 0, &[0xEE; 3], &format!("before {what}"))?;
+        expect(&target, 3 + bytes, &[0xEE; 5], &format!("after {what}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Signed zeros, infinities, NaN, denormals, integer limits, and values where functions overflow.
+
+use super::{Context, Family, Op, Scope, factor, tensors};
+use crate::array::Array;
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::compare;
+use crate::extremes;
+use crate::inputs;
+use crate::oracle::{self, Inputs, Value};
+use crate::outcome::{Failure, Steps, Stop};
+
+use keyway::dispatcher::op::Out;
+use keyway::ops::def::OpDef;
+use keyway::ops::sample::{Role, Sample};
+use keyway::ops::{norm, reduce};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "extremes",
+    about: "NaN, infinities, signed zeros, denormals, integer limits",
+    cases,
+    run,
+};
+
+/// The variant for reductions and norms, whose sample is a matrix that takes rows of extremes.
+const ROWS: &str = "rows";
+
+fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
+    let among = |family: &[&OpDef]| family.iter().any(|d| d.name() == def.name());
+    let matrix = tensors(sample).next().is_some_and(|t| t.sizes.len() == 2 && t.sizes[1] > 1);
+    (among(reduce::ALL) || among(norm::ALL))
+        && matrix
+        && tensors(sample).count() == 1
+        && tensors(sample).all(|t| t.role == Role::Tested)
+}
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        for dtype in scope.dtypes(op.def) {
+            let mut push = |nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+            if oracle::is_elementwise(op.def.name()) {
+                (0..different(op)).for_each(|nth| push(nth, ""));
+            } else if let Some(nth) = op.samples.iter().position(|s| takes_rows(op.def, s)) {
+                push(nth, ROWS);
+            }
+        }
+    }
+}
+
+/// The most calls that `extremes::of_op` may give: one for each set of arguments that are no tensors.
+fn different(op: &Op) -> usize {
+    extremes::sets(op.def).len()
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let (def, dtype) = (context.def()?, context.dtype());
+    let oracle = oracle::find(def.name()).ok_or_else(|| Stop::Skipped("it has no oracle".to_string()))?;
+    let (inputs, factor) = if context.case.variant == ROWS {
+        let sample = context.sample()?;
+        (rows(context, &sample)?, factor(&sample))
+    } else {
+        // A set of arguments may have no combination with an answer, and then no call.
+        match extremes::of_set(def, oracle, dtype, context.case.sample) {
+            Some(inputs) => (inputs, 1.0),
+            None => return Ok(()),
+        }
+    };
+    let prepared = Prepared::bare(&inputs, context.target.device)?;
+    match (oracle(&inputs), prepared.call(def, Out::New)) {
+        (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor)?),
+        (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
+        (Err(_), Err(_)) => Ok(()),
+        (Err(unknown), Ok(_)) => {
+            Err(Failure::new("what must be refused is answered", unknown.to_string(), "a result").into())
+        }
+    }
+}
+
+fn rows(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
+    let (def, dtype) = (context.def()?, context.dtype());
+    let mut values = extremes::values(dtype);
+    // Squares of the largest numbers, which variances take, overflow in the dtype but not in the oracle.
+    if norm::ALL.iter().any(|d| d.name() == def.name()) {
+        values.retain(|v| !v.float().is_finite() || v.float().abs() < 1e3);
+    }
+    let width = tensors(sample).next().map_or(1, |t| t.sizes[1]);
+    let count = values.len();
+    let all = (0..count * width).map(|i| values[(i / width + i % width) % count]).collect();
+    let mut inputs = inputs::of_sample(&sample.args, dtype, context.sample_seed());
+    if let Some(place) = inputs.0.iter_mut().find(|v| matches!(v, Value::Array(_))) {
+        *place = Value::Array(Array::new(dtype, [count, width], all));
+    }
+    Ok(inputs)
+}

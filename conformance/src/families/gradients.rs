@@ -1,0 +1,214 @@
+//! Derivatives: against differences, twice, for incoming gradients that are not row-major, and through the
+//! in-place form.
+
+use super::{Context, Family, Scope};
+use crate::array::{Array, Number};
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::compare::{self, Tolerance};
+use crate::memory::{Arrangement, Placed, read};
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::autograd::gradcheck::{self, gradcheck, gradgradcheck};
+use keyway::autograd::{BackwardOptions, grad};
+use keyway::dispatcher::op::Out;
+use keyway::ops::def::{Derivative, Forms};
+use keyway::ops::sample::Role;
+use keyway::{DType, Device, Tensor};
+
+/// First derivatives.
+pub const FAMILY: Family = Family {
+    name: "gradcheck",
+    about: "first derivatives against differences, f64",
+    cases: |scope, cases| list("gradcheck", scope, cases),
+    run: |context| check(context, false),
+};
+
+/// Second derivatives.
+pub const SECOND: Family = Family {
+    name: "gradgradcheck",
+    about: "second derivatives against differences, f64",
+    cases: |scope, cases| list("gradgradcheck", scope, cases),
+    run: |context| check(context, true),
+};
+
+/// Incoming gradients of other strides, and in-place forms.
+pub const STRIDED: Family = Family {
+    name: "gradients",
+    about: "gradients that come in strided, and through in-place forms",
+    cases: strided_cases,
+    run: strided,
+};
+
+/// Samples at which the op may be differentiated.
+fn each(scope: &Scope<'_>, mut visit: impl FnMut(&super::Op, usize)) {
+    let differentiable =
+        |op: &&super::Op| matches!(op.def.derivative, Derivative::Formula { .. } | Derivative::Composed);
+    for op in scope.ops.iter().filter(differentiable) {
+        let count = op.samples.len();
+        for (nth, sample) in op.samples.iter().enumerate() {
+            let small =
+                super::tensors(sample).map(|t| t.sizes.iter().product::<usize>()).sum::<usize>() < 200;
+            if sample.smooth && super::has_tested(sample) && small && scope.wants(nth, count) {
+                visit(op, nth);
+            }
+        }
+    }
+}
+
+fn list(family: &'static str, scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    each(scope, |op, nth| {
+        if !scope.quick || nth == op.samples.len() / 2 || nth == 0 {
+            cases.push(Case::of(family, op.def, DType::F64, nth, ""));
+        }
+    });
+}
+
+fn strided_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    each(scope, |op, nth| {
+        for variant in ["transposed", "expanded", "stepped"] {
+            cases.push(Case::of(STRIDED.name, op.def, DType::F64, nth, variant));
+        }
+        if op.def.forms == Forms::InPlace {
+            cases.push(Case::of(STRIDED.name, op.def, DType::F64, nth, "in_place"));
+        }
+    });
+}
+
+/// The inputs, those of the dtype under test requiring grad.
+fn leaves(context: &Context<'_>, device: Device) -> Steps<(Prepared, Vec<Tensor>)> {
+    let (sample, inputs) = context.inputs()?;
+    let prepared = Prepared::bare(&inputs, device)?;
+    let tensors = prepared.tensors();
+    let leaves = tensors
+        .into_iter()
+        .zip(super::tensors(&sample))
+        .map(|(t, s)| if s.role == Role::Tested { t.set_requires_grad(true) } else { Ok(t) })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok((prepared, leaves))
+}
+
+fn check(context: &Context<'_>, second: bool) -> Steps {
+    let (def, device) = (context.def()?, context.target.device);
+    // Differences are taken of values on the host; the op runs on its device.
+    let (prepared, inputs) = leaves(context, Device::CPU)?;
+    let function = |tensors: &[Tensor]| -> keyway::Result<Vec<Tensor>> {
+        let there = tensors.iter().map(|t| t.to_device(device)).collect::<keyway::Result<Vec<_>>>()?;
+        let made = prepared.call_with(def, &there, Out::New)?;
+        made.into_iter().map(|t| t.to_device(Device::CPU)).collect()
+    };
+    let outputs = function(&inputs).map_err(|e| refused(context.target, def, e))?;
+    if outputs.iter().all(|o| o.dtype() != DType::F64) {
+        return Ok(());
+    }
+    let run = if second { gradgradcheck } else { gradcheck };
+    match run(&function, &inputs, gradcheck::Tolerance::default()) {
+        Ok(None) => Ok(()),
+        Ok(Some(m)) => Err(Failure::new(
+            format!("d output {}[{}] / d input {}[{}]", m.output, m.output_element, m.input, m.input_element),
+            m.numeric.to_string(),
+            m.analytic.to_string(),
+        )
+        .into()),
+        Err(error) => Err(refused(context.target, def, error)),
+    }
+}
+
+fn gradients(
+    outputs: &[Tensor],
+    inputs: &[Tensor],
+    incoming: Vec<Tensor>,
+) -> keyway::Result<Vec<Option<Tensor>>> {
+    let wanted: Vec<Tensor> = inputs.iter().filter(|t| t.requires_grad()).cloned().collect();
+    let options = BackwardOptions {
+        gradients: Some(incoming),
+        retain_graph: true,
+        allow_unused: true,
+        ..BackwardOptions::default()
+    };
+    grad(outputs, &wanted, options)
+}
+
+/// Values for an incoming gradient; with `repeated`, the same along the first dimension.
+fn incoming(output: &Tensor, repeated: bool) -> Array {
+    Array::from_fn(DType::F64, output.sizes(), |index| {
+        let own = if repeated { index.get(1..).unwrap_or(&[]) } else { index };
+        let place = own.iter().enumerate().map(|(d, &i)| (i + 1) * (2 * d + 3)).sum::<usize>();
+        Number::Float(0.25 + (place % 11) as f64 / 8.0)
+    })
+}
+
+fn strided(context: &Context<'_>) -> Steps {
+    let (def, device) = (context.def()?, context.target.device);
+    if context.case.variant == "in_place" {
+        return in_place(context);
+    }
+    let arrangement = Arrangement::from_name(&context.case.variant)
+        .ok_or_else(|| Stop::Skipped(format!("there is no variant `{}`", context.case.variant)))?;
+    let (prepared, inputs) = leaves(context, device)?;
+    let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let real = |o: &&Tensor| o.dtype() == DType::F64 && o.requires_grad() && arrangement.suits(o.sizes());
+    for output in outputs.iter().filter(real) {
+        let values = incoming(output, arrangement == Arrangement::Expanded);
+        let mut all = Vec::new();
+        for arrangement in [Arrangement::Contiguous, arrangement] {
+            let gradient = Placed::new(&values, arrangement, device)?.tensor;
+            all.push(
+                gradients(std::slice::from_ref(output), &inputs, vec![gradient])
+                    .map_err(|e| refused(context.target, def, e))?,
+            );
+        }
+        same("with a strided incoming gradient", &all[0], &all[1])?;
+    }
+    Ok(())
+}
+
+fn same(when: &str, expected: &[Option<Tensor>], got: &[Option<Tensor>]) -> Steps {
+    for (nth, (e, g)) in expected.iter().zip(got).enumerate() {
+        match (e, g) {
+            (Some(e), Some(g)) => {
+                let (Some(e), Some(g)) = (read(e)?, read(g)?) else { continue };
+                compare::array(nth, &e, &g, Tolerance::of(DType::F64)).map_err(|mut failure| {
+                    failure.what = format!("the gradient of input {nth} {when}: {}", failure.what);
+                    failure
+                })?;
+            }
+            (None, None) => {}
+            _ => {
+                let say = |t: &Option<Tensor>| if t.is_some() { "a gradient" } else { "none" };
+                return Err(
+                    Failure::new(format!("the gradient of input {nth} {when}"), say(e), say(g)).into()
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `y = x.clone(); y.op_(...)` has the gradients of `op(x, ...)`.
+fn in_place(context: &Context<'_>) -> Steps {
+    let (def, device) = (context.def()?, context.target.device);
+    let (prepared, inputs) = leaves(context, device)?;
+    let Some(first) = inputs.first() else { return Ok(()) };
+    let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let [output] = &outputs[..] else { return Ok(()) };
+    let fits = output.sizes() == first.sizes() && output.dtype() == first.dtype();
+    // The sample may have a number where the tensor to be written would be.
+    let written = matches!(context.inputs()?.1.get(0), crate::oracle::Value::Array(_));
+    if !fits || !written || !output.requires_grad() {
+        return Ok(());
+    }
+    let values = incoming(output, false);
+    let gradient = || Placed::new(&values, Arrangement::Contiguous, device).map(|p| p.tensor);
+    let expected = gradients(&outputs, &inputs, vec![gradient()?])?;
+    let mut tensors = inputs.clone();
+    tensors[0] = first.copied()?;
+    let made =
+        prepared.call_with(def, &tensors, Out::InPlace).map_err(|e| refused(context.target, def, e))?;
+    let got = match gradients(&made, &inputs, vec![gradient()?]) {
+        Ok(got) => got,
+        // The formula needs the value that was overwritten, and says so: as it should.
+        Err(keyway::Error::Autograd(keyway::autograd::AutogradError::SavedChanged { .. })) => return Ok(()),
+        Err(error) => return Err(refused(context.target, def, error)),
+    };
+    same("through the in-place form", &expected, &got)
+}

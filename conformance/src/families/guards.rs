@@ -1,0 +1,47 @@
+//! Guard bands around every buffer that a kernel is given; inputs must be as they were.
+
+use super::{Context, Family, Scope, has_out};
+use crate::call::{Prepared, damaged, refused};
+use crate::case::Case;
+use crate::memory::{Arrangement, Placed};
+use crate::outcome::Steps;
+use keyway::dispatcher::op::Out;
+
+/// The family.
+pub const FAMILY: Family =
+    Family { name: "guards", about: "no write outside an output, none to an input", cases, run };
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    scope.each(|op, dtype, nth, _| {
+        cases.push(Case::of(FAMILY.name, op.def, dtype, nth, "contiguous"));
+        if !scope.quick && !super::STORAGE_BOUND.contains(&op.def.name()) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, "sliced"));
+        }
+    });
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let (_, inputs) = context.inputs()?;
+    let device = context.target.device;
+    let wanted = Arrangement::from_name(&context.case.variant).unwrap_or(Arrangement::Contiguous);
+    let arrange = |sizes: &[usize]| if wanted.suits(sizes) { wanted } else { Arrangement::Contiguous };
+    let prepared = Prepared::new(&inputs, device, arrange)?;
+    if has_out(def) {
+        let outs = context
+            .expected(&inputs)?
+            .iter()
+            .map(|e| Placed::garbage(&e.sizes, e.dtype, arrange(&e.sizes), device))
+            .collect::<Result<Vec<_>, _>>()?;
+        let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
+        prepared.call(def, Out::Given(&given)).map_err(|e| refused(context.target, def, e))?;
+        for (nth, out) in outs.iter().enumerate() {
+            if let Some(damage) = out.damage(false)? {
+                return Err(damaged(&format!("output {nth}"), damage).into());
+            }
+        }
+    } else {
+        prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    }
+    prepared.check_untouched(None)
+}

@@ -1,0 +1,228 @@
+//! The families of cases. Each lists its cases from the op definitions, and runs one.
+
+mod aliasing;
+mod claims;
+mod determinism;
+mod devices;
+mod errors;
+mod extremes;
+mod format;
+mod gradients;
+mod guards;
+mod layouts;
+mod leaks;
+mod out;
+mod promotion;
+mod random;
+mod strided;
+mod threads;
+mod values;
+
+use crate::call::Prepared;
+use crate::case::Case;
+use crate::inputs;
+use crate::oracle::{self, Inputs};
+use crate::outcome::{Outcome, Steps, Stop};
+use crate::target::Target;
+use keyway::DType;
+use keyway::dispatcher::op::Out;
+use keyway::ops::def::{Forms, OpDef};
+use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
+
+/// A family.
+pub struct Family {
+    /// Its name in case ids.
+    pub name: &'static str,
+    /// What it checks, in one line.
+    pub about: &'static str,
+    /// Its cases.
+    pub cases: fn(&Scope<'_>, &mut Vec<Case>),
+    /// Runs one.
+    pub run: fn(&Context<'_>) -> Steps,
+}
+
+/// Every family, in the order of the report.
+pub const ALL: &[Family] = &[
+    values::FAMILY,
+    strided::FAMILY,
+    out::FAMILY,
+    guards::FAMILY,
+    aliasing::FAMILY,
+    claims::FAMILY,
+    promotion::FAMILY,
+    errors::FAMILY,
+    extremes::FAMILY,
+    gradients::FAMILY,
+    gradients::SECOND,
+    gradients::STRIDED,
+    format::FAMILY,
+    determinism::FAMILY,
+    random::FAMILY,
+    threads::FAMILY,
+    leaks::FAMILY,
+    devices::FAMILY,
+    layouts::FAMILY,
+];
+
+/// What cases are listed for.
+pub struct Scope<'a> {
+    /// What is judged.
+    pub target: &'a Target,
+    /// The ops that it answers for, with their samples.
+    pub ops: &'a [Op],
+    /// Whether a part of the cases is enough.
+    pub quick: bool,
+}
+
+/// An op with its samples, which are made once.
+pub struct Op {
+    /// The definition.
+    pub def: &'static OpDef,
+    /// Its valid samples.
+    pub samples: Vec<Sample>,
+}
+
+impl Scope<'_> {
+    /// Each op with each dtype that it makes sense for and each of its samples; with `quick`, three samples
+    /// of four dtypes.
+    pub fn each(&self, mut visit: impl FnMut(&Op, DType, usize, &Sample)) {
+        for op in self.ops {
+            for dtype in self.dtypes(op.def) {
+                for (nth, sample) in op.samples.iter().enumerate() {
+                    // A sample without a tensor of the dtype under test is one case, not one for each dtype.
+                    let matters = has_tested(sample) || self.dtypes(op.def).first() == Some(&dtype);
+                    if matters && self.wants(nth, op.samples.len()) {
+                        visit(op, dtype, nth, sample);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The dtypes under test of an op.
+    pub fn dtypes(&self, def: &OpDef) -> Vec<DType> {
+        let quick = [DType::F32, DType::BF16, DType::I64, DType::BOOL];
+        let all = DType::REAL.into_iter().filter(|&d| def.dtypes.has(d));
+        all.filter(|d| !self.quick || quick.contains(d)).collect()
+    }
+
+    /// Whether sample `nth` of `count` is wanted: all, or three spread over them.
+    pub fn wants(&self, nth: usize, count: usize) -> bool {
+        !self.quick || count <= 3 || nth == 0 || nth == count / 2 || nth == count - 1
+    }
+}
+
+/// Whether a sample has a tensor of the dtype under test.
+pub fn has_tested(sample: &Sample) -> bool {
+    tensors(sample).any(|t| t.role == Role::Tested)
+}
+
+/// The tensors of a sample, lists flattened.
+pub fn tensors(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
+    sample.args.iter().flat_map(|arg| match arg {
+        SampleArg::Tensor(t) => std::slice::from_ref(t),
+        SampleArg::Tensors(list) => list.as_slice(),
+        _ => &[],
+    })
+}
+
+/// Ops whose answer depends on the strides or the storage behind their argument, and not on its values alone.
+/// The host answers them; how they treat strides is for its own tests.
+pub const STORAGE_BOUND: [&str; 2] = ["as_strided", "view"];
+
+/// Whether the `out=` form exists.
+pub fn has_out(def: &OpDef) -> bool {
+    def.forms != Forms::New
+}
+
+/// A case being run.
+pub struct Context<'a> {
+    /// What is judged.
+    pub target: &'a Target,
+    /// The case.
+    pub case: &'a Case,
+    /// Mixed into the values of the samples.
+    pub seed: u64,
+}
+
+impl Context<'_> {
+    /// The op.
+    ///
+    /// # Errors
+    /// A case that is not about one.
+    pub fn def(&self) -> Steps<&'static OpDef> {
+        self.case.def.ok_or_else(|| Stop::Skipped("the case is about no op".to_string()))
+    }
+
+    /// The dtype under test.
+    pub fn dtype(&self) -> DType {
+        self.case.dtype.unwrap_or(DType::F32)
+    }
+
+    /// The sample.
+    ///
+    /// # Errors
+    /// A sample that the op does not have.
+    pub fn sample(&self) -> Steps<Sample> {
+        let samples = (self.def()?.samples)();
+        let count = samples.len();
+        samples
+            .into_iter()
+            .nth(self.case.sample)
+            .ok_or_else(|| Stop::Skipped(format!("the op has {count} samples")))
+    }
+
+    /// The sample's inputs.
+    ///
+    /// # Errors
+    /// As [`Context::sample`].
+    pub fn inputs(&self) -> Steps<(Sample, Inputs)> {
+        let sample = self.sample()?;
+        let inputs = inputs::of_sample(&sample.args, self.dtype(), self.sample_seed());
+        Ok((sample, inputs))
+    }
+
+    /// The seed of this sample's values.
+    pub fn sample_seed(&self) -> u64 {
+        self.seed.wrapping_mul(1_000_003).wrapping_add(self.case.sample as u64)
+    }
+
+    /// What the oracle says.
+    ///
+    /// # Errors
+    /// An op that it cannot judge, with the reason; a call that both it and the backend refuse, as a division
+    /// of integers by zero.
+    pub fn expected(&self, inputs: &Inputs) -> Steps<Vec<crate::array::Array>> {
+        let def = self.def()?;
+        let Some(oracle) = oracle::find(def.name()) else {
+            let reason = oracle::WITHOUT.iter().find(|(name, _)| *name == def.name());
+            return Err(Stop::Skipped(reason.map_or("it has no oracle", |(_, why)| why).to_string()));
+        };
+        oracle(inputs).map_err(|unknown| {
+            let called = Prepared::bare(inputs, self.target.device).and_then(|p| p.call(def, Out::New));
+            if called.is_err() { Stop::Agreed } else { Stop::Skipped(unknown.to_string()) }
+        })
+    }
+}
+
+/// Lists every case of the families that `wanted` names.
+pub fn list(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for family in ALL.iter().filter(|f| wanted(f.name)) {
+        (family.cases)(scope, &mut cases);
+    }
+    cases
+}
+
+/// Runs a case.
+pub fn run(context: &Context<'_>) -> Outcome {
+    match ALL.iter().find(|f| f.name == context.case.family) {
+        Some(family) => (family.run)(context).into(),
+        None => Outcome::Skipped { reason: format!("there is no family `{}`", context.case.family) },
+    }
+}
+
+/// How many times the dtype's tolerance a sample's results may be off.
+pub fn factor(sample: &Sample) -> f64 {
+    sample.loosened.map_or(1.0, |(factor, _)| factor)
+}

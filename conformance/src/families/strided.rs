@@ -1,0 +1,69 @@
+//! Results against the oracle, on inputs that are transposed, sliced, stepped, expanded, channels_last, or of
+//! odd strides where a size is 1.
+
+use super::{Context, Family, Scope};
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::compare;
+use crate::inputs;
+use crate::memory::{Arrangement, repeated};
+use crate::outcome::{Steps, Stop};
+use keyway::dispatcher::op::Out;
+use keyway::ops::sample::{Role, TensorSample};
+use std::cell::Cell;
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "strided",
+    about: "results against the oracle on inputs that are not row-major",
+    cases,
+    run,
+};
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    let mut turn = 0;
+    scope.each(|op, dtype, nth, sample| {
+        if super::STORAGE_BOUND.contains(&op.def.name()) {
+            return;
+        }
+        let suits = |a: &Arrangement| super::tensors(sample).any(|t| applies(*a, t));
+        let suiting: Vec<Arrangement> = Arrangement::STRIDED.into_iter().filter(suits).collect();
+        turn += 1;
+        for (i, arrangement) in suiting.iter().enumerate() {
+            // Quick: one arrangement for each sample, a different one each time.
+            if !scope.quick || i == turn % suiting.len() {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, nth, arrangement.name()));
+            }
+        }
+    });
+}
+
+/// Whether a tensor is laid out so. Expanded are only those under test: indices that must differ or ascend
+/// cannot repeat.
+fn applies(arrangement: Arrangement, tensor: &TensorSample) -> bool {
+    arrangement.suits(&tensor.sizes) && (arrangement != Arrangement::Expanded || tensor.role == Role::Tested)
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let arrangement = Arrangement::from_name(&context.case.variant)
+        .ok_or_else(|| Stop::Skipped(format!("there is no arrangement `{}`", context.case.variant)))?;
+    let (sample, mut inputs) = context.inputs()?;
+    let chosen: Vec<bool> = super::tensors(&sample).map(|t| applies(arrangement, t)).collect();
+    if arrangement == Arrangement::Expanded {
+        let mut chosen = chosen.iter();
+        inputs::map_arrays(&mut inputs, |array| {
+            if chosen.next() == Some(&true) {
+                *array = repeated(array);
+            }
+        });
+    }
+    let expected = context.expected(&inputs)?;
+    let turn = Cell::new(0);
+    let prepared = Prepared::new(&inputs, context.target.device, |_| {
+        let nth = turn.replace(turn.get() + 1);
+        if chosen.get(nth) == Some(&true) { arrangement } else { Arrangement::Contiguous }
+    })?;
+    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    Ok(compare::outputs(&expected, &got, super::factor(&sample))?)
+}

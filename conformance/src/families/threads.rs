@@ -1,0 +1,109 @@
+//! Several threads that call at once, also while the table changes under them.
+
+use super::{Context, Family, Scope};
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::inputs;
+use crate::memory::Arrangement;
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::DType;
+use keyway::dispatcher::op::Out;
+use keyway::dispatcher::registry;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "threads",
+    about: "threads that call at once, re-registration meanwhile, writes after the end of a call",
+    cases,
+    run,
+};
+
+const THREADS: usize = 4;
+const CALLS: usize = 6;
+/// How long a write after the end of a call is waited for.
+const LATE: Duration = Duration::from_millis(20);
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
+        let (Some(dtype), false) = (dtype, op.samples.is_empty()) else { continue };
+        let nth = op.samples.len() / 2;
+        for variant in ["together", "registering", "late"] {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let (sample, inputs) = context.inputs()?;
+    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    if context.case.variant == "late" {
+        return late(context, &prepared);
+    }
+    let bits = |prepared: &Prepared| -> Steps<Vec<Vec<u8>>> {
+        let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+        Ok(made.iter().map(|t| t.to_bytes()).collect::<Result<_, _>>()?)
+    };
+    // Each thread has values of its own, so that one which gets another's result shows.
+    let mut calls = vec![(bits(&prepared)?, prepared)];
+    for thread in 1..THREADS as u64 {
+        let own = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed() + 1000 * thread);
+        let own = Prepared::new(&own, context.target.device, |_| Arrangement::Contiguous)?;
+        // Other values may be no valid call: indices that must be sorted, say.
+        if let Ok(expected) = bits(&own) {
+            calls.push((expected, own));
+        }
+    }
+    let over = AtomicBool::new(false);
+    let registering = context.case.variant == "registering";
+    let results: Vec<Steps> = std::thread::scope(|scope| {
+        if registering {
+            scope.spawn(|| {
+                // A change of priority publishes a new table; who serves stays the same.
+                while !over.load(Ordering::Relaxed) {
+                    registry::set_priority(context.target.plugin, 0);
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            });
+        }
+        let workers: Vec<_> = calls
+            .iter()
+            .map(|(expected, prepared)| {
+                scope.spawn(|| {
+                    for _ in 0..CALLS {
+                        if bits(prepared)? != *expected {
+                            let what = "another result when several threads call";
+                            return Err(Failure::new(what, "the bits of a lone thread", "others").into());
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        let joined = workers
+            .into_iter()
+            .map(|w| {
+                w.join().unwrap_or_else(|_| Err(Stop::from(Failure::new("a panic", "a result", "none"))))
+            })
+            .collect();
+        over.store(true, Ordering::Relaxed);
+        joined
+    });
+    results.into_iter().collect()
+}
+
+/// A result stays what it was when it was read, and the inputs too.
+fn late(context: &Context<'_>, prepared: &Prepared) -> Steps {
+    let def = context.def()?;
+    let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let read = || made.iter().map(|t| t.to_bytes()).collect::<Result<Vec<_>, _>>();
+    let first = read()?;
+    std::thread::sleep(LATE);
+    if read()? != first {
+        return Err(Failure::new("a result changed after it was read", "the same", "another").into());
+    }
+    prepared.check_untouched(None)
+}

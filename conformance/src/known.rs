@@ -1,0 +1,75 @@
+//! Known failures: a list in the backend's own folder, each with a reason.
+
+use crate::case::glob;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Cases that are known to fail.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The id of a case, or a pattern of ids. Every case that it matches must fail.
+    pub case: String,
+    /// Why it fails, and what would change that.
+    pub reason: String,
+}
+
+/// A backend's list.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct KnownFailures {
+    /// The entries.
+    #[serde(default)]
+    pub known: Vec<Known>,
+}
+
+/// A list that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KnownError {
+    /// It could not be read.
+    #[error("cannot read the list of known failures {path}: {reason}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// It is no such list.
+    #[error(
+        "{path} is no list of known failures: {reason}; each entry is `[[known]]` with `case = \"family/op/...\"` \
+         and `reason = \"...\"`"
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl KnownFailures {
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// [`KnownError`].
+    pub fn read(path: &Path) -> Result<KnownFailures, KnownError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| KnownError::Read { path: path.to_path_buf(), reason: e.to_string() })?;
+        let wrong = |reason: String| KnownError::Format { path: path.to_path_buf(), reason };
+        let list: KnownFailures = toml::from_str(&text).map_err(|e| wrong(e.message().to_string()))?;
+        match list.known.iter().find(|k| k.reason.trim().is_empty()) {
+            Some(entry) => Err(wrong(format!("`{}` has no reason", entry.case))),
+            None => Ok(list),
+        }
+    }
+
+    /// Where the list of a library lies: beside it, `libx.so` with `libx.known-failures.toml`.
+    pub fn beside(library: &Path) -> PathBuf {
+        library.with_extension("known-failures.toml")
+    }
+
+    /// Why a case is known to fail.
+    pub fn reason(&self, id: &str) -> Option<&str> {
+        self.known.iter().find(|k| glob(&k.case, id)).map(|k| k.reason.as_str())
+    }
+}

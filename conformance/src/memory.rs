@@ -1,0 +1,241 @@
+//! Tensors placed in memory that the suite lays out and watches itself.
+//!
+//! Each lies in a storage of its own, between guard bands of a fixed pattern; gaps between its elements hold
+//! the pattern too. So a write outside the elements, or into an input, shows.
+
+use crate::array::{Array, Indices, Number};
+use crate::encode;
+use keyway::dispatcher::dims::Dims;
+use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
+use keyway::dispatcher::tensor::TensorImpl;
+use keyway::{DType, Device, Result, Tensor};
+use serde::Serialize;
+
+/// Elements before and after the outermost elements of a tensor that is watched.
+pub const GUARD: usize = 64;
+/// The byte that guards and gaps are filled with. As a float it is a small negative number, as an integer one
+/// far from zero, so that reading it shows in a result; as a bool it is invalid.
+const PATTERN: u8 = 0xA5;
+
+/// How a tensor's elements lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrangement {
+    /// Row-major without gaps.
+    Contiguous,
+    /// The dimensions in reverse order in memory.
+    Transposed,
+    /// Row-major with gaps after each row, so that it is a slice of something larger.
+    Sliced,
+    /// Every second element of a dimension twice as long.
+    Stepped,
+    /// Strides 0 along the first dimension; its elements must repeat.
+    Expanded,
+    /// Channels innermost; three to five dimensions.
+    ChannelsLast,
+    /// Row-major, but the strides of dimensions of size 1 are odd numbers.
+    OddUnits,
+}
+
+impl Arrangement {
+    /// All that differ from row-major.
+    pub const STRIDED: [Arrangement; 6] = [
+        Arrangement::Transposed,
+        Arrangement::Sliced,
+        Arrangement::Stepped,
+        Arrangement::Expanded,
+        Arrangement::ChannelsLast,
+        Arrangement::OddUnits,
+    ];
+
+    /// Its name in case ids.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrangement::Contiguous => "contiguous",
+            Arrangement::Transposed => "transposed",
+            Arrangement::Sliced => "sliced",
+            Arrangement::Stepped => "stepped",
+            Arrangement::Expanded => "expanded",
+            Arrangement::ChannelsLast => "channels_last",
+            Arrangement::OddUnits => "odd_units",
+        }
+    }
+
+    /// The arrangement of this name.
+    pub fn from_name(name: &str) -> Option<Arrangement> {
+        [Arrangement::Contiguous].into_iter().chain(Arrangement::STRIDED).find(|a| a.name() == name)
+    }
+
+    /// Whether it says something about a tensor of these sizes.
+    pub fn suits(self, sizes: &[usize]) -> bool {
+        let longer = sizes.iter().filter(|&&s| s > 1).count();
+        match self {
+            Arrangement::Contiguous => true,
+            Arrangement::Transposed => longer > 1,
+            Arrangement::Sliced | Arrangement::Stepped => longer > 0,
+            Arrangement::Expanded => sizes.first().is_some_and(|&s| s > 1),
+            Arrangement::ChannelsLast => (3..=5).contains(&sizes.len()) && longer > 1,
+            Arrangement::OddUnits => sizes.contains(&1),
+        }
+    }
+
+    /// Strides in elements.
+    pub fn strides(self, sizes: &[usize]) -> Vec<usize> {
+        let ordered = |order: &[usize], gap: usize| {
+            let mut strides = vec![0; sizes.len()];
+            let mut next = 1;
+            for (nth, &dim) in order.iter().enumerate() {
+                strides[dim] = next;
+                next *= sizes[dim].max(1);
+                next += if nth == 0 { gap } else { 0 };
+            }
+            strides
+        };
+        let ndim = sizes.len();
+        let rows: Vec<usize> = (0..ndim).rev().collect();
+        match self {
+            Arrangement::Contiguous => ordered(&rows, 0),
+            Arrangement::Transposed => ordered(&(0..ndim).collect::<Vec<_>>(), 0),
+            Arrangement::Sliced => ordered(&rows, 3),
+            Arrangement::Stepped => ordered(&rows, 0).into_iter().map(|s| 2 * s).collect(),
+            Arrangement::Expanded => {
+                let mut strides = vec![0];
+                strides.extend(Arrangement::Contiguous.strides(&sizes[1..]));
+                strides
+            }
+            Arrangement::ChannelsLast => {
+                let mut order = vec![1];
+                order.extend((2..ndim).rev());
+                order.push(0);
+                ordered(&order, 0)
+            }
+            Arrangement::OddUnits => {
+                let mut strides = ordered(&rows, 0);
+                strides.iter_mut().zip(sizes).filter(|(_, size)| **size == 1).for_each(|(s, _)| *s = 7);
+                strides
+            }
+        }
+    }
+}
+
+/// The first slice along the first dimension, repeated: what an expanded tensor can hold.
+pub fn repeated(array: &Array) -> Array {
+    let zeroed = |index: &[usize]| {
+        let mut index = index.to_vec();
+        index[0] = 0;
+        index
+    };
+    Array::from_fn(array.dtype, array.sizes.clone(), |index| array.at(&zeroed(index)))
+}
+
+/// A tensor with its surroundings as they were when it was made.
+#[derive(Debug)]
+pub struct Placed {
+    /// The tensor.
+    pub tensor: Tensor,
+    storage: Storage,
+    image: Vec<u8>,
+    guard: usize,
+    /// Byte ranges of the elements in `image`, in row-major order.
+    places: Vec<usize>,
+}
+
+/// What became of the memory around a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// A guard band or a gap was written to, this many bytes away from the first element.
+    Outside(isize),
+    /// An element changed: its place in row-major order.
+    Element(usize),
+}
+
+impl Placed {
+    /// Places values between guard bands.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn new(array: &Array, arrangement: Arrangement, device: Device) -> Result<Placed> {
+        Placed::guarded(array, arrangement, device, GUARD)
+    }
+
+    /// Places values between guard bands of so many elements.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn guarded(array: &Array, arrangement: Arrangement, device: Device, guard: usize) -> Result<Placed> {
+        let (size, dtype) = (array.dtype.size(), array.dtype);
+        let strides = arrangement.strides(&array.sizes);
+        let reach: usize =
+            array.sizes.iter().zip(&strides).map(|(&n, &s)| n.saturating_sub(1) * s).sum::<usize>() + 1;
+        let mut image = vec![PATTERN; (reach + 2 * guard) * size];
+        let mut places = Vec::with_capacity(array.numel());
+        for (index, &value) in Indices::new(&array.sizes).zip(&array.values) {
+            let at = index.iter().zip(&strides).fold(guard, |at, (&i, &s)| at + i * s) * size;
+            image[at..at + size].copy_from_slice(&encode::bytes(value, dtype));
+            places.push(at);
+        }
+        let storage = Storage::allocate(device, image.len())?;
+        write_bytes(&storage, 0, &image)?;
+        let (sizes, strides) = (Dims::from_slice(&array.sizes), Dims::from_slice(&strides));
+        let tensor = Tensor::from_ref(TensorImpl::strided(storage.clone(), guard, sizes, strides, dtype)?);
+        Ok(Placed { tensor, storage, image, guard, places })
+    }
+
+    /// A target for `out=`, its elements filled with the pattern's bytes: no valid result.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn garbage(
+        sizes: &[usize],
+        dtype: DType,
+        arrangement: Arrangement,
+        device: Device,
+    ) -> Result<Placed> {
+        let filler = if dtype == DType::BOOL {
+            Number::Bool(true)
+        } else {
+            encode::number(&[PATTERN; 8][..dtype.size()], dtype).unwrap_or(Number::Any)
+        };
+        Placed::new(&Array::from_fn(dtype, sizes, |_| filler), arrangement, device)
+    }
+
+    fn now(&self) -> Result<Vec<u8>> {
+        let mut now = vec![0; self.image.len()];
+        read_bytes(&self.storage, 0, &mut now)?;
+        Ok(now)
+    }
+
+    /// The first byte outside the elements that is not as it was; with `elements`, also the first element
+    /// that is not.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn damage(&self, elements: bool) -> Result<Option<Damage>> {
+        let (now, size) = (self.now()?, self.tensor.dtype().size());
+        if now == self.image {
+            return Ok(None);
+        }
+        let mut inside = vec![false; now.len()];
+        for (nth, &at) in self.places.iter().enumerate() {
+            inside[at..at + size].fill(true);
+            if elements && now[at..at + size] != self.image[at..at + size] {
+                return Ok(Some(Damage::Element(nth)));
+            }
+        }
+        let outside = (0..now.len()).find(|&i| !inside[i] && now[i] != self.image[i]);
+        Ok(outside.map(|i| Damage::Outside(i as isize - (self.guard * size) as isize)))
+    }
+}
+
+/// The values of a tensor, read from its memory by the suite itself. `None` for bytes that are no element of
+/// the dtype.
+///
+/// # Errors
+/// What the device reports; a layout that cannot become strided.
+pub fn read(tensor: &Tensor) -> Result<Option<Array>> {
+    let bytes = tensor.detach().to_bytes()?;
+    let dtype = tensor.dtype();
+    let values: Option<Vec<Number>> =
+        bytes.chunks_exact(dtype.size().max(1)).map(|b| encode::number(b, dtype)).collect();
+    Ok(values.map(|values| Array::new(dtype, tensor.sizes(), values)))
+}

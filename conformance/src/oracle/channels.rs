@@ -1,0 +1,180 @@
+//! Normalisations of inputs `[batch, channels, ..]`, and by the root mean square.
+
+use super::norm::{standardised, too_wide};
+use super::number::sum;
+use super::{Family, Inputs, Unknown};
+use crate::array::{Array, Number, flat};
+use keyway::DType;
+
+/// The numbers in argument `i`, one for each channel, or `default` for each.
+fn per_channel(inputs: &Inputs, i: usize, channels: usize, default: f64) -> Result<Vec<f64>, Unknown> {
+    match inputs.optional_array(i)? {
+        Some(a) if a.sizes != [channels] => Err(Unknown(format!("{:?} for {channels} channels", a.sizes))),
+        given => Ok(given.map_or_else(|| vec![default; channels], Array::floats)),
+    }
+}
+
+/// The batch, the channels, and the number of elements of one channel of one sample.
+fn geometry(x: &Array) -> Result<[usize; 3], Unknown> {
+    let [batch, channels, rest @ ..] = x.sizes.as_slice() else {
+        return Err(Unknown(format!("an input of {:?}", x.sizes)));
+    };
+    Ok([*batch, *channels, rest.iter().product()])
+}
+
+/// Standardises the elements of each group by themselves, then scales and shifts by channel. `group` names the
+/// group of an element by its sample and its channel.
+fn grouped(
+    x: &Array,
+    [weight, bias]: [Vec<f64>; 2],
+    eps: f64,
+    count: usize,
+    group: impl Fn(usize, usize) -> usize,
+) -> Result<Array, Unknown> {
+    let [batch, channels, inner] = geometry(x)?;
+    let values = x.floats();
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (sample, channel) in (0..batch).flat_map(|s| (0..channels).map(move |c| (s, c))) {
+        let start = flat(&[batch, channels, inner], &[sample, channel, 0]);
+        members[group(sample, channel)].extend(start..start + inner);
+    }
+    let mut made = x.clone();
+    for places in members {
+        let row: Vec<f64> = places.iter().map(|&at| values[at]).collect();
+        let uncertain = too_wide(&row, x.dtype);
+        for (at, hat) in places.into_iter().zip(standardised(&row, eps).0) {
+            let channel = at / inner % channels;
+            let value = Number::Float(hat * weight[channel] + bias[channel]);
+            made.values[at] = if uncertain { Number::Any } else { value };
+        }
+    }
+    Ok(made)
+}
+
+fn group_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let x = inputs.array(0)?;
+    let [batch, channels, _] = geometry(x)?;
+    let groups = usize::try_from(inputs.int(1)?).ok().filter(|&g| g > 0 && channels.is_multiple_of(g));
+    let groups = groups.ok_or_else(|| Unknown(format!("no such groups of {channels} channels")))?;
+    let affine = [per_channel(inputs, 2, channels, 1.0)?, per_channel(inputs, 3, channels, 0.0)?];
+    let each = channels / groups;
+    Ok(vec![grouped(x, affine, inputs.float(4)?, batch * groups, |s, c| s * groups + c / each)?])
+}
+
+/// Batch norm and instance norm: the statistics are those of the groups, or the running ones.
+fn running(
+    inputs: &Inputs,
+    count: usize,
+    size: usize,
+    group: impl Fn(usize, usize) -> usize,
+) -> Result<Vec<Array>, Unknown> {
+    let x = inputs.array(0)?;
+    let [_, channels, inner] = geometry(x)?;
+    let affine = [per_channel(inputs, 3, channels, 1.0)?, per_channel(inputs, 4, channels, 0.0)?];
+    let (of_input, eps) = (inputs.bool(5)?, inputs.float(7)?);
+    if of_input && size == 1 {
+        return Err(Unknown("one value for each channel".into()));
+    }
+    if of_input {
+        return Ok(vec![grouped(x, affine, eps, count, group)?]);
+    }
+    let given = (inputs.array(1).is_ok() && inputs.array(2).is_ok()).then_some(());
+    given.ok_or_else(|| Unknown("no running statistics".into()))?;
+    let (mean, var) = (per_channel(inputs, 1, channels, 0.0)?, per_channel(inputs, 2, channels, 1.0)?);
+    let mut made = x.clone();
+    for (at, value) in made.values.iter_mut().enumerate() {
+        let c = at / inner % channels;
+        let hat = (value.float() - mean[c]) / (var[c] + eps).sqrt();
+        *value = Number::Float(hat * affine[0][c] + affine[1][c]);
+    }
+    Ok(vec![made])
+}
+
+fn batch_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let [batch, channels, inner] = geometry(inputs.array(0)?)?;
+    running(inputs, channels, batch * inner, |_, channel| channel)
+}
+
+fn instance_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let [batch, channels, inner] = geometry(inputs.array(0)?)?;
+    if inputs.array(0)?.ndim() < 3 {
+        return Err(Unknown("no elements besides batch and channels".into()));
+    }
+    running(inputs, batch * channels, inner, |sample, channel| sample * channels + channel)
+}
+
+/// `x / sqrt(mean(x²) + eps) * weight`; without `eps` the distance from 1 to the next number of f64, or of f32
+/// for every other dtype.
+fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let x = inputs.array(0)?;
+    let n: usize = inputs.ints(1)?.iter().map(|&n| n as usize).product();
+    let weight = inputs.optional_array(2)?.map_or_else(|| vec![1.0; n], Array::floats);
+    let eps = match inputs.is_none(3) {
+        true if x.dtype == DType::F64 => f64::EPSILON,
+        true => f64::from(f32::EPSILON),
+        false => inputs.float(3)?,
+    };
+    let mut values = Vec::with_capacity(x.numel());
+    for row in x.floats().chunks(n.max(1)) {
+        let root = (sum(row.iter().map(|x| x * x)) / n as f64 + eps).sqrt();
+        let uncertain = too_wide(row, x.dtype);
+        let value = |(x, w): (&f64, &f64)| if uncertain { Number::Any } else { Number::Float(x / root * w) };
+        values.extend(row.iter().zip(&weight).map(value));
+    }
+    Ok(vec![Array::new(x.dtype, x.sizes.clone(), values)])
+}
+
+/// The family's part.
+pub const ALL: Family = &[
+    ("batch_norm", batch_norm),
+    ("group_norm", group_norm),
+    ("instance_norm", instance_norm),
+    ("rms_norm", rms_norm),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Value;
+
+    fn floats(sizes: &[usize], values: &[f64]) -> Value {
+        Value::Array(Array::new(DType::F64, sizes, values.iter().map(|&v| Number::Float(v)).collect()))
+    }
+
+    fn made(op: crate::oracle::Oracle, args: Vec<Value>) -> Vec<f64> {
+        op(&Inputs(args)).unwrap()[0].floats()
+    }
+
+    #[test]
+    fn groups_by_hand() {
+        use Value::{Bool, Float, Int, None};
+        // Two samples of two channels, each of one pair.
+        let x = || floats(&[2, 2, 2], &[1.0, 3.0, 1.0, 3.0, 5.0, 9.0, 5.0, 9.0]);
+        let norm = |first| {
+            let affine = [floats(&[2], &[1.0, 2.0]), floats(&[2], &[0.0, 5.0])];
+            [x(), first].into_iter().chain(affine).chain([Float(0.0)]).collect()
+        };
+        let each = [-1.0, 1.0, 3.0, 7.0, -1.0, 1.0, 3.0, 7.0];
+        assert_eq!(made(group_norm, norm(Int(2))), each);
+        assert_eq!(made(group_norm, norm(Int(1))), each);
+        let none = [None, None, None, None, Bool(true), Float(0.1), Float(0.0)];
+        let instance = made(instance_norm, [x()].into_iter().chain(none.clone()).collect());
+        assert_eq!(instance, [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0]);
+        let pairs = [floats(&[2, 1], &[1.0, 3.0])].into_iter().chain(none).collect();
+        assert_eq!(made(batch_norm, pairs), [-1.0, 1.0]);
+    }
+
+    #[test]
+    fn running_statistics_by_hand() {
+        use Value::{Bool, Float, None};
+        let given = [floats(&[1, 1], &[7.0]), floats(&[1], &[1.0]), floats(&[1], &[8.0]), None, None];
+        let args = given.into_iter().chain([Bool(false), Float(0.1), Float(1.0)]).collect();
+        assert_eq!(made(batch_norm, args), [2.0]);
+    }
+
+    #[test]
+    fn the_root_mean_square_by_hand() {
+        let args = vec![floats(&[2], &[1.0, -7.0]), Value::Ints(vec![2]), Value::None, Value::Float(0.0)];
+        assert_eq!(made(rms_norm, args), [0.2, -1.4]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Ops that join, move and choose elements by their place.
+
+mod arrange;
+mod bags;
+mod read;
+mod sorted;
+mod write;
+
+pub use arrange::ALL as ARRANGE;
+pub use bags::ALL as BAGS;
+pub use read::ALL as READ;
+pub use sorted::ALL as SORTED;
+pub use write::ALL as WRITE;
+
+use super::Unknown;
+use super::pointwise::broadcast;
+use crate::array::{Array, Indices, Number};
+
+/// The sizes with a tensor of no dimensions seen as one element in a row.
+fn with_dim(a: &Array) -> Array {
+    if a.sizes.is_empty() { a.clone().reshaped([1]) } else { a.clone() }
+}
+
+/// An index as a place in `0..size`.
+fn place(i: Number, size: usize) -> Result<usize, Unknown> {
+    usize::try_from(i.int())
+        .ok()
+        .filter(|&i| i < size)
+        .ok_or_else(|| Unknown(format!("index {i:?} of {size}")))
+}
+
+/// An index as a place in `0..size`; negative ones count from the end.
+fn place_from_end(i: Number, size: usize) -> Result<usize, Unknown> {
+    let back = if i.int() < 0 { size as i128 } else { 0 };
+    place(Number::Int(i.int() + back), size)
+}
+
+/// Every place of an index tensor.
+fn places(index: &Array, size: usize) -> Result<Vec<usize>, Unknown> {
+    index.values.iter().map(|&i| place(i, size)).collect()
+}
+
+/// The multi-index with another number at `dim`.
+fn with(index: &[usize], dim: usize, i: usize) -> Vec<usize> {
+    let mut changed = index.to_vec();
+    changed[dim] = i;
+    changed
+}
+
+/// What index tensors point at, each for one of the ascending dimensions `dims`: the shape, and for each of its
+/// elements the multi-index into an array of `sizes`. The indices are broadcast together; their shape is in the
+/// place of the dimensions, or in front where these are not neighbours, as in NumPy.
+fn pointed(
+    sizes: &[usize],
+    indices: &[Array],
+    dims: &[i64],
+) -> Result<(Vec<usize>, Vec<Vec<usize>>), Unknown> {
+    let dims: Vec<usize> = dims.iter().map(|&d| d as usize).collect();
+    if dims.len() != indices.len() || dims.iter().any(|&d| d >= sizes.len()) {
+        return Err(Unknown(format!("{} indices for dimensions {dims:?}", indices.len())));
+    }
+    let own = broadcast(&indices.iter().map(|i| i.sizes.as_slice()).collect::<Vec<_>>())?;
+    let neighbours = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let at = if neighbours { dims.first().copied().unwrap_or(0) } else { 0 };
+    let others: Vec<usize> = (0..sizes.len()).filter(|d| !dims.contains(d)).collect();
+    let mut shape: Vec<usize> = others.iter().map(|&d| sizes[d]).collect();
+    shape.splice(at..at, own.iter().copied());
+    let mut found = Vec::new();
+    for index in Indices::new(&shape) {
+        let (mut source, mut rest) = (vec![0; sizes.len()], index.clone());
+        let shared: Vec<usize> = rest.splice(at..at + own.len(), []).collect();
+        others.iter().zip(rest).for_each(|(&d, i)| source[d] = i);
+        for (&d, tensor) in dims.iter().zip(indices) {
+            source[d] = place_from_end(tensor.broadcast_at(&shared), sizes[d])?;
+        }
+        found.push(source);
+    }
+    Ok((shape, found))
+}

@@ -1,0 +1,144 @@
+//! Ops that write elements at given places.
+
+use super::{places, pointed, with, with_dim};
+use crate::array::{Array, Indices, Number, flat};
+use crate::oracle::number::{plus, times};
+use crate::oracle::pointwise::broadcast;
+use crate::oracle::{Family, Inputs, Unknown};
+
+/// Joins what is there with what comes.
+type Join = fn(Number, Number) -> Number;
+
+fn replace(_: Number, new: Number) -> Number {
+    new
+}
+
+/// Writes each element of `src`, or the one it has, to its place along `dim`, one after the other.
+fn scattered(inputs: &Inputs, join: Join) -> Result<Vec<Array>, Unknown> {
+    let a = inputs.array(0)?;
+    let dim = inputs.dim(1, a.ndim())?;
+    let (mut own, index) = (with_dim(a), with_dim(inputs.array(2)?));
+    let src = inputs.operand(3)?.cast(a.dtype);
+    let fits = |larger: &Array, but: Option<usize>| {
+        larger.ndim() == index.ndim()
+            && (0..index.ndim()).all(|d| Some(d) == but || index.sizes[d] <= larger.sizes[d])
+    };
+    if !fits(&own, Some(dim)) || (src.ndim() > 0 && !fits(&src, None)) {
+        return Err(Unknown(format!("an index of {:?} into {:?}", index.sizes, a.sizes)));
+    }
+    for (i, place) in Indices::new(&index.sizes).zip(places(&index, own.sizes[dim])?) {
+        let at = flat(&own.sizes, &with(&i, dim, place));
+        own.values[at] = join(own.values[at], if src.ndim() > 0 { src.at(&i) } else { src.values[0] });
+    }
+    Ok(vec![own.reshaped(a.sizes.clone())])
+}
+
+fn scatter(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    scattered(inputs, replace)
+}
+
+fn scatter_add(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    scattered(inputs, plus)
+}
+
+/// Writes each slice of argument 3, `source`, or its one element, to its place along `dim`, one after the other.
+fn slices(inputs: &Inputs, source: &Array, join: Join) -> Result<Vec<Array>, Unknown> {
+    let a = inputs.array(0)?;
+    let dim = inputs.dim(1, a.ndim())?;
+    let mut own = with_dim(a);
+    let found = places(inputs.array(2)?, own.sizes[dim])?;
+    let mut sizes = own.sizes.clone();
+    sizes[dim] = found.len();
+    if source.ndim() > 0 && source.sizes != sizes {
+        return Err(Unknown(format!("slices of {:?} for {sizes:?}", source.sizes)));
+    }
+    for i in Indices::new(&sizes) {
+        let at = flat(&own.sizes, &with(&i, dim, found[i[dim]]));
+        let value = if source.ndim() > 0 { source.at(&i) } else { source.values[0] };
+        own.values[at] = join(own.values[at], value);
+    }
+    Ok(vec![own.reshaped(a.sizes.clone())])
+}
+
+fn index_copy(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    slices(inputs, &inputs.operand(3)?.cast(inputs.array(0)?.dtype), replace)
+}
+
+fn index_add(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (dtype, alpha) = (inputs.array(0)?.dtype, inputs.number(4)?);
+    let factor = if dtype.is_float() { alpha } else { alpha.cast(dtype) };
+    let source = inputs.array(3)?.cast(dtype).map(dtype, |v| times(v, factor));
+    slices(inputs, &source, plus)
+}
+
+fn index_put(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let mut made = inputs.array(0)?.clone();
+    let values = inputs.operand(3)?.cast(made.dtype);
+    let join: Join = if inputs.bool(4)? { plus } else { replace };
+    let (shape, found) = pointed(&made.sizes, inputs.arrays(1)?, inputs.ints(2)?)?;
+    if broadcast(&[&shape, &values.sizes])? != shape {
+        return Err(Unknown(format!("values of {:?} for {shape:?}", values.sizes)));
+    }
+    for (i, place) in Indices::new(&shape).zip(found) {
+        let at = flat(&made.sizes, &place);
+        made.values[at] = join(made.values[at], values.broadcast_at(&i));
+    }
+    Ok(vec![made])
+}
+
+fn masked_fill(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, mask) = (inputs.array(0)?, inputs.array(1)?);
+    let value = inputs.operand(2)?.cast(a.dtype);
+    Ok(vec![Array::from_fn(a.dtype, broadcast(&[&a.sizes, &mask.sizes])?, |i| {
+        if mask.broadcast_at(i).truth() { value.values[0] } else { a.broadcast_at(i) }
+    })])
+}
+
+/// The family's part.
+pub const ALL: Family = &[
+    ("index_add", index_add),
+    ("index_copy", index_copy),
+    ("index_put", index_put),
+    ("masked_fill", masked_fill),
+    ("scatter", scatter),
+    ("scatter_add", scatter_add),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Value;
+    use keyway::DType;
+
+    fn whole(sizes: &[usize], values: &[i128]) -> Value {
+        Value::Array(Array::new(DType::I64, sizes, values.iter().map(|&v| Number::Int(v)).collect()))
+    }
+
+    fn ints(made: Result<Vec<Array>, Unknown>) -> Vec<i128> {
+        made.unwrap()[0].ints()
+    }
+
+    #[test]
+    fn the_last_write_wins_and_sums_add_up() {
+        let args = |src| Inputs(vec![whole(&[3], &[1, 2, 3]), Value::Int(0), whole(&[2], &[2, 2]), src]);
+        let src = || whole(&[2], &[10, 20]);
+        assert_eq!(ints(scatter(&args(src()))), [1, 2, 20]);
+        assert_eq!(ints(scatter_add(&args(src()))), [1, 2, 33]);
+        assert_eq!(ints(index_copy(&args(src()))), [1, 2, 20]);
+        assert_eq!(ints(scatter(&args(Value::Int(9)))), [1, 2, 9]);
+        let mut scaled = args(src());
+        scaled.0.push(Value::Int(-1));
+        assert_eq!(ints(index_add(&scaled)), [1, 2, -27]);
+    }
+
+    #[test]
+    fn values_are_put_where_indices_point() {
+        let Value::Array(at) = whole(&[3], &[0, 0, -1]) else { return };
+        let call = |add| {
+            let given = [whole(&[3], &[1, 2, 3]), Value::Arrays(vec![at.clone()]), Value::Ints(vec![0])];
+            Inputs(given.into_iter().chain([Value::Int(10), Value::Bool(add)]).collect())
+        };
+        assert_eq!(ints(index_put(&call(true))), [21, 2, 13]);
+        assert_eq!(ints(index_put(&call(false))), [10, 2, 10]);
+    }
+}

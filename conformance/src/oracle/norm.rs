@@ -1,0 +1,158 @@
+//! Normalisations.
+
+use super::number::{along, overflows, sum};
+use super::reduce::log_sum_exp;
+use super::{Family, Inputs, Unknown};
+use crate::array::{Array, Number};
+use keyway::DType;
+
+/// Applies `line` along the dimension in argument 1; integers become f32.
+fn lines(inputs: &Inputs, line: fn(&[f64]) -> Vec<f64>) -> Result<Vec<Array>, Unknown> {
+    let a = inputs.array(0)?;
+    let dtype = if a.dtype.is_float() { a.dtype } else { DType::F32 };
+    let dim = inputs.dim(1, a.ndim())?;
+    let n = a.sizes.get(dim).copied().unwrap_or(1);
+    Ok(vec![along(&a.cast(dtype), dim, dtype, n, |given| {
+        let given: Vec<f64> = given.iter().map(|v| v.float()).collect();
+        line(&given).into_iter().map(Number::Float).collect()
+    })])
+}
+
+/// `exp(x - m) / Σ exp(x - m)` for the largest `m`.
+pub(super) fn shares(line: &[f64]) -> Vec<f64> {
+    let largest = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = line.iter().map(|x| (x - largest).exp()).collect();
+    let whole = sum(powers.iter().copied());
+    powers.iter().map(|p| p / whole).collect()
+}
+
+fn softmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    lines(inputs, shares)
+}
+
+/// `x - log Σ exp(x)`; as in softmax, an infinite largest element leaves no number.
+pub(super) fn log_shares(line: &[f64]) -> Vec<f64> {
+    let largest = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // The distances from the largest are exact where the logarithm is small.
+    let distances: Vec<Number> = line.iter().map(|x| Number::Float(x - largest)).collect();
+    let whole = log_sum_exp(&distances);
+    distances.iter().map(|d| d.float() - whole).collect()
+}
+
+fn log_softmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    lines(inputs, log_shares)
+}
+
+/// The elements of an argument in the shape that is normalised, or `default` for each.
+fn affine(inputs: &Inputs, i: usize, dtype: DType, n: usize, default: f64) -> Result<Vec<f64>, Unknown> {
+    Ok(inputs.optional_array(i)?.map_or_else(|| vec![default; n], |a| a.cast(dtype).floats()))
+}
+
+/// The number of elements of the shape in argument `i`.
+fn volume(inputs: &Inputs, i: usize) -> Result<usize, Unknown> {
+    Ok(inputs.ints(i)?.iter().map(|&n| n as usize).product())
+}
+
+/// A row less its mean and divided by `sqrt(variance + eps)`, and 1 over that root.
+pub(super) fn standardised(row: &[f64], eps: f64) -> (Vec<f64>, f64) {
+    let n = row.len() as f64;
+    let mean = sum(row.iter().copied()) / n;
+    let variance = sum(row.iter().map(|x| (x - mean) * (x - mean))) / n;
+    let scale = 1.0 / (variance + eps).sqrt();
+    (row.iter().map(|x| (x - mean) * scale).collect(), scale)
+}
+
+/// Whether the squares of a finite row overflow on the way to its standardised form, which is uncertain then.
+pub(super) fn too_wide(row: &[f64], dtype: DType) -> bool {
+    row.iter().all(|x| x.is_finite()) && overflows(4.0 * sum(row.iter().map(|x| x * x)), dtype)
+}
+
+fn layer_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let a = inputs.array(0)?;
+    let (n, eps) = (volume(inputs, 1)?, inputs.float(4)?);
+    let (weight, bias) = (affine(inputs, 2, a.dtype, n, 1.0)?, affine(inputs, 3, a.dtype, n, 0.0)?);
+    let mut values = Vec::with_capacity(a.numel());
+    for row in a.floats().chunks(n.max(1)) {
+        if too_wide(row, a.dtype) {
+            values.extend(row.iter().map(|_| Number::Any));
+            continue;
+        }
+        let hat = standardised(row, eps).0;
+        values.extend(hat.iter().zip(&weight).zip(&bias).map(|((h, w), b)| Number::Float(h * w + b)));
+    }
+    Ok(vec![Array::new(a.dtype, a.sizes.clone(), values)])
+}
+
+/// With `h` the standardised row, `s` its scale and `g` the gradient times the weight, the row's gradient is
+/// `s (g - mean(g) - h mean(g h))` (Ba, Kiros and Hinton, "Layer Normalization", 2016, by the chain rule).
+pub(super) fn row_gradient(g: &[f64], h: &[f64], s: f64) -> Vec<f64> {
+    let n = g.len() as f64;
+    let mean = sum(g.iter().copied()) / n;
+    let along = sum(g.iter().zip(h).map(|(g, h)| g * h)) / n;
+    g.iter().zip(h).map(|(g, h)| s * (g - mean - h * along)).collect()
+}
+
+fn layer_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let a = inputs.array(1)?;
+    let (n, eps) = (volume(inputs, 2)?, inputs.float(4)?);
+    let (grad, x) = (inputs.array(0)?.cast(a.dtype).floats(), a.floats());
+    let weight = affine(inputs, 3, a.dtype, n, 1.0)?;
+    let (mut of_input, mut of_weight, mut of_bias) = (Vec::new(), vec![Vec::new(); n], vec![Vec::new(); n]);
+    for (row, grad) in x.chunks(n.max(1)).zip(grad.chunks(n.max(1))) {
+        let (hat, scale) = standardised(row, eps);
+        let inner: Vec<f64> = grad.iter().zip(&weight).map(|(g, w)| g * w).collect();
+        of_input.extend(row_gradient(&inner, &hat, scale).into_iter().map(Number::Float));
+        for (k, (g, h)) in grad.iter().zip(&hat).enumerate() {
+            of_weight[k].push(g * h);
+            of_bias[k].push(*g);
+        }
+    }
+    let sizes: Vec<usize> = inputs.ints(2)?.iter().map(|&n| n as usize).collect();
+    let sums = |parts: Vec<Vec<f64>>| {
+        let values = parts.into_iter().map(|p| Number::Float(sum(p))).collect();
+        Array::new(a.dtype, sizes.clone(), values)
+    };
+    Ok(vec![Array::new(a.dtype, a.sizes.clone(), of_input), sums(of_weight), sums(of_bias)])
+}
+
+/// The family.
+pub const ALL: Family = &[
+    ("layer_norm", layer_norm),
+    ("layer_norm_backward", layer_norm_backward),
+    ("log_softmax", log_softmax),
+    ("softmax", softmax),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_by_hand() {
+        assert_eq!(shares(&[5.0, 5.0]), [0.5, 0.5]);
+        let made = shares(&[0.0, 3.0f64.ln()]);
+        assert!((made[0] - 0.25).abs() < 1e-15 && (made[1] - 0.75).abs() < 1e-15);
+        assert!(shares(&[f64::INFINITY, 0.0]).iter().all(|p| p.is_nan()));
+        assert!(log_shares(&[f64::INFINITY, 0.0]).iter().all(|p| p.is_nan()));
+        assert_eq!(log_shares(&[1e4, 1e4]), [-(2.0f64.ln()); 2]);
+    }
+
+    #[test]
+    fn a_row_is_standardised() {
+        assert_eq!(standardised(&[1.0, 3.0], 0.0), (vec![-1.0, 1.0], 1.0));
+        assert_eq!(standardised(&[4.0, 4.0], 0.25), (vec![0.0, 0.0], 2.0));
+    }
+
+    #[test]
+    fn a_row_gradient_is_that_of_differences() {
+        let (x, g, eps, step) = ([0.3, -1.2, 2.0], [1.0, -0.5, 0.25], 0.1, 1e-6);
+        let value = |x: &[f64]| sum(standardised(x, eps).0.iter().zip(&g).map(|(h, g)| h * g));
+        let (hat, scale) = standardised(&x, eps);
+        for (i, made) in row_gradient(&g, &hat, scale).into_iter().enumerate() {
+            let (mut above, mut below) = (x, x);
+            above[i] += step;
+            below[i] -= step;
+            assert!((made - (value(&above) - value(&below)) / (2.0 * step)).abs() < 1e-8);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A page that stands alone: no other file, no network.
+
+use super::{Report, Row, Status};
+use serde_json::json;
+
+/// The page; `REPORT` in it becomes the data.
+const PAGE: &str = include_str!("page.html");
+
+/// The report as a page.
+pub fn write(report: &Report) -> String {
+    let data = json!({
+        "suite": report.suite,
+        "keyway": report.keyway,
+        "plugin": report.plugin,
+        "plugin_version": report.plugin_version,
+        "library": report.library,
+        "sha256": report.sha256,
+        "device": report.device,
+        "machine": report.machine,
+        "interrupted": report.interrupted,
+        "wanted": report.wanted,
+        "seconds": report.seconds,
+        "counts": report.counts,
+        "green": report.is_green(),
+        "unused_known": report.unused_known,
+        "selection": report.selection,
+        "cases": report.cases.iter().map(case).collect::<Vec<_>>(),
+    });
+    // Inside a script element only `</` could end it.
+    let text = data.to_string().replace("</", "<\\/");
+    PAGE.replacen("\"REPORT\"", &text, 1)
+}
+
+/// A case with what the page shows of it: the details only where there are any.
+fn case(row: &Row) -> serde_json::Value {
+    let status = match row.status {
+        Status::Passed => "p",
+        Status::Failed => "f",
+        Status::Died => "d",
+        Status::KnownFailure => "k",
+        Status::UnexpectedPass => "u",
+        Status::Unsupported => "n",
+        Status::Skipped => "s",
+    };
+    let short = json!([row.id, row.family, row.op, row.dtype, status]);
+    if row.failure.is_none() && row.reason.is_none() {
+        return short;
+    }
+    let details =
+        json!({ "failure": row.failure, "reason": row.reason, "call": row.call, "rerun": row.rerun });
+    json!([row.id, row.family, row.op, row.dtype, status, details])
+}

@@ -1,0 +1,272 @@
+//! What a run came to: rows, sums, and the forms in which they are written.
+
+mod html;
+mod junit;
+
+use crate::known::KnownFailures;
+use crate::outcome::{Failure, Outcome};
+use crate::runner::{Finished, Ran, Selection};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The version of the suite: it changes when cases or tolerances do, and makes older certificates stale.
+pub const SUITE_VERSION: &str = "1";
+
+/// How a case is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// As expected.
+    Passed,
+    /// Not as expected.
+    Failed,
+    /// The worker died.
+    Died,
+    /// It fails, as the list of known failures says.
+    KnownFailure,
+    /// It is in the list of known failures, but it passed.
+    UnexpectedPass,
+    /// The backend does not claim it, and says so.
+    Unsupported,
+    /// It could not be judged.
+    Skipped,
+}
+
+impl Status {
+    /// Whether the run is a failure because of it.
+    pub fn is_bad(self) -> bool {
+        matches!(self, Status::Failed | Status::Died | Status::UnexpectedPass)
+    }
+}
+
+/// One case in a report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// The case's id.
+    pub id: String,
+    /// Its family.
+    pub family: String,
+    /// The op, or what else it is about.
+    pub op: String,
+    /// The dtype under test; empty if there is none.
+    pub dtype: String,
+    /// How it is counted.
+    pub status: Status,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// How the worker died, why the case was skipped or is unsupported, or why it is known to fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The call in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The command that runs this case alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<String>,
+    /// How long it took.
+    pub micros: u64,
+}
+
+/// The machine of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Operating system.
+    pub os: String,
+    /// Architecture.
+    pub arch: String,
+    /// The processor's name, where the system says it.
+    pub cpu: String,
+    /// Logical processors.
+    pub cores: usize,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn this() -> Machine {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find(|l| l.starts_with("model name")).and_then(|l| l.split(':').nth(1));
+        Machine {
+            os: std::env::consts::OS.to_string(),
+            arch: std::env::consts::ARCH.to_string(),
+            cpu: model.map_or("unknown", str::trim).to_string(),
+            cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        }
+    }
+}
+
+/// How many cases of each status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts(pub BTreeMap<String, usize>);
+
+impl Counts {
+    fn add(&mut self, status: Status) {
+        let name = serde_json::to_value(status).ok().and_then(|v| v.as_str().map(str::to_string));
+        *self.0.entry(name.unwrap_or_default()).or_default() += 1;
+    }
+
+    /// How many of one status.
+    pub fn of(&self, status: Status) -> usize {
+        let mut one = Counts::default();
+        one.add(status);
+        one.0.keys().next().and_then(|name| self.0.get(name)).copied().unwrap_or(0)
+    }
+
+    /// How many in all.
+    pub fn total(&self) -> usize {
+        self.0.values().sum()
+    }
+}
+
+/// A report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The version of the suite.
+    pub suite: String,
+    /// The version of Keyway.
+    pub keyway: String,
+    /// The plugin that was judged.
+    pub plugin: String,
+    /// Its version.
+    pub plugin_version: String,
+    /// Its library.
+    pub library: PathBuf,
+    /// The library's SHA-256.
+    pub sha256: String,
+    /// The device.
+    pub device: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Which cases were wanted.
+    pub selection: Selection,
+    /// Whether the run was interrupted: what is missing was not run.
+    pub interrupted: bool,
+    /// How many cases there were to run.
+    pub wanted: usize,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// All cases by status.
+    pub counts: Counts,
+    /// The same for each family.
+    pub families: BTreeMap<String, Counts>,
+    /// How many ops have cases.
+    pub ops: usize,
+    /// Entries of the list of known failures that match no case of this run.
+    pub unused_known: Vec<String>,
+    /// The cases.
+    pub cases: Vec<Row>,
+}
+
+impl Report {
+    /// A report of a run. `rerun` makes the command that runs one case alone.
+    pub fn new(
+        ran: Ran,
+        selection: &Selection,
+        sha256: String,
+        known: &KnownFailures,
+        rerun: impl Fn(&str) -> String,
+    ) -> Report {
+        let cases: Vec<Row> = ran.finished.into_iter().map(|f| row(f, known, &rerun)).collect();
+        let mut counts = Counts::default();
+        let mut families: BTreeMap<String, Counts> = BTreeMap::new();
+        for row in &cases {
+            counts.add(row.status);
+            families.entry(row.family.clone()).or_default().add(row.status);
+        }
+        let mut ops: Vec<&str> = cases.iter().map(|r| r.op.as_str()).collect();
+        ops.sort_unstable();
+        ops.dedup();
+        let ops = ops.len();
+        // Only a whole run can tell that an entry matches nothing.
+        let unused = |k: &&crate::known::Known| !cases.iter().any(|r| crate::case::glob(&k.case, &r.id));
+        let unused_known = if selection.is_everything() && !ran.interrupted {
+            known.known.iter().filter(unused).map(|k| k.case.clone()).collect()
+        } else {
+            Vec::new()
+        };
+        Report {
+            suite: SUITE_VERSION.to_string(),
+            keyway: env!("CARGO_PKG_VERSION").to_string(),
+            plugin: ran.judged.plugin,
+            plugin_version: ran.judged.version,
+            library: ran.judged.library,
+            sha256,
+            device: ran.judged.device,
+            machine: Machine::this(),
+            selection: selection.clone(),
+            interrupted: ran.interrupted,
+            wanted: ran.wanted,
+            seconds: ran.duration.as_secs_f64(),
+            counts,
+            families,
+            ops,
+            unused_known,
+            cases,
+        }
+    }
+
+    /// Whether every case is as expected and every one was run.
+    pub fn is_green(&self) -> bool {
+        !self.interrupted
+            && self.cases.len() == self.wanted
+            && self.unused_known.is_empty()
+            && !self.cases.iter().any(|r| r.status.is_bad())
+    }
+
+    /// The cases that are not as expected.
+    pub fn bad(&self) -> impl Iterator<Item = &Row> {
+        self.cases.iter().filter(|r| r.status.is_bad())
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// As JUnit XML: a suite for each family.
+    pub fn junit(&self) -> String {
+        junit::write(self)
+    }
+
+    /// As a page that stands alone.
+    pub fn html(&self) -> String {
+        html::write(self)
+    }
+}
+
+fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> String) -> Row {
+    let Finished { case, outcome, call, duration } = finished;
+    let known = known.reason(&case.id);
+    let bad = outcome.is_failure();
+    let mut failure = None;
+    let (status, reason) = match (outcome, known) {
+        (Outcome::Failed(why), Some(reason)) => {
+            failure = Some(why);
+            (Status::KnownFailure, Some(reason.to_string()))
+        }
+        (Outcome::Failed(why), None) => {
+            failure = Some(why);
+            (Status::Failed, None)
+        }
+        (Outcome::Died { how }, Some(reason)) => (Status::KnownFailure, Some(format!("{reason} ({how})"))),
+        (Outcome::Died { how }, None) => (Status::Died, Some(how)),
+        (Outcome::Passed, Some(reason)) => (Status::UnexpectedPass, Some(reason.to_string())),
+        (Outcome::Passed, None) => (Status::Passed, None),
+        (Outcome::Unsupported { reason }, _) => (Status::Unsupported, Some(reason)),
+        (Outcome::Skipped { reason }, _) => (Status::Skipped, Some(reason)),
+    };
+    let rerun = (bad || status == Status::UnexpectedPass).then(|| rerun(&case.id));
+    Row {
+        rerun,
+        id: case.id,
+        family: case.family,
+        op: case.op,
+        dtype: case.dtype,
+        status,
+        failure,
+        reason,
+        call,
+        micros: duration.as_micros() as u64,
+    }
+}

@@ -1,0 +1,161 @@
+//! One worker process, as the runner sees it.
+
+use super::protocol::{MARK, Said};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// A worker process. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Said>,
+}
+
+/// Why no answer came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// The process ended.
+    Ended(String),
+    /// The time was up; it was killed.
+    TimedOut,
+    /// It took more memory than allowed, in bytes; it was killed.
+    TooLarge(u64),
+    /// The run was interrupted.
+    Interrupted,
+}
+
+/// How often the worker is looked at while it works.
+const GLANCE: Duration = Duration::from_millis(50);
+
+impl Worker {
+    /// Starts a worker.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn start(mut command: Command) -> std::io::Result<Worker> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        #[cfg(unix)]
+        {
+            // A group of its own: an interrupt from the keyboard reaches the runner alone, which ends it.
+            use std::os::unix::process::CommandExt;
+            command.process_group(0);
+        }
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take();
+        let (sender, lines) = channel();
+        if let Some(stdout) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stdout);
+                let mut line = Vec::new();
+                loop {
+                    line.clear();
+                    match reader.read_until(b'\n', &mut line) {
+                        Ok(0) | Err(_) => break,
+                        Ok(_) => {}
+                    }
+                    let text = String::from_utf8_lossy(&line);
+                    // A backend may print without an end of line before the worker's own words.
+                    let said = text.split_once(MARK).and_then(|(_, json)| serde_json::from_str(json).ok());
+                    if let Some(said) = said
+                        && sender.send(said).is_err()
+                    {
+                        break;
+                    }
+                }
+            });
+        }
+        Ok(Worker { child, stdin, lines })
+    }
+
+    /// Sends a case's id.
+    ///
+    /// # Errors
+    /// A worker that is gone.
+    pub fn ask(&mut self, id: &str) -> std::io::Result<()> {
+        match &mut self.stdin {
+            Some(stdin) => writeln!(stdin, "{id}").and_then(|()| stdin.flush()),
+            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Waits for the worker's next words.
+    ///
+    /// # Errors
+    /// Why none came. The worker is gone then.
+    pub fn answer(
+        &mut self,
+        limit: Duration,
+        memory: u64,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Said, Silence> {
+        let begun = Instant::now();
+        loop {
+            match self.lines.recv_timeout(GLANCE) {
+                Ok(said) => return Ok(said),
+                Err(RecvTimeoutError::Disconnected) => return Err(Silence::Ended(self.end())),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let silence = if interrupted() {
+                Silence::Interrupted
+            } else if begun.elapsed() > limit {
+                Silence::TimedOut
+            } else if self.resident() > memory {
+                Silence::TooLarge(self.resident())
+            } else {
+                continue;
+            };
+            let _ = self.child.kill();
+            self.end();
+            return Err(silence);
+        }
+    }
+
+    /// Resident bytes; 0 where the system does not say.
+    fn resident(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).unwrap_or_default();
+        text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
+    }
+
+    fn end(&mut self) -> String {
+        self.stdin = None;
+        match self.child.wait() {
+            Ok(status) => how(status),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a process ended, in words.
+fn how(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        if let Some(signal) = status.signal() {
+            let name = match signal {
+                4 => "SIGILL, an illegal instruction",
+                6 => "SIGABRT, an abort",
+                7 => "SIGBUS, a bad address",
+                8 => "SIGFPE, an arithmetic error",
+                9 => "SIGKILL, killed from outside",
+                11 => "SIGSEGV, a bad address",
+                _ => "a signal",
+            };
+            return format!("ended by signal {signal} ({name})");
+        }
+    }
+    match status.code() {
+        Some(code) => format!("exited with code {code}"),
+        None => "ended".to_string(),
+    }
+}

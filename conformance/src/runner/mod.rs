@@ -1,0 +1,215 @@
+//! Runs cases in worker processes, so that a crash, a hang or a memory blow-up is one red row.
+
+mod child;
+mod protocol;
+mod selection;
+pub mod worker;
+
+pub use child::{Silence, Worker};
+pub use protocol::{CaseName, Judged, Said};
+pub use selection::{Selection, SelectionError};
+
+use crate::outcome::Outcome;
+use std::collections::VecDeque;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Worker processes.
+    pub jobs: usize,
+    /// The longest that a case may take.
+    pub timeout: Duration,
+    /// The most resident memory of a worker, in bytes.
+    pub memory: u64,
+}
+
+/// A case and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// The case.
+    pub case: CaseName,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The call in words, for a case that failed.
+    pub call: Option<String>,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// All that came of a run.
+#[derive(Debug)]
+pub struct Ran {
+    /// What is judged.
+    pub judged: Judged,
+    /// Every case that ended, in the order of the listing.
+    pub finished: Vec<Finished>,
+    /// How many there were to run.
+    pub wanted: usize,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Why nothing was run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The question was wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// The backend cannot be judged.
+    #[error("{0}")]
+    Backend(String),
+    /// A worker could not be started.
+    #[error("cannot start a worker process: {0}")]
+    Start(String),
+}
+
+/// Loading and listing may take longer than a case.
+const READY: Duration = Duration::from_secs(60);
+
+struct Shared<'a> {
+    command: &'a (dyn Fn() -> Command + Sync),
+    limits: Limits,
+    stop: &'a AtomicBool,
+    queue: Mutex<VecDeque<usize>>,
+    cases: &'a [CaseName],
+    done: &'a (dyn Fn(usize, usize, &Finished) + Sync),
+    count: AtomicUsize,
+}
+
+/// Runs all cases that a worker lists. `command` makes the command of a worker, `stop` ends the run early, and
+/// `done` is told of each case that ended, with the number of those that ended and of all.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(
+    command: &(dyn Fn() -> Command + Sync),
+    limits: Limits,
+    stop: &AtomicBool,
+    done: &(dyn Fn(usize, usize, &Finished) + Sync),
+) -> Result<Ran, RunError> {
+    let begun = Instant::now();
+    let (first, judged, cases) = ready(command, limits, stop)?;
+    let shared = Shared {
+        command,
+        limits,
+        stop,
+        queue: Mutex::new((0..cases.len()).collect()),
+        cases: &cases,
+        done,
+        count: AtomicUsize::new(0),
+    };
+    let mut finished: Vec<(usize, Finished)> = std::thread::scope(|scope| {
+        let mut first = Some(first);
+        let handles: Vec<_> = (0..limits.jobs.clamp(1, cases.len().max(1)))
+            .map(|_| {
+                let worker = first.take();
+                let shared = &shared;
+                scope.spawn(move || drain(shared, worker))
+            })
+            .collect();
+        handles.into_iter().flat_map(|h| h.join().unwrap_or_default()).collect()
+    });
+    finished.sort_by_key(|(nth, _)| *nth);
+    Ok(Ran {
+        judged,
+        wanted: cases.len(),
+        finished: finished.into_iter().map(|(_, f)| f).collect(),
+        interrupted: stop.load(Ordering::Relaxed),
+        duration: begun.elapsed(),
+    })
+}
+
+/// Starts a worker and waits until it has listed the cases.
+fn ready(
+    command: &(dyn Fn() -> Command + Sync),
+    limits: Limits,
+    stop: &AtomicBool,
+) -> Result<(Worker, Judged, Vec<CaseName>), RunError> {
+    let mut worker = Worker::start(command()).map_err(|e| RunError::Start(e.to_string()))?;
+    let memory = limits.memory;
+    match worker.answer(READY.max(limits.timeout), memory, &|| stop.load(Ordering::Relaxed)) {
+        Ok(Said::Ready { judged, cases }) => Ok((worker, judged, cases)),
+        Ok(Said::Refused { reason, usage: true }) => Err(RunError::Usage(reason)),
+        Ok(Said::Refused { reason, usage: false }) => Err(RunError::Backend(reason)),
+        Ok(Said::Done { .. }) => Err(RunError::Start("it answers what was not asked".to_string())),
+        Err(silence) => Err(RunError::Backend(format!("loading the backend {}", died(&silence, limits)))),
+    }
+}
+
+/// Runs cases until the queue is empty, with one worker at a time.
+fn drain(shared: &Shared<'_>, mut worker: Option<Worker>) -> Vec<(usize, Finished)> {
+    let mut finished = Vec::new();
+    loop {
+        let next = shared.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop_front();
+        let Some(nth) = next.filter(|_| !shared.stop.load(Ordering::Relaxed)) else { return finished };
+        let case = &shared.cases[nth];
+        let Some(result) = one(shared, &mut worker, case) else { return finished };
+        let count = shared.count.fetch_add(1, Ordering::Relaxed) + 1;
+        (shared.done)(count, shared.cases.len(), &result);
+        finished.push((nth, result));
+    }
+}
+
+/// Runs a case; if its worker ends, once more in a fresh one, to tell a case that kills from one that came
+/// after the damage. `None` when interrupted.
+fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Option<Finished> {
+    let mut first: Option<String> = None;
+    let mut fresh = worker.is_none();
+    loop {
+        let begun = Instant::now();
+        let said = match attempt(shared, worker, case) {
+            Ok(said) => said,
+            Err(Silence::Interrupted) => return None,
+            Err(silence) => {
+                *worker = None;
+                let how = died(&silence, shared.limits);
+                let lost = matches!(silence, Silence::Ended(_)) && !fresh && first.is_none();
+                if lost {
+                    (first, fresh) = (Some(how), true);
+                    continue;
+                }
+                let outcome = Outcome::Died { how };
+                return Some(Finished { case: case.clone(), outcome, call: None, duration: begun.elapsed() });
+            }
+        };
+        let Said::Done { outcome, call, micros, .. } = said else { continue };
+        let outcome = match first {
+            Some(how) => Outcome::Died { how: format!("{how}; alone in a fresh process it did not") },
+            None => outcome,
+        };
+        return Some(Finished { case: case.clone(), outcome, call, duration: Duration::from_micros(micros) });
+    }
+}
+
+fn attempt(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Result<Said, Silence> {
+    if worker.is_none() {
+        match ready(shared.command, shared.limits, shared.stop) {
+            Ok((started, ..)) => *worker = Some(started),
+            Err(_) if shared.stop.load(Ordering::Relaxed) => return Err(Silence::Interrupted),
+            Err(error) => return Err(Silence::Ended(error.to_string())),
+        }
+    }
+    let Some(worker) = worker else { return Err(Silence::Ended("there is no worker".to_string())) };
+    // A worker that is gone shows in the answer.
+    let _ = worker.ask(&case.id);
+    worker.answer(shared.limits.timeout, shared.limits.memory, &|| shared.stop.load(Ordering::Relaxed))
+}
+
+fn died(silence: &Silence, limits: Limits) -> String {
+    match silence {
+        Silence::Ended(how) => how.clone(),
+        Silence::TimedOut => format!("took more than {} s and was ended", limits.timeout.as_secs_f64()),
+        Silence::TooLarge(bytes) => format!(
+            "took {} MB of memory, more than the {} MB allowed, and was ended",
+            bytes >> 20,
+            limits.memory >> 20
+        ),
+        Silence::Interrupted => "was interrupted".to_string(),
+    }
+}

@@ -1,0 +1,70 @@
+//! What the runner and a worker say to each other: one line each, JSON after a mark. Lines without the mark
+//! are something that a backend printed, and are passed over.
+
+use crate::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Begins every line of a worker.
+pub const MARK: &str = "@keyway-conformance ";
+
+/// A case as a worker names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseName {
+    /// Its id.
+    pub id: String,
+    /// Its family.
+    pub family: String,
+    /// The op, or what else it is about.
+    pub op: String,
+    /// The dtype under test; empty if there is none.
+    pub dtype: String,
+    /// Which sample of the op.
+    pub sample: usize,
+}
+
+/// What is judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The plugin's name.
+    pub plugin: String,
+    /// Its version.
+    pub version: String,
+    /// Its library.
+    pub library: PathBuf,
+    /// The device.
+    pub device: String,
+    /// Libraries that could not be used, with the reason.
+    pub rejected: Vec<String>,
+}
+
+/// What a worker says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// Its first words: what is judged, and the cases.
+    Ready {
+        /// What is judged.
+        judged: Judged,
+        /// Every case of the selection.
+        cases: Vec<CaseName>,
+    },
+    /// There is nothing to judge.
+    Refused {
+        /// Why.
+        reason: String,
+        /// Whether the question was wrong, rather than the backend.
+        usage: bool,
+    },
+    /// What came of a case.
+    Done {
+        /// Its id.
+        id: String,
+        /// What came of it.
+        outcome: Outcome,
+        /// The call in words, for a case that failed.
+        call: Option<String>,
+        /// How long it took.
+        micros: u64,
+    },
+}

@@ -1,0 +1,111 @@
+//! Which cases to run: names and patterns that a person gives.
+
+use crate::case::{Case, glob};
+use crate::families;
+use keyway::DType;
+use serde::{Deserialize, Serialize};
+
+/// Which cases to run; an empty list stands for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// Patterns of op names, with `*` and `?`.
+    pub ops: Vec<String>,
+    /// Names of families.
+    pub families: Vec<String>,
+    /// Names of dtypes.
+    pub dtypes: Vec<String>,
+    /// Ids of cases, or patterns of them.
+    pub cases: Vec<String>,
+    /// Whether a part of the cases is enough.
+    pub quick: bool,
+    /// Mixed into the values of the samples.
+    pub seed: u64,
+}
+
+/// A name that nothing has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// No such family.
+    #[error("there is no family `{got}`; there are: {there}")]
+    Family {
+        /// What came.
+        got: String,
+        /// What there is.
+        there: String,
+    },
+    /// No such dtype.
+    #[error("there is no dtype `{got}`; there are: {there}")]
+    DType {
+        /// What came.
+        got: String,
+        /// What there is.
+        there: String,
+    },
+    /// No op of that name.
+    #[error("no op matches `{got}`; `keyway ops` lists them")]
+    Op {
+        /// What came.
+        got: String,
+    },
+    /// No case of that id.
+    #[error("no case matches `{got}`; an id is family/op/dtype/sample/variant, as a report prints it")]
+    Case {
+        /// What came.
+        got: String,
+    },
+}
+
+impl Selection {
+    /// Whether every case is wanted, so that the result speaks for the whole backend.
+    pub fn is_everything(&self) -> bool {
+        *self == Selection { seed: self.seed, ..Selection::default() }
+    }
+
+    /// Refuses names that nothing has.
+    ///
+    /// # Errors
+    /// The first such name.
+    pub fn check(&self) -> Result<(), SelectionError> {
+        for got in &self.families {
+            if !families::ALL.iter().any(|f| f.name == got) {
+                let there: Vec<&str> = families::ALL.iter().map(|f| f.name).collect();
+                return Err(SelectionError::Family { got: got.clone(), there: there.join(", ") });
+            }
+        }
+        for got in &self.dtypes {
+            if !DType::REAL.iter().any(|d| d.name() == got) {
+                let there: Vec<&str> = DType::REAL.iter().map(|d| d.name()).collect();
+                return Err(SelectionError::DType { got: got.clone(), there: there.join(", ") });
+            }
+        }
+        for got in &self.ops {
+            if !keyway::ops::all().any(|def| glob(got, def.name())) {
+                return Err(SelectionError::Op { got: got.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an op is wanted.
+    pub fn wants_op(&self, name: &str) -> bool {
+        self.ops.is_empty() || self.ops.iter().any(|pattern| glob(pattern, name))
+    }
+
+    /// Whether a family is wanted.
+    pub fn wants_family(&self, name: &str) -> bool {
+        self.families.is_empty() || self.families.iter().any(|f| f == name)
+    }
+
+    /// Whether a case is wanted.
+    pub fn wants(&self, case: &Case) -> bool {
+        let dtype = || case.dtype.is_some_and(|d| self.dtypes.iter().any(|name| name == d.name()));
+        let id = || {
+            let id = case.to_string();
+            self.cases.iter().any(|pattern| glob(pattern, &id))
+        };
+        // A pattern of ops leaves out what is about no op.
+        (case.def.is_some() || self.ops.is_empty())
+            && (self.dtypes.is_empty() || dtype())
+            && (self.cases.is_empty() || id())
+    }
+}

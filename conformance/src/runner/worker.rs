@@ -1,0 +1,164 @@
+//! The worker's side: loads the backend, lists the cases, runs those that it is told to.
+
+use super::protocol::{CaseName, Judged, MARK, Said};
+use super::selection::Selection;
+use crate::case::Case;
+use crate::families::{self, Context, Op, Scope};
+use crate::inputs;
+use crate::memory::Arrangement;
+use crate::oracle::Value;
+use crate::target::{Target, TargetError};
+use keyway::dispatcher::parallel;
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What a worker judges.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// A device or a plugin; not needed with a library.
+    pub name: Option<String>,
+    /// A library.
+    pub library: Option<PathBuf>,
+    /// Where else to look for backends.
+    pub backends: Vec<PathBuf>,
+    /// Which cases.
+    pub selection: Selection,
+}
+
+/// The most threads that a case asks for.
+const THREADS: usize = 3;
+
+/// Serves until the input ends. The process should end then.
+///
+/// # Errors
+/// An output that nobody reads.
+pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io::Result<()> {
+    let mut say = |said: &Said| -> std::io::Result<()> {
+        writeln!(output, "{MARK}{}", serde_json::to_string(said)?)?;
+        output.flush()
+    };
+    end_with_parent();
+    let target = match start(job) {
+        Ok(target) => target,
+        Err((reason, usage)) => return say(&Said::Refused { reason, usage }),
+    };
+    let cases = list(&target, &job.selection);
+    if let (true, Some(got)) = (cases.is_empty(), job.selection.cases.first()) {
+        let reason = super::SelectionError::Case { got: got.clone() }.to_string();
+        return say(&Said::Refused { reason, usage: true });
+    }
+    say(&Said::Ready { judged: judged(&target), cases: cases.iter().map(name).collect() })?;
+    let by_id: HashMap<String, &Case> = cases.iter().map(|c| (c.to_string(), c)).collect();
+    for line in input.lines() {
+        let id = line?;
+        let Some(case) = by_id.get(&id) else { continue };
+        let begun = Instant::now();
+        let context = Context { target: &target, case, seed: job.selection.seed };
+        let outcome = families::run(&context);
+        let micros = begun.elapsed().as_micros() as u64;
+        let call = outcome.is_failure().then(|| describe(&context)).flatten();
+        say(&Said::Done { id, outcome, call, micros })?;
+    }
+    Ok(())
+}
+
+fn start(job: &Job) -> Result<Target, (String, bool)> {
+    // The pool is made with the most threads that a case asks for; a case that asks for none has one.
+    parallel::set_num_threads(THREADS);
+    parallel::parallel_for(THREADS, 1, &|_| {});
+    parallel::set_num_threads(1);
+    let mut paths: Vec<PathBuf> = job.library.iter().cloned().collect();
+    paths.extend(job.backends.iter().cloned());
+    keyway::runtime::start_with(&paths).map_err(|e| (e.to_string(), false))?;
+    job.selection.check().map_err(|e| (e.to_string(), true))?;
+    let found = match (&job.library, &job.name) {
+        (Some(library), _) => Target::of_library(library),
+        (None, Some(name)) => Target::named(name),
+        (None, None) => Target::named("cpu"),
+    };
+    found.map_err(|error| {
+        let usage = matches!(error, TargetError::Unknown { .. });
+        (error.to_string(), usage)
+    })
+}
+
+fn list(target: &Target, selection: &Selection) -> Vec<Case> {
+    let ops: Vec<Op> = keyway::ops::all()
+        .filter(|def| selection.wants_op(def.name()) && target.answers_for(def))
+        .map(|def| Op { def, samples: (def.samples)() })
+        .collect();
+    let scope = Scope { target, ops: &ops, quick: selection.quick };
+    let mut cases = families::list(&scope, |family| selection.wants_family(family));
+    cases.retain(|case| selection.wants(case));
+    cases
+}
+
+fn judged(target: &Target) -> Judged {
+    let rejected = keyway::runtime::backends().map_or(&[][..], |b| &b.rejected);
+    Judged {
+        plugin: target.plugin.to_string(),
+        version: target.version.clone(),
+        library: target.library.clone(),
+        device: target.device.to_string(),
+        rejected: rejected.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn name(case: &Case) -> CaseName {
+    CaseName {
+        id: case.to_string(),
+        family: case.family.to_string(),
+        op: case.name().to_string(),
+        dtype: case.dtype.map_or(String::new(), |d| d.name().to_string()),
+        sample: case.sample,
+    }
+}
+
+/// The call of a case in words: `add(f32 [3, 4] strides [1, 3], f32 [4] strides [1], 1)`.
+fn describe(context: &Context<'_>) -> Option<String> {
+    let def = context.case.def?;
+    let args = if context.case.family == "errors" {
+        (def.errors)().into_iter().nth(context.case.sample)?.args
+    } else {
+        context.sample().ok()?.args
+    };
+    let inputs = inputs::of_sample(&args, context.dtype(), context.sample_seed());
+    let wanted = Arrangement::from_name(&context.case.variant).unwrap_or(Arrangement::Contiguous);
+    let tensor = |a: &crate::array::Array| {
+        let arrangement = if wanted.suits(&a.sizes) { wanted } else { Arrangement::Contiguous };
+        format!("{} {:?} strides {:?}", a.dtype, a.sizes, arrangement.strides(&a.sizes))
+    };
+    let texts: Vec<String> = inputs
+        .0
+        .iter()
+        .map(|value| match value {
+            Value::None => "none".to_string(),
+            Value::Array(a) => tensor(a),
+            Value::Arrays(list) => format!("[{}]", list.iter().map(tensor).collect::<Vec<_>>().join(", ")),
+            Value::Int(v) => v.to_string(),
+            Value::Float(v) => format!("{v:?}"),
+            Value::Bool(v) => v.to_string(),
+            Value::Ints(v) => format!("{v:?}"),
+            Value::Floats(v) => format!("{v:?}"),
+            Value::Str(v) => format!("\"{v}\""),
+            Value::DType(v) => v.to_string(),
+        })
+        .collect();
+    Some(format!("{}({})", def.name(), texts.join(", ")))
+}
+
+/// Ends this process when its parent has ended, also while a kernel hangs.
+fn end_with_parent() {
+    #[cfg(unix)]
+    {
+        let parent = std::os::unix::process::parent_id();
+        std::thread::spawn(move || {
+            while std::os::unix::process::parent_id() == parent {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            std::process::exit(3);
+        });
+    }
+}

@@ -1,0 +1,58 @@
+"""Normalisations."""
+
+from stepwise import in_f64
+
+
+def layer_norm(torch, x, shape, weight, bias, eps):
+    return torch.nn.functional.layer_norm(x, shape, weight, bias, eps)
+
+
+def layer_norm_backward(torch, grad, x, shape, weight, eps):
+    given = torch.ones(shape, dtype=x.dtype) if weight is None else weight
+    leaves = [x.clone().requires_grad_(), given.clone().requires_grad_(), torch.zeros_like(given).requires_grad_()]
+    layer_norm(torch, leaves[0], shape, leaves[1], leaves[2], eps).backward(grad)
+    return [leaf.grad for leaf in leaves]
+
+
+def along(name):
+    """Integers and bool become f32, which PyTorch has to be asked for."""
+
+    def call(torch, x, dim):
+        dtype = x.dtype if x.is_floating_point() else torch.float32
+        return getattr(torch, name)(x, dim, dtype=dtype)
+
+    return call
+
+
+def running(name):
+    """The running statistics in the input's dtype: PyTorch casts nothing here."""
+
+    def call(torch, x, mean, var, *rest):
+        mean, var = (None if t is None else t.to(x.dtype) for t in (mean, var))
+        return getattr(torch.nn.functional, name)(x, mean, var, *rest)
+
+    return call
+
+
+def group_norm(torch, x, groups, weight, bias, eps):
+    return torch.nn.functional.group_norm(x, groups, weight, bias, eps)
+
+
+def rms_norm(torch, x, shape, weight, eps):
+    return torch.nn.functional.rms_norm(x, shape, weight, eps)
+
+
+OPS = {
+    "batch_norm": in_f64(running("batch_norm")),
+    "group_norm": in_f64(group_norm),
+    "instance_norm": in_f64(running("instance_norm")),
+    "rms_norm": rms_norm,
+    "layer_norm": layer_norm,
+    "layer_norm_backward": in_f64(layer_norm_backward),
+    "log_softmax": along("log_softmax"),
+    "softmax": along("softmax"),
+}
+
+EXPLAINED = {
+    "instance_norm/*/error": "PyTorch refuses an empty batch with running statistics, though `batch_norm` takes it",
+}
