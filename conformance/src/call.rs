@@ -1,7 +1,7 @@
 //! A call on tensors that the suite placed itself.
 
 use crate::array::Array;
-use crate::memory::{Arrangement, Damage, Placed};
+use crate::memory::{Arrangement, Damage, GUARD, Placed};
 use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::target::{Service, Target};
@@ -29,9 +29,27 @@ impl Prepared {
         device: Device,
         arrange: impl Fn(&[usize]) -> Arrangement,
     ) -> keyway::Result<Prepared> {
+        Prepared::guarded(inputs, device, arrange, GUARD)
+    }
+
+    /// As [`Prepared::new`], row-major and with nothing around the elements: a storage holds what the tensor
+    /// holds, as in a program.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn bare(inputs: &Inputs, device: Device) -> keyway::Result<Prepared> {
+        Prepared::guarded(inputs, device, |_| Arrangement::Contiguous, 0)
+    }
+
+    fn guarded(
+        inputs: &Inputs,
+        device: Device,
+        arrange: impl Fn(&[usize]) -> Arrangement,
+        guard: usize,
+    ) -> keyway::Result<Prepared> {
         let mut placed = Vec::new();
         let mut place = |array: &Array| -> keyway::Result<()> {
-            placed.push(Placed::new(array, arrange(&array.sizes), device)?);
+            placed.push(Placed::guarded(array, arrange(&array.sizes), device, guard)?);
             Ok(())
         };
         for value in &inputs.0 {

@@ -11,8 +11,8 @@ use keyway::dispatcher::tensor::TensorImpl;
 use keyway::{DType, Device, Result, Tensor};
 use serde::Serialize;
 
-/// Elements before and after the outermost elements of a tensor.
-const GUARD: usize = 64;
+/// Elements before and after the outermost elements of a tensor that is watched.
+pub const GUARD: usize = 64;
 /// The byte that guards and gaps are filled with. As a float it is a small negative number, as an integer one
 /// far from zero, so that reading it shows in a result; as a bool it is invalid.
 const PATTERN: u8 = 0xA5;
@@ -135,6 +135,7 @@ pub struct Placed {
     pub tensor: Tensor,
     storage: Storage,
     image: Vec<u8>,
+    guard: usize,
     /// Byte ranges of the elements in `image`, in row-major order.
     places: Vec<usize>,
 }
@@ -149,27 +150,35 @@ pub enum Damage {
 }
 
 impl Placed {
-    /// Places values.
+    /// Places values between guard bands.
     ///
     /// # Errors
     /// What the device reports.
     pub fn new(array: &Array, arrangement: Arrangement, device: Device) -> Result<Placed> {
+        Placed::guarded(array, arrangement, device, GUARD)
+    }
+
+    /// Places values between guard bands of so many elements.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn guarded(array: &Array, arrangement: Arrangement, device: Device, guard: usize) -> Result<Placed> {
         let (size, dtype) = (array.dtype.size(), array.dtype);
         let strides = arrangement.strides(&array.sizes);
         let reach: usize =
             array.sizes.iter().zip(&strides).map(|(&n, &s)| n.saturating_sub(1) * s).sum::<usize>() + 1;
-        let mut image = vec![PATTERN; (reach + 2 * GUARD) * size];
+        let mut image = vec![PATTERN; (reach + 2 * guard) * size];
         let mut places = Vec::with_capacity(array.numel());
         for (index, &value) in Indices::new(&array.sizes).zip(&array.values) {
-            let at = index.iter().zip(&strides).fold(GUARD, |at, (&i, &s)| at + i * s) * size;
+            let at = index.iter().zip(&strides).fold(guard, |at, (&i, &s)| at + i * s) * size;
             image[at..at + size].copy_from_slice(&encode::bytes(value, dtype));
             places.push(at);
         }
         let storage = Storage::allocate(device, image.len())?;
         write_bytes(&storage, 0, &image)?;
         let (sizes, strides) = (Dims::from_slice(&array.sizes), Dims::from_slice(&strides));
-        let tensor = Tensor::from_ref(TensorImpl::strided(storage.clone(), GUARD, sizes, strides, dtype)?);
-        Ok(Placed { tensor, storage, image, places })
+        let tensor = Tensor::from_ref(TensorImpl::strided(storage.clone(), guard, sizes, strides, dtype)?);
+        Ok(Placed { tensor, storage, image, guard, places })
     }
 
     /// A target for `out=`, its elements filled with the pattern's bytes: no valid result.
@@ -214,7 +223,7 @@ impl Placed {
             }
         }
         let outside = (0..now.len()).find(|&i| !inside[i] && now[i] != self.image[i]);
-        Ok(outside.map(|i| Damage::Outside(i as isize - (GUARD * size) as isize)))
+        Ok(outside.map(|i| Damage::Outside(i as isize - (self.guard * size) as isize)))
     }
 }
 

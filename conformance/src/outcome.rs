@@ -87,6 +87,7 @@ impl From<Result<(), Stop>> for Outcome {
     fn from(result: Result<(), Stop>) -> Outcome {
         match result {
             Ok(()) => Outcome::Passed,
+            Err(Stop::Agreed) => Outcome::Passed,
             Err(Stop::Failed(failure)) => Outcome::Failed(failure),
             Err(Stop::Unsupported(reason)) => Outcome::Unsupported { reason },
             Err(Stop::Skipped(reason)) => Outcome::Skipped { reason },
@@ -97,6 +98,8 @@ impl From<Result<(), Stop>> for Outcome {
 /// Why a case ended before its end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stop {
+    /// The oracle refuses the call, and so does the backend.
+    Agreed,
     /// It failed.
     Failed(Failure),
     /// The backend does not support this, and does not claim to.

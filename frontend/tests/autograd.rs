@@ -320,12 +320,15 @@ fn threads_may_record_and_run_their_own_graphs() {
 }
 
 #[test]
-fn a_gradient_of_class_weights_is_refused_and_not_lost() {
-    let scores = Tensor::from_vec(vec![0.1f64, -0.2, 0.3, 0.4], &[2, 2]).unwrap().log_softmax(1).unwrap();
-    let target = Tensor::from_slice(&[0i64, 1]).unwrap();
+fn class_weights_get_a_gradient_through_the_mean_of_their_own() {
+    let scores = Tensor::from_vec(vec![-1.0f64, -2.0, -3.0, -4.0, -7.0, -8.0], &[3, 2]).unwrap();
+    let target = Tensor::from_slice(&[0i64, 1, -100]).unwrap();
     let weight = leaf(&[0.5, 2.0]);
-    let args =
-        [(&scores).into(), (&target).into(), (&weight).into(), (-100i64).into(), keyway::Arg::Str("mean")];
-    let loss = keyway::ops::by_name::call("nll_loss", &args).unwrap().remove(0);
-    assert!(matches!(autograd_error(loss.backward()), AutogradError::Missing { .. }));
+    scores.nll_loss(&target, Some(&weight), -100, "mean").unwrap().backward().unwrap();
+    // (w0 + 4 w1) / (w0 + w1)
+    let (w0, w1) = (0.5f64, 2.0);
+    let total = (w0 + w1) * (w0 + w1);
+    let expected = [-3.0 * w1 / total, 3.0 * w0 / total];
+    let got = values(&weight.grad().unwrap());
+    assert!(got.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{got:?} {expected:?}");
 }

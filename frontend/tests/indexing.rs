@@ -34,3 +34,25 @@ fn wrong_indices_name_dimension_and_size() {
     assert!(message(a.i((Ellipsis, Ellipsis))).contains("one Ellipsis"));
     assert!(message(a.i(Step(.., -1))).contains("flip"));
 }
+
+#[test]
+fn tensors_among_the_indices() -> Result<()> {
+    let a = cube();
+    let at = Tensor::from_slice(&[2i64, 0])?;
+    assert_eq!(a.i((.., &at))?.sizes(), [2, 2, 4]);
+    assert_eq!(a.i((Ellipsis, &at))?.sizes(), [2, 3, 2]);
+    assert_eq!(a.i((0, &at, ..2))?.to_vec::<i32>()?, [8, 9, 0, 1]);
+    assert_eq!(a.i((NewAxis, 1, Ellipsis, &at))?.to_vec::<i32>()?, [14, 12, 18, 16, 22, 20]);
+    let pair = Tensor::from_slice(&[0i64, 1])?;
+    assert_eq!(a.i((&pair, &at, 3))?.to_vec::<i32>()?, [11, 15]);
+    assert_eq!(a.i((&pair, .., &at))?.to_vec::<i32>()?, [2, 6, 10, 12, 16, 20]);
+    let mask = a.i((.., .., 0))?.gt(7)?;
+    assert_eq!(a.i((&mask, -1))?.to_vec::<i32>()?, [11, 15, 19, 23]);
+    let too_many = a.i((&mask, 0, 0)).unwrap_err().to_string();
+    assert!(too_many.contains("at most 3 indices"), "{too_many}");
+
+    let x = a.to_dtype(keyway::DType::F32)?.set_requires_grad(true)?;
+    x.i((0, &at, 1..3))?.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().sum()?.item::<f32>()?, 4.0);
+    Ok(())
+}

@@ -172,5 +172,5 @@ fn layer_norm_and_losses_are_pytorchs() {
     let wrong = loss::mse_loss(&scores, &target, Default::default()).unwrap_err().to_string();
     assert!(wrong.contains("of the target's shape [2], got shape [2, 3]"), "{wrong}");
     let wrong = loss::cross_entropy(&scores, &Tensor::from_slice(&[0i64]).unwrap(), Default::default());
-    assert!(wrong.unwrap_err().to_string().contains("of 1 rows, as there are targets"));
+    assert!(wrong.unwrap_err().to_string().contains("of shape [2], that of the input without its classes"));
 }

@@ -217,7 +217,7 @@ fn judge(
         RunError::Backend(text) => Failure::NoBackend(text),
         other => Failure::NoBackend(other.to_string()),
     })?;
-    ran.judged.rejected.iter().for_each(|text| screen::warning(text));
+    ran.judged.rejected.iter().for_each(screen::warning);
     let known = match given {
         Some(known) => known,
         None => beside(&ran.judged.library)?,

@@ -154,7 +154,7 @@ fn run(context: &Context<'_>) -> Steps {
             drop(held);
             let after = memory_stats(device)?.unwrap_or_default();
             let grown = during.in_use.saturating_sub(before.in_use);
-            if grown < 50_000 || grown > 5 * 65_536 {
+            if !(50_000..=5 * 65_536).contains(&grown) {
                 let got = format!("{grown} bytes more in use");
                 return Err(
                     Failure::new("five tensors of 10,000 bytes", "50,000 bytes, rounded up", got).into()

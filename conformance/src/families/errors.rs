@@ -4,7 +4,6 @@ use super::{Context, Family, Scope};
 use crate::call::Prepared;
 use crate::case::Case;
 use crate::inputs;
-use crate::memory::Arrangement;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::DType;
 use keyway::dispatcher::op::Out;
@@ -29,7 +28,7 @@ fn run(context: &Context<'_>) -> Steps {
         return Err(Stop::Skipped(format!("the op has {} error samples", errors.len())));
     };
     let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
-    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    let prepared = Prepared::bare(&inputs, context.target.device)?;
     match prepared.call(def, Out::New) {
         Ok(_) => Err(Failure::new(
             "a wrong call is accepted",

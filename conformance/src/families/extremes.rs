@@ -116,6 +116,10 @@ fn run(context: &Context<'_>) -> Steps {
         }
         Way::Rows => {
             let width = super::tensors(&sample).next().map_or(1, |t| t.sizes[1]);
+            // Squares of the largest numbers, which variances take, overflow in the dtype but not in the oracle.
+            if keyway::ops::norm::ALL.iter().any(|d| d.name() == def.name()) {
+                values.retain(|v| !v.float().is_finite() || v.float().abs() < 1e3);
+            }
             let rows = values.len();
             let all = (0..rows * width).map(|i| values[(i / width + i % width) % rows]).collect();
             inputs.0[places[0]] = Value::Array(Array::new(dtype, [rows, width], all));

@@ -77,7 +77,7 @@ fn strided_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 /// The inputs, those of the dtype under test requiring grad.
 fn leaves(context: &Context<'_>, device: Device) -> Steps<(Prepared, Vec<Tensor>)> {
     let (sample, inputs) = context.inputs()?;
-    let prepared = Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?;
+    let prepared = Prepared::bare(&inputs, device)?;
     let tensors = prepared.tensors();
     let leaves = tensors
         .into_iter()

@@ -3,6 +3,7 @@
 use super::{Context, Family, Scope};
 use crate::call::{Prepared, refused};
 use crate::case::Case;
+use crate::inputs;
 use crate::memory::Arrangement;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::DType;
@@ -37,23 +38,25 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
-    let (_, inputs) = context.inputs()?;
+    let (sample, inputs) = context.inputs()?;
     let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
-    let bits = || -> Steps<Vec<Vec<u8>>> {
+    if context.case.variant == "late" {
+        return late(context, &prepared);
+    }
+    let bits = |prepared: &Prepared| -> Steps<Vec<Vec<u8>>> {
         let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
         Ok(made.iter().map(|t| t.to_bytes()).collect::<Result<_, _>>()?)
     };
-    if context.case.variant == "late" {
-        let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
-        let read = || made.iter().map(|t| t.to_bytes()).collect::<Result<Vec<_>, _>>();
-        let first = read()?;
-        std::thread::sleep(LATE);
-        if read()? != first {
-            return Err(Failure::new("a result changed after it was read", "the same", "another").into());
+    // Each thread has values of its own, so that one which gets another's result shows.
+    let mut calls = vec![(bits(&prepared)?, prepared)];
+    for thread in 1..THREADS as u64 {
+        let own = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed() + 1000 * thread);
+        let own = Prepared::new(&own, context.target.device, |_| Arrangement::Contiguous)?;
+        // Other values may be no valid call: indices that must be sorted, say.
+        if let Ok(expected) = bits(&own) {
+            calls.push((expected, own));
         }
-        return prepared.check_untouched(None);
     }
-    let first = bits()?;
     let over = AtomicBool::new(false);
     let registering = context.case.variant == "registering";
     let results: Vec<Steps> = std::thread::scope(|scope| {
@@ -66,13 +69,14 @@ fn run(context: &Context<'_>) -> Steps {
                 }
             });
         }
-        let workers: Vec<_> = (0..THREADS)
-            .map(|_| {
+        let workers: Vec<_> = calls
+            .iter()
+            .map(|(expected, prepared)| {
                 scope.spawn(|| {
                     for _ in 0..CALLS {
-                        if bits()? != first {
+                        if bits(prepared)? != *expected {
                             let what = "another result when several threads call";
-                            return Err(Failure::new(what, "the bits of one thread", "others").into());
+                            return Err(Failure::new(what, "the bits of a lone thread", "others").into());
                         }
                     }
                     Ok(())
@@ -89,4 +93,17 @@ fn run(context: &Context<'_>) -> Steps {
         joined
     });
     results.into_iter().collect()
+}
+
+/// A result stays what it was when it was read, and the inputs too.
+fn late(context: &Context<'_>, prepared: &Prepared) -> Steps {
+    let def = context.def()?;
+    let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let read = || made.iter().map(|t| t.to_bytes()).collect::<Result<Vec<_>, _>>();
+    let first = read()?;
+    std::thread::sleep(LATE);
+    if read()? != first {
+        return Err(Failure::new("a result changed after it was read", "the same", "another").into());
+    }
+    prepared.check_untouched(None)
 }

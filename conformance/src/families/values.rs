@@ -4,7 +4,6 @@ use super::{Context, Family, Scope};
 use crate::call::{Prepared, refused};
 use crate::case::Case;
 use crate::compare;
-use crate::memory::Arrangement;
 use crate::outcome::Steps;
 use keyway::dispatcher::op::Out;
 
@@ -20,7 +19,7 @@ fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (sample, inputs) = context.inputs()?;
     let expected = context.expected(&inputs)?;
-    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    let prepared = Prepared::bare(&inputs, context.target.device)?;
     let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
     Ok(compare::outputs(&expected, &got, super::factor(&sample))?)
 }

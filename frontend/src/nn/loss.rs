@@ -1,4 +1,5 @@
-//! Losses: how far a model's answers are from what they should be, as functions and as modules of two inputs.
+//! Losses: how far a model's answers are from what they should be, as functions and as modules of two inputs. Each calls
+//! the op of its name; the modules have all its options.
 
 use super::ModuleError;
 use crate::{Result, Tensor};
@@ -16,14 +17,18 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    fn of(self, losses: &Tensor) -> Result<Tensor> {
+    /// As the ops' argument has it.
+    fn name(self) -> &'static str {
         match self {
-            Reduction::None => Ok(losses.clone()),
-            Reduction::Mean => losses.mean(),
-            Reduction::Sum => losses.sum(),
+            Reduction::None => "none",
+            Reduction::Mean => "mean",
+            Reduction::Sum => "sum",
         }
     }
 }
+
+/// The class that counts nothing unless another is given, as in PyTorch.
+const NO_CLASS: i64 = -100;
 
 /// Refuses shapes that would silently broadcast.
 fn same_shape(owner: &'static str, input: &Tensor, target: &Tensor) -> Result<(), ModuleError> {
@@ -48,7 +53,7 @@ fn same_shape(owner: &'static str, input: &Tensor, target: &Tensor) -> Result<()
 /// Different shapes.
 pub fn mse_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
     same_shape("mse_loss", input, target)?;
-    reduction.of(&input.sub(target)?.square()?)
+    input.mse_loss(target, reduction.name())
 }
 
 /// The size of the difference.
@@ -65,7 +70,7 @@ pub fn mse_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result
 /// Different shapes.
 pub fn l1_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
     same_shape("l1_loss", input, target)?;
-    reduction.of(&input.sub(target)?.abs()?)
+    input.l1_loss(target, reduction.name())
 }
 
 /// The binary cross-entropy of scores, without the detour by probabilities, which would overflow:
@@ -88,12 +93,11 @@ pub fn binary_cross_entropy_with_logits(
     reduction: Reduction,
 ) -> Result<Tensor> {
     same_shape("binary_cross_entropy_with_logits", input, target)?;
-    let linear = input.relu()?.sub(&input.mul(target)?)?;
-    reduction.of(&linear.add(&input.abs()?.neg()?.exp()?.log1p()?)?)
+    input.binary_cross_entropy_with_logits(target, None, None, reduction.name())
 }
 
-/// The negative of the target class's entry in `input`, the logarithms of probabilities, `[rows, classes]`; the targets are
-/// classes as i64, `[rows]`.
+/// The negative of the target class's entry in `input`, the logarithms of probabilities: `[rows, classes]` for classes
+/// `[rows]` as integers, or with more dimensions behind in both. Rows of the class -100 count nothing.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -107,17 +111,7 @@ pub fn binary_cross_entropy_with_logits(
 /// # Errors
 /// Shapes that do not fit; a class out of range.
 pub fn nll_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-    let (&[rows, _], &[targets]) = (input.sizes(), target.sizes()) else {
-        let expected =
-            format!("`[rows, classes]` for targets of shape {:?}, which must be `[rows]`", target.sizes());
-        return Err(ModuleError::Input { owner: "nll_loss", expected, got: input.sizes().to_vec() }.into());
-    };
-    if rows != targets {
-        let expected = format!("of {targets} rows, as there are targets");
-        return Err(ModuleError::Input { owner: "nll_loss", expected, got: input.sizes().to_vec() }.into());
-    }
-    let chosen = input.gather(1, &target.reshape(&[-1, 1])?)?;
-    reduction.of(&chosen.reshape_as_sizes(&[rows])?.neg()?)
+    input.nll_loss(target, None, NO_CLASS, reduction.name())
 }
 
 /// [`nll_loss`] of scores: they are made logarithms of probabilities first.
@@ -134,25 +128,32 @@ pub fn nll_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result
 /// # Errors
 /// Shapes that do not fit; a class out of range.
 pub fn cross_entropy(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-    nll_loss(&input.log_softmax(1)?, target, reduction)
+    input.cross_entropy(target, None, NO_CLASS, 0.0, reduction.name())
 }
 
 macro_rules! loss_module {
-    ($($(#[$doc:meta])* $name:ident => $function:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr),* $(,)? } => |$self:ident, $input:ident, $target:ident| $call:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug)]
         pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
             /// What becomes of the losses of the elements.
             pub reduction: Reduction,
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $($field: $default,)* reduction: Reduction::default() }
+            }
         }
 
         impl $name {
             /// The loss of a model's answers.
             ///
             /// # Errors
-            /// As the function of the same name.
-            pub fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
-                $function(input, target, self.reduction)
+            /// Shapes that do not fit; a class out of range.
+            pub fn forward(&$self, $input: &Tensor, $target: &Tensor) -> Result<Tensor> {
+                $call
             }
         }
     )*};
@@ -168,7 +169,8 @@ loss_module! {
     /// assert_eq!(loss.item::<f32>()?, 4.0);
     /// # Ok(()) }
     /// ```
-    MseLoss => mse_loss;
+    MseLoss {} => |self, input, target| mse_loss(input, target, self.reduction);
+
     /// [`l1_loss`] as a module.
     ///
     /// ```
@@ -178,7 +180,42 @@ loss_module! {
     /// assert_eq!(loss.item::<f32>()?, 2.0);
     /// # Ok(()) }
     /// ```
-    L1Loss => l1_loss;
+    L1Loss {} => |self, input, target| l1_loss(input, target, self.reduction);
+
+    /// [`Tensor::smooth_l1_loss`] as a module.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::SmoothL1Loss};
+    /// let loss = SmoothL1Loss::default().forward(&Tensor::scalar(1.0f32)?, &Tensor::scalar(3.0f32)?)?;
+    /// assert_eq!(loss.item::<f32>()?, 1.5);
+    /// # Ok(()) }
+    /// ```
+    SmoothL1Loss {
+        /// Where the parabola ends.
+        beta: f64 = 1.0,
+    } => |self, input, target| {
+        same_shape("smooth_l1_loss", input, target)?;
+        input.smooth_l1_loss(target, self.beta, self.reduction.name())
+    };
+
+    /// [`Tensor::binary_cross_entropy`] of probabilities as a module.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::BceLoss};
+    /// let loss = BceLoss::default().forward(&Tensor::scalar(0.5f32)?, &Tensor::scalar(1.0f32)?)?;
+    /// assert!((loss.item::<f32>()? - 2f32.ln()).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    BceLoss {
+        /// A factor for each element, broadcast.
+        weight: Option<Tensor> = None,
+    } => |self, input, target| {
+        same_shape("binary_cross_entropy", input, target)?;
+        input.binary_cross_entropy(target, self.weight.as_ref(), self.reduction.name())
+    };
+
     /// [`binary_cross_entropy_with_logits`] as a module.
     ///
     /// ```
@@ -188,7 +225,17 @@ loss_module! {
     /// assert_eq!(loss.item::<f32>()?, 0.0);
     /// # Ok(()) }
     /// ```
-    BceWithLogitsLoss => binary_cross_entropy_with_logits;
+    BceWithLogitsLoss {
+        /// A factor for each element, broadcast.
+        weight: Option<Tensor> = None,
+        /// A factor for the part of the targets, broadcast.
+        pos_weight: Option<Tensor> = None,
+    } => |self, input, target| {
+        same_shape("binary_cross_entropy_with_logits", input, target)?;
+        let (weight, pos_weight) = (self.weight.as_ref(), self.pos_weight.as_ref());
+        input.binary_cross_entropy_with_logits(target, weight, pos_weight, self.reduction.name())
+    };
+
     /// [`nll_loss`] as a module.
     ///
     /// ```
@@ -198,16 +245,56 @@ loss_module! {
     /// assert_eq!(NllLoss::default().forward(&input, &Tensor::from_slice(&[0i64])?)?.item::<f32>()?, 1.0);
     /// # Ok(()) }
     /// ```
-    NllLoss => nll_loss;
-    /// [`cross_entropy`] as a module.
+    NllLoss {
+        /// A factor for each class.
+        weight: Option<Tensor> = None,
+        /// The class that counts nothing.
+        ignore_index: i64 = NO_CLASS,
+    } => |self, input, target| {
+        input.nll_loss(target, self.weight.as_ref(), self.ignore_index, self.reduction.name())
+    };
+
+    /// [`cross_entropy`] as a module; the targets may also be probabilities of the input's shape.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::CrossEntropyLoss};
-    /// let scores = Tensor::from_vec(vec![0.0f32; 4], &[1, 4])?;
-    /// let loss = CrossEntropyLoss::default().forward(&scores, &Tensor::from_slice(&[2i64])?)?.item::<f32>()?;
+    /// let scores = Tensor::from_vec(vec![0.0f32; 8], &[2, 4])?;
+    /// let loss = CrossEntropyLoss { label_smoothing: 0.1, ignore_index: 3, ..Default::default() };
+    /// let loss = loss.forward(&scores, &Tensor::from_slice(&[2i64, 3])?)?.item::<f32>()?;
     /// assert!((loss - 4f32.ln()).abs() < 1e-6);
     /// # Ok(()) }
     /// ```
-    CrossEntropyLoss => cross_entropy;
+    CrossEntropyLoss {
+        /// A factor for each class.
+        weight: Option<Tensor> = None,
+        /// The class that counts nothing.
+        ignore_index: i64 = NO_CLASS,
+        /// The share of the target that is spread evenly over all classes.
+        label_smoothing: f64 = 0.0,
+    } => |self, input, target| {
+        let (weight, reduction) = (self.weight.as_ref(), self.reduction.name());
+        input.cross_entropy(target, weight, self.ignore_index, self.label_smoothing, reduction)
+    };
+
+    /// [`Tensor::kl_div`] of the logarithms of probabilities as a module.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::KlDivLoss};
+    /// let same = Tensor::from_vec(vec![0.5f32; 2], &[1, 2])?;
+    /// assert_eq!(KlDivLoss::default().forward(&same.log()?, &same)?.item::<f32>()?, 0.0);
+    /// # Ok(()) }
+    /// ```
+    KlDivLoss {
+        /// Whether the targets are logarithms too.
+        log_target: bool = false,
+        /// Whether a mean is the sum over the size of dimension 0, as the divergence is defined, and not over the number
+        /// of elements.
+        batch_mean: bool = false,
+    } => |self, input, target| {
+        same_shape("kl_div", input, target)?;
+        let over_batch = self.batch_mean && self.reduction == Reduction::Mean;
+        input.kl_div(target, self.log_target, if over_batch { "batchmean" } else { self.reduction.name() })
+    };
 }

@@ -24,14 +24,21 @@
 //!   device.
 
 mod activation;
+mod attention;
+mod batch_norm;
+mod channel_norm;
 mod dropout;
+mod embedding;
 mod error;
 mod flatten;
+mod group_norm;
 pub mod init;
+mod instance_norm;
 mod layer_norm;
 mod linear;
 pub mod loss;
 mod module;
+mod rms_norm;
 mod sequential;
 mod slot;
 mod state;
@@ -39,13 +46,22 @@ mod state;
 pub use activation::{
     Elu, Gelu, Hardswish, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
 };
+pub use attention::MultiheadAttention;
+pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use dropout::Dropout;
+pub use embedding::{Embedding, EmbeddingBag};
 pub use error::{Mismatch, ModuleError};
 pub use flatten::Flatten;
+pub use group_norm::GroupNorm;
+pub use instance_norm::{InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
-pub use loss::{BceWithLogitsLoss, CrossEntropyLoss, L1Loss, MseLoss, NllLoss, Reduction};
+pub use loss::{
+    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, KlDivLoss, L1Loss, MseLoss, NllLoss, Reduction,
+    SmoothL1Loss,
+};
 pub use module::{Members, Module};
+pub use rms_norm::RmsNorm;
 pub use sequential::Sequential;
 pub use slot::{Mode, Slot};
 pub use state::{LoadReport, StateDict};

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod by_name;
+mod composed;
 pub mod def;
 pub mod rules;
 pub mod sample;
@@ -16,6 +17,7 @@ macro_rules! family {
 }
 pub(crate) use family;
 
+pub mod attention;
 pub mod create;
 pub mod index;
 pub mod linalg;
@@ -40,6 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         index::ALL,
         norm::ALL,
         loss::ALL,
+        attention::ALL,
     ];
     families.into_iter().flatten().copied()
 }

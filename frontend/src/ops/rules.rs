@@ -116,6 +116,18 @@ pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected:
     })
 }
 
+/// An error about the shape of argument `i`.
+pub fn wrong_shape(args: &Args<'_>, i: usize, expected: String, got: &[usize]) -> Error {
+    let argument = args.op.schema.param_name(i);
+    Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) }
+}
+
+/// An error about the value of argument `i`.
+pub fn wrong_value(args: &Args<'_>, i: usize, expected: String) -> Error {
+    let argument = args.op.schema.param_name(i);
+    Error::Value { op: args.name(), argument, expected, got: args.get(i).describe() }
+}
+
 /// The dimensions that a reduction runs over, as a mask of `ndim` bits: those in argument `i`, or all where
 /// it was not given or is empty.
 ///

@@ -88,6 +88,11 @@ pub fn sample(args: impl IntoIterator<Item = SampleArg>) -> Sample {
     Sample { args: args.into_iter().collect(), smooth: true, loosened: None }
 }
 
+/// Samples of an op that is composed of others: each step rounds to the dtype, which shows in f16 and bf16.
+pub fn composed(samples: Vec<Sample>) -> Vec<Sample> {
+    samples.into_iter().map(|s| s.loosened(4.0, "each op that it is composed of rounds its result")).collect()
+}
+
 /// A call with these arguments that fails with a message which holds `message`.
 pub fn error(args: impl IntoIterator<Item = SampleArg>, message: &'static str) -> ErrorSample {
     ErrorSample { args: args.into_iter().collect(), message }
@@ -118,21 +123,22 @@ pub fn index(sizes: &[usize], size: i64) -> SampleArg {
     fixed(sizes, DType::I64, Fill::Index(size))
 }
 
-/// The samples of an element-wise op of one argument: every rank from 0 to 4, an empty one, one element.
+/// The samples of an element-wise op of one argument: every rank from 0 to 5, an empty one, one element.
 pub fn unary(low: f64, high: f64) -> Vec<Sample> {
     unary_of(&Fill::Uniform(low, high), &[])
 }
 
 /// As [`unary`], of any filling, followed by `rest`.
 pub fn unary_of(fill: &Fill, rest: &[SampleArg]) -> Vec<Sample> {
-    let shapes: [&[usize]; 7] = [&[], &[1], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5]];
+    let shapes: [&[usize]; 8] =
+        [&[], &[1], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let args =
         |s: &[usize]| [tensor(s, fill.clone())].into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>();
     shapes.iter().map(|s| sample(args(s))).collect()
 }
 
 /// Pairs of shapes that broadcast.
-pub const PAIRS: [(&[usize], &[usize]); 8] = [
+pub const PAIRS: [(&[usize], &[usize]); 10] = [
     (&[], &[]),
     (&[5], &[5]),
     (&[3, 4], &[3, 4]),
@@ -140,6 +146,8 @@ pub const PAIRS: [(&[usize], &[usize]); 8] = [
     (&[3, 1], &[1, 4]),
     (&[2, 3, 4], &[]),
     (&[2, 1, 4], &[3, 1]),
+    (&[2, 3, 1, 2], &[3, 2, 1]),
+    (&[2, 1, 2, 1, 2], &[1, 3, 1, 2, 1]),
     (&[0, 4], &[1, 4]),
 ];
 

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use crate::error::Result;
+use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
 use smallvec::SmallVec;
@@ -19,8 +20,8 @@ pub struct Ellipsis;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step<R>(pub R, pub i64);
 
-/// What is done with one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is done with one dimension, or with several by a mask.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Index {
     /// One index, and the dimension is dropped; -1 is the last.
@@ -38,6 +39,20 @@ pub enum Index {
     NewAxis,
     /// See [`Ellipsis`]. `..` in a tuple is one whole dimension, as `:` in NumPy.
     Ellipsis,
+    /// The elements that a tensor of integers or a mask of bool points at, as in [`Tensor::index`].
+    Tensor(Tensor),
+}
+
+impl Index {
+    /// How many dimensions of the tensor it stands for, but for the ellipsis.
+    fn width(&self) -> usize {
+        match self {
+            Index::At(_) | Index::Range { .. } => 1,
+            Index::Tensor(t) if t.dtype() == DType::BOOL => t.ndim(),
+            Index::Tensor(_) => 1,
+            Index::NewAxis | Index::Ellipsis => 0,
+        }
+    }
 }
 
 fn range(start: Option<i64>, end: Option<i64>) -> Index {
@@ -117,6 +132,18 @@ impl From<Ellipsis> for Index {
     }
 }
 
+impl From<Tensor> for Index {
+    fn from(at: Tensor) -> Index {
+        Index::Tensor(at)
+    }
+}
+
+impl From<&Tensor> for Index {
+    fn from(at: &Tensor) -> Index {
+        Index::Tensor(at.clone())
+    }
+}
+
 impl<R: Into<Index>> From<Step<R>> for Index {
     fn from(Step(inner, by): Step<R>) -> Index {
         match inner.into() {
@@ -140,7 +167,7 @@ impl<I: Into<Index>> IntoIndices for I {
 
 impl IntoIndices for &[Index] {
     fn into_indices(self) -> SmallVec<[Index; 8]> {
-        SmallVec::from_slice(self)
+        self.iter().cloned().collect()
     }
 }
 
@@ -160,7 +187,8 @@ tuples!((A), (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F
 impl Tensor {
     /// A view at these indices, one for each dimension from the first on: an integer drops its dimension, a
     /// range keeps a part, [`Step`] every so many of it, [`NewAxis`] puts in a dimension, and [`Ellipsis`]
-    /// stands for all dimensions that are left. Negative integers count from the end.
+    /// stands for all dimensions that are left. Negative integers count from the end. With tensors of integers
+    /// or masks among them the result is a copy: what the others leave, indexed as by [`Tensor::index`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -170,14 +198,17 @@ impl Tensor {
     /// assert_eq!(a.i((1, -1, 1..3))?.to_vec::<i32>()?, [21, 22]);
     /// assert_eq!(a.i((Ellipsis, 0))?.sizes(), [2, 3]);
     /// assert_eq!(a.i((.., NewAxis, Step(.., 2)))?.sizes(), [2, 1, 2, 4]);
+    /// let at = Tensor::from_slice(&[2i64, 0])?;
+    /// assert_eq!(a.i((1, &at, 3))?.to_vec::<i32>()?, [23, 15]);
+    /// assert_eq!(a.i(&a.gt(20)?)?.to_vec::<i32>()?, [21, 22, 23]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// More indices than dimensions, an index out of range, a step below 1.
+    /// More indices than dimensions, an index out of range, a step below 1; tensors as [`Tensor::index`] says.
     pub fn i(&self, indices: impl IntoIndices) -> Result<Tensor> {
         let indices = indices.into_indices();
-        let used = indices.iter().filter(|i| matches!(i, Index::At(_) | Index::Range { .. })).count();
+        let used: usize = indices.iter().map(Index::width).sum();
         let ellipses = indices.iter().filter(|i| matches!(i, Index::Ellipsis)).count();
         if used > self.ndim() || ellipses > 1 {
             let expected = if ellipses > 1 {
@@ -191,7 +222,10 @@ impl Tensor {
         let mut made = self.clone();
         // `source` counts the tensor's own dimensions for messages, `dim` those of the result so far.
         let (mut source, mut dim) = (0usize, 0i64);
+        // An entry for each dimension of the result so far, one for all dimensions of a mask.
+        let mut tensors: SmallVec<[Option<Tensor>; 8]> = SmallVec::new();
         for index in indices {
+            let width = index.width();
             match index {
                 Index::At(at) => {
                     let size = self.sizes()[source];
@@ -207,18 +241,30 @@ impl Tensor {
                     }
                     source += 1;
                     dim += 1;
+                    tensors.push(None);
                 }
                 Index::NewAxis => {
                     made = made.unsqueeze(dim)?;
                     dim += 1;
+                    tensors.push(None);
                 }
                 Index::Ellipsis => {
                     let whole = self.ndim() - used;
                     source += whole;
                     dim += whole as i64;
+                    tensors.extend((0..whole).map(|_| None));
+                }
+                Index::Tensor(at) => {
+                    source += width;
+                    dim += width as i64;
+                    tensors.push(Some(at));
                 }
             }
         }
-        Ok(made)
+        if tensors.iter().all(Option::is_none) {
+            return Ok(made);
+        }
+        let tensors: SmallVec<[Option<&Tensor>; 8]> = tensors.iter().map(Option::as_ref).collect();
+        made.index(&tensors)
     }
 }

@@ -110,6 +110,9 @@ pub static DEF: OpDef = OpDef {
         vec![
             sample([plain(&[7]), SampleArg::Int(2), SampleArg::Int(3)]),
             sample([plain(&[2, 3]), SampleArg::Int(5), SampleArg::Int(-1)]),
+            sample([plain(&[2, 2, 3]), SampleArg::Int(-4), SampleArg::Int(1)]),
+            sample([plain(&[2, 1, 2, 2]), SampleArg::Int(0), SampleArg::Int(2)]),
+            sample([plain(&[2, 1, 2, 1, 2]), SampleArg::Int(1), SampleArg::Int(1)]),
             sample([plain(&[0]), SampleArg::Int(0), SampleArg::Int(1)]),
             sample([plain(&[]), SampleArg::Int(4), SampleArg::Int(1)]),
         ]

@@ -27,6 +27,14 @@ impl Tensor {
 
     /// `base` to the power of `steps` numbers at equal distances from `start` to `end`, computed in f64.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, Device, Tensor};
+    /// let a = Tensor::logspace(0.0, 3.0, 4, 2.0, DType::F32, Device::CPU)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [1.0, 2.0, 4.0, 8.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`Tensor::linspace`].
     pub fn logspace(
@@ -68,7 +76,8 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
     samples: || {
-        let shapes: [&[usize]; 4] = [&[7], &[2, 3], &[0], &[1]];
+        let shapes: [&[usize]; 8] =
+            [&[], &[7], &[2, 3], &[2, 2, 3], &[2, 1, 2, 2], &[2, 1, 2, 1, 2], &[0], &[1]];
         shapes.iter().map(|s| sample([plain(s), SampleArg::Float(-3.0), SampleArg::Float(9.0)])).collect()
     },
     errors: || {

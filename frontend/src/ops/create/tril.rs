@@ -49,7 +49,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 5] = [&[3, 3], &[2, 4], &[4, 2], &[0, 3], &[2, 3, 4]];
+    let shapes: [&[usize]; 7] =
+        [&[3, 3], &[2, 4], &[4, 2], &[0, 3], &[2, 3, 4], &[2, 1, 3, 2], &[2, 1, 2, 2, 2]];
     let on = |s: &&[usize]| [0, 1, -1, 7].map(|diagonal| sample([plain(s), SampleArg::Int(diagonal)]));
     shapes.iter().flat_map(on).collect()
 }

@@ -44,7 +44,15 @@ pub static DEF: OpDef = OpDef {
             let values = tensor(sizes, Fill::Distinct(-20.0, 20.0));
             sample([values, SampleArg::Int(dim), SampleArg::Bool(descending), SampleArg::Bool(true)])
         };
-        vec![call(&[], 0, false), call(&[7], -1, true), call(&[3, 4], 0, false), call(&[0, 3], 0, false)]
+        vec![
+            call(&[], 0, false),
+            call(&[7], -1, true),
+            call(&[3, 4], 0, false),
+            call(&[2, 3, 4], 1, true),
+            call(&[2, 3, 2, 2], -2, false),
+            call(&[2, 1, 2, 3, 2], 3, true),
+            call(&[0, 3], 0, false),
+        ]
     },
     errors: || {
         let no = SampleArg::Bool(false);

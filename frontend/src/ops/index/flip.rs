@@ -55,6 +55,7 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 0], &[0]),
             call(&[2, 3], &[]),
             call(&[2, 3, 2, 2], &[1, 2, 3]),
+            call(&[2, 1, 2, 3, 2], &[0, 3]),
         ]
     },
     errors: || {

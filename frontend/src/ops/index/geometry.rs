@@ -2,6 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
+pub(super) use crate::ops::rules::{wrong_shape, wrong_value};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -17,18 +18,6 @@ pub(super) fn kept(t: &TensorRef, sizes: &[usize]) -> Strides {
 /// Zeros of these sizes, of the dtype and on the device of `like`.
 pub(super) fn zeros(like: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     Tensor::empty(sizes, like.dtype(), like.device())?.zero_()
-}
-
-/// An error about the shape of argument `i`.
-pub(super) fn wrong_shape(args: &Args<'_>, i: usize, expected: String, got: &[usize]) -> Error {
-    let argument = args.op.schema.param_name(i);
-    Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) }
-}
-
-/// An error about the value of argument `i`.
-pub(super) fn wrong_value(args: &Args<'_>, i: usize, expected: String) -> Error {
-    let argument = args.op.schema.param_name(i);
-    Error::Value { op: args.name(), argument, expected, got: args.get(i).describe() }
 }
 
 fn wrong_dtype(args: &Args<'_>, i: usize, expected: String, got: DType) -> Error {

@@ -72,6 +72,9 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 4], &[3, 4], plain(&[])),
             call(&[3, 4], &[4], plain(&[])),
             call(&[4], &[3, 1], plain(&[])),
+            call(&[2, 3, 2], &[3, 1], SampleArg::Float(-0.5)),
+            call(&[2, 3, 2, 2], &[2, 3, 2, 2], plain(&[])),
+            call(&[2, 1, 2, 3, 2], &[2, 1, 2], SampleArg::Int(1)),
             call(&[0, 3], &[3], SampleArg::Int(1)),
         ]
     },

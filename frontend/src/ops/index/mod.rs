@@ -1,5 +1,6 @@
 //! Ops that join, move and choose elements by their place.
 
+mod bags;
 mod geometry;
 
 crate::ops::family! {
@@ -7,6 +8,7 @@ crate::ops::family! {
     cat,
     constant_pad,
     embedding,
+    embedding_bag,
     flip,
     gather,
     #[allow(clippy::module_inception)]

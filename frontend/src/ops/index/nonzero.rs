@@ -43,7 +43,8 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {
-        let shapes: [&[usize]; 6] = [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5]];
+        let shapes: [&[usize]; 7] =
+            [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
         shapes.iter().map(|s| sample([tensor(s, Fill::Values(vec![0.0, 1.0, -2.0, 0.0, 3.0]))])).collect()
     },
     errors: Vec::new,

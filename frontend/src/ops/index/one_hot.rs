@@ -60,7 +60,15 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::INT,
     samples: || {
         let call = |at: &[usize], n| sample([index(at, n), SampleArg::Int(n)]);
-        vec![call(&[], 3), call(&[5], 4), call(&[2, 3], 5), call(&[0], 3)]
+        vec![
+            call(&[], 3),
+            call(&[5], 4),
+            call(&[2, 3], 5),
+            call(&[2, 1, 3], 2),
+            call(&[2, 1, 2, 2], 3),
+            call(&[2, 1, 2, 1, 2], 4),
+            call(&[0], 3),
+        ]
     },
     errors: || {
         let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));

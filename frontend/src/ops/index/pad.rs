@@ -100,7 +100,15 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     keyway_dispatcher::dims::numel(args.name(), &sizes)?;
     for (k, pair) in widths.chunks_exact(2).enumerate().filter(|(_, pair)| **pair != [0, 0]) {
         let d = t.ndim() - 1 - k;
-        let table = Tensor::from_slice(&places(args, *mode, t.sizes()[d], pair[0], pair[1])?)?;
+        let (mut before, mut after) = (pair[0], pair[1]);
+        if *mode == PadMode::Circular && before.min(after) < 0 {
+            // What is cut off is no part of the circle, as in PyTorch.
+            let size = t.sizes()[d] as i64;
+            let (from, to) = ((-before).max(0), size - (-after).max(0));
+            t = t.narrow(d as i64, from, (to - from).max(0) as usize)?;
+            (before, after) = (before.max(0), after.max(0));
+        }
+        let table = Tensor::from_slice(&places(args, *mode, t.sizes()[d], before, after)?)?;
         t = t.index_select(d as i64, &table.to_device(t.device())?)?;
     }
     Ok(Outputs::from_iter([t.into_ref()]))
@@ -127,6 +135,15 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 3], &[3, 1, 2, 0], "circular"),
             call(&[5], &[-1, 2], "replicate"),
             call(&[5], &[2, -1], "circular"),
+            call(&[], &[], "constant"),
+            call(&[2, 3, 4], &[2, 1], "circular"),
+            call(&[1, 2, 2, 3], &[1, 2, 0, 3], "replicate"),
+            call(&[1, 2, 2, 3], &[2, 1, 1, 2], "circular"),
+            call(&[1, 2, 2, 3, 2], &[1, 0, 2, 1, 1, 1], "reflect"),
+            call(&[1, 2, 1, 2, 2], &[1, 2, 0, 1, 2, 0], "replicate"),
+            call(&[1, 2, 1, 2, 2], &[1, 2, 0, 1, 1, 1], "circular"),
+            call(&[1, 2, 1, 2, 2], &[1, 2, 0, 1, 1, 1], "constant"),
+            call(&[0, 3], &[1, 1], "reflect"),
         ]
     },
     errors: || {

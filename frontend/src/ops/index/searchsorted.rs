@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::wrong_shape;
-use crate::ops::rules::FIRST_TWO;
+use crate::ops::rules::{FIRST_TWO, require};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -45,7 +45,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
             format!("of one dimension, or of the dimensions of `values`, {given:?}, but for the last");
         return Err(wrong_shape(args, 0, expected, own));
     }
-    let mut plan = Plan::one(args.promote(FIRST_TWO)?, sizes, DType::I64, Strides::Contiguous);
+    let dtype = args.promote(FIRST_TWO)?;
+    require(args, 0, dtype, dtype != DType::BOOL, "a dtype of numbers")?;
+    let mut plan = Plan::one(dtype, sizes, DType::I64, Strides::Contiguous);
     plan.cast = FIRST_TWO;
     plan.contiguous = FIRST_TWO;
     Ok(plan)

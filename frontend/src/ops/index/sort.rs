@@ -50,6 +50,7 @@ fn samples() -> Vec<Sample> {
         call(&[3, 4], 0, false),
         call(&[2, 3, 4], 1, true),
         call(&[2, 3, 2, 5], 3, false),
+        call(&[2, 1, 2, 3, 2], -2, true),
         call(&[0, 3], 0, false),
     ]
 }

@@ -44,7 +44,16 @@ pub static DEF: OpDef = OpDef {
     samples: || {
         let call =
             |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
-        vec![call(&[2, 3], &[2]), call(&[3], &[2, 2]), call(&[], &[]), call(&[2, 3], &[])]
+        vec![
+            call(&[2, 3], &[2]),
+            call(&[3], &[2, 2]),
+            call(&[], &[]),
+            call(&[2, 3], &[]),
+            call(&[2, 1, 3], &[2, 1]),
+            call(&[2, 1, 2, 2], &[3, 1, 1]),
+            call(&[2, 1, 2, 1, 2], &[1, 2, 1, 2, 1]),
+            call(&[0, 2], &[2, 1]),
+        ]
     },
     errors: || vec![error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more")],
     entry: Entry::new(),

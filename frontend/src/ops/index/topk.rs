@@ -60,6 +60,9 @@ fn samples() -> Vec<Sample> {
         call(&[3, 4], 2, 0, true),
         call(&[2, 3, 4], 2, 1, false),
         call(&[3, 4], 0, 1, true),
+        call(&[2, 3, 2, 2], 1, -2, true),
+        call(&[2, 1, 2, 3, 2], 2, 3, false),
+        call(&[0, 3], 2, 1, true),
     ]
 }
 

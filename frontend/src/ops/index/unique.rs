@@ -20,7 +20,8 @@ pub struct Unique {
 }
 
 impl Tensor {
-    /// The different elements, ascending. Each NaN is a value of its own.
+    /// The different elements, ascending. Each NaN is a value of its own. No gradient goes through, as which of
+    /// several equal elements a value comes from is not defined; `sort` has one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,7 +31,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports; a tensor that requires grad.
+    /// What the backend reports.
     pub fn unique(&self) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Bool(false), Arg::Bool(false)])
     }
@@ -60,14 +61,13 @@ pub static DEF: OpDef = OpDef {
     schema: "unique(Tensor self, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Allocates(rule),
     decomposition: None,
-    derivative: Derivative::Missing(
-        "which of several equal elements a value comes from is not defined; use `sort`",
-    ),
+    // A value of several equal elements is a function of none of them: moving one makes two values of it.
+    derivative: Derivative::NotDifferentiable,
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {
         let yes = SampleArg::Bool(true);
-        let shapes: [&[usize]; 4] = [&[], &[7], &[3, 4], &[0]];
+        let shapes: [&[usize]; 7] = [&[], &[7], &[3, 4], &[2, 3, 2], &[2, 3, 2, 2], &[2, 1, 2, 3, 2], &[0]];
         let fill = Fill::Values(vec![2.0, 1.0, 2.0, 0.0, 3.0]);
         shapes.iter().map(|s| sample([tensor(s, fill.clone()), yes.clone(), yes.clone()])).collect()
     },

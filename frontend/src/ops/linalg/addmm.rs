@@ -1,13 +1,11 @@
 //! `addmm`
 
+use super::added;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{FIRST, FIRST_THREE};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use keyway_dispatcher::dims::{Dims, broadcast};
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// `self + mat1 @ mat2` for matrices; `self` is broadcast to the product's shape.
@@ -46,26 +44,6 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let sizes = super::mm::product_sizes(args, 1, 2)?;
-    let all = broadcast(args.name(), args.tensor(0)?.sizes(), &sizes)?;
-    if all != sizes {
-        let expected = format!("of a shape that broadcasts to {sizes:?}");
-        let got = Dims::from_slice(args.tensor(0)?.sizes());
-        return Err(Error::Shape { op: args.name(), argument: "self", expected, got });
-    }
-    let dtype = args.promote(FIRST_THREE)?;
-    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
-    plan.cast = FIRST_THREE;
-    plan.broadcast = FIRST;
-    Ok(plan)
-}
-
-/// `grad` times a factor of the call.
-fn scaled(grad: Tensor, factor: Arg<'_>) -> Result<Tensor> {
-    if matches!(factor, Arg::Int(1)) { Ok(grad) } else { grad.mul(factor) }
-}
-
 fn samples() -> Vec<Sample> {
     let call = |input: &[usize], [n, k, m]: [usize; 3], beta: SampleArg, alpha: SampleArg| {
         sample([plain(input), plain(&[n, k]), plain(&[k, m]), beta, alpha])
@@ -85,15 +63,15 @@ fn samples() -> Vec<Sample> {
 /// `addmm`
 pub static DEF: OpDef = OpDef {
     schema: "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Dense(|args| added::rule(args, super::mm::product_sizes)),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b110,
         saves_outputs: 0,
         formula: |b, g| {
-            g.set(0, || scaled(b.grad(0)?.clone(), b.arg(3)))?;
-            g.set(1, || scaled(b.grad(0)?.mm(&b.input(2)?.t()?)?, b.arg(4)))?;
-            g.set(2, || scaled(b.input(1)?.t()?.mm(b.grad(0)?)?, b.arg(4)))
+            g.set(0, || added::scaled(b.grad(0)?.clone(), b.arg(3)))?;
+            g.set(1, || added::scaled(b.grad(0)?.mm(&b.input(2)?.t()?)?, b.arg(4)))?;
+            g.set(2, || added::scaled(b.input(1)?.t()?.mm(b.grad(0)?)?, b.arg(4)))
         },
     },
     forms: Forms::InPlace,

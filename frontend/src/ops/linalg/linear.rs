@@ -63,7 +63,8 @@ fn apply(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 5] = [&[3], &[2, 3], &[2, 4, 3], &[0, 3], &[1, 3]];
+    let shapes: [&[usize]; 7] =
+        [&[3], &[2, 3], &[2, 4, 3], &[2, 1, 2, 3], &[2, 1, 2, 1, 3], &[0, 3], &[1, 3]];
     let with = shapes.iter().map(|s| sample([plain(s), plain(&[2, 3]), plain(&[2])]));
     let without = shapes.iter().map(|s| sample([plain(s), plain(&[2, 3]), SampleArg::None]));
     with.chain(without).collect()

@@ -1,10 +1,10 @@
 //! `binary_cross_entropy`
 
-use super::{one, reduce, tensor};
+use super::{float, one, reduce, tensor};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{SampleArg, error, plain, sample, uniform};
+use crate::ops::sample::{SampleArg, composed, error, plain, sample, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -39,7 +39,7 @@ fn log(x: &Tensor) -> Result<Tensor> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target) = (tensor(args, 0)?, tensor(args, 1)?);
+    let (x, target) = (float(args, 0)?, tensor(args, 1)?);
     let other = target.rsub(1.0)?.mul(&log(&x.rsub(1.0)?)?)?;
     let loss = target.mul(&log(&x)?)?.add(&other)?.neg()?;
     reduce(args, 3, if args.optional_tensor(2)?.is_some() { loss.mul(&tensor(args, 2)?)? } else { loss })
@@ -59,13 +59,16 @@ pub static DEF: OpDef = OpDef {
         };
         let weighted =
             [uniform(&[4], 0.1, 0.9), uniform(&[4], 0.1, 0.9), plain(&[4]), SampleArg::Str("mean")];
-        vec![
+        composed(vec![
             sample(weighted),
             call(&[], "mean"),
             call(&[5], "none"),
             call(&[3, 4], "sum"),
             call(&[2, 3, 4], "mean"),
-        ]
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
+        ])
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::None, SampleArg::Str(how)];

@@ -1,10 +1,10 @@
 //! `binary_cross_entropy_with_logits`
 
-use super::{one, reduce, tensor};
+use super::{float, one, reduce, tensor};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled, uniform};
+use crate::ops::sample::{Fill, SampleArg, composed, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -41,7 +41,7 @@ impl Tensor {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target) = (tensor(args, 0)?, tensor(args, 1)?);
+    let (x, target) = (float(args, 0)?, tensor(args, 1)?);
     // log(1 + exp(-x)), whose parts do not overflow.
     let wrong = x.abs()?.neg()?.exp()?.log1p()?.add(&x.neg()?.relu()?)?;
     let wrong = match args.optional_tensor(3)? {
@@ -77,13 +77,16 @@ pub static DEF: OpDef = OpDef {
             plain(&[4]),
             SampleArg::Str("mean"),
         ];
-        vec![
+        composed(vec![
             sample(full),
             call(&[], "mean"),
             call(&[5], "none"),
             call(&[3, 4], "sum"),
             call(&[2, 3, 4], "mean"),
-        ]
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
+        ])
     },
     errors: || {
         let call = |to: &[usize], how| {

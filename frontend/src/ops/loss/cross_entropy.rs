@@ -1,9 +1,11 @@
 //! `cross_entropy`
 
-use super::{nll_loss_forward, one, reduce, tensor};
+use super::nll_loss_forward::{self, weighted_mean};
+use super::{float, one, reduce, tensor};
 use crate::error::Result;
+use crate::ops::composed::{cast, optional};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::ops::sample::{Fill, SampleArg, composed, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
@@ -46,15 +48,15 @@ impl Tensor {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target, smoothing) = (tensor(args, 0)?, tensor(args, 1)?, args.float(4)?);
+    let (x, target, smoothing) = (float(args, 0)?, tensor(args, 1)?, args.float(4)?);
     let dim = x.ndim().min(2) as i64 - 1;
     let classes = x.size(dim)?;
     let logs = x.log_softmax(dim)?;
     let mut weighted = logs.clone();
-    if args.optional_tensor(2)?.is_some() {
+    if let Some(weight) = optional(args, 2)? {
         let mut shape = vec![1; x.ndim()];
         shape[dim as usize] = classes;
-        weighted = logs.mul(&tensor(args, 2)?.reshape_as_sizes(&shape)?)?;
+        weighted = logs.mul(&cast(weight, logs.dtype())?.reshape_as_sizes(&shape)?)?;
     }
     if target.dtype().is_float() {
         if target.sizes() != x.sizes() {
@@ -78,7 +80,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         let even = target.eq(args.get(3))?.select_where(0.0, &even)?;
         total = total.mul(1.0 - smoothing)?.add_scaled(&even, smoothing / classes as f64)?;
     }
-    if args.str(5)? == "mean" { total.sum()?.div(&weights.sum()?) } else { reduce(args, 5, total) }
+    if args.str(5)? == "mean" {
+        let learned = optional(args, 2)?.is_some_and(|weight| weight.requires_grad());
+        return weighted_mean(&total, &weights, learned);
+    }
+    reduce(args, 5, total)
 }
 
 /// `cross_entropy`
@@ -106,12 +112,16 @@ pub static DEF: OpDef = OpDef {
             ])
         };
         let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
-        vec![
+        composed(vec![
             call(&[3], &[], SampleArg::None, -100, 0.1, "mean"),
             call(&[4, 3], &[4], SampleArg::None, -100, 0.1, "mean"),
             call(&[8, 3], &[8], weight(), 1, 0.1, "mean"),
+            call(&[8, 3], &[8], uniform(&[3], 0.5, 2.0), 1, 0.1, "mean"),
+            call(&[2, 3, 2, 1, 2], &[2, 2, 1, 2], uniform(&[3], 0.5, 2.0), -100, 0.1, "mean"),
             call(&[8, 3], &[8], weight(), 1, 0.0, "none"),
             call(&[2, 3, 4], &[2, 4], SampleArg::None, -100, 0.1, "sum"),
+            call(&[2, 3, 2, 2], &[2, 2, 2], weight(), 1, 0.1, "mean"),
+            call(&[0, 3], &[0], weight(), -100, 0.1, "sum"),
             sample([
                 plain(&[4, 3]),
                 uniform(&[4, 3], 0.1, 0.9),
@@ -120,7 +130,7 @@ pub static DEF: OpDef = OpDef {
                 SampleArg::Float(0.1),
                 SampleArg::Str("mean"),
             ]),
-        ]
+        ])
     },
     errors: || {
         let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));

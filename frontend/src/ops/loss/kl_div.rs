@@ -1,10 +1,10 @@
 //! `kl_div`
 
-use super::{one, reduce, tensor};
+use super::{float, one, reduce, tensor};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{SampleArg, error, plain, sample, uniform};
+use crate::ops::sample::{SampleArg, composed, error, plain, sample, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -28,7 +28,7 @@ impl Tensor {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target) = (tensor(args, 0)?, tensor(args, 1)?);
+    let (x, target) = (float(args, 0)?, tensor(args, 1)?);
     let loss = if args.bool(2)? {
         target.exp()?.mul(&target.sub(&x)?)?
     } else {
@@ -56,13 +56,16 @@ pub static DEF: OpDef = OpDef {
             sample([plain(sizes), uniform(sizes, 0.1, 0.9), SampleArg::Bool(false), SampleArg::Str(how)])
         };
         let logs = [plain(&[3, 4]), plain(&[3, 4]), SampleArg::Bool(true), SampleArg::Str("batchmean")];
-        vec![
+        composed(vec![
             sample(logs),
             call(&[], "mean"),
             call(&[5], "none"),
             call(&[3, 4], "sum"),
             call(&[2, 3, 4], "mean"),
-        ]
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
+        ])
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Bool(false), SampleArg::Str(how)];

@@ -2,8 +2,10 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Outputs};
+use crate::ops::composed::{one, tensor};
+use crate::ops::rules::require;
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::Args;
 
 crate::ops::family! {
     binary_cross_entropy,
@@ -18,9 +20,11 @@ crate::ops::family! {
     smooth_l1_loss,
 }
 
-/// Tensor argument `i`.
-fn tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
-    Ok(Tensor::from_ref(args.tensor(i)?.clone()))
+/// Tensor argument `i`, of a float dtype: the means and logarithms of losses are no integers.
+fn float(args: &Args<'_>, i: usize) -> Result<Tensor> {
+    let t = tensor(args, i)?;
+    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype")?;
+    Ok(t)
 }
 
 /// A loss reduced as text argument `i` says.
@@ -37,9 +41,4 @@ fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
         }
         .into()),
     }
-}
-
-/// The one result of a composed loss.
-fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
-    Ok(Outputs::from_iter([made?.into_ref()]))
 }

@@ -1,10 +1,10 @@
 //! `mse_loss`
 
-use super::{one, reduce, tensor};
+use super::{float, one, reduce, tensor};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::ops::sample::{SampleArg, composed, error, plain, sample};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -27,7 +27,7 @@ impl Tensor {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    reduce(args, 2, tensor(args, 0)?.sub(&tensor(args, 1)?)?.square()?)
+    reduce(args, 2, float(args, 0)?.sub(&tensor(args, 1)?)?.square()?)
 }
 
 /// `mse_loss`
@@ -41,7 +41,15 @@ pub static DEF: OpDef = OpDef {
     samples: || {
         let call =
             |sizes: &[usize], how: &'static str| sample([plain(sizes), plain(sizes), SampleArg::Str(how)]);
-        vec![call(&[], "mean"), call(&[5], "none"), call(&[3, 4], "sum"), call(&[2, 3, 4], "mean")]
+        composed(vec![
+            call(&[], "mean"),
+            call(&[5], "none"),
+            call(&[3, 4], "sum"),
+            call(&[2, 3, 4], "mean"),
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
+        ])
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Str(how)];

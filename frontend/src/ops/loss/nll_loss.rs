@@ -1,9 +1,11 @@
 //! `nll_loss`
 
-use super::{nll_loss_forward, one, reduce};
+use super::nll_loss_forward::{self, weighted_mean};
+use super::{one, reduce};
 use crate::error::Result;
+use crate::ops::composed::optional;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
@@ -43,7 +45,11 @@ impl Tensor {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (loss, weights) =
         nll_loss_forward::DEF.run_two(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
-    if args.str(4)? == "mean" { loss.sum()?.div(&weights.sum()?) } else { reduce(args, 4, loss) }
+    if args.str(4)? == "mean" {
+        let learned = optional(args, 2)?.is_some_and(|weight| weight.requires_grad());
+        return weighted_mean(&loss, &weights, learned);
+    }
+    reduce(args, 4, loss)
 }
 
 /// `nll_loss`
@@ -63,8 +69,12 @@ pub static DEF: OpDef = OpDef {
             call(&[3], &[], SampleArg::None, -100, "mean"),
             call(&[4, 3], &[4], SampleArg::None, -100, "mean"),
             call(&[8, 3], &[8], weight(), 1, "mean"),
+            call(&[8, 3], &[8], uniform(&[3], 0.5, 2.0), 1, "mean"),
             call(&[8, 3], &[8], weight(), 1, "none"),
             call(&[2, 3, 4], &[2, 4], SampleArg::None, -100, "sum"),
+            call(&[2, 3, 2, 2], &[2, 2, 2], weight(), 1, "mean"),
+            call(&[1, 3, 2, 1, 2], &[1, 2, 1, 2], SampleArg::None, 0, "none"),
+            call(&[0, 3], &[0], weight(), -100, "sum"),
         ]
     },
     errors: || {

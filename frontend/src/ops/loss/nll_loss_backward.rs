@@ -19,12 +19,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn formula(b: &crate::autograd::Backward<'_>, g: &mut crate::autograd::Grads<'_>) -> Result<()> {
-    g.set(0, || {
-        let (target, weights) = (b.input(1)?, b.input(2)?);
-        let (picked, _) =
-            nll_loss_forward::DEF.run_two(&[b.grad(0)?.into(), (&target).into(), Arg::None, b.arg(4)])?;
-        picked.mul(&weights)
-    })
+    let target = b.input(1)?;
+    let (picked, _) =
+        nll_loss_forward::DEF.run_two(&[b.grad(0)?.into(), (&target).into(), Arg::None, b.arg(4)])?;
+    g.set(0, || picked.mul(&b.input(2)?))?;
+    g.set(2, || picked.mul(&b.input(0)?))
 }
 
 /// `nll_loss_backward`: zeros of the input's shape, with the negated gradient times its weight at each
@@ -33,12 +32,17 @@ pub static DEF: OpDef = OpDef {
     schema: "nll_loss_backward(Tensor grad, Tensor target, Tensor weights, int classes, int ignore_index) -> Tensor",
     rule: Rule::Dense(rule),
     decomposition: None,
-    derivative: Derivative::Formula { saves: 0b110, saves_outputs: 0, formula },
+    derivative: Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
         let weights = fixed(&[4], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0, 1.0]));
-        vec![sample([plain(&[4]), index(&[4], 3), weights, SampleArg::Int(3), SampleArg::Int(-100)])]
+        let learned =
+            [plain(&[2, 2]), index(&[2, 2], 3), plain(&[2, 2]), SampleArg::Int(3), SampleArg::Int(1)];
+        vec![
+            sample(learned),
+            sample([plain(&[4]), index(&[4], 3), weights, SampleArg::Int(3), SampleArg::Int(-100)]),
+        ]
     },
     errors: Vec::new,
     entry: Entry::new(),

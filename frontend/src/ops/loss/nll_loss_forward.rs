@@ -1,11 +1,12 @@
 //! `nll_loss_forward`
 
 use super::nll_loss_backward;
-use crate::DType;
-use crate::autograd::AutogradError;
+use crate::autograd::Backward;
+use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::require;
-use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -48,33 +49,61 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+/// The mean loss over the weights of what counts. The weights' sum is a constant to the graph unless the class
+/// weights are learned.
+pub(super) fn weighted_mean(loss: &Tensor, weights: &Tensor, learned: bool) -> Result<Tensor> {
+    let total = if learned { weights.sum()? } else { weights.detach().sum()? };
+    loss.sum()?.div(&total)
+}
+
+/// For each class the sum over its targets of the loss without the weight times the loss's gradient, and of the
+/// gradient of the weight that the op gives.
+fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
+    let (x, target) = (b.input(0)?, b.input(1)?);
+    let at = usize::from(x.ndim() > 1);
+    let classes = Arg::Int(x.sizes()[at] as i64);
+    // Without class weights the weights are 1, and 0 where the target is ignored.
+    let (picked, counted) = DEF.run_two(&[(&x).into(), (&target).into(), Arg::None, b.arg(3)])?;
+    let counted = counted.detach();
+    let parts = b.grad(0)?.mul(&picked)?.add(&b.grad(1)?.mul(&counted)?)?;
+    let values = [(&parts).into(), (&target).into(), (&counted).into(), classes, b.arg(3)];
+    let spread = nll_loss_backward::DEF.run(&values)?.neg()?;
+    let dims: Vec<i64> = (0..x.ndim()).filter(|&d| d != at).map(|d| d as i64).collect();
+    if dims.is_empty() { Ok(spread) } else { spread.sum_dims(&dims, false) }
+}
+
 /// `nll_loss_forward`: for each target the negated element of its class times the class's weight, and that
-/// weight; both 0 where the target is ignored. The weights are constants to the graph.
+/// weight; both 0 where the target is ignored.
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)",
     rule: Rule::Dense(rule),
     decomposition: None,
     derivative: Derivative::Formula {
-        saves: 0b10,
+        saves: 0b11,
         saves_outputs: 0b10,
         formula: |b, g| {
             g.set(0, || {
                 let sizes = b.sizes(0);
                 let classes = sizes[usize::from(sizes.len() > 1)] as i64;
-                let (target, weights) = (b.input(1)?, b.output(1)?.detach());
+                let (target, weights) = (b.input(1)?, b.output(1)?);
                 let values =
                     [b.grad(0)?.into(), (&target).into(), (&weights).into(), Arg::Int(classes), b.arg(3)];
                 nll_loss_backward::DEF.run(&values)
             })?;
-            let reason = "the gradient of class weights is not written".to_string();
-            g.set(2, || Err(AutogradError::Missing { op: "nll_loss".to_string(), reason }.into()))
+            g.set(2, || weight_gradient(b))
         },
     },
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
         let weight = fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
+        let learned = |x: &[usize], to: &[usize]| {
+            sample([plain(x), index(to, 3), uniform(&[3], 0.5, 2.0), SampleArg::Int(1)])
+        };
         vec![
+            learned(&[3], &[]),
+            learned(&[5, 3], &[5]),
+            learned(&[2, 3, 2, 1, 2], &[2, 2, 1, 2]),
             sample([plain(&[3]), index(&[], 3), SampleArg::None, SampleArg::Int(-100)]),
             sample([plain(&[4, 3]), index(&[4], 3), SampleArg::None, SampleArg::Int(1)]),
             sample([plain(&[2, 3, 4]), index(&[2, 4], 3), weight, SampleArg::Int(-100)]),

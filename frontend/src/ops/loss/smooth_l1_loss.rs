@@ -1,10 +1,10 @@
 //! `smooth_l1_loss`
 
-use super::{one, reduce, tensor};
+use super::{float, one, reduce, tensor};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled, uniform};
+use crate::ops::sample::{Fill, SampleArg, composed, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -29,7 +29,7 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let beta = args.float(2)?;
-    let difference = tensor(args, 0)?.sub(&tensor(args, 1)?)?;
+    let difference = float(args, 0)?.sub(&tensor(args, 1)?)?;
     let absolute = difference.abs()?;
     if beta == 0.0 {
         return reduce(args, 3, absolute);
@@ -61,13 +61,16 @@ pub static DEF: OpDef = OpDef {
             SampleArg::Float(1.0),
             SampleArg::Str("mean"),
         ];
-        vec![
+        composed(vec![
             sample(near),
             call(&[], "mean"),
             call(&[5], "none"),
             call(&[3, 4], "sum"),
             call(&[2, 3, 4], "mean"),
-        ]
+            call(&[2, 3, 2, 2], "sum"),
+            call(&[2, 1, 2, 3, 2], "mean"),
+            call(&[0, 3], "sum"),
+        ])
     },
     errors: || {
         let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Float(1.0), SampleArg::Str(how)];

@@ -115,6 +115,9 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[2, 3]), SampleArg::Str("preserve")]),
             sample([plain(&[]), SampleArg::Str("contiguous")]),
             sample([plain(&[2, 3, 4, 5]), SampleArg::Str("channels_last")]),
+            sample([plain(&[5]), SampleArg::Str("preserve")]),
+            sample([plain(&[2, 3, 4]), SampleArg::Str("channels_last")]),
+            sample([plain(&[2, 3, 2, 1, 2]), SampleArg::Str("channels_last")]),
             sample([plain(&[0, 3]), SampleArg::Str("contiguous")]),
         ]
     },

@@ -66,6 +66,10 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[2, 3]), plain(&[2, 3])]),
             sample([plain(&[2, 3]), plain(&[3])]),
             sample([plain(&[2, 3]), plain(&[])]),
+            sample([plain(&[]), plain(&[])]),
+            sample([plain(&[2, 3, 4]), plain(&[3, 1])]),
+            sample([plain(&[2, 3, 2, 2]), plain(&[2, 3, 2, 2])]),
+            sample([plain(&[2, 1, 2, 3, 2]), plain(&[2, 1, 2])]),
             sample([plain(&[0]), plain(&[1])]),
         ]
     },

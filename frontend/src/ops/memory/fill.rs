@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{SampleArg, plain, sample};
+use crate::ops::sample::{Fill, SampleArg, unary_of};
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
@@ -54,7 +54,7 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
-    samples: || vec![sample([plain(&[2, 3]), SampleArg::Int(1)]), sample([plain(&[]), SampleArg::Int(0)])],
+    samples: || unary_of(&Fill::Uniform(-2.0, 2.0), &[SampleArg::Int(1)]),
     errors: Vec::new,
     entry: Entry::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{SampleArg, plain, sample};
+use crate::ops::sample::{Fill, SampleArg, unary_of};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -50,7 +50,8 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || {
         let to = [DType::F64, DType::F32, DType::I64, DType::BOOL];
-        to.iter().map(|d| sample([plain(&[2, 3]), SampleArg::DType(*d)])).collect()
+        let fill = Fill::Uniform(-2.0, 2.0);
+        to.iter().flat_map(|d| unary_of(&fill, &[SampleArg::DType(*d)])).collect()
     },
     errors: Vec::new,
     entry: Entry::new(),

@@ -60,7 +60,7 @@ pub(crate) fn leading(args: &Args<'_>, input: usize, shape: usize) -> RuleResult
 }
 
 /// Refuses a weight or bias that has not the normalized shape.
-fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()> {
+pub(super) fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()> {
     match args.optional_tensor(i)? {
         Some(t) if t.sizes() != shape => Err(Error::Shape {
             op: args.name(),
@@ -124,6 +124,8 @@ fn samples() -> Vec<Sample> {
         call(&[3, 4], &[4], true),
         call(&[3, 4], &[4], false),
         call(&[2, 3, 4], &[3, 4], true),
+        call(&[2, 1, 2, 3], &[3], true),
+        call(&[2, 1, 2, 1, 3], &[2, 1, 3], false),
         call(&[0, 4], &[4], true),
     ]
 }

@@ -34,6 +34,9 @@ pub static DEF: OpDef = OpDef {
         vec![
             sample([plain(&[3, 4]), plain(&[3, 4]), shape(), plain(&[4]), SampleArg::Float(0.1)]),
             sample([plain(&[3, 4]), plain(&[3, 4]), shape(), SampleArg::None, SampleArg::Float(0.1)]),
+            sample([plain(&[4]), plain(&[4]), shape(), plain(&[4]), SampleArg::Float(0.1)]),
+            sample([plain(&[2, 3, 4]), plain(&[2, 3, 4]), shape(), plain(&[4]), SampleArg::Float(0.1)]),
+            sample([plain(&[0, 4]), plain(&[0, 4]), shape(), plain(&[4]), SampleArg::Float(0.1)]),
         ]
     },
     errors: || {

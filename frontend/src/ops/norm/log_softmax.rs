@@ -57,6 +57,8 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 4], 0),
             call(&[3, 4], -1),
             call(&[2, 3, 4], 1),
+            call(&[2, 3, 2, 2], -2),
+            call(&[2, 1, 2, 3, 2], 3),
             call(&[2, 0], 1),
         ]
     },

@@ -1,11 +1,14 @@
 //! `add`
 
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, sample};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::sample::{
+    ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
+};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// `self + other`, broadcast and promoted.
@@ -25,7 +28,9 @@ impl Tensor {
     }
 
     /// `self + alpha * other`.
-    #[allow(clippy::missing_errors_doc)]
+    ///
+    /// # Errors
+    /// As [`Tensor::add`]; an `alpha` with a fraction's dtype where the operands are integers.
     pub fn add_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[self.into(), other.into(), alpha.into()])
     }
@@ -49,6 +54,14 @@ impl Tensor {
     }
 }
 
+/// Also for `sub`: refuses an `alpha` that the operands' dtype cannot hold.
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rules::binary(args)?;
+    let exact = plan.compute.is_float() || !matches!(args.get(2), Arg::Float(_));
+    rules::require(args, 2, plan.compute, exact, "an integer where the operands are integers")?;
+    Ok(plan)
+}
+
 fn samples() -> Vec<Sample> {
     let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), SampleArg::Int(1)]));
     let more = [
@@ -58,10 +71,17 @@ fn samples() -> Vec<Sample> {
     pairs.chain(more).collect()
 }
 
+fn errors() -> Vec<ErrorSample> {
+    let ints = || fixed(&[2], DType::I32, Fill::Index(5));
+    let mut errors = broadcast_errors(&[SampleArg::Int(1)]);
+    errors.push(error([ints(), ints(), SampleArg::Float(0.5)], "an integer"));
+    errors
+}
+
 /// `add`
 pub static DEF: OpDef = OpDef {
     schema: "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Dense(rules::binary),
+    rule: Rule::Dense(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,
@@ -77,6 +97,6 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples,
-    errors: || broadcast_errors(&[SampleArg::Int(1)]),
+    errors,
     entry: Entry::new(),
 };

@@ -81,7 +81,7 @@ fn samples() -> Vec<Sample> {
         (SampleArg::Float(-0.51), SampleArg::None),
         (SampleArg::None, SampleArg::Int(1)),
     ];
-    let shapes: [&[usize]; 5] = [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 2, 5]];
+    let shapes: [&[usize]; 7] = [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     shapes
         .iter()
         .flat_map(|sizes| bounds.iter().map(|(min, max)| sample([plain(sizes), min.clone(), max.clone()])))

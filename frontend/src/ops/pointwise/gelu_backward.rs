@@ -53,7 +53,7 @@ fn tanh_curvature(x: &Tensor) -> Result<Tensor> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 4] = [&[], &[7], &[0, 3], &[2, 3, 4]];
+    let shapes: [&[usize]; 6] = [&[], &[7], &[0, 3], &[2, 3, 4], &[2, 3, 2, 2], &[2, 1, 2, 3, 2]];
     let with = |s: &[usize], name| sample([plain(s), uniform(s, -3.0, 3.0), SampleArg::Str(name)]);
     shapes.iter().flat_map(|s| [with(s, "none"), with(s, "tanh")]).collect()
 }

@@ -1,10 +1,11 @@
 //! `minimum`
 
+use super::rival;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, broadcast_errors, sample, tensor};
+use crate::ops::sample::broadcast_errors;
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
@@ -31,24 +32,6 @@ impl Tensor {
     }
 }
 
-fn samples() -> Vec<Sample> {
-    let left = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.0, -2.0, 0.5, 3.0, -1.5, 2.0, -3.0]));
-    let right = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![-0.75, 1.25, -2.25, 0.25, 4.0]));
-    let pairs = PAIRS.iter().map(|(a, b)| sample([left(a), right(b)]));
-    let more = [
-        sample([left(&[3, 4]), SampleArg::Float(0.1)]),
-        Sample { smooth: false, ..sample([left(&[7]), left(&[7])]) },
-    ];
-    pairs.chain(more).collect()
-}
-
-/// The part of `grad` that goes to `own`: all of it unless `rival` won, half where both are equal.
-fn share(grad: &Tensor, own: Arg<'_>, rival: Arg<'_>) -> Result<Tensor> {
-    let lost = super::gt::DEF.run(&[own, rival])?;
-    let tied = super::eq::DEF.run(&[own, rival])?;
-    lost.select_where(0, &tied.select_where(&grad.mul(0.5)?, grad)?)
-}
-
 /// `minimum`
 pub static DEF: OpDef = OpDef {
     schema: "minimum(Tensor self, Tensor other) -> Tensor",
@@ -57,14 +40,11 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || share(b.grad(0)?, b.saved(0)?.arg(), b.saved(1)?.arg()))?;
-            g.set(1, || share(b.grad(0)?, b.saved(1)?.arg(), b.saved(0)?.arg()))
-        },
+        formula: |b, g| rival::derivative(b, g, &super::gt::DEF),
     },
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
-    samples,
+    samples: rival::samples,
     errors: || broadcast_errors(&[]),
     entry: Entry::new(),
 };

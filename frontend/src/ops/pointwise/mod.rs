@@ -1,5 +1,8 @@
 //! Ops that work on each element by itself.
 
+mod modulus;
+mod rival;
+
 crate::ops::family! {
     abs,
     acos,

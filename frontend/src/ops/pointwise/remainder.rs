@@ -1,14 +1,10 @@
 //! `remainder`
 
+use super::modulus;
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{
-    ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, sample, tensor,
-};
-use crate::{DType, Tensor};
-use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// What is left of `self / other`, with the sign of `other`, as Python's `%`.
@@ -34,49 +30,19 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::binary(args)?;
-    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
-    Ok(plan)
-}
-
-/// Dividends and divisors whose quotients are no whole numbers, where the remainder jumps.
-fn samples() -> Vec<Sample> {
-    let dividend = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![5.25, -4.0, 1.0, -7.5, 0.5, 3.0, -1.0]));
-    let divisor = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.7, -2.3, 3.25, -1.9, 2.6]));
-    let pairs = PAIRS.iter().map(|(a, b)| sample([dividend(a), divisor(b)]));
-    let numbers =
-        [sample([dividend(&[3, 4]), SampleArg::Float(2.9)]), sample([SampleArg::Int(5), divisor(&[2, 3])])];
-    pairs.chain(numbers).collect()
-}
-
-fn errors() -> Vec<ErrorSample> {
-    let ints = |fill| fixed(&[2], DType::I32, fill);
-    let mut errors = broadcast_errors(&[]);
-    errors.push(error([ints(Fill::Index(5)), ints(Fill::Values(vec![0.0]))], "divided by zero"));
-    errors
-}
-
 /// `remainder`
 pub static DEF: OpDef = OpDef {
     schema: "remainder(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Dense(modulus::rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            g.set(1, || {
-                let (a, other) = (b.saved(0)?, b.saved(1)?);
-                let quotient = super::div::DEF.run(&[a.arg(), other.arg(), Arg::Str("floor")])?;
-                b.grad(0)?.mul(&quotient)?.mul(-1)
-            })
-        },
+        formula: |b, g| modulus::derivative(b, g, "floor"),
     },
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
-    samples,
-    errors,
+    samples: modulus::samples,
+    errors: modulus::errors,
     entry: Entry::new(),
 };

@@ -27,7 +27,7 @@ impl Tensor {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 4] = [&[], &[7], &[0, 3], &[2, 3, 4]];
+    let shapes: [&[usize]; 6] = [&[], &[7], &[0, 3], &[2, 3, 4], &[2, 3, 2, 2], &[2, 1, 2, 3, 2]];
     shapes.iter().map(|s| sample([plain(s), tensor(s, Fill::Uniform(0.1, 0.9))])).collect()
 }
 

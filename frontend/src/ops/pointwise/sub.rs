@@ -60,11 +60,9 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::binary(args)?;
+    let plan = super::add::rule(args)?;
     let numbers = "numbers: a bool difference is `bitwise_xor`, a complement `logical_not`";
     rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, numbers)?;
-    let exact = plan.compute.is_float() || !matches!(args.get(2), Arg::Float(_));
-    rules::require(args, 2, plan.compute, exact, "an integer where the operands are integers")?;
     Ok(plan)
 }
 

@@ -26,12 +26,26 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::None, seed, offset])
     }
 
-    /// Overwrites each element with 1 with probability `p`, else with 0.
+    /// Overwrites each element with 1 with probability `p`, else with 0. A tensor of probabilities broadcasts to
+    /// this tensor's shape.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{DType, Device, Tensor};
+    /// let a = Tensor::empty(&[2, 2], DType::I64, Device::CPU)?;
+    /// let p = Tensor::from_slice(&[0.0f32, 1.0])?;
+    /// assert_eq!(a.bernoulli_(&p)?.to_vec::<i64>()?, [0, 1, 0, 1]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// A probability outside 0..=1.
-    pub fn bernoulli_(&self, p: f64) -> Result<Tensor> {
-        super::draw_into(&DEF, self, &[Arg::Float(p)], super::Words::One)
+    /// A number outside 0..=1; a tensor that is no float or does not broadcast to this one's shape.
+    pub fn bernoulli_<'a>(&'a self, p: impl Into<Arg<'a>>) -> Result<Tensor> {
+        match p.into() {
+            // The element that is drawn stands at the same place of the stream as with a number.
+            Arg::Tensor(p) => self.copy_(&Tensor::from_ref(p.clone()).expand(self.sizes())?.bernoulli()?),
+            p => super::draw_into(&DEF, self, &[p], super::Words::One),
+        }
     }
 }
 
@@ -50,10 +64,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 5] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 2, 5]];
+    let shapes: [&[usize]; 7] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let place = || [SampleArg::Int(7), SampleArg::Int(3)];
     let number = shapes.iter().map(|s| sample([plain(s), SampleArg::Float(0.3)].into_iter().chain(place())));
-    number.collect()
+    let tensor = shapes.iter().map(|s| {
+        // A tensor of probabilities has zeros for its derivative, as a draw does not depend on it smoothly.
+        let args = [uniform(s, 0.0, 1.0), SampleArg::None].into_iter().chain(place());
+        Sample { smooth: false, ..sample(args) }
+    });
+    number.chain(tensor).collect()
 }
 
 /// `bernoulli`

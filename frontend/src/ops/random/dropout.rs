@@ -43,7 +43,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 5] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 2, 5]];
+    let shapes: [&[usize]; 7] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let call = |s: &[usize], p| sample([plain(s), SampleArg::Float(p), SampleArg::Int(7), SampleArg::Int(3)]);
     shapes.iter().map(|s| call(s, 0.3)).chain([call(&[4], 0.0), call(&[4], 1.0)]).collect()
 }

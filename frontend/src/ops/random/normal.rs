@@ -57,7 +57,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 6] = [&[], &[1], &[7], &[3, 5], &[0, 3], &[2, 3, 2, 5]];
+    let shapes: [&[usize]; 8] =
+        [&[], &[1], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let call = |s: &&[usize]| {
         sample([plain(s), SampleArg::Float(1.0), SampleArg::Float(2.5), SampleArg::Int(7), SampleArg::Int(3)])
     };

@@ -26,7 +26,21 @@ impl Tensor {
         Tensor::empty(sizes, dtype, device)?.random_int_(low, high)
     }
 
+    /// [`Tensor::randint`] with this tensor's sizes, dtype, device and memory format.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn randint_like(&self, low: i64, high: i64) -> Result<Tensor> {
+        self.empty_like()?.random_int_(low, high)
+    }
+
     /// The integers `0..n` in random order, as i64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, Tensor};
+    /// let (sorted, _) = Tensor::randperm(3, Device::CPU)?.sort(0, false, false)?;
+    /// assert_eq!(sorted.to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// Memory that does not suffice.
@@ -70,7 +84,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 6] = [&[], &[1], &[7], &[3, 5], &[0, 3], &[2, 3, 2, 5]];
+    let shapes: [&[usize]; 8] =
+        [&[], &[1], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let call = |s: &&[usize]| {
         sample([plain(s), SampleArg::Int(3), SampleArg::Int(90), SampleArg::Int(7), SampleArg::Int(3)])
     };

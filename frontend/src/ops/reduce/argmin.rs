@@ -51,7 +51,11 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 4], SampleArg::None, false),
             call(&[3, 4], SampleArg::Int(0), false),
             call(&[3, 700], SampleArg::Int(-1), true),
+            call(&[7], SampleArg::Int(0), false),
             call(&[2, 3, 4], SampleArg::Int(1), false),
+            call(&[2, 3, 2, 2], SampleArg::Int(-2), true),
+            call(&[2, 1, 2, 3, 2], SampleArg::Int(3), false),
+            call(&[0, 3], SampleArg::Int(1), false),
         ]
     },
     errors: || {

@@ -66,6 +66,8 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 4], 0, true),
             call(&[3, 4], -1, false),
             call(&[2, 3, 4], 1, true),
+            call(&[2, 3, 2, 2], -2, false),
+            call(&[2, 1, 2, 3, 2], 3, true),
             call(&[2, 0, 4], 1, false),
         ]
     },

@@ -1,11 +1,12 @@
 //! `mean`
 
+use super::cases;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::require;
 use crate::ops::rules::{reduced_dims, reduced_sizes};
-use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
@@ -41,22 +42,6 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype(), Strides::Contiguous))
 }
 
-fn samples() -> Vec<Sample> {
-    let call = |sizes: &[usize], dims: Option<&[i64]>, keep| {
-        let dims = dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()));
-        sample([plain(sizes), dims, SampleArg::Bool(keep)])
-    };
-    vec![
-        call(&[], None, false),
-        call(&[7], None, false),
-        call(&[3, 4], None, true),
-        call(&[3, 4], Some(&[0]), false),
-        call(&[3, 4], Some(&[-1]), true),
-        call(&[2, 3, 4], Some(&[0, 2]), false),
-        call(&[2, 3, 2, 2], Some(&[1, -1]), true),
-    ]
-}
-
 /// `mean`
 pub static DEF: OpDef = OpDef {
     schema: "mean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
@@ -75,7 +60,7 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::Out,
     dtypes: Dtypes::FLOAT,
-    samples,
+    samples: || cases::over_dims(plain, &[]),
     errors: || {
         vec![
             error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),

@@ -1,5 +1,10 @@
 //! Ops that make one number out of many.
 
+mod cases;
+mod extremum;
+mod spread;
+mod truth;
+
 crate::ops::family! {
     all,
     amax,

@@ -53,6 +53,8 @@ fn samples() -> Vec<Sample> {
         call(&[3, 4], Some(&[-1]), true),
         call(&[2, 3, 4], Some(&[0, 2]), false),
         call(&[2, 3, 2, 2], Some(&[1, -1]), true),
+        call(&[2, 1, 2, 3, 2], Some(&[0, 3]), false),
+        call(&[0, 3], Some(&[1]), false),
         with(1.0),
         with(3.0),
         with(f64::INFINITY),

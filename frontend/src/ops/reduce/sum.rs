@@ -1,9 +1,10 @@
 //! `sum`
 
+use super::cases;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{reduced_dims, reduced_sizes};
-use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::ops::sample::{Sample, SampleArg, error, plain};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -41,20 +42,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    let call = |sizes: &[usize], dims: Option<&[i64]>, keep| {
-        let dims = dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()));
-        sample([plain(sizes), dims, SampleArg::Bool(keep)])
-    };
-    vec![
-        call(&[], None, false),
-        call(&[7], None, false),
-        call(&[3, 4], None, true),
-        call(&[3, 4], Some(&[0]), false),
-        call(&[3, 4], Some(&[-1]), true),
-        call(&[2, 3, 4], Some(&[0, 2]), false),
-        call(&[2, 0, 4], Some(&[1]), false),
-        call(&[0], None, false),
-    ]
+    let mut samples = cases::over_dims(plain, &[]);
+    samples.push(cases::over(plain(&[2, 0, 4]), Some(&[1]), &[], false));
+    samples.push(cases::over(plain(&[0]), None, &[], false));
+    samples
 }
 
 /// `sum`

@@ -1,13 +1,10 @@
 //! `var`
 
+use super::spread;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::require;
-use crate::ops::rules::{reduced_dims, reduced_sizes};
-use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
-use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// The variance of all elements, divided by their number less 1.
@@ -35,43 +32,18 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
-    let mask = reduced_dims(args, 1, t.ndim())?;
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype(), Strides::Contiguous))
-}
-
-fn samples() -> Vec<Sample> {
-    let call = |sizes: &[usize], dims: Option<&[i64]>, keep| {
-        let dims = dims.map_or(SampleArg::None, |d| SampleArg::Ints(d.to_vec()));
-        sample([tensor(sizes, Fill::Distinct(-2.0, 2.0)), dims, SampleArg::Float(0.5), SampleArg::Bool(keep)])
-    };
-    vec![
-        call(&[7], None, false),
-        call(&[3, 4], None, true),
-        call(&[3, 4], Some(&[0]), false),
-        call(&[3, 4], Some(&[-1]), true),
-        call(&[2, 3, 4], Some(&[0, 2]), false),
-        call(&[2, 3, 2, 2], Some(&[1, -1]), true),
-    ]
-}
-
 /// `var`
 pub static DEF: OpDef = OpDef {
     schema: "var(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Dense(spread::rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0,
         formula: |b, g| {
             g.set(0, || {
-                let x = b.input(0)?;
-                let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
+                let (x, dims, divisor) = spread::parts(b)?;
                 let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(3)?)?;
-                let count = b.sizes(0).iter().product::<usize>() as f64 / b.grad(0)?.numel() as f64;
-                let divisor = (count - b.float(2)?).max(0.0);
                 let centred = x.sub(&x.mean_dims(dims, true)?)?;
                 grad.mul(&centred)?.mul(2.0 / divisor)
             })
@@ -79,18 +51,7 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::Out,
     dtypes: Dtypes::FLOAT,
-    samples,
-    errors: || {
-        vec![
-            error(
-                [plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Float(0.5), SampleArg::Bool(false)],
-                "out of range",
-            ),
-            error(
-                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Float(0.5), SampleArg::Bool(false)],
-                "different dimensions",
-            ),
-        ]
-    },
+    samples: spread::samples,
+    errors: spread::errors,
     entry: Entry::new(),
 };

@@ -133,7 +133,7 @@ pub static DEF: OpDef = OpDef {
         vec![
             error(
                 [plain(&[3]), SampleArg::Ints(vec![4]), SampleArg::Ints(vec![1]), SampleArg::None],
-                "memory",
+                "within the storage",
             ),
             error(
                 [plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![]), SampleArg::None],

@@ -75,6 +75,8 @@ fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], dims: &[i64]| sample([plain(sizes), SampleArg::Ints(dims.to_vec())]);
     vec![
         call(&[2, 3, 4], &[2, 0, 1]),
+        call(&[2, 3, 2, 2], &[0, 2, 3, 1]),
+        call(&[2, 1, 2, 3, 2], &[4, 1, 0, -2, 2]),
         call(&[2, 3], &[-1, 0]),
         call(&[], &[]),
         call(&[0, 3], &[1, 0]),

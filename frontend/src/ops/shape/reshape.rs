@@ -51,7 +51,14 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 
 fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], to: &[i64]| sample([plain(sizes), SampleArg::Ints(to.to_vec())]);
-    vec![call(&[6], &[2, 3]), call(&[2, 3, 4], &[4, -1]), call(&[0, 3], &[0]), call(&[], &[1])]
+    vec![
+        call(&[6], &[2, 3]),
+        call(&[2, 3, 4], &[4, -1]),
+        call(&[2, 3, 2, 2], &[6, -1]),
+        call(&[2, 1, 2, 3, 2], &[2, 6, -1]),
+        call(&[0, 3], &[0]),
+        call(&[], &[1]),
+    ]
 }
 
 /// `reshape`

@@ -47,7 +47,14 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
 fn samples() -> Vec<Sample> {
     let call =
         |sizes: &[usize], dim, index| sample([plain(sizes), SampleArg::Int(dim), SampleArg::Int(index)]);
-    vec![call(&[3], 0, 1), call(&[2, 3], -1, -1), call(&[2, 3, 4], 1, 0), call(&[2, 0], 0, 1)]
+    vec![
+        call(&[3], 0, 1),
+        call(&[2, 3], -1, -1),
+        call(&[2, 3, 4], 1, 0),
+        call(&[2, 3, 2, 2], -2, 1),
+        call(&[2, 1, 2, 3, 2], 3, 2),
+        call(&[2, 0], 0, 1),
+    ]
 }
 
 /// `select`

@@ -103,6 +103,8 @@ fn samples() -> Vec<Sample> {
         call(&[2, 5], 1, Some(4), Some(2), 1),
         call(&[2, 5], 0, Some(-9), Some(9), 3),
         call(&[3, 2, 4], 2, Some(1), None, 2),
+        call(&[2, 3, 2, 2], 1, Some(1), None, 1),
+        call(&[2, 1, 2, 5, 2], -2, None, Some(-1), 2),
         call(&[0, 2], 0, None, Some(1), 1),
     ]
 }

@@ -57,7 +57,15 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
 
 fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], a, b| sample([plain(sizes), SampleArg::Int(a), SampleArg::Int(b)]);
-    vec![call(&[2, 3], 0, 1), call(&[2, 3, 4], 0, -1), call(&[], 0, -1), call(&[0, 3], 0, 1)]
+    vec![
+        call(&[2, 3], 0, 1),
+        call(&[2, 3, 4], 0, -1),
+        call(&[5], 0, -1),
+        call(&[2, 3, 2, 2], 1, 3),
+        call(&[2, 1, 2, 3, 2], -1, 0),
+        call(&[], 0, -1),
+        call(&[0, 3], 0, 1),
+    ]
 }
 
 /// `transpose`

@@ -43,7 +43,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
 
 fn samples() -> Vec<Sample> {
     let call = |n: &[usize], dim| sample([plain(n), SampleArg::Int(dim)]);
-    vec![call(&[3], 0), call(&[2, 3], 1), call(&[2, 3, 2], -1), call(&[2, 0], 0)]
+    vec![
+        call(&[3], 0),
+        call(&[2, 3], 1),
+        call(&[2, 3, 2], -1),
+        call(&[2, 3, 2, 2], 1),
+        call(&[2, 1, 2, 3, 2], -2),
+        call(&[2, 0], 0),
+    ]
 }
 
 /// `unbind`

@@ -39,7 +39,16 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
 
 fn samples() -> Vec<Sample> {
     let call = |sizes: &[usize], dim| sample([plain(sizes), SampleArg::Int(dim)]);
-    vec![call(&[], 0), call(&[3], 0), call(&[3], -1), call(&[2, 3], 1), call(&[0, 2], 2)]
+    vec![
+        call(&[], 0),
+        call(&[3], 0),
+        call(&[3], -1),
+        call(&[2, 3], 1),
+        call(&[2, 3, 2], -2),
+        call(&[2, 3, 2, 2], 4),
+        call(&[2, 1, 2, 3, 2], 0),
+        call(&[0, 2], 2),
+    ]
 }
 
 /// `unsqueeze`

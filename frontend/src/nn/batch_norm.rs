@@ -1,0 +1,106 @@
+//! Channels brought to mean 0 and variance 1 over a batch.
+
+use super::channel_norm::ChannelNorm;
+use super::{Members, Module};
+use crate::{Result, Tensor};
+
+macro_rules! batch_norm {
+    ($($(#[$doc:meta])* $name:ident [$($dims:literal),+];)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name(ChannelNorm);
+
+        impl $name {
+            /// A module for this number of channels, with a weight of ones, a bias of zeros, running statistics, an `eps` of
+            /// 1e-5 and a momentum of 0.1.
+            ///
+            /// # Errors
+            /// Memory that does not suffice.
+            pub fn new(features: usize) -> Result<$name> {
+                let plain = ChannelNorm::plain(stringify!($name), features);
+                Ok($name(plain.with_affine(true)?.with_running(true)?))
+            }
+
+            /// Without weight and bias.
+            ///
+            /// # Errors
+            /// None today; a result as the other options have.
+            pub fn without_affine(self) -> Result<$name> {
+                Ok($name(self.0.with_affine(false)?))
+            }
+
+            /// Without running statistics: also in use each batch is normalised by itself.
+            ///
+            /// # Errors
+            /// None today; a result as the other options have.
+            pub fn without_running_stats(self) -> Result<$name> {
+                Ok($name(self.0.with_running(false)?))
+            }
+
+            /// With another number under the root.
+            pub fn eps(mut self, eps: f64) -> $name {
+                self.0.eps = eps;
+                self
+            }
+
+            /// With another share by which the running statistics move; nothing makes them the mean of all batches.
+            pub fn momentum(mut self, momentum: Option<f64>) -> $name {
+                self.0.momentum = momentum;
+                self
+            }
+        }
+
+        impl Module for $name {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                self.0.check(input, &[$($dims),+])?;
+                self.0.forward(|running, [weight, bias], own, momentum, eps| {
+                    input.batch_norm(running, weight, bias, own, momentum, eps)
+                })
+            }
+
+            fn members<'a>(&'a self, members: &mut Members<'a>) {
+                self.0.members(members);
+            }
+        }
+    )*};
+}
+
+batch_norm! {
+    /// [`Tensor::batch_norm`] of inputs `[batch, channels]` or `[batch, channels, length]`. While training the statistics
+    /// are those of the batch, in use the running ones.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{BatchNorm1d, Module}};
+    /// let norm = BatchNorm1d::new(1)?.eps(0.0).momentum(Some(1.0));
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[2, 1])?;
+    /// assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// norm.eval();
+    /// assert_eq!(norm.state_dict()["running_mean"].to_vec::<f32>()?, [2.0]);
+    /// assert_eq!(norm.forward(&Tensor::from_vec(vec![2.0f32], &[1, 1])?)?.item::<f32>()?, 0.0);
+    /// # Ok(()) }
+    /// ```
+    BatchNorm1d [2, 3];
+
+    /// [`Tensor::batch_norm`] of inputs `[batch, channels, height, width]`; see [`BatchNorm1d`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{BatchNorm2d, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 1, 2])?;
+    /// assert_eq!(BatchNorm2d::new(1)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    BatchNorm2d [4];
+
+    /// [`Tensor::batch_norm`] of inputs `[batch, channels, depth, height, width]`; see [`BatchNorm1d`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{BatchNorm3d, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 2, 1, 1])?;
+    /// assert_eq!(BatchNorm3d::new(1)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    BatchNorm3d [5];
+}

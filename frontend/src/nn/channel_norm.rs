@@ -1,0 +1,116 @@
+//! What the modules that normalise channels share: weight, bias, running statistics and the mode.
+
+use super::slot::{Mode, Slot};
+use super::{Members, ModuleError};
+use crate::autograd::no_grad;
+use crate::{Result, Tensor};
+
+/// Parts and options; inputs are `[batch, features, ..]`.
+#[derive(Debug)]
+pub(super) struct ChannelNorm {
+    owner: &'static str,
+    features: usize,
+    weight: Option<Slot>,
+    bias: Option<Slot>,
+    running: Option<Running>,
+    mode: Mode,
+    /// The number under the root.
+    pub eps: f64,
+    /// How far the running statistics move; nothing is the mean of all batches.
+    pub momentum: Option<f64>,
+}
+
+#[derive(Debug)]
+struct Running {
+    mean: Slot,
+    var: Slot,
+    batches: Slot,
+}
+
+fn full(features: usize, value: f32) -> Result<Tensor> {
+    Tensor::from_vec(vec![value; features], &[features])
+}
+
+impl ChannelNorm {
+    pub(super) fn plain(owner: &'static str, features: usize) -> ChannelNorm {
+        ChannelNorm {
+            owner,
+            features,
+            weight: None,
+            bias: None,
+            running: None,
+            mode: Mode::default(),
+            eps: 1e-5,
+            momentum: Some(0.1),
+        }
+    }
+
+    /// With a weight of ones and a bias of zeros, or without them.
+    pub(super) fn with_affine(mut self, on: bool) -> Result<ChannelNorm> {
+        let part = |value| on.then(|| Slot::parameter(full(self.features, value)?)).transpose();
+        (self.weight, self.bias) = (part(1.0)?, part(0.0)?);
+        Ok(self)
+    }
+
+    /// With running statistics, at first of mean 0 and variance 1, or without them.
+    pub(super) fn with_running(mut self, on: bool) -> Result<ChannelNorm> {
+        let make = || -> Result<Running> {
+            Ok(Running {
+                mean: Slot::buffer(full(self.features, 0.0)?),
+                var: Slot::buffer(full(self.features, 1.0)?),
+                batches: Slot::buffer(Tensor::scalar(0i64)?),
+            })
+        };
+        self.running = on.then(make).transpose()?;
+        Ok(self)
+    }
+
+    /// Refuses inputs of another number of dimensions or features.
+    pub(super) fn check(&self, input: &Tensor, dims: &[usize]) -> Result<()> {
+        if dims.contains(&input.ndim()) && input.sizes()[1] == self.features {
+            return Ok(());
+        }
+        let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
+        let expected = format!("of {} dimensions, [batch, {}, ..]", dims.join(" or "), self.features);
+        Err(ModuleError::Input { owner: self.owner, expected, got: input.sizes().to_vec() }.into())
+    }
+
+    /// Calls the op with these parts: running statistics, weight, bias, whether the input's statistics are used,
+    /// momentum and eps.
+    pub(super) fn forward(
+        &self,
+        op: impl FnOnce(Option<(&Tensor, &Tensor)>, [Option<&Tensor>; 2], bool, f64, f64) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let training = self.mode.is_training();
+        let momentum = if training { self.count_batch()? } else { 0.0 };
+        let running = self.running.as_ref().map(|r| (r.mean.get(), r.var.get()));
+        let running = running.as_ref().map(|(mean, var)| (mean, var));
+        let [weight, bias] = [&self.weight, &self.bias].map(|slot| slot.as_ref().map(Slot::get));
+        op(running, [weight.as_ref(), bias.as_ref()], training || running.is_none(), momentum, self.eps)
+    }
+
+    /// Counts one batch more, and gives how far the running statistics move for it.
+    fn count_batch(&self) -> Result<f64> {
+        let Some(running) = &self.running else { return Ok(0.0) };
+        let _off = no_grad();
+        let batches = running.batches.get().add_(1)?;
+        match self.momentum {
+            Some(momentum) => Ok(momentum),
+            None => Ok(1.0 / batches.item::<i64>()? as f64),
+        }
+    }
+
+    pub(super) fn members<'a>(&'a self, members: &mut Members<'a>) {
+        for (name, slot) in [("weight", &self.weight), ("bias", &self.bias)] {
+            if let Some(slot) = slot {
+                members.parameter(name, slot);
+            }
+        }
+        if let Some(running) = &self.running {
+            members.buffer("running_mean", &running.mean);
+            members.buffer("running_var", &running.var);
+            members.buffer("num_batches_tracked", &running.batches);
+        }
+        members.mode(&self.mode);
+    }
+}

@@ -1,0 +1,144 @@
+//! Rows of a learned matrix, alone or in bags.
+
+use super::slot::Slot;
+use super::{Members, Module, init};
+use crate::autograd::no_grad;
+use crate::ops::index::embedding_bag::{BagMode, BagOptions};
+use crate::rng::Philox;
+use crate::{Result, Tensor};
+use keyway_dispatcher::dims::wrap_dim;
+
+/// A matrix whose initial values are normal numbers of mean 0 and deviation 1, as PyTorch's.
+fn rows(count: usize, columns: usize, rng: &mut Philox) -> Result<Slot> {
+    Slot::parameter(init::normal(&[count, columns], 1.0, rng)?)
+}
+
+/// Sets a row to 0 and gives its number, counted from the front.
+fn blank(weight: &Slot, row: i64) -> Result<i64> {
+    let weight = weight.get();
+    let row = wrap_dim("padding_idx", row, weight.sizes()[0])? as i64;
+    let _off = no_grad();
+    weight.select(0, row)?.zero_()?;
+    Ok(row)
+}
+
+/// [`Tensor::embedding`] of a learned weight: indices of any shape to `[.., columns]`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{Embedding, Module}, rng::Philox};
+/// let words = Embedding::new(10, 3, &mut Philox::new(0))?.padding_idx(0)?;
+/// let y = words.forward(&Tensor::from_slice(&[4i64, 0])?)?;
+/// assert_eq!(y.sizes(), [2, 3]);
+/// assert_eq!(y.i(1)?.to_vec::<f32>()?, [0.0; 3]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Embedding {
+    weight: Slot,
+    padding_idx: Option<i64>,
+}
+
+impl Embedding {
+    /// A module of so many rows, normal numbers at first.
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn new(count: usize, columns: usize, rng: &mut Philox) -> Result<Embedding> {
+        Ok(Embedding { weight: rows(count, columns, rng)?, padding_idx: None })
+    }
+
+    /// A module of this weight, `[rows, columns]`.
+    ///
+    /// # Errors
+    /// A dtype that has no gradient.
+    pub fn from_tensor(weight: Tensor) -> Result<Embedding> {
+        Ok(Embedding { weight: Slot::parameter(weight)?, padding_idx: None })
+    }
+
+    /// With a row that is set to 0 and gets no gradient.
+    ///
+    /// # Errors
+    /// A number that is no row's.
+    pub fn padding_idx(mut self, row: i64) -> Result<Embedding> {
+        self.padding_idx = Some(blank(&self.weight, row)?);
+        Ok(self)
+    }
+}
+
+impl Module for Embedding {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.weight.get().embedding(input, self.padding_idx)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.parameter("weight", &self.weight);
+    }
+}
+
+/// [`Tensor::embedding_bag`] of a learned weight: a matrix of indices, each row a bag, to `[bags, columns]`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::ops::index::embedding_bag::BagMode;
+/// use keyway::{Tensor, nn::{EmbeddingBag, Module}, rng::Philox};
+/// let bags = EmbeddingBag::new(10, 3, &mut Philox::new(0))?.mode(BagMode::Sum);
+/// assert_eq!(bags.forward(&Tensor::from_vec(vec![4i64, 0, 1, 1], &[2, 2])?)?.sizes(), [2, 3]);
+/// let (at, offsets) = (Tensor::from_slice(&[4i64, 0, 1])?, Tensor::from_slice(&[0i64, 1])?);
+/// assert_eq!(bags.forward_bags(&at, &offsets, None)?.sizes(), [2, 3]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct EmbeddingBag {
+    weight: Slot,
+    mode: BagMode,
+    padding_idx: Option<i64>,
+}
+
+impl EmbeddingBag {
+    /// A module of so many rows, normal numbers at first, that gives means.
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn new(count: usize, columns: usize, rng: &mut Philox) -> Result<EmbeddingBag> {
+        Ok(EmbeddingBag { weight: rows(count, columns, rng)?, mode: BagMode::Mean, padding_idx: None })
+    }
+
+    /// With another way to make one row of many.
+    pub fn mode(mut self, mode: BagMode) -> EmbeddingBag {
+        self.mode = mode;
+        self
+    }
+
+    /// With a row that is set to 0, counts nothing and gets no gradient.
+    ///
+    /// # Errors
+    /// A number that is no row's.
+    pub fn padding_idx(mut self, row: i64) -> Result<EmbeddingBag> {
+        self.padding_idx = Some(blank(&self.weight, row)?);
+        Ok(self)
+    }
+
+    /// The bags of indices of one dimension that begin at the offsets, with a factor for each index if the mode is the sum.
+    ///
+    /// # Errors
+    /// As [`Tensor::embedding_bag`].
+    pub fn forward_bags(&self, input: &Tensor, offsets: &Tensor, factors: Option<&Tensor>) -> Result<Tensor> {
+        let options = BagOptions { offsets: Some(offsets), per_sample_weights: factors, ..self.options() };
+        self.weight.get().embedding_bag(input, options)
+    }
+
+    fn options(&self) -> BagOptions<'static> {
+        BagOptions { mode: self.mode, padding_idx: self.padding_idx, ..BagOptions::default() }
+    }
+}
+
+impl Module for EmbeddingBag {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.weight.get().embedding_bag(input, self.options())
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.parameter("weight", &self.weight);
+    }
+}

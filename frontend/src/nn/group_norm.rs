@@ -1,0 +1,64 @@
+//! Groups of channels brought to mean 0 and variance 1.
+
+use super::slot::Slot;
+use super::{Members, Module, ModuleError};
+use crate::{Result, Tensor};
+
+/// [`Tensor::group_norm`] of inputs `[batch, channels, ..]`, then a scale and a shift for each channel.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{GroupNorm, Module}};
+/// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], &[1, 4])?;
+/// assert_eq!(GroupNorm::new(2, 4)?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct GroupNorm {
+    groups: usize,
+    eps: f64,
+    weight: Option<Slot>,
+    bias: Option<Slot>,
+}
+
+impl GroupNorm {
+    /// A module of so many groups of neighbouring channels, with a weight of ones, a bias of zeros and an `eps` of 1e-5.
+    ///
+    /// # Errors
+    /// A number of groups that does not divide the channels.
+    pub fn new(groups: usize, channels: usize) -> Result<GroupNorm> {
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let got = format!("{groups} for {channels} channels");
+            let expected = "a divisor of the number of channels";
+            return Err(ModuleError::Option { owner: "GroupNorm", option: "groups", expected, got }.into());
+        }
+        let full = |value: f32| Slot::parameter(Tensor::from_vec(vec![value; channels], &[channels])?);
+        Ok(GroupNorm { groups, eps: 1e-5, weight: Some(full(1.0)?), bias: Some(full(0.0)?) })
+    }
+
+    /// Without weight and bias.
+    pub fn without_affine(self) -> GroupNorm {
+        GroupNorm { weight: None, bias: None, ..self }
+    }
+
+    /// With another number under the root.
+    pub fn eps(mut self, eps: f64) -> GroupNorm {
+        self.eps = eps;
+        self
+    }
+}
+
+impl Module for GroupNorm {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let [weight, bias] = [&self.weight, &self.bias].map(|slot| slot.as_ref().map(Slot::get));
+        input.group_norm(self.groups as i64, weight.as_ref(), bias.as_ref(), self.eps)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        for (name, slot) in [("weight", &self.weight), ("bias", &self.bias)] {
+            if let Some(slot) = slot {
+                members.parameter(name, slot);
+            }
+        }
+    }
+}

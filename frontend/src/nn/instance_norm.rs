@@ -1,0 +1,100 @@
+//! Channels of each sample brought to mean 0 and variance 1.
+
+use super::channel_norm::ChannelNorm;
+use super::{Members, Module};
+use crate::{Result, Tensor};
+
+macro_rules! instance_norm {
+    ($($(#[$doc:meta])* $name:ident $dims:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name(ChannelNorm);
+
+        impl $name {
+            /// A module for this number of channels, with an `eps` of 1e-5, without weight, bias and running statistics.
+            pub fn new(features: usize) -> $name {
+                $name(ChannelNorm::plain(stringify!($name), features))
+            }
+
+            /// With a weight of ones and a bias of zeros.
+            ///
+            /// # Errors
+            /// Memory that does not suffice.
+            pub fn with_affine(self) -> Result<$name> {
+                Ok($name(self.0.with_affine(true)?))
+            }
+
+            /// With running statistics, which are used outside training.
+            ///
+            /// # Errors
+            /// Memory that does not suffice.
+            pub fn with_running_stats(self) -> Result<$name> {
+                Ok($name(self.0.with_running(true)?))
+            }
+
+            /// With another number under the root.
+            pub fn eps(mut self, eps: f64) -> $name {
+                self.0.eps = eps;
+                self
+            }
+
+            /// With another share by which the running statistics move; nothing makes them the mean of all batches.
+            pub fn momentum(mut self, momentum: Option<f64>) -> $name {
+                self.0.momentum = momentum;
+                self
+            }
+        }
+
+        impl Module for $name {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                // One sample alone has no dimension of the batch.
+                let batch = if input.ndim() + 1 == $dims { input.unsqueeze(0)? } else { input.clone() };
+                self.0.check(&batch, &[$dims])?;
+                let made = self.0.forward(|running, [weight, bias], own, momentum, eps| {
+                    batch.instance_norm(running, weight, bias, own, momentum, eps)
+                })?;
+                if input.ndim() + 1 == $dims { made.squeeze_dim(0) } else { Ok(made) }
+            }
+
+            fn members<'a>(&'a self, members: &mut Members<'a>) {
+                self.0.members(members);
+            }
+        }
+    )*};
+}
+
+instance_norm! {
+    /// [`Tensor::instance_norm`] of inputs `[batch, channels, length]`, or of one sample without the batch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{InstanceNorm1d, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 2])?;
+    /// assert_eq!(InstanceNorm1d::new(1).eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    InstanceNorm1d 3;
+
+    /// [`Tensor::instance_norm`] of inputs `[batch, channels, height, width]`, or of one sample without the batch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{InstanceNorm2d, Module}};
+    /// let norm = InstanceNorm2d::new(1).eps(0.0).with_affine()?;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 1, 2])?;
+    /// assert_eq!(norm.forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    InstanceNorm2d 4;
+
+    /// [`Tensor::instance_norm`] of inputs `[batch, channels, depth, height, width]`, or of one sample without the batch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{InstanceNorm3d, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[1, 1, 2, 1, 1])?;
+    /// assert_eq!(InstanceNorm3d::new(1).eps(0.0).forward(&x)?.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    InstanceNorm3d 5;
+}

@@ -1,0 +1,62 @@
+//! Rows brought to a mean square of 1.
+
+use super::slot::Slot;
+use super::{Members, Module};
+use crate::{Result, Tensor};
+use keyway_dispatcher::dims::numel;
+
+/// [`Tensor::rms_norm`] over the last dimensions, then a scale for each element.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{Module, RmsNorm}};
+/// let x = Tensor::from_slice(&[1.0f32, -7.0])?;
+/// assert_eq!(RmsNorm::new(&[2])?.eps(0.0).forward(&x)?.to_vec::<f32>()?, [0.2, -1.4]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct RmsNorm {
+    sizes: Vec<i64>,
+    eps: Option<f64>,
+    weight: Option<Slot>,
+}
+
+impl RmsNorm {
+    /// A module for inputs whose last dimensions have these sizes, with a weight of ones, and the distance from 1 to the
+    /// next number of the dtype as `eps`.
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn new(sizes: &[usize]) -> Result<RmsNorm> {
+        let weight = Tensor::from_vec(vec![1.0f32; numel("RmsNorm", sizes)?], sizes)?;
+        Ok(RmsNorm { weight: Some(Slot::parameter(weight)?), ..RmsNorm::plain(sizes) })
+    }
+
+    /// A module without weight.
+    ///
+    /// ```
+    /// use keyway::nn::{Module, RmsNorm};
+    /// assert_eq!(RmsNorm::plain(&[8]).num_parameters(), 0);
+    /// ```
+    pub fn plain(sizes: &[usize]) -> RmsNorm {
+        RmsNorm { sizes: sizes.iter().map(|&size| size as i64).collect(), eps: None, weight: None }
+    }
+
+    /// With this number under the root.
+    pub fn eps(mut self, eps: f64) -> RmsNorm {
+        self.eps = Some(eps);
+        self
+    }
+}
+
+impl Module for RmsNorm {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.rms_norm(&self.sizes, self.weight.as_ref().map(Slot::get).as_ref(), self.eps)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        if let Some(weight) = &self.weight {
+            members.parameter("weight", weight);
+        }
+    }
+}

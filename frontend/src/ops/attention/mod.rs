@@ -1,0 +1,5 @@
+//! Attention.
+
+crate::ops::family! {
+    scaled_dot_product_attention,
+}

@@ -1,0 +1,216 @@
+//! `scaled_dot_product_attention`
+
+use crate::error::Result;
+use crate::ops::composed::{cast, float_tensor, one, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{require, wrong_shape, wrong_value};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::{Dims, broadcast};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+/// The options of [`Tensor::scaled_dot_product_attention`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttentionOptions<'a> {
+    /// Broadcasts to `[.., queries, keys]`. Bool: which keys a query looks at. A float: added to the scores.
+    pub attn_mask: Option<&'a Tensor>,
+    /// The probability with which a weight is left out; 0 where nothing is trained.
+    pub dropout_p: f64,
+    /// Whether query `i` looks at the keys `0..=i` alone. Not together with a mask.
+    pub is_causal: bool,
+    /// What the products are multiplied by; one over the root of their length if not given.
+    pub scale: Option<f64>,
+    /// Whether key and value may have fewer heads (dimension -3) than the query, a divisor of its number; each
+    /// then serves that many neighbouring heads of the query.
+    pub enable_gqa: bool,
+}
+
+impl Tensor {
+    /// `softmax(self @ key^T * scale + mask) @ value` (A. Vaswani and others, "Attention is all you need",
+    /// 2017), for a query `[.., queries, e]`, a key `[.., keys, e]` and a value `[.., keys, ev]`; the result is
+    /// `[.., queries, ev]`. A query that may look at no key gives zeros. f16 and bf16 are computed in f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
+    /// let x = Tensor::from_vec(vec![0.0f32, 0.0, 0.0, 0.0], &[2, 2])?;
+    /// let value = Tensor::from_vec(vec![2.0f32, 4.0], &[2, 1])?;
+    /// let options = AttentionOptions { is_causal: true, ..Default::default() };
+    /// let y = x.scaled_dot_product_attention(&x, &value, options)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not fit; a mask that is neither bool nor float, or given with `is_causal`; a dropout
+    /// probability outside 0..=1; a dtype that is no float.
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: &Tensor,
+        value: &Tensor,
+        options: AttentionOptions<'_>,
+    ) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            key.into(),
+            value.into(),
+            options.attn_mask.map_or(Arg::None, Arg::from),
+            Arg::Float(options.dropout_p),
+            Arg::Bool(options.is_causal),
+            options.scale.map_or(Arg::None, Arg::Float),
+            Arg::Bool(options.enable_gqa),
+        ])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let query = float_tensor(args, 0)?;
+    let (key, value) = checked(args, &query)?;
+    let (wide, key, value) = (widened(&query)?, widened(&key)?, widened(&value)?);
+    let length = query.sizes()[query.ndim() - 1] as f64;
+    let scale = if matches!(args.get(6), Arg::None) { 1.0 / length.sqrt() } else { args.float(6)? };
+    let scores = wide.mul(scale)?.matmul(&key.transpose(-2, -1)?)?;
+    let weights = match optional(args, 3)? {
+        Some(mask) => masked_softmax(args, &scores, &mask)?,
+        None if args.bool(5)? => {
+            let [queries, keys] = [2, 1].map(|back| scores.sizes()[scores.ndim() - back]);
+            let later = Tensor::ones(&[queries, keys], DType::BOOL, scores.device())?.triu(1)?;
+            scores.masked_fill(&later, f64::NEG_INFINITY)?.softmax(-1)?
+        }
+        None => scores.softmax(-1)?,
+    };
+    let p = args.float(4)?;
+    if !(0.0..=1.0).contains(&p) {
+        return Err(wrong_value(args, 4, "a probability from 0 to 1".into()).into());
+    }
+    let weights = if p > 0.0 { weights.dropout(p, true)? } else { weights };
+    cast(weights.matmul(&value)?, query.dtype())
+}
+
+/// Key and value in as many heads as the query has.
+fn checked(args: &Args<'_>, query: &Tensor) -> Result<(Tensor, Tensor)> {
+    let (mut key, mut value) = (tensor(args, 1)?, tensor(args, 2)?);
+    let least = if args.bool(7)? { 3 } else { 2 };
+    for (i, t) in [query, &key, &value].into_iter().enumerate() {
+        if t.ndim() < least {
+            return Err(wrong_shape(args, i, format!("of {least} or more dimensions"), t.sizes()).into());
+        }
+        require(args, i, t.dtype(), t.dtype() == query.dtype(), "of the query's dtype")?;
+    }
+    let last = |t: &Tensor, back: usize| t.sizes()[t.ndim() - back];
+    if last(&key, 1) != last(query, 1) {
+        let expected = format!("[.., keys, {}], as the query's last dimension is", last(query, 1));
+        return Err(wrong_shape(args, 1, expected, key.sizes()).into());
+    }
+    if last(&value, 2) != last(&key, 2) {
+        let expected = format!("[.., {}, ev], a row for each key", last(&key, 2));
+        return Err(wrong_shape(args, 2, expected, value.sizes()).into());
+    }
+    if !matches!(args.get(3), Arg::None) && args.bool(5)? {
+        return Err(wrong_value(
+            args,
+            5,
+            "false where a mask is given; put the triangle into the mask".into(),
+        )
+        .into());
+    }
+    if args.bool(7)? {
+        let heads = last(query, 3);
+        for (i, t) in [&mut key, &mut value].into_iter().enumerate() {
+            let own = last(t, 3);
+            if own == 0 || heads % own != 0 {
+                let expected = format!("of a number of heads that divides the query's {heads}");
+                return Err(wrong_shape(args, i + 1, expected, t.sizes()).into());
+            }
+            *t = repeated(t, heads / own)?;
+        }
+    }
+    Ok((key, value))
+}
+
+/// Each head (dimension -3) `times` times in a row.
+fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
+    if times == 1 {
+        return Ok(t.clone());
+    }
+    let mut sizes = Dims::from_slice(t.sizes());
+    let head = t.ndim() - 3;
+    sizes.insert(head + 1, times);
+    let spread = t.unsqueeze(head as i64 + 1)?.expand(&sizes)?;
+    sizes.remove(head + 1);
+    sizes[head] *= times;
+    spread.reshape_as_sizes(&sizes)
+}
+
+/// The softmax of masked scores. A row whose scores are all minus infinity gives zeros, and no gradient: it is
+/// taken out before the softmax, whose derivative would be NaN there.
+fn masked_softmax(args: &Args<'_>, scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    if broadcast(args.name(), mask.sizes(), scores.sizes())?.as_slice() != scores.sizes() {
+        let expected = format!("of a shape that broadcasts to the scores' {:?}", scores.sizes());
+        return Err(wrong_shape(args, 3, expected, mask.sizes()).into());
+    }
+    let scores = if mask.dtype() == DType::BOOL {
+        scores.masked_fill(&mask.logical_not()?, f64::NEG_INFINITY)?
+    } else {
+        require(args, 3, mask.dtype(), mask.dtype().is_float(), "bool or a float dtype")?;
+        scores.add(&cast(mask.clone(), scores.dtype())?)?
+    };
+    let blind = scores.detach().eq(f64::NEG_INFINITY)?.all_dims(&[-1], true)?;
+    scores.masked_fill(&blind, 0)?.softmax(-1)?.masked_fill(&blind, 0)
+}
+
+fn call(
+    shapes: [&[usize]; 3],
+    mask: SampleArg,
+    causal: bool,
+    scale: Option<f64>,
+    gqa: bool,
+) -> Vec<SampleArg> {
+    let [query, key, value] = shapes.map(plain);
+    let scale = scale.map_or(SampleArg::None, SampleArg::Float);
+    vec![query, key, value, mask, SampleArg::Float(0.0), SampleArg::Bool(causal), scale, SampleArg::Bool(gqa)]
+}
+
+fn samples() -> Vec<Sample> {
+    let none = || SampleArg::None;
+    let some = |sizes: &[usize]| fixed(sizes, DType::BOOL, Fill::Values(vec![1.0, 0.0, 1.0, 0.0, 0.0, 0.0]));
+    let batched: [&[usize]; 3] = [&[2, 2, 2, 3], &[2, 2, 3, 3], &[2, 2, 3, 2]];
+    vec![
+        sample(call([&[3, 4], &[2, 4], &[2, 3]], none(), false, None, false)),
+        sample(call([&[3, 4], &[3, 4], &[3, 4]], none(), true, None, false)),
+        sample(call([&[2, 3, 2], &[2, 4, 2], &[2, 4, 2]], none(), true, Some(0.3), false)),
+        sample(call(batched, plain(&[2, 3]), false, None, false)),
+        sample(call(batched, some(&[2, 3]), false, None, false)),
+        sample(call(batched, some(&[2, 1, 2, 3]), false, Some(1.5), false)),
+        sample(call([&[4, 2, 3], &[2, 3, 3], &[2, 3, 2]], none(), false, None, true)),
+        sample(call([&[2, 1, 2, 1, 3], &[2, 1, 2, 2, 3], &[2, 1, 2, 2, 3]], none(), false, None, false)),
+        sample(call([&[0, 2, 3], &[0, 2, 3], &[0, 2, 3]], none(), false, None, false)),
+    ]
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let none = || SampleArg::None;
+    let square: [&[usize]; 3] = [&[2, 3], &[2, 3], &[2, 3]];
+    vec![
+        error(call([&[3], &[2, 3], &[2, 3]], none(), false, None, false), "2 or more dimensions"),
+        error(call([&[2, 3], &[2, 4], &[2, 3]], none(), false, None, false), "[.., keys, 3]"),
+        error(call([&[2, 3], &[4, 3], &[2, 3]], none(), false, None, false), "a row for each key"),
+        error(call(square, plain(&[2, 2]), true, None, false), "false where a mask is given"),
+        error(call(square, plain(&[4, 2, 2]), false, None, false), "broadcasts to the scores'"),
+        error(call([&[3, 2, 3], &[2, 2, 3], &[2, 2, 3]], none(), false, None, true), "divides the query's 3"),
+    ]
+}
+
+/// `scaled_dot_product_attention`
+pub static DEF: OpDef = OpDef {
+    schema: "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool is_causal=False, float? scale=None, bool enable_gqa=False) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

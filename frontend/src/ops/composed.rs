@@ -1,0 +1,39 @@
+//! What ops that are composed of others share.
+
+use super::rules::require;
+use crate::error::Result;
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Outputs};
+
+/// Tensor argument `i`.
+pub(crate) fn tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
+    Ok(Tensor::from_ref(args.tensor(i)?.clone()))
+}
+
+/// Tensor argument `i`, if it was given.
+pub(crate) fn optional(args: &Args<'_>, i: usize) -> Result<Option<Tensor>> {
+    Ok(args.optional_tensor(i)?.map(|t| Tensor::from_ref(t.clone())))
+}
+
+/// Tensor argument `i`, of a float dtype.
+pub(crate) fn float_tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
+    let t = tensor(args, i)?;
+    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
+    Ok(t)
+}
+
+/// The one result of a composed op.
+pub(crate) fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
+    Ok(Outputs::from_iter([made?.into_ref()]))
+}
+
+/// f16 and bf16 as f32, so that several steps are rounded once; every other dtype as it is.
+pub(crate) fn widened(t: &Tensor) -> Result<Tensor> {
+    if matches!(t.dtype(), DType::F16 | DType::BF16) { t.to_dtype(DType::F32) } else { Ok(t.clone()) }
+}
+
+/// The tensor in this dtype.
+pub(crate) fn cast(t: Tensor, dtype: DType) -> Result<Tensor> {
+    if t.dtype() == dtype { Ok(t) } else { t.to_dtype(dtype) }
+}

@@ -1,0 +1,97 @@
+//! Rows of a matrix, gathered and put together by bags; for `embedding_bag`.
+
+use super::embedding_bag::BagMode;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composed::{cast, widened};
+
+/// The indices of each bag as a row, as long as the longest bag, and where a row has none.
+pub(super) fn as_grid(ends: &[usize], indices: &Tensor) -> Result<(Tensor, Tensor)> {
+    let starts = || std::iter::once(0).chain(ends.iter().copied());
+    let longest = starts().zip(ends).map(|(start, end)| end - start).max().unwrap_or(0);
+    let (mut places, mut outside) = (Vec::new(), Vec::new());
+    for (start, &end) in starts().zip(ends) {
+        let inside = end - start;
+        places.extend((0..longest).map(|k| if k < inside { (start + k) as i64 } else { 0 }));
+        outside.extend((0..longest).map(|k| k >= inside));
+    }
+    let (sizes, device) = ([ends.len(), longest], indices.device());
+    let places = Tensor::from_vec(places, &[ends.len() * longest])?.to_device(device)?;
+    let grid = indices.index_select(0, &places)?.reshape_as_sizes(&sizes)?;
+    Ok((grid, Tensor::from_vec(outside, &sizes)?.to_device(device)?))
+}
+
+/// The rows at some indices, f16 and bf16 widened to f32, and where there is none.
+pub(super) struct Cells {
+    rows: Tensor,
+    absent: Option<Tensor>,
+}
+
+impl Cells {
+    pub(super) fn of(
+        weight: &Tensor,
+        indices: &Tensor,
+        factors: Option<&Tensor>,
+        absent: Option<Tensor>,
+    ) -> Result<Cells> {
+        let mut rows = widened(&weight.embedding(indices, None)?)?;
+        if let Some(factors) = factors {
+            rows = rows.mul(&cast(factors.clone(), rows.dtype())?.unsqueeze(-1)?)?;
+        }
+        Ok(Cells { rows, absent })
+    }
+
+    /// The rows with `value` where there is none.
+    fn filled(&self, value: f64) -> Result<Tensor> {
+        match &self.absent {
+            Some(absent) => self.rows.masked_fill(&absent.unsqueeze(-1)?, value),
+            None => Ok(self.rows.clone()),
+        }
+    }
+
+    /// 1 for each index that counts, else 0.
+    fn counted(&self) -> Result<Tensor> {
+        let sizes = &self.rows.sizes()[..self.rows.ndim() - 1];
+        match &self.absent {
+            Some(absent) => absent.logical_not()?.to_dtype(self.rows.dtype()),
+            None => Tensor::ones(sizes, self.rows.dtype(), self.rows.device()),
+        }
+    }
+
+    /// Of rows `[bags, length, columns]`.
+    pub(super) fn by_rows(&self, mode: BagMode) -> Result<Tensor> {
+        let sizes = self.rows.sizes();
+        match mode {
+            BagMode::Sum => self.filled(0.0)?.sum_dims(&[1], false),
+            BagMode::Mean => {
+                divided(&self.filled(0.0)?.sum_dims(&[1], false)?, &self.counted()?.sum_dims(&[1], false)?)
+            }
+            BagMode::Max if sizes[1] == 0 => self.rows.sum_dims(&[1], false),
+            BagMode::Max => {
+                let (largest, _) = self.filled(f64::NEG_INFINITY)?.max(1, false)?;
+                match &self.absent {
+                    Some(absent) => largest.masked_fill(&absent.all_dims(&[1], true)?, 0),
+                    None => Ok(largest),
+                }
+            }
+        }
+    }
+
+    /// Of rows `[indices, columns]`, bag after bag; sums and means.
+    pub(super) fn by_ends(&self, mode: BagMode, ends: &[usize], columns: usize) -> Result<Tensor> {
+        let mut bags: Vec<i64> = Vec::new();
+        ends.iter().enumerate().for_each(|(bag, &end)| bags.resize(end, bag as i64));
+        let bags = Tensor::from_slice(&bags)?.to_device(self.rows.device())?;
+        let none = |sizes: &[usize]| Tensor::zeros(sizes, self.rows.dtype(), self.rows.device());
+        let sums = none(&[ends.len(), columns])?.index_add(0, &bags, &self.filled(0.0)?)?;
+        match mode {
+            BagMode::Mean => divided(&sums, &none(&[ends.len()])?.index_add(0, &bags, &self.counted()?)?),
+            _ => Ok(sums),
+        }
+    }
+}
+
+/// Sums over the numbers of their terms; zeros of no terms stay zeros.
+fn divided(sums: &Tensor, counts: &Tensor) -> Result<Tensor> {
+    sums.div(&counts.clamp_min(1.0)?.unsqueeze(-1)?)
+}

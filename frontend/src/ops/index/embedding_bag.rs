@@ -1,0 +1,226 @@
+//! `embedding_bag`
+
+use super::bags::{Cells, as_grid};
+use crate::error::Result;
+use crate::ops::composed::{cast, float_tensor, one, optional, tensor};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::geometry::{index as index_of, wrong_shape, wrong_value};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+/// What becomes of the rows of a bag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BagMode {
+    /// Their sum.
+    Sum,
+    /// Their mean.
+    #[default]
+    Mean,
+    /// The largest of each column.
+    Max,
+}
+
+impl BagMode {
+    const ALL: [(BagMode, &'static str); 3] =
+        [(BagMode::Sum, "sum"), (BagMode::Mean, "mean"), (BagMode::Max, "max")];
+
+    fn name(self) -> &'static str {
+        BagMode::ALL.iter().find(|(mode, _)| *mode == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// The options of [`Tensor::embedding_bag`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BagOptions<'a> {
+    /// Where each bag begins, ascending from 0, where the indices are of one dimension.
+    pub offsets: Option<&'a Tensor>,
+    /// What becomes of the rows of a bag.
+    pub mode: BagMode,
+    /// A factor for each index; for sums alone.
+    pub per_sample_weights: Option<&'a Tensor>,
+    /// Whether the offsets also give the end of the last bag, which is the number of indices.
+    pub include_last_offset: bool,
+    /// An index that counts nothing, and whose row gets no gradient.
+    pub padding_idx: Option<i64>,
+}
+
+impl Tensor {
+    /// The rows of this float matrix at `indices`, summed, averaged or compared by bags: each row of a matrix of
+    /// indices is a bag; indices of one dimension are parted by `offsets`. A bag without indices gives zeros.
+    /// The offsets are read by the host.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
+    /// let weight = Tensor::from_vec(vec![1.0f32, 2.0, 4.0], &[3, 1])?;
+    /// let at = Tensor::from_slice(&[0i64, 1, 2])?;
+    /// let offsets = Tensor::from_slice(&[0i64, 2])?;
+    /// let options = BagOptions { offsets: Some(&offsets), mode: BagMode::Sum, ..Default::default() };
+    /// assert_eq!(weight.embedding_bag(&at, options)?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A weight that is no float matrix; an index outside `0..rows`; offsets that are missing, not wanted or not
+    /// ascending from 0; weights of another shape than the indices, or for another mode than the sum.
+    pub fn embedding_bag(&self, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            indices.into(),
+            options.offsets.map_or(Arg::None, Arg::from),
+            Arg::Str(options.mode.name()),
+            options.per_sample_weights.map_or(Arg::None, Arg::from),
+            Arg::Bool(options.include_last_offset),
+            options.padding_idx.map_or(Arg::None, Arg::Int),
+        ])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (weight, indices) = (float_tensor(args, 0)?, tensor(args, 1)?);
+    index_of(args, 1)?;
+    let &[rows, columns] = weight.sizes() else {
+        return Err(wrong_shape(args, 0, "a matrix of one row for each index".into(), weight.sizes()).into());
+    };
+    let name = args.str(3)?;
+    let Some(&(mode, _)) = BagMode::ALL.iter().find(|(_, n)| *n == name) else {
+        return Err(wrong_value(args, 3, "`sum`, `mean` or `max`".into()).into());
+    };
+    let factors = optional(args, 4)?;
+    if let Some(factors) = &factors {
+        if mode != BagMode::Sum {
+            return Err(wrong_value(args, 3, "`sum` where weights are given".into()).into());
+        }
+        if factors.sizes() != indices.sizes() {
+            let expected = format!("of the indices' shape {:?}", indices.sizes());
+            return Err(wrong_shape(args, 4, expected, factors.sizes()).into());
+        }
+    }
+    let padding = args.optional_int(6)?.map(|row| wrap_dim(args.name(), row, rows)).transpose()?;
+    let absent = |indices: &Tensor| padding.map(|row| indices.eq(row as i64)).transpose();
+    let ends = ends(args, &indices)?;
+    let made = match ends {
+        None => Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?.by_rows(mode)?,
+        Some(ends) if mode == BagMode::Max => {
+            let (grid, outside) = as_grid(&ends, &indices)?;
+            let absent = absent(&grid)?.map_or(Ok(outside.clone()), |absent| absent.logical_or(&outside))?;
+            Cells::of(&weight, &grid, None, Some(absent))?.by_rows(mode)?
+        }
+        Some(ends) => Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?
+            .by_ends(mode, &ends, columns)?,
+    };
+    cast(made, weight.dtype())
+}
+
+/// Where each bag ends, if the offsets say so.
+fn ends(args: &Args<'_>, indices: &Tensor) -> Result<Option<Vec<usize>>> {
+    let given = optional(args, 2)?;
+    let Some(offsets) = given else {
+        return match indices.ndim() {
+            2 => Ok(None),
+            1 => Err(wrong_value(args, 2, "a tensor, where the indices are of one dimension".into()).into()),
+            _ => Err(wrong_shape(args, 1, "of 1 or 2 dimensions".into(), indices.sizes()).into()),
+        };
+    };
+    if indices.ndim() != 1 {
+        let expected = "of one dimension where offsets are given".to_string();
+        return Err(wrong_shape(args, 1, expected, indices.sizes()).into());
+    }
+    index_of(args, 2)?;
+    let starts = cast(offsets.clone(), DType::I64)?.to_vec::<i64>()?;
+    let ascending =
+        starts.windows(2).all(|pair| pair[0] <= pair[1]) && starts.first().is_none_or(|&s| s == 0);
+    let (n, with_end) = (indices.numel(), args.bool(5)?);
+    let inside = match starts.last() {
+        Some(&last) if with_end => last as usize == n,
+        Some(&last) => last as usize <= n,
+        None => !with_end && n == 0,
+    };
+    if offsets.ndim() != 1 || !ascending || !inside {
+        let limit = if with_end { "" } else { "at most " };
+        let expected =
+            format!("one dimension of integers, ascending from 0 to {limit}{n}, the number of indices");
+        return Err(wrong_value(args, 2, expected).into());
+    }
+    let mut ends: Vec<usize> = starts.iter().skip(1).map(|&s| s as usize).collect();
+    if !with_end && !starts.is_empty() {
+        ends.push(indices.numel());
+    }
+    Ok(Some(ends))
+}
+
+/// Offsets or indices.
+fn integers(values: &[i64]) -> SampleArg {
+    let fill = Fill::Values(values.iter().map(|&v| v as f64).collect());
+    fixed(&[values.len()], DType::I64, fill)
+}
+
+fn call(
+    [at, offsets, factors]: [SampleArg; 3],
+    mode: BagMode,
+    with_end: bool,
+    padding: Option<i64>,
+) -> Vec<SampleArg> {
+    let padding = padding.map_or(SampleArg::None, SampleArg::Int);
+    vec![
+        plain(&[5, 3]),
+        at,
+        offsets,
+        SampleArg::Str(mode.name()),
+        factors,
+        SampleArg::Bool(with_end),
+        padding,
+    ]
+}
+
+fn samples() -> Vec<Sample> {
+    let none = || SampleArg::None;
+    let at = || integers(&[1, 0, 4, 1, 2, 2, 3]);
+    let (offsets, with_end) = (|| integers(&[0, 2, 2, 5]), || integers(&[0, 2, 2, 7]));
+    let mut all = Vec::new();
+    for (mode, _) in BagMode::ALL {
+        all.push(call([index(&[3, 4], 5), none(), none()], mode, false, None));
+        all.push(call([index(&[3, 4], 5), none(), none()], mode, false, Some(1)));
+        all.push(call([at(), offsets(), none()], mode, false, None));
+        all.push(call([at(), with_end(), none()], mode, true, Some(-3)));
+        all.push(call([index(&[2, 0], 5), none(), none()], mode, false, None));
+        all.push(call([integers(&[]), integers(&[0, 0]), none()], mode, false, None));
+    }
+    all.push(call([index(&[2, 3], 5), none(), plain(&[2, 3])], BagMode::Sum, false, None));
+    all.push(call([at(), with_end(), plain(&[7])], BagMode::Sum, true, Some(2)));
+    all.into_iter().map(sample).collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let none = || SampleArg::None;
+    let at = || integers(&[1, 0, 4]);
+    let sum = BagMode::Sum;
+    vec![
+        error(call([at(), none(), none()], sum, false, None), "where the indices are of one dimension"),
+        error(call([index(&[2, 3], 5), integers(&[0]), none()], sum, false, None), "of one dimension where"),
+        error(call([at(), integers(&[0, 2, 1]), none()], sum, false, None), "ascending from 0 to at most 3"),
+        error(call([at(), integers(&[1]), none()], sum, false, None), "ascending from 0 to at most 3"),
+        error(call([at(), integers(&[0, 4]), none()], sum, false, None), "ascending from 0 to at most 3"),
+        error(call([at(), integers(&[0, 2]), none()], sum, true, None), "ascending from 0 to 3"),
+        error(call([at(), integers(&[0]), plain(&[2])], sum, false, None), "of the indices' shape [3]"),
+        error(call([at(), integers(&[0]), plain(&[3])], BagMode::Max, false, None), "`sum` where weights"),
+        error(call([integers(&[5]), integers(&[0]), none()], sum, false, None), "index 5"),
+        error(call([at(), integers(&[0]), none()], sum, false, Some(5)), "out of range"),
+    ]
+}
+
+/// `embedding_bag`
+pub static DEF: OpDef = OpDef {
+    schema: "embedding_bag(Tensor weight, Tensor indices, Tensor? offsets=None, str mode='mean', Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

@@ -1,0 +1,230 @@
+//! `einsum`
+
+use super::equation::{Equation, Label};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composed::one;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::wrong_value;
+use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, composed, error, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+use std::collections::BTreeMap;
+
+impl Tensor {
+    /// Sums of products by Einstein's notation: a letter names a dimension, and a letter that the result lacks
+    /// is summed over. `...` stands for all other dimensions, which broadcast; a letter twice in one operand is
+    /// its diagonal; a dimension of size 1 is repeated. Without `->` the result has the dots, then in
+    /// alphabetical order (capitals first) the letters that come once. Operands are multiplied from left to
+    /// right.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(Tensor::einsum("ij,kj->ik", &[&a, &a])?.to_vec::<f32>()?, [5.0, 11.0, 11.0, 25.0]);
+    /// assert_eq!(Tensor::einsum("ii", &[&a])?.item::<f32>()?, 5.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An equation that does not fit the operands; sizes that differ for one letter.
+    pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
+        let list: Vec<_> = operands.iter().map(|t| t.as_ref()).collect();
+        DEF.run(&[Arg::Str(equation), Arg::Tensors(&list)])
+    }
+}
+
+/// A tensor with a label for each dimension, no two the same.
+struct Labelled {
+    t: Tensor,
+    labels: Vec<Label>,
+}
+
+impl Labelled {
+    /// Takes the diagonal of each pair of dimensions of one label.
+    fn new(mut t: Tensor, mut labels: Vec<Label>) -> Result<Labelled> {
+        while let Some((i, j)) = pair(&labels) {
+            t = t.diagonal(0, i as i64, j as i64)?;
+            labels.remove(j);
+            let label = labels.remove(i);
+            labels.push(label);
+        }
+        Ok(Labelled { t, labels })
+    }
+
+    fn place(&self, label: Label) -> Option<usize> {
+        self.labels.iter().position(|&own| own == label)
+    }
+
+    fn size(&self, label: Label) -> usize {
+        self.place(label).map_or(1, |d| self.t.sizes()[d])
+    }
+
+    /// Sums over every dimension that `keep` does not name.
+    fn keeping(self, keep: impl Fn(Label) -> bool) -> Result<Labelled> {
+        let gone = self.labels.iter().enumerate().filter(|&(_, &label)| !keep(label));
+        let dims: Vec<i64> = gone.map(|(d, _)| d as i64).collect();
+        if dims.is_empty() {
+            return Ok(self);
+        }
+        let t = super::summed(&self.t, &dims, false)?;
+        Ok(Labelled { t, labels: self.labels.into_iter().filter(|&label| keep(label)).collect() })
+    }
+
+    /// The dimensions in this order.
+    fn ordered(&self, labels: impl Iterator<Item = Label>) -> Result<Tensor> {
+        let order: Vec<i64> = labels.filter_map(|label| self.place(label)).map(|d| d as i64).collect();
+        self.t.permute(&order)
+    }
+
+    /// As three dimensions, each of several labels; a label that this lacks, or has in size 1, is repeated.
+    fn grouped(&self, groups: [&[Label]; 3], sizes: &BTreeMap<Label, usize>) -> Result<Tensor> {
+        let all = groups.concat();
+        let size = |label: &Label| sizes.get(label).copied().unwrap_or(1);
+        let full: Dims = all.iter().map(size).collect();
+        let flat = groups.map(|group| group.iter().map(size).product::<usize>());
+        self.ordered(all.into_iter())?.expand(&full)?.reshape_as_sizes(&flat)
+    }
+}
+
+/// The first two dimensions of one label.
+fn pair(labels: &[Label]) -> Option<(usize, usize)> {
+    let second = |i: usize| labels[i + 1..].iter().position(|&l| l == labels[i]).map(|k| i + 1 + k);
+    (0..labels.len()).find_map(|i| second(i).map(|j| (i, j)))
+}
+
+/// The product of two, summed over each label that is not `needed` any more.
+fn product(a: Labelled, b: Labelled, needed: impl Fn(Label) -> bool) -> Result<Labelled> {
+    let a = a.keeping(|label| needed(label) || b.place(label).is_some())?;
+    let b = b.keeping(|label| needed(label) || a.place(label).is_some())?;
+    let sizes: BTreeMap<Label, usize> = a
+        .labels
+        .iter()
+        .chain(&b.labels)
+        .map(|&label| (label, joined(a.size(label), b.size(label))))
+        .collect();
+    let of = |from: &Labelled, choose: &dyn Fn(Label) -> bool| -> Vec<Label> {
+        from.labels.iter().copied().filter(|&label| choose(label)).collect()
+    };
+    let (in_a, in_b) = (|label| a.place(label).is_some(), |label| b.place(label).is_some());
+    let batch = of(&a, &|label| in_b(label) && needed(label));
+    let summed = of(&a, &|label| in_b(label) && !needed(label));
+    let (rows, columns) = (of(&a, &|label| !in_b(label)), of(&b, &|label| !in_a(label)));
+    let left = a.grouped([&batch, &rows, &summed], &sizes)?;
+    let right = b.grouped([&batch, &summed, &columns], &sizes)?;
+    let labels = [batch, rows, columns].concat();
+    let full: Dims = labels.iter().map(|label| sizes.get(label).copied().unwrap_or(1)).collect();
+    Ok(Labelled { t: left.bmm(&right)?.reshape_as_sizes(&full)?, labels })
+}
+
+/// The size of a dimension that has these two sizes in two tensors.
+fn joined(a: usize, b: usize) -> usize {
+    if a == 1 { b } else { a }
+}
+
+/// Refuses sizes that differ for one label.
+fn check_sizes(
+    args: &Args<'_>,
+    equation: &Equation,
+    operands: &[&keyway_dispatcher::tensor::TensorRef],
+) -> RuleResult<()> {
+    let mut known: BTreeMap<Label, usize> = BTreeMap::new();
+    for (labels, t) in equation.operands.iter().zip(operands) {
+        for (d, (&label, &size)) in labels.iter().zip(t.sizes()).enumerate() {
+            let twice = labels[..d].iter().zip(t.sizes()).find(|(l, _)| **l == label).map(|(_, &s)| s);
+            let before = known.entry(label).or_insert(size);
+            *before = joined(*before, size);
+            if (size != 1 && size != *before) || twice.is_some_and(|first| first != size) {
+                let argument = args.op.schema.param_name(1);
+                let expected = format!("of one size or 1 in every dimension of one label, as of {label}");
+                return Err(Error::Shape {
+                    op: args.name(),
+                    argument,
+                    expected,
+                    got: Dims::from_slice(t.sizes()),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let given = args.tensors(1)?;
+    let ndims: Vec<usize> = given.iter().map(|t| t.ndim()).collect();
+    let equation =
+        Equation::parse(args.str(0)?, &ndims).map_err(|expected| wrong_value(args, 0, expected))?;
+    check_sizes(args, &equation, given)?;
+    let Equation { operands, result } = equation;
+    // What an operand behind the first `k` still needs.
+    let later = |k: usize, label: Label| operands[k..].iter().any(|labels| labels.contains(&label));
+    let mut made: Option<Labelled> = None;
+    for (k, (labels, t)) in operands.iter().zip(given).enumerate() {
+        let next = Labelled::new(Tensor::from_ref((*t).clone()), labels.clone())?;
+        made = Some(match made {
+            None => next,
+            Some(so_far) => product(so_far, next, |label| result.contains(&label) || later(k + 1, label))?,
+        });
+    }
+    let Some(made) = made else { return Err(wrong_value(args, 1, "one operand or more".into()).into()) };
+    made.keeping(|label| result.contains(&label))?.ordered(result.iter().copied())
+}
+
+fn call(equation: &'static str, shapes: &[&[usize]]) -> [SampleArg; 2] {
+    let operand = |sizes: &&[usize]| TensorSample {
+        sizes: sizes.to_vec(),
+        fill: Fill::Uniform(-2.0, 2.0),
+        role: Role::Tested,
+    };
+    [SampleArg::Str(equation), SampleArg::Tensors(shapes.iter().map(operand).collect())]
+}
+
+fn samples() -> Vec<Sample> {
+    let cases: [(&'static str, &[&[usize]]); 18] = [
+        ("->", &[&[]]),
+        ("i->", &[&[3]]),
+        ("ij->ji", &[&[2, 3]]),
+        ("ii->i", &[&[3, 3]]),
+        ("iji", &[&[2, 3, 2]]),
+        ("i,i->", &[&[3], &[3]]),
+        ("i,j", &[&[2], &[3]]),
+        (",i->i", &[&[], &[3]]),
+        ("ij,jk", &[&[2, 3], &[3, 4]]),
+        ("bij,bjk->bik", &[&[2, 2, 3], &[2, 3, 2]]),
+        ("ij,ij->ij", &[&[2, 3], &[2, 3]]),
+        ("ijk,j->ik", &[&[2, 3, 2], &[1]]),
+        ("ij,jk->i", &[&[2, 3], &[3, 2]]),
+        ("...ij, ...jk -> ...ik", &[&[2, 1, 2, 3], &[3, 3, 2]]),
+        ("b...->...", &[&[2, 3, 2]]),
+        ("ij,jk,kl->il", &[&[2, 3], &[3, 2], &[2, 2]]),
+        ("abcde,ea->bd", &[&[2, 1, 2, 2, 2], &[2, 2]]),
+        ("ij,jk->ik", &[&[2, 0], &[0, 3]]),
+    ];
+    composed(cases.iter().map(|(equation, shapes)| sample(call(equation, shapes))).collect())
+}
+
+fn errors() -> Vec<ErrorSample> {
+    vec![
+        error(call("ij,jk", &[&[2, 3]]), "labels for 1 operands"),
+        error(call("i", &[&[2, 3]]), "the 2 dimensions of operand 0"),
+        error(call("ij->ik", &[&[2, 3]]), "each of an operand"),
+        error(call("i j 1", &[&[2, 3]]), "not `1`"),
+        error(call("ij,jk", &[&[2, 3], &[2, 3]]), "of one size or 1"),
+        error(call("ii", &[&[2, 1]]), "of one size or 1"),
+    ]
+}
+
+/// `einsum`
+pub static DEF: OpDef = OpDef {
+    schema: "einsum(str equation, Tensor[] operands) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

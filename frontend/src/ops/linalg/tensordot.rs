@@ -1,0 +1,131 @@
+//! `tensordot`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composed::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::wrong_value;
+use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// The sum of the products over pairs of dimensions, `dims[k]` of this tensor with `other_dims[k]` of
+    /// `other`; the result has the remaining dimensions of this one, then those of the other. Of a pair one may
+    /// be of size 1, and is repeated.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(a.tensordot(&a, &[0], &[1])?.to_vec::<f32>()?, [7.0, 15.0, 10.0, 22.0]);
+    /// assert_eq!(a.tensordot_inner(&a, 2)?.item::<f32>()?, 30.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Lists of different lengths; a dimension out of range or given twice; sizes that differ.
+    pub fn tensordot(&self, other: &Tensor, dims: &[i64], other_dims: &[i64]) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), Arg::Ints(dims), Arg::Ints(other_dims)])
+    }
+
+    /// [`Tensor::tensordot`] of the last `count` dimensions of this tensor with the first `count` of `other`.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn tensordot_inner(&self, other: &Tensor, count: usize) -> Result<Tensor> {
+        let count = count as i64;
+        let (own, first): (Vec<i64>, Vec<i64>) = ((-count..0).collect(), (0..count).collect());
+        self.tensordot(other, &own, &first)
+    }
+}
+
+/// The dimensions in argument `i`, counted from the front, and those of `t` that are not among them.
+fn dims(args: &Args<'_>, i: usize, t: &Tensor) -> Result<(Vec<usize>, Vec<usize>)> {
+    let given = args.ints(i)?.iter().map(|&d| {
+        // A tensor without dimensions has none to sum over, not even the one that an index may name.
+        if t.ndim() == 0 {
+            Err(Error::Dim { op: args.name(), dim: d, ndim: 0 })
+        } else {
+            wrap_dim(args.name(), d, t.ndim())
+        }
+    });
+    let given = given.collect::<Result<Vec<usize>, Error>>()?;
+    if given.iter().enumerate().any(|(k, d)| given[..k].contains(d)) {
+        return Err(wrong_value(args, i, "different dimensions".into()).into());
+    }
+    let free = (0..t.ndim()).filter(|d| !given.contains(d)).collect();
+    Ok((given, free))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (mut a, mut b) = (tensor(args, 0)?, tensor(args, 1)?);
+    let (summed_a, free_a) = dims(args, 2, &a)?;
+    let (summed_b, free_b) = dims(args, 3, &b)?;
+    if summed_a.len() != summed_b.len() {
+        let expected = format!("{} dimensions, as in `dims_self`", summed_a.len());
+        return Err(wrong_value(args, 3, expected).into());
+    }
+    for (&i, &j) in summed_a.iter().zip(&summed_b) {
+        match (a.sizes()[i], b.sizes()[j]) {
+            (m, n) if m == n => {}
+            // A repeated element's products have the sum of the others as a factor.
+            (1, _) => b = super::summed(&b, &[j as i64], true)?,
+            (_, 1) => a = super::summed(&a, &[i as i64], true)?,
+            (m, n) => {
+                let expected =
+                    format!("dimensions of the sizes of those in `dims_self`; {j} is of size {n}, not {m}");
+                return Err(wrong_value(args, 3, expected).into());
+            }
+        }
+    }
+    let as_matrix = |t: &Tensor, order: [&[usize]; 2]| -> Result<Tensor> {
+        let all: Vec<i64> = order.concat().into_iter().map(|d| d as i64).collect();
+        let sizes = order.map(|dims| dims.iter().map(|&d| t.sizes()[d]).product());
+        t.permute(&all)?.reshape_as_sizes(&sizes)
+    };
+    let mut sizes: Dims = free_a.iter().map(|&d| a.sizes()[d]).collect();
+    sizes.extend(free_b.iter().map(|&d| b.sizes()[d]));
+    as_matrix(&a, [&free_a, &summed_a])?.mm(&as_matrix(&b, [&summed_b, &free_b])?)?.reshape_as_sizes(&sizes)
+}
+
+fn call(a: &[usize], b: &[usize], dims: &[i64], other: &[i64]) -> [SampleArg; 4] {
+    [plain(a), plain(b), SampleArg::Ints(dims.to_vec()), SampleArg::Ints(other.to_vec())]
+}
+
+fn samples() -> Vec<Sample> {
+    vec![
+        sample(call(&[], &[], &[], &[])),
+        sample(call(&[3], &[3], &[0], &[0])),
+        sample(call(&[2], &[3], &[], &[])),
+        sample(call(&[2, 3], &[3, 4], &[1], &[0])),
+        sample(call(&[2, 3, 4], &[4, 2, 3], &[0, -1], &[1, 0])),
+        sample(call(&[2, 1], &[3, 4], &[1], &[0])),
+        sample(call(&[2, 3], &[1, 4], &[1], &[0])),
+        sample(call(&[2, 1, 2, 3], &[3, 2], &[2, 3], &[1, 0])),
+        sample(call(&[1, 2, 1, 2, 2], &[2, 2], &[1], &[0])),
+        sample(call(&[2, 0], &[0, 3], &[1], &[0])),
+        sample(call(&[0, 2], &[2, 3], &[1], &[0])),
+    ]
+}
+
+fn errors() -> Vec<ErrorSample> {
+    vec![
+        error(call(&[2, 3], &[2, 3], &[1], &[]), "1 dimensions"),
+        error(call(&[2, 3], &[2, 3], &[1], &[0]), "is of size 2, not 3"),
+        error(call(&[2, 3], &[2, 3], &[2], &[0]), "out of range"),
+        error(call(&[2, 2], &[2, 2], &[0, -2], &[0, 1]), "different dimensions"),
+    ]
+}
+
+/// `tensordot`
+pub static DEF: OpDef = OpDef {
+    schema: "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

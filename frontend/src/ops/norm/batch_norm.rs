@@ -1,0 +1,91 @@
+//! `batch_norm`
+
+use super::channels;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composed::one;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::wrong_shape;
+use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel of an input `[batch, channels, ..]`
+    /// (S. Ioffe, C. Szegedy, "Batch normalization", 2015). While training, mean and variance (not corrected)
+    /// are those of the input, and the `running` ones move towards them in place:
+    /// `running = (1 - momentum) * running + momentum * new`, the new variance divided by the number of
+    /// elements less 1. Otherwise they are the running ones. All but the input are of shape `[channels]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0], &[2, 1])?;
+    /// let (mean, var) = (Tensor::from_slice(&[0.0f32])?, Tensor::from_slice(&[1.0f32])?);
+    /// let y = x.batch_norm(Some((&mean, &var)), None, None, true, 0.5, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// assert_eq!((mean.item::<f32>()?, var.item::<f32>()?), (1.0, 1.5));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An input of fewer than 2 dimensions or no float; other tensors not of shape `[channels]`; no running
+    /// statistics where they are to be used; one value for each channel while training.
+    pub fn batch_norm(
+        &self,
+        running: Option<(&Tensor, &Tensor)>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            running.map_or(Arg::None, |(mean, _)| Arg::from(mean)),
+            running.map_or(Arg::None, |(_, var)| Arg::from(var)),
+            weight.map_or(Arg::None, Arg::from),
+            bias.map_or(Arg::None, Arg::from),
+            Arg::Bool(training),
+            Arg::Float(momentum),
+            Arg::Float(eps),
+        ])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let call = channels::Call::of(args, 2)?;
+    let sizes = call.x.sizes();
+    if call.from_input && sizes[0] * sizes[2..].iter().product::<usize>() == 1 {
+        let expected = "of more than one value for each channel while training".to_string();
+        return Err(wrong_shape(args, 0, expected, sizes).into());
+    }
+    let dims: Vec<i64> = (0..sizes.len() as i64).filter(|&d| d != 1).collect();
+    call.run(&dims)
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let call = |sizes: &[usize], weight: SampleArg, training| {
+        let none = || SampleArg::None;
+        let numbers = [SampleArg::Bool(training), SampleArg::Float(0.1), SampleArg::Float(0.1)];
+        [plain(sizes), none(), none(), weight, none()].into_iter().chain(numbers)
+    };
+    vec![
+        error(call(&[3], SampleArg::None, true), "2 or more dimensions"),
+        error(call(&[2, 3], plain(&[2]), true), "of shape [3]"),
+        error(call(&[1, 3, 1], SampleArg::None, true), "more than one value"),
+        error(call(&[2, 3], SampleArg::None, false), "a tensor"),
+    ]
+}
+
+/// `batch_norm`
+pub static DEF: OpDef = OpDef {
+    schema: "batch_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || channels::samples(&[&[4, 3], &[2, 3, 2], &[2, 2, 2, 3], &[2, 1, 2, 1, 2]]),
+    errors,
+    entry: Entry::new(),
+};

@@ -1,0 +1,139 @@
+//! What the normalisations of channels share: inputs of `[batch, channels, ..]`, and weights, biases and
+//! running statistics of one number for each channel.
+
+use crate::Tensor;
+use crate::autograd::no_grad;
+use crate::error::Result;
+use crate::ops::composed::{cast, float_tensor, optional, widened};
+use crate::ops::rules::{wrong_shape, wrong_value};
+use crate::ops::sample::{Sample, SampleArg, fixed, plain, sample, uniform};
+use crate::{DType, ops::sample::Fill};
+use keyway_dispatcher::op::Args;
+
+/// The arguments `(self, running_mean, running_var, weight, bias, from input, momentum, eps)`.
+pub(super) struct Call {
+    /// The input, f16 and bf16 widened to f32.
+    pub x: Tensor,
+    dtype: DType,
+    running: Option<[Tensor; 2]>,
+    weight: Option<Tensor>,
+    bias: Option<Tensor>,
+    /// Whether mean and variance are those of the input.
+    pub from_input: bool,
+    momentum: f64,
+    eps: f64,
+}
+
+/// Argument `i`, nothing or a number for each channel.
+pub(super) fn per_channel(args: &Args<'_>, i: usize, channels: usize) -> Result<Option<Tensor>> {
+    let t = optional(args, i)?;
+    match &t {
+        Some(t) if t.sizes() != [channels] => {
+            Err(wrong_shape(args, i, format!("of shape [{channels}], a number for each channel"), t.sizes())
+                .into())
+        }
+        _ => Ok(t),
+    }
+}
+
+/// A number for each channel in the shape in which it meets an input of `ndim` dimensions.
+pub(super) fn spread(t: &Tensor, ndim: usize) -> Result<Tensor> {
+    let mut sizes = vec![1; ndim];
+    sizes[1] = t.numel();
+    t.reshape_as_sizes(&sizes)
+}
+
+/// `(x - mean) / sqrt(var + eps) * weight + bias`, everything in the shape in which it meets `x`.
+pub(super) fn normalised(
+    x: &Tensor,
+    [mean, var]: [&Tensor; 2],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Result<Tensor> {
+    let centred = x.sub(mean)?;
+    let rstd = var.add(eps)?.rsqrt()?;
+    let scale = if let Some(weight) = weight { rstd.mul(weight)? } else { rstd };
+    if let Some(bias) = bias { bias.addcmul(&centred, &scale, 1) } else { centred.mul(&scale) }
+}
+
+impl Call {
+    pub(super) fn of(args: &Args<'_>, least: usize) -> Result<Call> {
+        let x = float_tensor(args, 0)?;
+        if x.ndim() < least {
+            let expected = format!("of {least} or more dimensions, [batch, channels, ..]");
+            return Err(wrong_shape(args, 0, expected, x.sizes()).into());
+        }
+        let channels = x.sizes()[1];
+        let [mean, var, weight, bias] = [1, 2, 3, 4].map(|i| per_channel(args, i, channels));
+        let from_input = args.bool(5)?;
+        let running = match (mean?, var?) {
+            (Some(mean), Some(var)) => Some([mean, var]),
+            (None, None) if from_input => None,
+            (None, _) => {
+                return Err(wrong_value(args, 1, "a tensor, as `running_var` or the mode asks".into()).into());
+            }
+            (_, None) => return Err(wrong_value(args, 2, "a tensor, as `running_mean` is".into()).into()),
+        };
+        let (momentum, eps) = (args.float(6)?, args.float(7)?);
+        let dtype = x.dtype();
+        let wide = widened(&x)?;
+        Ok(Call { x: wide, dtype, running, weight: weight?, bias: bias?, from_input, momentum, eps })
+    }
+
+    /// The result, where mean and variance are taken over these dimensions if they are the input's.
+    pub(super) fn run(&self, dims: &[i64]) -> Result<Tensor> {
+        let ndim = self.x.ndim();
+        let [mean, var] = match &self.running {
+            Some([mean, var]) if !self.from_input => [spread(mean, ndim)?, spread(var, ndim)?],
+            _ => [self.x.mean_dims(dims, true)?, self.x.var_dims(dims, 0.0, true)?],
+        };
+        if let (Some(running), true) = (&self.running, self.from_input) {
+            self.update(running, [&mean, &var], dims)?;
+        }
+        let [weight, bias] =
+            [&self.weight, &self.bias].map(|t| t.as_ref().map(|t| spread(t, ndim)).transpose());
+        let made = normalised(&self.x, [&mean, &var], weight?.as_ref(), bias?.as_ref(), self.eps)?;
+        cast(made, self.dtype)
+    }
+
+    /// Moves the running statistics towards those of the input: its mean, and its variance divided by the
+    /// number of elements less 1, each averaged over the batch where it has several.
+    fn update(&self, running: &[Tensor; 2], [mean, var]: [&Tensor; 2], dims: &[i64]) -> Result<()> {
+        let _off = no_grad();
+        let count: usize = dims.iter().map(|&d| self.x.sizes()[d as usize]).product();
+        let unbiased = var.detach().mul(count as f64 / (count as f64 - 1.0))?;
+        for (running, now) in running.iter().zip([mean.detach(), unbiased]) {
+            let channels = running.numel();
+            let now =
+                now.reshape_as_sizes(&[now.numel() / channels.max(1), channels])?.mean_dims(&[0], false)?;
+            running.lerp_(&cast(now, running.dtype())?, self.momentum)?;
+        }
+        Ok(())
+    }
+}
+
+/// Samples for inputs of these shapes: statistics of the input with and without weight and bias, and given
+/// ones. Running statistics are given only where they are read, since a call with both changes them.
+pub(super) fn samples(shapes: &[&[usize]]) -> Vec<Sample> {
+    let call = |sizes: &[usize], running: bool, affine: bool| {
+        let channels = &[sizes[1]][..];
+        let none = || SampleArg::None;
+        let [mean, var] = match running {
+            true => [[0.5, -1.0, 0.25], [0.5, 1.5, 2.0]]
+                .map(|v| fixed(channels, DType::F64, Fill::Values(v.into()))),
+            false => [none(), none()],
+        };
+        let [weight, bias] =
+            if affine { [uniform(channels, 0.5, 1.5), plain(channels)] } else { [none(), none()] };
+        let numbers = [SampleArg::Bool(!running), SampleArg::Float(0.1), SampleArg::Float(0.1)];
+        sample([plain(sizes), mean, var, weight, bias].into_iter().chain(numbers))
+    };
+    shapes
+        .iter()
+        .flat_map(|s| {
+            [call(s, false, true), call(s, false, false), call(s, true, true), call(s, true, false)]
+        })
+        .chain([call(&[0, 3, 2], true, true)])
+        .collect()
+}

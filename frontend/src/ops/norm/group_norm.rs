@@ -1,0 +1,114 @@
+//! `group_norm`
+
+use super::channels::{normalised, per_channel, spread};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composed::{cast, float_tensor, one, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{wrong_shape, wrong_value};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::tensor::Format;
+
+impl Tensor {
+    /// `(x - mean) / sqrt(variance + eps) * weight + bias` for an input `[batch, channels, ..]`, mean and
+    /// variance (not corrected) over each of `num_groups` groups of neighbouring channels of each sample (Y. Wu,
+    /// K. He, "Group normalization", 2018). Weight and bias are of shape `[channels]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], &[1, 4])?;
+    /// assert_eq!(x.group_norm(2, None, None, 0.0)?.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An input of fewer than 2 dimensions or no float; a number of groups that does not divide the channels;
+    /// a weight or bias not of shape `[channels]`.
+    pub fn group_norm(
+        &self,
+        num_groups: i64,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        let (weight, bias) = (weight.map_or(Arg::None, Arg::from), bias.map_or(Arg::None, Arg::from));
+        DEF.run(&[self.into(), Arg::Int(num_groups), weight, bias, Arg::Float(eps)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let x = float_tensor(args, 0)?;
+    let &[batch, channels, ref rest @ ..] = x.sizes() else {
+        let expected = "of 2 or more dimensions, [batch, channels, ..]".to_string();
+        return Err(wrong_shape(args, 0, expected, x.sizes()).into());
+    };
+    let groups = usize::try_from(args.int(1)?).ok().filter(|&g| g > 0 && channels % g == 0);
+    let Some(groups) = groups else {
+        return Err(wrong_value(args, 1, format!("a divisor of the {channels} channels")).into());
+    };
+    let (weight, bias, eps) =
+        (per_channel(args, 2, channels)?, per_channel(args, 3, channels)?, args.float(4)?);
+    let wide = widened(&x)?;
+    let made = if x.format() == Format::ChannelsLast {
+        // Statistics over split channels, so that the elements stay where they lie.
+        let split = wide.unflatten(1, &[groups as i64, (channels / groups) as i64])?;
+        let dims: Vec<i64> = (2..split.ndim() as i64).collect();
+        let (mean, var) = (split.mean_dims(&dims, true)?, split.var_dims(&dims, 0.0, true)?);
+        normalised(&split, [&mean, &var], None, None, eps)?.flatten(1, 2)?
+    } else {
+        let size = channels / groups * rest.iter().product::<usize>();
+        let rows = wide.reshape_as_sizes(&[batch * groups, size])?;
+        rows.layer_norm(&[size as i64], None, None, eps)?.reshape_as_sizes(x.sizes())?
+    };
+    let [weight, bias] = [weight, bias].map(|t| t.map(|t| spread(&t, x.ndim())).transpose());
+    let made = match (weight?, bias?) {
+        (Some(weight), Some(bias)) => bias.addcmul(&made, &weight, 1)?,
+        (Some(weight), None) => made.mul(&weight)?,
+        (None, Some(bias)) => made.add(&bias)?,
+        (None, None) => made,
+    };
+    cast(made, x.dtype())
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], groups, weight: bool, bias: bool| {
+        let per = |given, value| if given { value } else { SampleArg::None };
+        let channels = &[sizes[1]][..];
+        let (weight, bias) = (per(weight, uniform(channels, 0.5, 1.5)), per(bias, plain(channels)));
+        sample([plain(sizes), SampleArg::Int(groups), weight, bias, SampleArg::Float(0.1)])
+    };
+    vec![
+        call(&[2, 4], 2, true, true),
+        call(&[2, 4, 3], 2, true, true),
+        call(&[2, 4, 3], 4, true, false),
+        call(&[2, 4, 3], 1, false, true),
+        call(&[1, 4, 2, 2], 2, true, true),
+        call(&[2, 2, 2, 1, 2], 1, false, false),
+        call(&[0, 4, 2], 2, true, true),
+    ]
+}
+
+/// `group_norm`
+pub static DEF: OpDef = OpDef {
+    schema: "group_norm(Tensor self, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || {
+        let call = |sizes: &[usize], groups, weight| {
+            [plain(sizes), SampleArg::Int(groups), weight, SampleArg::None, SampleArg::Float(0.1)]
+        };
+        vec![
+            error(call(&[4], 2, SampleArg::None), "2 or more dimensions"),
+            error(call(&[2, 4], 3, SampleArg::None), "a divisor of the 4 channels"),
+            error(call(&[2, 4], 0, SampleArg::None), "a divisor of the 4 channels"),
+            error(call(&[2, 4], 2, plain(&[2])), "of shape [4]"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,88 @@
+//! `instance_norm`
+
+use super::channels;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composed::one;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::wrong_shape;
+use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// As [`Tensor::batch_norm`], but with the mean and the variance of each channel of each sample by itself,
+    /// over the dimensions from the third on (D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance normalization",
+    /// 2016). Without `use_input_stats` they are the `running` ones; with it, running ones that are given move
+    /// towards the average over the batch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], &[2, 1, 2])?;
+    /// let y = x.instance_norm(None, None, None, true, 0.1, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An input of fewer than 3 dimensions or no float; other tensors not of shape `[channels]`; no running
+    /// statistics where they are to be used; one value for each channel of a sample where its own are.
+    pub fn instance_norm(
+        &self,
+        running: Option<(&Tensor, &Tensor)>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        use_input_stats: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<Tensor> {
+        DEF.run(&[
+            self.into(),
+            running.map_or(Arg::None, |(mean, _)| Arg::from(mean)),
+            running.map_or(Arg::None, |(_, var)| Arg::from(var)),
+            weight.map_or(Arg::None, Arg::from),
+            bias.map_or(Arg::None, Arg::from),
+            Arg::Bool(use_input_stats),
+            Arg::Float(momentum),
+            Arg::Float(eps),
+        ])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let call = channels::Call::of(args, 3)?;
+    let sizes = call.x.sizes();
+    if call.from_input && sizes[2..].iter().product::<usize>() == 1 {
+        let expected = "of more than one value for each channel of a sample".to_string();
+        return Err(wrong_shape(args, 0, expected, sizes).into());
+    }
+    let dims: Vec<i64> = (2..sizes.len() as i64).collect();
+    call.run(&dims)
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let call = |sizes: &[usize], weight: SampleArg, own| {
+        let none = || SampleArg::None;
+        let numbers = [SampleArg::Bool(own), SampleArg::Float(0.1), SampleArg::Float(0.1)];
+        [plain(sizes), none(), none(), weight, none()].into_iter().chain(numbers)
+    };
+    vec![
+        error(call(&[2, 3], SampleArg::None, true), "3 or more dimensions"),
+        error(call(&[2, 3, 4], plain(&[2]), true), "of shape [3]"),
+        error(call(&[2, 3, 1], SampleArg::None, true), "more than one value"),
+        error(call(&[2, 3, 4], SampleArg::None, false), "a tensor"),
+    ]
+}
+
+/// `instance_norm`
+pub static DEF: OpDef = OpDef {
+    schema: "instance_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || channels::samples(&[&[2, 3, 4], &[2, 2, 2, 3], &[1, 2, 2, 1, 2]]),
+    errors,
+    entry: Entry::new(),
+};

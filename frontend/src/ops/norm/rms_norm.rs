@@ -1,0 +1,87 @@
+//! `rms_norm`
+
+use super::layer_norm::{check, leading};
+use crate::error::Result;
+use crate::ops::composed::{cast, float_tensor, one, optional, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, Rule};
+
+impl Tensor {
+    /// `x / sqrt(mean(x^2) + eps) * weight`, the mean over the last dimensions, whose sizes are
+    /// `normalized_shape` (B. Zhang, R. Sennrich, "Root mean square layer normalization", 2019). Without `eps`
+    /// it is the distance from 1 to the next number of the dtype that is computed in: f64, else f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, -7.0])?;
+    /// assert_eq!(x.rms_norm(&[2], None, Some(0.0))?.to_vec::<f32>()?, [0.2, -1.4]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A shape that does not end in the normalized one; a weight of another shape; a dtype that is no float.
+    pub fn rms_norm(
+        &self,
+        normalized_shape: &[i64],
+        weight: Option<&Tensor>,
+        eps: Option<f64>,
+    ) -> Result<Tensor> {
+        let weight = weight.map_or(Arg::None, Arg::from);
+        DEF.run(&[self.into(), Arg::Ints(normalized_shape), weight, eps.map_or(Arg::None, Arg::Float)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let x = float_tensor(args, 0)?;
+    let lead = leading(args, 0, 1)?;
+    check(args, 2, &x.sizes()[lead..])?;
+    let wide = widened(&x)?;
+    let eps = match args.get(3) {
+        Arg::None if wide.dtype() == DType::F64 => f64::EPSILON,
+        Arg::None => f64::from(f32::EPSILON),
+        _ => args.float(3)?,
+    };
+    let dims: Vec<i64> = (lead as i64..x.ndim() as i64).collect();
+    let made = wide.mul(&wide.square()?.mean_dims(&dims, true)?.add(eps)?.rsqrt()?)?;
+    let made = if let Some(weight) = optional(args, 2)? { made.mul(&weight)? } else { made };
+    cast(made, x.dtype())
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], shape: &[usize], weight: bool, eps: Option<f64>| {
+        let ints = SampleArg::Ints(shape.iter().map(|&s| s as i64).collect());
+        let weight = if weight { uniform(shape, 0.5, 1.5) } else { SampleArg::None };
+        sample([plain(sizes), ints, weight, eps.map_or(SampleArg::None, SampleArg::Float)])
+    };
+    vec![
+        call(&[5], &[5], true, Some(0.1)),
+        call(&[3, 4], &[4], true, Some(0.1)),
+        call(&[3, 4], &[4], false, None),
+        call(&[2, 3, 4], &[3, 4], true, None),
+        call(&[2, 1, 2, 4], &[4], false, Some(1e-5)),
+        call(&[2, 1, 2, 1, 3], &[2, 1, 3], true, Some(0.1)),
+        call(&[0, 4], &[4], true, Some(0.1)),
+    ]
+}
+
+/// `rms_norm`
+pub static DEF: OpDef = OpDef {
+    schema: "rms_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    rule: Rule::Composed,
+    decomposition: Some(|args| one(compose(args))),
+    derivative: Derivative::Composed,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || {
+        let call = |shape, weight| [plain(&[3, 4]), SampleArg::Ints(shape), weight, SampleArg::None];
+        vec![
+            error(call(vec![3], SampleArg::None), "normalized shape"),
+            error(call(vec![4], plain(&[3])), "of the normalized shape [4]"),
+        ]
+    },
+    entry: Entry::new(),
+};

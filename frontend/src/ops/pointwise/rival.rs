@@ -1,0 +1,32 @@
+//! What `maximum` and `minimum` share: of two elements one wins.
+
+use crate::Tensor;
+use crate::autograd::{Backward, Grads};
+use crate::error::Result;
+use crate::ops::def::OpDef;
+use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, sample, tensor};
+use keyway_dispatcher::op::Arg;
+
+/// The gradients, where `loses` tells whether its first argument loses against the second.
+pub(super) fn derivative(b: &Backward<'_>, g: &mut Grads<'_>, loses: &'static OpDef) -> Result<()> {
+    g.set(0, || share(b.grad(0)?, loses, b.saved(0)?.arg(), b.saved(1)?.arg()))?;
+    g.set(1, || share(b.grad(0)?, loses, b.saved(1)?.arg(), b.saved(0)?.arg()))
+}
+
+/// The part of `grad` that goes to `own`: all of it unless `rival` won, half where both are equal.
+fn share(grad: &Tensor, loses: &'static OpDef, own: Arg<'_>, rival: Arg<'_>) -> Result<Tensor> {
+    let lost = loses.run(&[own, rival])?;
+    let tied = super::eq::DEF.run(&[own, rival])?;
+    lost.select_where(0, &tied.select_where(&grad.mul(0.5)?, grad)?)
+}
+
+pub(super) fn samples() -> Vec<Sample> {
+    let left = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.0, -2.0, 0.5, 3.0, -1.5, 2.0, -3.0]));
+    let right = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![-0.75, 1.25, -2.25, 0.25, 4.0]));
+    let pairs = PAIRS.iter().map(|(a, b)| sample([left(a), right(b)]));
+    let more = [
+        sample([left(&[3, 4]), SampleArg::Float(0.1)]),
+        Sample { smooth: false, ..sample([left(&[7]), left(&[7])]) },
+    ];
+    pairs.chain(more).collect()
+}

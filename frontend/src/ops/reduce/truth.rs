@@ -1,0 +1,25 @@
+//! What `any` and `all` share: a reduction to bool.
+
+use super::cases;
+use crate::DType;
+use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::sample::{ErrorSample, Sample, plain};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Plan, Strides};
+
+/// Arguments `(self, dim, keepdim)`.
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    let mask = reduced_dims(args, 1, t.ndim())?;
+    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), DType::BOOL, Strides::Contiguous))
+}
+
+pub(super) fn samples() -> Vec<Sample> {
+    let mut samples = cases::over_dims(plain, &[]);
+    samples.push(cases::over(plain(&[2, 0]), Some(&[1]), &[], false));
+    samples
+}
+
+pub(super) fn errors() -> Vec<ErrorSample> {
+    cases::dim_errors(&[])
+}
