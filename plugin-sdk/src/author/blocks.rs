@@ -2,8 +2,8 @@
 //!
 //! Work is cut into blocks, rectangles of the two innermost dimensions. An operand that is at unit stride along a
 //! block's rows is given to the function where it lies. Any other is copied into a dense block that stays in the
-//! first-level cache: a repeated value once for as long as it stays the same, a transposed operand by squares, so
-//! that each cache line of it is read once. So is an input which is the output, since the function may then be
+//! first-level cache: a repeated value once for as long as it stays the same, a transposed operand some columns at a
+//! time, so that each cache line of it is read once. So is an input which is the output, since the function is
 //! vectorised without a second loop for memory that overlaps.
 
 use super::elementwise::Cost;
@@ -12,6 +12,7 @@ use super::host::parallel_for;
 use super::loops::{Addresses, Leaf};
 use super::pack::{Rectangle, pack, unpack};
 use super::plan::{Block, Dims, OPERANDS, PerOperand, Walk, collapse, cross};
+use super::tensor::entries;
 use crate::abi::codes::tensor_flag;
 use crate::abi::tensor::RawTensor;
 use std::mem::MaybeUninit;
@@ -26,56 +27,41 @@ const LONG: usize = 64;
 /// The most elements of a block that needs no copies.
 const DIRECT: usize = 16 * 1024;
 
-/// An operand of a walk, without its type.
+/// An operand of a walk: a tensor, and the size of its elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Operand<'a> {
-    data: *mut u8,
-    bytes: usize,
-    sizes: &'a [i64],
-    strides: &'a [i64],
-    numel: usize,
-    contiguous: bool,
-}
-
-impl Default for Operand<'_> {
-    /// No element.
-    fn default() -> Self {
-        Operand::dense(std::ptr::null_mut(), 0, &[0], &[1])
-    }
+    pub(crate) tensor: &'a RawTensor,
+    pub(crate) bytes: usize,
 }
 
 impl<'a> Operand<'a> {
-    /// The elements of a tensor, `bytes` each.
-    #[inline]
-    pub(crate) fn of(tensor: &'a RawTensor, bytes: usize) -> Self {
-        let ndim = tensor.ndim as usize;
-        Operand {
-            data: tensor.data.cast(),
-            bytes,
-            // SAFETY: sizes and strides have `ndim` entries while the tensor lives; the host upholds this.
-            sizes: unsafe { super::tensor::entries(tensor.sizes, ndim) },
-            // SAFETY: as above.
-            strides: unsafe { super::tensor::entries(tensor.strides, ndim) },
-            numel: tensor.numel.max(0) as usize,
-            contiguous: tensor.flags & tensor_flag::CONTIGUOUS != 0,
-        }
+    fn sizes(&self) -> &'a [i64] {
+        // SAFETY: there are `ndim` sizes while the tensor lives; the host upholds this.
+        unsafe { entries(self.tensor.sizes, self.tensor.ndim as usize) }
     }
 
-    /// Elements in row-major order without gaps; `strides` say so.
-    pub(crate) fn dense(data: *mut u8, bytes: usize, sizes: &'a [i64], strides: &'a [i64]) -> Self {
-        let numel = sizes.iter().product::<i64>().max(0) as usize;
-        Operand { data, bytes, sizes, strides, numel, contiguous: true }
+    fn strides(&self) -> &'a [i64] {
+        // SAFETY: as above, since a view is of strided tensors only.
+        unsafe { entries(self.tensor.strides, self.tensor.ndim as usize) }
+    }
+
+    fn numel(&self) -> usize {
+        self.tensor.numel.max(0) as usize
+    }
+
+    fn is_contiguous(&self) -> bool {
+        self.tensor.flags & tensor_flag::CONTIGUOUS != 0
     }
 
     /// The bytes from the first element to the last.
     fn range(&self) -> (usize, usize) {
-        let last = if self.contiguous {
-            self.numel.saturating_sub(1)
+        let last = if self.is_contiguous() {
+            self.numel().saturating_sub(1)
         } else {
-            self.sizes.iter().zip(self.strides).map(|(n, s)| (n - 1).max(0) as usize * *s as usize).sum()
+            self.sizes().iter().zip(self.strides()).map(|(n, s)| (n - 1).max(0) as usize * *s as usize).sum()
         };
-        let begin = self.data as usize;
-        (begin, begin + if self.numel == 0 { 0 } else { (last + 1) * self.bytes })
+        let begin = self.tensor.data as usize;
+        (begin, begin + if self.numel() == 0 { 0 } else { (last + 1) * self.bytes })
     }
 
     fn meets(&self, other: (usize, usize)) -> bool {
@@ -110,23 +96,21 @@ struct Operands {
 // except an input that is exactly the output, of which a thread reads the part that it writes.
 unsafe impl Sync for Operands {}
 
+// Written out operand by operand: as loops they would be vectorised, which takes longer for so few.
 impl Operands {
     fn new(operands: &[Operand<'_>]) -> Self {
-        let mut all = Operands { data: [std::ptr::null_mut(); OPERANDS], bytes: [0; OPERANDS] };
-        for (k, operand) in operands.iter().enumerate().take(OPERANDS) {
-            (all.data[k], all.bytes[k]) = (operand.data, operand.bytes);
+        let data = |k: usize| operands.get(k).map_or(std::ptr::null_mut(), |o| o.tensor.data.cast());
+        let bytes = |k: usize| operands.get(k).map_or(0, |o| o.bytes);
+        Operands {
+            data: [data(0), data(1), data(2), data(3)],
+            bytes: [bytes(0), bytes(1), bytes(2), bytes(3)],
         }
-        all
     }
 
-    /// The addresses of the elements at these offsets.
+    /// The addresses of the elements at these offsets. That of an operand which is not there stays null.
     fn at(&self, offsets: PerOperand) -> Addresses {
-        let mut all = self.data;
-        for (k, address) in all.iter_mut().enumerate() {
-            // An operand that is not there has size 0; its address stays null.
-            *address = address.wrapping_add(offsets[k] * self.bytes[k]);
-        }
-        all
+        let at = |k: usize| self.data[k].wrapping_add(offsets[k] * self.bytes[k]);
+        [at(0), at(1), at(2), at(3)]
     }
 }
 
@@ -135,8 +119,10 @@ pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], leaf: Leaf<'_>) -> Res
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
     let range = out.range();
     let addresses = &Operands::new(operands);
-    if out.contiguous && ins.iter().all(|i| i.contiguous && same(i.sizes, out.sizes) && !i.meets(range)) {
-        return parallel_for(out.numel, cost.grain(), |part| {
+    if out.is_contiguous()
+        && ins.iter().all(|i| i.is_contiguous() && same(i.sizes(), out.sizes()) && !i.meets(range))
+    {
+        return parallel_for(out.numel(), cost.grain(), |part| {
             // SAFETY: contiguous operands have `numel` elements in a row, and no input meets the output.
             unsafe { leaf.run(addresses.at([part.start; OPERANDS]), part.len()) }
         });
@@ -157,23 +143,23 @@ pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], leaf: Leaf<'_>) -> Res
 /// The dimensions to walk; none if there are no elements.
 fn dims(out: Operand<'_>, ins: &[Operand<'_>]) -> Result<Option<Dims>, Error> {
     let mut strides: [Option<&[i64]>; OPERANDS] = [None; OPERANDS];
-    strides[0] = Some(out.strides);
-    let mut straight = out.contiguous;
+    strides[0] = Some(out.strides());
+    let mut straight = out.is_contiguous();
     for (slot, input) in strides[1..].iter_mut().zip(ins) {
-        if same(input.sizes, out.sizes) {
-            *slot = Some(input.strides);
-            straight &= input.contiguous;
-        } else if input.sizes.iter().any(|n| *n != 1) {
-            return Err(wrong_shape(out.sizes, input.sizes));
+        if same(input.sizes(), out.sizes()) {
+            *slot = Some(input.strides());
+            straight &= input.is_contiguous();
+        } else if input.sizes().iter().any(|n| *n != 1) {
+            return Err(wrong_shape(out.sizes(), input.sizes()));
         }
     }
-    if out.numel == 0 {
+    if out.numel() == 0 {
         return Ok(None);
     }
     if straight {
-        return Ok(Some(Dims::one(out.numel, strides.map(|s| s.is_some() as usize))));
+        return Ok(Some(Dims::one(out.numel(), strides.map(|s| s.is_some() as usize))));
     }
-    let mut dims = collapse(out.sizes, &strides);
+    let mut dims = collapse(out.sizes(), &strides);
     cross(&mut dims);
     Ok(Some(dims))
 }

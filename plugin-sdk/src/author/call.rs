@@ -233,7 +233,13 @@ impl<'a> Call<'a> {
     /// Argument `index`, a tensor of elements of this kind.
     // Not inlined: nearly every kernel asks for arguments.
     #[inline(never)]
-    pub(crate) fn argument_of(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+    fn argument_of(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+        self.find_argument(index, kind)
+    }
+
+    /// As [`Call::argument_of`], inlined.
+    #[inline(always)]
+    pub(crate) fn find_argument(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
         let tensor = self.tensor(index)?;
         tensor.check(kind)?;
         Ok(tensor)
@@ -274,7 +280,13 @@ impl<'a> Call<'a> {
     /// Output `index`, a tensor of elements of this kind, which is given once.
     // Not inlined: nearly every kernel asks for an output.
     #[inline(never)]
-    pub(crate) fn output_of(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+    fn output_of(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+        self.find_output(index, kind)
+    }
+
+    /// As [`Call::output_of`], inlined.
+    #[inline(always)]
+    pub(crate) fn find_output(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
         let tensor = self.output(index)?;
         tensor.check(kind)?;
         let bit = 1u64.checked_shl(index as u32).unwrap_or(0);

@@ -21,6 +21,8 @@ use super::error::Error;
 use super::loops::Leaf;
 use super::plan::OPERANDS;
 use super::view::{View, ViewMut};
+use crate::abi::codes::tensor_flag;
+use crate::abi::tensor::RawTensor;
 
 /// What one element costs, which decides how small a piece of work is worth another thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -186,38 +188,46 @@ impl Call<'_> {
     // Not inlined: a kernel is then its function and this one call.
     #[inline(never)]
     fn apply(&self, first: usize, kinds: &[Kind], cost: Cost, leaf: Leaf<'_>) -> Result<(), Error> {
-        let mut operands = [Operand::default(); OPERANDS];
-        for (k, (operand, &kind)) in operands.iter_mut().zip(kinds).enumerate().skip(1) {
-            *operand = Operand::of(self.argument_of(first + k - 1, kind)?.raw, kind.bytes());
-        }
-        if let ([out, ..], [kind, ..]) = (&mut operands, kinds) {
-            *out = Operand::of(self.output_of(0, *kind)?.raw, kind.bytes());
+        let Some((&kind, ins)) = kinds.split_first() else { return Ok(()) };
+        let out = Operand { tensor: self.find_output(0, kind)?.raw, bytes: kind.bytes() };
+        let mut operands = [out; OPERANDS];
+        for (k, (operand, &kind)) in operands[1..].iter_mut().zip(ins).enumerate() {
+            *operand = Operand { tensor: self.find_argument(first + k, kind)?.raw, bytes: kind.bytes() };
         }
         apply(cost, &operands[..kinds.len()], leaf)
     }
 }
 
-/// The strides of a row-major tensor without gaps.
-fn row_major(sizes: &[i64]) -> Vec<i64> {
+/// Calls `then` with a tensor of the sizes of `like` in row-major order at `data`.
+fn with_dense<T: Plain, R>(
+    like: &RawTensor,
+    sizes: &[i64],
+    data: *mut T,
+    then: impl FnOnce(Operand<'_>) -> R,
+) -> R {
     let mut strides = vec![1; sizes.len()];
     for d in (1..sizes.len()).rev() {
         strides[d - 1] = strides[d] * sizes[d].max(1);
     }
-    strides
+    let flags = like.flags | tensor_flag::CONTIGUOUS;
+    let tensor = RawTensor { data: data.cast(), strides: strides.as_ptr(), flags, ..*like };
+    then(Operand { tensor: &tensor, bytes: size_of::<T>() })
 }
 
 /// Copies a view to a slice of as many elements, in row-major order.
 pub(crate) fn gather<T: Plain>(from: View<'_, T>, to: &mut [T]) -> Result<(), Error> {
     debug_assert_eq!(from.numel(), to.len());
-    let strides = row_major(from.sizes());
-    let out = Operand::dense(to.as_mut_ptr().cast(), size_of::<T>(), from.sizes(), &strides);
-    apply(Cost::Cheap, &[out, from.operand()], Leaf::of_elements::<(*const T,), T, _>(&|(a,)| a))
+    let view = from.operand();
+    with_dense(view.tensor, from.sizes(), to.as_mut_ptr(), |out| {
+        apply(Cost::Cheap, &[out, view], Leaf::of_elements::<(*const T,), T, _>(&|(a,)| a))
+    })
 }
 
 /// Copies a slice in row-major order to a view of as many elements.
 pub(crate) fn scatter<T: Plain>(from: &[T], to: ViewMut<'_, T>) -> Result<(), Error> {
     debug_assert_eq!(from.len(), to.numel());
-    let strides = row_major(to.sizes());
-    let input = Operand::dense(from.as_ptr().cast_mut().cast(), size_of::<T>(), to.sizes(), &strides);
-    apply(Cost::Cheap, &[to.operand(), input], Leaf::of_elements::<(*const T,), T, _>(&|(a,)| a))
+    let view = to.operand();
+    with_dense(view.tensor, to.sizes(), from.as_ptr().cast_mut(), |input| {
+        apply(Cost::Cheap, &[view, input], Leaf::of_elements::<(*const T,), T, _>(&|(a,)| a))
+    })
 }

@@ -68,7 +68,7 @@ impl<'a, T: Element> View<'a, T> {
     /// This view in a walk.
     #[inline(always)]
     pub(crate) fn operand(&self) -> Operand<'a> {
-        Operand::of(self.tensor.raw, size_of::<T>())
+        Operand { tensor: self.tensor.raw, bytes: size_of::<T>() }
     }
 
     /// The sizes, in elements.
@@ -241,7 +241,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// This view in a walk.
     #[inline(always)]
     pub(crate) fn operand(&self) -> Operand<'a> {
-        Operand::of(self.tensor.raw, size_of::<T>())
+        Operand { tensor: self.tensor.raw, bytes: size_of::<T>() }
     }
 
     /// The same view for a shorter time, so that it can be given away more than once.

@@ -17,9 +17,10 @@ mod pass;
 pub use geometry::{Geometry, offset, reduced};
 pub use loops::Reducer;
 
-use keyway_sdk::author::{Element, Error, View, ViewMut, parallel_for};
+use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut, parallel_for};
 use loops::Loops;
 use pass::{Cut, MANY_UNITS, Pass, Values};
+use std::mem::MaybeUninit;
 
 /// `out = finish(the reduction of input over the dimensions in mask)`.
 pub fn reduce<R: Reducer<Context = ()>, O: Element>(
@@ -35,9 +36,7 @@ pub fn reduce<R: Reducer<Context = ()>, O: Element>(
     // the reducer, and offsets of outputs that no other call of it writes.
     unsafe {
         once(reducer, g, input.as_ptr().cast(), &|accs, n, at, stride| {
-            for i in 0..n {
-                to.write(at + i * stride, finish(accs.cast::<R::Acc>().add(i).read()));
-            }
+            place(to, at, stride, n, |i| finish(accs.cast::<R::Acc>().add(i).read()));
         })
     }
 }
@@ -73,12 +72,35 @@ where
                 }
             },
             &|contexts, accs, n, at, stride| {
-                for i in 0..n {
-                    let (context, acc) = (contexts.cast::<B::Context>().add(i), accs.cast::<B::Acc>().add(i));
-                    to.write(at + i * stride, finish(context.read(), acc.read()));
-                }
+                let (contexts, accs) = (contexts.cast::<B::Context>(), accs.cast::<B::Acc>());
+                place(to, at, stride, n, |i| finish(contexts.add(i).read(), accs.add(i).read()));
             },
         )
+    }
+}
+
+/// Writes `value(i)` for each `i < n`, the first at offset `at`, the others a stride apart.
+///
+/// # Safety
+/// There must be outputs at these offsets, which nobody else uses now.
+#[inline(always)]
+unsafe fn place<O: Copy>(to: Lanes<'_, O>, at: usize, stride: usize, n: usize, value: impl Fn(usize) -> O) {
+    const AT_ONCE: usize = 64;
+    let mut dense = [const { MaybeUninit::<O>::uninit() }; AT_ONCE];
+    let mut done = 0;
+    while done < n {
+        let some = AT_ONCE.min(n - done);
+        // SAFETY: the caller guarantees the outputs; `dense` has room for `some` values, which are written first.
+        unsafe {
+            let out = to.as_ptr().add(at + done * stride);
+            // Made where they belong or in a row, so that one loop is compiled, and as vectors.
+            let made = if stride == 1 { out } else { dense.as_mut_ptr().cast::<O>() };
+            (0..some).for_each(|i| made.add(i).write(value(done + i)));
+            if stride != 1 {
+                (0..some).for_each(|i| out.add(i * stride).write(made.add(i).read()));
+            }
+        }
+        done += some;
     }
 }
 
