@@ -31,10 +31,10 @@ OPS = {
 
 NUMPY = {
     "arange": lambda numpy, like, start, step: (
-        start + numpy.arange(like.size) * step).astype(like.dtype).reshape(like.shape),
+        int(start) + numpy.arange(like.size) * int(step)).astype(like.dtype).reshape(like.shape),
     "eye": lambda numpy, like: numpy.eye(*like.shape, dtype=like.dtype),
     "linspace": lambda numpy, like, start, end: (
-        numpy.linspace(start, end, like.size).astype(numpy.int64).astype(like.dtype).reshape(like.shape)),
+        numpy.linspace(int(start), int(end), like.size).astype(numpy.int64).astype(like.dtype).reshape(like.shape)),
     "tril": lambda numpy, a, diagonal: numpy.tril(a, diagonal),
     "triu": lambda numpy, a, diagonal: numpy.triu(a, diagonal),
 }

@@ -103,6 +103,8 @@ def repeated(numpy, x, repeats):
 def pad(torch, x, widths, mode, value):
     if mode == "constant":
         return torch.nn.functional.pad(x, widths, value=value)
+    if x.numel() == 0:
+        raise TypeError("a border of nothing is not supported")
     # PyTorch wants a batch and channels, and no more padded dimensions than it has loops for.
     dims = len(widths) // 2
     lead = max(0, dims + 2 - x.dim())
@@ -233,6 +235,7 @@ NUMPY = {
 }
 
 EXPLAINED = {
+    "masked_fill/u8/error": "PyTorch refuses -0.5 for u8, though not for the signed integers; here it is cast to 0",
     "embedding_bag/*/error": "PyTorch refuses bags of no indices in a matrix, though not among offsets",
     "roll/*/error": "PyTorch refuses dimension 0 of a tensor without dimensions here, though in no other op",
     "topk/u8/values": "PyTorch promises no order of equal elements; here the first come first",

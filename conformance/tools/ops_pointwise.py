@@ -143,6 +143,5 @@ NUMPY = {
 EXPLAINED = {
     "gelu_backward/*/values/extremes": "PyTorch's `1 + erf` and `1 - tanh^2` lose digits that a large gradient shows",
     "gelu_backward/*/zero/extremes": "the same: what is left of the derivative has the other sign",
-    "silu_backward/*/values/extremes": "`sigmoid` is below PyTorch's range, which an immense gradient shows",
     "lerp/f64/zero/extremes": "a product below the least f64, which PyTorch does not round by itself",
 }

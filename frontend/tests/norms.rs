@@ -5,7 +5,7 @@ use keyway::nn::{
     BatchNorm1d, BatchNorm2d, Embedding, EmbeddingBag, GroupNorm, InstanceNorm2d, Module, MultiheadAttention,
 };
 use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
-use keyway::ops::index::embedding_bag::BagMode;
+use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
 use keyway::ops::memory::clone::MemoryFormat;
 use keyway::rng::{self, Philox};
 use keyway::tensor::Ellipsis;
@@ -161,5 +161,19 @@ fn embeddings_leave_their_padding_alone() -> Result<()> {
     let bags = EmbeddingBag::new(5, 2, &mut rng)?.mode(BagMode::Sum).padding_idx(4)?;
     bags.forward(&at)?.sum()?.backward()?;
     near(&bags.parameters()[0].grad().unwrap().i((Ellipsis, 1))?, &[2.0, 0.0, 1.0, 0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn indices_behind_the_last_bag_count_nothing() -> Result<()> {
+    let weight = Tensor::from_vec((0..5).map(f64::from).collect(), &[5, 1])?;
+    let (at, ends) = (Tensor::from_slice(&[1i64, 2, 3, 4, 0, 1, 2])?, Tensor::from_slice(&[0i64, 2, 5])?);
+    for (mode, expected) in
+        [(BagMode::Sum, [3.0, 7.0]), (BagMode::Max, [2.0, 4.0]), (BagMode::Mean, [1.5, 7.0 / 3.0])]
+    {
+        let options =
+            BagOptions { offsets: Some(&ends), mode, include_last_offset: true, ..Default::default() };
+        near(&weight.embedding_bag(&at, options)?, &expected);
+    }
     Ok(())
 }

@@ -3,10 +3,10 @@
 //! `x` is held above a lower bound where the function has reached its limit 0, so that minus infinity
 //! times 0 does not make a NaN.
 
-use super::exponential::{Erf, Exp, Expm1, Log1p};
-use super::number::{Apply, Number, map_real, map_real2, real_functions};
+use super::exponential::{Exp, Expm1, Log1p};
+use super::number::{Apply, Number, RealFunction, map_real, map_real2, real_functions};
 use crate::math;
-use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real, map1};
+use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
 real_functions! {
@@ -26,11 +26,18 @@ fn at_most<R: Real>(x: R, high: f64) -> R {
     if x > high { high } else { x }
 }
 
-/// The normal distribution's share below `x`.
-#[inline(always)]
-fn normal_share<R: Apply>(x: R) -> R {
-    let half = R::from_f64(0.5);
-    half + half * (x * R::from_f64(std::f64::consts::FRAC_1_SQRT_2)).apply::<Erf>()
+/// The normal distribution's share below `x`; a NaN gives any share.
+struct NormalShare;
+
+impl RealFunction for NormalShare {
+    #[inline(always)]
+    fn f32(x: f32) -> f32 {
+        math::normal_f32(x)
+    }
+    #[inline(always)]
+    fn f64(x: f64) -> f64 {
+        math::normal_f64(x)
+    }
 }
 
 /// Twice the argument of the tangent in the approximate `gelu`, and its derivative. `(1 + tanh(u)) / 2` is
@@ -58,7 +65,7 @@ fn gelu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             x * tanh_argument(x).0.apply::<Sigmoid>()
         });
     }
-    map_real::<T>(call, Cost::Medium, |x| at_least(x, -40.0) * normal_share(x))
+    map_real::<T>(call, Cost::Medium, |x| at_least(x, -40.0) * x.apply::<NormalShare>())
 }
 
 fn gelu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
@@ -74,7 +81,7 @@ fn gelu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
         let x = at_most(at_least(x, -40.0), 40.0);
         let density =
             (x * x * T::Acc::from_f64(-0.5)).apply::<Exp>() * T::Acc::from_f64(0.398_942_280_401_432_7);
-        grad * (normal_share(x) + x * density)
+        grad * (x.apply::<NormalShare>() + x * density)
     })
 }
 
@@ -104,7 +111,7 @@ fn relu_backward<T: Float>(call: &Call) -> Result<(), Error> {
 
 fn relu<T: Number>(call: &Call) -> Result<(), Error> {
     let zero = T::default();
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| if x <= zero { zero } else { x })
+    call.map1(Cost::Cheap, |x: T| if x <= zero { zero } else { x })
 }
 
 fn leaky_relu<T: Float>(call: &Call) -> Result<(), Error> {

@@ -1,14 +1,11 @@
 //! `addcdiv`
 
-use keyway_sdk::author::{Call, Cost, Error, Float, map3};
+use keyway_sdk::author::{Call, Cost, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 fn addcdiv<T: Float>(call: &Call) -> Result<(), Error> {
     let value: T::Acc = call.scalar(3)?;
-    let (a, b, c) = (call.view::<T>(0)?, call.view::<T>(1)?, call.view::<T>(2)?);
-    map3(a, b, c, call.out::<T>(0)?, Cost::Cheap, |a: T, b: T, c: T| {
-        T::from_acc(a.to_acc() + value * b.to_acc() / c.to_acc())
-    })
+    call.map3(Cost::Cheap, |a: T, b: T, c: T| T::from_acc(a.to_acc() + value * b.to_acc() / c.to_acc()))
 }
 
 kernel!("addcdiv", "TTTs>T", addcdiv, [f32, f64, f16, bf16]);

@@ -53,11 +53,10 @@ fn row<T: Plain, const MAX: bool>(row: &[T]) -> (T, usize) {
 }
 
 /// Calls `put(output, value, place)` for each output of an input of `outer * n * inner` elements.
-#[inline(always)]
 fn search<T: Plain, const MAX: bool>(
     input: &[T],
     (n, inner): (usize, usize),
-    put: impl Fn(usize, T, i64) + Sync,
+    put: &(dyn Fn(usize, T, i64) + Sync),
 ) -> Result<(), Error> {
     if input.is_empty() {
         return Ok(());
@@ -111,7 +110,7 @@ fn place<T: Plain, const MAX: bool>(call: &Call) -> Result<(), Error> {
     // SAFETY: the address is used within `out`, which outlives the loop; each output is written once.
     let to = unsafe { Lanes::new(out.as_mut_ptr()) };
     // SAFETY: as above.
-    search::<T, MAX>(&input, cut, |i, _, at| unsafe { to.write(i, at) })
+    search::<T, MAX>(&input, cut, &|i, _, at| unsafe { to.write(i, at) })
 }
 
 fn both<T: Plain, const MAX: bool>(call: &Call) -> Result<(), Error> {
@@ -120,7 +119,7 @@ fn both<T: Plain, const MAX: bool>(call: &Call) -> Result<(), Error> {
     let (mut values, mut places) = (call.contiguous_out::<T>(0)?, call.contiguous_out::<i64>(1)?);
     // SAFETY: the addresses are used within the outputs, which outlive the loop; each is written once.
     let (values, places) = unsafe { (Lanes::new(values.as_mut_ptr()), Lanes::new(places.as_mut_ptr())) };
-    search::<T, MAX>(&input, cut, |i, value, at| {
+    search::<T, MAX>(&input, cut, &|i, value, at| {
         // SAFETY: as above.
         unsafe {
             values.write(i, value);

@@ -1,7 +1,7 @@
 //! Arithmetic of one number: signs, squares, roots and reciprocals. Integers wrap.
 
 use super::number::{Number, real_functions};
-use keyway_sdk::author::{Call, Cost, Element, Error, map1};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 real_functions! {
@@ -13,21 +13,21 @@ real_functions! {
 }
 
 fn neg<T: Number>(call: &Call) -> Result<(), Error> {
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| T::default().minus(x))
+    call.map1(Cost::Cheap, |x: T| T::default().minus(x))
 }
 
 fn abs<T: Number>(call: &Call) -> Result<(), Error> {
     let zero = T::default();
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| if x < zero { zero.minus(x) } else { x })
+    call.map1(Cost::Cheap, |x: T| if x < zero { zero.minus(x) } else { x })
 }
 
 fn square<T: Number>(call: &Call) -> Result<(), Error> {
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| x.times(x))
+    call.map1(Cost::Cheap, |x: T| x.times(x))
 }
 
 fn sign<T: Element>(call: &Call) -> Result<(), Error> {
     let (zero, one, minus) = (T::default(), T::from_i64(1), T::from_i64(-1));
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| {
+    call.map1(Cost::Cheap, |x: T| {
         if x > zero {
             one
         } else if x < zero {

@@ -1,19 +1,15 @@
 //! `atan2`
 
 use crate::math;
-use keyway_sdk::author::{Call, Cost, Error, Float, map2};
+use keyway_sdk::author::{Call, Cost, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 fn single<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Heavy, |y: T, x: T| {
-        T::from_acc(math::atan2_f32(y.to_acc(), x.to_acc()))
-    })
+    call.map2(Cost::Heavy, |y: T, x: T| T::from_acc(math::atan2_f32(y.to_acc(), x.to_acc())))
 }
 
 fn double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Heavy, |y: T, x: T| {
-        T::from_acc(math::atan2_f64(y.to_acc(), x.to_acc()))
-    })
+    call.map2(Cost::Heavy, |y: T, x: T| T::from_acc(math::atan2_f64(y.to_acc(), x.to_acc())))
 }
 
 kernel!("atan2", "TT>T", single, [f32, f16, bf16]);

@@ -1,10 +1,10 @@
 //! `bitwise_and`
 
-use keyway_sdk::author::{Call, Cost, Element, Error, map2};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use std::ops::BitAnd;
 
 fn bitwise_and<T: Element + BitAnd<Output = T>>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, |a: T, b: T| a & b)
+    call.map2(Cost::Cheap, |a: T, b: T| a & b)
 }
 
 kernel!("bitwise_and", "TT>T", bitwise_and, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,7 +1,7 @@
 //! `bitwise_left_shift` and `bitwise_right_shift`, where a count that is negative or no less than the
 //! number of bits shifts every bit out.
 
-use keyway_sdk::author::{Call, Cost, Error, Int, map2};
+use keyway_sdk::author::{Call, Cost, Error, Int};
 
 trait Shift: Int {
     fn left(self, count: Self) -> Self;
@@ -29,11 +29,11 @@ macro_rules! shift {
 shift!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 fn left<T: Shift>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, |a: T, b: T| a.left(b))
+    call.map2(Cost::Cheap, |a: T, b: T| a.left(b))
 }
 
 fn right<T: Shift>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, |a: T, b: T| a.right(b))
+    call.map2(Cost::Cheap, |a: T, b: T| a.right(b))
 }
 
 kernel!("bitwise_left_shift", "TT>T", left, [i8, i16, i32, i64, u8, u16, u32, u64]);

@@ -2,25 +2,24 @@
 
 use super::maximum::larger;
 use super::minimum::smaller;
-use keyway_sdk::author::{Call, Cost, Element, Error, map1};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn clamp<T: Element>(call: &Call) -> Result<(), Error> {
-    let (x, out) = (call.view::<T>(0)?, call.out::<T>(0)?);
     match (call.is_none(1)?, call.is_none(2)?) {
         (false, false) => {
             let (low, high) = (call.scalar::<T>(1)?, call.scalar::<T>(2)?);
-            map1(x, out, Cost::Cheap, |x: T| smaller(larger(x, low), high))
+            call.map1(Cost::Cheap, |x: T| smaller(larger(x, low), high))
         }
         (false, true) => {
             let low = call.scalar::<T>(1)?;
-            map1(x, out, Cost::Cheap, |x: T| larger(x, low))
+            call.map1(Cost::Cheap, |x: T| larger(x, low))
         }
         (true, false) => {
             let high = call.scalar::<T>(2)?;
-            map1(x, out, Cost::Cheap, |x: T| smaller(x, high))
+            call.map1(Cost::Cheap, |x: T| smaller(x, high))
         }
-        (true, true) => map1(x, out, Cost::Cheap, |x: T| x),
+        (true, true) => call.map1(Cost::Cheap, |x: T| x),
     }
 }
 

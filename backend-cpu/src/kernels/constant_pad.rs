@@ -1,7 +1,7 @@
 //! `constant_pad`
 
 use super::cells::{Cells, copy_block, shifted};
-use keyway_sdk::author::{Call, Cost, Element, Error, map0};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// Fills the result, then copies the part of the source that lies in it; a negative width cuts off.
@@ -10,7 +10,7 @@ fn constant_pad<T: Element>(call: &Call) -> Result<(), Error> {
     let widths = call.ints(1)?;
     let (from, out) = (Cells::<T>::argument(call, 0)?, Cells::<T>::output(call, 0)?);
     if widths.iter().any(|&w| w > 0) {
-        map0(call.out::<T>(0)?, Cost::Cheap, || value)?;
+        call.map0(Cost::Cheap, || value)?;
     }
     let (mut sizes, mut to, mut start) = (from.sizes.clone(), 0, 0);
     for (k, pair) in widths.chunks_exact(2).enumerate() {

@@ -1,7 +1,7 @@
 //! `copy`, `clone` and `to_dtype`: one loop, from any element type to any other.
 
 use keyway_sdk::abi::codes::dtype;
-use keyway_sdk::author::{Call, Cost, Element, Error, map1};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// Casts argument `source` into output 0 of type `O`.
@@ -9,13 +9,8 @@ fn cast_into<O: Element>(call: &Call, source: usize) -> Result<(), Error> {
     macro_rules! from {
         ($($code:ident => $type:ty, $convert:expr);* $(;)?) => {
             match call.tensor(source)?.dtype() {
-                code if code == O::DTYPE => {
-                    map1(call.view::<O>(source)?, call.out::<O>(0)?, Cost::Cheap, |x: O| x)
-                }
-                $(dtype::$code => map1(
-                    call.view::<$type>(source)?, call.out::<O>(0)?, Cost::Cheap,
-                    |x: $type| $convert(x),
-                ),)*
+                code if code == O::DTYPE => call.map1_of(source, Cost::Cheap, |x: O| x),
+                $(dtype::$code => call.map1_of(source, Cost::Cheap, |x: $type| $convert(x)),)*
                 other => Err(Error::Unsupported { what: format!("a cast from dtype {other} to {}", O::NAME) }),
             }
         };

@@ -1,11 +1,11 @@
 //! `fill`
 
-use keyway_sdk::author::{Call, Cost, Element, Error, map0};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn fill<T: Element>(call: &Call) -> Result<(), Error> {
     let value: T = call.scalar(1)?;
-    map0(call.out::<T>(0)?, Cost::Cheap, || value)
+    call.map0(Cost::Cheap, || value)
 }
 
 kernel!("fill", "Ts>T", fill, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,10 +1,10 @@
 //! `gt`
 
-use keyway_sdk::author::{Call, Cost, Element, Error, map2};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn gt<T: Element>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<bool>(0)?, Cost::Cheap, |a: T, b: T| a > b)
+    call.map2(Cost::Cheap, |a: T, b: T| a > b)
 }
 
 kernel!("gt", "TT>T", gt, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -48,7 +48,7 @@ pub fn produce<T: Element>(
     cost: Cost,
     make: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<(), Error> {
-    transform::<T, T>(None, &mut out, cost, |first, _, values| make(first, values))
+    transform::<T, T>(None, &mut out, cost, &|first, _, values| make(first, values))
 }
 
 /// As [`produce`], with the elements of an input of the same shape, which may be the output itself.
@@ -58,14 +58,18 @@ pub fn produce_from<A: Element, T: Element>(
     cost: Cost,
     make: impl Fn(usize, &[A], &mut [T]) + Sync,
 ) -> Result<(), Error> {
-    transform(Some(input), &mut out, cost, make)
+    transform(Some(input), &mut out, cost, &make)
 }
 
+/// What makes a piece: the number of its first element, the elements read, and those to write.
+type Make<'a, A, T> = &'a (dyn Fn(usize, &[A], &mut [T]) + Sync);
+
+// The maker is given once a piece by address: the loops around it are compiled once for each type.
 fn transform<A: Element, T: Element>(
     input: Option<View<'_, A>>,
     out: &mut ViewMut<'_, T>,
     cost: Cost,
-    make: impl Fn(usize, &[A], &mut [T]) + Sync,
+    make: Make<'_, A, T>,
 ) -> Result<(), Error> {
     let (numel, sizes, strides, straight) = (out.numel(), out.sizes(), out.strides(), out.is_contiguous());
     let to = out.lanes();

@@ -1,36 +1,18 @@
 //! `logical_and`, `logical_or` and `logical_xor`, on truth values only: the host converts the arguments.
 
-use keyway_sdk::author::{Call, Cost, Error, map2};
+use keyway_sdk::author::{Call, Cost, Error};
 use keyway_sdk::register_kernel;
 
 fn and(call: &Call) -> Result<(), Error> {
-    map2(
-        call.view::<bool>(0)?,
-        call.view::<bool>(1)?,
-        call.out::<bool>(0)?,
-        Cost::Cheap,
-        |a: bool, b: bool| a & b,
-    )
+    call.map2(Cost::Cheap, |a: bool, b: bool| a & b)
 }
 
 fn or(call: &Call) -> Result<(), Error> {
-    map2(
-        call.view::<bool>(0)?,
-        call.view::<bool>(1)?,
-        call.out::<bool>(0)?,
-        Cost::Cheap,
-        |a: bool, b: bool| a | b,
-    )
+    call.map2(Cost::Cheap, |a: bool, b: bool| a | b)
 }
 
 fn xor(call: &Call) -> Result<(), Error> {
-    map2(
-        call.view::<bool>(0)?,
-        call.view::<bool>(1)?,
-        call.out::<bool>(0)?,
-        Cost::Cheap,
-        |a: bool, b: bool| a ^ b,
-    )
+    call.map2(Cost::Cheap, |a: bool, b: bool| a ^ b)
 }
 
 register_kernel! { op: "logical_and", signature: "TT>T", device: "cpu", layout: "strided", bool => and }

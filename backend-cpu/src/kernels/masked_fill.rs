@@ -1,11 +1,10 @@
 //! `masked_fill`
 
-use keyway_sdk::author::{Call, Cost, Element, Error, map3};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn masked_fill<T: Element>(call: &Call) -> Result<(), Error> {
-    let (from, mask, value) = (call.view::<T>(0)?, call.view::<bool>(1)?, call.view::<T>(2)?);
-    map3(from, mask, value, call.out::<T>(0)?, Cost::Cheap, |x: T, m: bool, v: T| if m { v } else { x })
+    call.map3(Cost::Cheap, |x: T, m: bool, v: T| if m { v } else { x })
 }
 
 kernel!(

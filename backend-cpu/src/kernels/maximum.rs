@@ -1,6 +1,6 @@
 //! `maximum`
 
-use keyway_sdk::author::{Call, Cost, Element, Error, map2};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// The larger; NaN if either is, for only NaN differs from itself.
@@ -11,7 +11,7 @@ pub fn larger<T: Element>(a: T, b: T) -> T {
 }
 
 fn maximum<T: Element>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, larger)
+    call.map2(Cost::Cheap, larger::<T>)
 }
 
 kernel!("maximum", "TT>T", maximum, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,6 +1,6 @@
 //! `minimum`
 
-use keyway_sdk::author::{Call, Cost, Element, Error, map2};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// The smaller; NaN if either is, for only NaN differs from itself.
@@ -11,7 +11,7 @@ pub fn smaller<T: Element>(a: T, b: T) -> T {
 }
 
 fn minimum<T: Element>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, smaller)
+    call.map2(Cost::Cheap, smaller::<T>)
 }
 
 kernel!("minimum", "TT>T", minimum, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

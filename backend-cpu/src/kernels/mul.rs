@@ -1,11 +1,11 @@
 //! `mul`
 
 use super::number::Number;
-use keyway_sdk::author::{Call, Cost, Error, map2};
+use keyway_sdk::author::{Call, Cost, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn mul<T: Number>(call: &Call) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, |a: T, b: T| a.times(b))
+    call.map2(Cost::Cheap, |a: T, b: T| a.times(b))
 }
 
 kernel!("mul", "TT>T", mul, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -12,6 +12,9 @@ const SHORTEST: usize = 16;
 /// One loop: how often, and the step of each operand in elements.
 pub type Dim<const N: usize> = (usize, [isize; N]);
 
+/// What is done with a row: the operands' offsets, its length and their steps.
+type Body<'a, const N: usize> = &'a (dyn Fn([isize; N], usize, [isize; N]) + Sync);
+
 /// Nested loops; the innermost is given to the body as a row.
 pub struct Nest<const N: usize> {
     outer: Vec<Dim<N>>,
@@ -54,10 +57,16 @@ impl<const N: usize> Nest<N> {
 
     /// Gives each row, or part of a long one, to `body` with the operands' offsets, its length and steps.
     /// Rows run in parallel; `weight` is the work of one element. The parts depend on sizes alone.
-    pub fn for_each_row<F>(&self, weight: usize, body: F) -> Result<(), Error>
-    where
-        F: Fn([isize; N], usize, [isize; N]) + Sync,
-    {
+    pub fn for_each_row(
+        &self,
+        weight: usize,
+        body: impl Fn([isize; N], usize, [isize; N]) + Sync,
+    ) -> Result<(), Error> {
+        self.rows(weight, &body)
+    }
+
+    // Not generic: hundreds of kernels share the walk.
+    fn rows(&self, weight: usize, body: Body<'_, N>) -> Result<(), Error> {
         if self.empty {
             return Ok(());
         }

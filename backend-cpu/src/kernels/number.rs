@@ -1,7 +1,7 @@
 //! Arithmetic that every element type has: integers wrap, f16 and bf16 go through f32, bool is
 //! or (sum) and and (product).
 
-use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real, map1, map2};
+use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
 /// An element type with sums and products.
@@ -149,7 +149,7 @@ pub(crate) use real_functions;
 /// `out = f(argument 0)`, computed in the accumulation type.
 #[inline(always)]
 pub fn map_real<T: Float>(call: &Call, cost: Cost, f: impl Fn(T::Acc) -> T::Acc + Sync) -> Result<(), Error> {
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, cost, |x: T| T::from_acc(f(x.to_acc())))
+    call.map1(cost, |x: T| T::from_acc(f(x.to_acc())))
 }
 
 /// `out = f(argument 0, argument 1)`, computed in the accumulation type.
@@ -159,6 +159,5 @@ pub fn map_real2<T: Float>(
     cost: Cost,
     f: impl Fn(T::Acc, T::Acc) -> T::Acc + Sync,
 ) -> Result<(), Error> {
-    let (a, b) = (call.view::<T>(0)?, call.view::<T>(1)?);
-    map2(a, b, call.out::<T>(0)?, cost, |a: T, b: T| T::from_acc(f(a.to_acc(), b.to_acc())))
+    call.map2(cost, |a: T, b: T| T::from_acc(f(a.to_acc(), b.to_acc())))
 }

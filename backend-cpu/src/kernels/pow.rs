@@ -2,7 +2,7 @@
 
 use super::quotient::any_negative;
 use crate::math;
-use keyway_sdk::author::{Call, Cost, Error, Float, Int, Real, map1, map2};
+use keyway_sdk::author::{Call, Cost, Error, Float, Int, Real};
 use keyway_sdk::half::{bf16, f16};
 
 /// The power in the accumulation type.
@@ -25,26 +25,25 @@ impl Power for f64 {
 }
 
 fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
-    let (a, b, out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
     let one = <T::Acc as Real>::ONE;
     // A number as exponent: the frequent ones have shorter ways, which are also rounded less often.
     if call.tensor(1)?.is_host_scalar()
-        && let Some(exponent) = b.iter().next()
+        && let Some(exponent) = call.view::<T>(1)?.iter().next()
     {
         let exponent = exponent.to_f64();
         if exponent == 2.0 {
-            return map1(a, out, Cost::Cheap, |x: T| T::from_acc(x.to_acc() * x.to_acc()));
+            return call.map1(Cost::Cheap, |x: T| T::from_acc(x.to_acc() * x.to_acc()));
         } else if exponent == 3.0 {
-            return map1(a, out, Cost::Cheap, |x: T| T::from_acc(x.to_acc() * x.to_acc() * x.to_acc()));
+            return call.map1(Cost::Cheap, |x: T| T::from_acc(x.to_acc() * x.to_acc() * x.to_acc()));
         } else if exponent == 0.5 {
-            return map1(a, out, Cost::Medium, |x: T| T::from_acc(x.to_acc().sqrt()));
+            return call.map1(Cost::Medium, |x: T| T::from_acc(x.to_acc().sqrt()));
         } else if exponent == -1.0 {
-            return map1(a, out, Cost::Medium, |x: T| T::from_acc(one / x.to_acc()));
+            return call.map1(Cost::Medium, |x: T| T::from_acc(one / x.to_acc()));
         } else if exponent == 1.0 {
-            return map1(a, out, Cost::Cheap, |x: T| x);
+            return call.map1(Cost::Cheap, |x: T| x);
         }
     }
-    map2(a, b, out, Cost::Heavy, |a: T, b: T| T::from_acc(a.to_acc().power(b.to_acc())))
+    call.map2(Cost::Heavy, |a: T, b: T| T::from_acc(a.to_acc().power(b.to_acc())))
 }
 
 /// `base^exponent` modulo 2^bits, by squaring.
@@ -62,12 +61,11 @@ fn whole_power<T: Int>(base: T, exponent: T) -> T {
 }
 
 fn integer<T: Int>(call: &Call) -> Result<(), Error> {
-    let (a, b, out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
-    if any_negative(b) {
+    if any_negative(call.view::<T>(1)?) {
         let detail = "an integer to a negative power is no integer; convert the base with `to_dtype` first";
         return Err(Error::Failed { detail: detail.into() });
     }
-    map2(a, b, out, Cost::Medium, |a: T, b: T| whole_power(a, b))
+    call.map2(Cost::Medium, |a: T, b: T| whole_power(a, b))
 }
 
 kernel!("pow", "TT>T", real, [f32, f64, f16, bf16]);

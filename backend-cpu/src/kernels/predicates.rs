@@ -1,11 +1,11 @@
 //! Questions about one number, and the negation of bits and truth values.
 
-use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real, map0, map1};
+use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Not;
 
 fn ask<T: Element>(call: &Call, question: impl Fn(T) -> bool + Sync) -> Result<(), Error> {
-    map1(call.view::<T>(0)?, call.out::<bool>(0)?, Cost::Cheap, question)
+    call.map1(Cost::Cheap, question)
 }
 
 fn isnan<T: Float>(call: &Call) -> Result<(), Error> {
@@ -23,12 +23,12 @@ fn isfinite<T: Float>(call: &Call) -> Result<(), Error> {
 // The same for every type that has no infinities and no NaN; registered for each.
 #[allow(clippy::extra_unused_type_parameters)]
 fn never<T: Element>(call: &Call) -> Result<(), Error> {
-    map0(call.out::<bool>(0)?, Cost::Cheap, || false)
+    call.map0(Cost::Cheap, || false)
 }
 
 #[allow(clippy::extra_unused_type_parameters)]
 fn always<T: Element>(call: &Call) -> Result<(), Error> {
-    map0(call.out::<bool>(0)?, Cost::Cheap, || true)
+    call.map0(Cost::Cheap, || true)
 }
 
 fn logical_not<T: Element>(call: &Call) -> Result<(), Error> {
@@ -36,7 +36,7 @@ fn logical_not<T: Element>(call: &Call) -> Result<(), Error> {
 }
 
 fn bitwise_not<T: Element + Not<Output = T>>(call: &Call) -> Result<(), Error> {
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| !x)
+    call.map1(Cost::Cheap, |x: T| !x)
 }
 
 kernel!("isnan", "T>T", isnan, [f32, f64, f16, bf16]);

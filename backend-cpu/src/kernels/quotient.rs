@@ -1,6 +1,6 @@
 //! Quotients and remainders of whole numbers and of reals, as the ops of division share them.
 
-use keyway_sdk::author::{Error, Float, Int, Plain, View};
+use keyway_sdk::author::{Call, Error, Float, Int, Plain, View};
 use keyway_sdk::half::{bf16, f16};
 
 /// A number type with division. A divisor that is an integer zero gives 0; see [`refuse_zeros`].
@@ -13,8 +13,8 @@ pub trait Divide: Plain {
     fn trunc_remainder(self, divisor: Self) -> Self;
     /// What `floor_quotient` leaves: it has the sign of the divisor.
     fn floor_remainder(self, divisor: Self) -> Self;
-    /// An error if any element is a divisor that has no quotient.
-    fn refuse_zeros(divisors: View<'_, Self>) -> Result<(), Error>;
+    /// An error if any element of argument `index` is a divisor that has no quotient.
+    fn refuse_zeros(call: &Call, index: usize) -> Result<(), Error>;
 }
 
 macro_rules! integer {
@@ -39,8 +39,8 @@ macro_rules! integer {
                 let rest = self.trunc_remainder(divisor);
                 if $signed && rest != 0 && ((rest < 0) != (divisor < 0)) { rest.wrapping_add(divisor) } else { rest }
             }
-            fn refuse_zeros(divisors: View<'_, Self>) -> Result<(), Error> {
-                if any(divisors, |d| d == 0) { Err(zero_divisor()) } else { Ok(()) }
+            fn refuse_zeros(call: &Call, index: usize) -> Result<(), Error> {
+                if any(call.view::<$t>(index)?, |d| d == 0) { Err(zero_divisor()) } else { Ok(()) }
             }
         }
     )*};
@@ -77,7 +77,7 @@ macro_rules! real {
                 let rest = a % b;
                 Self::from_acc(if rest != 0.0 && ((rest < 0.0) != (b < 0.0)) { rest + b } else { rest })
             }
-            fn refuse_zeros(_: View<'_, Self>) -> Result<(), Error> {
+            fn refuse_zeros(_: &Call, _: usize) -> Result<(), Error> {
                 Ok(())
             }
         }

@@ -1,7 +1,7 @@
 //! Rounding to integers. Integers are rounded already.
 
 use super::number::real_functions;
-use keyway_sdk::author::{Call, Cost, Element, Error, map1};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 
 real_functions! {
     "floor" Floor Cheap (f32::floor, f64::floor);
@@ -11,7 +11,7 @@ real_functions! {
 }
 
 fn same<T: Element>(call: &Call) -> Result<(), Error> {
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| x)
+    call.map1(Cost::Cheap, |x: T| x)
 }
 
 kernel!("floor", "T>T", same, [i8, i16, i32, i64, u8, u16, u32, u64]);

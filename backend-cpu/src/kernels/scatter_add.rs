@@ -13,7 +13,6 @@ fn add<T: Sum>(call: &Call, slices: bool, alpha: T::Acc) -> Result<(), Error> {
     if !T::WIDE {
         o.source = o.source.cast::<T::Cell>().apart_from(&o.out)?.cast();
     }
-    let one = T::Acc::from_i64(1);
     accumulate(&o.out, &o.target, |sums, strides| {
         let (tasks, lines) = o.loops(strides);
         let operands =
@@ -21,11 +20,7 @@ fn add<T: Sum>(call: &Call, slices: bool, alpha: T::Acc) -> Result<(), Error> {
         // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where
         // every index was checked; tasks differ in another dimension; `sums` is neither of the others.
         unsafe {
-            if alpha == one {
-                scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(x.widen()))
-            } else {
-                scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen())))
-            }
+            scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen())))
         }
     })
 }

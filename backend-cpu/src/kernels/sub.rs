@@ -1,16 +1,15 @@
 //! `sub`
 
 use super::number::Number;
-use keyway_sdk::author::{Call, Cost, Element, Error, map2};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn sub<T: Number>(call: &Call) -> Result<(), Error> {
     let alpha: T::Wide = call.scalar(2)?;
-    let (a, b, out) = (call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?);
     if alpha == T::Wide::from_i64(1) {
-        map2(a, b, out, Cost::Cheap, |a: T, b: T| a.minus(b))
+        call.map2(Cost::Cheap, |a: T, b: T| a.minus(b))
     } else {
-        map2(a, b, out, Cost::Cheap, |a: T, b: T| a.minus_scaled(b, alpha))
+        call.map2(Cost::Cheap, |a: T, b: T| a.minus_scaled(b, alpha))
     }
 }
 

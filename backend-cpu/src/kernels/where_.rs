@@ -1,11 +1,10 @@
 //! `where`
 
-use keyway_sdk::author::{Call, Cost, Element, Error, map3};
+use keyway_sdk::author::{Call, Cost, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn where_<T: Element>(call: &Call) -> Result<(), Error> {
-    let (condition, a, b) = (call.view::<bool>(0)?, call.view::<T>(1)?, call.view::<T>(2)?);
-    map3(condition, a, b, call.out::<T>(0)?, Cost::Cheap, |c: bool, a: T, b: T| if c { a } else { b })
+    call.map3(Cost::Cheap, |c: bool, a: T, b: T| if c { a } else { b })
 }
 
 kernel!("where", "TTT>T", where_, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

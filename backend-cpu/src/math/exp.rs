@@ -17,6 +17,9 @@ const LN2_LO64: f64 = 1.9082149292705877e-10;
 
 /// `(e^r - 1 - r) / r^2`, error 2^-29 of `expm1`.
 const EXP32: [f32; 6] = [0.5, 0.16666667, 0.041666463, 0.0083333105, 0.0013933731, 0.0001989108];
+/// `(2^r - 1) / r` for `|r| <= 1/2`, error 2^-27 of `2^r`.
+const EXP2_32: [f32; 6] =
+    [std::f32::consts::LN_2, 0.240_226_5, 0.055_503_57, 0.009_618_057, 0.001_339_086_7, 0.000_154_614_48];
 /// `(e^r - 1 - r) / r^2`, error 2^-60 of `expm1`.
 const EXP64: [f64; 11] = [
     0.5,
@@ -139,6 +142,15 @@ pub(super) fn exp_moderate_f32(x: f32) -> f32 {
     let r = fma_f32(nf, -LN2_LO32, fma_f32(nf, -LN2_HI32, x));
     let p = fma_f32(r * r, polynomial_f32(r, &EXP32), r);
     (1.0 + p) * power_of_two_f32(n)
+}
+
+/// `2^x` for `|x| < 120`, where the scale is one exponent.
+#[inline(always)]
+pub(super) fn exp2_moderate_f32(x: f32) -> f32 {
+    let t = x + ROUND32;
+    let n = (t.to_bits() as i32).wrapping_sub(ROUND32.to_bits() as i32);
+    let r = x - (t - ROUND32);
+    fma_f32(r, polynomial_f32(r, &EXP2_32), 1.0) * power_of_two_f32(n)
 }
 
 /// `e^x` for `|x| < 700`, where the scale is one exponent.

@@ -24,6 +24,7 @@ mod exp;
 mod hyperbolic;
 mod inverse_hyperbolic;
 mod log;
+mod normal;
 mod pow;
 mod sigmoid;
 mod trig;
@@ -39,6 +40,7 @@ pub use exp::{exp_f32, exp_f64, expm1_f32, expm1_f64};
 pub use hyperbolic::{cosh_f32, cosh_f64, sinh_f32, sinh_f64, tanh_f32, tanh_f64};
 pub use inverse_hyperbolic::{acosh_f32, acosh_f64, asinh_f32, asinh_f64, atanh_f32, atanh_f64};
 pub use log::{log_f32, log_f64, log1p_f32, log1p_f64, log2_f32, log2_f64, log10_f32, log10_f64};
+pub use normal::{normal_f32, normal_f64};
 pub use pow::{pow_f32, pow_f64};
 pub use sigmoid::{sigmoid_f32, sigmoid_f64};
 #[cfg(test)]

@@ -91,6 +91,20 @@ fn error_function_f32() {
     worst_f32("erf", 2.0, erf_f32, erf_f64);
 }
 
+#[test]
+fn normal_distribution_f32() {
+    let mut x = -8.0f32;
+    while x < 8.0 {
+        let (got, exact) = (f64::from(normal_f32(x)), normal_f64(f64::from(x)));
+        assert!((got - exact).abs() <= 1e-7, "normal_f32({x}) = {got}");
+        // Below -3 the f64 function itself has lost digits of so small a share.
+        assert!(x < -3.0 || (got / exact - 1.0).abs() <= 4e-6, "normal_f32({x}) = {got}");
+        x += 1.0 / 4096.0;
+    }
+    let ends = [f32::NEG_INFINITY, f32::MIN, -0.0, f32::MAX, f32::INFINITY, f32::NAN];
+    assert_eq!(ends.map(normal_f32), [0.0, 0.0, 0.5, 1.0, 1.0, 0.0]);
+}
+
 /// Arguments for functions of two: every special value and a spread of ordinary ones.
 fn pair_arguments() -> Vec<f32> {
     let mut values = vec![0.0, 1.0, 2.0, 3.0, 0.5, 1e-45, f32::MAX, f32::INFINITY, 16_777_217.0];

@@ -35,9 +35,10 @@ fn repeated(t: &Array, heads: usize) -> Result<Array, Unknown> {
     }))
 }
 
-/// The softmax of a row of scores; zeros where there is nothing to look at.
-fn weights(row: &[f64]) -> Vec<f64> {
-    if row.iter().all(|&score| score == f64::NEG_INFINITY) { vec![0.0; row.len()] } else { shares(row) }
+/// The softmax of a row of scores; zeros where a mask leaves nothing to look at.
+fn weights(row: &[f64], masked: bool) -> Vec<f64> {
+    let blind = masked && row.iter().all(|&score| score == f64::NEG_INFINITY);
+    if blind { vec![0.0; row.len()] } else { shares(row) }
 }
 
 /// `softmax(query @ key^T * scale + mask) @ value` (Vaswani and others, "Attention is all you need", 2017).
@@ -75,7 +76,12 @@ fn scaled_dot_product_attention(inputs: &Inputs) -> Result<Vec<Array>, Unknown> 
         })
     });
     let keys = scores.sizes[scores.ndim() - 1];
-    let rows = scores.floats().chunks(keys.max(1)).flat_map(weights).map(Number::Float).collect();
+    let rows = scores
+        .floats()
+        .chunks(keys.max(1))
+        .flat_map(|row| weights(row, mask.is_some()))
+        .map(Number::Float)
+        .collect();
     Ok(vec![product(&Array::new(scores.dtype, scores.sizes.clone(), rows), &value)?])
 }
 

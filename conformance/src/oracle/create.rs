@@ -31,10 +31,12 @@ fn truncated(value: f64, exact: bool, dtype: DType) -> Number {
     if unsure && !exact { Number::Any } else { Number::Float(value).cast(dtype) }
 }
 
-/// Numbers at equal distances from `start` to `end`, both included, in row-major order.
+/// Numbers at equal distances from `start` to `end`, both included, in row-major order. For an integer dtype
+/// both are rounded towards zero first, and so is each number.
 fn linspace(inputs: &Inputs) -> Outcome {
     let like = inputs.array(0)?;
-    let (start, end) = (inputs.float(1)?, inputs.float(2)?);
+    let bound = |i| inputs.float(i).map(|v| if like.dtype.is_float() { v } else { v.trunc() });
+    let (start, end) = (bound(1)?, bound(2)?);
     if like.dtype == DType::BOOL {
         return unknown("it makes numbers");
     }
@@ -47,8 +49,7 @@ fn linspace(inputs: &Inputs) -> Outcome {
         if like.dtype.is_float() {
             Number::Float(value)
         } else {
-            let whole = |v: f64| v.fract() == 0.0;
-            truncated(value, whole(step) && whole(start) || i == 0 || i == last, like.dtype)
+            truncated(value, step.fract() == 0.0 || i == 0 || i == last, like.dtype)
         }
     })])
 }
@@ -110,6 +111,8 @@ mod tests {
         let bounds = [Value::Float(-3.0), Value::Float(9.0)];
         assert_eq!(ints("linspace", DType::I8, &[7], &bounds), [-3, -1, 1, 3, 5, 7, 9]);
         assert_eq!(ints("linspace", DType::I8, &[1], &bounds), [-3]);
+        let fractions = [Value::Float(0.5), Value::Float(1.25)];
+        assert_eq!(ints("linspace", DType::I8, &[5], &fractions), [0, 0, 0, 0, 1]);
         assert_eq!(ints("linspace", DType::I8, &[2, 3], &bounds), [-3, 0, 1, 4, 6, 9]);
     }
 

@@ -1,7 +1,7 @@
 //! Losses.
 
 use super::norm::log_shares;
-use super::number::{along, sum};
+use super::number::{along, float_total, may_overflow, sum};
 use super::pointwise::broadcast;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Indices, Number, flat};
@@ -9,12 +9,13 @@ use keyway::DType;
 
 /// A loss for each element, reduced as text argument `i` says.
 fn reduced(inputs: &Inputs, i: usize, loss: Array) -> Result<Vec<Array>, Unknown> {
-    let (whole, n) = (sum(loss.floats()), loss.numel() as f64);
-    let scalar = |v: f64| Ok(vec![Array::scalar(loss.dtype, Number::Float(v))]);
+    let (whole, n) = (float_total(loss.dtype, &loss.floats()), loss.numel() as f64);
+    let scalar = |v: Number| Ok(vec![Array::scalar(loss.dtype, v)]);
     match inputs.str(i)? {
         "none" => Ok(vec![loss]),
         "sum" => scalar(whole),
-        "mean" => scalar(whole / n),
+        "mean" if may_overflow(loss.dtype, &loss.floats()) => scalar(Number::Any),
+        "mean" => scalar(Number::Float(whole.float() / n)),
         other => Err(Unknown(format!("reduction `{other}`"))),
     }
 }

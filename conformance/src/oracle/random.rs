@@ -86,6 +86,9 @@ fn uniform(inputs: &Inputs) -> Outcome {
     let (dtype, place) = (float(inputs)?, Place::of(inputs, 3)?);
     let computed = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let (low, high) = (round_to(inputs.float(1)?, computed), round_to(inputs.float(2)?, computed));
+    if low > high || !(high - low).is_finite() {
+        return unknown("the bounds have no numbers between them");
+    }
     let digits = match dtype {
         DType::F16 => 11,
         DType::BF16 => 8,
@@ -105,6 +108,9 @@ fn uniform(inputs: &Inputs) -> Outcome {
 fn normal(inputs: &Inputs) -> Outcome {
     let (dtype, place) = (float(inputs)?, Place::of(inputs, 3)?);
     let (mean, deviation) = (inputs.float(1)?, inputs.float(2)?);
+    if deviation < 0.0 || deviation.is_nan() {
+        return unknown("the standard deviation is negative");
+    }
     draw(inputs, |i, _| {
         let unit = |i| fraction(place.bits(i, dtype), 53);
         let (first, second) = (unit(i - i % 2), unit(i - i % 2 + 1));
@@ -119,10 +125,16 @@ fn happens(word: u32, p: f64) -> bool {
     f64::from(word) / 2f64.powi(32) < p
 }
 
+/// The probability in argument 1.
+fn probability(inputs: &Inputs) -> Result<f64, Unknown> {
+    let p = inputs.float(1)?;
+    if (0.0..=1.0).contains(&p) { Ok(p) } else { unknown("it is no probability") }
+}
+
 /// 1 with a probability that is given, or that each element is, else 0.
 fn bernoulli(inputs: &Inputs) -> Outcome {
     let (dtype, place) = (inputs.array(0)?.dtype, Place::of(inputs, 2)?);
-    let given = if inputs.is_none(1) { None } else { Some(inputs.float(1)?) };
+    let given = if inputs.is_none(1) { None } else { Some(probability(inputs)?) };
     if given.is_none() {
         float(inputs)?;
     }
@@ -132,7 +144,7 @@ fn bernoulli(inputs: &Inputs) -> Outcome {
 /// 0 with probability `p`, else the element divided by `1 - p`.
 fn dropout(inputs: &Inputs) -> Outcome {
     float(inputs)?;
-    let (p, place) = (inputs.float(1)?, Place::of(inputs, 2)?);
+    let (p, place) = (probability(inputs)?, Place::of(inputs, 2)?);
     draw(inputs, |i, own| {
         Number::Float(if happens(place.word(i), p) { 0.0 } else { own.float() / (1.0 - p) })
     })
@@ -142,6 +154,10 @@ fn dropout(inputs: &Inputs) -> Outcome {
 fn random_int(inputs: &Inputs) -> Outcome {
     let (low, high, place) = (i128::from(inputs.int(1)?), i128::from(inputs.int(2)?), Place::of(inputs, 3)?);
     let dtype = inputs.array(0)?.dtype;
+    let (least, most) = dtype.integer_range().unwrap_or((i128::MIN, i128::MAX));
+    if dtype == DType::BOOL || low >= high || low < least || high - 1 > most {
+        return unknown("the dtype has no integers between the bounds");
+    }
     draw(inputs, |i, _| {
         // 128 bits hold the product: 64 of the stream times at most 2^64.
         let share = (u128::from(place.long(i)) * (high - low) as u128) >> 64;

@@ -1,6 +1,6 @@
 //! One call of a kernel: typed, checked access to arguments and outputs.
 
-use super::element::{Element, Plain};
+use super::element::{Element, Kind, Plain};
 use super::error::Error;
 use super::export::host_api;
 use super::host::Scratch;
@@ -226,7 +226,23 @@ impl<'a> Call<'a> {
     /// Argument `index`, a tensor of `T`, as a read-only view.
     #[inline(always)]
     pub fn view<T: Element>(&self, index: usize) -> Result<View<'a, T>, Error> {
-        self.tensor(index)?.view()
+        let tensor = self.argument_of(index, Kind::of::<T>())?;
+        Ok(View::new(tensor, Reads::UnlessWritten(self.outputs)))
+    }
+
+    /// Argument `index`, a tensor of elements of this kind.
+    // Not inlined: nearly every kernel asks for arguments.
+    #[inline(never)]
+    fn argument_of(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+        self.find_argument(index, kind)
+    }
+
+    /// As [`Call::argument_of`], inlined.
+    #[inline(always)]
+    pub(crate) fn find_argument(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+        let tensor = self.tensor(index)?;
+        tensor.check(kind)?;
+        Ok(tensor)
     }
 
     /// Argument `index`, a tensor of `T`, as a slice in row-major order: borrowed where that is possible,
@@ -239,7 +255,7 @@ impl<'a> Call<'a> {
     /// call's outputs.
     pub fn view_of<'b, T: Element>(&'b self, tensor: &'b OwnedTensor) -> Result<View<'b, T>, Error> {
         let tensor = tensor.tensor();
-        tensor.check::<T>()?;
+        tensor.check(Kind::of::<T>())?;
         Ok(View::new(tensor, Reads::UnlessWritten(self.outputs)))
     }
 
@@ -258,14 +274,27 @@ impl<'a> Call<'a> {
     /// [`ViewMut::reborrow`]. An output beyond the 64th cannot be had.
     #[inline(always)]
     pub fn out<T: Element>(&self, index: usize) -> Result<ViewMut<'a, T>, Error> {
+        Ok(ViewMut::new(self.output_of(index, Kind::of::<T>())?, Writes::UnlessRead(self.args)))
+    }
+
+    /// Output `index`, a tensor of elements of this kind, which is given once.
+    // Not inlined: nearly every kernel asks for an output.
+    #[inline(never)]
+    fn output_of(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+        self.find_output(index, kind)
+    }
+
+    /// As [`Call::output_of`], inlined.
+    #[inline(always)]
+    pub(crate) fn find_output(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
         let tensor = self.output(index)?;
-        tensor.check::<T>()?;
+        tensor.check(kind)?;
         let bit = 1u64.checked_shl(index as u32).unwrap_or(0);
         if bit == 0 || self.taken.get() & bit != 0 {
             return Err(wrong_output(index, "taken once, and below 64", "a second request for it"));
         }
         self.taken.set(self.taken.get() | bit);
-        Ok(ViewMut::new(tensor, Writes::UnlessRead(self.args)))
+        Ok(tensor)
     }
 
     /// Output `index`, a tensor of `T`, as a slice in row-major order: the memory itself where that is

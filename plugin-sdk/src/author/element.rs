@@ -39,6 +39,26 @@ pub trait Element:
     }
 }
 
+/// An element type as a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) dtype: u16,
+    bytes: u16,
+}
+
+impl Kind {
+    #[inline(always)]
+    pub(crate) const fn of<T: Element>() -> Kind {
+        Kind { dtype: T::DTYPE, bytes: size_of::<T>() as u16 }
+    }
+
+    /// The size of an element, which is also its alignment.
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> usize {
+        self.bytes as usize
+    }
+}
+
 /// An element type of which every bit pattern is a value: all but `bool`. Only these may be borrowed as
 /// slices of tensor memory, since another library may have written any byte there.
 pub trait Plain: Element {}

@@ -1,5 +1,6 @@
 //! Safe types over the contract, for people who write plugins.
 
+mod blocks;
 mod call;
 mod contents;
 mod device;
@@ -12,6 +13,7 @@ mod extend;
 mod guard;
 pub mod host;
 mod loops;
+mod pack;
 mod plan;
 mod tensor;
 mod view;

@@ -30,15 +30,23 @@ impl Dims {
         Dims { inline: [Dim::default(); 8], heap, len: 0 }
     }
 
-    /// No dimension: nothing to walk.
-    pub(crate) fn none() -> Self {
-        Dims::new(0)
+    /// One dimension.
+    pub(crate) fn one(size: usize, strides: PerOperand) -> Self {
+        let mut dims = Dims::new(1);
+        dims.push(Dim { size, strides });
+        dims
     }
 
     fn push(&mut self, dim: Dim) {
         self.len += 1;
         let last = self.len - 1;
         self[last] = dim;
+    }
+
+    fn pop(&mut self) -> Option<Dim> {
+        let last = self.last().copied();
+        self.len = self.len.saturating_sub(1);
+        last
     }
 }
 
@@ -84,90 +92,98 @@ pub(crate) fn collapse(sizes: &[i64], strides: &[Option<&[i64]>; OPERANDS]) -> D
         }
     }
     if sorted.is_empty() {
-        sorted.heap = Vec::new();
-        sorted.push(Dim { size: 1, strides: [0; OPERANDS] });
-    } else {
-        sorted.len = merged + 1;
+        return Dims::one(1, [1; OPERANDS]);
     }
+    sorted.len = merged + 1;
     sorted
 }
 
-/// Moves the dimension along which some input is contiguous next to the innermost one, where that input
-/// is not contiguous along the innermost. Says whether the two innermost dimensions want tiles.
-pub(crate) fn cross(dims: &mut Dims) -> bool {
-    let Some((inner, outer)) = dims.split_last() else { return false };
-    if inner.size < MIN_TILE || inner.strides[0] != 1 {
-        return false;
+/// Moves the dimension along which some input is dense next to the innermost one, where that input is not dense
+/// along the innermost.
+pub(crate) fn cross(dims: &mut Dims) {
+    let Some((inner, outer)) = dims.split_last() else { return };
+    if inner.size < SHORTEST || inner.strides[0] != 1 {
+        return;
     }
     let across = (1..OPERANDS)
         .filter(|&k| inner.strides[k] > 1)
-        .find_map(|k| outer.iter().position(|d| d.strides[k] == 1 && d.size >= MIN_TILE));
-    let Some(at) = across else { return false };
+        .find_map(|k| outer.iter().position(|d| d.strides[k] == 1 && d.size >= SHORTEST));
+    let Some(at) = across else { return };
     let end = dims.len() - 1;
     dims[at..end].rotate_left(1);
-    true
 }
 
-/// Rows of a tile. More rows than columns, because a packed input is read along the rows: with small pages
-/// each of its columns costs an address translation.
-pub(crate) const TILE_ROWS: usize = 128;
-/// Columns of a tile: whole cache lines of the output.
-pub(crate) const TILE_COLUMNS: usize = 16;
-/// A dimension shorter than this is not worth a tile.
-const MIN_TILE: usize = 8;
+/// A dimension shorter than this is not worth a change of the order.
+const SHORTEST: usize = 8;
 
-/// Walks the elements `range` (counted in the order of `dims`) and calls `run` with the operands' offsets
-/// and the length of each piece of the innermost dimension.
-pub(crate) fn walk_runs(dims: &[Dim], range: Range<usize>, run: &mut dyn FnMut(PerOperand, usize)) {
-    let Some((inner, outer)) = dims.split_last() else { return };
-    if outer.is_empty() {
-        return run(inner.strides.map(|s| s * range.start), range.len());
+/// A walk over blocks of the two innermost dimensions.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    outer: Dims,
+    /// The dimension before the innermost; of size 1 if there is none.
+    pub(crate) rows: Dim,
+    /// The innermost dimension.
+    pub(crate) columns: Dim,
+    height: usize,
+    width: usize,
+}
+
+/// A part of the two innermost dimensions: the operands' offsets and its extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) at: PerOperand,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+impl Walk {
+    /// One block for all of the two innermost dimensions.
+    pub(crate) fn new(mut dims: Dims) -> Self {
+        let columns = dims.pop().unwrap_or(Dim { size: 0, strides: [0; OPERANDS] });
+        let rows = dims.pop().unwrap_or(Dim { size: 1, strides: [0; OPERANDS] });
+        Walk { outer: dims, rows, columns, height: rows.size, width: columns.size }
     }
-    let mut at = range.start % inner.size;
-    let mut left = range.len();
-    let mut walk = Odometer::new(outer, range.start / inner.size);
-    while left > 0 {
-        let n = left.min(inner.size - at);
-        let mut offsets = walk.offsets;
-        for (o, s) in offsets.iter_mut().zip(inner.strides) {
-            *o += at * s;
-        }
-        run(offsets, n);
-        at = 0;
-        left -= n;
-        walk.step(outer);
+
+    /// Sets the most rows and columns of a block.
+    pub(crate) fn cut(&mut self, height: usize, width: usize) {
+        (self.height, self.width) = (height.max(1), width.max(1));
     }
-}
 
-/// A tile: the offsets of its first element, its rows and its columns.
-pub(crate) type Tile = (PerOperand, usize, usize);
+    /// The number of elements of a whole block.
+    pub(crate) fn block_len(&self) -> usize {
+        self.height * self.width
+    }
 
-/// The number of tiles over `dims`, the last two of which are cut.
-pub(crate) fn tiles(dims: &[Dim]) -> usize {
-    let [outer @ .., rows, columns] = dims else { return 0 };
-    outer.iter().map(|d| d.size).product::<usize>()
-        * rows.size.div_ceil(TILE_ROWS)
-        * columns.size.div_ceil(TILE_COLUMNS)
-}
+    fn across(&self) -> usize {
+        self.columns.size.div_ceil(self.width)
+    }
 
-/// Walks the tiles `range`, counted in the order of `dims`.
-pub(crate) fn walk_tiles(dims: &[Dim], range: Range<usize>, run: &mut dyn FnMut(Tile)) {
-    let [outer @ .., rows, columns] = dims else { return };
-    let across = columns.size.div_ceil(TILE_COLUMNS);
-    let each = rows.size.div_ceil(TILE_ROWS) * across;
-    let mut walk = Odometer::new(outer, range.start / each);
-    let mut at = range.start % each;
-    for _ in range {
-        let (row, column) = (at / across * TILE_ROWS, at % across * TILE_COLUMNS);
-        let mut offsets = walk.offsets;
-        for (k, o) in offsets.iter_mut().enumerate() {
-            *o += row * rows.strides[k] + column * columns.strides[k];
-        }
-        run((offsets, TILE_ROWS.min(rows.size - row), TILE_COLUMNS.min(columns.size - column)));
-        at += 1;
-        if at == each {
-            at = 0;
-            walk.step(outer);
+    /// The number of blocks.
+    pub(crate) fn len(&self) -> usize {
+        let each = self.rows.size.div_ceil(self.height) * self.across();
+        self.outer.iter().map(|d| d.size).product::<usize>() * each
+    }
+
+    /// Calls `run` with the blocks `range`, counted in the order of the dimensions.
+    pub(crate) fn each(&self, range: Range<usize>, mut run: impl FnMut(Block)) {
+        let across = self.across();
+        let each = self.rows.size.div_ceil(self.height) * across;
+        let mut odometer = Odometer::new(&self.outer, range.start / each);
+        let mut at = range.start % each;
+        for _ in range {
+            let (row, column) = (at / across * self.height, at % across * self.width);
+            let mut offsets = odometer.offsets;
+            for (k, o) in offsets.iter_mut().enumerate() {
+                *o += row * self.rows.strides[k] + column * self.columns.strides[k];
+            }
+            let (rows, columns) =
+                (self.height.min(self.rows.size - row), self.width.min(self.columns.size - column));
+            run(Block { at: offsets, rows, columns });
+            at += 1;
+            if at == each {
+                at = 0;
+                odometer.step(&self.outer);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tensors as a kernel sees them, without their element type.
 
-use super::element::{Element, dtype_name, dtype_size};
+use super::element::{Element, Kind, dtype_name, dtype_size};
 use super::error::Error;
 use super::export::{host_api, reaches};
 use super::view::{Reads, View, ViewMut, Writes};
@@ -183,19 +183,19 @@ impl<'a> Tensor<'a> {
             Origin::Shared => Reads::Shared,
             Origin::Output => return Err(is_an_output()),
         };
-        self.check::<T>()?;
+        self.check(Kind::of::<T>())?;
         Ok(View::new(*self, reads))
     }
 
     /// What every typed view needs.
-    #[inline(always)]
-    pub(crate) fn check<T: Element>(&self) -> Result<(), Error> {
+    #[inline]
+    pub(crate) fn check(&self, kind: Kind) -> Result<(), Error> {
         let raw = self.raw;
-        if raw.dtype != T::DTYPE {
-            return Err(wrong_dtype::<T>(raw.dtype));
+        if raw.dtype != kind.dtype {
+            return Err(wrong_dtype(kind.dtype, raw.dtype));
         }
         let strided = raw.n_components == 0 && (raw.ndim == 0 || !raw.strides.is_null());
-        let addressed = raw.numel <= 0 || (!raw.data.is_null() && raw.data.cast::<T>().is_aligned());
+        let addressed = raw.numel <= 0 || (!raw.data.is_null() && raw.data.addr() & (kind.bytes() - 1) == 0);
         if !(strided && addressed && (reaches(raw.device) || self.is_host_scalar())) {
             return Err(unreachable_memory(raw));
         }
@@ -278,10 +278,10 @@ fn is_an_output() -> Error {
 }
 
 #[cold]
-fn wrong_dtype<T: Element>(got: u16) -> Error {
+fn wrong_dtype(expected: u16, got: u16) -> Error {
     Error::InvalidArgument {
         argument: "dtype",
-        expected: T::NAME.into(),
+        expected: dtype_name(expected).into(),
         got: format!("{} ({got})", dtype_name(got)),
     }
 }
@@ -353,7 +353,7 @@ impl OwnedTensor {
             });
         }
         let tensor = self.tensor();
-        tensor.check::<T>()?;
+        tensor.check(Kind::of::<T>())?;
         Ok(ViewMut::new(tensor, Writes::Alone))
     }
 

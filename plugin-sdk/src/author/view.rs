@@ -7,6 +7,7 @@
 //! element read on one thread could be written on another; slices are, and so is [`Lanes`], whose use is
 //! `unsafe`.
 
+use super::blocks::Operand;
 use super::element::{Element, Plain};
 use super::tensor::{Extent, Tensor, entries, meets};
 use crate::abi::codes::tag;
@@ -62,6 +63,12 @@ impl<'a, T: Element> View<'a, T> {
     #[inline(always)]
     pub(crate) fn new(tensor: Tensor<'a>, reads: Reads<'a>) -> Self {
         View { data: tensor.raw.data.cast_const().cast(), tensor, reads }
+    }
+
+    /// This view in a walk.
+    #[inline(always)]
+    pub(crate) fn operand(&self) -> Operand<'a> {
+        Operand { tensor: self.tensor.raw, bytes: size_of::<T>() }
     }
 
     /// The sizes, in elements.
@@ -229,6 +236,12 @@ impl<'a, T: Element> ViewMut<'a, T> {
     #[inline(always)]
     pub(crate) fn new(tensor: Tensor<'a>, writes: Writes<'a>) -> Self {
         ViewMut { data: tensor.raw.data.cast(), tensor, writes, _exclusive: PhantomData }
+    }
+
+    /// This view in a walk.
+    #[inline(always)]
+    pub(crate) fn operand(&self) -> Operand<'a> {
+        Operand { tensor: self.tensor.raw, bytes: size_of::<T>() }
     }
 
     /// The same view for a shorter time, so that it can be given away more than once.

@@ -1,8 +1,7 @@
-//! The inner loops of reductions: elements of one output, and rows of many outputs.
+//! The inner loops of reductions, all that is compiled for each of them: elements in a row that make one result,
+//! and neighbouring elements of some rows that each make one.
 
-use super::geometry::{Dim, Geometry, offset};
 use keyway_sdk::author::Element;
-use std::ops::Range;
 
 /// How many elements are made one.
 ///
@@ -23,43 +22,96 @@ pub trait Reducer: Sync {
     fn combine(&self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
 }
 
-/// Rows that are added up before they meet the accumulators.
-const ROWS: usize = 8;
+/// Rows that are combined before they meet the accumulators.
+pub const ROWS: usize = 8;
 
-/// `n` elements from `at`.
+/// The loops of a [`Reducer`] without its types: contexts, elements and accumulators are given by address.
 ///
 /// # Safety
-/// Each element at `i * stride`, `i < n`, must exist; views uphold this. So for all functions here.
-#[inline(always)]
-unsafe fn run<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usize, stride: usize) -> R::Acc {
-    if stride == 1 && n >= 32 {
-        // As many lanes as fill four vectors of 32 bytes.
-        // SAFETY: as for this function.
-        return unsafe {
-            if size_of::<R::Acc>() <= 4 {
-                lanes::<R, 32>(r, context, at, n)
-            } else {
-                lanes::<R, 16>(r, context, at, n)
-            }
-        };
-    }
-    let mut parts = [r.identity(); 4];
-    let mut i = 0;
-    while i + 4 <= n {
-        for (k, part) in parts.iter_mut().enumerate() {
-            // SAFETY: as for this function.
-            *part = r.combine(*part, r.load(context, unsafe { R::In::load(at.add((i + k) * stride)) }));
-        }
-        i += 4;
-    }
-    while i < n {
-        // SAFETY: as for this function.
-        parts[0] = r.combine(parts[0], r.load(context, unsafe { R::In::load(at.add(i * stride)) }));
-        i += 1;
-    }
-    r.combine(r.combine(parts[0], parts[2]), r.combine(parts[1], parts[3]))
+/// In each function the caller guarantees as many elements, contexts and accumulators of the reducer's types as are
+/// named, aligned, the accumulators written only here.
+pub trait Loops: Sync {
+    /// Bytes of an element, a context and an accumulator.
+    fn sizes(&self) -> Sizes;
+    /// Sets `n` accumulators to the result of no elements.
+    unsafe fn start(&self, accs: *mut u8, n: usize);
+    /// Adds `n` elements in a row to one accumulator.
+    unsafe fn run(&self, context: *const u8, at: *const u8, n: usize, acc: *mut u8);
+    /// Adds the `n` elements at each of at most [`ROWS`] places to `n` accumulators.
+    unsafe fn rows(&self, contexts: *const u8, rows: &[*const u8], n: usize, accs: *mut u8);
+    /// Adds `n` results to `n` accumulators.
+    unsafe fn merge(&self, accs: *mut u8, parts: *const u8, n: usize);
 }
 
+/// See [`Loops::sizes`].
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Of an element.
+    pub element: usize,
+    /// Of a context.
+    pub context: usize,
+    /// Of an accumulator.
+    pub acc: usize,
+}
+
+impl<R: Reducer> Loops for R {
+    fn sizes(&self) -> Sizes {
+        const { assert!(align_of::<R::Acc>() <= 8 && align_of::<R::Context>() <= 8) };
+        Sizes { element: size_of::<R::In>(), context: size_of::<R::Context>(), acc: size_of::<R::Acc>() }
+    }
+
+    unsafe fn start(&self, accs: *mut u8, n: usize) {
+        for i in 0..n {
+            // SAFETY: the caller guarantees room for the accumulators.
+            unsafe { accs.cast::<R::Acc>().add(i).write(self.identity()) };
+        }
+    }
+
+    unsafe fn run(&self, context: *const u8, at: *const u8, n: usize, acc: *mut u8) {
+        let (at, acc) = (at.cast::<R::In>(), acc.cast::<R::Acc>());
+        // As many lanes as fill four vectors of 32 bytes.
+        // SAFETY: the caller guarantees the elements, the context and the accumulator.
+        unsafe {
+            let context = context.cast::<R::Context>().read();
+            let part = if size_of::<R::Acc>() <= 4 {
+                lanes::<R, 32>(self, context, at, n)
+            } else {
+                lanes::<R, 16>(self, context, at, n)
+            };
+            *acc = self.combine(*acc, part);
+        }
+    }
+
+    unsafe fn rows(&self, contexts: *const u8, rows: &[*const u8], n: usize, accs: *mut u8) {
+        // SAFETY: the caller guarantees the contexts and the accumulators, which nobody else uses.
+        let (contexts, accs) = unsafe {
+            (
+                std::slice::from_raw_parts(contexts.cast::<R::Context>(), n),
+                std::slice::from_raw_parts_mut(accs.cast::<R::Acc>(), n),
+            )
+        };
+        // SAFETY: the caller guarantees the elements.
+        unsafe {
+            match <&[*const u8; ROWS]>::try_from(rows) {
+                Ok(rows) => eight(self, contexts, rows, accs),
+                Err(_) => rows.iter().for_each(|row| one(self, contexts, row.cast(), accs)),
+            }
+        }
+    }
+
+    unsafe fn merge(&self, accs: *mut u8, parts: *const u8, n: usize) {
+        for i in 0..n {
+            // SAFETY: the caller guarantees the accumulators and the results.
+            unsafe {
+                let (acc, part) = (accs.cast::<R::Acc>().add(i), parts.cast::<R::Acc>().add(i));
+                *acc = self.combine(*acc, *part);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// See [`Loops`].
 #[inline(always)]
 unsafe fn lanes<R: Reducer, const L: usize>(
     r: &R,
@@ -67,127 +119,53 @@ unsafe fn lanes<R: Reducer, const L: usize>(
     at: *const R::In,
     n: usize,
 ) -> R::Acc {
-    let mut parts = [r.identity(); L];
     let whole = n - n % L;
-    let mut i = 0;
-    while i < whole {
-        for (k, part) in parts.iter_mut().enumerate() {
-            // SAFETY: as for `run`.
-            *part = r.combine(*part, r.load(context, unsafe { R::In::load(at.add(i + k)) }));
+    let mut result = r.identity();
+    if whole > 0 {
+        let mut parts = [r.identity(); L];
+        let mut i = 0;
+        while i < whole {
+            for (k, part) in parts.iter_mut().enumerate() {
+                // SAFETY: the caller guarantees the elements.
+                *part = r.combine(*part, r.load(context, unsafe { R::In::load(at.add(i + k)) }));
+            }
+            i += L;
         }
-        i += L;
-    }
-    for (k, part) in parts.iter_mut().enumerate().take(n - whole) {
-        // SAFETY: as for `run`.
-        *part = r.combine(*part, r.load(context, unsafe { R::In::load(at.add(whole + k)) }));
-    }
-    let mut width = L;
-    while width > 1 {
-        width /= 2;
-        for k in 0..width {
-            parts[k] = r.combine(parts[k], parts[k + width]);
-        }
-    }
-    parts[0]
-}
-
-/// One output from the elements in `range` of the reduced space.
-///
-/// # Safety
-/// See [`run`].
-#[inline(always)]
-pub unsafe fn row<R: Reducer>(
-    r: &R,
-    context: R::Context,
-    at: *const R::In,
-    reduced: &[Dim],
-    range: Range<usize>,
-) -> R::Acc {
-    let Some((inner, outer)) = reduced.split_last() else {
-        // SAFETY: as for this function.
-        return r.load(context, unsafe { R::In::load(at) });
-    };
-    if outer.is_empty() {
-        // SAFETY: as for this function.
-        return unsafe { run(r, context, at.add(range.start * inner.stride), range.len(), inner.stride) };
-    }
-    let mut acc = r.identity();
-    let mut next = range.start;
-    while next < range.end {
-        let i = next % inner.size;
-        let n = (inner.size - i).min(range.end - next);
-        let (from, _) = offset(outer, next / inner.size);
-        // SAFETY: as for this function.
-        acc = r.combine(acc, unsafe { run(r, context, at.add(from + i * inner.stride), n, inner.stride) });
-        next += n;
-    }
-    acc
-}
-
-/// Neighbouring outputs, `stride` apart in the input, from the elements in `range` of the reduced space.
-///
-/// # Safety
-/// See [`run`].
-#[inline(always)]
-pub unsafe fn columns<R: Reducer>(
-    r: &R,
-    contexts: &[R::Context],
-    at: *const R::In,
-    stride: usize,
-    g: &Geometry,
-    range: Range<usize>,
-    accs: &mut [R::Acc],
-) {
-    accs.fill(r.identity());
-    let mut next = range.start;
-    while next < range.end {
-        let n = ROWS.min(range.end - next);
-        let rows: [*const R::In; ROWS] = std::array::from_fn(|k| {
-            let (from, _) = offset(&g.reduced, next + k.min(n - 1));
-            // SAFETY: as for this function; a row beyond the last is the last again.
-            unsafe { at.add(from) }
-        });
-        // SAFETY: as for this function.
-        unsafe {
-            match (n == ROWS, stride) {
-                (true, 1) => eight(r, contexts, &rows, 1, accs),
-                (true, _) => eight(r, contexts, &rows, stride, accs),
-                _ => rows[..n].iter().for_each(|row| one(r, contexts, *row, stride, accs)),
+        let mut width = L;
+        while width > 1 {
+            width /= 2;
+            for k in 0..width {
+                parts[k] = r.combine(parts[k], parts[k + width]);
             }
         }
-        next += n;
+        result = parts[0];
     }
+    for i in whole..n {
+        // SAFETY: the caller guarantees the elements.
+        result = r.combine(result, r.load(context, unsafe { R::In::load(at.add(i)) }));
+    }
+    result
 }
 
+/// # Safety
+/// See [`Loops`].
 #[inline(always)]
-unsafe fn eight<R: Reducer>(
-    r: &R,
-    contexts: &[R::Context],
-    rows: &[*const R::In; ROWS],
-    stride: usize,
-    accs: &mut [R::Acc],
-) {
-    let contexts = &contexts[..accs.len()];
+unsafe fn eight<R: Reducer>(r: &R, contexts: &[R::Context], rows: &[*const u8; ROWS], accs: &mut [R::Acc]) {
     for (j, (acc, context)) in accs.iter_mut().zip(contexts).enumerate() {
-        // SAFETY: as for `columns`.
-        let x = |k: usize| r.load(*context, unsafe { R::In::load(rows[k].add(j * stride)) });
+        // SAFETY: the caller guarantees the elements.
+        let x = |k: usize| r.load(*context, unsafe { R::In::load(rows[k].cast::<R::In>().add(j)) });
         let low = r.combine(r.combine(x(0), x(1)), r.combine(x(2), x(3)));
         let high = r.combine(r.combine(x(4), x(5)), r.combine(x(6), x(7)));
         *acc = r.combine(*acc, r.combine(low, high));
     }
 }
 
+/// # Safety
+/// See [`Loops`].
 #[inline(always)]
-unsafe fn one<R: Reducer>(
-    r: &R,
-    contexts: &[R::Context],
-    row: *const R::In,
-    stride: usize,
-    accs: &mut [R::Acc],
-) {
-    let contexts = &contexts[..accs.len()];
+unsafe fn one<R: Reducer>(r: &R, contexts: &[R::Context], row: *const R::In, accs: &mut [R::Acc]) {
     for (j, (acc, context)) in accs.iter_mut().zip(contexts).enumerate() {
-        // SAFETY: as for `columns`.
-        *acc = r.combine(*acc, r.load(*context, unsafe { R::In::load(row.add(j * stride)) }));
+        // SAFETY: the caller guarantees the elements.
+        *acc = r.combine(*acc, r.load(*context, unsafe { R::In::load(row.add(j)) }));
     }
 }

@@ -46,7 +46,7 @@ fn topk(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 /// The different values ascending, for each element the place of its value, and how often each comes. Each NaN
-/// is a value of its own. The second and third are empty where they are not asked for.
+/// is a value of its own, and which of them is which is not certain. The second and third are empty where they are not asked for.
 fn unique(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let (mut values, mut counts): (Vec<Number>, Vec<i128>) = (Vec::new(), Vec::new());
@@ -60,7 +60,8 @@ fn unique(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
                 counts.push(1);
             }
         }
-        inverse[i] = Number::Int(values.len() as i128 - 1);
+        let nan = matches!(a.values[i], Number::Float(x) if x.is_nan());
+        inverse[i] = if nan { Number::Any } else { Number::Int(values.len() as i128 - 1) };
     }
     let counts: Vec<Number> = counts.into_iter().map(Number::Int).collect();
     let none = || Array::new(DType::I64, [0], Vec::new());
@@ -95,6 +96,7 @@ mod tests {
         let a = Array::new(DType::F64, [5], numbers(&[f64::NAN, 1.0, -1.0, 1.0, f64::NAN]));
         let made = unique(&Inputs(vec![Value::Array(a), Value::Bool(true), Value::Bool(true)])).unwrap();
         assert_eq!(made[0].sizes, [4]);
-        assert_eq!((made[1].ints(), made[2].ints()), (vec![2, 1, 0, 1, 3], vec![1, 2, 1, 1]));
+        let places = [Number::Any, Number::Int(1), Number::Int(0), Number::Int(1), Number::Any];
+        assert_eq!((made[1].values.as_slice(), made[2].ints()), (places.as_slice(), vec![1, 2, 1, 1]));
     }
 }

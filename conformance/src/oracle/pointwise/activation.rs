@@ -46,6 +46,13 @@ fn gelu(inputs: &Inputs) -> Outcome {
     floats_above(inputs, |x| x * normal_share(x))
 }
 
+/// The gradient times a slope. A slope that vanishes is the difference of numbers that do not, or below the
+/// dtype's range, so its digits are not promised: open where a large gradient shows them.
+fn times_slope(open: bool, grad: f64, slope: f64) -> Number {
+    let vanishing = slope.abs() < 1e-6 && grad.abs() > 100.0;
+    float_unless(open || vanishing, grad * slope)
+}
+
 /// The gradient times the derivative of `gelu`.
 fn gelu_backward(inputs: &Inputs) -> Outcome {
     if by_tanh(inputs, 2)? {
@@ -53,11 +60,11 @@ fn gelu_backward(inputs: &Inputs) -> Outcome {
             let t = (K * (x + C * x * x * x)).tanh();
             let inner = K * (1.0 + 3.0 * C * x * x);
             let open = x.is_infinite() || leaves_range(dtype, x * x, &[x]);
-            float_unless(open, grad * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner))
+            times_slope(open, grad, 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner)
         });
     }
     real_pairs_of(inputs, |_, grad, x| {
-        float_unless(x.is_infinite(), grad * (normal_share(x) + x * normal_density(x)))
+        times_slope(x.is_infinite(), grad, normal_share(x) + x * normal_density(x))
     })
 }
 
@@ -111,7 +118,7 @@ fn tanh_backward(inputs: &Inputs) -> Outcome {
 fn silu_backward(inputs: &Inputs) -> Outcome {
     real_pairs_of(inputs, |_, grad, x| {
         let s = sigmoid(x);
-        float_unless(x.is_infinite(), grad * s * (1.0 + x * (1.0 - s)))
+        times_slope(x.is_infinite(), grad, s * (1.0 + x * (1.0 - s)))
     })
 }
 

@@ -40,7 +40,8 @@ pub struct BagOptions<'a> {
     pub mode: BagMode,
     /// A factor for each index; for sums alone.
     pub per_sample_weights: Option<&'a Tensor>,
-    /// Whether the offsets also give the end of the last bag, which is the number of indices.
+    /// Whether the last offset is the end of the last bag, behind which indices count nothing. Otherwise the last
+    /// bag ends where the indices do.
     pub include_last_offset: bool,
     /// An index that counts nothing, and whose row gets no gradient.
     pub padding_idx: Option<i64>,
@@ -109,8 +110,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
             let absent = absent(&grid)?.map_or(Ok(outside.clone()), |absent| absent.logical_or(&outside))?;
             Cells::of(&weight, &grid, None, Some(absent))?.by_rows(mode)?
         }
-        Some(ends) => Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?
-            .by_ends(mode, &ends, columns)?,
+        Some(ends) => {
+            // Indices behind the last bag's end count nothing.
+            let part = |t: &Tensor| t.narrow(0, 0, ends.last().copied().unwrap_or(0));
+            let (indices, factors) = (part(&indices)?, factors.as_ref().map(part).transpose()?);
+            Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?
+                .by_ends(mode, &ends, columns)?
+        }
     };
     cast(made, weight.dtype())
 }
@@ -134,15 +140,10 @@ fn ends(args: &Args<'_>, indices: &Tensor) -> Result<Option<Vec<usize>>> {
     let ascending =
         starts.windows(2).all(|pair| pair[0] <= pair[1]) && starts.first().is_none_or(|&s| s == 0);
     let (n, with_end) = (indices.numel(), args.bool(5)?);
-    let inside = match starts.last() {
-        Some(&last) if with_end => last as usize == n,
-        Some(&last) => last as usize <= n,
-        None => !with_end && n == 0,
-    };
+    let inside = starts.last().is_none_or(|&last| last as usize <= n) && !(with_end && starts.is_empty());
     if offsets.ndim() != 1 || !ascending || !inside {
-        let limit = if with_end { "" } else { "at most " };
         let expected =
-            format!("one dimension of integers, ascending from 0 to {limit}{n}, the number of indices");
+            format!("one dimension of integers, ascending from 0 to at most {n}, the number of indices");
         return Err(wrong_value(args, 2, expected).into());
     }
     let mut ends: Vec<usize> = starts.iter().skip(1).map(|&s| s as usize).collect();
@@ -204,7 +205,7 @@ fn errors() -> Vec<ErrorSample> {
         error(call([at(), integers(&[0, 2, 1]), none()], sum, false, None), "ascending from 0 to at most 3"),
         error(call([at(), integers(&[1]), none()], sum, false, None), "ascending from 0 to at most 3"),
         error(call([at(), integers(&[0, 4]), none()], sum, false, None), "ascending from 0 to at most 3"),
-        error(call([at(), integers(&[0, 2]), none()], sum, true, None), "ascending from 0 to 3"),
+        error(call([at(), integers(&[]), none()], sum, true, None), "ascending from 0 to at most 3"),
         error(call([at(), integers(&[0]), plain(&[2])], sum, false, None), "of the indices' shape [3]"),
         error(call([at(), integers(&[0]), plain(&[3])], BagMode::Max, false, None), "`sum` where weights"),
         error(call([integers(&[5]), integers(&[0]), none()], sum, false, None), "index 5"),

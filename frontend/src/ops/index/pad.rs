@@ -18,7 +18,7 @@ pub enum PadMode {
     Reflect,
     /// The edge.
     Replicate,
-    /// The other end.
+    /// The other end of what negative widths leave.
     Circular,
 }
 
@@ -59,9 +59,11 @@ impl Tensor {
 /// Where each element of a padded dimension comes from.
 fn places(args: &Args<'_>, mode: PadMode, size: usize, before: i64, after: i64) -> RuleResult<Vec<i64>> {
     let size = size as i64;
+    // What negative widths leave of the dimension: a circular border is taken from it alone.
+    let (first, end) = ((-before).max(0), size - (-after).max(0));
     let most = match mode {
         PadMode::Reflect => size - 1,
-        PadMode::Circular => size,
+        PadMode::Circular => (end - first).max(0),
         PadMode::Constant | PadMode::Replicate => {
             if size > 0 {
                 i64::MAX
@@ -80,7 +82,7 @@ fn places(args: &Args<'_>, mode: PadMode, size: usize, before: i64, after: i64) 
     let one = |i: i64| match mode {
         PadMode::Reflect if i < 0 => -i,
         PadMode::Reflect if i >= size => 2 * (size - 1) - i,
-        PadMode::Circular => i.rem_euclid(size),
+        PadMode::Circular => first + (i - first).rem_euclid(end - first),
         _ => i.clamp(0, size - 1),
     };
     Ok((-before..size + after).map(one).collect())

@@ -45,6 +45,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
             || Error::SizeOverflow { op: args.name(), sizes: repeats.iter().map(|&r| r as usize).collect() };
         sizes.push(size.checked_mul(repeat as usize).ok_or_else(overflow)?);
     }
+    // Also where a size of 0 leaves no elements, the others must multiply to an i64, as strides do.
+    let product =
+        sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(i64::try_from(size.max(1)).ok()?));
+    if product.is_none() {
+        return Err(Error::SizeOverflow { op: args.name(), sizes });
+    }
     let strides = if lead == 0 { kept(t, &sizes) } else { keyway_dispatcher::op::Strides::Contiguous };
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
 }
@@ -93,6 +99,7 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[2, 3]), SampleArg::Ints(vec![2])], "each of the 2 dimensions"),
             error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more"),
             error([plain(&[2]), SampleArg::Ints(vec![1 << 40, 1 << 40])], "more bytes than"),
+            error([plain(&[0]), SampleArg::Ints(vec![1 << 40, 1 << 40, 1])], "more bytes than"),
         ]
     },
     entry: Entry::new(),

@@ -46,7 +46,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         return Err(wrong_shape(args, 0, expected, own));
     }
     let dtype = args.promote(FIRST_TWO)?;
-    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype")?;
+    require(args, 0, sequence.dtype(), sequence.dtype() != DType::BOOL, "a number dtype")?;
     let mut plan = Plan::one(dtype, sizes, DType::I64, Strides::Contiguous);
     plan.cast = FIRST_TWO;
     plan.contiguous = FIRST_TWO;

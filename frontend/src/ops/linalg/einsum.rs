@@ -2,7 +2,7 @@
 
 use super::equation::{Equation, Label};
 use crate::error::Result;
-use crate::ops::composed::one;
+use crate::ops::composed::{cast, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
@@ -69,7 +69,9 @@ impl Labelled {
         if dims.is_empty() {
             return Ok(self);
         }
-        let t = self.t.sum_dims(&dims, false)?;
+        let sum = widened(&self.t)?.sum_dims(&dims, false)?;
+        // A sum of integers is wider; the products have the dtype of their factors.
+        let t = if sum.dtype().is_float() { sum } else { cast(sum, self.t.dtype())? };
         Ok(Labelled { t, labels: self.labels.into_iter().filter(|&label| keep(label)).collect() })
     }
 
@@ -165,14 +167,17 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let later = |k: usize, label: Label| operands[k..].iter().any(|labels| labels.contains(&label));
     let mut made: Option<Labelled> = None;
     for (k, (labels, t)) in operands.iter().zip(given).enumerate() {
-        let next = Labelled::new(Tensor::from_ref((*t).clone()), labels.clone())?;
+        let t = Tensor::from_ref((*t).clone());
+        // f16 and bf16 are rounded once, after the last of several products.
+        let next = Labelled::new(if given.len() > 2 { widened(&t)? } else { t }, labels.clone())?;
         made = Some(match made {
             None => next,
             Some(so_far) => product(so_far, next, |label| result.contains(&label) || later(k + 1, label))?,
         });
     }
     let Some(made) = made else { return Err(wrong_value(args, 1, "one operand or more".into()).into()) };
-    made.keeping(|label| result.contains(&label))?.ordered(result.iter().copied())
+    let made = made.keeping(|label| result.contains(&label))?.ordered(result.iter().copied())?;
+    cast(made, args.promote(0b10)?)
 }
 
 fn call(equation: &'static str, shapes: &[&[usize]]) -> [SampleArg; 2] {

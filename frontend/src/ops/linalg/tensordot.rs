@@ -1,7 +1,7 @@
 //! `tensordot`
 
 use crate::error::Result;
-use crate::ops::composed::{one, tensor};
+use crate::ops::composed::{cast, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
@@ -69,9 +69,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     for (&i, &j) in summed_a.iter().zip(&summed_b) {
         match (a.sizes()[i], b.sizes()[j]) {
             (m, n) if m == n => {}
-            // A repeated element's products have the sum of the others as a factor.
-            (1, _) => b = b.sum_dims(&[j as i64], true)?,
-            (_, 1) => a = a.sum_dims(&[i as i64], true)?,
+            // A repeated element's products have the sum of the others as a factor; integers are not widened.
+            (1, _) => b = cast(b.sum_dims(&[j as i64], true)?, b.dtype())?,
+            (_, 1) => a = cast(a.sum_dims(&[i as i64], true)?, a.dtype())?,
             (m, n) => {
                 let expected =
                     format!("dimensions of the sizes of those in `dims_self`; {j} is of size {n}, not {m}");

@@ -3,12 +3,11 @@
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{one, reduce, tensor};
 use crate::error::Result;
-use crate::ops::composed::{cast, float_tensor, optional};
+use crate::ops::composed::{cast, float_tensor, optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
-use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -48,7 +47,19 @@ impl Tensor {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (x, target, smoothing) = (float_tensor(args, 0)?, tensor(args, 1)?, args.float(4)?);
+    let (own, target) = (float_tensor(args, 0)?, tensor(args, 1)?);
+    if own.ndim() == 0 {
+        return Err(wrong_shape(args, 0, "of one dimension or more".into(), own.sizes()).into());
+    }
+    let classes = target.dtype().is_integer();
+    // Where the loss has several parts, f16 and bf16 are rounded once, after the last.
+    let x = if !classes || args.float(4)? > 0.0 { widened(&own)? } else { own.clone() };
+    let dtype = if classes { own.dtype() } else { args.promote(0b11)? };
+    cast(loss(args, &x, &target)?, dtype)
+}
+
+fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let smoothing = args.float(4)?;
     let dim = x.ndim().min(2) as i64 - 1;
     let classes = x.size(dim)?;
     let logs = x.log_softmax(dim)?;
@@ -60,13 +71,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     }
     if target.dtype().is_float() {
         if target.sizes() != x.sizes() {
-            return Err(Error::Shape {
-                op: "cross_entropy",
-                argument: "target",
-                expected: format!("of the input's shape {:?}, as probabilities are", x.sizes()),
-                got: Dims::from_slice(target.sizes()),
-            }
-            .into());
+            let expected = format!("of the input's shape {:?}, as probabilities are", x.sizes());
+            return Err(wrong_shape(args, 1, expected, target.sizes()).into());
         }
         let target = target.mul(1.0 - smoothing)?.add(smoothing / classes as f64)?;
         let loss = target.mul(&weighted)?.sum_dims(&[dim], false)?.neg()?;
@@ -144,7 +150,13 @@ pub static DEF: OpDef = OpDef {
                 SampleArg::Str("mean"),
             ]
         };
-        vec![error(call(target), "below 3"), error(call(index(&[5], 3)), "of shape")]
+        let scalar = [plain(&[]), index(&[], 1)].into_iter().chain(call(index(&[], 1)).into_iter().skip(2));
+        vec![
+            error(call(target), "below 3"),
+            error(call(index(&[5], 3)), "of shape"),
+            error(call(plain(&[2])), "of the input's shape"),
+            error(scalar, "one dimension or more"),
+        ]
     },
     entry: Entry::new(),
 };

@@ -1,9 +1,8 @@
 //! `mse_loss`
 
-use super::{one, reduce, tensor};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::float_tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -28,7 +27,8 @@ impl Tensor {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    reduce(args, 2, float_tensor(args, 0)?.sub(&tensor(args, 1)?)?.square()?)
+    let (x, target) = wide_pair(args)?;
+    reduce_narrowed(args, 2, x.sub(&target)?.square()?, 0b11)
 }
 
 /// `mse_loss`

@@ -2,7 +2,8 @@
 
 use super::nll_loss_forward;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, fixed, index, plain, sample};
+use crate::ops::rules::wrong_shape;
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, error::Result};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -11,6 +12,12 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let grad = args.tensor(0)?;
     let mut sizes = Dims::from_slice(args.tensor(1)?.sizes());
+    for i in [0, 2] {
+        let got = args.tensor(i)?.sizes();
+        if got != sizes.as_slice() {
+            return Err(wrong_shape(args, i, format!("of the targets' shape {sizes:?}"), got));
+        }
+    }
     sizes.insert(usize::from(!sizes.is_empty()), args.int(3)?.max(0) as usize);
     let mut plan = Plan::one(grad.dtype(), sizes, grad.dtype(), Strides::Contiguous);
     plan.cast = 0b101;
@@ -44,6 +51,14 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[4]), index(&[4], 3), weights, SampleArg::Int(3), SampleArg::Int(-100)]),
         ]
     },
-    errors: Vec::new,
+    errors: || {
+        let call = |grad: &[usize], weights: &[usize]| {
+            [plain(grad), index(&[4], 3), plain(weights), SampleArg::Int(3), SampleArg::Int(-100)]
+        };
+        vec![
+            error(call(&[3], &[4]), "of the targets' shape [4]"),
+            error(call(&[4], &[]), "of the targets' shape [4]"),
+        ]
+    },
     entry: Entry::new(),
 };

@@ -1,9 +1,8 @@
 //! `smooth_l1_loss`
 
-use super::{one, reduce, tensor};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::float_tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -30,13 +29,15 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let beta = args.float(2)?;
-    let difference = float_tensor(args, 0)?.sub(&tensor(args, 1)?)?;
+    let (x, target) = wide_pair(args)?;
+    let difference = x.sub(&target)?;
     let absolute = difference.abs()?;
     if beta == 0.0 {
-        return reduce(args, 3, absolute);
+        return reduce_narrowed(args, 3, absolute, 0b11);
     }
     let square = difference.square()?.mul(0.5 / beta)?;
-    reduce(args, 3, absolute.lt(beta)?.select_where(&square, &absolute.sub(0.5 * beta)?)?)
+    let loss = absolute.lt(beta)?.select_where(&square, &absolute.sub(0.5 * beta)?)?;
+    reduce_narrowed(args, 3, loss, 0b11)
 }
 
 /// `smooth_l1_loss`

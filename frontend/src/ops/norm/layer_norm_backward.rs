@@ -1,7 +1,8 @@
 //! `layer_norm_backward`
 
-use super::layer_norm::leading;
+use super::layer_norm::{check, leading};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -10,6 +11,15 @@ use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(1)?;
     let lead = leading(args, 1, 2)?;
+    if args.tensor(0)?.sizes() != t.sizes() {
+        return Err(wrong_shape(
+            args,
+            0,
+            format!("of the input's shape {:?}", t.sizes()),
+            args.tensor(0)?.sizes(),
+        ));
+    }
+    check(args, 3, &t.sizes()[lead..])?;
     let shape = Dims::from_slice(&t.sizes()[lead..]);
     let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous)
         .and(shape.clone(), t.dtype(), Strides::Contiguous)
@@ -41,10 +51,15 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || {
         let shape = SampleArg::Ints(vec![3]);
-        vec![error(
-            [plain(&[3, 4]), plain(&[3, 4]), shape, SampleArg::None, SampleArg::Float(0.1)],
-            "normalized shape",
-        )]
+        let call = |grad: &[usize], shape, weight| {
+            [plain(grad), plain(&[3, 4]), shape, weight, SampleArg::Float(0.1)]
+        };
+        let last = || SampleArg::Ints(vec![4]);
+        vec![
+            error(call(&[3, 4], shape, SampleArg::None), "normalized shape"),
+            error(call(&[4], last(), SampleArg::None), "of the input's shape [3, 4]"),
+            error(call(&[3, 4], last(), plain(&[3])), "of the normalized shape [4]"),
+        ]
     },
     entry: Entry::new(),
 };

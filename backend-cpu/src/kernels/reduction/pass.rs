@@ -1,0 +1,319 @@
+//! The walk of a reduction over its input, compiled once for all reducers.
+
+use super::geometry::{Dim, Geometry, offset};
+use super::loops::{Loops, ROWS, Sizes};
+use keyway_sdk::author::{Error, Lanes, parallel_for};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Elements of one output that are reduced without a break.
+const BLOCK: usize = 16 * 1024;
+/// Elements of a block of rows, and the least and most rows that it has.
+const ROW_BLOCK: usize = 128 * 1024;
+const FEWEST_ROWS: usize = 64;
+const MOST_ROWS: usize = 4096;
+/// Bytes of a row of accumulators.
+const ROW_BYTES: usize = 16 * 1024;
+/// With this many units there is work for all threads without cutting units into blocks.
+pub const MANY_UNITS: usize = 64;
+/// The least number of elements for one thread.
+const GRAIN: usize = 32 * 1024;
+/// Bytes of the elements that are copied at a time where they do not lie in a row.
+const COPIED: usize = 4 * 1024;
+/// Runs shorter than this are put together before they are reduced.
+const LONG: usize = 64;
+
+/// How a reduction is cut: units of neighbouring outputs, blocks of the reduced space.
+pub struct Cut {
+    /// Outputs of a unit.
+    pub width: usize,
+    /// Units along the innermost kept dimension.
+    across: usize,
+    /// Units in all.
+    pub units: usize,
+    block: usize,
+    /// Blocks of a unit.
+    pub blocks: usize,
+    columnar: bool,
+}
+
+/// One unit: its first output and how many, and where it lies in the input and in the output.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit {
+    /// The number of its first output.
+    pub first: usize,
+    /// Its outputs.
+    pub width: usize,
+    at: usize,
+    /// The offset of its first output.
+    pub out: usize,
+}
+
+impl Cut {
+    /// For accumulators of so many bytes.
+    pub fn new(g: &Geometry, acc: usize) -> Cut {
+        let columnar = g.is_columnar();
+        let (width, across, block) = match g.kept.last() {
+            Some(inner) if columnar => {
+                let width = inner.size.min(ROW_BYTES / acc.max(1));
+                (width, inner.size.div_ceil(width), (ROW_BLOCK / width).clamp(FEWEST_ROWS, MOST_ROWS))
+            }
+            _ => (1, 1, BLOCK),
+        };
+        let units = match g.kept.last() {
+            Some(inner) if columnar => g.outputs / inner.size * across,
+            _ => g.outputs,
+        };
+        Cut { width, across, units, block, blocks: g.count.div_ceil(block), columnar }
+    }
+
+    /// A unit by its number.
+    pub fn unit(&self, g: &Geometry, index: usize) -> Unit {
+        match g.kept.split_last() {
+            Some((inner, outer)) if self.columnar => {
+                let (row, column) = (index / self.across, index % self.across * self.width);
+                let (at, out) = offset(outer, row);
+                Unit {
+                    first: row * inner.size + column,
+                    width: self.width.min(inner.size - column),
+                    at: at + column * inner.stride,
+                    out: out + column * inner.out,
+                }
+            }
+            _ => {
+                let (at, out) = offset(&g.kept, index);
+                Unit { first: index, width: 1, at, out }
+            }
+        }
+    }
+
+    fn range(&self, g: &Geometry, block: usize) -> Range<usize> {
+        block * self.block..((block + 1) * self.block).min(g.count)
+    }
+
+    /// The least number of units for one thread.
+    pub fn grain(&self, g: &Geometry) -> usize {
+        GRAIN.div_ceil(g.count.max(1).saturating_mul(self.width))
+    }
+}
+
+/// Contexts or accumulators of any type that needs no more than the alignment of `u64`.
+pub struct Values {
+    few: [u64; 2],
+    many: Vec<u64>,
+    bytes: usize,
+}
+
+impl Values {
+    /// Room for `n` values of `bytes` each, all bits 0.
+    pub fn new(n: usize, bytes: usize) -> Values {
+        let words = (n * bytes).div_ceil(8);
+        Values { few: [0; 2], many: if words > 2 { vec![0; words] } else { Vec::new() }, bytes }
+    }
+
+    /// The address of value `i`.
+    pub fn at(&mut self, i: usize) -> *mut u8 {
+        let first: *mut u64 =
+            if self.many.is_empty() { self.few.as_mut_ptr() } else { self.many.as_mut_ptr() };
+        first.cast::<u8>().wrapping_add(i * self.bytes)
+    }
+}
+
+/// Elements copied from where they do not lie in a row.
+#[repr(align(64))]
+struct Copied([MaybeUninit<u8>; COPIED]);
+
+/// Copies `n` elements of `bytes` each that are `stride` elements apart.
+///
+/// # Safety
+/// The elements must exist and `to` have room for them; the caller upholds this.
+unsafe fn copy(bytes: usize, to: *mut u8, from: *const u8, n: usize, stride: usize) {
+    unsafe fn each<W: Copy>(to: *mut u8, from: *const u8, n: usize, stride: usize) {
+        let (to, from) = (to.cast::<W>(), from.cast::<W>());
+        // SAFETY: as the caller guarantees; elements are aligned to their size.
+        (0..n).for_each(|i| unsafe { to.add(i).write(*from.add(i * stride)) });
+    }
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match bytes {
+            1 => each::<u8>(to, from, n, stride),
+            2 => each::<u16>(to, from, n, stride),
+            4 => each::<u32>(to, from, n, stride),
+            _ => each::<u64>(to, from, n, stride),
+        }
+    }
+}
+
+/// One pass over an input. Contexts are those of the outputs from the unit's first on.
+pub struct Pass<'a> {
+    loops: &'a dyn Loops,
+    sizes: Sizes,
+    geometry: &'a Geometry,
+    cut: &'a Cut,
+    input: Lanes<'a, u8>,
+}
+
+impl<'a> Pass<'a> {
+    /// # Safety
+    /// `input` must have elements of the loops' type wherever the geometry says; the caller upholds this for as long
+    /// as the pass lives.
+    pub unsafe fn new(
+        loops: &'a dyn Loops,
+        geometry: &'a Geometry,
+        cut: &'a Cut,
+        input: *const u8,
+    ) -> Pass<'a> {
+        // SAFETY: as the caller guarantees.
+        let input = unsafe { Lanes::new(input.cast_mut()) };
+        Pass { loops, sizes: loops.sizes(), geometry, cut, input }
+    }
+
+    /// The address of an element by its offset.
+    fn element(&self, at: usize) -> *const u8 {
+        self.input.as_ptr().wrapping_add(at * self.sizes.element)
+    }
+
+    /// One block of a unit.
+    ///
+    /// # Safety
+    /// There must be a context and room for an accumulator for each output of the unit.
+    unsafe fn block(&self, unit: &Unit, block: usize, contexts: *const u8, accs: *mut u8) {
+        let (g, range) = (self.geometry, self.cut.range(self.geometry, block));
+        // SAFETY: unit and range lie in the sizes of the view, where the host guarantees elements.
+        unsafe {
+            self.loops.start(accs, unit.width);
+            match g.kept.last() {
+                Some(inner) if self.cut.columnar => self.columns(unit, inner.stride, range, contexts, accs),
+                _ => self.row(unit, range, contexts, accs),
+            }
+        }
+    }
+
+    /// One output from the elements in `range` of the reduced space.
+    ///
+    /// # Safety
+    /// As for [`Pass::block`].
+    unsafe fn row(&self, unit: &Unit, range: Range<usize>, context: *const u8, acc: *mut u8) {
+        let element = self.sizes.element;
+        let one = &[Dim { size: 1, stride: 1, out: 0 }];
+        let dims = if self.geometry.reduced.is_empty() { one } else { &self.geometry.reduced[..] };
+        let (inner, outer) = dims.split_last().unwrap_or((&one[0], &[]));
+        let in_place = inner.stride == 1 && (outer.is_empty() || inner.size >= LONG);
+        let mut copied = Copied([const { MaybeUninit::uninit() }; COPIED]);
+        let (room, mut held) = (COPIED / element, 0);
+        let mut next = range.start;
+        while next < range.end {
+            let i = next % inner.size;
+            let mut n = (inner.size - i).min(range.end - next);
+            let from = self.element(unit.at + offset(outer, next / inner.size).0 + i * inner.stride);
+            // SAFETY: the caller guarantees the elements; `room` is that of `copied`.
+            unsafe {
+                if in_place {
+                    self.loops.run(context, from, n, acc);
+                } else {
+                    n = n.min(room - held);
+                    let to = copied.0.as_mut_ptr().cast::<u8>();
+                    copy(element, to.add(held * element), from, n, inner.stride);
+                    held += n;
+                    if held == room || next + n == range.end {
+                        self.loops.run(context, to, held, acc);
+                        held = 0;
+                    }
+                }
+            }
+            next += n;
+        }
+    }
+
+    /// Neighbouring outputs, `stride` apart in the input, from the elements in `range` of the reduced space.
+    ///
+    /// # Safety
+    /// As for [`Pass::block`].
+    unsafe fn columns(
+        &self,
+        unit: &Unit,
+        stride: usize,
+        range: Range<usize>,
+        contexts: *const u8,
+        accs: *mut u8,
+    ) {
+        let Sizes { element, context, acc } = self.sizes;
+        let mut copied = Copied([const { MaybeUninit::uninit() }; COPIED]);
+        let room = COPIED / element / ROWS;
+        let mut next = range.start;
+        while next < range.end {
+            let n = ROWS.min(range.end - next);
+            let mut rows = [std::ptr::null(); ROWS];
+            for (k, row) in rows[..n].iter_mut().enumerate() {
+                *row = self.element(unit.at + offset(&self.geometry.reduced, next + k).0);
+            }
+            next += n;
+            if stride == 1 {
+                // SAFETY: the caller guarantees elements, contexts and accumulators.
+                unsafe { self.loops.rows(contexts, &rows[..n], unit.width, accs) };
+                continue;
+            }
+            for first in (0..unit.width).step_by(room) {
+                let width = room.min(unit.width - first);
+                let mut dense = [std::ptr::null(); ROWS];
+                for (k, (row, dense)) in rows[..n].iter().zip(&mut dense).enumerate() {
+                    // SAFETY: the caller guarantees the elements; `copied` has room for `ROWS` rows.
+                    unsafe {
+                        let to = copied.0.as_mut_ptr().cast::<u8>().add(k * room * element);
+                        copy(element, to, row.add(first * stride * element), width, stride);
+                        *dense = to.cast_const();
+                    }
+                }
+                // SAFETY: as above, for the part of the outputs from `first` on.
+                unsafe {
+                    let (contexts, accs) = (contexts.add(first * context), accs.add(first * acc));
+                    self.loops.rows(contexts, &dense[..n], width, accs);
+                }
+            }
+        }
+    }
+
+    /// All blocks of a unit, in order.
+    ///
+    /// # Safety
+    /// As for [`Pass::block`], with room for as many results in `part`.
+    pub unsafe fn unit(&self, unit: &Unit, contexts: *const u8, accs: *mut u8, part: *mut u8) {
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            if self.cut.blocks == 0 {
+                return self.loops.start(accs, unit.width);
+            }
+            self.block(unit, 0, contexts, accs);
+            for block in 1..self.cut.blocks {
+                self.block(unit, block, contexts, part);
+                self.loops.merge(accs, part, unit.width);
+            }
+        }
+    }
+
+    /// All units, when there are so few that their blocks are shared among the threads. The accumulators come first
+    /// in what is returned.
+    ///
+    /// # Safety
+    /// There must be a context for each output.
+    pub unsafe fn blocks(&self, contexts: *const u8) -> Result<Values, Error> {
+        let (g, cut, sizes) = (self.geometry, self.cut, self.sizes);
+        let mut parts = Values::new(g.outputs * cut.blocks.max(1), sizes.acc);
+        // SAFETY: the addresses are used within `parts` and the contexts, which outlive the loop.
+        let (to, contexts) = unsafe { (Lanes::new(parts.at(0)), Lanes::new(contexts.cast_mut())) };
+        parallel_for(cut.units * cut.blocks, GRAIN.div_ceil(cut.block * cut.width), |tasks| {
+            for task in tasks {
+                let (unit, block) = (cut.unit(g, task % cut.units), task / cut.units);
+                let accs = to.as_ptr().wrapping_add((block * g.outputs + unit.first) * sizes.acc);
+                let contexts = contexts.as_ptr().wrapping_add(unit.first * sizes.context);
+                // SAFETY: each task has its own block and outputs.
+                unsafe { self.block(&unit, block, contexts, accs) };
+            }
+        })?;
+        for block in 1..cut.blocks {
+            // SAFETY: `parts` holds the results of each block.
+            unsafe { self.loops.merge(parts.at(0), parts.at(block * g.outputs), g.outputs) };
+        }
+        Ok(parts)
+    }
+}

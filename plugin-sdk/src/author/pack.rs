@@ -1,0 +1,188 @@
+//! Copies between strided memory and dense blocks, by the size of an element alone.
+
+/// A block of elements: its extent, and its strides in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rectangle {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+}
+
+/// Columns of a transposed block that are copied together.
+const AT_ONCE: usize = 8;
+
+/// Calls a function with the unsigned integer of that many bytes.
+macro_rules! by_size {
+    ($bytes:expr, $copy:ident($to:expr, $from:expr, $block:expr)) => {
+        match $bytes {
+            1 => $copy::<u8>($to.cast(), $from.cast(), $block),
+            2 => $copy::<u16>($to.cast(), $from.cast(), $block),
+            4 => $copy::<u32>($to.cast(), $from.cast(), $block),
+            _ => $copy::<u64>($to.cast(), $from.cast(), $block),
+        }
+    };
+}
+
+/// Copies a block, row after row, to dense memory.
+///
+/// # Safety
+/// `from` must have the block's elements of `bytes` (1, 2, 4 or 8) each and be aligned to that, `to` room for them;
+/// they do not meet. The walk upholds this.
+pub(crate) unsafe fn pack(bytes: usize, to: *mut u8, from: *const u8, block: Rectangle) {
+    // SAFETY: as the caller guarantees.
+    unsafe { by_size!(bytes, gather(to, from, block)) }
+}
+
+/// Copies dense memory, row after row, to a block.
+///
+/// # Safety
+/// As for [`pack`], with the block at `to`.
+pub(crate) unsafe fn unpack(bytes: usize, to: *mut u8, from: *const u8, block: Rectangle) {
+    // SAFETY: as the caller guarantees.
+    unsafe { by_size!(bytes, scatter(to, from, block)) }
+}
+
+/// # Safety
+/// As for [`pack`].
+unsafe fn gather<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
+    let Rectangle { rows, columns, row, column } = block;
+    // SAFETY: the caller guarantees an element and a place for each row and column.
+    unsafe {
+        if row == 0 && rows > 1 {
+            gather(to, from, Rectangle { rows: 1, ..block });
+            (1..rows).for_each(|r| to.add(r * columns).copy_from_nonoverlapping(to, columns));
+        } else if column == 0 {
+            (0..rows).for_each(|r| {
+                let value = *from.add(r * row);
+                (0..columns).for_each(|c| to.add(r * columns + c).write(value));
+            });
+        } else if column == 1 {
+            (0..rows).for_each(|r| to.add(r * columns).copy_from_nonoverlapping(from.add(r * row), columns));
+        } else if row == 1 {
+            transpose(to, from, block);
+        } else if row < column {
+            by_columns(to, from, block, 0..columns);
+        } else {
+            for r in 0..rows {
+                let (to, from) = (to.add(r * columns), from.add(r * row));
+                (0..columns).for_each(|c| to.add(c).write(*from.add(c * column)));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`unpack`].
+unsafe fn scatter<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
+    let Rectangle { rows, columns, row, column } = block;
+    for r in 0..rows {
+        // SAFETY: the caller guarantees an element and a place for each row and column.
+        unsafe {
+            let (to, from) = (to.add(r * row), from.add(r * columns));
+            (0..columns).for_each(|c| to.add(c * column).write(*from.add(c)));
+        }
+    }
+}
+
+/// Some columns of a block, one after the other.
+///
+/// # Safety
+/// As for [`pack`].
+unsafe fn by_columns<W: Copy>(to: *mut W, from: *const W, block: Rectangle, columns: std::ops::Range<usize>) {
+    for c in columns {
+        for r in 0..block.rows {
+            // SAFETY: the caller guarantees an element and a place for each row and column.
+            unsafe { to.add(r * block.columns + c).write(*from.add(r * block.row + c * block.column)) };
+        }
+    }
+}
+
+/// A block whose columns are dense: some of them at once, each read from end to end, so that a cache line is used up
+/// before it goes, and written as short rows.
+///
+/// # Safety
+/// As for [`pack`].
+unsafe fn transpose<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
+    let Rectangle { rows, columns, column, .. } = block;
+    let whole = columns - columns % AT_ONCE;
+    for c in (0..whole).step_by(AT_ONCE) {
+        for r in 0..rows {
+            for k in c..c + AT_ONCE {
+                // SAFETY: the caller guarantees an element and a place for each row and column.
+                unsafe { to.add(r * columns + k).write(*from.add(r + k * column)) };
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { by_columns(to, from, block, whole..columns) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Extents and strides for every way of copying: dense rows, columns and neither, repeated rows and columns.
+    const BLOCKS: [(usize, usize, usize, usize); 10] = [
+        (3, 5, 7, 1),
+        (16, 24, 1, 16),
+        (19, 21, 1, 23),
+        (5, 3, 1, 9),
+        (4, 6, 2, 11),
+        (4, 6, 20, 3),
+        (6, 5, 0, 1),
+        (6, 5, 0, 3),
+        (6, 5, 4, 0),
+        (6, 5, 0, 0),
+    ];
+
+    fn check(bytes: usize) {
+        for (rows, columns, row, column) in BLOCKS {
+            let block = Rectangle { rows, columns, row, column };
+            let last = (rows - 1) * row + (columns - 1) * column;
+            // Words of 8 bytes, so that elements of every size are aligned.
+            let mut memory: Vec<u64> =
+                (0..=last as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let mut dense = vec![0u64; rows * columns];
+            let at = |memory: &[u64], i: usize| {
+                // SAFETY: the words are initialised bytes, more than are asked for.
+                let all =
+                    unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), memory.len() * 8) };
+                all[i * bytes..(i + 1) * bytes].to_vec()
+            };
+            // SAFETY: there is room for the block in both, which do not meet.
+            unsafe { pack(bytes, dense.as_mut_ptr().cast(), memory.as_ptr().cast(), block) };
+            for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+                assert_eq!(
+                    at(&dense, r * columns + c),
+                    at(&memory, r * row + c * column),
+                    "{block:?} {bytes}"
+                );
+            }
+            if row == 0 || column == 0 {
+                continue;
+            }
+            let before = memory.clone();
+            dense.iter_mut().for_each(|word| *word = !*word);
+            // SAFETY: as above.
+            unsafe { unpack(bytes, memory.as_mut_ptr().cast(), dense.as_ptr().cast(), block) };
+            let mut untouched = vec![true; last + 1];
+            for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+                untouched[r * row + c * column] = false;
+                assert_eq!(
+                    at(&memory, r * row + c * column),
+                    at(&dense, r * columns + c),
+                    "{block:?} {bytes}"
+                );
+            }
+            for i in (0..=last).filter(|i| untouched[*i]) {
+                assert_eq!(at(&memory, i), at(&before, i), "{block:?} {bytes}: wrote beside the block");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_of_any_strides_are_copied_for_each_size_of_element() {
+        [1, 2, 4, 8].into_iter().for_each(check);
+    }
+}
