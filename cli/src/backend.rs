@@ -65,7 +65,17 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         return;
     }
     let mut table = screen::table(
-        &["BACKEND", "VERSION", "VARIANT", "DEVICES", "LAYOUTS", "KERNELS", "STATE", "CONFORMANCE", "LIBRARY"],
+        &[
+            "BACKEND",
+            "VERSION",
+            "VARIANT",
+            "DEVICES",
+            "LAYOUTS",
+            "KERNELS",
+            "STATE",
+            "CONFORMANCE",
+            "LIBRARY",
+        ],
         &[5],
     );
     for candidate in &discovery.candidates {

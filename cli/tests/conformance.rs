@@ -53,11 +53,25 @@ fn all_reports_are_written_and_the_list_shows_the_standing() {
     let (json, junit, html) = (path("r.json"), path("r.xml"), path("r.html"));
     let ran = in_folder(
         folder.path(),
-        &["conformance", "cpu", "--op", "ad[d]", "--op", "add", "--json", &json, "--junit", &junit, "--html", &html],
+        &[
+            "conformance",
+            "cpu",
+            "--op",
+            "ad[d]",
+            "--op",
+            "add",
+            "--json",
+            &json,
+            "--junit",
+            &junit,
+            "--html",
+            &html,
+        ],
     );
     // A pattern that nothing matches is wrong usage.
     ran.expect(2);
-    let arguments = ["conformance", "cpu", "--op", "add", "--json", &json, "--junit", &junit, "--html", &html];
+    let arguments =
+        ["conformance", "cpu", "--op", "add", "--json", &json, "--junit", &junit, "--html", &html];
     in_folder(folder.path(), &arguments).expect(0);
     let report = report(Path::new(&json));
     assert_eq!(report["plugin"], "keyway-cpu");
@@ -130,8 +144,8 @@ fn a_report_that_cannot_be_written_is_told_before_the_run() {
 fn known_failures_must_fail() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("known.toml");
-    let arguments =
-        ["conformance", "cpu", "--case", "values/add/f32/0", "--known", list.to_str().unwrap()].map(String::from);
+    let arguments = ["conformance", "cpu", "--case", "values/add/f32/0", "--known", list.to_str().unwrap()]
+        .map(String::from);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     std::fs::write(&list, "[[known]]\ncase = \"values/add/f32/*\"\nreason = \"a try\"\n").unwrap();
     let ran = keyway(&arguments).expect(1);

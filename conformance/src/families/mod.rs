@@ -9,6 +9,7 @@ mod extremes;
 mod format;
 mod gradients;
 mod guards;
+mod large;
 mod layouts;
 mod leaks;
 mod out;
@@ -62,6 +63,7 @@ pub const ALL: &[Family] = &[
     leaks::FAMILY,
     devices::FAMILY,
     layouts::FAMILY,
+    large::FAMILY,
 ];
 
 /// What cases are listed for.
@@ -72,6 +74,8 @@ pub struct Scope<'a> {
     pub ops: &'a [Op],
     /// Whether a part of the cases is enough.
     pub quick: bool,
+    /// Whether cases of more than 2^31 elements are wanted too.
+    pub large: bool,
 }
 
 /// An op with its samples, which are made once.
