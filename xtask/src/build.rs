@@ -127,6 +127,32 @@ pub fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
     cdylib(&messages, job.package).ok_or(Failure::NoArtefact { package: job.package.into(), kind: "cdylib" })
 }
 
+/// What one call of cargo built.
+pub struct Built(Vec<Value>);
+
+impl Built {
+    /// The program.
+    pub fn program(&self) -> Result<PathBuf> {
+        let (package, name) = PROGRAM;
+        executable(&self.0, name).ok_or(Failure::NoArtefact { package: package.into(), kind: "executable" })
+    }
+
+    /// The library of a package.
+    pub fn library(&self, package: &str) -> Result<PathBuf> {
+        cdylib(&self.0, package).ok_or(Failure::NoArtefact { package: package.into(), kind: "cdylib" })
+    }
+}
+
+/// Builds packages as the tests have them, in the dev profile.
+pub fn for_tests(workspace: &Workspace, packages: &[&str]) -> Result<Built> {
+    let mut command = workspace.cargo();
+    command.args(["build", "--message-format=json-render-diagnostics"]);
+    packages.iter().for_each(|package| {
+        command.args(["--package", package]);
+    });
+    Ok(Built(messages(&mut command)?))
+}
+
 /// What the compiler is told for the library's own crate alone. For x86-64-v4 it would keep to vectors of 256 bits, for
 /// the sake of early CPUs that lower their clock under wider ones; with 512 bits the elementary functions take two
 /// thirds of the time on CPUs since. The compiler warns that it passes the feature on without knowing it.

@@ -68,6 +68,34 @@ pub enum Failure {
         /// Test programs or builds that ended without a count.
         broken: u64,
     },
+    /// The kernels without a fault were not passed, so that nothing can be said about those with one.
+    #[error("the control run is not green: {bad} of {of} cases are not as expected, among them {first}")]
+    Control {
+        /// Cases that are not as expected.
+        bad: usize,
+        /// How many there were.
+        of: usize,
+        /// The first of them.
+        first: String,
+    },
+    /// There is no fault of that name.
+    #[error("there is no fault `{name}`; there are: {there}")]
+    NoFault {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        there: String,
+    },
+    /// Faults that the suite did not find.
+    #[error("{escaped} of {of} faults were not found: {names}; mend conformance/src/families")]
+    Escaped {
+        /// How many.
+        escaped: usize,
+        /// Of how many.
+        of: usize,
+        /// Their names.
+        names: String,
+    },
     /// The tree breaks rules.
     #[error("{count} violations; each line above ends with how to mend it")]
     Untidy {

@@ -9,6 +9,7 @@ mod build;
 mod demo;
 mod dist;
 mod failure;
+mod mutants;
 mod test;
 mod tidy;
 mod workspace;
@@ -34,6 +35,8 @@ enum Task {
     Test(test::Options),
     /// Check the rules that the compiler does not check.
     Tidy,
+    /// Judge the CPU backend with one fault at a time, and show which faults the conformance suite finds.
+    Mutants(mutants::Options),
     /// Run the benches and print one JSON line a case.
     Bench(bench::Options),
 }
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Task::Demo(options) => demo::run(&workspace, &options),
         Task::Test(options) => test::run(&workspace, &options),
         Task::Tidy => tidy::run(&workspace),
+        Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Bench(options) => bench::run(&workspace, &options),
     });
     match result {

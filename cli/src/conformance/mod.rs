@@ -43,7 +43,7 @@ pub struct Options {
     quick: bool,
     /// Also cases of more than 2^31 elements, which take gigabytes and minutes.
     #[arg(long)]
-    large: bool,
+    huge: bool,
     /// Worker processes; as many as there are cores if not given.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "N")]
     jobs: Option<u16>,
@@ -80,7 +80,7 @@ const HTML: &str = "the page";
 /// The most resident memory of a worker.
 const MEMORY: u64 = 1 << 30;
 /// The same where cases of more than 2^31 elements run, one at a time.
-const LARGE_MEMORY: u64 = 16 << 30;
+const HUGE_MEMORY: u64 = 16 << 30;
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -97,7 +97,7 @@ impl Options {
             dtypes: self.dtype.clone(),
             cases: self.case.clone(),
             quick: self.quick,
-            large: self.large,
+            huge: self.huge,
             seed: self.seed,
         }
     }
@@ -114,8 +114,8 @@ impl Options {
         if self.seed != 0 {
             option("--seed", &self.seed.to_string());
         }
-        if self.large {
-            words.push("--large".into());
+        if self.huge {
+            words.push("--huge".into());
         }
         if self.library.is_none() {
             words.push(self.backend.clone().into());
@@ -211,8 +211,8 @@ fn judge(
     options.worker_command(explicit)?;
     let command = || options.worker_command(explicit).unwrap_or_else(|_| Command::new("keyway"));
     let ordinary = Duration::from_secs_f64(options.timeout);
-    let limits = if options.large {
-        Limits { jobs: 1, timeout: ordinary * 10, memory: LARGE_MEMORY }
+    let limits = if options.huge {
+        Limits { jobs: 1, timeout: ordinary * 10, memory: HUGE_MEMORY }
     } else {
         Limits { jobs: options.jobs(), timeout: ordinary, memory: MEMORY }
     };

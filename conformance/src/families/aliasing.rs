@@ -114,7 +114,7 @@ fn overlap(context: &Context<'_>) -> Steps {
         }
     }
     match prepared.call_with(def, &tensors, Out::Given(&[after.as_ref()])) {
-        Ok(_) => Ok(compare::outputs(std::slice::from_ref(expected), &[after], super::factor(&sample))?),
+        Ok(_) => Ok(compare::outputs(std::slice::from_ref(expected), &[after], super::factor(def, &sample))?),
         Err(keyway::Error::Dispatch(keyway::dispatcher::Error::Overlap { .. })) => {
             match read(&whole.tensor)? {
                 Some(now) if now == base => Ok(()),

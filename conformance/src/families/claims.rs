@@ -54,7 +54,7 @@ fn run(context: &Context<'_>) -> Steps {
                         format!("a result ({unknown})"),
                     )
                 })?;
-                compare::outputs(&expected, &got, factor(sample)).map_err(|mut failure| {
+                compare::outputs(&expected, &got, factor(def, sample)).map_err(|mut failure| {
                     failure.what = format!("sample {nth}: {}", failure.what);
                     failure
                 })?;

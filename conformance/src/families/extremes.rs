@@ -1,6 +1,6 @@
 //! Signed zeros, infinities, NaN, denormals, integer limits, and values where functions overflow.
 
-use super::{Context, Family, Op, Scope, factor, tensors};
+use super::{Context, Family, Op, Scope, allowed, factor, tensors};
 use crate::array::Array;
 use crate::call::{Prepared, refused};
 use crate::case::Case;
@@ -23,8 +23,10 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// The variant for reductions and norms, whose sample is a matrix that takes rows of extremes.
+/// The variants for reductions and norms, whose sample is a matrix that takes short rows of extremes, or short
+/// columns: whichever way the op goes, in one of them a NaN does not meet every other number.
 const ROWS: &str = "rows";
+const COLUMNS: &str = "columns";
 
 fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
     let among = |family: &[&OpDef]| family.iter().any(|d| d.name() == def.name());
@@ -43,6 +45,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 (0..different(op)).for_each(|nth| push(nth, ""));
             } else if let Some(nth) = op.samples.iter().position(|s| takes_rows(op.def, s)) {
                 push(nth, ROWS);
+                push(nth, COLUMNS);
             }
         }
     }
@@ -56,13 +59,13 @@ fn different(op: &Op) -> usize {
 fn run(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     let oracle = oracle::find(def.name()).ok_or_else(|| Stop::Skipped("it has no oracle".to_string()))?;
-    let (inputs, factor) = if context.case.variant == ROWS {
+    let (inputs, factor) = if [ROWS, COLUMNS].contains(&context.case.variant.as_str()) {
         let sample = context.sample()?;
-        (rows(context, &sample)?, factor(&sample))
+        (lines(context, &sample)?, factor(def, &sample))
     } else {
         // A set of arguments may have no combination with an answer, and then no call.
         match extremes::of_set(def, oracle, dtype, context.case.sample) {
-            Some(inputs) => (inputs, 1.0),
+            Some(inputs) => (inputs, allowed(def)),
             None => return Ok(()),
         }
     };
@@ -77,7 +80,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-fn rows(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
+fn lines(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
     let (def, dtype) = (context.def()?, context.dtype());
     let mut values = extremes::values(dtype);
     // Squares of the largest numbers, which variances take, overflow in the dtype but not in the oracle.
@@ -86,10 +89,11 @@ fn rows(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
     }
     let width = tensors(sample).next().map_or(1, |t| t.sizes[1]);
     let count = values.len();
-    let all = (0..count * width).map(|i| values[(i / width + i % width) % count]).collect();
+    let sizes = if context.case.variant == ROWS { [count, width] } else { [width, count] };
+    let array = Array::from_fn(dtype, sizes, |at| values[(at[0] + at[1]) % count]);
     let mut inputs = inputs::of_sample(&sample.args, dtype, context.sample_seed());
     if let Some(place) = inputs.0.iter_mut().find(|v| matches!(v, Value::Array(_))) {
-        *place = Value::Array(Array::new(dtype, [count, width], all));
+        *place = Value::Array(array);
     }
     Ok(inputs)
 }

@@ -103,7 +103,7 @@ fn run(context: &Context<'_>) -> Steps {
         if wanted { Arrangement::ChannelsLast } else { Arrangement::Contiguous }
     })?;
     let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
-    compare::outputs(&expected, &got, factor(&sample))?;
+    compare::outputs(&expected, &got, factor(def, &sample))?;
     let sizes = prepared.placed.first().map(|p| p.tensor.sizes().to_vec()).unwrap_or_default();
     // Later outputs are places and counts, whose sizes may agree by chance.
     for (nth, output) in got.iter().enumerate().take(1).filter(|(_, o)| o.sizes() == sizes) {

@@ -1,98 +1,86 @@
-//! More than 2^31 elements, where an index of 32 bits is not enough. Listed on demand: a case takes gigabytes.
+//! Results against the oracle on tensors that are large enough for kernels to split their work, and reductions of
+//! many elements in half precision: sums that are added up in the dtype itself lose what they add.
 
-use super::{Context, Family, Scope};
+use super::determinism::enlarged;
+use super::{Context, Family, Op, Scope, factor, tensors};
+use crate::call::{Prepared, refused};
 use crate::case::Case;
-use crate::outcome::{Failure, Steps, Stop};
-use keyway::dispatcher::dims::Dims;
-use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
-use keyway::dispatcher::tensor::TensorImpl;
-use keyway::{DType, Device, Tensor};
+use crate::compare;
+use crate::inputs;
+use crate::memory::Arrangement;
+use crate::outcome::{Steps, Stop};
+use keyway::DType;
+use keyway::dispatcher::op::Out;
+use keyway::ops::sample::Sample;
+use keyway::ops::{norm, reduce};
 
 /// The family.
-pub const FAMILY: Family =
-    Family { name: "large", about: "more than 2^31 elements (with --large only)", cases, run };
+pub const FAMILY: Family = Family {
+    name: "large",
+    about: "results against the oracle on large tensors, long sums in half precision",
+    cases,
+    run,
+};
 
-/// Elements of one byte.
-const COUNT: usize = (1 << 31) + 1000;
-/// Elements that are read and written at once.
-const CHUNK: usize = 1 << 26;
-/// The one place that holds another value, past what 31 bits count.
-const MARK: usize = COUNT - 7;
+/// The variants.
+const SPLIT: &str = "split";
+const HALF: &str = "half";
+/// Elements of the largest tensor, enough that work is split.
+const MANY: f64 = 40_000.0;
+/// How many times the usual tolerance sums of so many elements may be off: it is wrong pieces that are looked for.
+const LOOSE: f64 = 100.0;
+/// Elements of a reduction in half precision: bf16 counts to 256, f16 to 2,048.
+const LONG: f64 = 5000.0;
+/// Long products leave the range of every dtype.
+const PRODUCTS: [&str; 2] = ["prod", "cumprod"];
 
-const OPS: [&str; 6] = ["add", "sum", "argmax", "clone", "index_select", "cat"];
+fn numel(sample: &Sample) -> usize {
+    tensors(sample).map(|t| t.sizes.iter().product()).max().unwrap_or(0)
+}
+
+/// The sample of one tensor with the fewest dimensions, but one: the longest sums for its elements.
+fn longest(op: &Op) -> Option<usize> {
+    let ndim = |s: &Sample| tensors(s).next().map_or(0, |t| t.sizes.len());
+    let suits = |s: &Sample| tensors(s).count() == 1 && ndim(s) > 0 && numel(s) > 1;
+    (0..op.samples.len()).filter(|&nth| suits(&op.samples[nth])).min_by_key(|&nth| ndim(&op.samples[nth]))
+}
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    if scope.large {
-        let there = |name: &&&str| scope.ops.iter().any(|op| op.def.name() == **name);
-        cases.extend(OPS.iter().filter(there).map(|op| Case::about(FAMILY.name, *op, "")));
-    }
-}
-
-/// 1 everywhere, and 3 at the mark.
-fn expected(place: usize) -> u8 {
-    if place == MARK { 3 } else { 1 }
-}
-
-fn made(device: Device) -> Steps<Tensor> {
-    let storage = Storage::allocate(device, COUNT)?;
-    let mut chunk = vec![1u8; CHUNK];
-    for from in (0..COUNT).step_by(CHUNK) {
-        let length = CHUNK.min(COUNT - from);
-        let mark = MARK.checked_sub(from).filter(|&at| at < length);
-        mark.iter().for_each(|&at| chunk[at] = 3);
-        write_bytes(&storage, from, &chunk[..length])?;
-        mark.iter().for_each(|&at| chunk[at] = 1);
-    }
-    let (sizes, strides) = (Dims::from_slice(&[COUNT]), Dims::from_slice(&[1]));
-    Ok(Tensor::from_ref(TensorImpl::strided(storage, 0, sizes, strides, DType::U8)?))
-}
-
-/// Each byte of a result of one byte an element.
-fn check(got: &Tensor, count: usize, expected: impl Fn(usize) -> u8) -> Steps {
-    let storage = got.as_ref().storage().ok_or_else(|| Stop::Skipped("the result is not strided".into()))?;
-    if got.numel() != count || got.dtype() != DType::U8 {
-        let got = format!("{} of {}", got.numel(), got.dtype());
-        return Err(Failure::new("the result", format!("{count} of u8"), got).into());
-    }
-    let mut chunk = vec![0u8; CHUNK];
-    for from in (0..count).step_by(CHUNK) {
-        let part = &mut chunk[..CHUNK.min(count - from)];
-        read_bytes(storage, got.storage_offset() + from, part)?;
-        if let Some(at) = (0..part.len()).find(|&at| part[at] != expected(from + at)) {
-            let place = from + at;
-            let (e, g) = (expected(place).to_string(), part[at].to_string());
-            return Err(Failure::new(format!("element {place}"), e, g).into());
+    for op in scope.ops {
+        let name = op.def.name();
+        let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+        if PRODUCTS.contains(&name) {
+            continue;
+        }
+        let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
+        let largest = (0..op.samples.len()).max_by_key(|&nth| numel(&op.samples[nth]));
+        if let (Some(dtype), Some(nth)) = (dtype, largest.filter(|&nth| numel(&op.samples[nth]) > 1)) {
+            push(dtype, nth, SPLIT);
+        }
+        if reduce::ALL.iter().chain(norm::ALL).any(|d| d.name() == name)
+            && let Some(nth) = longest(op)
+        {
+            let half = [DType::F16, DType::BF16].into_iter().filter(|&d| op.def.dtypes.has(d));
+            half.for_each(|dtype| push(dtype, nth, HALF));
         }
     }
-    Ok(())
-}
-
-fn number(what: &str, expected: i64, got: &Tensor) -> Steps {
-    let got = got.item::<i64>()?;
-    if got == expected {
-        return Ok(());
-    }
-    Err(Failure::new(what.to_string(), expected.to_string(), got.to_string()).into())
 }
 
 fn run(context: &Context<'_>) -> Steps {
-    let device = context.target.device;
-    let large = made(device)?;
-    match context.case.subject.as_str() {
-        "add" => check(&large.add(&large)?, COUNT, |place| 2 * expected(place)),
-        "sum" => number("the sum", COUNT as i64 + 2, &large.sum()?),
-        "argmax" => number("the place of the largest", MARK as i64, &large.argmax(None, false)?),
-        "clone" => check(&large.copied()?, COUNT, expected),
-        "index_select" => {
-            let places = [MARK as i64, 0, COUNT as i64 - 1];
-            let places = Tensor::from_slice(&places)?.to_device(device)?;
-            check(&large.index_select(0, &places)?, 3, |place| [3, 1, 1][place])
+    let def = context.def()?;
+    let sample = context.sample()?;
+    let (elements, loose) = if context.case.variant == HALF { (LONG, 1.0) } else { (MANY, LOOSE) };
+    let of = |sample: &Sample| inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
+    let mut inputs = of(&enlarged(&sample, elements));
+    let expected = match context.expected(&inputs) {
+        Err(Stop::Skipped(_)) => {
+            // An argument that names sizes does not go with other sizes.
+            inputs = of(&sample);
+            context.expected(&inputs)?
         }
-        "cat" => {
-            let tail = large.narrow(0, MARK as i64, 3)?;
-            let both = Tensor::cat(&[&large, &tail], 0)?;
-            check(&both, COUNT + 3, |place| if place == COUNT { 3 } else { expected(place) })
-        }
-        other => Err(Stop::Skipped(format!("there is no case for `{other}`"))),
-    }
+        known => known?,
+    };
+    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    Ok(compare::outputs(&expected, &got, loose * factor(def, &sample))?)
 }

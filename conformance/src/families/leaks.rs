@@ -21,8 +21,8 @@ const ALLOWED: u64 = 24 << 20;
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
-        let (Some(dtype), false) = (dtype, op.samples.is_empty()) else { continue };
-        cases.push(Case::of(FAMILY.name, op.def, dtype, op.samples.len() / 2, ""));
+        let (Some(dtype), Some(nth)) = (dtype, op.typical()) else { continue };
+        cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
     }
 }
 

@@ -62,7 +62,7 @@ fn run(context: &Context<'_>) -> Steps {
     let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
     let result = prepared.call(def, Out::New);
     match (oracle(&inputs), result) {
-        (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(&sample))?),
+        (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(def, &sample))?),
         (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
         (Err(_), Err(_)) => Ok(()),
         (Err(unknown), Ok(got)) => {

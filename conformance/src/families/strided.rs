@@ -65,5 +65,5 @@ fn run(context: &Context<'_>) -> Steps {
         if chosen.get(nth) == Some(&true) { arrangement } else { Arrangement::Contiguous }
     })?;
     let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
-    Ok(compare::outputs(&expected, &got, super::factor(&sample))?)
+    Ok(compare::outputs(&expected, &got, super::factor(def, &sample))?)
 }

@@ -21,5 +21,5 @@ fn run(context: &Context<'_>) -> Steps {
     let expected = context.expected(&inputs)?;
     let prepared = Prepared::bare(&inputs, context.target.device)?;
     let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
-    Ok(compare::outputs(&expected, &got, super::factor(&sample))?)
+    Ok(compare::outputs(&expected, &got, super::factor(def, &sample))?)
 }

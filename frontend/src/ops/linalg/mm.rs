@@ -60,7 +60,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn samples() -> Vec<Sample> {
-    [[2, 3, 4], [1, 1, 1], [5, 1, 3], [0, 3, 2], [2, 0, 3]]
+    [[2, 3, 4], [1, 1, 1], [5, 1, 3], [3, 3, 3], [0, 3, 2], [2, 0, 3]]
         .iter()
         .map(|[n, k, m]| sample([plain(&[*n, *k]), plain(&[*k, *m])]))
         .collect()

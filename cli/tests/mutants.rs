@@ -1,0 +1,71 @@
+//! The conformance suite finds faults: a handful of those that `cargo xtask mutants` runs all of.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use support::{Ran, library, library_of, program, run};
+
+/// Judges the CPU backend's kernels with a fault, or with none, and gives the report.
+fn judge(fault: &str, ops: &[&str]) -> (Ran, Value) {
+    let (mutant, folder) = (library_of("keyway_test_mutant"), tempfile::tempdir().unwrap());
+    let report = folder.path().join("report.json");
+    let mut command = program(&library());
+    command.args(["conformance", "--quick", "--timeout", "3"]);
+    command.arg("--library").arg(&mutant).arg("--json").arg(&report);
+    ops.iter().for_each(|op| {
+        command.args(["--op", op]);
+    });
+    command.env("KEYWAY_FAULT", fault).env("KEYWAY_MUTANT_OF", library());
+    let ran = run(command);
+    let text = std::fs::read_to_string(&report).unwrap_or_default();
+    let report = serde_json::from_str(&text).unwrap_or(Value::Null);
+    (ran, report)
+}
+
+/// The families of the cases that are not as expected, and how these ended.
+fn bad(report: &Value) -> BTreeSet<(String, String)> {
+    let cases = report["cases"].as_array().unwrap();
+    assert!(cases.len() > 50, "{} cases", cases.len());
+    let text = |value: &Value| value.as_str().unwrap().to_string();
+    let bad = cases.iter().filter(|case| case["status"] == "failed" || case["status"] == "died");
+    bad.map(|case| (text(&case["family"]), text(&case["status"]))).collect()
+}
+
+#[test]
+fn without_a_fault_the_wrapped_kernels_pass() {
+    let (ran, report) = judge("", &["add", "relu", "mm", "sort"]);
+    assert_eq!(bad(&report), BTreeSet::new());
+    ran.expect(0);
+}
+
+#[test]
+fn faults_are_found_by_the_family_that_is_about_them() {
+    for (fault, op, family, status) in [
+        ("stride_ignored", "add", "strided", "failed"),
+        ("nan_swallowed", "relu", "extremes", "failed"),
+        ("write_past_end", "add", "guards", "failed"),
+        ("gap_overwritten", "add", "out", "failed"),
+        ("unclaimed_answer", "mm", "claims", "failed"),
+        ("wrong_promotion", "add", "promotion", "failed"),
+        ("in_place_gradient", "relu", "gradients", "failed"),
+        ("shared_scratch", "add", "threads", "failed"),
+        ("device_leak", "add", "leaks", "failed"),
+        ("index_unchecked", "gather", "errors", "failed"),
+        ("crash", "relu", "values", "died"),
+        ("exit", "relu", "values", "died"),
+        ("hang", "relu", "claims", "died"),
+    ] {
+        let (ran, report) = judge(fault, &[op]);
+        let found = bad(&report);
+        assert!(found.contains(&(family.to_string(), status.to_string())), "{fault}: {found:?}");
+        ran.expect(1);
+    }
+}
+
+#[test]
+fn a_fault_that_does_not_exist_proves_nothing() {
+    let (ran, report) = judge("no_such_fault", &["add"]);
+    assert_eq!(report, Value::Null);
+    assert!(ran.expect(1).err.contains("there is no fault `no_such_fault`"));
+}

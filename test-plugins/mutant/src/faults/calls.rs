@@ -1,0 +1,96 @@
+//! Calls whose answer depends on more than their arguments, or that are refused.
+
+use super::Fault;
+use crate::raw::Elements;
+use crate::site::Site;
+use keyway_sdk::Error;
+use keyway_sdk::author::parallel_for;
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault::new(
+        "thread_dependent",
+        "the last bit depends on how many ranges were worked on",
+        &["sum"],
+        |site| {
+            let ranges = AtomicUsize::new(0);
+            parallel_for(site.input(0)?.len(), 1 << 12, |_| {
+                ranges.fetch_add(1, Ordering::Relaxed);
+            })?;
+            site.run()?;
+            off_by(&site.output(0)?, ranges.into_inner().saturating_sub(1));
+            Ok(())
+        },
+    )
+    .dtypes(&["f32", "f64"]),
+    Fault::new("call_dependent", "every second call gives another last bit", &["exp"], |site| {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        site.run()?;
+        off_by(&site.output(0)?, CALLS.fetch_add(1, Ordering::Relaxed) % 2);
+        Ok(())
+    })
+    .dtypes(&["f32"]),
+    Fault::new("false_claim", "a registered dtype is refused", &["relu"], |site| {
+        unsupported(site, "this dtype")
+    })
+    .dtypes(&["i16"]),
+    Fault::new("empty_refused", "a tensor without elements is refused", &["sum", "cat"], |site| {
+        let empty = site.output(0)?.len() == 0 || site.inputs().iter().any(|(_, t)| t.len() == 0);
+        if empty { unsupported(site, "an empty tensor") } else { site.run() }
+    }),
+    Fault::new("no_dims_refused", "a tensor without dimensions is refused", &["mul", "exp"], |site| {
+        let none = site.output(0)?.sizes().is_empty();
+        if none { unsupported(site, "a tensor of no dimensions") } else { site.run() }
+    }),
+    Fault::new(
+        "five_dims_refused",
+        "a tensor of five dimensions or more is refused",
+        &["add", "softmax"],
+        |site| {
+            let many = site.output(0)?.sizes().len() > 4;
+            if many { unsupported(site, "so many dimensions") } else { site.run() }
+        },
+    ),
+    Fault::new(
+        "in_place_gradient",
+        "the gradient through an in-place form is not masked",
+        &["relu", "relu_backward"],
+        in_place_gradient,
+    )
+    .dtypes(&["f64"])
+    .judged(&["relu"]),
+];
+
+/// Changes the first element by so many parts of ten million.
+fn off_by(tensor: &Elements<'_>, parts: usize) {
+    if tensor.len() > 0 {
+        tensor.set(0, tensor.get(0) * (1.0 + 1.2e-7 * parts as f64));
+    }
+}
+
+fn unsupported(site: &Site<'_>, what: &str) -> Result<(), Error> {
+    Err(Error::Unsupported { what: format!("{what} in {}", site.kernel.op) })
+}
+
+/// Remembers where an in-place call wrote; the derivative of a result that lies there lets everything through.
+fn in_place_gradient(site: &Site<'_>) -> Result<(), Error> {
+    static WRITTEN: Mutex<Option<HashSet<usize>>> = Mutex::new(None);
+    let in_place = site.is_in_place()?;
+    site.run()?;
+    let out = site.output(0)?;
+    let mut written = WRITTEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let written = written.get_or_insert_default();
+    if site.kernel.op == "relu" {
+        if in_place {
+            written.insert(out.address())
+        } else {
+            written.remove(&out.address())
+        };
+    } else if written.contains(&site.input(1)?.address()) {
+        let incoming = site.input(0)?;
+        (0..out.len()).for_each(|nth| out.set(nth, incoming.get(nth)));
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! The kernels that this plugin registers: some of the wrapped backend's, and one that it does not have.
+
+use crate::faults::answer;
+use crate::site::{Kernel, Site};
+use keyway_sdk::{Error, register_kernel};
+
+/// Registers kernels of an op that call the wrapped backend's, for each of the dtypes.
+macro_rules! wrap {
+    ($op:literal, $signature:literal, [$($dtype:ident),+ $(,)?]) => {
+        register_kernel! {
+            op: $op, signature: $signature, device: "cpu", layout: "strided",
+            $($dtype => |call| {
+                static KERNEL: Kernel = Kernel::new($op, stringify!($dtype));
+                answer(call, &KERNEL)
+            }),+
+        }
+    };
+}
+
+wrap!("add", "TTs>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("sub", "TTs>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+wrap!("mul", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("div", "TTS>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+wrap!("eq", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("exp", "T>T", [f32, f64, f16, bf16]);
+wrap!("round", "T>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+wrap!("relu", "T>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+wrap!("relu_backward", "TT>T", [f32, f64, f16, bf16]);
+wrap!("sigmoid", "T>T", [f32, f64, f16, bf16]);
+wrap!("sigmoid_backward", "TT>T", [f32, f64, f16, bf16]);
+wrap!("sum", "TIb>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("mean", "TIb>T", [f32, f64, f16, bf16]);
+wrap!("var", "TIsb>T", [f32, f64, f16, bf16]);
+wrap!("amax", "TIb>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("softmax", "Ti>T", [f32, f64, f16, bf16]);
+wrap!("cat", "Li>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("gather", "TiT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("sort", "Tibb>TT", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("to_dtype", "Td>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("copy", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("clone", "TS>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("uniform", "Tffii>T", [f32, f64, f16, bf16]);
+wrap!("normal", "Tffii>T", [f32, f64, f16, bf16]);
+wrap!("mm", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+// The op is for numbers, but its shape rule lets bool through: a dtype that a backend may register unasked.
+register_kernel! {
+    op: "mm", signature: "TT>T", device: "cpu", layout: "strided",
+    bool => |call| {
+        static KERNEL: Kernel = Kernel::new("mm", "bool").own(mm_of_bools);
+        answer(call, &KERNEL)
+    },
+}
+
+/// The product of two matrices of truth values, sums being `or`.
+fn mm_of_bools(site: &Site<'_>) -> Result<(), Error> {
+    let (a, b, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
+    let (rows, inner, columns) = (a.sizes()[0], a.sizes()[1], b.sizes()[1]);
+    for i in 0..rows {
+        for j in 0..columns {
+            let met = (0..inner).any(|k| a.at(&[i, k]) != 0.0 && b.at(&[k, j]) != 0.0);
+            out.set_at(&[i, j], f64::from(u8::from(met)));
+        }
+    }
+    Ok(())
+}

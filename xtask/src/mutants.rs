@@ -1,0 +1,300 @@
+//! `cargo xtask mutants`: whether the conformance suite bites.
+//!
+//! The plugin `test-plugins/mutant` wraps the CPU backend and makes one fault at a time. The real command judges it
+//! under each; a fault is caught if a case fails under it. The control run judges the same ops without a fault and
+//! must be green, so that a failed case is the fault's.
+
+use crate::build;
+use crate::failure::{Failure, Result};
+use crate::workspace::{self, Workspace};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// The plugin with the faults.
+const MUTANT: &str = "keyway-test-mutant";
+/// The backend that it wraps.
+const BACKEND: &str = "keyway-backend-cpu";
+/// What the plugin reads from the environment: the fault, and the backend.
+const FAULT: &str = "KEYWAY_FAULT";
+const WRAPPED: &str = "KEYWAY_MUTANT_OF";
+/// Begins each line of the plugin's list of faults.
+const MARK: &str = "@keyway-mutant\t";
+/// The longest that a case may take, in seconds.
+const TIMEOUT: &str = "3";
+
+/// Which faults, and where the result goes.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Only this fault; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Wrap this library, and do not build the CPU backend.
+    #[arg(long, value_name = "FILE")]
+    backend: Option<PathBuf>,
+    /// Write the result here, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// A fault as the plugin lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fault {
+    name: String,
+    ops: Vec<String>,
+    about: String,
+}
+
+/// What the suite said of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Verdict {
+    cases: usize,
+    /// Failed cases by family.
+    bad: BTreeMap<String, usize>,
+    /// The id of one of them.
+    first: Option<String>,
+    seconds: f64,
+}
+
+impl Verdict {
+    fn bad(&self) -> usize {
+        self.bad.values().sum()
+    }
+
+    fn families(&self) -> Vec<&str> {
+        self.bad.keys().map(String::as_str).collect()
+    }
+}
+
+/// What judges.
+struct Judge {
+    program: PathBuf,
+    mutant: PathBuf,
+    backend: PathBuf,
+    report: PathBuf,
+}
+
+/// Builds, judges, prints the table.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    let judge = Judge::build(workspace, options)?;
+    let faults = chosen(judge.faults(workspace)?, &options.only)?;
+    let ops: BTreeSet<&str> = faults.iter().flat_map(|fault| &fault.ops).map(String::as_str).collect();
+    let ops: Vec<&str> = ops.into_iter().collect();
+
+    let control = judge.judge(workspace, None, &ops)?;
+    if let Some(first) = &control.first {
+        return Err(Failure::Control { bad: control.bad(), of: control.cases, first: first.clone() });
+    }
+    println!("control: {} cases of {} ops passed in {:.1} s", control.cases, ops.len(), control.seconds);
+
+    let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or_default();
+    let mut verdicts = Vec::new();
+    for fault in &faults {
+        let ops: Vec<&str> = fault.ops.iter().map(String::as_str).collect();
+        let verdict = judge.judge(workspace, Some(&fault.name), &ops)?;
+        println!("{}", row(width, fault, &verdict));
+        verdicts.push(verdict);
+    }
+    let escaped: Vec<&str> = faults
+        .iter()
+        .zip(&verdicts)
+        .filter(|(_, verdict)| verdict.bad() == 0)
+        .map(|(fault, _)| fault.name.as_str())
+        .collect();
+    let seconds: f64 = verdicts.iter().map(|verdict| verdict.seconds).sum::<f64>() + control.seconds;
+    println!("{} of {} faults caught, {seconds:.0} s", faults.len() - escaped.len(), faults.len());
+    if let Some(path) = &options.json {
+        let text = format!("{:#}\n", summary(&control, &faults, &verdicts));
+        std::fs::write(path, text).map_err(Failure::file("write", path))?;
+    }
+    match escaped.len() {
+        0 => Ok(()),
+        count => Err(Failure::Escaped { escaped: count, of: faults.len(), names: escaped.join(", ") }),
+    }
+}
+
+impl Judge {
+    fn build(workspace: &Workspace, options: &Options) -> Result<Judge> {
+        let mut packages = vec![build::PROGRAM.0, MUTANT];
+        if options.backend.is_none() {
+            packages.push(BACKEND);
+        }
+        let built = build::for_tests(workspace, &packages)?;
+        let backend = match &options.backend {
+            Some(path) => path.canonicalize().map_err(Failure::file("find", path))?,
+            None => built.library(BACKEND)?,
+        };
+        let report = workspace.target().join("mutants.json");
+        Ok(Judge { program: built.program()?, mutant: built.library(MUTANT)?, backend, report })
+    }
+
+    /// The program with the wrapped backend and, given by `option` and so before it, the mutant.
+    fn command(&self, workspace: &Workspace, fault: &str, words: &[&str], option: &str) -> Command {
+        let mut command = workspace.command(&self.program);
+        command.args(words).arg(option).arg(&self.mutant).arg("--backends").arg(&self.backend);
+        command.env(FAULT, fault).env(WRAPPED, &self.backend).env_remove("KEYWAY_BACKEND_PATH");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// The plugin's faults.
+    fn faults(&self, workspace: &Workspace) -> Result<Vec<Fault>> {
+        let mut command = self.command(workspace, "list", &["ops"], "--backends");
+        let text = workspace::capture(&mut command, "the program's messages stand above")?;
+        match listed(&text) {
+            faults if faults.is_empty() => Err(Failure::Output {
+                command: workspace::line(&command),
+                expected: "a line for each fault",
+                got: text.chars().take(200).collect(),
+            }),
+            faults => Ok(faults),
+        }
+    }
+
+    /// Judges these ops with a fault at work, or with none.
+    fn judge(&self, workspace: &Workspace, fault: Option<&str>, ops: &[&str]) -> Result<Verdict> {
+        let mut words = vec!["conformance", "--quick", "--timeout", TIMEOUT];
+        ops.iter().for_each(|op| words.extend(["--op", op]));
+        let mut command = self.command(workspace, fault.unwrap_or_default(), &words, "--library");
+        command.arg("--json").arg(&self.report);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // A report of an earlier run must not be taken for this one's.
+        remove(&self.report)?;
+        let begun = Instant::now();
+        command.status().map_err(|source| workspace::not_started(&command, source))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let text = std::fs::read_to_string(&self.report).map_err(Failure::file("read", &self.report))?;
+        match serde_json::from_str(&text).ok().and_then(|report| verdict(&report, seconds)) {
+            Some(verdict) => Ok(verdict),
+            None => Err(Failure::Output {
+                command: workspace::line(&command),
+                expected: "a report with cases",
+                got: text.chars().take(200).collect(),
+            }),
+        }
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::file("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads the plugin's list.
+fn listed(text: &str) -> Vec<Fault> {
+    let fault = |line: &str| {
+        let mut parts = line.strip_prefix(MARK)?.splitn(3, '\t').map(str::to_owned);
+        let (name, ops, about) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Fault { name, ops: ops.split(',').map(str::to_owned).collect(), about })
+    };
+    text.lines().filter_map(fault).collect()
+}
+
+/// The faults that were asked for, all if none was named.
+fn chosen(mut faults: Vec<Fault>, only: &[String]) -> Result<Vec<Fault>> {
+    if let Some(name) = only.iter().find(|name| !faults.iter().any(|fault| fault.name == **name)) {
+        let there: Vec<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
+        return Err(Failure::NoFault { name: name.clone(), there: there.join(", ") });
+    }
+    faults.retain(|fault| only.is_empty() || only.contains(&fault.name));
+    Ok(faults)
+}
+
+/// Sums a report up; `None` if it holds no case.
+fn verdict(report: &Value, seconds: f64) -> Option<Verdict> {
+    let cases = report["cases"].as_array().filter(|cases| !cases.is_empty())?;
+    let mut verdict = Verdict { cases: cases.len(), seconds, ..Verdict::default() };
+    for case in cases.iter().filter(|case| case["status"] == "failed" || case["status"] == "died") {
+        *verdict.bad.entry(case["family"].as_str()?.to_owned()).or_default() += 1;
+        verdict.first.get_or_insert(case["id"].as_str()?.to_owned());
+    }
+    Some(verdict)
+}
+
+fn row(width: usize, fault: &Fault, verdict: &Verdict) -> String {
+    let caught = if verdict.bad() > 0 { "caught " } else { "ESCAPED" };
+    let share = format!("{}/{}", verdict.bad(), verdict.cases);
+    format!(
+        "{:width$}  {caught}  {share:>9}  {:5.1} s  {}",
+        fault.name,
+        verdict.seconds,
+        verdict.families().join(" ")
+    )
+}
+
+fn summary(control: &Verdict, faults: &[Fault], verdicts: &[Verdict]) -> Value {
+    let rounded = |seconds: f64| (seconds * 100.0).round() / 100.0;
+    let mutant = |(fault, verdict): (&Fault, &Verdict)| {
+        json!({
+            "fault": fault.name,
+            "about": fault.about,
+            "ops": fault.ops,
+            "caught": verdict.bad() > 0,
+            "families": verdict.families(),
+            "failed": verdict.bad(),
+            "first": verdict.first,
+            "cases": verdict.cases,
+            "seconds": rounded(verdict.seconds),
+        })
+    };
+    json!({
+        "control": {
+            "green": control.bad() == 0,
+            "cases": control.cases,
+            "failed": control.bad(),
+            "seconds": rounded(control.seconds),
+        },
+        "mutants": faults.iter().zip(verdicts).map(mutant).collect::<Vec<_>>(),
+        "caught": verdicts.iter().filter(|verdict| verdict.bad() > 0).count(),
+        "of": faults.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read_between_other_lines() {
+        let text = "OP  CPU\n@keyway-mutant\tskip\tadd,mul\tskips an element\n@keyway-mutant\tbroken\n";
+        let fault = Fault {
+            name: "skip".into(),
+            ops: vec!["add".into(), "mul".into()],
+            about: "skips an element".into(),
+        };
+        assert_eq!(listed(text), [fault.clone()]);
+        assert_eq!(chosen(vec![fault.clone()], &[]).unwrap(), [fault.clone()]);
+        assert!(matches!(chosen(vec![fault], &["other".into()]), Err(Failure::NoFault { .. })));
+    }
+
+    #[test]
+    fn a_fault_is_caught_if_a_case_failed_or_died() {
+        let case = |status: &str, family: &str| json!({"status": status, "family": family, "id": family});
+        let of = |cases: Vec<Value>| verdict(&json!({"cases": cases}), 1.0);
+        assert_eq!(of(Vec::new()), None);
+        let green =
+            of(vec![case("passed", "values"), case("skipped", "out"), case("unsupported", "out")]).unwrap();
+        assert_eq!((green.bad(), green.cases), (0, 3));
+        let red = of(vec![case("died", "out"), case("passed", "out"), case("failed", "values")]).unwrap();
+        assert_eq!(
+            (red.bad(), red.families(), red.first.as_deref()),
+            (2, vec!["out", "values"], Some("out"))
+        );
+    }
+
+    #[test]
+    fn the_summary_counts_what_was_caught() {
+        let fault = Fault { name: "a".into(), ops: vec!["add".into()], about: "b".into() };
+        let red = Verdict { cases: 2, bad: [("values".to_owned(), 1)].into(), ..Verdict::default() };
+        let all = summary(&Verdict::default(), &[fault.clone(), fault], &[red, Verdict::default()]);
+        assert_eq!((all["caught"].as_u64(), all["of"].as_u64()), (Some(1), Some(2)));
+        assert_eq!(all["mutants"][0]["families"], json!(["values"]));
+        assert_eq!(all["mutants"][1]["caught"], false);
+    }
+}
