@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::installed;
 use crate::screen::{self, Screen};
 use keyway::dispatcher::loader::{Candidate, Discovery, Searched, Verdict};
+use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -25,8 +26,15 @@ pub struct Options {
 }
 
 #[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    candidate: &'a Candidate,
+    conformance: String,
+}
+
+#[derive(Serialize)]
 struct List<'a> {
-    backends: &'a [Candidate],
+    backends: Vec<Listed<'a>>,
     searched: &'a [Searched],
 }
 
@@ -38,7 +46,9 @@ pub fn run(command: &Command, explicit: &[PathBuf], screen: &mut Screen) -> Resu
     let discovery = installed::discover(explicit);
     match command {
         Command::List(Options { json: true }) => {
-            screen.json(&List { backends: &discovery.candidates, searched: &discovery.searched });
+            let listed = |candidate| Listed { candidate, conformance: standing(candidate).to_string() };
+            let backends = discovery.candidates.iter().map(listed).collect();
+            screen.json(&List { backends, searched: &discovery.searched });
         }
         Command::List(_) => list(&discovery, screen),
         Command::Paths(Options { json: true }) => screen.json(&discovery.searched),
@@ -55,7 +65,17 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         return;
     }
     let mut table = screen::table(
-        &["BACKEND", "VERSION", "VARIANT", "DEVICES", "LAYOUTS", "KERNELS", "STATE", "LIBRARY"],
+        &[
+            "BACKEND",
+            "VERSION",
+            "VARIANT",
+            "DEVICES",
+            "LAYOUTS",
+            "KERNELS",
+            "STATE",
+            "CONFORMANCE",
+            "LIBRARY",
+        ],
         &[5],
     );
     for candidate in &discovery.candidates {
@@ -74,10 +94,11 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
                     layouts,
                     kernels,
                     state,
+                    standing(candidate).to_string(),
                     library,
                 ]
             }
-            None => ["?", "", "", "", "", "", &state, &library].map(str::to_string),
+            None => ["?", "", "", "", "", "", &state, "", &library].map(str::to_string),
         };
         table.add_row(row);
     }
@@ -88,6 +109,11 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
             screen.line(format!("\n{}: {reason}", name.to_string_lossy()));
         }
     }
+}
+
+/// What the conformance suite's certificate says of a library. The library is hashed only if it has one.
+fn standing(candidate: &Candidate) -> Standing {
+    certificate::standing(&candidate.path, || candidate.sha256().ok())
 }
 
 /// A verdict in one word.

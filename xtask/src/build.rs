@@ -49,6 +49,13 @@ pub struct Job {
     pub features: &'static [&'static str],
 }
 
+impl Job {
+    /// The folder of the package in this repository.
+    pub fn folder(&self) -> &'static str {
+        self.package.trim_start_matches("keyway-")
+    }
+}
+
 /// The builds of all backends. `x86` says whether the levels of x86-64 apply; `only` keeps one level.
 pub fn jobs(backends: &[Backend], x86: bool, only: Option<Option<&'static str>>) -> Vec<Job> {
     let mut jobs = Vec::new();

@@ -6,6 +6,8 @@
 //! dist/backends/libkeyway_backend_cpu-x86-64-v3.so
 //! dist/backends/libkeyway_backend_cpu-x86-64-v4.so
 //! ```
+//!
+//! A backend's list of known conformance failures is staged beside each of its libraries.
 
 use crate::build::{self, Job};
 use crate::failure::{Failure, Result};
@@ -20,6 +22,9 @@ pub struct Options {
     #[arg(long)]
     pub native: bool,
 }
+
+/// The list's name in a backend's folder, and the extension of a library's own.
+const KNOWN_FAILURES: &str = "known-failures.toml";
 
 const PROGRAM_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
@@ -48,6 +53,11 @@ pub fn build_and_stage(workspace: &Workspace, options: &Options) -> Result<Vec<P
         let built = build::library(workspace, &job)?;
         let name = library_name(&job);
         staged.push(stage(&built, &backends, &name, FILE_MODE)?);
+        let known = workspace.path(job.folder()).join(KNOWN_FAILURES);
+        if known.exists() {
+            let beside = Path::new(&name).with_extension(KNOWN_FAILURES);
+            stage(&known, &backends, &beside.to_string_lossy(), FILE_MODE)?;
+        }
         names.push(name);
     }
     remove_stale(&backends, &names)?;

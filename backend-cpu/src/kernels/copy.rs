@@ -27,7 +27,11 @@ fn cast_into<O: Element>(call: &Call, source: usize) -> Result<(), Error> {
         U8 => u8, |x| O::from_i64(i64::from(x));
         U16 => u16, |x| O::from_i64(i64::from(x));
         U32 => u32, |x| O::from_i64(i64::from(x));
-        U64 => u64, |x: u64| if x > i64::MAX as u64 { O::from_f64(x as f64) } else { O::from_i64(x as i64) };
+        U64 => u64, |x: u64| {
+            // Beyond i64 an integer wraps, as between all integers; a float must not.
+            let float = matches!(O::DTYPE, dtype::F64 | dtype::F32 | dtype::F16 | dtype::BF16);
+            if float && x > i64::MAX as u64 { O::from_f64(x as f64) } else { O::from_i64(x as i64) }
+        };
         BOOL => bool, |x| O::from_i64(i64::from(x));
     }
 }

@@ -24,7 +24,8 @@ fn scan<T: Plain, A: Copy>(
         return Ok(());
     }
     let dim = call.int(1)?;
-    let dim = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
+    // A tensor without dimensions has dimensions 0 and -1.
+    let dim = if dim < 0 { dim + sizes.len().max(1) as i64 } else { dim } as usize;
     let n = sizes.get(dim).map_or(1, |n| *n as usize);
     let inner: usize = sizes.iter().skip(dim + 1).map(|n| *n as usize).product();
     let across = inner.div_ceil(COLUMNS);

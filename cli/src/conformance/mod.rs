@@ -41,6 +41,9 @@ pub struct Options {
     /// A part of the cases: some samples, dtypes and strides of each op.
     #[arg(long)]
     quick: bool,
+    /// Also cases of more than 2^31 elements, which take gigabytes and minutes.
+    #[arg(long)]
+    huge: bool,
     /// Worker processes; as many as there are cores if not given.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "N")]
     jobs: Option<u16>,
@@ -76,6 +79,8 @@ const HTML: &str = "the page";
 
 /// The most resident memory of a worker.
 const MEMORY: u64 = 1 << 30;
+/// The same where cases of more than 2^31 elements run, one at a time.
+const HUGE_MEMORY: u64 = 16 << 30;
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -92,6 +97,7 @@ impl Options {
             dtypes: self.dtype.clone(),
             cases: self.case.clone(),
             quick: self.quick,
+            huge: self.huge,
             seed: self.seed,
         }
     }
@@ -107,6 +113,9 @@ impl Options {
         self.library.iter().for_each(|path| option("--library", path));
         if self.seed != 0 {
             option("--seed", &self.seed.to_string());
+        }
+        if self.huge {
+            words.push("--huge".into());
         }
         if self.library.is_none() {
             words.push(self.backend.clone().into());
@@ -201,8 +210,12 @@ fn judge(
 ) -> Result<Report, Failure> {
     options.worker_command(explicit)?;
     let command = || options.worker_command(explicit).unwrap_or_else(|_| Command::new("keyway"));
-    let limits =
-        Limits { jobs: options.jobs(), timeout: Duration::from_secs_f64(options.timeout), memory: MEMORY };
+    let ordinary = Duration::from_secs_f64(options.timeout);
+    let limits = if options.huge {
+        Limits { jobs: 1, timeout: ordinary * 10, memory: HUGE_MEMORY }
+    } else {
+        Limits { jobs: options.jobs(), timeout: ordinary, memory: MEMORY }
+    };
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
     if let Err(error) = ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)) {

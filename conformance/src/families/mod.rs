@@ -9,6 +9,7 @@ mod extremes;
 mod format;
 mod gradients;
 mod guards;
+mod huge;
 mod large;
 mod layouts;
 mod leaks;
@@ -64,6 +65,7 @@ pub const ALL: &[Family] = &[
     leaks::FAMILY,
     devices::FAMILY,
     layouts::FAMILY,
+    huge::FAMILY,
 ];
 
 /// What cases are listed for.
@@ -74,6 +76,8 @@ pub struct Scope<'a> {
     pub ops: &'a [Op],
     /// Whether a part of the cases is enough.
     pub quick: bool,
+    /// Whether cases of more than 2^31 elements are wanted too.
+    pub huge: bool,
 }
 
 /// An op with its samples, which are made once.

@@ -18,6 +18,9 @@ pub struct Selection {
     pub cases: Vec<String>,
     /// Whether a part of the cases is enough.
     pub quick: bool,
+    /// Whether cases of more than 2^31 elements are wanted too.
+    #[serde(default)]
+    pub huge: bool,
     /// Mixed into the values of the samples.
     pub seed: u64,
 }
@@ -58,7 +61,7 @@ pub enum SelectionError {
 impl Selection {
     /// Whether every case is wanted, so that the result speaks for the whole backend.
     pub fn is_everything(&self) -> bool {
-        *self == Selection { seed: self.seed, ..Selection::default() }
+        *self == Selection { seed: self.seed, huge: self.huge, ..Selection::default() }
     }
 
     /// Refuses names that nothing has.

@@ -1,0 +1,200 @@
+//! `keyway conformance`, through the program.
+
+mod support;
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::{bare, keyway, library, library_of, program, run};
+
+fn report(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// A copy of the CPU backend in a folder of its own, so that its certificate is its own too.
+fn installed() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(library(), folder.path().join(library().file_name().unwrap())).unwrap();
+    folder
+}
+
+fn in_folder(folder: &Path, arguments: &[&str]) -> support::Ran {
+    let mut command = program(folder);
+    command.args(arguments);
+    run(command)
+}
+
+#[test]
+fn the_cpu_backend_passes_the_quick_run() {
+    let folder = installed();
+    let json = folder.path().join("report.json");
+    let ran = in_folder(folder.path(), &["conformance", "cpu", "--quick", "--json", json.to_str().unwrap()]);
+    let bad: Vec<String> = report(&json)["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|c| ["failed", "died", "unexpected_pass"].contains(&c["status"].as_str().unwrap()))
+        .map(ToString::to_string)
+        .collect();
+    assert!(bad.is_empty(), "{} cases:\n{}", bad.len(), bad[..bad.len().min(20)].join("\n"));
+    let ran = ran.expect(0);
+    assert!(ran.out.contains("every one as expected"), "{}", ran.out);
+    assert!(report(&json)["counts"]["passed"].as_u64().unwrap() > 5_000);
+}
+
+#[test]
+fn all_reports_are_written_and_the_list_shows_the_standing() {
+    let folder = installed();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let before = in_folder(folder.path(), &["backend", "list"]).expect(0);
+    assert!(before.out.contains("never run"), "{}", before.out);
+    let (json, junit, html) = (path("r.json"), path("r.xml"), path("r.html"));
+    let ran = in_folder(
+        folder.path(),
+        &[
+            "conformance",
+            "cpu",
+            "--op",
+            "ad[d]",
+            "--op",
+            "add",
+            "--json",
+            &json,
+            "--junit",
+            &junit,
+            "--html",
+            &html,
+        ],
+    );
+    // A pattern that nothing matches is wrong usage.
+    ran.expect(2);
+    let arguments =
+        ["conformance", "cpu", "--op", "add", "--json", &json, "--junit", &junit, "--html", &html];
+    in_folder(folder.path(), &arguments).expect(0);
+    let report = report(Path::new(&json));
+    assert_eq!(report["plugin"], "keyway-cpu");
+    assert_eq!(report["sha256"].as_str().unwrap().len(), 64);
+    assert!(report["cases"].as_array().unwrap().len() > 1000);
+    let junit = std::fs::read_to_string(&junit).unwrap();
+    assert!(junit.starts_with("<?xml") && junit.contains("values/add/f32/0"), "{}", &junit[..200]);
+    let html = std::fs::read_to_string(&html).unwrap();
+    assert!(html.contains("keyway-cpu") && !html.contains("http://") && !html.contains("https://"));
+    let after = in_folder(folder.path(), &["backend", "list"]).expect(0);
+    assert!(after.out.contains("partly"), "{}", after.out);
+    // Another build of the library: the certificate speaks of a file that is no more.
+    let file = folder.path().join(library().file_name().unwrap());
+    std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"\0").unwrap();
+    let stale = in_folder(folder.path(), &["backend", "list", "--json"]).expect(0).json();
+    assert_eq!(stale["backends"][0]["conformance"], "stale");
+}
+
+#[test]
+fn one_case_runs_again_by_its_id() {
+    let ran = keyway(&["conformance", "cpu", "--case", "strided/mul/f32/3/transposed"]).expect(0);
+    assert!(ran.out.contains("1 cases"), "{}", ran.out);
+}
+
+#[test]
+fn names_that_nothing_has_are_wrong_usage() {
+    for (arguments, message) in [
+        (&["--op", "no_such_op"][..], "no op matches"),
+        (&["--family", "nothing"], "there is no family `nothing`; there are: values"),
+        (&["--dtype", "f33"], "there is no dtype `f33`"),
+        (&["--case", "values/add/f32/9999"], "no case matches"),
+        (&["--timeout", "-1"], "above 0"),
+    ] {
+        let ran = keyway(&[&["conformance", "cpu"], arguments].concat()).expect(2);
+        assert!(ran.err.contains(message), "{arguments:?}: {}", ran.err);
+    }
+    let ran = keyway(&["conformance", "npu"]).expect(2);
+    assert!(ran.err.contains("`npu`") && ran.err.contains("keyway-cpu"), "{}", ran.err);
+    let ran = bare(&["conformance", "cpu"]).expect(2);
+    assert!(ran.err.contains("there are: none"), "{}", ran.err);
+}
+
+#[test]
+fn libraries_that_cannot_be_judged_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("libtext.so");
+    std::fs::write(&text, "no library").unwrap();
+    let ran = keyway(&["conformance", "--library", text.to_str().unwrap()]).expect(1);
+    assert!(ran.err.contains("could not be loaded"), "{}", ran.err);
+    let ran = keyway(&["conformance", "--library", "/no/such/file.so"]).expect(1);
+    assert!(ran.err.contains("/no/such/file.so"), "{}", ran.err);
+}
+
+#[test]
+fn a_library_without_kernels_has_nothing_to_judge() {
+    let empty = library_of("keyway_test_empty");
+    let ran = keyway(&["conformance", "--library", empty.to_str().unwrap()]).expect(1);
+    assert!(ran.err.contains("registers no kernel: there is nothing to judge"), "{}", ran.err);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_the_run() {
+    let begun = Instant::now();
+    let ran = keyway(&["conformance", "cpu", "--json", "/no/such/folder/report.json"]).expect(1);
+    assert!(ran.err.contains("cannot write the report"), "{}", ran.err);
+    assert!(!ran.out.contains("FAMILY") && begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn known_failures_must_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("known.toml");
+    let arguments = ["conformance", "cpu", "--case", "values/add/f32/0", "--known", list.to_str().unwrap()]
+        .map(String::from);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    std::fs::write(&list, "[[known]]\ncase = \"values/add/f32/*\"\nreason = \"a try\"\n").unwrap();
+    let ran = keyway(&arguments).expect(1);
+    assert!(ran.out.contains("it passes, but is listed as a known failure: a try"), "{}", ran.out);
+    std::fs::write(&list, "[[known]]\ncase = \"values/add/f32/*\"\n").unwrap();
+    let ran = keyway(&arguments).expect(2);
+    assert!(ran.err.contains("reason"), "{}", ran.err);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_a_partial_report_and_no_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("report.json");
+    let mut command = program(&library());
+    command.args(["conformance", "cpu", "--jobs", "2", "--json", json.to_str().unwrap()]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    let children = || {
+        let path = format!("/proc/{0}/task/{0}/children", child.id());
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.split_whitespace().map(String::from).collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    while children().len() < 2 && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let workers = children();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    let report = report(&json);
+    assert_eq!(report["interrupted"], true);
+    assert!(report["cases"].as_array().unwrap().len() < report["wanted"].as_u64().unwrap() as usize);
+    for worker in workers {
+        assert!(!Path::new(&format!("/proc/{worker}/exe")).exists(), "worker {worker} lives on");
+    }
+}
+
+#[test]
+fn the_oracle_can_be_exported_without_a_backend() {
+    let folder = tempfile::tempdir().unwrap();
+    let into = folder.path().join("samples");
+    let ran = bare(&["conformance", "--export", into.to_str().unwrap()]).expect(0);
+    assert!(ran.out.contains("samples in"), "{}", ran.out);
+    let first = std::fs::read_to_string(into.join("add.jsonl")).unwrap();
+    let line: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    assert_eq!(line["op"], "add");
+    assert!(line["expected"].is_array());
+}

@@ -1,0 +1,98 @@
+//! More than 2^31 elements, where an index of 32 bits is not enough. Listed on demand: a case takes gigabytes.
+
+use super::{Context, Family, Scope};
+use crate::case::Case;
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::dispatcher::dims::Dims;
+use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
+use keyway::dispatcher::tensor::TensorImpl;
+use keyway::{DType, Device, Tensor};
+
+/// The family.
+pub const FAMILY: Family =
+    Family { name: "huge", about: "more than 2^31 elements (with --huge only)", cases, run };
+
+/// Elements of one byte.
+const COUNT: usize = (1 << 31) + 1000;
+/// Elements that are read and written at once.
+const CHUNK: usize = 1 << 26;
+/// The one place that holds another value, past what 31 bits count.
+const MARK: usize = COUNT - 7;
+
+const OPS: [&str; 6] = ["add", "sum", "argmax", "clone", "index_select", "cat"];
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    if scope.huge {
+        let there = |name: &&&str| scope.ops.iter().any(|op| op.def.name() == **name);
+        cases.extend(OPS.iter().filter(there).map(|op| Case::about(FAMILY.name, *op, "")));
+    }
+}
+
+/// 1 everywhere, and 3 at the mark.
+fn expected(place: usize) -> u8 {
+    if place == MARK { 3 } else { 1 }
+}
+
+fn made(device: Device) -> Steps<Tensor> {
+    let storage = Storage::allocate(device, COUNT)?;
+    let mut chunk = vec![1u8; CHUNK];
+    for from in (0..COUNT).step_by(CHUNK) {
+        let length = CHUNK.min(COUNT - from);
+        let mark = MARK.checked_sub(from).filter(|&at| at < length);
+        mark.iter().for_each(|&at| chunk[at] = 3);
+        write_bytes(&storage, from, &chunk[..length])?;
+        mark.iter().for_each(|&at| chunk[at] = 1);
+    }
+    let (sizes, strides) = (Dims::from_slice(&[COUNT]), Dims::from_slice(&[1]));
+    Ok(Tensor::from_ref(TensorImpl::strided(storage, 0, sizes, strides, DType::U8)?))
+}
+
+/// Each byte of a result of one byte an element.
+fn check(got: &Tensor, count: usize, expected: impl Fn(usize) -> u8) -> Steps {
+    let storage = got.as_ref().storage().ok_or_else(|| Stop::Skipped("the result is not strided".into()))?;
+    if got.numel() != count || got.dtype() != DType::U8 {
+        let got = format!("{} of {}", got.numel(), got.dtype());
+        return Err(Failure::new("the result", format!("{count} of u8"), got).into());
+    }
+    let mut chunk = vec![0u8; CHUNK];
+    for from in (0..count).step_by(CHUNK) {
+        let part = &mut chunk[..CHUNK.min(count - from)];
+        read_bytes(storage, got.storage_offset() + from, part)?;
+        if let Some(at) = (0..part.len()).find(|&at| part[at] != expected(from + at)) {
+            let place = from + at;
+            let (e, g) = (expected(place).to_string(), part[at].to_string());
+            return Err(Failure::new(format!("element {place}"), e, g).into());
+        }
+    }
+    Ok(())
+}
+
+fn number(what: &str, expected: i64, got: &Tensor) -> Steps {
+    let got = got.item::<i64>()?;
+    if got == expected {
+        return Ok(());
+    }
+    Err(Failure::new(what.to_string(), expected.to_string(), got.to_string()).into())
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let device = context.target.device;
+    let large = made(device)?;
+    match context.case.subject.as_str() {
+        "add" => check(&large.add(&large)?, COUNT, |place| 2 * expected(place)),
+        "sum" => number("the sum", COUNT as i64 + 2, &large.sum()?),
+        "argmax" => number("the place of the largest", MARK as i64, &large.argmax(None, false)?),
+        "clone" => check(&large.copied()?, COUNT, expected),
+        "index_select" => {
+            let places = [MARK as i64, 0, COUNT as i64 - 1];
+            let places = Tensor::from_slice(&places)?.to_device(device)?;
+            check(&large.index_select(0, &places)?, 3, |place| [3, 1, 1][place])
+        }
+        "cat" => {
+            let tail = large.narrow(0, MARK as i64, 3)?;
+            let both = Tensor::cat(&[&large, &tail], 0)?;
+            check(&both, COUNT + 3, |place| if place == COUNT { 3 } else { expected(place) })
+        }
+        other => Err(Stop::Skipped(format!("there is no case for `{other}`"))),
+    }
+}
