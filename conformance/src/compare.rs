@@ -149,3 +149,32 @@ pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Fa
     }
     Ok(())
 }
+
+/// Checks the signs of zeros, which the tolerances leave open. The outputs must be as expected otherwise.
+///
+/// # Errors
+/// The first zero of the other sign.
+pub fn zeros(expected: &[Array], got: &[Tensor]) -> Result<(), Failure> {
+    let negative = |number: Number| match number {
+        Number::Float(0.0) => Some(number.float().is_sign_negative()),
+        _ => None,
+    };
+    for (nth, (expected, got)) in expected.iter().zip(got).enumerate() {
+        let Some(values) = memory::read(got)? else { continue };
+        for (i, (&e, &g)) in expected.values.iter().zip(&values.values).enumerate() {
+            if let (Some(wanted), Some(made)) = (negative(e), negative(g))
+                && wanted != made
+            {
+                return Err(Failure::new(
+                    format!(
+                        "output {nth}: the zero at {:?} has the wrong sign",
+                        index_of(&expected.sizes, i)
+                    ),
+                    encode::text(e, expected.dtype),
+                    encode::text(g, expected.dtype),
+                ));
+            }
+        }
+    }
+    Ok(())
+}

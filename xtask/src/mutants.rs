@@ -268,9 +268,10 @@ mod tests {
             ops: vec!["add".into(), "mul".into()],
             about: "skips an element".into(),
         };
-        assert_eq!(listed(text), [fault.clone()]);
-        assert_eq!(chosen(vec![fault.clone()], &[]).unwrap(), [fault.clone()]);
-        assert!(matches!(chosen(vec![fault], &["other".into()]), Err(Failure::NoFault { .. })));
+        let faults = listed(text);
+        assert_eq!(faults, vec![fault]);
+        assert_eq!(chosen(faults.clone(), &[]).unwrap(), faults);
+        assert!(matches!(chosen(faults, &["other".into()]), Err(Failure::NoFault { .. })));
     }
 
     #[test]

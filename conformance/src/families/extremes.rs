@@ -28,6 +28,10 @@ pub const FAMILY: Family = Family {
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 
+/// Element-wise ops of which IEEE 754 says which zero they give.
+const SIGNED_ZEROS: &[&str] =
+    &["abs", "add", "ceil", "floor", "fmod", "mul", "neg", "reciprocal", "round", "sqrt", "sub", "trunc"];
+
 fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
     let among = |family: &[&OpDef]| family.iter().any(|d| d.name() == def.name());
     let matrix = tensors(sample).next().is_some_and(|t| t.sizes.len() == 2 && t.sizes[1] > 1);
@@ -72,7 +76,13 @@ fn run(context: &Context<'_>) -> Steps {
     let prepared = Prepared::bare(&inputs, context.target.device)?;
     match (oracle(&inputs), prepared.call(def, Out::New)) {
         (_, refused) if context.case.variant == COLUMNS && names_sizes(&refused) => Ok(()),
-        (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor)?),
+        (Ok(expected), Ok(got)) => {
+            compare::outputs(&expected, &got, factor)?;
+            if SIGNED_ZEROS.contains(&def.name()) {
+                compare::zeros(&expected, &got)?;
+            }
+            Ok(())
+        }
         (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
         (Err(_), Err(_)) => Ok(()),
         (Err(unknown), Ok(_)) => {

@@ -63,6 +63,10 @@ pub(super) const FAULTS: &[Fault] = &[
         site.then_map(|x| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x })
     })
     .dtypes(&["f32", "bf16"]),
+    Fault::new("zero_sign_lost", "minus zero becomes plus zero", &["mul", "round"], |site| {
+        site.then_map(|x| if x == 0.0 { 0.0 } else { x })
+    })
+    .dtypes(&["f32", "bf16"]),
     Fault::new(
         "large_tail_wrong",
         "the last element of a tensor that is split is 0",
