@@ -12,6 +12,7 @@ use crate::outcome::{Failure, Steps, Stop};
 use keyway::DType;
 use keyway::dispatcher::op::{Out, Rule};
 use keyway::ops::def::{Forms, OpDef};
+use keyway::ops::sample::{Sample, TensorSample};
 
 /// The family.
 pub const FAMILY: Family =
@@ -35,6 +36,27 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             push("overlap");
         }
     });
+    for op in scope.ops.iter().filter(|op| takes_twice(op.def)) {
+        let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
+        if let (Some(dtype), Some(nth)) = (dtype, op.samples.iter().position(has_twins)) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, TWICE));
+        }
+    }
+}
+
+/// The variant in which one tensor stands in the place of every argument that is like it.
+const TWICE: &str = "twice";
+
+fn takes_twice(def: &OpDef) -> bool {
+    keyway::ops::pointwise::ALL.iter().chain(keyway::ops::linalg::ALL).any(|d| d.name() == def.name())
+}
+
+/// Whether a sample has two tensors of the same shape and dtype, of several elements.
+fn has_twins(sample: &Sample) -> bool {
+    let mut tensors = super::tensors(sample);
+    let Some(first) = tensors.next() else { return false };
+    let alike = |t: &TensorSample| t.sizes == first.sizes && t.role == first.role;
+    first.sizes.iter().product::<usize>() > 1 && tensors.any(alike)
 }
 
 fn is_view(def: &OpDef) -> bool {
@@ -47,6 +69,9 @@ fn run(context: &Context<'_>) -> Steps {
     let device = context.target.device;
     if context.case.variant == "overlap" {
         return overlap(context);
+    }
+    if context.case.variant == TWICE {
+        return twice(context);
     }
     let prepared = Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?;
     let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
@@ -74,6 +99,38 @@ fn run(context: &Context<'_>) -> Steps {
             )
             .into());
         }
+    }
+    Ok(())
+}
+
+/// `x.op(x)`, and `x.op_(x)` where the result fits: the kernel reads the same memory twice, and writes to it.
+fn twice(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let (sample, mut inputs) = context.inputs()?;
+    let mut first: Option<Array> = None;
+    inputs::map_arrays(&mut inputs, |array| {
+        let first = first.get_or_insert_with(|| array.clone());
+        if array.sizes == first.sizes && array.dtype == first.dtype {
+            array.clone_from(first);
+        }
+    });
+    let expected = context.expected(&inputs)?;
+    for out in [Out::New, Out::InPlace] {
+        let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+        let mut tensors = prepared.tensors();
+        let Some(one) = tensors.first().cloned() else { return Ok(()) };
+        for tensor in &mut tensors {
+            if tensor.sizes() == one.sizes() && tensor.dtype() == one.dtype() {
+                *tensor = one.clone();
+            }
+        }
+        let [made] = &expected[..] else { return Ok(()) };
+        let fits = def.forms == Forms::InPlace && made.sizes == one.sizes() && made.dtype == one.dtype();
+        if matches!(out, Out::InPlace) && !fits {
+            continue;
+        }
+        let got = prepared.call_with(def, &tensors, out).map_err(|e| refused(context.target, def, e))?;
+        compare::outputs(&expected, &got, super::factor(def, &sample))?;
     }
     Ok(())
 }
