@@ -1,6 +1,6 @@
 //! Signed zeros, infinities, NaN, denormals, integer limits, and values where functions overflow.
 
-use super::{Context, Family, Op, Scope, allowed, factor, tensors};
+use super::{Context, Family, Op, Scope, allowed, factor, names_sizes, tensors};
 use crate::array::Array;
 use crate::call::{Prepared, refused};
 use crate::case::Case;
@@ -71,6 +71,7 @@ fn run(context: &Context<'_>) -> Steps {
     };
     let prepared = Prepared::bare(&inputs, context.target.device)?;
     match (oracle(&inputs), prepared.call(def, Out::New)) {
+        (_, refused) if context.case.variant == COLUMNS && names_sizes(&refused) => Ok(()),
         (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor)?),
         (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
         (Err(_), Err(_)) => Ok(()),
@@ -83,8 +84,9 @@ fn run(context: &Context<'_>) -> Steps {
 fn lines(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
     let (def, dtype) = (context.def()?, context.dtype());
     let mut values = extremes::values(dtype);
-    // Squares of the largest numbers, which variances take, overflow in the dtype but not in the oracle.
-    if norm::ALL.iter().any(|d| d.name() == def.name()) {
+    // Squares of the largest numbers, which variances take, overflow in the dtype but not in the oracle; beside the
+    // largest numbers the others vanish, so that the order of a sum decides.
+    if context.case.variant == COLUMNS || norm::ALL.iter().any(|d| d.name() == def.name()) {
         values.retain(|v| !v.float().is_finite() || v.float().abs() < 1e3);
     }
     let width = tensors(sample).next().map_or(1, |t| t.sizes[1]);

@@ -237,6 +237,12 @@ pub fn run(context: &Context<'_>) -> Outcome {
     }
 }
 
+/// Whether the op refused tensors of these shapes: it has an argument that names sizes, which does not go with others
+/// than its sample's. The host says so before any kernel is called.
+pub fn names_sizes(result: &keyway::Result<Vec<keyway::Tensor>>) -> bool {
+    matches!(result, Err(keyway::Error::Dispatch(keyway::dispatcher::Error::Shape { .. })))
+}
+
 /// Ops whose results are elements of their arguments, or other numbers that every dtype holds: they have no error.
 const EXACT: &[&str] = &[
     "abs",
