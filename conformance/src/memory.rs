@@ -5,7 +5,6 @@
 
 use crate::array::{Array, Indices, Number};
 use crate::encode;
-use keyway::dispatcher::dims::Dims;
 use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
 use keyway::dispatcher::tensor::TensorImpl;
 use keyway::{DType, Device, Result, Tensor};
@@ -176,8 +175,8 @@ impl Placed {
         }
         let storage = Storage::allocate(device, image.len())?;
         write_bytes(&storage, 0, &image)?;
-        let (sizes, strides) = (Dims::from_slice(&array.sizes), Dims::from_slice(&strides));
-        let tensor = Tensor::from_ref(TensorImpl::strided(storage.clone(), guard, sizes, strides, dtype)?);
+        let tensor = TensorImpl::strided(storage.clone(), guard, &array.sizes, &strides, dtype)?;
+        let tensor = Tensor::from_ref(tensor);
         Ok(Placed { tensor, storage, image, guard, places })
     }
 

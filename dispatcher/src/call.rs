@@ -6,6 +6,7 @@ use crate::dims::{self, Dims};
 use crate::error::{Error, Result};
 use crate::key::{Device, DispatchKey, KeySet, Layout, local_keys};
 use crate::ledger::{self, Served};
+use crate::memory::Shared;
 use crate::op::{Arg, Args, Out, OutSpec, Outputs, Plan, Rule, Strides, ViewSpec};
 use crate::registry::{Call, KernelEntry, more_special};
 use crate::table::{Cell, Generation, OpRows, current};
@@ -17,21 +18,27 @@ use smallvec::SmallVec;
 ///
 /// # Errors
 /// The caller's mistakes as the op's rule states them, `MissingKernel`, and what the backend reports.
-#[inline]
+// Inlined, so that the call is written once, where it stays.
+#[inline(always)]
 pub fn call(args: Args<'_>, out: Out<'_>) -> Result<Outputs> {
+    enter(&Call { args, out })
+}
+
+fn enter(call: &Call<'_>) -> Result<Outputs> {
     let (included, excluded) = local_keys();
-    let mut keys = included.union(KeySet(current().always));
-    for arg in args.values {
+    let generation = current();
+    let mut keys = included.union(KeySet(generation.always));
+    for arg in call.args.values {
         match arg {
             Arg::Tensor(t) => keys = keys.union(t.keys()),
             Arg::Tensors(list) => keys = list.iter().fold(keys, |keys, t| keys.union(t.keys())),
             _ => {}
         }
     }
-    if let Out::Given(list) = out {
+    if let Out::Given(list) = call.out {
         keys = list.iter().fold(keys, |keys, t| keys.union(t.keys()));
     }
-    route(&Call { args, out }, keys.minus(excluded))
+    route(call, keys.minus(excluded))
 }
 
 /// Goes on with a call below the key that acted last; for handlers.
@@ -63,70 +70,79 @@ fn functional(generation: &Generation, call: &Call<'_>, keys: KeySet, key: Dispa
 }
 
 /// The device and layout that a call is routed by.
+#[inline(always)]
 fn place(args: &Args<'_>) -> Result<(Device, Layout)> {
     let mut device: Option<Device> = None;
     let mut layout = Layout::STRIDED;
-    // A 0-d tensor in host memory goes with any device; it decides only where nothing else does.
-    let mut host_scalar = false;
     let mut visit = |i: usize, t: &TensorRef| -> Result<()> {
         layout = more_special(layout, t.dispatch_layout());
+        // A 0-d tensor in host memory goes with any device; it decides only where nothing else does.
         if t.ndim() == 0 && t.device() == Device::CPU {
-            host_scalar = true;
             return Ok(());
         }
-        match device {
-            None => device = Some(t.device()),
-            Some(expected) if expected != t.device() => {
-                return Err(Error::DeviceMismatch {
-                    op: args.name(),
-                    argument: args.op.schema.param_name(i),
-                    expected,
-                    got: t.device(),
-                });
-            }
-            Some(_) => {}
+        if *device.get_or_insert(t.device()) == t.device() {
+            return Ok(());
         }
-        Ok(())
+        Err(elsewhere(args, i, device, t))
     };
     for (i, arg) in args.values.iter().enumerate() {
         match arg {
             Arg::Tensor(t) => visit(i, t)?,
-            Arg::Tensors(list) => list.iter().try_for_each(|t| visit(i, t))?,
+            Arg::Tensors(list) => {
+                for t in list.iter() {
+                    visit(i, t)?;
+                }
+            }
             _ => {}
         }
     }
     Ok((device.unwrap_or(Device::CPU), layout))
 }
 
+#[cold]
+fn elsewhere(args: &Args<'_>, i: usize, expected: Option<Device>, t: &TensorRef) -> Error {
+    Error::DeviceMismatch {
+        op: args.name(),
+        argument: args.op.schema.param_name(i),
+        expected: expected.unwrap_or(Device::CPU),
+        got: t.device(),
+    }
+}
+
 fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> Result<Outputs> {
     let args = &call.args;
     match rows.op.spec.rule {
-        Rule::Dense(rule) => {
-            let plan = rule(args)?;
-            resolved(generation, rows, call, &plan, false)
-        }
+        // The plan is used where the rule wrote it: it is too large to move about.
+        Rule::Dense(rule) => match rule(args) {
+            Ok(ref plan) => resolved(generation, rows, call, plan, false),
+            Err(error) => Err(error),
+        },
         Rule::View(rule) => match args.get(0) {
-            Arg::Tensor(base) if base.is_strided() => {
-                let spec = rule(args)?;
-                ledger::set_served(Served::Host);
-                let view = TensorImpl::view(base, spec.offset, spec.sizes, spec.strides, false)?;
-                deliver(call, SmallVec::from_iter([view]))
-            }
+            Arg::Tensor(base) if base.is_strided() => match rule(args) {
+                Ok(ref spec) => {
+                    ledger::set_served(Served::Host);
+                    let view = TensorImpl::view(base, spec.offset, &spec.sizes, &spec.strides, false)?;
+                    let mut views = Outputs::new();
+                    views.push(view);
+                    if matches!(call.out, Out::New) { Ok(views) } else { deliver(call, views) }
+                }
+                Err(error) => Err(error),
+            },
             _ => resolved(generation, rows, call, &as_argument(args)?, true),
         },
         Rule::Views(rule) => match args.get(0) {
             Arg::Tensor(base) if base.is_strided() => {
-                let make = |s: ViewSpec| TensorImpl::view(base, s.offset, s.sizes, s.strides, true);
+                let make = |s: ViewSpec| TensorImpl::view(base, s.offset, &s.sizes, &s.strides, true);
                 let views = rule(args)?.into_iter().map(make).collect::<Result<Outputs>>()?;
                 ledger::set_served(Served::Host);
                 Ok(views)
             }
             _ => resolved(generation, rows, call, &as_argument(args)?, true),
         },
-        Rule::Allocates(rule) => {
-            let plan = rule(args)?;
-            resolved(generation, rows, call, &plan, true)
-        }
+        Rule::Allocates(rule) => match rule(args) {
+            Ok(ref plan) => resolved(generation, rows, call, plan, true),
+            Err(error) => Err(error),
+        },
         Rule::Composed => decompose(call),
         Rule::Foreign(rule) => {
             let (device, _) = place(args)?;
@@ -192,11 +208,23 @@ fn with_kernel(
     allocates: bool,
     device: Device,
 ) -> Result<Outputs> {
+    if needs_conversion(&call.args, plan) {
+        return with_converted(kernel, call, plan, allocates, device);
+    }
+    run(kernel, call, &call.args, plan, allocates, device)
+}
+
+/// Runs a kernel on arguments of which some are not yet as it wants them.
+#[inline(never)]
+fn with_converted(
+    kernel: &'static KernelEntry,
+    call: &Call<'_>,
+    plan: &Plan,
+    allocates: bool,
+    device: Device,
+) -> Result<Outputs> {
     let mut owned: SmallVec<[(usize, Vec<TensorRef>); 2]> = SmallVec::new();
     prepare(&call.args, plan, &mut owned)?;
-    if owned.is_empty() {
-        return run(kernel, call, &call.args, plan, allocates, device);
-    }
     let lists: Vec<Vec<&TensorRef>> = owned.iter().map(|(_, list)| list.iter().collect()).collect();
     let mut values: SmallVec<[Arg<'_>; 8]> = SmallVec::from_slice(call.args.values);
     for ((i, list), references) in owned.iter().zip(&lists) {
@@ -226,9 +254,6 @@ fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
 
 /// Converts the arguments that the kernel wants in another dtype or without gaps.
 fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<TensorRef>); 2]>) -> Result<()> {
-    if !needs_conversion(args, plan) {
-        return Ok(());
-    }
     for (i, arg) in args.values.iter().enumerate() {
         let bit = 1 << i;
         let dtype = if plan.cast & bit != 0 {
@@ -272,27 +297,25 @@ fn run(
     allocates: bool,
     device: Device,
 ) -> Result<Outputs> {
-    let slots = args.op.number_slots;
     if allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
         let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
         // A tensor that cannot be written is refused before the work is done.
         for target in targets(call)? {
             check_target(args, &target, target.sizes(), target.dtype())?;
         }
-        let mut made = kernel::make(kernel.run, kernel.plugin.name, args, slots, Some(plan), count, device)?;
+        let mut made = kernel::make(kernel.run, kernel.plugin.name, args, plan, count, device)?;
         part_from_arguments(args, &mut made);
         return deliver(call, made);
     }
     if matches!(call.out, Out::New) {
         let mut outputs = Outputs::new();
         for spec in &plan.outputs {
-            let sizes = spec.sizes.clone();
             outputs.push(match choose_strides(args, plan, spec) {
-                None => TensorImpl::empty_contiguous(sizes, spec.dtype, device)?,
-                Some(strides) => TensorImpl::empty_strided(sizes, strides, spec.dtype, device)?,
+                None => TensorImpl::empty(&spec.sizes, spec.dtype, device)?,
+                Some(strides) => TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, device)?,
             });
         }
-        kernel::fill(kernel, args, slots, plan, &outputs, device)?;
+        kernel::fill(kernel, args, plan, &outputs, device)?;
         return Ok(outputs);
     }
     into_given(kernel, call, args, plan, device)
@@ -303,8 +326,8 @@ fn run(
 pub fn part_from_arguments(args: &Args<'_>, made: &mut Outputs) {
     for tensor in made.iter_mut() {
         let same = args.values.iter().any(|arg| match arg {
-            Arg::Tensor(t) => std::sync::Arc::ptr_eq(t, tensor),
-            Arg::Tensors(list) => list.iter().any(|t| std::sync::Arc::ptr_eq(t, tensor)),
+            Arg::Tensor(t) => Shared::ptr_eq(t, tensor),
+            Arg::Tensors(list) => list.iter().any(|t| Shared::ptr_eq(t, tensor)),
             _ => false,
         });
         if same {
@@ -329,7 +352,7 @@ fn into_given(
         direct &= alias_allowed(args, plan, target)?;
     }
     if direct {
-        kernel::fill(kernel, args, args.op.number_slots, plan, &targets, device)?;
+        kernel::fill(kernel, args, plan, &targets, device)?;
         targets.iter().for_each(|t| t.bump_version());
         return Ok(targets);
     }
@@ -432,7 +455,7 @@ fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
 fn choose_strides(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     match &spec.strides {
         Strides::Contiguous => None,
-        Strides::Exact(strides) => Some(strides.clone()),
+        Strides::Exact(strides) => Some(Dims::clone(strides)),
         Strides::Like(i) => match args.values.get(*i) {
             Some(Arg::Tensor(t)) if t.is_strided() && dims::same(t.sizes(), &spec.sizes) => strides_like(t),
             _ => None,
@@ -453,9 +476,22 @@ fn strides_like(t: &TensorRef) -> Option<Dims> {
     }
 }
 
+/// Whether every argument that counts is row-major and no channels_last: the usual case, told by the flags alone.
+#[inline(always)]
+fn all_row_major(args: &Args<'_>, plan: &Plan) -> bool {
+    args.values.iter().enumerate().all(|(i, arg)| match arg {
+        Arg::Tensor(t) => plan.broadcast & (1 << i) == 0 || t.format() == Format::Contiguous,
+        _ => true,
+    })
+}
+
 /// channels_last if any full-sized argument is; a common permutation if all agree on it; else row-major.
 /// An argument that is in both formats at once decides only where no other does.
+#[inline]
 fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
+    if all_row_major(args, plan) {
+        return None;
+    }
     let mut common: Option<&TensorRef> = None;
     let mut either: Option<&TensorRef> = None;
     let mut agree = true;

@@ -9,18 +9,17 @@ pub type Dims = SmallVec<[usize; 8]>;
 /// The most dimensions that a tensor may have, as in NumPy.
 pub const MAX_NDIM: usize = 64;
 
+/// The most elements that a tensor may have: at 16 bytes each their bytes can still be counted.
+pub const MAX_NUMEL: usize = (isize::MAX as usize) / 16;
+
 /// The number of elements.
 ///
 /// # Errors
 /// [`Error::Value`] beyond [`MAX_NDIM`] dimensions; [`Error::SizeOverflow`] when the elements, at 16 bytes each, would pass `isize::MAX` bytes.
+#[inline]
 pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
     if sizes.len() > MAX_NDIM {
-        return Err(Error::Value {
-            op,
-            argument: "sizes",
-            expected: format!("at most {MAX_NDIM} dimensions"),
-            got: format!("{} dimensions", sizes.len()),
-        });
+        return Err(too_many_dimensions(op, sizes));
     }
     let mut product: usize = 1;
     let mut overflow = false;
@@ -32,10 +31,25 @@ pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
         overflow |= over;
         product = next;
     }
-    if overflow || product > (isize::MAX as usize) / 16 {
-        return Err(Error::SizeOverflow { op, sizes: Dims::from_slice(sizes) });
+    if overflow || product > MAX_NUMEL {
+        return Err(size_overflow(op, sizes));
     }
     Ok(product)
+}
+
+#[cold]
+fn too_many_dimensions(op: &'static str, sizes: &[usize]) -> Error {
+    Error::Value {
+        op,
+        argument: "sizes",
+        expected: format!("at most {MAX_NDIM} dimensions"),
+        got: format!("{} dimensions", sizes.len()),
+    }
+}
+
+#[cold]
+fn size_overflow(op: &'static str, sizes: &[usize]) -> Error {
+    Error::SizeOverflow { op, sizes: Dims::from_slice(sizes) }
 }
 
 /// Whether two lists of sizes are equal; for a few numbers faster than a comparison of memory.
@@ -45,6 +59,7 @@ pub fn same(a: &[usize], b: &[usize]) -> bool {
 }
 
 /// Row-major strides.
+#[inline]
 pub fn contiguous_strides(sizes: &[usize]) -> Dims {
     let mut strides = Dims::from_elem(1, sizes.len());
     let mut next = 1usize;
@@ -70,6 +85,7 @@ pub fn channels_last_strides(sizes: &[usize]) -> Dims {
 }
 
 /// Whether elements lie in row-major order without gaps; strides of dimensions of size 1 do not count.
+#[inline]
 pub fn is_contiguous(sizes: &[usize], strides: &[usize]) -> bool {
     let mut expected = 1;
     for (&size, &stride) in sizes.iter().zip(strides).rev() {
@@ -190,12 +206,18 @@ pub fn expanded_strides(sizes: &[usize], strides: &[usize], out: &[usize]) -> Di
 ///
 /// # Errors
 /// [`Error::Dim`] when it is out of range.
+#[inline]
 pub fn wrap_dim(op: &'static str, dim: i64, ndim: usize) -> Result<usize> {
     let n = ndim.max(1) as i64;
     if dim < -n || dim >= n {
-        return Err(Error::Dim { op, dim, ndim });
+        return Err(no_dim(op, dim, ndim));
     }
     Ok(if dim < 0 { (dim + n) as usize } else { dim as usize })
+}
+
+#[cold]
+fn no_dim(op: &'static str, dim: i64, ndim: usize) -> Error {
+    Error::Dim { op, dim, ndim }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::conversions::conversions;
 use crate::error::Result;
 use crate::key::{Device, KeySet};
 use crate::ledger::{self, Served};
-use crate::memory::{Storage, copy_bytes};
+use crate::memory::{Shared, Storage, copy_bytes};
 use crate::op::{Arg, Args, Out, Outputs};
 use crate::registry::Call;
 use crate::tensor::{TensorImpl, TensorRef};
@@ -30,7 +30,7 @@ pub fn twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
     let (from, bytes) = span(t);
     let copy = Storage::allocate(device, bytes)?;
     copy_bytes(&copy, 0, storage, from, bytes)?;
-    TensorImpl::strided(copy, 0, t.sizes().into(), t.strides().into(), t.dtype())
+    TensorImpl::strided(copy, 0, t.sizes(), t.strides(), t.dtype())
 }
 
 /// Runs a call on another kind of device and brings the results back.
@@ -54,7 +54,7 @@ pub(crate) fn run(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Resul
     }
     let twins = targets.iter().map(|t| twin(t, there)).collect::<Result<Outputs>>()?;
     // An argument that is also written to must be the same tensor over there.
-    let move_one = |t: &TensorRef| match targets.iter().position(|o| std::sync::Arc::ptr_eq(o, t)) {
+    let move_one = |t: &TensorRef| match targets.iter().position(|o| Shared::ptr_eq(o, t)) {
         Some(i) => Ok(twins[i].clone()),
         None => to_device(t, there),
     };

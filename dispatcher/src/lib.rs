@@ -19,6 +19,7 @@ pub mod dtype;
 pub mod error;
 pub mod explain;
 pub mod fallback;
+mod geometry;
 pub mod install;
 pub mod intern;
 pub mod key;

@@ -93,8 +93,15 @@ pub enum Strides {
     Like(usize),
     /// Row-major.
     Contiguous,
-    /// These.
-    Exact(Dims),
+    /// These. Rare, and kept apart so that a plan stays small.
+    Exact(Box<Dims>),
+}
+
+impl Strides {
+    /// These strides.
+    pub fn exact(strides: Dims) -> Strides {
+        Strides::Exact(Box::new(strides))
+    }
 }
 
 /// One output, as the rule states it.
@@ -129,10 +136,41 @@ pub struct Plan {
 
 impl Plan {
     /// A plan of one output, with everything else off.
+    #[inline]
     pub fn one(compute: DType, sizes: Dims, dtype: DType, strides: Strides) -> Plan {
-        let mut outputs = SmallVec::new();
-        outputs.push(OutSpec { sizes, dtype, strides });
+        let outputs = SmallVec::from_buf([OutSpec { sizes, dtype, strides }]);
         Plan { compute, cast: 0, cast_index: 0, broadcast: 0, contiguous: 0, alias: false, outputs }
+    }
+
+    /// The plan of an element-wise op: the arguments in `mask` are cast to `compute` and broadcast together, and the
+    /// result may lie where one of them does.
+    ///
+    /// # Errors
+    /// [`Error::Broadcast`].
+    #[inline]
+    pub fn elementwise(args: &Args<'_>, mask: u32, compute: DType, result: DType) -> Result<Plan> {
+        let output = OutSpec { sizes: Dims::new(), dtype: result, strides: Strides::Preserve };
+        let outputs = SmallVec::from_buf([output]);
+        // The sizes are written where the plan is returned: a list that was just written is slow to move.
+        let mut made = Ok(Plan {
+            compute,
+            cast: mask,
+            cast_index: 0,
+            broadcast: mask,
+            contiguous: 0,
+            alias: true,
+            outputs,
+        });
+        if let Ok(Plan { outputs, .. }) = &mut made
+            && let [output] = &mut outputs[..]
+        {
+            match args.common_sizes(mask) {
+                // One by one: they are few, and a copy of memory has its price.
+                Some(sizes) => sizes.iter().for_each(|&size| output.sizes.push(size)),
+                None => output.sizes = args.broadcast_all(mask)?,
+            }
+        }
+        made
     }
 
     /// Adds an output.
@@ -218,6 +256,7 @@ impl<'a> Args<'a> {
 
     /// An integer.
     #[allow(clippy::missing_errors_doc)]
+    #[inline]
     pub fn int(&self, i: usize) -> Result<i64> {
         match self.get(i) {
             Arg::Int(v) => Ok(v),
@@ -256,6 +295,7 @@ impl<'a> Args<'a> {
 
     /// A list of integers.
     #[allow(clippy::missing_errors_doc)]
+    #[inline]
     pub fn ints(&self, i: usize) -> Result<&'a [i64]> {
         match self.get(i) {
             Arg::Ints(v) => Ok(v),
@@ -295,6 +335,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// [`Error::Dim`] when out of range.
+    #[inline]
     pub fn dim(&self, i: usize, ndim: usize) -> Result<usize> {
         wrap_dim(self.op.name, self.int(i)?, ndim)
     }
@@ -303,10 +344,15 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// [`Error::Promotion`] where no dtype holds all.
+    #[inline]
     pub fn promote(&self, mask: u32) -> Result<DType> {
-        if let Some(dtype) = self.common_dtype(mask) {
-            return Ok(dtype);
+        match self.common_dtype(mask) {
+            Some(dtype) => Ok(dtype),
+            None => self.promote_all(mask),
         }
+    }
+
+    fn promote_all(&self, mask: u32) -> Result<DType> {
         let mut promotion = Promotion::default();
         for (i, arg) in self.values.iter().enumerate() {
             if mask & (1 << i) == 0 {
@@ -328,7 +374,15 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// [`Error::Broadcast`].
+    #[inline]
     pub fn broadcast(&self, mask: u32) -> Result<Dims> {
+        match self.common_sizes(mask) {
+            Some(sizes) => Ok(Dims::from_slice(sizes)),
+            None => self.broadcast_all(mask),
+        }
+    }
+
+    fn broadcast_all(&self, mask: u32) -> Result<Dims> {
         let mut shapes = self.values.iter().enumerate().filter_map(|(i, arg)| match arg {
             Arg::Tensor(t) if mask & (1 << i) != 0 => Some(t.sizes()),
             _ => None,
@@ -340,6 +394,20 @@ impl<'a> Args<'a> {
             shape = dims::broadcast(self.op.name, &shape, sizes)?;
         }
         Ok(shape)
+    }
+
+    /// The one shape of the tensors in `mask`, if there is one.
+    #[inline]
+    fn common_sizes(&self, mask: u32) -> Option<&'a [usize]> {
+        let mut common: Option<&'a [usize]> = None;
+        for (i, arg) in self.values.iter().enumerate() {
+            if let (Arg::Tensor(t), true) = (arg, mask & (1 << i) != 0)
+                && !dims::same(common.get_or_insert(t.sizes()), t.sizes())
+            {
+                return None;
+            }
+        }
+        common
     }
 
     /// The one dtype of the arguments in `mask`, if all are tensors of it with dimensions.

@@ -1,16 +1,19 @@
 //! The tensor as the dispatcher knows it: geometry over a storage, or components of a composite layout.
 
+use crate::abi::holder::OwnRaw;
 use crate::dims::{self, Dims};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::geometry::Geometry;
 use crate::key::{Device, DispatchKey, KeySet, Layout, local_keys};
-use crate::memory::Storage;
+use crate::memory::{Shared, Storage};
 use std::any::Any;
+use std::marker::PhantomPinned;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A shared tensor.
-pub type TensorRef = Arc<TensorImpl>;
+pub type TensorRef = Shared<TensorImpl>;
 
 /// Which memory format the strides are in, computed once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,31 +56,82 @@ struct ViewOf {
 
 /// Geometry, dtype, layout and keys over a storage. Immutable but for what autograd hangs on it.
 pub struct TensorImpl {
-    storage: Option<Storage>,
+    /// What plugins see; also where dtype, layout, device and the number of elements are kept.
+    raw: OwnRaw,
+    /// `None` for a composite tensor, and for a view, which keeps its base and so its base's storage.
+    own_storage: Option<Storage>,
     offset: usize,
-    sizes: Dims,
-    strides: Dims,
-    numel: usize,
-    dtype: DType,
-    layout: Layout,
-    device: Device,
+    geometry: Geometry,
     format: Format,
     keys: AtomicU64,
     composite: Option<Box<Composite>>,
-    view_of: Option<Box<ViewOf>>,
+    view_of: Option<ViewOf>,
     extension: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// `raw` leads into the tensor itself.
+    _stays: PhantomPinned,
 }
 
+#[inline]
 fn format_of(sizes: &[usize], strides: &[usize]) -> Format {
     let contiguous = dims::is_contiguous(sizes, strides);
     if !(3..=5).contains(&sizes.len()) {
         return if contiguous { Format::Contiguous } else { Format::Other };
     }
+    format_of_image(sizes, strides, contiguous)
+}
+
+fn format_of_image(sizes: &[usize], strides: &[usize], contiguous: bool) -> Format {
     match (contiguous, dims::is_channels_last(sizes, strides)) {
         (true, true) => Format::Either,
         (true, false) => Format::Contiguous,
         (false, true) => Format::ChannelsLast,
         (false, false) => Format::Other,
+    }
+}
+
+/// The number of elements of a strided tensor, if all of them lie within the storage.
+#[inline]
+fn fitting(
+    op: &'static str,
+    storage: &Storage,
+    offset: usize,
+    sizes: &[usize],
+    strides: &[usize],
+    dtype: DType,
+) -> Result<usize> {
+    let (mut numel, mut last, mut beyond, mut none) = (1usize, offset, false, false);
+    for (&size, &stride) in sizes.iter().zip(strides) {
+        let (count, over) = numel.overflowing_mul(size);
+        let (reach, far) = size.wrapping_sub(1).overflowing_mul(stride);
+        let (next, past) = last.overflowing_add(reach);
+        (numel, last) = (count, next);
+        beyond |= over | far | past;
+        none |= size == 0;
+    }
+    let end = last.checked_add(1).and_then(|count| count.checked_mul(dtype.size().max(1)));
+    let inside = !beyond && numel <= dims::MAX_NUMEL && end.is_some_and(|end| end <= storage.bytes());
+    if sizes.len() != strides.len() || sizes.len() > dims::MAX_NDIM || !(none || inside) {
+        // Sizes that are too large by themselves say so.
+        dims::numel(op, sizes)?;
+        return Err(outside(op, storage, offset, sizes, strides, dtype));
+    }
+    Ok(if none { 0 } else { numel })
+}
+
+#[cold]
+fn outside(
+    op: &'static str,
+    storage: &Storage,
+    offset: usize,
+    sizes: &[usize],
+    strides: &[usize],
+    dtype: DType,
+) -> Error {
+    Error::Value {
+        op,
+        argument: "strides",
+        expected: format!("elements within the storage's {} bytes", storage.bytes()),
+        got: format!("sizes {sizes:?}, strides {strides:?}, offset {offset}, dtype {dtype}"),
     }
 }
 
@@ -94,68 +148,59 @@ impl TensorImpl {
     pub fn strided(
         storage: Storage,
         offset: usize,
-        sizes: Dims,
-        strides: Dims,
+        sizes: &[usize],
+        strides: &[usize],
         dtype: DType,
     ) -> Result<TensorRef> {
-        let numel = dims::numel("strided", &sizes)?;
-        let outside = || Error::Value {
-            op: "strided",
-            argument: "strides",
-            expected: format!("elements within the storage's {} bytes", storage.bytes()),
-            got: format!("sizes {sizes:?}, strides {strides:?}, offset {offset}, dtype {dtype}"),
-        };
-        if sizes.len() != strides.len() {
-            return Err(outside());
-        }
-        if numel > 0 {
-            let mut last = Some(offset);
-            for (&size, &stride) in sizes.iter().zip(&strides) {
-                last = last.and_then(|l| (size - 1).checked_mul(stride).and_then(|s| l.checked_add(s)));
-            }
-            let end = last.and_then(|l| l.checked_add(1)).and_then(|l| l.checked_mul(dtype.size().max(1)));
-            if end.is_none_or(|end| end > storage.bytes()) {
-                return Err(outside());
-            }
-        }
-        let format = format_of(&sizes, &strides);
-        Ok(TensorImpl::assemble(storage, offset, sizes, strides, numel, dtype, format))
+        let numel = fitting("strided", &storage, offset, sizes, strides, dtype)?;
+        let format = format_of(sizes, strides);
+        Ok(TensorImpl::place(|t| {
+            t.set_strided(&storage, offset, numel, dtype, format);
+            t.geometry.set(sizes, strides);
+            t.own_storage = Some(storage);
+        }))
     }
 
-    #[inline]
-    fn assemble(
-        storage: Storage,
-        offset: usize,
-        sizes: Dims,
-        strides: Dims,
-        numel: usize,
-        dtype: DType,
-        format: Format,
-    ) -> TensorRef {
-        let device = storage.device();
-        Arc::new(TensorImpl {
-            storage: Some(storage),
-            offset,
-            sizes,
-            strides,
-            numel,
-            dtype,
-            layout: Layout::STRIDED,
-            device,
-            format,
+    /// What every tensor begins as.
+    #[inline(always)]
+    fn blank() -> TensorImpl {
+        TensorImpl {
+            raw: OwnRaw::EMPTY,
+            own_storage: None,
+            offset: 0,
+            geometry: Geometry::EMPTY,
+            format: Format::Other,
             keys: AtomicU64::new(birth_keys()),
             composite: None,
             view_of: None,
             extension: OnceLock::new(),
-        })
+            _stays: PhantomPinned,
+        }
     }
 
-    /// A new contiguous tensor, its elements undefined.
-    ///
-    /// # Errors
-    /// `SizeOverflow`, and what the allocation reports.
-    pub fn empty(sizes: &[usize], dtype: DType, device: Device) -> Result<TensorRef> {
-        Self::empty_contiguous(Dims::from_slice(sizes), dtype, device)
+    /// Makes a tensor where it will stay: every tensor is made here. `fill` writes to it in place, because a structure
+    /// of this size that was just written is slow to move.
+    #[inline(always)]
+    fn place(fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
+        let mut tensor = Shared::new_with(TensorImpl::blank);
+        let handle = Shared::as_ptr(&tensor).cast();
+        if let Some(t) = Shared::get_pinned_mut(&mut tensor) {
+            fill(t);
+            let strides = t.composite.is_none().then(|| t.geometry.strides());
+            let attrs = t.composite.as_ref().map_or(&[][..], |c| &c.attrs);
+            t.raw.settle(t.geometry.sizes(), strides, attrs, handle);
+        }
+        tensor
+    }
+
+    /// Writes all of a strided tensor but its geometry and who keeps the storage.
+    #[inline(always)]
+    fn set_strided(&mut self, storage: &Storage, offset: usize, numel: usize, dtype: DType, format: Format) {
+        let data = storage.pointer().as_ptr().wrapping_add(offset * dtype.size());
+        let contiguous = matches!(format, Format::Contiguous | Format::Either);
+        self.raw.set(dtype, Layout::STRIDED, storage.device(), contiguous, data, numel);
+        self.offset = offset;
+        self.format = format;
     }
 
     /// A new contiguous tensor, its elements undefined.
@@ -163,13 +208,18 @@ impl TensorImpl {
     /// # Errors
     /// `SizeOverflow`, and what the allocation reports.
     #[inline]
-    pub fn empty_contiguous(sizes: Dims, dtype: DType, device: Device) -> Result<TensorRef> {
-        let numel = dims::numel("empty", &sizes)?;
-        let strides = dims::contiguous_strides(&sizes);
-        let format =
-            if (3..=5).contains(&sizes.len()) { format_of(&sizes, &strides) } else { Format::Contiguous };
+    pub fn empty(sizes: &[usize], dtype: DType, device: Device) -> Result<TensorRef> {
+        let numel = dims::numel("empty", sizes)?;
         let storage = Storage::allocate(device, numel * dtype.size())?;
-        Ok(TensorImpl::assemble(storage, 0, sizes, strides, numel, dtype, format))
+        Ok(TensorImpl::place(|t| {
+            t.geometry.set_row_major(sizes);
+            let format = match sizes.len() {
+                3..=5 => format_of_image(sizes, t.geometry.strides(), true),
+                _ => Format::Contiguous,
+            };
+            t.set_strided(&storage, 0, numel, dtype, format);
+            t.own_storage = Some(storage);
+        }))
     }
 
     /// A new tensor with these strides, its elements undefined.
@@ -191,7 +241,11 @@ impl TensorImpl {
             numel
         };
         let storage = Storage::allocate(device, elements * dtype.size())?;
-        Ok(TensorImpl::assemble(storage, 0, sizes, strides, numel, dtype, format))
+        Ok(TensorImpl::place(|t| {
+            t.set_strided(&storage, 0, numel, dtype, format);
+            t.geometry.set(&sizes, &strides);
+            t.own_storage = Some(storage);
+        }))
     }
 
     /// A tensor of a composite layout, as its parts. The first component gives the device.
@@ -209,21 +263,11 @@ impl TensorImpl {
         let Some(first) = components.first() else {
             return Err(Error::Layout { op: "composite", layout, reason: "needs at least one component" });
         };
-        let device = first.device;
-        Ok(Arc::new(TensorImpl {
-            storage: None,
-            offset: 0,
-            sizes,
-            strides: Dims::new(),
-            numel,
-            dtype,
-            layout,
-            device,
-            format: Format::Other,
-            keys: AtomicU64::new(birth_keys()),
-            composite: Some(Box::new(Composite { components, attrs, version: Arc::default() })),
-            view_of: None,
-            extension: OnceLock::new(),
+        let device = first.device();
+        Ok(TensorImpl::place(|t| {
+            t.raw.set(dtype, layout, device, false, std::ptr::null_mut(), numel);
+            t.geometry.set_composite(&sizes);
+            t.composite = Some(Box::new(Composite { components, attrs, version: Arc::default() }));
         }))
     }
 
@@ -231,17 +275,24 @@ impl TensorImpl {
     ///
     /// # Errors
     /// As [`TensorImpl::strided`]; `Layout` when `base` is composite.
+    #[inline]
     pub fn view(
         base: &TensorRef,
         offset: usize,
-        sizes: Dims,
-        strides: Dims,
+        sizes: &[usize],
+        strides: &[usize],
         many: bool,
     ) -> Result<TensorRef> {
-        let Some(storage) = &base.storage else {
-            return Err(Error::Layout { op: "view", layout: base.layout, reason: "has no strides to view" });
+        let Some(storage) = base.storage() else {
+            return Err(Error::Layout {
+                op: "view",
+                layout: base.layout(),
+                reason: "has no strides to view",
+            });
         };
-        let mut made = TensorImpl::strided(storage.clone(), offset, sizes, strides, base.dtype)?;
+        let dtype = base.dtype();
+        let numel = fitting("strided", storage, offset, sizes, strides, dtype)?;
+        let format = format_of(sizes, strides);
         let unrecorded = local_keys().1.has(DispatchKey::AUTOGRAD);
         let origin = match &base.view_of {
             _ if many => ViewOrigin::OneOfMany,
@@ -249,46 +300,52 @@ impl TensorImpl {
             _ if unrecorded => ViewOrigin::Unrecorded,
             _ => ViewOrigin::Recorded,
         };
-        let root = base.view_of.as_ref().map_or_else(|| base.clone(), |up| up.base.clone());
-        if let Some(inner) = Arc::get_mut(&mut made) {
-            inner.view_of = Some(Box::new(ViewOf { base: root, origin }));
-            let inherited = base.keys.load(Ordering::Relaxed) & KeySet::of(DispatchKey::INFERENCE).0;
-            *inner.keys.get_mut() |= inherited;
-        }
-        Ok(made)
+        let root = base.view_of.as_ref().map_or(base, |up| &up.base);
+        let view_of = Some(ViewOf { base: root.clone(), origin });
+        let inherited = base.keys.load(Ordering::Relaxed) & KeySet::of(DispatchKey::INFERENCE).0;
+        Ok(TensorImpl::place(|t| {
+            t.set_strided(storage, offset, numel, dtype, format);
+            t.geometry.set(sizes, strides);
+            t.view_of = view_of;
+            *t.keys.get_mut() |= inherited;
+        }))
     }
 
     /// The same memory and geometry as a tensor of its own, of which autograd knows nothing.
     pub fn shallow_copy(&self) -> TensorRef {
-        Arc::new(TensorImpl {
-            storage: self.storage.clone(),
-            offset: self.offset,
-            sizes: self.sizes.clone(),
-            strides: self.strides.clone(),
-            numel: self.numel,
-            dtype: self.dtype,
-            layout: self.layout,
-            device: self.device,
-            format: self.format,
-            keys: AtomicU64::new(birth_keys()),
-            composite: self.composite.as_ref().map(|c| {
+        TensorImpl::place(|t| {
+            t.raw = OwnRaw::of(self.raw.get());
+            t.own_storage = self.storage().cloned();
+            t.offset = self.offset;
+            t.geometry = self.geometry.clone();
+            t.format = self.format;
+            t.composite = self.composite.as_ref().map(|c| {
                 Box::new(Composite {
                     components: c.components.clone(),
                     attrs: c.attrs.clone(),
                     version: c.version.clone(),
                 })
-            }),
-            view_of: None,
-            extension: OnceLock::new(),
+            });
         })
     }
 
+    /// What plugins see of this tensor, valid while it lives; for a composite one without its components.
+    #[inline(always)]
+    pub(crate) fn raw(&self) -> &OwnRaw {
+        &self.raw
+    }
+
     /// The storage; `None` for a composite tensor.
+    #[inline]
     pub fn storage(&self) -> Option<&Storage> {
-        self.storage.as_ref()
+        match &self.view_of {
+            Some(view) => view.base.own_storage.as_ref(),
+            None => self.own_storage.as_ref(),
+        }
     }
 
     /// Where the first element lies, in elements from the storage's start.
+    #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -296,49 +353,49 @@ impl TensorImpl {
     /// Sizes.
     #[inline]
     pub fn sizes(&self) -> &[usize] {
-        &self.sizes
+        self.geometry.sizes()
     }
 
     /// Strides in elements; empty for a composite tensor.
     #[inline]
     pub fn strides(&self) -> &[usize] {
-        &self.strides
+        self.geometry.strides()
     }
 
     /// Number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        self.numel
+        self.raw.get().numel as usize
     }
 
     /// Number of dimensions.
     #[inline]
     pub fn ndim(&self) -> usize {
-        self.sizes.len()
+        self.geometry.ndim()
     }
 
     /// Element type.
     #[inline]
     pub fn dtype(&self) -> DType {
-        self.dtype
+        DType(self.raw.get().dtype)
     }
 
     /// The layout; strided for every memory format.
     #[inline]
     pub fn layout(&self) -> Layout {
-        self.layout
+        Layout(self.raw.get().layout)
     }
 
     /// The layout that this tensor is dispatched by: `channels_last` where the strides say so.
     #[inline]
     pub fn dispatch_layout(&self) -> Layout {
-        if self.format == Format::ChannelsLast { Layout::CHANNELS_LAST } else { self.layout }
+        if self.format == Format::ChannelsLast { Layout::CHANNELS_LAST } else { self.layout() }
     }
 
     /// The device.
     #[inline]
     pub fn device(&self) -> Device {
-        self.device
+        Device { kind: self.raw.get().device, index: self.raw.get().device_index }
     }
 
     /// The memory format.
@@ -356,22 +413,25 @@ impl TensorImpl {
     /// Whether the tensor is one strided buffer.
     #[inline]
     pub fn is_strided(&self) -> bool {
-        self.storage.is_some()
+        self.composite.is_none()
     }
 
     /// The parts of a composite tensor.
+    #[inline]
     pub fn components(&self) -> &[TensorRef] {
         self.composite.as_ref().map_or(&[], |c| &c.components)
     }
 
     /// The attributes of a composite tensor.
+    #[inline]
     pub fn attrs(&self) -> &[i64] {
         self.composite.as_ref().map_or(&[], |c| &c.attrs)
     }
 
     /// How many times the content has been changed in place.
+    #[inline]
     pub fn version(&self) -> u32 {
-        match (&self.storage, &self.composite) {
+        match (self.storage(), &self.composite) {
             (Some(storage), _) => storage.version(),
             (None, Some(composite)) => composite.version.load(Ordering::Relaxed),
             (None, None) => 0,
@@ -379,8 +439,9 @@ impl TensorImpl {
     }
 
     /// Notes one change in place.
+    #[inline]
     pub fn bump_version(&self) {
-        match (&self.storage, &self.composite) {
+        match (self.storage(), &self.composite) {
             (Some(storage), _) => storage.bump_version(),
             (None, Some(composite)) => {
                 composite.version.fetch_add(1, Ordering::Relaxed);
@@ -401,6 +462,7 @@ impl TensorImpl {
     }
 
     /// Adds or takes a key.
+    #[inline]
     pub fn set_key(&self, key: DispatchKey, on: bool) {
         if on {
             self.keys.fetch_or(KeySet::of(key).0, Ordering::Relaxed);
@@ -410,16 +472,19 @@ impl TensorImpl {
     }
 
     /// Whether this was made in inference mode.
+    #[inline]
     pub fn is_inference(&self) -> bool {
         self.keys().has(DispatchKey::INFERENCE)
     }
 
     /// The tensor that this one is a view of, directly or through others.
+    #[inline]
     pub fn base(&self) -> Option<&TensorRef> {
         self.view_of.as_ref().map(|v| &v.base)
     }
 
     /// How this view was made; `None` for a tensor that is not a view.
+    #[inline]
     pub fn view_origin(&self) -> Option<ViewOrigin> {
         self.view_of.as_ref().map(|v| v.origin)
     }
@@ -428,6 +493,21 @@ impl TensorImpl {
     #[inline]
     pub fn extension<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.extension.get()?.downcast_ref()
+    }
+
+    /// Hangs a new value on a tensor that nobody else has yet, on which nothing hangs, and adds `key`, without any
+    /// locked instruction; the value, for a change. `None`, and nothing done, for any other tensor.
+    pub fn extend_new<T: Any + Default + Send + Sync>(
+        tensor: &mut TensorRef,
+        key: DispatchKey,
+    ) -> Option<&mut T> {
+        let inner = Shared::get_pinned_mut(tensor)?;
+        if inner.extension.get().is_some() {
+            return None;
+        }
+        *inner.keys.get_mut() |= KeySet::of(key).0;
+        inner.extension = OnceLock::from(Box::<T>::default() as Box<dyn Any + Send + Sync>);
+        inner.extension.get_mut()?.downcast_mut()
     }
 
     /// What a layer above hangs on the tensor, made by `make` if it is not there yet. `None` if another
@@ -439,6 +519,52 @@ impl TensorImpl {
 
 impl std::fmt::Debug for TensorImpl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{:?} on {} ({})", self.dtype, self.sizes(), self.device, self.layout)
+        write!(f, "{}{:?} on {} ({})", self.dtype(), self.sizes(), self.device(), self.layout())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn six(offset: usize, sizes: &[usize], strides: &[usize]) -> Result<TensorRef> {
+        TensorImpl::strided(Storage::from_vec(vec![0f32; 6]), offset, sizes, strides, DType::F32)
+    }
+
+    #[test]
+    fn elements_lie_within_the_storage() {
+        assert_eq!(six(0, &[2, 3], &[3, 1]).unwrap().numel(), 6);
+        assert_eq!(six(9, &[0, 3], &[3, 1]).unwrap().numel(), 0);
+        for (offset, sizes, strides) in
+            [(1, [2, 3], [3, 1]), (0, [2, 3], [4, 1]), (0, [2, 2], [usize::MAX, 1])]
+        {
+            assert!(matches!(six(offset, &sizes, &strides), Err(Error::Value { .. })));
+        }
+        // One element shown more often than can be counted.
+        assert!(matches!(six(0, &[1 << 60, 4], &[0, 0]), Err(Error::SizeOverflow { .. })));
+        assert!(matches!(six(0, &[1], &[1, 1]), Err(Error::Value { .. })));
+    }
+
+    #[test]
+    fn a_view_shares_the_storage_and_carries_a_raw_form_of_its_own() {
+        let base = six(0, &[6], &[1]).unwrap();
+        let many = TensorImpl::view(&base, 1, &[1, 1, 1, 1, 1, 2, 2], &[1, 1, 1, 1, 1, 3, 1], false).unwrap();
+        let again = TensorImpl::view(&many, 2, &[2], &[2], false).unwrap();
+        for (view, offset) in [(&many, 1), (&again, 2)] {
+            assert!(view.base().is_some_and(|b| Shared::ptr_eq(b, &base)));
+            assert!(view.storage().unwrap().same_as(base.storage().unwrap()));
+            let raw = view.raw().get();
+            assert_eq!(raw.data.addr(), base.raw().get().data.addr() + 4 * offset);
+            assert_eq!(
+                (raw.sizes.addr(), raw.strides.addr()),
+                (view.sizes().as_ptr().addr(), view.strides().as_ptr().addr())
+            );
+            assert_eq!((raw.handle.addr(), raw.ndim as usize), (Shared::as_ptr(view).addr(), view.ndim()));
+        }
+        drop(base);
+        let alone = again.shallow_copy();
+        drop((many, again));
+        assert!(alone.base().is_none() && alone.storage().unwrap().is_unique());
+        assert_eq!((alone.sizes(), alone.strides(), alone.offset()), (&[2][..], &[2][..], 2));
     }
 }

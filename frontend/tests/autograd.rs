@@ -294,7 +294,7 @@ fn a_chain_of_a_hundred_thousand_nodes_is_dropped_without_overflowing_the_stack(
 fn a_graph_is_freed_with_its_last_tensor() {
     let x = leaf(&[1.0]);
     let y = x.exp().unwrap();
-    let weak = Arc::downgrade(y.as_ref());
+    let weak = keyway_dispatcher::memory::Shared::downgrade(y.as_ref());
     let z = y.mul(&y).unwrap();
     // An in-place change of a tensor by a result that was computed from it must make no cycle.
     y.add_(&z).unwrap();

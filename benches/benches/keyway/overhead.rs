@@ -3,10 +3,32 @@
 use criterion::Criterion;
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::{DType, Device, Tensor};
-use keyway_benches::case;
+use keyway_benches::{case, wanted};
+use keyway_dispatcher::op::{Arg, Args, OpEntry, OpSpec, Out, Plan, Rule};
+use keyway_dispatcher::{call, registry};
+use smallvec::SmallVec;
 
 fn ones(n: usize) -> Tensor {
     Tensor::from_vec(vec![1.0f32; n], &[n]).expect("host memory")
+}
+
+/// An op whose kernel, in a plugin of the tests, does nothing, and whose rule states no output: what is left of a call is
+/// the dispatcher and the way across the boundary.
+fn nothing() -> &'static OpEntry {
+    let rule = Rule::Dense(|args| {
+        let compute = args.tensor(0)?.dtype();
+        let outputs = SmallVec::new();
+        Ok(Plan { compute, cast: 0, cast_index: 0, broadcast: 0, contiguous: 0, alias: false, outputs })
+    });
+    let schema = "test_nothing(Tensor self) -> Tensor";
+    let spec = OpSpec { schema, rule, decomposition: None, extra: None, backward: None, owner: "benches" };
+    keyway::runtime::start().expect("the ops");
+    let op = registry::register_ops(&[spec]).expect("a new name")[0];
+    let program = std::env::current_exe().expect("the program's path");
+    let library =
+        format!("{}keyway_test_minimal{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    keyway::runtime::load_backends(&[program.with_file_name(library)]).expect("a plugin beside the program");
+    op
 }
 
 /// The cases.
@@ -23,6 +45,12 @@ pub fn cases(c: &mut Criterion) {
             let options =
                 BackwardOptions { gradients: Some(vec![one.clone()]), ..BackwardOptions::default() };
             grad(&[ag.add(&bg).expect("add")], &[ag.clone(), bg.clone()], options).expect("a graph")
+        });
+    }
+    if wanted("overhead", "") {
+        let (op, t) = (nothing(), ones(1));
+        case(c, "overhead.dispatch_noop", "op", 1.0, || {
+            call::call(Args { op, values: &[Arg::from(t.as_ref())] }, Out::New).expect("a kernel")
         });
     }
     let a = ones(1024);

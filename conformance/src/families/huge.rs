@@ -3,7 +3,6 @@
 use super::{Context, Family, Scope};
 use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::dispatcher::dims::Dims;
 use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
 use keyway::dispatcher::tensor::TensorImpl;
 use keyway::{DType, Device, Tensor};
@@ -43,8 +42,7 @@ fn made(device: Device) -> Steps<Tensor> {
         write_bytes(&storage, from, &chunk[..length])?;
         mark.iter().for_each(|&at| chunk[at] = 1);
     }
-    let (sizes, strides) = (Dims::from_slice(&[COUNT]), Dims::from_slice(&[1]));
-    Ok(Tensor::from_ref(TensorImpl::strided(storage, 0, sizes, strides, DType::U8)?))
+    Ok(Tensor::from_ref(TensorImpl::strided(storage, 0, &[COUNT], &[1], DType::U8)?))
 }
 
 /// Each byte of a result of one byte an element.

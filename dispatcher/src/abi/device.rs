@@ -129,8 +129,7 @@ fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize,
     }
 }
 
-/// Frees device memory on the stream that it was allocated on, after the work of the `others` that it was
-/// used on. A failure has nobody to go to and is logged.
+/// Frees device memory on the stream that it was allocated on. A failure has nobody to go to and is logged.
 #[inline]
 pub(crate) fn free(
     entry: &'static DeviceEntry,
@@ -138,13 +137,9 @@ pub(crate) fn free(
     pointer: NonNull<u8>,
     bytes: usize,
     stream: &StreamRef,
-    others: &[StreamRef],
 ) {
     if bytes == 0 {
         return;
-    }
-    if !others.is_empty() {
-        order_after(entry, device, stream, others);
     }
     let stream = raw_of(stream);
     // SAFETY: the pointer came from `allocate` of the same table with the same size and is freed once, as
@@ -152,13 +147,23 @@ pub(crate) fn free(
     let code =
         unsafe { (entry.api.free)(u32::from(device.index), pointer.as_ptr().cast(), bytes as u64, stream) };
     if code != status::OK {
-        crate::log::warn(&format!("{device}: freeing {bytes} bytes failed: {}", take_message()));
+        free_failed(device, bytes);
     }
+}
+
+#[cold]
+fn free_failed(device: Device, bytes: usize) {
+    crate::log::warn(&format!("{device}: freeing {bytes} bytes failed: {}", take_message()));
 }
 
 /// Makes `stream` wait for the work already given to `others`; where events fail, the host waits itself.
 #[cold]
-fn order_after(entry: &'static DeviceEntry, device: Device, stream: &StreamRef, others: &[StreamRef]) {
+pub(crate) fn order_after(
+    entry: &'static DeviceEntry,
+    device: Device,
+    stream: &StreamRef,
+    others: &[StreamRef],
+) {
     let functions = (
         optional!(entry, event_create),
         optional!(entry, event_record),

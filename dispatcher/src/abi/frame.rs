@@ -1,8 +1,8 @@
 //! The raw form of one call, built on the stack.
 
-use super::device::current_stream;
-use super::holder::{Holder, raw_tensor};
-use crate::dims::{Dims, expanded_strides};
+use super::device::{current_stream, streams_in_use};
+use super::holder::Holder;
+use crate::dims::{Dims, expanded_strides, same};
 use crate::dtype::{Category, DType};
 use crate::key::Device;
 use crate::memory::Storage;
@@ -16,6 +16,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 /// What a kernel that makes its own outputs writes to.
+#[derive(Default)]
 pub(crate) struct CallContext {
     pub(crate) made: SmallVec<[Option<TensorRef>; 2]>,
     pub(crate) stated: SmallVec<[(DType, Dims); 1]>,
@@ -55,6 +56,7 @@ fn encode(arg: Arg<'_>, dtype: DType) -> [u8; 16] {
 /// Tensors, arguments and broadcast shapes that find room on the stack; more than these go to the heap.
 const INLINE_TENSORS: usize = 6;
 const INLINE_ARGS: usize = 8;
+const INLINE_OUTPUTS: usize = 4;
 
 /// Room for values that never move once written.
 struct Room<'a, T> {
@@ -71,8 +73,15 @@ impl<T> Room<'_, T> {
         slot.write(value)
     }
 
+    #[inline(always)]
     fn first(&self) -> *const T {
         self.slots.as_ptr().cast()
+    }
+
+    /// The place that the next value will be written to.
+    #[inline(always)]
+    fn next(&self) -> *const T {
+        self.first().wrapping_add(self.used)
     }
 }
 
@@ -87,6 +96,7 @@ macro_rules! room {
             heap.resize_with($count, MaybeUninit::uninit);
             &mut heap
         };
+        #[allow(unused_mut, reason = "some rooms are moved before they are written to")]
         let mut $name: Room<'_, $type> = Room { slots, used: 0 };
     };
 }
@@ -120,127 +130,220 @@ fn raw_number(
     }
 }
 
-/// Builds the raw call on this stack and hands it to `run`. With a plan, arguments appear as it says:
-/// broadcast to output 0, numbers as 0-d tensors of the compute dtype. Without one they appear as they are.
-/// Returns what `run` returned and what the plugin left in the call's context.
-#[inline]
+/// How the arguments of a call appear to a plugin.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    /// The shape that broadcast arguments appear in.
+    target: &'a [usize],
+    /// Which arguments are broadcast to it; bit `i` for argument `i`.
+    broadcast: u32,
+    /// The dtype of numbers that stand for tensors.
+    compute: DType,
+    /// Where such numbers may stand; bit `i` for argument `i`.
+    number_slots: u32,
+}
+
+impl<'a> Shown<'a> {
+    /// As they are.
+    pub(crate) const AS_THEY_ARE: Shown<'static> =
+        Shown { target: &[], broadcast: 0, compute: DType::F32, number_slots: 0 };
+
+    /// As a plan says: broadcast to output 0, numbers as 0-d tensors of the compute dtype.
+    #[inline(always)]
+    pub(crate) fn planned(plan: &'a Plan, number_slots: u32) -> Shown<'a> {
+        let target = plan.outputs.first().map_or(&[][..], |output| &output.sizes);
+        Shown { target, broadcast: plan.broadcast, compute: plan.compute, number_slots }
+    }
+
+    /// Without broadcasting.
+    pub(crate) fn unspread(self) -> Shown<'a> {
+        Shown { broadcast: 0, ..self }
+    }
+
+    /// Whether argument `i` appears in another shape than its own.
+    #[inline(always)]
+    fn spreads(&self, i: usize, t: &TensorRef) -> bool {
+        self.broadcast & (1 << i) != 0 && !same(t.sizes(), self.target) && t.is_strided()
+    }
+}
+
+/// What a raw call points to and is not there already: tensors carry the raw form of themselves.
+struct Frame<'a, 'r> {
+    /// Arguments that appear otherwise than they are.
+    raws: Room<'r, RawTensor>,
+    /// Lists of tensors, and the outputs.
+    pointers: Room<'r, *const RawTensor>,
+    numbers: Room<'r, [u8; 16]>,
+    /// Strides of the arguments that appear in another shape. Given its full capacity first, so that no element moves
+    /// while pointers into it are held.
+    expanded: SmallVec<[Dims; 2]>,
+    // A holder must not move.
+    #[allow(clippy::vec_box)]
+    held: Vec<Box<Holder>>,
+    shown: Shown<'a>,
+    device: Device,
+}
+
+impl Frame<'_, '_> {
+    /// Adds a tensor as it is; its raw form.
+    #[inline(always)]
+    fn push(&mut self, t: &TensorRef) -> *const RawTensor {
+        let raw = if t.is_strided() { std::ptr::from_ref(t.raw().get()) } else { self.hold(t) };
+        self.pointers.push(raw);
+        raw
+    }
+
+    /// The raw form of a composite tensor, kept until the call is over.
+    #[cold]
+    fn hold(&mut self, t: &TensorRef) -> *const RawTensor {
+        let holder = Holder::new(t.clone());
+        let raw = holder.raw();
+        self.held.push(holder);
+        raw
+    }
+
+    /// The raw form of tensor argument `i` as the call shows it.
+    #[inline(always)]
+    fn argument(&mut self, i: usize, t: &TensorRef, tensors: usize) -> *const RawTensor {
+        let host_scalar = t.ndim() == 0 && t.device() != self.device && t.device() == Device::CPU;
+        let spreads = self.shown.spreads(i, t);
+        if t.is_strided() && !spreads && !host_scalar {
+            return t.raw().get();
+        }
+        if !t.is_strided() { self.hold(t) } else { self.otherwise(t, spreads, host_scalar, tensors) }
+    }
+
+    /// A raw form of a tensor in the shape of output 0, or as a number in host memory.
+    #[inline(never)]
+    fn otherwise(
+        &mut self,
+        t: &TensorRef,
+        spreads: bool,
+        host_scalar: bool,
+        tensors: usize,
+    ) -> *const RawTensor {
+        let mut raw = t.raw().copied();
+        if spreads {
+            let target = self.shown.target;
+            if self.expanded.is_empty() {
+                self.expanded.reserve_exact(tensors);
+            }
+            self.expanded.push(expanded_strides(t.sizes(), t.strides(), target));
+            raw.ndim = target.len() as u32;
+            raw.sizes = target.as_ptr().cast();
+            raw.strides = self.expanded.last().map_or(std::ptr::null(), |e| e.as_ptr().cast());
+            raw.numel = target.iter().product::<usize>() as i64;
+            raw.flags = 0;
+        }
+        if host_scalar {
+            raw.flags = tensor_flag::HOST_SCALAR;
+        }
+        self.raws.push(raw)
+    }
+
+    /// The raw form of number argument `i`, which stands in the place of a tensor.
+    #[inline(never)]
+    fn number(&mut self, i: usize, arg: Arg<'_>) -> *const RawTensor {
+        let shown = self.shown;
+        let bytes = self.numbers.push(encode(arg, shown.compute));
+        let shape = (shown.broadcast & (1 << i) != 0).then(|| (shown.target, shown.target.iter().product()));
+        self.raws.push(raw_number(bytes, shown.compute, self.device, shape))
+    }
+}
+
+#[inline(always)]
+fn raw_arg(tag: u32, len: usize, value: u64) -> RawArg {
+    RawArg { tag, len: len as u32, value }
+}
+
+/// The raw form of an argument without tensors.
+#[inline(always)]
+fn plain(arg: Arg<'_>) -> RawArg {
+    match arg {
+        Arg::None | Arg::Tensor(_) | Arg::Tensors(_) => raw_arg(tag::NONE, 0, 0),
+        Arg::Int(v) => raw_arg(tag::INT, 0, v as u64),
+        Arg::Float(v) => raw_arg(tag::FLOAT, 0, v.to_bits()),
+        Arg::Bool(v) => raw_arg(tag::BOOL, 0, u64::from(v)),
+        Arg::Ints(v) => raw_arg(tag::INTS, v.len(), v.as_ptr().addr() as u64),
+        Arg::Floats(v) => raw_arg(tag::FLOATS, v.len(), v.as_ptr().addr() as u64),
+        Arg::Str(v) => raw_arg(tag::STR, v.len(), v.as_ptr().addr() as u64),
+        Arg::DType(v) => raw_arg(tag::DTYPE, 0, u64::from(v.code())),
+    }
+}
+
+/// Notes that work on all this memory goes to this thread's streams.
+#[cold]
+fn note_use(args: &[Arg<'_>], outputs: &[TensorRef]) {
+    let note = |t: &TensorRef| match t.storage() {
+        Some(storage) => storage.note_use(),
+        None => t.components().iter().filter_map(|c| c.storage()).for_each(Storage::note_use),
+    };
+    outputs.iter().for_each(note);
+    for arg in args {
+        match arg {
+            Arg::Tensor(t) => note(t),
+            Arg::Tensors(list) => list.iter().for_each(|t| note(t)),
+            _ => {}
+        }
+    }
+}
+
+/// Builds the raw call on this stack and hands it to `run`; what `run` returned. What the plugin makes or states
+/// goes to `context`; without one it may do neither.
+#[inline(always)]
 pub(crate) fn with_call<R>(
     args: &[Arg<'_>],
-    number_slots: u32,
-    plan: Option<&Plan>,
+    shown: Shown<'_>,
     outputs: &[TensorRef],
     n_outputs: usize,
     device: Device,
+    context: Option<&mut CallContext>,
     run: impl FnOnce(*const RawCall) -> R,
-) -> (R, CallContext) {
-    let target: &[usize] = plan.and_then(|p| p.outputs.first()).map_or(&[], |o| &o.sizes);
-    let target_numel: usize = target.iter().product();
-    let (broadcast, compute) = plan.map_or((0, DType::F32), |p| (p.broadcast, p.compute));
-    let expands =
-        |t: &TensorRef, i: usize| broadcast & (1 << i) != 0 && t.sizes() != target && t.is_strided();
-
-    let (mut tensors, mut expansions) = (n_outputs.max(outputs.len()), 0);
-    for (i, arg) in args.iter().enumerate() {
-        match arg {
-            Arg::Tensor(t) => {
-                tensors += 1;
-                expansions += usize::from(expands(t, i));
-            }
-            Arg::Tensors(list) => tensors += list.len(),
-            _ => tensors += 1,
+) -> R {
+    if streams_in_use() {
+        note_use(args, outputs);
+    }
+    let mut tensors = args.len();
+    for arg in args {
+        if let Arg::Tensors(list) = arg {
+            tensors += list.len();
         }
     }
-    room!(raws: RawTensor, INLINE_TENSORS, tensors);
-    room!(pointers: *const RawTensor, INLINE_TENSORS, tensors);
-    room!(raw_args: RawArg, INLINE_ARGS, args.len());
+    let places = tensors + n_outputs.max(outputs.len());
+    room!(raws: RawTensor, INLINE_TENSORS, places);
+    room!(pointers: *const RawTensor, INLINE_TENSORS, places);
     room!(numbers: [u8; 16], INLINE_ARGS, args.len());
-    // Given its full capacity first, so that no element moves while pointers into it are held.
-    let mut expanded: SmallVec<[Dims; 2]> = SmallVec::new();
-    if expansions > 0 {
-        expanded.reserve_exact(expansions);
-    }
-    let mut held: Vec<Box<Holder>> = Vec::new();
-
-    let mut push =
-        |raws: &mut Room<'_, RawTensor>, pointers: &mut Room<'_, *const RawTensor>, t: &TensorRef| {
-            if let Some(storage) = t.storage() {
-                storage.note_use();
-                let raw = raws.push(raw_tensor(t));
-                pointers.push(raw.cast_const());
-                return raw;
-            }
-            t.components().iter().filter_map(|c| c.storage()).for_each(Storage::note_use);
-            held.push(Holder::new(t.clone()));
-            pointers.push(held.last().map_or(std::ptr::null(), |h| h.raw()));
-            std::ptr::null_mut()
-        };
+    room!(raw_args: RawArg, INLINE_ARGS, args.len());
+    let mut frame =
+        Frame { raws, pointers, numbers, expanded: SmallVec::new(), held: Vec::new(), shown, device };
 
     for (i, arg) in args.iter().enumerate() {
-        let as_tensor = number_slots & (1 << i) != 0;
-        let plain = |tag, len: usize, value| RawArg { tag, len: len as u32, value };
-        let raw = match *arg {
-            Arg::Tensor(t) => {
-                let raw = push(&mut raws, &mut pointers, t);
-                let spread = expands(t, i);
-                let host_scalar = t.ndim() == 0 && t.device() != device && t.device() == Device::CPU;
-                if spread {
-                    expanded.push(expanded_strides(t.sizes(), t.strides(), target));
-                }
-                // SAFETY: `raw` is null or the place that was written just now, in this function's own room.
-                if let Some(raw) = unsafe { raw.as_mut() } {
-                    if spread {
-                        raw.ndim = target.len() as u32;
-                        raw.sizes = target.as_ptr().cast();
-                        raw.strides = expanded.last().map_or(std::ptr::null(), |e| e.as_ptr().cast());
-                        raw.numel = target_numel as i64;
-                        raw.flags = 0;
-                    }
-                    if host_scalar {
-                        raw.flags = tensor_flag::HOST_SCALAR;
-                    }
-                }
-                // The last pointer is that of this tensor, whatever its layout.
-                let place = pointers.slots[pointers.used - 1];
-                // SAFETY: `push` wrote it just now.
-                plain(tag::TENSOR, 0, unsafe { place.assume_init() } as u64)
+        raw_args.push(match *arg {
+            Arg::Tensor(t) => raw_arg(tag::TENSOR, 0, frame.argument(i, t, tensors) as u64),
+            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) if shown.number_slots & (1 << i) != 0 => {
+                raw_arg(tag::TENSOR, 0, frame.number(i, *arg) as u64)
             }
-            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) if as_tensor => {
-                let bytes = numbers.push(encode(*arg, compute));
-                let shape = (broadcast & (1 << i) != 0).then_some((target, target_numel));
-                let raw = raws.push(raw_number(bytes, compute, device, shape));
-                pointers.push(raw.cast_const());
-                plain(tag::TENSOR, 0, raw as u64)
-            }
-            Arg::None => plain(tag::NONE, 0, 0),
             Arg::Tensors(list) => {
-                let first = pointers.first().wrapping_add(pointers.used);
+                let first = frame.pointers.next();
                 list.iter().for_each(|t| {
-                    push(&mut raws, &mut pointers, t);
+                    frame.push(t);
                 });
-                plain(tag::TENSORS, list.len(), first as u64)
+                raw_arg(tag::TENSORS, list.len(), first as u64)
             }
-            Arg::Int(v) => plain(tag::INT, 0, v as u64),
-            Arg::Float(v) => plain(tag::FLOAT, 0, v.to_bits()),
-            Arg::Bool(v) => plain(tag::BOOL, 0, u64::from(v)),
-            Arg::Ints(v) => plain(tag::INTS, v.len(), v.as_ptr().addr() as u64),
-            Arg::Floats(v) => plain(tag::FLOATS, v.len(), v.as_ptr().addr() as u64),
-            Arg::Str(v) => plain(tag::STR, v.len(), v.as_ptr().addr() as u64),
-            Arg::DType(v) => plain(tag::DTYPE, 0, u64::from(v.code())),
-        };
-        raw_args.push(raw);
+            other => plain(other),
+        });
     }
-    let first_output = pointers.first().wrapping_add(pointers.used);
+    let first_output = frame.pointers.next();
     if outputs.is_empty() {
         (0..n_outputs).for_each(|_| {
-            pointers.push(std::ptr::null());
+            frame.pointers.push(std::ptr::null());
         });
     } else {
         outputs.iter().for_each(|t| {
-            push(&mut raws, &mut pointers, t);
+            frame.push(t);
         });
     }
 
-    let mut context = CallContext { made: SmallVec::new(), stated: SmallVec::new() };
     let call = RawCall {
         struct_size: size_of::<RawCall>() as u32,
         n_args: args.len() as u32,
@@ -250,8 +353,52 @@ pub(crate) fn with_call<R>(
         reserved: 0,
         stream: current_stream(device),
         host: super::host::table(),
-        context: (&raw mut context).cast(),
+        context: context.map_or(std::ptr::null_mut(), |context| std::ptr::from_mut(context).cast()),
     };
-    let result = run(&call);
-    (result, context)
+    run(&call)
+}
+
+/// As [`with_call`], for a call of a few strided tensors that appear as they are, into a few outputs, without a
+/// context. `None`, and nothing done, for any other: the usual call needs nothing but a list of addresses.
+#[inline(always)]
+pub(crate) fn with_straight_call<R>(
+    args: &[Arg<'_>],
+    shown: Shown<'_>,
+    outputs: &[TensorRef],
+    device: Device,
+    run: impl FnOnce(*const RawCall) -> R,
+) -> Option<R> {
+    let mut raw_args = [const { RawArg { tag: tag::NONE, len: 0, value: 0 } }; INLINE_ARGS];
+    let mut pointers = [std::ptr::null::<RawTensor>(); INLINE_OUTPUTS];
+    if args.len() > INLINE_ARGS || outputs.len() > INLINE_OUTPUTS || streams_in_use() {
+        return None;
+    }
+    for (i, (arg, raw)) in args.iter().zip(&mut raw_args).enumerate() {
+        *raw = match *arg {
+            Arg::Tensor(t) => {
+                if !t.is_strided() || t.device() != device || shown.spreads(i, t) {
+                    return None;
+                }
+                raw_arg(tag::TENSOR, 0, std::ptr::from_ref(t.raw().get()) as u64)
+            }
+            Arg::Tensors(_) => return None,
+            other if shown.number_slots & (1 << i) == 0 => plain(other),
+            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) => return None,
+            other => plain(other),
+        };
+    }
+    for (t, pointer) in outputs.iter().zip(&mut pointers) {
+        *pointer = t.raw().get();
+    }
+    Some(run(&RawCall {
+        struct_size: size_of::<RawCall>() as u32,
+        n_args: args.len() as u32,
+        args: raw_args.as_ptr(),
+        outputs: pointers.as_ptr(),
+        n_outputs: outputs.len() as u32,
+        reserved: 0,
+        stream: current_stream(device),
+        host: super::host::table(),
+        context: std::ptr::null_mut(),
+    }))
 }

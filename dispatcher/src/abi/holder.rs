@@ -1,10 +1,12 @@
 //! Tensors that plugins hold: an owned reference together with its raw form.
 
+use crate::dtype::DType;
+use crate::key::{Device, Layout};
+use crate::memory::Shared;
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::tensor_flag;
 use keyway_sdk::abi::tensor::RawTensor;
 use std::ffi::c_void;
-use std::sync::Arc;
 
 /// An owned tensor and its raw form, which stays where it is until the holder is dropped. A
 /// `TensorHandle` of the contract is a pointer to one of these.
@@ -21,7 +23,7 @@ impl Holder {
     pub(crate) fn new(tensor: TensorRef) -> Box<Holder> {
         let children: Vec<Box<Holder>> = tensor.components().iter().map(|c| Holder::new(c.clone())).collect();
         let pointers: Vec<*const RawTensor> = children.iter().map(|c| c.raw()).collect();
-        let mut raw = raw_tensor(&tensor);
+        let mut raw = tensor.raw().copied();
         raw.components = pointers.as_ptr();
         raw.n_components = pointers.len() as u32;
         Box::new(Holder { tensor, raw, _children: children, _pointers: pointers })
@@ -32,47 +34,100 @@ impl Holder {
     }
 }
 
-/// The raw form of a tensor without its components; it points into the tensor.
-#[inline]
-pub(crate) fn raw_tensor(tensor: &TensorRef) -> RawTensor {
-    let data = match tensor.storage() {
-        Some(storage) => {
-            storage.pointer().as_ptr().wrapping_add(tensor.offset() * tensor.dtype().size()).cast::<c_void>()
-        }
-        None => std::ptr::null_mut(),
-    };
-    let device = tensor.device();
-    RawTensor {
+/// The raw form that a tensor carries of itself, so that a call only points to it. Its addresses lead into the tensor,
+/// which therefore never moves; [`OwnRaw::settle`] writes them once the tensor has its place.
+pub(crate) struct OwnRaw(RawTensor);
+
+// SAFETY: the addresses lead into the tensor that holds this and into its storage; both live as long as this does, are
+// shared between threads with it, and nobody writes to the tensor through them.
+unsafe impl Send for OwnRaw {}
+// SAFETY: as for Send.
+unsafe impl Sync for OwnRaw {}
+
+impl OwnRaw {
+    /// Of nothing yet.
+    pub(crate) const EMPTY: OwnRaw = OwnRaw(RawTensor {
         struct_size: size_of::<RawTensor>() as u32,
-        ndim: tensor.ndim() as u32,
-        dtype: tensor.dtype().code(),
-        layout: tensor.layout().id(),
-        device: device.kind,
-        device_index: device.index,
-        flags: if tensor.is_contiguous() { tensor_flag::CONTIGUOUS } else { 0 },
+        ndim: 0,
+        dtype: 0,
+        layout: 0,
+        device: 0,
+        device_index: 0,
+        flags: 0,
         n_components: 0,
-        data,
-        sizes: tensor.sizes().as_ptr().cast(),
-        strides: if tensor.is_strided() { tensor.strides().as_ptr().cast() } else { std::ptr::null() },
-        numel: tensor.numel() as i64,
-        handle: Arc::as_ptr(tensor).cast(),
+        data: std::ptr::null_mut(),
+        sizes: std::ptr::null(),
+        strides: std::ptr::null(),
+        numel: 0,
+        handle: std::ptr::null(),
         components: std::ptr::null(),
-        attrs: tensor.attrs().as_ptr(),
-        n_attrs: tensor.attrs().len() as u32,
+        attrs: std::ptr::null(),
+        n_attrs: 0,
         reserved: 0,
+    });
+
+    /// Writes all but the addresses of the tensor's own parts. `data` is null for a composite tensor.
+    #[inline(always)]
+    pub(crate) fn set(
+        &mut self,
+        dtype: DType,
+        layout: Layout,
+        device: Device,
+        contiguous: bool,
+        data: *mut u8,
+        numel: usize,
+    ) {
+        self.0.dtype = dtype.code();
+        self.0.layout = layout.id();
+        self.0.device = device.kind;
+        self.0.device_index = device.index;
+        self.0.flags = if contiguous { tensor_flag::CONTIGUOUS } else { 0 };
+        self.0.data = data.cast();
+        self.0.numel = numel as i64;
+    }
+
+    /// Writes the addresses of a tensor's own parts; `strides` only if it is strided.
+    #[inline(always)]
+    pub(crate) fn settle(
+        &mut self,
+        sizes: &[usize],
+        strides: Option<&[usize]>,
+        attrs: &[i64],
+        handle: *const c_void,
+    ) {
+        self.0.ndim = sizes.len() as u32;
+        self.0.sizes = sizes.as_ptr().cast();
+        self.0.strides = strides.map_or(std::ptr::null(), |strides| strides.as_ptr().cast());
+        self.0.attrs = attrs.as_ptr();
+        self.0.n_attrs = attrs.len() as u32;
+        self.0.handle = handle;
+    }
+
+    /// The raw form, valid while the tensor lives.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &RawTensor {
+        &self.0
+    }
+
+    /// Of a tensor with the same content as that of `raw`, which has no place yet.
+    #[inline(always)]
+    pub(crate) fn of(raw: &RawTensor) -> OwnRaw {
+        OwnRaw(RawTensor { ..*raw })
+    }
+
+    /// A raw form of the same content, which may be changed.
+    #[inline(always)]
+    pub(crate) fn copied(&self) -> RawTensor {
+        RawTensor { ..self.0 }
     }
 }
 
 /// The tensor behind `RawTensor::handle`.
 ///
 /// # Safety
-/// `handle` must be one that [`raw_tensor`] wrote, of a tensor that is still alive; the plugin upholds this
+/// `handle` must be one that [`OwnRaw::settle`] wrote, of a tensor that is still alive; the plugin upholds this
 /// by using raw tensors only for the time of the call that gave them, or while it holds their handle.
 pub(crate) unsafe fn tensor_of(handle: *const c_void) -> TensorRef {
-    let pointer = handle.cast::<crate::tensor::TensorImpl>();
-    // SAFETY: the pointer is that of a living `Arc`, per this function's contract.
-    unsafe {
-        Arc::increment_strong_count(pointer);
-        Arc::from_raw(pointer)
-    }
+    // SAFETY: the pointer is that of a living tensor, per this function's contract.
+    unsafe { Shared::retain(handle.cast::<crate::tensor::TensorImpl>()) }
 }

@@ -130,7 +130,7 @@ unsafe extern "C" fn free(kind: u16, index: u16, pointer: *mut c_void, bytes: u6
     let device = Device { kind, index };
     if let (Ok(entry), Some(pointer)) = (entry(device), NonNull::new(pointer.cast::<u8>())) {
         let stream = super::device::current_stream_ref(device);
-        super::device::free(entry, device, pointer, bytes as usize, &stream, &[]);
+        super::device::free(entry, device, pointer, bytes as usize, &stream);
     }
 }
 
@@ -279,13 +279,25 @@ unsafe extern "C" fn tensor_release(tensor: TensorHandle) {
     }
 }
 
+#[cold]
+fn not_its_own(service: &'static str) -> Error {
+    Error::Value {
+        op: service,
+        argument: "context",
+        expected: "that of a kernel or rule that makes its outputs itself".to_string(),
+        got: "that of a kernel whose outputs the host allocates".to_string(),
+    }
+}
+
 unsafe extern "C" fn set_output(context: *mut c_void, index: u32, tensor: TensorHandle) -> i32 {
     serve(|| {
         if tensor.is_null() {
             return Err(no_handle("tensor"));
         }
-        // SAFETY: the plugin hands over a handle that it owns, and the context of the call under way.
-        let (holder, context) = unsafe { (take(tensor), &mut *context.cast::<CallContext>()) };
+        // SAFETY: the plugin hands over a handle that it owns, and the context of the call under way, which is null
+        // where the host allocates the outputs.
+        let (holder, context) = unsafe { (take(tensor), context.cast::<CallContext>().as_mut()) };
+        let Some(context) = context else { return Err(not_its_own("set_output")) };
         let index = index as usize;
         if index > 64 {
             return Err(Error::Value {
@@ -311,8 +323,9 @@ unsafe extern "C" fn rule_output(
     sizes: *const i64,
 ) -> i32 {
     serve(|| {
-        // SAFETY: the plugin gives `ndim` sizes and the context of the call under way.
-        let (sizes, context) = unsafe { (read_sizes(ndim, sizes)?, &mut *context.cast::<CallContext>()) };
+        // SAFETY: the plugin gives `ndim` sizes and the context of the call under way, which is null in a kernel.
+        let (sizes, context) = unsafe { (read_sizes(ndim, sizes)?, context.cast::<CallContext>().as_mut()) };
+        let Some(context) = context else { return Err(not_its_own("rule_output")) };
         if index as usize != context.stated.len() {
             return Err(Error::Value {
                 op: "rule_output",

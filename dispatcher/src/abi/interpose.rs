@@ -1,6 +1,6 @@
 //! Interposers of plugins, as handlers of functionality keys.
 
-use super::{failure, with_call};
+use super::{CallContext, Shown, failure, with_call};
 use crate::error::{Error, Result};
 use crate::key::{Device, KeySet};
 use crate::op::{Arg, Outputs};
@@ -47,7 +47,8 @@ pub(crate) fn run(
         .unwrap_or(Device::CPU);
     let mut state = Next { call, below, result: None };
     let context: *mut c_void = (&raw mut state).cast();
-    let (code, _) = with_call(call.args.values, 0, None, &[], 0, device, |raw| {
+    let mut made = CallContext::default();
+    let code = with_call(call.args.values, Shown::AS_THEY_ARE, &[], 0, device, Some(&mut made), |raw| {
         // SAFETY: `raw` and `context` live until the plugin returns.
         unsafe { (interposer.run)(RawStr::new(call.args.name()), raw, next, context) }
     });

@@ -1,11 +1,11 @@
 //! Calls of kernels and of shape rules.
 
-use super::{failure, take_message, with_call};
+use super::{CallContext, Shown, failure, take_message, with_call, with_straight_call};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::key::Device;
-use crate::op::{Args, Outputs, Plan};
+use crate::op::{Arg, Args, Outputs, Plan};
 use crate::registry::KernelEntry;
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::status;
@@ -17,17 +17,35 @@ use smallvec::SmallVec;
 pub(crate) fn fill(
     kernel: &'static KernelEntry,
     args: &Args<'_>,
-    number_slots: u32,
     plan: &Plan,
     outputs: &[TensorRef],
     device: Device,
 ) -> Result<()> {
-    let (code, _) =
-        with_call(args.values, number_slots, Some(plan), outputs, outputs.len(), device, |call| {
-            // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
-            unsafe { (kernel.run)(call) }
-        });
+    let shown = Shown::planned(plan, args.op.number_slots);
+    // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+    let run = |call| unsafe { (kernel.run)(call) };
+    let code = match with_straight_call(args.values, shown, outputs, device, run) {
+        Some(code) => code,
+        None => general(args.values, shown, outputs, outputs.len(), device, None, kernel.run),
+    };
     if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
+}
+
+/// Runs a kernel on arguments of any kind.
+#[inline(never)]
+fn general(
+    args: &[Arg<'_>],
+    shown: Shown<'_>,
+    outputs: &[TensorRef],
+    n_outputs: usize,
+    device: Device,
+    context: Option<&mut CallContext>,
+    run: KernelFn,
+) -> i32 {
+    with_call(args, shown, outputs, n_outputs, device, context, |call| {
+        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+        unsafe { run(call) }
+    })
 }
 
 /// Runs a kernel that makes its own outputs.
@@ -35,18 +53,14 @@ pub(crate) fn make(
     run: KernelFn,
     plugin: &'static str,
     args: &Args<'_>,
-    number_slots: u32,
-    plan: Option<&Plan>,
+    plan: &Plan,
     n_outputs: usize,
     device: Device,
 ) -> Result<Outputs> {
     // Arguments of such a kernel are not broadcast: there is no output yet to take the shape from.
-    let plan = plan.map(|p| Plan { broadcast: 0, ..p.clone() });
-    let (code, context) =
-        with_call(args.values, number_slots, plan.as_ref(), &[], n_outputs, device, |call| {
-            // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
-            unsafe { run(call) }
-        });
+    let shown = Shown::planned(plan, args.op.number_slots).unspread();
+    let mut context = CallContext::default();
+    let code = general(args.values, shown, &[], n_outputs, device, Some(&mut context), run);
     if code != status::OK {
         return Err(failure(args.name(), plugin, device, code));
     }
@@ -62,10 +76,8 @@ pub(crate) fn make(
 
 /// Asks a plugin's shape rule.
 pub(crate) fn rule(run: KernelFn, args: &Args<'_>, device: Device) -> Result<SmallVec<[(DType, Dims); 1]>> {
-    let (code, context) = with_call(args.values, 0, None, &[], 0, device, |call| {
-        // SAFETY: as for kernels.
-        unsafe { run(call) }
-    });
+    let mut context = CallContext::default();
+    let code = general(args.values, Shown::AS_THEY_ARE, &[], 0, device, Some(&mut context), run);
     if code == status::OK {
         return Ok(context.stated);
     }
@@ -81,14 +93,12 @@ pub(crate) fn on_tensor(
     output: Option<&TensorRef>,
     makes: bool,
 ) -> Result<Option<TensorRef>> {
-    let values = [crate::op::Arg::Tensor(tensor)];
+    let values = [Arg::Tensor(tensor)];
     let outputs: SmallVec<[TensorRef; 1]> = output.cloned().into_iter().collect();
     let n_outputs = outputs.len() + usize::from(makes);
     let device = tensor.device();
-    let (code, context) = with_call(&values, 0, None, &outputs, n_outputs, device, |call| {
-        // SAFETY: as for kernels.
-        unsafe { run(call) }
-    });
+    let mut context = CallContext::default();
+    let code = general(&values, Shown::AS_THEY_ARE, &outputs, n_outputs, device, Some(&mut context), run);
     if code != status::OK {
         return Err(failure(what, plugin, device, code));
     }

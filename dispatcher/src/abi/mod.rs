@@ -2,12 +2,12 @@
 
 pub mod device;
 mod frame;
-mod holder;
+pub(crate) mod holder;
 pub mod host;
 pub(crate) mod interpose;
 pub(crate) mod kernel;
 
-pub(crate) use frame::with_call;
+pub(crate) use frame::{CallContext, Shown, with_call, with_straight_call};
 
 use crate::error::Error;
 use crate::key::Device;

@@ -1,9 +1,12 @@
 //! Storage: a piece of memory with its owner. It knows nothing of shape; views share it.
 
+mod blocks;
 mod copy;
 mod host;
+mod shared;
 
 pub use copy::{copy_bytes, read_bytes, write_bytes};
+pub use shared::{Shared, Weak};
 
 use crate::abi::device::{self as device_abi, StreamRef};
 use crate::error::Result;
@@ -11,7 +14,7 @@ use crate::key::Device;
 use crate::registry::DeviceEntry;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock};
 
 /// Who frees the memory.
 enum Owner {
@@ -49,9 +52,11 @@ impl Drop for Inner {
             Owner::Nobody | Owner::Foreign(_) => {}
             Owner::Host => host::free(self.pointer, self.bytes),
             Owner::Device(entry) => {
-                let others = self.others.take().map(|o| o.into_inner().unwrap_or_else(|p| p.into_inner()));
-                let others = others.unwrap_or_default();
-                device_abi::free(entry, self.device, self.pointer, self.bytes, &self.stream, &others);
+                if let Some(others) = self.others.get() {
+                    let others = others.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    device_abi::order_after(entry, self.device, &self.stream, &others);
+                }
+                device_abi::free(entry, self.device, self.pointer, self.bytes, &self.stream);
             }
         }
     }
@@ -59,21 +64,30 @@ impl Drop for Inner {
 
 /// A shared piece of memory on one device.
 #[derive(Clone)]
-pub struct Storage(Arc<Inner>);
+pub struct Storage(Shared<Inner>);
 
 impl Storage {
+    #[inline]
     fn new(pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
         let stream =
             if matches!(owner, Owner::Device(_)) { device_abi::current_stream_ref(device) } else { None };
         let version = AtomicU32::new(0);
-        Storage(Arc::new(Inner { pointer, bytes, device, owner, version, stream, others: OnceLock::new() }))
+        Storage(Shared::new(Inner {
+            pointer,
+            bytes,
+            device,
+            owner,
+            version,
+            stream,
+            others: OnceLock::new(),
+        }))
     }
 
     /// Allocates memory, its content undefined, through whoever serves the device.
     ///
     /// # Errors
     /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(device: Device, bytes: usize) -> Result<Storage> {
         match crate::table::current().device(device.kind) {
             Some(entry) => {
@@ -113,40 +127,40 @@ impl Storage {
     }
 
     /// The first byte. On a device that the host cannot read it is only a number.
+    #[inline]
     pub fn pointer(&self) -> NonNull<u8> {
         self.0.pointer
     }
 
     /// Size in bytes.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.0.bytes
     }
 
     /// Where the memory lies.
+    #[inline]
     pub fn device(&self) -> Device {
         self.0.device
     }
 
     /// How many times the content has been changed in place.
+    #[inline]
     pub fn version(&self) -> u32 {
         self.0.version.load(Ordering::Relaxed)
     }
 
     /// Notes one change in place.
+    #[inline]
     pub fn bump_version(&self) {
         self.0.version.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes that work on this memory was given to this thread's stream, so that it is freed after it.
-    #[inline]
     pub(crate) fn note_use(&self) {
-        if device_abi::streams_in_use() {
-            self.note_stream();
+        if !device_abi::streams_in_use() {
+            return;
         }
-    }
-
-    #[cold]
-    fn note_stream(&self) {
         let stream = device_abi::current_stream_ref(self.0.device);
         if !matches!(self.0.owner, Owner::Device(_)) || device_abi::same_stream(&stream, &self.0.stream) {
             return;
@@ -160,12 +174,13 @@ impl Storage {
 
     /// Whether nobody else holds this memory.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        Shared::strong_count(&self.0) == 1
     }
 
     /// Whether both are the same memory.
+    #[inline]
     pub fn same_as(&self, other: &Storage) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::ptr_eq(&self.0, &other.0)
     }
 }
 

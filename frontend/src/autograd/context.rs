@@ -4,13 +4,13 @@ use super::error::AutogradError;
 use super::node::{Node, OpCall, OwnedArg, SavedTensors, Shape};
 use crate::Tensor;
 use crate::error::Result;
+use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// A recorded call and the gradients of its outputs.
 pub struct Backward<'a> {
-    pub(crate) node: &'a Arc<Node>,
+    pub(crate) node: &'a Shared<Node>,
     pub(crate) call: &'a OpCall,
     pub(crate) saved: &'a SavedTensors,
     pub(crate) grads: &'a [Tensor],

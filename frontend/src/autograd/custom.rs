@@ -7,6 +7,7 @@ use super::node::{Body, Edge, Node, Shape, lock};
 use super::saved::Saved;
 use crate::Tensor;
 use crate::error::Result;
+use keyway_dispatcher::memory::Shared;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
@@ -103,7 +104,7 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
 
 /// Runs a recorded function's own derivative.
 pub(super) fn backward(
-    node: &Arc<Node>,
+    node: &Shared<Node>,
     call: &CustomCall,
     grads: &[Tensor],
     wanted: &[bool],

@@ -6,15 +6,17 @@ use super::error::AutogradError;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, OwnedArg, Shape, lock};
+use super::pending::{Pending, Slots, Waiting};
 use super::{custom, view};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::Derivative;
+use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// How a backward pass is run.
 #[derive(Clone, Default)]
@@ -29,10 +31,52 @@ pub struct BackwardOptions {
     pub allow_unused: bool,
 }
 
-type Slots = SmallVec<[Option<Tensor>; 2]>;
+/// Gradients of a node's inputs, where there is one.
+pub(super) type Made = SmallVec<[Option<Tensor>; 4]>;
 
-/// Gradients that wait for their node, by the node's number.
-type Pending = BTreeMap<u64, (Arc<Node>, Slots)>;
+/// Of which nodes it is known whether a target can be reached from them. A few are searched one by one.
+#[derive(Default)]
+struct Known {
+    few: SmallVec<[(u64, bool); 16]>,
+    many: HashMap<u64, bool, BuildHasherDefault<NumberHasher>>,
+}
+
+impl Known {
+    fn get(&self, node: &Node) -> Option<bool> {
+        if self.many.is_empty() {
+            return self.few.iter().find(|(number, _)| *number == node.number).map(|(_, leads)| *leads);
+        }
+        self.many.get(&node.number).copied()
+    }
+
+    fn insert(&mut self, node: &Node, leads: bool) {
+        if self.many.is_empty() && self.few.len() < self.few.inline_size() {
+            self.few.push((node.number, leads));
+        } else {
+            self.many.extend(self.few.drain(..));
+            self.many.insert(node.number, leads);
+        }
+    }
+}
+
+/// Spreads the numbers of nodes, which count up and so need no defence against chosen keys.
+#[derive(Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // 2^64 over the golden ratio: neighbours fall far apart in the upper bits, which the table looks at first.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
+}
 
 /// Computes the gradients of the outputs with respect to every leaf and adds them to the leaves.
 ///
@@ -61,7 +105,7 @@ pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: BackwardOptions) -> 
 }
 
 fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
-    let mut pending = Pending::new();
+    let mut pending = Pending::default();
     let given = options.gradients.as_deref();
     if let Some(given) = given
         && given.len() != outputs.len()
@@ -95,11 +139,7 @@ fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
 }
 
 fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
-    let count = edge.node.outputs.len();
-    let entry = pending
-        .entry(edge.node.number)
-        .or_insert_with(|| (edge.node.clone(), SmallVec::from_elem(None, count)));
-    let slot = &mut entry.1[edge.output];
+    let slot = &mut pending.slots(&edge.node)[edge.output];
     *slot = Some(match slot.take() {
         None => grad,
         Some(present) => present.add(&grad)?,
@@ -108,20 +148,21 @@ fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
 }
 
 /// The nodes from which one of `targets` can be reached.
-fn leading_to(pending: &Pending, targets: &[Edge]) -> HashMap<u64, bool> {
-    let mut known: HashMap<u64, bool> = targets.iter().map(|e| (e.node.number, true)).collect();
+fn leading_to(pending: &Pending, targets: &[Edge]) -> Known {
+    let mut known = Known::default();
+    targets.iter().for_each(|target| known.insert(&target.node, true));
     // Depth first, with an explicit stack: a node is decided once all that it leads to are.
-    let mut stack: Vec<(Arc<Node>, bool)> = pending.values().map(|(node, _)| (node.clone(), false)).collect();
+    let mut stack: SmallVec<[(&Node, bool); 16]> = pending.nodes().map(|node| (&**node, false)).collect();
     while let Some((node, visited)) = stack.pop() {
-        if known.contains_key(&node.number) {
+        if known.get(node).is_some() {
             continue;
         }
         if visited {
-            let leads = node.edges.iter().flatten().any(|e| known.get(&e.node.number) == Some(&true));
-            known.insert(node.number, leads);
+            let leads = node.edges.iter().flatten().any(|e| known.get(&e.node) == Some(true));
+            known.insert(node, leads);
         } else {
-            stack.push((node.clone(), true));
-            stack.extend(node.edges.iter().flatten().map(|e| (e.node.clone(), false)));
+            stack.push((node, true));
+            stack.extend(node.edges.iter().flatten().map(|e| (&*e.node, false)));
         }
     }
     known
@@ -138,11 +179,11 @@ fn run(
     let leads = targets.map(|t| leading_to(&pending, t));
     let mut captured: Vec<Option<Tensor>> = vec![None; targets.map_or(0, <[Edge]>::len)];
 
-    while let Some((_, (node, mut grads))) = pending.pop_last() {
+    while let Some(Waiting { node, mut grads }) = pending.pop() {
         run_hooks(&node, &mut grads)?;
         if let Some(targets) = targets {
             for (i, target) in targets.iter().enumerate() {
-                if Arc::ptr_eq(&target.node, &node) {
+                if Shared::ptr_eq(&target.node, &node) {
                     captured[i] = grads[target.output].clone();
                 }
             }
@@ -159,13 +200,13 @@ fn run(
             .map(|edge| match (edge, &leads) {
                 (None, _) => false,
                 (Some(_), None) => true,
-                (Some(edge), Some(leads)) => leads.get(&edge.node.number) == Some(&true),
+                (Some(edge), Some(leads)) => leads.get(&edge.node) == Some(true),
             })
             .collect();
         if !wanted.contains(&true) {
             continue;
         }
-        let made = run_node(&node, &grads, &wanted, retain)?;
+        let made = run_node(&node, grads, &wanted, retain)?;
         anomaly::check(&node, &made)?;
         for ((edge, grad), wanted) in node.edges.iter().zip(made).zip(wanted) {
             if let (Some(edge), Some(grad), true) = (edge, grad, wanted) {
@@ -176,16 +217,16 @@ fn run(
     Ok(captured)
 }
 
-fn run_hooks(node: &Arc<Node>, grads: &mut Slots) -> Result<()> {
+fn run_hooks(node: &Shared<Node>, grads: &mut Slots) -> Result<()> {
     if let Body::Accumulate(leaf) = &node.body {
         let Some(leaf) = leaf.upgrade() else { return Ok(()) };
-        let hooks = meta::with_hooks(&leaf, |hooks| hooks.clone()).unwrap_or_default();
-        for (_, hook) in hooks {
+        for (_, hook) in meta::hooks(&leaf) {
             apply_hook(&hook, &mut grads[0])?;
         }
         return Ok(());
     }
-    let hooks = node.hooks().clone();
+    let Some(hooks) = node.hooks() else { return Ok(()) };
+    let hooks = lock(hooks).clone();
     for (output, _, hook) in hooks {
         apply_hook(&hook, &mut grads[output])?;
     }
@@ -202,22 +243,19 @@ fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()
 }
 
 /// Runs one node: gradients of its outputs in, gradients of its inputs out.
-pub(super) fn run_node(
-    node: &Arc<Node>,
-    grads: &[Option<Tensor>],
-    wanted: &[bool],
-    retain: bool,
-) -> Result<Vec<Option<Tensor>>> {
+pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retain: bool) -> Result<Made> {
     let made = match &node.body {
-        Body::Accumulate(_) => return Ok(Vec::new()),
+        Body::Accumulate(_) => return Ok(Made::new()),
         Body::Op(call) => op_backward(node, call, &materialised(node, grads)?, wanted)?,
         Body::CopySlices(slices) => {
             view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted, retain)?
         }
         Body::ViewOfBase(geometry) => {
-            vec![Some(view::view_of_base_backward(geometry, &materialised(node, grads)?[0])?)]
+            Made::from_iter([Some(view::view_of_base_backward(geometry, &materialised(node, grads)?[0])?)])
         }
-        Body::Custom(call) => custom::backward(node, call, &materialised(node, grads)?, wanted)?,
+        Body::Custom(call) => {
+            Made::from_vec(custom::backward(node, call, &materialised(node, grads)?, wanted)?)
+        }
     };
     if !retain {
         node.free();
@@ -226,23 +264,18 @@ pub(super) fn run_node(
 }
 
 /// The gradients of a node's outputs, zeros where none came.
-fn materialised(node: &Node, grads: &[Option<Tensor>]) -> Result<SmallVec<[Tensor; 2]>> {
-    grads
-        .iter()
-        .zip(&node.outputs)
-        .map(|(grad, shape)| match grad {
-            Some(grad) => Ok(grad.clone()),
-            None => filled(shape, 0.0),
-        })
-        .collect()
+fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
+    let mut all = SmallVec::new();
+    for (grad, shape) in grads.into_iter().zip(&node.outputs) {
+        all.push(match grad {
+            Some(grad) => grad,
+            None => filled(shape, 0.0)?,
+        });
+    }
+    Ok(all)
 }
 
-fn op_backward(
-    node: &Arc<Node>,
-    call: &OpCall,
-    grads: &[Tensor],
-    wanted: &[bool],
-) -> Result<Vec<Option<Tensor>>> {
+fn op_backward(node: &Shared<Node>, call: &OpCall, grads: &[Tensor], wanted: &[bool]) -> Result<Made> {
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
     let backward = Backward { node, call, saved, grads };
@@ -255,7 +288,7 @@ fn op_backward(
         Some(Derivative::Formula { formula, .. }) => formula(&backward, &mut made)?,
         _ => foreign_backward(&backward, &mut made)?,
     }
-    Ok(made.slots.into_vec())
+    Ok(made.slots)
 }
 
 /// The backward op that a plugin named: gradients of the outputs, inputs, outputs, other arguments.
@@ -307,7 +340,7 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
         return Ok(grad);
     }
     let fits = grad.strides() == leaf.strides() || (grad.is_contiguous() && leaf.is_contiguous());
-    let alone = Arc::strong_count(grad.as_ref()) == 1
+    let alone = Shared::strong_count(grad.as_ref()) == 1
         && grad.as_ref().base().is_none()
         && grad.as_ref().storage().is_some_and(|s| s.is_unique());
     if fits && alone {

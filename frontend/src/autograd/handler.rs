@@ -10,6 +10,7 @@ use crate::ops::def::{Derivative, definition};
 use keyway_dispatcher::call::{part_from_arguments, redispatch};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
+use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::{Arg, OpEntry, Out, Outputs, Rule};
 use keyway_dispatcher::registry::{Call, FunctionalEntry, register_functional};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
@@ -39,14 +40,11 @@ enum Plan {
 }
 
 fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
-    let mut any = false;
-    for arg in call.args.values {
-        match arg {
-            Arg::Tensor(t) => any |= meta::requires_grad(t),
-            Arg::Tensors(list) => any |= list.iter().any(|t| meta::requires_grad(t)),
-            _ => {}
-        }
-    }
+    let any = call.args.values.iter().any(|arg| match arg {
+        Arg::Tensor(t) => meta::requires_grad(t),
+        Arg::Tensors(list) => list.iter().any(|t| meta::requires_grad(t)),
+        _ => false,
+    });
     if let Out::Given(list) = call.out
         && (any || list.iter().any(|t| meta::requires_grad(t)))
     {
@@ -62,7 +60,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         return redispatch(call, below);
     }
     match plan(call)? {
-        Plan::Formula { saves, saves_outputs } => Ok(record(call, below, saves, saves_outputs)?),
+        Plan::Formula { saves, saves_outputs } => record(call, below, saves, saves_outputs),
         Plan::Nothing => {
             if matches!(call.out, Out::InPlace) {
                 check_in_place(call)?;
@@ -101,64 +99,89 @@ fn check_in_place(call: &Call<'_>) -> Result<()> {
     Err(AutogradError::ViewInPlace { op, reason }.into())
 }
 
-fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Result<Outputs> {
+fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> DispatchResult<Outputs> {
     let in_place = matches!(call.out, Out::InPlace);
     if in_place {
         check_in_place(call)?;
     }
     let op = call.args.op;
-    let mut args: SmallVec<[OwnedArg; 4]> = SmallVec::new();
-    let mut inputs: SmallVec<[Shape; 2]> = SmallVec::new();
-    let mut edges: SmallVec<[Option<Edge>; 2]> = SmallVec::new();
-    let mut saved = SavedTensors::default();
+    // The node's lists are written where they stay.
+    let def = definition(op);
+    let mut node = Node::unnumbered(|| {
+        let saved = Mutex::new(Some(SavedTensors::default()));
+        Body::Op(OpCall { op, def, args: SmallVec::new(), inputs: SmallVec::new(), saved })
+    });
+    let Some(Node { body: Body::Op(recorded), edges, .. }) = Shared::get_mut(&mut node) else {
+        return redispatch(call, below);
+    };
+    let saved = recorded.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let inputs = &mut recorded.inputs;
+    // The list of an op that saves nothing stays empty.
+    let mut saved = saved.as_mut().filter(|_| saves != 0 || call.args.values.len() > 32);
     let mut visit = |i: usize, t: &TensorRef| -> Result<()> {
         let wanted = i >= 32 || saves & (1 << i) != 0;
-        saved.inputs.push(match wanted {
-            false => None,
-            true if in_place && i == 0 => Some(Saved::before_overwriting(t)?),
-            true => Some(Saved::input(op.name, t)?),
-        });
+        if let Some(saved) = &mut saved {
+            saved.inputs.push(match wanted {
+                false => None,
+                true if in_place && i == 0 => Some(Saved::before_overwriting(t)?),
+                true => Some(Saved::input(op.name, t)?),
+            });
+        }
         inputs.push(Shape::of(t));
         edges.push(if t.dtype().is_differentiable() { meta::edge(t) } else { None });
         Ok(())
     };
+    let mut slot = 0;
     for (i, arg) in call.args.values.iter().enumerate() {
-        args.push(match arg {
+        recorded.args.push(match arg {
             Arg::Tensor(t) => {
                 visit(i, t)?;
-                OwnedArg::Tensor { slot: inputs_len(&args) }
+                slot += 1;
+                OwnedArg::Tensor { slot: slot - 1 }
             }
             Arg::Tensors(list) => {
                 list.iter().try_for_each(|t| visit(i, t))?;
-                OwnedArg::Tensors { first: inputs_len(&args), count: list.len() }
+                slot += list.len();
+                OwnedArg::Tensors { first: slot - list.len(), count: list.len() }
             }
             Arg::None => OwnedArg::None,
             Arg::Int(v) => OwnedArg::Int(*v),
             Arg::Float(v) => OwnedArg::Float(*v),
             Arg::Bool(v) => OwnedArg::Bool(*v),
-            Arg::Ints(v) => OwnedArg::Ints(SmallVec::from_slice(v)),
-            Arg::Floats(v) => OwnedArg::Floats(SmallVec::from_slice(v)),
+            Arg::Ints(v) => OwnedArg::Ints((*v).into()),
+            Arg::Floats(v) => OwnedArg::Floats((*v).into()),
             Arg::Str(v) => OwnedArg::Str((*v).into()),
             Arg::DType(v) => OwnedArg::DType(*v),
         });
     }
 
-    let mut made = {
+    let mut result = {
         // A view of a strided tensor is made by the host alone, and notes whether the graph was on.
         let _off = (!is_host_view(call)).then(no_grad);
-        redispatch(call, below)?
+        redispatch(call, below)
     };
+    // Worked on where it was returned to: a list that was just written is slow to move.
+    let Ok(made) = &mut result else { return result };
     if !in_place {
-        part_from_arguments(&call.args, &mut made);
+        part_from_arguments(&call.args, made);
     }
-    for (i, output) in made.iter().enumerate() {
-        let wanted = i >= 32 || saves_outputs & (1 << i) != 0;
-        saved.outputs.push(wanted.then(|| Saved::output(output, i)));
+    if let Some(Node { number, body: Body::Op(recorded), outputs, .. }) = Shared::get_mut(&mut node) {
+        // Numbered only now: the nodes that it leads to are older.
+        *number = Node::next_number();
+        outputs.extend(made.iter().map(Shape::of));
+        if let (Ok(Some(saved)), true) = (recorded.saved.get_mut(), saves_outputs != 0 || made.len() > 32) {
+            saved.outputs.extend(made.iter().enumerate().map(|(i, output)| {
+                (i >= 32 || saves_outputs & (1 << i) != 0).then(|| Saved::output(output, i))
+            }));
+        }
     }
-    let shapes: SmallVec<[Shape; 1]> = made.iter().map(Shape::of).collect();
-    let body = Body::Op(OpCall { op, def: definition(op), args, inputs, saved: Mutex::new(Some(saved)) });
-    let node = Node::new(body, edges, shapes);
-    for (output, tensor) in made.iter().enumerate() {
+    if let ([tensor], false) = (&mut made[..], in_place) {
+        if tensor.dtype().is_differentiable() {
+            meta::set_first_edge(tensor, Edge { node, output: 0 });
+        }
+        return result;
+    }
+    for (output, tensor) in made.iter_mut().enumerate() {
         if !tensor.dtype().is_differentiable() {
             continue;
         }
@@ -166,25 +189,14 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Res
         match tensor.base() {
             Some(base) if in_place => super::view::rewrite_base(tensor, &base.clone(), edge.node),
             None if in_place => meta::rebase(tensor, edge),
-            _ => meta::set_edge(tensor, edge),
+            _ => meta::set_first_edge(tensor, edge),
         }
     }
-    Ok(made)
+    result
 }
 
 /// Whether the call makes views without any kernel.
 fn is_host_view(call: &Call<'_>) -> bool {
     matches!(call.args.op.spec.rule, Rule::View(_) | Rule::Views(_))
         && matches!(call.args.get(0), Arg::Tensor(t) if t.is_strided())
-}
-
-/// How many tensors the arguments so far have: the slot of the next one.
-fn inputs_len(args: &[OwnedArg]) -> usize {
-    args.iter()
-        .map(|arg| match arg {
-            OwnedArg::Tensor { .. } => 1,
-            OwnedArg::Tensors { count, .. } => *count,
-            _ => 0,
-        })
-        .sum()
 }

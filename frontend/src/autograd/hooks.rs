@@ -2,12 +2,13 @@
 
 use super::error::AutogradError;
 use super::meta;
-use super::node::Node;
+use super::node::{Node, lock};
 use crate::Tensor;
 use crate::error::Result;
+use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 /// Sees a gradient and may replace it.
 pub type HookFn = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
@@ -41,7 +42,8 @@ impl Drop for HookHandle {
             }
             Some(Place::Node(node)) => {
                 if let Some(node) = node.upgrade() {
-                    node.hooks().retain(|(_, id, _)| *id != self.id);
+                    let hooks = node.hooks_or_init();
+                    lock(hooks).retain(|(_, id, _)| *id != self.id);
                 }
             }
             None => {}
@@ -57,10 +59,10 @@ pub(crate) fn register(tensor: &TensorRef, hook: Box<HookFn>) -> Result<HookHand
     let hook: Hook = hook.into();
     let place = if edge.node.is_accumulator() {
         meta::with_hooks(tensor, |hooks| hooks.push((id, hook)));
-        Place::Leaf(Arc::downgrade(tensor))
+        Place::Leaf(Shared::downgrade(tensor))
     } else {
-        edge.node.hooks().push((edge.output, id, hook));
-        Place::Node(Arc::downgrade(&edge.node))
+        lock(edge.node.hooks_or_init()).push((edge.output, id, hook));
+        Place::Node(Shared::downgrade(&edge.node))
     };
     Ok(HookHandle { id, place: Some(place) })
 }

@@ -6,9 +6,10 @@ use super::node::{Edge, Node};
 use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::key::DispatchKey;
+use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef, ViewOrigin};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// The autograd side of one tensor.
 #[derive(Default)]
@@ -17,6 +18,11 @@ pub(crate) struct Meta {
     leaf: AtomicBool,
     /// How often in-place changes of this tensor or of its views have given it another history.
     rebased: AtomicU32,
+    /// Whether `state` has an edge, once true for ever; so that asking whether a gradient is wanted takes no lock.
+    recorded: AtomicBool,
+    /// Whether `state` has hooks.
+    hooked: AtomicBool,
+    accumulator: OnceLock<Shared<Node>>,
     state: Mutex<State>,
 }
 
@@ -24,13 +30,22 @@ pub(crate) struct Meta {
 struct State {
     grad: Option<Tensor>,
     edge: Option<Edge>,
-    accumulator: Option<Arc<Node>>,
     hooks: Vec<(u64, Hook)>,
     /// The base's `rebased` when `edge` was made.
     seen: u32,
 }
 
 impl Meta {
+    fn set_edge(&self, edge: Edge, seen: u32) {
+        let mut state = self.state();
+        let old = state.edge.replace(edge);
+        state.seen = seen;
+        self.recorded.store(true, Ordering::Release);
+        drop(state);
+        // The history that ends here may be long, and may lead to a tensor that locks in turn.
+        drop(old);
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -47,7 +62,23 @@ fn ensure(tensor: &TensorImpl) -> Option<&Meta> {
 
 /// Whether gradients flow to the tensor.
 pub(crate) fn requires_grad(tensor: &TensorRef) -> bool {
-    tensor.keys().has(DispatchKey::AUTOGRAD) && edge(tensor).is_some()
+    if !tensor.keys().has(DispatchKey::AUTOGRAD) {
+        return false;
+    }
+    if let Some((base, _)) = rebased_base(tensor) {
+        return edge(base).is_some();
+    }
+    get(tensor).is_some_and(|m| m.recorded.load(Ordering::Acquire) || m.leaf.load(Ordering::Relaxed))
+}
+
+/// The base of a view, if it was changed in place since the view was made, itself or through a view; and how often.
+fn rebased_base(tensor: &TensorRef) -> Option<(&TensorRef, u32)> {
+    let base = tensor.base()?;
+    if tensor.view_origin() == Some(ViewOrigin::Unrecorded) {
+        return None;
+    }
+    let rebased = get(base)?.rebased.load(Ordering::Relaxed);
+    (rebased > 0).then_some((base, rebased))
 }
 
 pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
@@ -58,7 +89,7 @@ pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
         return Err(AutogradError::Inference { op: "set_requires_grad".into() }.into());
     }
     let Some(meta) = ensure(tensor) else { return Ok(()) };
-    if meta.state().edge.is_some() {
+    if meta.recorded.load(Ordering::Acquire) {
         return if on { Ok(()) } else { Err(AutogradError::NotLeaf.into()) };
     }
     meta.leaf.store(on, Ordering::Relaxed);
@@ -68,23 +99,17 @@ pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
 
 /// Where the gradient of this tensor goes; `None` if none is wanted.
 pub(crate) fn edge(tensor: &TensorRef) -> Option<Edge> {
-    if let (Some(base), Some(ViewOrigin::Recorded | ViewOrigin::OneOfMany)) =
-        (tensor.base(), tensor.view_origin())
-    {
-        let rebased = get(base).map_or(0, |m| m.rebased.load(Ordering::Relaxed));
-        if rebased > 0 {
-            return refreshed_view_edge(tensor, base, rebased);
-        }
+    if let Some((base, rebased)) = rebased_base(tensor) {
+        return refreshed_view_edge(tensor, base, rebased);
     }
     let meta = get(tensor)?;
-    let mut state = meta.state();
-    if let Some(edge) = &state.edge {
-        return Some(edge.clone());
+    if meta.recorded.load(Ordering::Acquire) {
+        return meta.state().edge.clone();
     }
     if !meta.leaf.load(Ordering::Relaxed) {
         return None;
     }
-    let node = state.accumulator.get_or_insert_with(|| Node::accumulator(tensor)).clone();
+    let node = meta.accumulator.get_or_init(|| Node::accumulator(tensor)).clone();
     Some(Edge { node, output: 0 })
 }
 
@@ -101,22 +126,36 @@ fn refreshed_view_edge(tensor: &TensorRef, base: &TensorRef, rebased: u32) -> Op
     }
     let base_edge = edge(base)?;
     let fresh = Edge { node: super::view::view_of_base(tensor, base, base_edge), output: 0 };
-    let mut state = meta.state();
-    state.edge = Some(fresh.clone());
-    state.seen = rebased;
+    meta.set_edge(fresh.clone(), rebased);
     Some(fresh)
 }
 
 /// Gives a tensor its history.
 pub(crate) fn set_edge(tensor: &TensorRef, edge: Edge) {
     if let Some(meta) = ensure(tensor) {
-        let seen = tensor.base().and_then(|b| get(b)).map_or(0, |m| m.rebased.load(Ordering::Relaxed));
-        let mut state = meta.state();
-        state.edge = Some(edge);
-        state.seen = seen;
+        meta.set_edge(edge, rebased_so_far(tensor));
         meta.leaf.store(false, Ordering::Relaxed);
     }
     tensor.set_key(DispatchKey::AUTOGRAD, true);
+}
+
+/// Gives a tensor that an op has just made its history. Nearly always nobody else has the tensor yet, and nothing need
+/// be locked.
+pub(crate) fn set_first_edge(tensor: &mut TensorRef, edge: Edge) {
+    let seen = rebased_so_far(tensor);
+    match TensorImpl::extend_new::<Meta>(tensor, DispatchKey::AUTOGRAD) {
+        Some(meta) => {
+            let state = meta.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+            (state.edge, state.seen) = (Some(edge), seen);
+            *meta.recorded.get_mut() = true;
+        }
+        None => set_edge(tensor, edge),
+    }
+}
+
+/// How often the base of a view was given another history.
+fn rebased_so_far(tensor: &TensorRef) -> u32 {
+    tensor.base().and_then(|b| get(b)).map_or(0, |m| m.rebased.load(Ordering::Relaxed))
 }
 
 /// Gives a tensor another history after it, or a view of it, was changed in place.
@@ -151,5 +190,17 @@ pub(crate) fn with_hooks<R>(
     tensor: &TensorRef,
     change: impl FnOnce(&mut Vec<(u64, Hook)>) -> R,
 ) -> Option<R> {
-    ensure(tensor).map(|meta| change(&mut meta.state().hooks))
+    let meta = ensure(tensor)?;
+    let mut state = meta.state();
+    let result = change(&mut state.hooks);
+    meta.hooked.store(!state.hooks.is_empty(), Ordering::Release);
+    Some(result)
+}
+
+/// The hooks of a leaf, as they are now.
+pub(crate) fn hooks(tensor: &TensorRef) -> Vec<(u64, Hook)> {
+    match get(tensor) {
+        Some(meta) if meta.hooked.load(Ordering::Acquire) => meta.state().hooks.clone(),
+        _ => Vec::new(),
+    }
 }

@@ -13,6 +13,7 @@ pub mod hooks;
 pub(crate) mod meta;
 mod modes;
 pub(crate) mod node;
+mod pending;
 mod saved;
 mod view;
 

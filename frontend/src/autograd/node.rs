@@ -3,32 +3,32 @@
 use super::hooks::Hook;
 use super::saved::Saved;
 use crate::ops::def::OpDef;
-use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::op::{Arg, OpEntry};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// Where a gradient goes: an output of a node.
 #[derive(Clone)]
 pub(crate) struct Edge {
-    pub(crate) node: Arc<Node>,
+    pub(crate) node: Shared<Node>,
     pub(crate) output: usize,
 }
 
 /// What is known of a tensor without keeping it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    pub(crate) sizes: Dims,
+    pub(crate) sizes: SmallVec<[usize; 4]>,
     pub(crate) dtype: DType,
     pub(crate) device: Device,
 }
 
 impl Shape {
     pub(crate) fn of(tensor: &TensorRef) -> Shape {
-        Shape { sizes: Dims::from_slice(tensor.sizes()), dtype: tensor.dtype(), device: tensor.device() }
+        Shape { sizes: SmallVec::from_slice(tensor.sizes()), dtype: tensor.dtype(), device: tensor.device() }
     }
 }
 
@@ -41,8 +41,9 @@ pub(crate) enum OwnedArg {
     Int(i64),
     Float(f64),
     Bool(bool),
-    Ints(SmallVec<[i64; 4]>),
-    Floats(SmallVec<[f64; 2]>),
+    // Boxed, so that the many arguments that are no lists stay small.
+    Ints(Box<[i64]>),
+    Floats(Box<[f64]>),
     Str(Box<str>),
     DType(DType),
 }
@@ -99,6 +100,9 @@ pub(crate) enum Body {
     Custom(super::custom::CustomCall),
 }
 
+/// Hooks on the gradients of outputs: which output, the hook's number, the hook.
+pub(crate) type Hooks = Vec<(usize, u64, Hook)>;
+
 /// A node.
 pub(crate) struct Node {
     /// Later nodes have higher numbers; the engine runs the highest first.
@@ -107,7 +111,8 @@ pub(crate) struct Node {
     /// Where the gradient of each tensor input goes.
     pub(crate) edges: SmallVec<[Option<Edge>; 2]>,
     pub(crate) outputs: SmallVec<[Shape; 1]>,
-    hooks: Mutex<Vec<(usize, u64, Hook)>>,
+    /// Made with the first hook.
+    hooks: OnceLock<Mutex<Hooks>>,
     /// Where the forward call was made, when anomaly detection is on.
     pub(crate) trace: Option<Box<str>>,
 }
@@ -117,17 +122,41 @@ impl Node {
         body: Body,
         edges: SmallVec<[Option<Edge>; 2]>,
         outputs: SmallVec<[Shape; 1]>,
-    ) -> Arc<Node> {
+    ) -> Shared<Node> {
+        Shared::new_with(|| Node {
+            number: Node::next_number(),
+            body,
+            edges,
+            outputs,
+            hooks: OnceLock::new(),
+            trace: super::anomaly::trace(),
+        })
+    }
+
+    /// A node without edges, outputs and number, which the caller adds.
+    #[inline(always)]
+    pub(crate) fn unnumbered(body: impl FnOnce() -> Body) -> Shared<Node> {
+        Shared::new_with(|| Node {
+            number: 0,
+            body: body(),
+            edges: SmallVec::new(),
+            outputs: SmallVec::new(),
+            hooks: OnceLock::new(),
+            trace: super::anomaly::trace(),
+        })
+    }
+
+    /// The number of a node that is made now.
+    #[inline]
+    pub(crate) fn next_number() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let trace = super::anomaly::trace();
-        Arc::new(Node { number, body, edges, outputs, hooks: Mutex::default(), trace })
+        NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The node that collects the gradient of a leaf.
-    pub(crate) fn accumulator(tensor: &TensorRef) -> Arc<Node> {
+    pub(crate) fn accumulator(tensor: &TensorRef) -> Shared<Node> {
         let outputs = SmallVec::from_iter([Shape::of(tensor)]);
-        Node::new(Body::Accumulate(Arc::downgrade(tensor)), SmallVec::new(), outputs)
+        Node::new(Body::Accumulate(Shared::downgrade(tensor)), SmallVec::new(), outputs)
     }
 
     pub(crate) fn is_accumulator(&self) -> bool {
@@ -144,8 +173,14 @@ impl Node {
         }
     }
 
-    pub(crate) fn hooks(&self) -> MutexGuard<'_, Vec<(usize, u64, Hook)>> {
-        self.hooks.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// The hooks, if there ever was one.
+    pub(crate) fn hooks(&self) -> Option<&Mutex<Hooks>> {
+        self.hooks.get()
+    }
+
+    /// The place of the hooks.
+    pub(crate) fn hooks_or_init(&self) -> &Mutex<Hooks> {
+        self.hooks.get_or_init(Mutex::default)
     }
 
     /// Forgets the saved tensors.
@@ -165,14 +200,20 @@ impl Node {
         drop(taken);
     }
 
-    /// Moves everything that keeps other nodes alive into `to`.
-    fn take_links(&mut self, to: &mut Vec<Arc<Node>>) {
-        to.extend(self.edges.drain(..).flatten().map(|e| e.node));
-        if let Body::Op(call) = &self.body
-            && let Some(saved) = lock(&call.saved).as_mut()
+    /// Moves the nodes that only this one keeps alive into `to`.
+    fn take_links(&mut self, to: &mut Vec<Shared<Node>>) {
+        let mut take = |edge: Edge| {
+            if Shared::strong_count(&edge.node) == 1 {
+                to.push(edge.node);
+            }
+        };
+        for edge in &mut self.edges {
+            edge.take().into_iter().for_each(&mut take);
+        }
+        if let Body::Op(call) = &mut self.body
+            && let Some(saved) = call.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
         {
-            let links = saved.inputs.iter_mut().flatten().filter_map(Saved::take_edge);
-            to.extend(links.map(|e| e.node));
+            saved.inputs.iter_mut().flatten().filter_map(Saved::take_edge).for_each(take);
         }
     }
 }
@@ -187,7 +228,7 @@ impl Drop for Node {
         let mut links = Vec::new();
         self.take_links(&mut links);
         while let Some(link) = links.pop() {
-            if let Some(mut node) = Arc::into_inner(link) {
+            if let Some(mut node) = Shared::into_inner(link) {
                 node.take_links(&mut links);
             }
         }

@@ -5,8 +5,8 @@ use super::meta;
 use super::node::{Edge, Node};
 use crate::Tensor;
 use crate::error::Result;
+use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::TensorRef;
-use std::sync::Arc;
 
 /// A tensor as it was when it was saved. A result of the graph is kept without its own history slot, so
 /// that a later in-place change can make no cycle of nodes.
@@ -55,7 +55,7 @@ impl Saved {
     }
 
     /// The tensor again, if it is still what it was.
-    pub(crate) fn unpack(&self, node: &Arc<Node>, what: &str) -> Result<Tensor> {
+    pub(crate) fn unpack(&self, node: &Shared<Node>, what: &str) -> Result<Tensor> {
         let changed = |expected: u32, got: u32| AutogradError::SavedChanged {
             op: node.name().to_string(),
             argument: what.to_string(),

@@ -1,14 +1,15 @@
 //! In-place changes of views: the base gets a history in which part of it was replaced, and every view of
 //! it a history as a view of the base as it is now.
 
+use super::engine::Made;
 use super::meta;
 use super::node::{Body, Edge, Node, Shape};
 use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::dims::{Dims, contiguous_strides};
+use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Where a view lies in its base.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct Geometry {
 pub(crate) struct CopySlices {
     geometry: Geometry,
     /// The node of the change itself, whose argument 0 is the view as it was.
-    pub(crate) inner: Arc<Node>,
+    pub(crate) inner: Shared<Node>,
 }
 
 impl Geometry {
@@ -50,13 +51,13 @@ impl Geometry {
     fn part(&self, grad: &Tensor) -> Result<Tensor> {
         let base = grad.as_ref();
         let offset = base.offset() + self.offset;
-        let part = TensorImpl::view(base, offset, self.sizes.clone(), self.strides.clone(), false);
+        let part = TensorImpl::view(base, offset, &self.sizes, &self.strides, false);
         Ok(Tensor::from_ref(part.map_err(crate::Error::from)?))
     }
 }
 
 /// Gives `base` the history that a change of `view`, recorded as `inner`, means for it.
-pub(super) fn rewrite_base(view: &TensorRef, base: &TensorRef, inner: Arc<Node>) {
+pub(super) fn rewrite_base(view: &TensorRef, base: &TensorRef, inner: Shared<Node>) {
     let mut edges: SmallVec<[Option<Edge>; 2]> = SmallVec::from_iter([meta::edge(base)]);
     edges.extend(inner.edges.iter().skip(1).cloned());
     let shapes = SmallVec::from_iter([Shape::of(base)]);
@@ -66,7 +67,7 @@ pub(super) fn rewrite_base(view: &TensorRef, base: &TensorRef, inner: Arc<Node>)
 }
 
 /// The node of a view of a base whose history was rewritten.
-pub(super) fn view_of_base(view: &TensorRef, base: &TensorRef, base_edge: Edge) -> Arc<Node> {
+pub(super) fn view_of_base(view: &TensorRef, base: &TensorRef, base_edge: Edge) -> Shared<Node> {
     let edges = SmallVec::from_iter([Some(base_edge)]);
     Node::new(Body::ViewOfBase(Geometry::of(view, base)), edges, SmallVec::from_iter([Shape::of(view)]))
 }
@@ -77,7 +78,7 @@ pub(super) fn copy_slices_backward(
     grad: &Tensor,
     wanted: &[bool],
     retain: bool,
-) -> Result<Vec<Option<Tensor>>> {
+) -> Result<Made> {
     let of_base = slices.geometry.copy_of(grad)?;
     let part = slices.geometry.part(&of_base)?;
     let mut inner_wanted: SmallVec<[bool; 4]> = SmallVec::from_slice(wanted);
@@ -85,7 +86,8 @@ pub(super) fn copy_slices_backward(
         *first = true;
     }
     // The part is overwritten below, so the change's own derivative works on a copy.
-    let mut grads = super::engine::run_node(&slices.inner, &[Some(part.mul(1)?)], &inner_wanted, retain)?;
+    let of_part = SmallVec::from_iter([Some(part.mul(1)?)]);
+    let mut grads = super::engine::run_node(&slices.inner, of_part, &inner_wanted, retain)?;
     match grads.first().and_then(Option::as_ref) {
         Some(first) => part.copy_(first)?,
         None => part.zero_()?,

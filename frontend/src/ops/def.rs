@@ -152,8 +152,15 @@ impl OpDef {
     #[inline]
     #[allow(clippy::missing_errors_doc)]
     pub fn run(&'static self, values: &[Arg<'_>]) -> Result<Tensor> {
-        let made = self.call(values, Out::New)?;
-        made.into_iter().next().map(Tensor::from_ref).ok_or_else(|| no_result(self))
+        let op = self.entry()?;
+        match keyway_dispatcher::call::call(Args { op, values }, Out::New) {
+            // Taken from where it was written: a list of results is moved by none.
+            Ok(ref mut made) if made.len() == 1 => {
+                made.pop().map(Tensor::from_ref).ok_or_else(|| no_result(self))
+            }
+            Ok(made) => made.into_iter().next().map(Tensor::from_ref).ok_or_else(|| no_result(self)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Calls the op and gives all its results.

@@ -4,8 +4,7 @@ use crate::DType;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::error::{Error, Result};
-use keyway_dispatcher::op::{Args, Plan, Strides};
-use smallvec::SmallVec;
+use keyway_dispatcher::op::{Args, Plan};
 
 /// Argument 0 only.
 pub const FIRST: u32 = 0b1;
@@ -19,13 +18,9 @@ pub const FIRST_THREE: u32 = 0b111;
 ///
 /// # Errors
 /// `Broadcast`, `Promotion`.
+#[inline]
 pub fn elementwise(args: &Args<'_>, mask: u32, compute: DType, result: DType) -> Result<Plan> {
-    let sizes = args.broadcast(mask)?;
-    let mut plan = Plan::one(compute, sizes, result, Strides::Preserve);
-    plan.cast = mask;
-    plan.broadcast = mask;
-    plan.alias = true;
-    Ok(plan)
+    Plan::elementwise(args, mask, compute, result)
 }
 
 /// One argument, the result of its dtype.
@@ -208,14 +203,18 @@ pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize) -> Result<Dims> {
         expected,
         got: format!("{given:?}"),
     };
-    let unknown: SmallVec<[usize; 2]> = (0..given.len()).filter(|&k| given[k] == -1).collect();
-    if unknown.len() > 1 || given.iter().any(|&s| s < -1) {
-        return Err(wrong("sizes of 0 or more, with at most one -1".to_string()));
+    let mut sizes = Dims::from_elem(1, given.len());
+    let mut unknown = None;
+    for (k, (size, &wanted)) in sizes.iter_mut().zip(given).enumerate() {
+        match wanted {
+            0.. => *size = wanted as usize,
+            -1 if unknown.is_none() => unknown = Some(k),
+            _ => return Err(wrong("sizes of 0 or more, with at most one -1".to_string())),
+        }
     }
-    let known: SmallVec<[usize; 8]> = given.iter().filter(|&&s| s != -1).map(|&s| s as usize).collect();
-    let product = keyway_dispatcher::dims::numel(args.name(), &known)?;
-    let mut sizes: Dims = given.iter().map(|&s| s.max(0) as usize).collect();
-    if let Some(&at) = unknown.first() {
+    // The unknown size counts as 1 here.
+    let product = keyway_dispatcher::dims::numel(args.name(), &sizes)?;
+    if let Some(at) = unknown {
         if product == 0 || !numel.is_multiple_of(product) {
             return Err(wrong(format!("sizes whose product divides the {numel} elements")));
         }

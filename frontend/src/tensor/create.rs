@@ -25,8 +25,7 @@ impl Tensor {
             return Err(Error::Length { op: "from_vec", sizes: sizes.to_vec(), expected, got: values.len() });
         }
         let storage = Storage::from_vec(values);
-        let inner =
-            TensorImpl::strided(storage, 0, Dims::from_slice(sizes), contiguous_strides(sizes), T::DTYPE)?;
+        let inner = TensorImpl::strided(storage, 0, sizes, &contiguous_strides(sizes), T::DTYPE)?;
         Ok(Tensor { inner })
     }
 

@@ -12,6 +12,7 @@ pub use convert::Item;
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
 
 use crate::error::Result;
+use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::{Format, TensorRef};
 use keyway_dispatcher::{DType, Device, Layout};
@@ -112,7 +113,7 @@ impl Tensor {
 
     /// Whether both are the same tensor object.
     pub fn is_same(&self, other: &Tensor) -> bool {
-        std::sync::Arc::ptr_eq(&self.inner, &other.inner)
+        Shared::ptr_eq(&self.inner, &other.inner)
     }
 
     /// The component tensors of a composite layout, in its own order.

@@ -4,6 +4,7 @@ use super::error::Error;
 use super::export::host_api;
 use crate::abi::RawStr;
 use crate::abi::codes::status;
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,26 +21,40 @@ fn report(message: &str) {
 /// Runs `work`, turning an error or a panic into a status and a message for the host.
 pub fn guarded(work: impl FnOnce() -> Result<(), Error>) -> i32 {
     if POISONED.load(Ordering::Relaxed) {
-        report("the plugin panicked in an earlier call and is no longer used");
-        return status::PANICKED;
+        return poisoned();
     }
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => status::OK,
-        Ok(Err(error)) => {
-            if !matches!(error, Error::Host { .. }) {
-                report(&error.to_string());
-            }
-            error.status()
-        }
-        Err(payload) => {
-            POISONED.store(true, Ordering::Relaxed);
-            let text = payload
-                .downcast_ref::<&str>()
-                .map(|s| s.to_string())
-                .or_else(|| payload.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "a panic without a message".to_string());
-            report(&format!("the plugin panicked: {text}"));
-            status::PANICKED
-        }
+        Ok(Err(error)) => failed(&error),
+        Err(payload) => panicked(&*payload),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn poisoned() -> i32 {
+    report("the plugin panicked in an earlier call and is no longer used");
+    status::PANICKED
+}
+
+#[cold]
+#[inline(never)]
+fn failed(error: &Error) -> i32 {
+    if !matches!(error, Error::Host { .. }) {
+        report(&error.to_string());
+    }
+    error.status()
+}
+
+#[cold]
+#[inline(never)]
+fn panicked(payload: &(dyn Any + Send)) -> i32 {
+    POISONED.store(true, Ordering::Relaxed);
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|s| s.to_string())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_string());
+    report(&format!("the plugin panicked: {text}"));
+    status::PANICKED
 }

@@ -50,7 +50,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         last |= t.format() == Format::ChannelsLast;
     }
     let dtype = args.promote(0b1)?;
-    let strides = if last { Strides::Exact(channels_last_strides(&sizes)) } else { Strides::Contiguous };
+    let strides = if last { Strides::exact(channels_last_strides(&sizes)) } else { Strides::Contiguous };
     let mut plan = Plan::one(dtype, sizes, dtype, strides);
     plan.cast = 0b1;
     Ok(plan)

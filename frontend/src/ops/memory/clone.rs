@@ -81,7 +81,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let strides = match args.str(1)? {
         "preserve" => Strides::Like(0),
         "contiguous" => Strides::Contiguous,
-        "channels_last" if (3..=5).contains(&t.ndim()) => Strides::Exact(channels_last_strides(t.sizes())),
+        "channels_last" if (3..=5).contains(&t.ndim()) => Strides::exact(channels_last_strides(t.sizes())),
         "channels_last" => {
             let expected = "of 3, 4 or 5 dimensions for channels_last".to_string();
             return Err(Error::Shape { op: args.name(), argument: "self", expected, got: sizes });

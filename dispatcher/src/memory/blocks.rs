@@ -1,0 +1,172 @@
+//! Small blocks for the host's own objects (tensors, storages, nodes of a graph), kept for reuse.
+//!
+//! A call makes and drops a few objects of a few sizes, always the same ones. A list for each size, local to the thread,
+//! serves them in a handful of instructions; the system's allocator takes some hundred for a pair of calls. A block may
+//! be freed on another thread than the one that made it: it then stays there. Each list is bounded, and a thread that
+//! ends gives its blocks back.
+
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// Blocks are multiples of this, and are aligned to at most this.
+const STEP: usize = 64;
+/// The sizes that are kept: 1 to this many steps.
+const CLASSES: usize = 12;
+/// The most blocks of one size that a thread keeps.
+const KEPT: usize = 64;
+
+/// A free block holds the address of the next one.
+type Link = Option<NonNull<u8>>;
+
+struct Lists {
+    first: [Cell<Link>; CLASSES],
+    lengths: [Cell<usize>; CLASSES],
+}
+
+thread_local! {
+    static LISTS: Lists = const {
+        Lists { first: [const { Cell::new(None) }; CLASSES], lengths: [const { Cell::new(0) }; CLASSES] }
+    };
+}
+
+/// The list of blocks for this layout; `None` if such blocks are not kept.
+const fn class(layout: Layout) -> Option<usize> {
+    let steps = layout.size().div_ceil(STEP);
+    if steps == 0 || steps > CLASSES || layout.align() > STEP { None } else { Some(steps - 1) }
+}
+
+/// The layout that a block is really made with.
+const fn block(class: usize) -> Layout {
+    match Layout::from_size_align((class + 1) * STEP, STEP) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a few steps make a layout"),
+    }
+}
+
+impl Lists {
+    #[inline]
+    fn pop(&self, class: usize) -> Link {
+        let block = self.first[class].get()?;
+        // SAFETY: a block in a list is free, and `push` wrote the next one's address to its start.
+        self.first[class].set(unsafe { block.cast::<Link>().read() });
+        self.lengths[class].set(self.lengths[class].get() - 1);
+        Some(block)
+    }
+
+    /// Whether the block was taken in.
+    ///
+    /// # Safety
+    /// The caller gives up `free`, a block of this class.
+    #[inline]
+    unsafe fn push(&self, class: usize, free: NonNull<u8>) -> bool {
+        let length = self.lengths[class].get();
+        if length >= KEPT {
+            return false;
+        }
+        // SAFETY: the caller gives the block up, and it is larger and better aligned than an address.
+        unsafe { free.cast::<Link>().write(self.first[class].get()) };
+        self.first[class].set(Some(free));
+        self.lengths[class].set(length + 1);
+        true
+    }
+}
+
+impl Drop for Lists {
+    fn drop(&mut self) {
+        for class in 0..CLASSES {
+            while let Some(free) = self.pop(class) {
+                // SAFETY: blocks of a class were made with the class's layout, and the list owned this one.
+                unsafe { std::alloc::dealloc(free.as_ptr(), block(class)) };
+            }
+        }
+    }
+}
+
+#[cold]
+fn from_system(layout: Layout) -> NonNull<u8> {
+    // SAFETY: callers make no objects of no size: `class` is `None` for those, and `take` refuses them.
+    NonNull::new(unsafe { std::alloc::alloc(layout) })
+        .unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
+}
+
+/// Memory for a `T`, not initialised.
+#[inline]
+pub(super) fn take<T>() -> NonNull<T> {
+    const { assert!(size_of::<T>() > 0) };
+    let layout = const { Layout::new::<T>() };
+    let found = match const { class(Layout::new::<T>()) } {
+        // While a thread ends its lists are gone, and the system serves.
+        Some(class) => LISTS
+            .try_with(|lists| lists.pop(class))
+            .ok()
+            .flatten()
+            .unwrap_or_else(|| from_system(block(class))),
+        None => from_system(layout),
+    };
+    found.cast()
+}
+
+/// Gives the memory of a `T` back.
+///
+/// # Safety
+/// `memory` came from [`take`] of the same type; the caller gives it up, its value moved or dropped.
+#[inline]
+pub(super) unsafe fn give<T>(memory: NonNull<T>) {
+    let layout = match const { class(Layout::new::<T>()) } {
+        Some(class) => {
+            // SAFETY: the caller gives up a block of this class.
+            if LISTS.try_with(|lists| unsafe { lists.push(class, memory.cast()) }).unwrap_or(false) {
+                return;
+            }
+            block(class)
+        }
+        None => const { Layout::new::<T>() },
+    };
+    // SAFETY: `take` made it with this layout, and no list took it.
+    unsafe { std::alloc::dealloc(memory.as_ptr().cast(), layout) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_used_again_and_none_overlap() {
+        let first = take::<[u64; 20]>();
+        // SAFETY: taken above, given once.
+        unsafe { give(first) };
+        let again = take::<[u64; 20]>();
+        let other = take::<[u64; 20]>();
+        assert_eq!(first, again);
+        assert!(other.as_ptr().addr().abs_diff(again.as_ptr().addr()) >= 160);
+        // SAFETY: taken above, given once each.
+        unsafe {
+            give(again);
+            give(other);
+        }
+    }
+
+    #[test]
+    fn more_than_is_kept_goes_back_and_blocks_may_change_threads() {
+        let all: Vec<usize> =
+            (0..3 * KEPT).map(|_| take::<[u64; 3]>().as_ptr().expose_provenance()).collect();
+        let there = std::thread::spawn(move || {
+            for address in all {
+                let pointer = std::ptr::with_exposed_provenance_mut::<[u64; 3]>(address);
+                // SAFETY: taken by the other thread, which gave them up; each is given once.
+                unsafe { give(NonNull::new(pointer).unwrap()) };
+            }
+            LISTS.with(|lists| lists.lengths[0].get())
+        });
+        assert_eq!(there.join().unwrap(), KEPT);
+    }
+
+    #[test]
+    fn large_objects_are_not_kept() {
+        assert_eq!(class(Layout::new::<[u64; 1000]>()), None);
+        let large = take::<[u64; 1000]>();
+        // SAFETY: taken above, given once.
+        unsafe { give(large) };
+    }
+}

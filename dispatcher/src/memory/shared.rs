@@ -1,0 +1,372 @@
+//! [`Shared`]: the counted pointer of tensors, storages and nodes of a graph.
+//!
+//! `std::sync::Arc` was turned down for the cost of the usual case: most tensors have one owner from birth to death, and
+//! dropping the last `Arc` takes two locked instructions besides the allocator's work. Here both counts lie in one word,
+//! so one plain load tells the only owner that it is alone; and the memory comes from lists local to the thread. What is
+//! there of `Arc`'s interface means what it means there.
+
+use super::blocks;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// One owner, in the lower half of the counts.
+const STRONG: u64 = 1;
+/// One observer, in the upper half. All owners together count as one.
+const WEAK: u64 = 1 << 32;
+/// An owner that is alone: nobody else has a handle, so nobody can make one.
+const ALONE: u64 = STRONG + WEAK;
+/// More handles than this are taken for a leak that would overflow the counts.
+const MOST: u64 = 1 << 31;
+
+struct Block<T> {
+    counts: AtomicU64,
+    value: T,
+}
+
+/// A value with several owners, freed by the last.
+pub struct Shared<T> {
+    block: NonNull<Block<T>>,
+    _owns: PhantomData<Block<T>>,
+}
+
+/// Observes a [`Shared`] value without keeping it.
+pub struct Weak<T> {
+    block: NonNull<Block<T>>,
+    _owns: PhantomData<Block<T>>,
+}
+
+// SAFETY: as for `Arc`: handles on several threads give `&T` on each, and the last one drops the value.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
+// SAFETY: as for Send.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+// SAFETY: as for `Shared`.
+unsafe impl<T: Send + Sync> Send for Weak<T> {}
+// SAFETY: as for Send.
+unsafe impl<T: Send + Sync> Sync for Weak<T> {}
+impl<T: std::panic::RefUnwindSafe> std::panic::UnwindSafe for Shared<T> {}
+impl<T: std::panic::RefUnwindSafe> std::panic::RefUnwindSafe for Shared<T> {}
+
+// Moving a handle moves no value.
+impl<T> Unpin for Shared<T> {}
+impl<T> Unpin for Weak<T> {}
+
+#[cold]
+#[inline(never)]
+fn overflow() -> ! {
+    // A panic could be caught, and the count would still be wrong.
+    std::process::abort()
+}
+
+impl<T> Shared<T> {
+    /// Moves a value to a place of its own.
+    #[inline(always)]
+    pub fn new(value: T) -> Shared<T> {
+        Shared::new_with(|| value)
+    }
+
+    /// Makes a value in a place of its own; a large one is not moved there.
+    #[inline(always)]
+    pub fn new_with(make: impl FnOnce() -> T) -> Shared<T> {
+        let block = blocks::take::<Block<T>>();
+        // SAFETY: `take` gave memory for a block, which nobody else has. If `make` panics, the memory is lost.
+        unsafe { block.write(Block { counts: AtomicU64::new(ALONE), value: make() }) };
+        Shared { block, _owns: PhantomData }
+    }
+
+    #[inline(always)]
+    fn counts(&self) -> &AtomicU64 {
+        // SAFETY: the block lives while there is a handle. Only the counts are borrowed: the value may be being dropped.
+        unsafe { &(*self.block.as_ptr()).counts }
+    }
+
+    /// Whether both are the same object.
+    #[inline]
+    pub fn ptr_eq(a: &Shared<T>, b: &Shared<T>) -> bool {
+        a.block == b.block
+    }
+
+    /// The value's address.
+    #[inline]
+    pub fn as_ptr(this: &Shared<T>) -> *const T {
+        // SAFETY: the block lives while there is a handle.
+        unsafe { &raw const (*this.block.as_ptr()).value }
+    }
+
+    /// The number of owners at some moment of the call.
+    #[inline]
+    pub fn strong_count(this: &Shared<T>) -> usize {
+        (this.counts().load(Ordering::Relaxed) & (WEAK - 1)) as usize
+    }
+
+    /// The value for a change, if nobody else owns or observes it.
+    #[inline]
+    pub fn get_mut(this: &mut Shared<T>) -> Option<&mut T>
+    where
+        T: Unpin,
+    {
+        Shared::get_pinned_mut(this)
+    }
+
+    /// As [`Shared::get_mut`], for a value that must not be moved; the caller does not.
+    #[inline(always)]
+    pub(crate) fn get_pinned_mut(this: &mut Shared<T>) -> Option<&mut T> {
+        // Acquire: what other owners did before they let go happens before the change.
+        if this.counts().load(Ordering::Acquire) != ALONE {
+            return None;
+        }
+        // SAFETY: this is the only handle, and it is borrowed mutably.
+        Some(unsafe { &mut (*this.block.as_ptr()).value })
+    }
+
+    /// The value itself if this is the last owner, else nothing; as `Arc::into_inner`.
+    pub fn into_inner(this: Shared<T>) -> Option<T>
+    where
+        T: Unpin,
+    {
+        let block = std::mem::ManuallyDrop::new(this).block;
+        // SAFETY: this handle is given up here, once; if it was the last, the value is this function's.
+        unsafe {
+            if !release(block) {
+                return None;
+            }
+            let value = (&raw const (*block.as_ptr()).value).read();
+            forget_owners(block);
+            Some(value)
+        }
+    }
+
+    /// An observer.
+    pub fn downgrade(this: &Shared<T>) -> Weak<T> {
+        if this.counts().fetch_add(WEAK, Ordering::Relaxed) >> 32 > MOST {
+            overflow();
+        }
+        Weak { block: this.block, _owns: PhantomData }
+    }
+
+    /// One more owner of the value at this address.
+    ///
+    /// # Safety
+    /// `value` came from [`Shared::as_ptr`] of a handle that still lives; the caller upholds this.
+    #[inline]
+    pub(crate) unsafe fn retain(value: *const T) -> Shared<T> {
+        // SAFETY: the caller guarantees that the value lies in a block.
+        let block = unsafe { value.byte_sub(std::mem::offset_of!(Block<T>, value)) };
+        let block = NonNull::new(block.cast_mut().cast::<Block<T>>());
+        let Some(block) = block else { overflow() };
+        let borrowed = std::mem::ManuallyDrop::new(Shared { block, _owns: PhantomData });
+        Shared::clone(&borrowed)
+    }
+}
+
+/// Gives one owner's share up. Whether it was the last: then nobody else can reach the value.
+///
+/// # Safety
+/// The caller owns a share and uses it no more.
+#[inline(always)]
+unsafe fn release<T>(block: NonNull<Block<T>>) -> bool {
+    // SAFETY: the block lives while the caller has its share.
+    let counts = unsafe { &(*block.as_ptr()).counts };
+    // Acquire: as for `get_mut`. Nobody else has a handle from which the counts could change.
+    if counts.load(Ordering::Acquire) == ALONE {
+        return true;
+    }
+    if counts.fetch_sub(STRONG, Ordering::Release) & (WEAK - 1) != STRONG {
+        return false;
+    }
+    fence(Ordering::Acquire);
+    true
+}
+
+/// Gives up the share of observer that the owners had together, and the block if it was the last.
+///
+/// # Safety
+/// [`release`] said that the caller was the last owner, and the value was moved or dropped.
+#[inline(always)]
+unsafe fn forget_owners<T>(block: NonNull<Block<T>>) {
+    // SAFETY: the owners' share keeps the block; it is given up once, by the last of them.
+    unsafe {
+        let counts = &(*block.as_ptr()).counts;
+        // The owner that was alone did not count itself down.
+        if counts.load(Ordering::Acquire) == ALONE {
+            blocks::give(block);
+        } else {
+            let_go(block);
+        }
+    }
+}
+
+/// Gives one observer's share up, and the block if nobody is left.
+///
+/// # Safety
+/// The caller has such a share and uses it no more.
+unsafe fn let_go<T>(block: NonNull<Block<T>>) {
+    // SAFETY: the block lives while the caller has its share; whoever counts down to nothing frees it.
+    unsafe {
+        if (*block.as_ptr()).counts.fetch_sub(WEAK, Ordering::Release) == WEAK {
+            fence(Ordering::Acquire);
+            blocks::give(block);
+        }
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the value lives while there is an owner, and changes only through `get_mut`, which needs to be alone.
+        unsafe { &(*self.block.as_ptr()).value }
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    #[inline(always)]
+    fn clone(&self) -> Shared<T> {
+        if self.counts().fetch_add(STRONG, Ordering::Relaxed) & (WEAK - 1) > MOST {
+            overflow();
+        }
+        Shared { block: self.block, _owns: PhantomData }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        /// # Safety
+        /// As for [`forget_owners`], but that the value is still there.
+        #[inline(never)]
+        unsafe fn last<T>(block: NonNull<Block<T>>) {
+            // SAFETY: the caller was the last owner.
+            unsafe {
+                (&raw mut (*block.as_ptr()).value).drop_in_place();
+                forget_owners(block);
+            }
+        }
+        // SAFETY: this handle goes; the value is dropped by the last.
+        unsafe {
+            if release(self.block) {
+                last(self.block);
+            }
+        }
+    }
+}
+
+impl<T> Weak<T> {
+    /// The value, if it still has an owner.
+    pub fn upgrade(&self) -> Option<Shared<T>> {
+        // SAFETY: the block lives while there is an observer.
+        let counts = unsafe { &(*self.block.as_ptr()).counts };
+        let more = |now: u64| match now & (WEAK - 1) {
+            0 => None,
+            owners if owners > MOST => overflow(),
+            _ => Some(now + STRONG),
+        };
+        counts.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
+        Some(Shared { block: self.block, _owns: PhantomData })
+    }
+}
+
+impl<T> Drop for Weak<T> {
+    fn drop(&mut self) {
+        // SAFETY: this handle goes.
+        unsafe { let_go(self.block) }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T> fmt::Debug for Weak<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(Weak)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// A value that tells when it is dropped.
+    fn noted() -> (Shared<Arc<()>>, Arc<()>) {
+        let mark = Arc::new(());
+        (Shared::new(mark.clone()), mark)
+    }
+
+    #[test]
+    fn the_last_owner_drops_the_value() {
+        let (a, mark) = noted();
+        let b = a.clone();
+        assert!(Shared::ptr_eq(&a, &b) && Shared::strong_count(&a) == 2);
+        drop(a);
+        assert_eq!(Arc::strong_count(&mark), 2);
+        drop(b);
+        assert_eq!(Arc::strong_count(&mark), 1);
+    }
+
+    #[test]
+    fn an_observer_sees_the_value_only_while_it_is_owned() {
+        let (a, mark) = noted();
+        let weak = Shared::downgrade(&a);
+        assert!(weak.upgrade().is_some_and(|b| Shared::ptr_eq(&a, &b)));
+        drop(a);
+        assert_eq!(Arc::strong_count(&mark), 1);
+        assert!(weak.upgrade().is_none());
+    }
+
+    #[test]
+    fn a_change_needs_to_be_alone() {
+        let mut a = Shared::new(5);
+        let weak = Shared::downgrade(&a);
+        assert!(Shared::get_mut(&mut a).is_none());
+        drop(weak);
+        let b = a.clone();
+        assert!(Shared::get_mut(&mut a).is_none());
+        drop(b);
+        *Shared::get_mut(&mut a).unwrap() += 1;
+        assert_eq!(*a, 6);
+    }
+
+    #[test]
+    fn the_last_owner_may_take_the_value_out() {
+        let (a, mark) = noted();
+        let (b, weak) = (a.clone(), Shared::downgrade(&a));
+        assert!(Shared::into_inner(a).is_none());
+        let value = Shared::into_inner(b).unwrap();
+        assert_eq!(Arc::strong_count(&mark), 2);
+        assert!(weak.upgrade().is_none());
+        drop(value);
+        assert_eq!(Arc::strong_count(&mark), 1);
+    }
+
+    #[test]
+    fn an_owner_is_made_of_an_address() {
+        let (a, mark) = noted();
+        // SAFETY: the address is that of a value that `a` keeps.
+        let b = unsafe { Shared::retain(Shared::as_ptr(&a)) };
+        drop(a);
+        assert_eq!(Arc::strong_count(&mark), 2);
+        drop(b);
+        assert_eq!(Arc::strong_count(&mark), 1);
+    }
+
+    #[test]
+    fn threads_drop_and_observe_at_once() {
+        for _ in 0..if cfg!(miri) { 5 } else { 500 } {
+            let (a, mark) = noted();
+            let (b, weak) = (a.clone(), Shared::downgrade(&a));
+            let threads = [
+                std::thread::spawn(move || drop(a)),
+                std::thread::spawn(move || drop(Shared::into_inner(b))),
+                std::thread::spawn(move || drop(weak.upgrade())),
+            ];
+            threads.into_iter().for_each(|t| t.join().unwrap());
+            assert_eq!(Arc::strong_count(&mark), 1);
+        }
+    }
+}

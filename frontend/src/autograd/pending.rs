@@ -1,0 +1,101 @@
+//! Gradients that wait for their node in a backward pass.
+
+use super::node::Node;
+use crate::Tensor;
+use keyway_dispatcher::memory::Shared;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// One gradient for each output of a node, where one has come.
+pub(super) type Slots = SmallVec<[Option<Tensor>; 2]>;
+
+/// A node and what has come for it.
+pub(super) struct Waiting {
+    pub(super) node: Shared<Node>,
+    pub(super) grads: Slots,
+}
+
+/// Nodes that are searched one by one.
+const NEAR: usize = 8;
+
+/// Nodes that wait, the newest to be taken first. The newest few, among which nearly all search ends, lie in a short
+/// list, and the rest in a tree: each of the few is newer than all of the rest.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// Oldest first.
+    near: SmallVec<[Waiting; NEAR]>,
+    far: BTreeMap<u64, Waiting>,
+}
+
+impl Pending {
+    /// The gradients of a node's outputs; the node waits from now on.
+    pub(super) fn slots(&mut self, node: &Shared<Node>) -> &mut Slots {
+        let number = node.number;
+        let older = self.near.iter().rposition(|w| w.node.number <= number);
+        if let Some(at) = older
+            && self.near[at].node.number == number
+        {
+            return &mut self.near[at].grads;
+        }
+        let waiting = || Waiting { node: node.clone(), grads: SmallVec::from_elem(None, node.outputs.len()) };
+        let at = older.map_or(0, |at| at + 1);
+        // Older than all that is near: it may stand there only if nothing further away is newer, and there is room.
+        if at == 0 && (!self.far.is_empty() || self.near.len() == NEAR) {
+            return &mut self.far.entry(number).or_insert_with(waiting).grads;
+        }
+        self.near.insert(at, waiting());
+        if self.near.len() <= NEAR {
+            return &mut self.near[at].grads;
+        }
+        let oldest = self.near.remove(0);
+        self.far.insert(oldest.node.number, oldest);
+        &mut self.near[at - 1].grads
+    }
+
+    /// Takes the newest node out.
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.near.pop().or_else(|| self.far.pop_last().map(|(_, waiting)| waiting))
+    }
+
+    /// The nodes that wait.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Shared<Node>> {
+        self.near.iter().chain(self.far.values()).map(|waiting| &waiting.node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autograd::node::{Body, Shape};
+    use proptest::prelude::*;
+
+    fn nodes(count: usize) -> Vec<Shared<Node>> {
+        let leaf = Tensor::scalar(1.0f32).unwrap();
+        let body = || Body::Accumulate(Shared::downgrade(leaf.as_ref()));
+        let shape = || SmallVec::from_iter([Shape::of(leaf.as_ref())]);
+        (0..count).map(|_| Node::new(body(), SmallVec::new(), shape())).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_newest_comes_first_and_each_comes_once(steps in prop::collection::vec((0usize..40, any::<bool>()), 0..120)) {
+            let nodes = nodes(40);
+            let (mut pending, mut model) = (Pending::default(), BTreeMap::new());
+            for (i, pop) in steps {
+                if pop {
+                    let popped = pending.pop().map(|w| (w.node.number, w.grads[0].is_some()));
+                    prop_assert_eq!(popped, model.pop_last());
+                } else {
+                    let slots = pending.slots(&nodes[i]);
+                    let seen = model.insert(nodes[i].number, true).is_some();
+                    prop_assert_eq!(slots[0].replace(Tensor::scalar(1.0f32).unwrap()).is_some(), seen);
+                }
+            }
+            prop_assert_eq!(pending.nodes().count(), model.len());
+            while let Some((number, _)) = model.pop_last() {
+                prop_assert_eq!(pending.pop().map(|w| w.node.number), Some(number));
+            }
+            prop_assert!(pending.pop().is_none());
+        }
+    }
+}
