@@ -14,14 +14,21 @@ def linspace(torch, like, start, end):
     return torch.linspace(start, end, like.numel(), dtype=like.dtype).reshape(like.shape)
 
 
+def memory_format_of(torch, a, name):
+    """PyTorch's name of a memory format. Its channels_last is for four dimensions; five have one of their own, three
+    none, but the values are the same in each."""
+    if name == "channels_last":
+        return {4: torch.channels_last, 5: torch.channels_last_3d}.get(a.dim(), torch.contiguous_format)
+    return {"preserve": torch.preserve_format, "contiguous": torch.contiguous_format}[name]
+
+
 OPS = {
     "arange": arange,
     "eye": lambda torch, like: torch.eye(*like.shape, dtype=like.dtype),
     "linspace": linspace,
     "tril": lambda torch, a, diagonal: torch.tril(a, diagonal),
     "triu": lambda torch, a, diagonal: torch.triu(a, diagonal),
-    "clone": lambda torch, a, memory_format: a.clone(memory_format=getattr(
-        torch, {"preserve": "preserve_format", "contiguous": "contiguous_format"}.get(memory_format, memory_format))),
+    "clone": lambda torch, a, memory_format: a.clone(memory_format=memory_format_of(torch, a, memory_format)),
     "copy": lambda torch, a, source: a.clone().copy_(source),
     "fill": lambda torch, a, value: a.clone().fill_(value),
     "to_device": lambda torch, a, device: a.to(device),
