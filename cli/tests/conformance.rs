@@ -44,6 +44,23 @@ fn the_cpu_backend_passes_the_quick_run() {
     assert!(report(&json)["counts"]["passed"].as_u64().unwrap() > 5_000);
 }
 
+/// A device whose memory the host cannot read, whose work is done later, and which has few kernels; a composite
+/// layout. What they do not claim is unsupported, all else is as expected.
+#[test]
+fn other_kinds_of_backends_pass_the_quick_run() {
+    for (name, family) in [("keyway_test_device", "device"), ("keyway_test_csr", "layout")] {
+        let library = library_of(name);
+        let folder = tempfile::tempdir().unwrap();
+        let json = folder.path().join("report.json");
+        let arguments = ["--quick", "--json", json.to_str().unwrap()];
+        let ran =
+            keyway(&[&["conformance", "--library", library.to_str().unwrap()], &arguments[..]].concat());
+        assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+        let report = report(&json);
+        assert!(report["families"][family]["passed"].as_u64().unwrap() >= 5, "{}", report["families"]);
+    }
+}
+
 #[test]
 fn all_reports_are_written_and_the_list_shows_the_standing() {
     let folder = installed();

@@ -10,6 +10,7 @@ use keyway::dispatcher::op::{Arg, Out};
 use keyway::dispatcher::tensor::TensorRef;
 use keyway::ops::def::OpDef;
 use keyway::{Device, Error, Tensor};
+use keyway_sdk::abi::codes::status::UNSUPPORTED;
 
 /// A call with its tensors placed on the device.
 #[derive(Debug)]
@@ -151,6 +152,10 @@ pub fn damaged(whose: &str, damage: Damage) -> Failure {
     Failure::new(format!("the memory of {whose} was written to"), "unchanged", got)
 }
 
+/// Ops whose kernels are chosen by the dtype that they make. Which dtypes they read is in no registration, so that
+/// refusing one is no broken claim.
+const CASTS: [&str; 2] = ["to_dtype", "copy"];
+
 /// What a failed call of a valid sample means: unsupported if the backend does not claim it, else a failure.
 pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
     if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
@@ -162,6 +167,11 @@ pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
         if !claimed {
             return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));
         }
+    }
+    if let Error::Dispatch(DispatchError::Backend { op, status: UNSUPPORTED, .. }) = &error
+        && CASTS.contains(op)
+    {
+        return Stop::Unsupported(error.to_string());
     }
     Failure::new(format!("{} refuses a valid call", def.name()), "a result", error.to_string()).into()
 }

@@ -57,6 +57,17 @@ fn values_go_there_and_back() {
 }
 
 #[test]
+fn an_empty_view_goes_there_and_back_wherever_it_begins() {
+    let _one = load(PLUGIN);
+    let empty = Tensor::from_vec(Vec::<f32>::new(), &[3, 0, 2]).unwrap();
+    let view = empty.select(2, 1).unwrap();
+    assert_eq!(view.storage_offset(), 1);
+    let back = view.to_device(remote(0)).unwrap().to_device(Device::CPU).unwrap();
+    assert_eq!(back.sizes(), [3, 0]);
+    assert!(back.to_vec::<f32>().unwrap().is_empty());
+}
+
+#[test]
 fn arithmetic_with_gradients_and_a_step_of_sgd() {
     let _one = load(PLUGIN);
     let step = |device: Device| -> (Vec<f32>, Vec<f32>, f32) {

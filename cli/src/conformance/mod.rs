@@ -51,7 +51,7 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// The longest that a case may take, in seconds.
-    #[arg(long, default_value_t = 20.0, value_parser = seconds, value_name = "S")]
+    #[arg(long, default_value_t = 20.0, value_parser = seconds, allow_negative_numbers = true, value_name = "S")]
     timeout: f64,
     /// The list of known failures; that beside the library if not given.
     #[arg(long, value_name = "FILE")]

@@ -147,12 +147,14 @@ fn run(context: &Context<'_>) -> Steps {
             expect(&next, 0, &pattern(1000, 6), "memory from after")
         }
         "statistics" => {
-            let Some(before) = memory_stats(device)? else { return Ok(()) };
+            // An asynchronous device frees when its work is done.
+            let now = || api::synchronize(device).and_then(|()| memory_stats(device));
+            let Some(before) = now()? else { return Ok(()) };
             let held: Vec<Storage> =
                 (0..5).map(|_| Storage::allocate(device, 10_000)).collect::<Result<_, _>>()?;
-            let during = memory_stats(device)?.unwrap_or_default();
+            let during = now()?.unwrap_or_default();
             drop(held);
-            let after = memory_stats(device)?.unwrap_or_default();
+            let after = now()?.unwrap_or_default();
             let grown = during.in_use.saturating_sub(before.in_use);
             if !(50_000..=5 * 65_536).contains(&grown) {
                 let got = format!("{grown} bytes more in use");

@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::memory::Arrangement;
 use crate::outcome::{Failure, Steps};
 use keyway::DType;
-use keyway::dispatcher::abi::device::memory_stats;
+use keyway::dispatcher::abi::device::{memory_stats, synchronize};
 use keyway::dispatcher::op::Out;
 
 /// The family.
@@ -40,7 +40,11 @@ fn run(context: &Context<'_>) -> Steps {
     for _ in 0..3 {
         call()?;
     }
-    let in_use = || -> Steps<Option<u64>> { Ok(memory_stats(device)?.map(|s| s.in_use)) };
+    let in_use = || -> Steps<Option<u64>> {
+        // An asynchronous device frees when its work is done.
+        synchronize(device)?;
+        Ok(memory_stats(device)?.map(|s| s.in_use))
+    };
     let (before, size) = (in_use()?, resident());
     for _ in 0..CALLS {
         call()?;

@@ -8,6 +8,7 @@ use crate::compare;
 use crate::memory::read;
 use crate::oracle::{self, Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
+use crate::target::Service;
 use keyway::rng::{Generator, using};
 use keyway::{DType, Tensor};
 
@@ -19,8 +20,9 @@ const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for name in ["uniform", "normal"] {
-        if scope.ops.iter().any(|op| op.def.name() == name) {
-            for dtype in FLOATS {
+        let op = scope.ops.iter().find(|op| op.def.name() == name).and_then(|op| op.def.entry().ok());
+        if let Some(op) = op {
+            for dtype in FLOATS.into_iter().filter(|&d| scope.target.service(op, d) == Service::Kernel) {
                 for variant in ["repeats", "continues", "moments"] {
                     let mut case = Case::about(FAMILY.name, name, variant);
                     case.dtype = Some(dtype);

@@ -15,8 +15,10 @@ fn entry(device: Device) -> Result<Option<&'static DeviceEntry>> {
     }
 }
 
+/// Refuses a range outside the storage. No bytes at all may begin anywhere, as those of an empty view do.
 fn check(storage: &Storage, offset: usize, bytes: usize) -> Result<()> {
     match offset.checked_add(bytes) {
+        _ if bytes == 0 => Ok(()),
         Some(end) if end <= storage.bytes() => Ok(()),
         _ => Err(Error::Value {
             op: "copy_bytes",

@@ -79,13 +79,21 @@ fn with_notes(mut text: String, notes: &[String]) -> String {
     text + ")"
 }
 
-/// The components of a composite layout, each as a tensor, and its attributes.
+/// The components of a composite layout, each as a tensor, and its attributes, all with their names.
 fn composite(t: &Tensor) -> String {
+    let layout = keyway_dispatcher::table::current().layout(t.layout());
+    let name = |names: Option<&Vec<String>>, i: usize| {
+        names.and_then(|names| names.get(i)).map(|name| format!("{name}=")).unwrap_or_default()
+    };
     let indent = " ".repeat(OPEN.len());
-    let mut parts: Vec<String> =
-        t.components().iter().map(|c| c.to_string().replace('\n', &format!("\n{indent}"))).collect();
-    if !t.attrs().is_empty() {
-        parts.push(format!("attrs={:?}", t.attrs()));
+    let mut parts = Vec::new();
+    for (i, component) in t.components().iter().enumerate() {
+        let head = name(layout.map(|l| &l.components), i);
+        let under = format!("\n{indent}{}", " ".repeat(head.chars().count()));
+        parts.push(head + &component.to_string().replace('\n', &under));
+    }
+    for (i, attr) in t.attrs().iter().enumerate() {
+        parts.push(format!("{}{attr}", name(layout.map(|l| &l.attrs), i)));
     }
     parts.join(&format!(",\n{indent}"))
 }
