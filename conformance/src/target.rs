@@ -24,7 +24,10 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Nothing of that name.
-    #[error("no installed backend is named `{name}` or serves a device of that name; there are: {there}")]
+    #[error(
+        "no installed backend is named `{name}` or serves a device of that name; there are: {there}; `keyway backend \
+         paths` says where they are looked for"
+    )]
     Unknown {
         /// What was asked for.
         name: String,
