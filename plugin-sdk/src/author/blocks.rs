@@ -1,20 +1,18 @@
 //! The walk of elementwise kernels over their operands, compiled once for all functions.
 //!
 //! Work is cut into blocks, rectangles of the two innermost dimensions. An operand that is at unit stride along a
-//! block's rows is given to the function where it lies. Any other is copied into a dense block that stays in the
+//! block's rows is given to the function where it lies, the output as an input too. Of one that repeats an element
+//! along them, the function is given a chunk of copies. Any other is copied into a dense block that stays in the
 //! first-level cache: a repeated value once for as long as it stays the same, a transposed operand some columns at a
-//! time, so that each cache line of it is read once. So is an input which is the output, since the function is
-//! vectorised without a second loop for memory that overlaps.
+//! time, so that each cache line of it is read once.
 
 use super::elementwise::Cost;
 use super::error::Error;
 use super::host::parallel_for;
-use super::loops::{Addresses, Leaf};
+use super::loops::{Addresses, Leaf, Repeated};
+use super::operand::{Operand, Operands, repeat, same};
 use super::pack::{Rectangle, pack, unpack};
-use super::plan::{Block, Dims, OPERANDS, PerOperand, Walk, collapse, cross};
-use super::tensor::entries;
-use crate::abi::codes::tensor_flag;
-use crate::abi::tensor::RawTensor;
+use super::plan::{Block, Dims, OPERANDS, Walk, collapse, cross};
 use std::mem::MaybeUninit;
 
 /// Bytes of a copied block.
@@ -27,49 +25,6 @@ const LONG: usize = 64;
 /// The most elements of a block that needs no copies.
 const DIRECT: usize = 16 * 1024;
 
-/// An operand of a walk: a tensor, and the size of its elements.
-#[derive(Clone, Copy)]
-pub(crate) struct Operand<'a> {
-    pub(crate) tensor: &'a RawTensor,
-    pub(crate) bytes: usize,
-}
-
-impl<'a> Operand<'a> {
-    fn sizes(&self) -> &'a [i64] {
-        // SAFETY: there are `ndim` sizes while the tensor lives; the host upholds this.
-        unsafe { entries(self.tensor.sizes, self.tensor.ndim as usize) }
-    }
-
-    fn strides(&self) -> &'a [i64] {
-        // SAFETY: as above, since a view is of strided tensors only.
-        unsafe { entries(self.tensor.strides, self.tensor.ndim as usize) }
-    }
-
-    fn numel(&self) -> usize {
-        self.tensor.numel.max(0) as usize
-    }
-
-    fn is_contiguous(&self) -> bool {
-        self.tensor.flags & tensor_flag::CONTIGUOUS != 0
-    }
-
-    /// The bytes from the first element to the last.
-    fn range(&self) -> (usize, usize) {
-        let last = if self.is_contiguous() {
-            self.numel().saturating_sub(1)
-        } else {
-            self.sizes().iter().zip(self.strides()).map(|(n, s)| (n - 1).max(0) as usize * *s as usize).sum()
-        };
-        let begin = self.tensor.data as usize;
-        (begin, begin + if self.numel() == 0 { 0 } else { (last + 1) * self.bytes })
-    }
-
-    fn meets(&self, other: (usize, usize)) -> bool {
-        let own = self.range();
-        own.0 < other.1 && other.0 < own.1
-    }
-}
-
 #[cold]
 #[inline(never)]
 fn wrong_shape(expected: &[i64], got: &[i64]) -> Error {
@@ -80,57 +35,26 @@ fn wrong_shape(expected: &[i64], got: &[i64]) -> Error {
     }
 }
 
-/// `a == b`, without the call of `memcmp` that costs more than a few sizes are worth.
-#[inline(always)]
-fn same(a: &[i64], b: &[i64]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
-}
-
-/// The addresses and element sizes of all operands, for all threads.
-struct Operands {
-    data: Addresses,
-    bytes: PerOperand,
-}
-
-// SAFETY: the addresses are used for disjoint parts of the output, and for inputs that nobody writes
-// except an input that is exactly the output, of which a thread reads the part that it writes.
-unsafe impl Sync for Operands {}
-
-// Written out operand by operand: as loops they would be vectorised, which takes longer for so few.
-impl Operands {
-    fn new(operands: &[Operand<'_>]) -> Self {
-        let data = |k: usize| operands.get(k).map_or(std::ptr::null_mut(), |o| o.tensor.data.cast());
-        let bytes = |k: usize| operands.get(k).map_or(0, |o| o.bytes);
-        Operands {
-            data: [data(0), data(1), data(2), data(3)],
-            bytes: [bytes(0), bytes(1), bytes(2), bytes(3)],
-        }
-    }
-
-    /// The addresses of the elements at these offsets. That of an operand which is not there stays null.
-    fn at(&self, offsets: PerOperand) -> Addresses {
-        let at = |k: usize| self.data[k].wrapping_add(offsets[k] * self.bytes[k]);
-        [at(0), at(1), at(2), at(3)]
-    }
-}
-
-/// Applies `leaf` over all operands; the first is the output. An input of one element stands for any shape.
-pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], leaf: Leaf<'_>) -> Result<(), Error> {
+/// As [`apply`](super::straight::apply), for operands of any strides; `range` is the output's.
+// Not inlined: blocks take pages of the stack, which the straight ways are not to touch.
+#[inline(never)]
+pub(crate) fn by_blocks(
+    cost: Cost,
+    operands: &[Operand<'_>],
+    range: (usize, usize),
+    leaf: Leaf<'_>,
+) -> Result<(), Error> {
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
-    let range = out.range();
-    let addresses = &Operands::new(operands);
-    if out.is_contiguous()
-        && ins.iter().all(|i| i.is_contiguous() && same(i.sizes(), out.sizes()) && !i.meets(range))
-    {
-        return parallel_for(out.numel(), cost.grain(), |part| {
-            // SAFETY: contiguous operands have `numel` elements in a row, and no input meets the output.
-            unsafe { leaf.run(addresses.at([part.start; OPERANDS]), part.len()) }
-        });
-    }
     let Some(dims) = dims(*out, ins)? else { return Ok(()) };
-    let mut copied = [false; OPERANDS];
-    copied.iter_mut().skip(1).zip(ins).for_each(|(copied, i)| *copied = i.meets(range));
-    let blocks = Blocks::new(dims, addresses, operands.len(), copied, cost);
+    let mut apart = [true; OPERANDS];
+    for (k, input) in ins.iter().enumerate() {
+        let exact = leaf.lanes() > 0
+            && input.coincides(out)
+            && dims.iter().all(|d| d.size == 1 || d.strides[k + 1] == d.strides[0]);
+        apart[k + 1] = exact || !input.meets(range);
+    }
+    let addresses = &Operands::new(operands);
+    let blocks = Blocks::new(dims, addresses, operands.len(), apart, cost, leaf.lanes());
     parallel_for(blocks.walk.len(), cost.grain().div_ceil(blocks.walk.block_len()), |part| {
         let mut room = Room::new();
         blocks.walk.each(part, |block| {
@@ -192,17 +116,32 @@ struct Blocks<'a> {
     count: usize,
     /// The operands that are copied into blocks.
     copied: [bool; OPERANDS],
+    /// The inputs that repeat one element along a row.
+    repeated: Repeated,
     /// Whether the function takes a block at once: each operand is dense in it.
     whole: bool,
 }
 
 impl<'a> Blocks<'a> {
-    fn new(dims: Dims, on: &'a Operands, count: usize, copied: [bool; OPERANDS], cost: Cost) -> Self {
+    /// `apart` tells the inputs that may be read while the output is written.
+    fn new(
+        dims: Dims,
+        on: &'a Operands,
+        count: usize,
+        apart: [bool; OPERANDS],
+        cost: Cost,
+        lanes: usize,
+    ) -> Self {
         let mut walk = Walk::new(dims);
         let (rows, columns) = (walk.rows, walk.columns);
-        let (mut copied, mut across, mut widest) = (copied, false, 0);
+        let (mut copied, mut across, mut widest) = (apart.map(|apart| !apart), false, 0);
+        let mut repeated = 0;
         for (k, copied) in copied.iter_mut().enumerate().take(count) {
             let (row, column) = (rows.strides[k], columns.strides[k]);
+            if k > 0 && column == 0 && columns.size >= LONG && lanes > 0 && !*copied {
+                repeated |= 1 << k;
+                continue;
+            }
             let gaps = columns.size < LONG && rows.size > 1 && row != columns.size;
             *copied |= column != 1 || gaps;
             across |= *copied && row == 1 && column > 1;
@@ -218,6 +157,7 @@ impl<'a> Blocks<'a> {
             addresses: on,
             count,
             copied,
+            repeated,
             whole: columns.size < LONG || copied[..count].iter().all(|c| *c),
         }
     }
@@ -236,6 +176,10 @@ impl<'a> Blocks<'a> {
         };
         for k in 0..self.count {
             let bytes = self.addresses.bytes[k];
+            if self.repeated >> k & 1 == 1 {
+                at[k] = room.blocks[k].as_mut_ptr().cast();
+                continue;
+            }
             if !self.copied[k] {
                 steps[k] = self.walk.rows.strides[k] * bytes;
                 continue;
@@ -254,19 +198,39 @@ impl<'a> Blocks<'a> {
                 *held = now;
             }
         }
-        // SAFETY: each operand is dense along a row, or in the block; inputs that meet the output were copied.
+        // SAFETY: each operand is dense along a row, or in the block, or repeated; an input that meets the output was
+        // copied, or is the output and the leaf has chunks.
         unsafe {
             if self.whole {
-                leaf.run(at, rows * columns);
+                leaf.run(at, 0, rows * columns);
             } else {
                 let ([out, a, b, c], [to, x, y, z]) = (at, steps);
                 for r in 0..rows {
                     let row = |address: *mut u8, step: usize| address.wrapping_add(r * step);
-                    leaf.run([row(out, to), row(a, x), row(b, y), row(c, z)], columns);
+                    if self.repeated != 0 {
+                        self.refill(from, r, room, leaf.lanes());
+                    }
+                    leaf.run([row(out, to), row(a, x), row(b, y), row(c, z)], self.repeated, columns);
                 }
             }
             if self.copied[0] {
                 unpack(self.addresses.bytes[0], from[0], at[0], rectangle(0));
+            }
+        }
+    }
+
+    /// Fills the chunks of what repeats one element along row `r` of the block at `from`.
+    ///
+    /// # Safety
+    /// As for [`Blocks::run`].
+    unsafe fn refill(&self, from: Addresses, r: usize, room: &mut Room, lanes: usize) {
+        for k in (1..self.count).filter(|k| self.repeated >> k & 1 == 1) {
+            let bytes = self.addresses.bytes[k];
+            let element = from[k].wrapping_add(r * self.walk.rows.strides[k] * bytes).cast_const();
+            if room.held[k].0 != element {
+                // SAFETY: the caller guarantees the element; a block has room for a chunk.
+                unsafe { repeat(bytes, room.blocks[k].as_mut_ptr().cast(), element, lanes) };
+                room.held[k] = (element, 1, lanes);
             }
         }
     }

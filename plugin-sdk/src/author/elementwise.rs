@@ -14,12 +14,13 @@
 //! - the loop bodies are plain Rust that the compiler vectorises for the level of the build; no
 //!   run-time feature detection.
 
-use super::blocks::{Operand, apply};
 use super::call::Call;
 use super::element::{Element, Kind, Plain};
 use super::error::Error;
 use super::loops::Leaf;
+use super::operand::Operand;
 use super::plan::OPERANDS;
+use super::straight::apply;
 use super::view::{View, ViewMut};
 use crate::abi::codes::tensor_flag;
 use crate::abi::tensor::RawTensor;

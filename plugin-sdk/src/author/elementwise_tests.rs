@@ -1,5 +1,6 @@
 //! Elementwise loops against a nested loop that knows nothing of collapsing, tiles or blocks.
 
+use super::element::Plain;
 use super::elementwise::{Cost, map0, map1, map1_slices, map2, map2_slices, map3};
 use super::testing::{arg, row_major, tensor, with_call};
 use proptest::prelude::*;
@@ -208,4 +209,96 @@ fn a_bool_of_any_byte_is_read_and_a_clean_one_written() {
         map1(call.view::<bool>(0).unwrap(), call.out(0).unwrap(), Cost::Cheap, |a: bool| !a).unwrap();
     });
     assert_eq!(o, [1, 0, 0, 0, 1, 0, 0, 1, 0]);
+}
+
+/// What a test computes: `a * 3 + b * 2`, so that the inputs can be told apart.
+fn mixed(a: f32, b: f32) -> f32 {
+    a * 3.0 + b * 2.0
+}
+
+/// Applies [`mixed`] to two views of numbered memory, of which the first may be the output.
+fn mix(sizes: &[i64], out: &[i64], a: Option<&[i64]>, b: &[i64], room: usize) {
+    let numbers = |k: usize| (0..room).map(|i| (i * k % 1009) as f32).collect::<Vec<f32>>();
+    let (mut o, mut x, mut y) = (numbers(3), numbers(5), numbers(7));
+    let (before, p, q) = (o.clone(), if a.is_some() { x.clone() } else { o.clone() }, y.clone());
+    let to = tensor(o.as_mut_ptr(), sizes, out);
+    let ty = tensor(y.as_mut_ptr(), sizes, b);
+    let tx = a.map(|a| tensor(x.as_mut_ptr(), sizes, a));
+    with_call(&[arg(tx.as_ref().unwrap_or(&to)), arg(&ty)], &[&to], |call| {
+        call.map2(Cost::Cheap, mixed).unwrap();
+    });
+    let mut expected = before;
+    for i in indices(sizes) {
+        expected[at(&i, out)] = mixed(p[at(&i, a.unwrap_or(out))], q[at(&i, b)]);
+    }
+    assert_eq!(o, expected, "{sizes:?} {out:?} {a:?} {b:?}");
+}
+
+#[test]
+fn an_input_may_be_the_output_in_any_order_and_beside_any_other_input() {
+    // Row-major, column-major, gaps, and lengths on both sides of a chunk.
+    for n in [1i64, 15, 16, 31, 32, 33, 63, 64, 65, 100, 130] {
+        let room = (4 * n * 4) as usize;
+        for (out, b) in
+            [([n, 1], [n, 1]), ([1, 3], [1, 3]), ([n + 2, 1], [n + 2, 1]), ([2 * n, 2], [2 * n, 2])]
+        {
+            mix(&[3, n], &out, None, &b, room);
+            for other in [[0, 0], [0, 1], [1, 0], [n, 1], [1, 3]] {
+                mix(&[3, n], &out, None, &other, room);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_input_that_repeats_an_element_is_read_at_the_right_rows() {
+    for n in [1i64, 32, 63, 64, 65, 97, 300] {
+        let room = (10 * n + 30) as usize;
+        for out in [[n, 1], [n + 1, 1], [1, 5]] {
+            for a in [[0, 0], [1, 0], [3, 0], [0, 1], [n, 1], [1, 5]] {
+                for b in [[0, 0], [2, 0], [0, 1], [1, 5]] {
+                    mix(&[5, n], &out, Some(&a), &b, room);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_input_of_one_element_is_repeated_for_each_size_of_element() {
+    fn check<A: Plain, O: Plain>(value: A, expected: O, f: fn(A, O) -> O) {
+        for n in [1i64, 15, 16, 17, 31, 32, 64, 65, 200] {
+            let (mut a, mut b) = ([value], vec![O::from_i64(2); n as usize]);
+            let mut o = vec![O::from_i64(0); n as usize + 1];
+            let (ta, tb) = (tensor(a.as_mut_ptr(), &[], &[]), tensor(b.as_mut_ptr(), &[n], &[1]));
+            let to = tensor(o.as_mut_ptr(), &[n], &[1]);
+            with_call(&[arg(&ta), arg(&tb)], &[&to], |call| call.map2(Cost::Cheap, f).unwrap());
+            assert!(o[..n as usize].iter().all(|o| *o == expected), "{n}: {o:?}");
+            assert_eq!(o[n as usize], O::from_i64(0), "wrote past the end");
+        }
+    }
+    check(3u8, 5u8, |a, b| a + b);
+    check(3i16, 5i16, |a, b| a + b);
+    check(3i64, 5i64, |a, b| a + b);
+    check(3.0f64, 5u8, |a, b| a as u8 + b);
+    check(3u8, 5.0f64, |a, b| a as f64 + b);
+}
+
+#[test]
+fn an_input_that_partly_meets_the_output_is_read_as_it_was_within_a_block() {
+    // Other strides, or elements of another size, at the output's own address.
+    let mut memory: Vec<f32> = (0..200).map(|i| i as f32).collect();
+    let (to, ti) =
+        (tensor(memory.as_mut_ptr(), &[9, 9], &[9, 1]), tensor(memory.as_mut_ptr(), &[9, 9], &[1, 9]));
+    with_call(&[arg(&ti)], &[&to], |call| call.map1(Cost::Cheap, |a: f32| -a).unwrap());
+    for i in indices(&[9, 9]) {
+        assert_eq!(memory[at(&i, &[9, 1])], -(at(&i, &[1, 9]) as f32));
+    }
+    let mut words: Vec<u32> = (0..100).collect();
+    let (to, ti) =
+        (tensor(words.as_mut_ptr().cast::<u16>(), &[90], &[1]), tensor(words.as_mut_ptr(), &[90], &[1]));
+    with_call(&[arg(&ti)], &[&to], |call| call.map1(Cost::Cheap, |a: u32| a as u16).unwrap());
+    // SAFETY: the words are initialised and hold twice as many halves.
+    let halves = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u16>(), 90) };
+    assert!(halves.iter().enumerate().all(|(i, h)| *h as usize == i));
 }

@@ -3,6 +3,10 @@
 //! This is all that is compiled for each function. How strides are walked, what is copied to be at unit stride and
 //! how the work is shared knows operands by the size of their elements alone, and is compiled once
 //! ([`super::blocks`]).
+//!
+//! A function of elements is applied to a chunk of them at a time, whose results are written when all of its inputs
+//! are read. The loop over a chunk is vectorised without a check for memory that overlaps, an input may be the output,
+//! and an input that repeats one element is a chunk of copies of it to which the loop comes back.
 
 use super::element::Element;
 use super::plan::OPERANDS;
@@ -12,10 +16,20 @@ use std::mem::MaybeUninit;
 /// The addresses of the output and of the inputs of a run; those beyond the function's inputs are anything.
 pub(crate) type Addresses = [*mut u8; OPERANDS];
 
+/// Bit `k` is set if operand `k` repeats the chunk at its address; see [`Leaf::lanes`].
+pub(crate) type Repeated = u32;
+
+/// Bytes of a chunk of the function's largest type: as many as keep the loads and stores of a core busy.
+const CHUNK: usize = 128;
+/// The most elements of a chunk.
+pub(crate) const LANES: usize = 64;
+
 /// The inputs of an elementwise function: a tuple of up to three element pointers.
 pub(crate) trait Inputs: Copy {
     /// One element of each input.
     type Item: Copy;
+    /// The size of the largest element.
+    const WIDEST: usize;
 
     /// The first of these addresses.
     fn of(addresses: (*const u8, *const u8, *const u8)) -> Self;
@@ -24,6 +38,8 @@ pub(crate) trait Inputs: Copy {
     /// # Safety
     /// The caller guarantees an element of each input at `i`.
     unsafe fn load(self, i: usize) -> Self::Item;
+    /// The inputs `n` elements further, but for those that are repeated.
+    fn past(self, n: usize, repeated: Repeated) -> Self;
 }
 
 macro_rules! inputs {
@@ -31,6 +47,11 @@ macro_rules! inputs {
         #[allow(unused_variables, clippy::unused_unit)]
         impl<$($t: Element),*> Inputs for ($(*const $t,)*) {
             type Item = ($($t,)*);
+            const WIDEST: usize = {
+                let widest = 0;
+                $(let widest = if size_of::<$t>() > widest { size_of::<$t>() } else { widest };)*
+                widest
+            };
 
             #[inline(always)]
             fn of(addresses: (*const u8, *const u8, *const u8)) -> Self {
@@ -41,6 +62,10 @@ macro_rules! inputs {
                 // SAFETY: the caller guarantees elements at `i`.
                 ($(unsafe { $t::load(self.$k.add(i)) },)*)
             }
+            #[inline(always)]
+            fn past(self, n: usize, repeated: Repeated) -> Self {
+                ($(self.$k.wrapping_add(if repeated >> ($k + 1) & 1 == 0 { n } else { 0 }),)*)
+            }
         }
     };
 }
@@ -49,14 +74,15 @@ inputs!(A 0);
 inputs!(A 0, B 1);
 inputs!(A 0, B 1, C 2);
 
-/// The function itself, the output, three inputs and the number of elements. Each fits a register.
-type Run = unsafe fn(*const (), *mut u8, *const u8, *const u8, *const u8, usize);
+/// The function itself, the output, three inputs, which of them are repeated and the number of elements.
+type Run = unsafe fn(*const (), *mut u8, *const u8, *const u8, *const u8, Repeated, usize);
 
 /// A function of the elements at unit stride of up to three inputs, without its types.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'a> {
     run: Run,
     function: *const (),
+    lanes: usize,
     _borrow: PhantomData<&'a ()>,
 }
 
@@ -67,52 +93,76 @@ impl<'a> Leaf<'a> {
     /// `out[i] = f(inputs[i])`.
     #[inline(always)]
     pub(crate) fn of_elements<I: Inputs, O: Element, F: Fn(I::Item) -> O + Sync>(f: &'a F) -> Self {
-        Leaf { run: elements::<I, O, F>, function: std::ptr::from_ref(f).cast(), _borrow: PhantomData }
+        // Conditions that are known when this is compiled for a function, so that one loop is compiled for it.
+        let (run, lanes): (Run, usize) = if const { CHUNK / widest::<I, O>() < 32 } {
+            (elements::<I, O, F, 16>, 16)
+        } else if const { CHUNK / widest::<I, O>() < LANES } {
+            (elements::<I, O, F, 32>, 32)
+        } else {
+            (elements::<I, O, F, LANES>, LANES)
+        };
+        Leaf { run, function: std::ptr::from_ref(f).cast(), lanes, _borrow: PhantomData }
     }
 
     /// `f(inputs, out, n)`, which reads and writes `n` elements.
     #[inline(always)]
     pub(crate) fn of_runs<I: Inputs, O: Element, F: Fn(I, *mut O, usize) + Sync>(f: &'a F) -> Self {
-        Leaf { run: runs::<I, O, F>, function: std::ptr::from_ref(f).cast(), _borrow: PhantomData }
+        let run = runs::<I, O, F>;
+        Leaf { run, function: std::ptr::from_ref(f).cast(), lanes: 0, _borrow: PhantomData }
+    }
+
+    /// The number of elements in a chunk, at most [`LANES`]; 0 for a function of whole runs, of which no input may
+    /// be repeated or be the output.
+    #[inline(always)]
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes
     }
 
     /// Applies the function to `n` elements.
     ///
     /// # Safety
-    /// Each operand must have `n` elements of the function's types at its address, aligned, and no input meets the
-    /// output; the walk upholds this.
+    /// Each operand must have `n` elements of the function's types at its address, aligned; an input that is repeated
+    /// as many as a chunk has, or `n` if that is fewer. An input meets the output only if it is at the same address
+    /// with elements of the same size, and neither that nor repeated if there are no chunks. The walk upholds this.
     #[inline(always)]
-    pub(crate) unsafe fn run(&self, [out, a, b, c]: Addresses, n: usize) {
+    pub(crate) unsafe fn run(&self, [out, a, b, c]: Addresses, repeated: Repeated, n: usize) {
         // SAFETY: as the caller guarantees; the function is borrowed for the life of `self`.
-        unsafe { (self.run)(self.function, out, a, b, c, n) }
+        unsafe { (self.run)(self.function, out, a, b, c, repeated, n) }
     }
+}
+
+const fn widest<I: Inputs, O>() -> usize {
+    if size_of::<O>() > I::WIDEST { size_of::<O>() } else { I::WIDEST }
 }
 
 /// # Safety
 /// As for [`Leaf::run`]; `function` is an `F`.
-unsafe fn elements<I: Inputs, O: Element, F: Fn(I::Item) -> O>(
+unsafe fn elements<I: Inputs, O: Element, F: Fn(I::Item) -> O, const N: usize>(
     function: *const (),
     out: *mut u8,
     a: *const u8,
     b: *const u8,
     c: *const u8,
+    repeated: Repeated,
     n: usize,
 ) {
-    // SAFETY: as the caller guarantees. The output may hold nothing yet.
-    unsafe {
-        let out = std::slice::from_raw_parts_mut(out.cast::<MaybeUninit<O>>(), n);
-        fill(out, I::of((a, b, c)), &*function.cast::<F>());
+    let (mut out, mut inputs) = (out.cast::<O>(), I::of((a, b, c)));
+    // SAFETY: as the caller guarantees.
+    let f = unsafe { &*function.cast::<F>() };
+    for _ in 0..n / N {
+        let mut chunk = [const { MaybeUninit::<O>::uninit() }; N];
+        for (k, result) in chunk.iter_mut().enumerate() {
+            // SAFETY: the caller guarantees a chunk of each input.
+            result.write(f(unsafe { inputs.load(k) }));
+        }
+        // SAFETY: the caller guarantees the elements of the output. An input that is the output was read up to here
+        // and not beyond.
+        unsafe { out.cast::<[MaybeUninit<O>; N]>().write(chunk) };
+        (out, inputs) = (out.wrapping_add(N), inputs.past(N, repeated));
     }
-}
-
-/// # Safety
-/// As for [`Leaf::run`].
-// Not inlined: that `out` meets no input is known to the compiler from the parameter alone.
-#[inline(never)]
-unsafe fn fill<I: Inputs, O>(out: &mut [MaybeUninit<O>], inputs: I, f: &impl Fn(I::Item) -> O) {
-    for (i, out) in out.iter_mut().enumerate() {
-        // SAFETY: the caller guarantees as many elements of each input.
-        out.write(f(unsafe { inputs.load(i) }));
+    for k in 0..n % N {
+        // SAFETY: as above; the element is read before it is written.
+        unsafe { out.add(k).write(f(inputs.load(k))) };
     }
 }
 
@@ -124,6 +174,7 @@ unsafe fn runs<I: Inputs, O: Element, F: Fn(I, *mut O, usize)>(
     a: *const u8,
     b: *const u8,
     c: *const u8,
+    _: Repeated,
     n: usize,
 ) {
     // SAFETY: as the caller guarantees.

@@ -13,8 +13,10 @@ mod extend;
 mod guard;
 pub mod host;
 mod loops;
+mod operand;
 mod pack;
 mod plan;
+mod straight;
 mod tensor;
 mod view;
 

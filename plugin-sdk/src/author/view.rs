@@ -7,8 +7,8 @@
 //! element read on one thread could be written on another; slices are, and so is [`Lanes`], whose use is
 //! `unsafe`.
 
-use super::blocks::Operand;
 use super::element::{Element, Plain};
+use super::operand::Operand;
 use super::tensor::{Extent, Tensor, entries, meets};
 use crate::abi::codes::tag;
 use crate::abi::tensor::{RawArg, RawTensor};

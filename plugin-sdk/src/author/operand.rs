@@ -1,0 +1,106 @@
+//! What an elementwise kernel reads and writes, known by the size of its elements alone.
+
+use super::loops::Addresses;
+use super::pack::{Rectangle, pack};
+use super::plan::PerOperand;
+use super::tensor::entries;
+use crate::abi::codes::tensor_flag;
+use crate::abi::tensor::RawTensor;
+
+/// An operand of a walk: a tensor, and the size of its elements.
+#[derive(Clone, Copy)]
+pub(crate) struct Operand<'a> {
+    pub(crate) tensor: &'a RawTensor,
+    pub(crate) bytes: usize,
+}
+
+impl<'a> Operand<'a> {
+    pub(crate) fn sizes(&self) -> &'a [i64] {
+        // SAFETY: there are `ndim` sizes while the tensor lives; the host upholds this.
+        unsafe { entries(self.tensor.sizes, self.tensor.ndim as usize) }
+    }
+
+    pub(crate) fn strides(&self) -> &'a [i64] {
+        // SAFETY: as above, since a view is of strided tensors only.
+        unsafe { entries(self.tensor.strides, self.tensor.ndim as usize) }
+    }
+
+    pub(crate) fn numel(&self) -> usize {
+        self.tensor.numel.max(0) as usize
+    }
+
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.tensor.flags & tensor_flag::CONTIGUOUS != 0
+    }
+
+    /// The bytes from the first element to the last.
+    pub(crate) fn range(&self) -> (usize, usize) {
+        let last = if self.is_contiguous() {
+            self.numel().saturating_sub(1)
+        } else {
+            self.sizes().iter().zip(self.strides()).map(|(n, s)| (n - 1).max(0) as usize * *s as usize).sum()
+        };
+        let begin = self.tensor.data as usize;
+        (begin, begin + if self.numel() == 0 { 0 } else { (last + 1) * self.bytes })
+    }
+
+    pub(crate) fn meets(&self, other: (usize, usize)) -> bool {
+        let own = self.range();
+        own.0 < other.1 && other.0 < own.1
+    }
+
+    /// Whether an element of this operand is at the same address and of the same size as that of the other, if they
+    /// have the same strides.
+    #[inline(always)]
+    pub(crate) fn coincides(&self, other: &Operand<'_>) -> bool {
+        self.tensor.data == other.tensor.data && self.bytes == other.bytes
+    }
+
+    /// Whether all indices are of one element.
+    pub(crate) fn is_single(&self) -> bool {
+        self.numel() == 1 || self.strides().iter().all(|s| *s == 0)
+    }
+}
+
+/// `a == b`, without the call of `memcmp` that costs more than a few sizes are worth.
+#[inline(always)]
+pub(crate) fn same(a: &[i64], b: &[i64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
+/// The addresses and element sizes of all operands, for all threads.
+pub(crate) struct Operands {
+    pub(crate) data: Addresses,
+    pub(crate) bytes: PerOperand,
+}
+
+// SAFETY: the addresses are used for disjoint parts of the output, and for inputs that nobody writes
+// except an input that is exactly the output, of which a thread reads the part that it writes.
+unsafe impl Sync for Operands {}
+
+// Written out operand by operand: as loops they would be vectorised, which takes longer for so few.
+impl Operands {
+    pub(crate) fn new(operands: &[Operand<'_>]) -> Self {
+        let data = |k: usize| operands.get(k).map_or(std::ptr::null_mut(), |o| o.tensor.data.cast());
+        let bytes = |k: usize| operands.get(k).map_or(0, |o| o.bytes);
+        Operands {
+            data: [data(0), data(1), data(2), data(3)],
+            bytes: [bytes(0), bytes(1), bytes(2), bytes(3)],
+        }
+    }
+
+    /// The addresses of the elements at these offsets. That of an operand which is not there stays null.
+    pub(crate) fn at(&self, offsets: PerOperand) -> Addresses {
+        let at = |k: usize| self.data[k].wrapping_add(offsets[k] * self.bytes[k]);
+        [at(0), at(1), at(2), at(3)]
+    }
+}
+
+/// Writes `count` copies of one element.
+///
+/// # Safety
+/// As for [`pack`].
+pub(crate) unsafe fn repeat(bytes: usize, to: *mut u8, from: *const u8, count: usize) {
+    // SAFETY: as the caller guarantees.
+    unsafe { pack(bytes, to, from, Rectangle { rows: 1, columns: count, row: 0, column: 0 }) }
+}
