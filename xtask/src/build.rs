@@ -164,12 +164,10 @@ fn own_flags(job: &Job) -> &'static [&'static str] {
     }
 }
 
-/// A release build of one package. Symbols are stripped: a plugin's manifest and its exports live in sections that
-/// survive, and without symbols `dist` is a third of the size.
+/// A release build of one package.
 fn release(workspace: &Workspace, task: &str, package: &str) -> Command {
     let mut command = workspace.cargo();
     command.args([task, "--release", "--message-format=json-render-diagnostics", "--package", package]);
-    command.args(["--config", "profile.release.strip=\"symbols\""]);
     if package != PROGRAM.0 {
         // A backend is one crate of many small loops: across crates there is nothing to gain, and the loops
         // vectorise at level 2 as they do at 3, in half the time and half the bytes.
