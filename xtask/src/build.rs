@@ -168,7 +168,10 @@ fn own_flags(job: &Job) -> &'static [&'static str] {
 fn release(workspace: &Workspace, task: &str, package: &str) -> Command {
     let mut command = workspace.cargo();
     command.args([task, "--release", "--message-format=json-render-diagnostics", "--package", package]);
-    if package != PROGRAM.0 {
+    if package == PROGRAM.0 {
+        // One unit of code generation: a sixteenth fewer bytes, for a few seconds more.
+        command.args(["--config", "profile.release.codegen-units=1"]);
+    } else {
         // A backend is one crate of many small loops: across crates there is nothing to gain, and the loops
         // vectorise at level 2 as they do at 3, in half the time and half the bytes.
         command.args(["--config", "profile.release.lto=\"off\"", "--config", "profile.release.opt-level=2"]);
