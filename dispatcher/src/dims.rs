@@ -49,7 +49,7 @@ fn too_many_dimensions(op: &'static str, sizes: &[usize]) -> Error {
 
 #[cold]
 fn size_overflow(op: &'static str, sizes: &[usize]) -> Error {
-    Error::SizeOverflow { op, sizes: Dims::from_slice(sizes) }
+    Error::SizeOverflow { op, sizes: sizes.into() }
 }
 
 /// Whether two lists of sizes are equal; for a few numbers faster than a comparison of memory.
@@ -177,8 +177,8 @@ pub fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims> {
             (x, y) => {
                 return Err(Error::Broadcast {
                     op,
-                    left: Dims::from_slice(a),
-                    right: Dims::from_slice(b),
+                    left: a.into(),
+                    right: b.into(),
                     dim: -(i as i64),
                     left_size: x,
                     right_size: y,

@@ -1,14 +1,14 @@
 //! The errors of the dispatcher, in three families: the caller's mistake, the backend's trouble, and what
 //! a layer above reported through the dispatcher. The loader's own are in [`crate::loader`].
 
-use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::key::{Device, Layout};
 
 /// The result of everything here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, with what was expected, what came, and what to do next.
+/// What went wrong, with what was expected, what came, and what to do next. Kept small: every result of every call has
+/// room for one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,9 +21,9 @@ pub enum Error {
         /// The op.
         op: &'static str,
         /// One shape.
-        left: Dims,
+        left: Box<[usize]>,
         /// The other.
-        right: Dims,
+        right: Box<[usize]>,
         /// The dimension, counted from the end (-1 is the last).
         dim: i64,
         /// Its size in `left`.
@@ -41,7 +41,7 @@ pub enum Error {
         /// The shape that was expected.
         expected: String,
         /// The shape that came.
-        got: Dims,
+        got: Box<[usize]>,
     },
     /// A tensor of a wrong dtype.
     #[error("{op}: `{argument}` must be {expected}, but it is {got}; convert it with `to_dtype`")]
@@ -119,7 +119,7 @@ pub enum Error {
         /// The op.
         op: &'static str,
         /// The sizes.
-        sizes: Dims,
+        sizes: Box<[usize]>,
     },
     /// An output that shares memory with itself or in part with an input.
     #[error("{op}: the output's memory overlaps {with}; write into a clone instead")]
@@ -202,3 +202,5 @@ pub enum Error {
     #[error("{0}")]
     Layer(Box<dyn std::error::Error + Send + Sync>),
 }
+
+const _: () = assert!(size_of::<Error>() <= 80);

@@ -14,8 +14,10 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     /// Of no dimensions.
-    pub(crate) const EMPTY: Geometry =
-        Geometry { ndim: 0, strided: true, inline: [[0; INLINE]; 2], heap: None };
+    #[inline(always)]
+    pub(crate) fn empty() -> Geometry {
+        Geometry { ndim: 0, strided: true, inline: [[0; INLINE]; 2], heap: None }
+    }
 
     /// Becomes that of a strided tensor; both lists have one entry for each dimension.
     #[inline(always)]
@@ -92,13 +94,13 @@ mod tests {
         for ndim in 0..9 {
             let sizes: Vec<usize> = (0..ndim).collect();
             let strides: Vec<usize> = (10..10 + ndim).collect();
-            let mut g = Geometry::EMPTY;
+            let mut g = Geometry::empty();
             g.set(&sizes, &strides);
             assert_eq!((g.ndim(), g.sizes(), g.strides()), (ndim, &sizes[..], &strides[..]));
-            let mut g = Geometry::EMPTY;
+            let mut g = Geometry::empty();
             g.set_row_major(&sizes);
             assert_eq!((g.sizes(), g.strides()), (&sizes[..], contiguous_strides(&sizes).as_slice()));
-            let mut g = Geometry::EMPTY;
+            let mut g = Geometry::empty();
             g.set_composite(&sizes);
             assert_eq!((g.sizes(), g.strides()), (&sizes[..], &[][..]));
         }

@@ -104,6 +104,23 @@ impl Strides {
     }
 }
 
+/// The dtypes of an element-wise call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Typing {
+    /// The dtype that the kernel is chosen by, and its inputs are cast to.
+    pub compute: DType,
+    /// The dtype of the result.
+    pub result: DType,
+}
+
+impl Typing {
+    /// One dtype for both.
+    #[inline]
+    pub fn of(dtype: DType) -> Typing {
+        Typing { compute: dtype, result: dtype }
+    }
+}
+
 /// One output, as the rule states it.
 #[derive(Clone, Debug)]
 pub struct OutSpec {
@@ -142,35 +159,14 @@ impl Plan {
         Plan { compute, cast: 0, cast_index: 0, broadcast: 0, contiguous: 0, alias: false, outputs }
     }
 
-    /// The plan of an element-wise op: the arguments in `mask` are cast to `compute` and broadcast together, and the
-    /// result may lie where one of them does.
+    /// The plan of an element-wise op: the arguments in `inputs` are cast to the dtype of the computation and broadcast
+    /// together, and the result may lie where one of them does.
     ///
     /// # Errors
     /// [`Error::Broadcast`].
-    #[inline]
-    pub fn elementwise(args: &Args<'_>, mask: u32, compute: DType, result: DType) -> Result<Plan> {
-        let output = OutSpec { sizes: Dims::new(), dtype: result, strides: Strides::Preserve };
-        let outputs = SmallVec::from_buf([output]);
-        // The sizes are written where the plan is returned: a list that was just written is slow to move.
-        let mut made = Ok(Plan {
-            compute,
-            cast: mask,
-            cast_index: 0,
-            broadcast: mask,
-            contiguous: 0,
-            alias: true,
-            outputs,
-        });
-        if let Ok(Plan { outputs, .. }) = &mut made
-            && let [output] = &mut outputs[..]
-        {
-            match args.common_sizes(mask) {
-                // One by one: they are few, and a copy of memory has its price.
-                Some(sizes) => sizes.iter().for_each(|&size| output.sizes.push(size)),
-                None => output.sizes = args.broadcast_all(mask)?,
-            }
-        }
-        made
+    pub fn elementwise(args: &Args<'_>, inputs: u32, typing: Typing) -> Result<Plan> {
+        let plan = Plan::one(typing.compute, args.broadcast(inputs)?, typing.result, Strides::Preserve);
+        Ok(Plan { cast: inputs, broadcast: inputs, alias: true, ..plan })
     }
 
     /// Adds an output.
@@ -428,6 +424,9 @@ impl<'a> Args<'a> {
 /// How the outputs of an op come about.
 #[derive(Clone, Copy)]
 pub enum Rule {
+    /// Each element of the output comes from those at its place in the arguments of the mask, which has bit `i` for
+    /// argument `i`. They are cast to one dtype and broadcast together; the function states the dtypes.
+    Elementwise(u32, fn(&Args<'_>) -> Result<Typing>),
     /// The host allocates what the function states, a kernel fills it.
     Dense(fn(&Args<'_>) -> Result<Plan>),
     /// On strided tensors a view of argument 0, made by the host; other layouts need a kernel.

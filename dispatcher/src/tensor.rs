@@ -6,7 +6,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::geometry::Geometry;
 use crate::key::{Device, DispatchKey, KeySet, Layout, local_keys};
-use crate::memory::{Shared, Storage};
+use crate::memory::{Shared, Storage, shared};
+use keyway_sdk::abi::tensor::RawTensor;
 use std::any::Any;
 use std::marker::PhantomPinned;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -161,28 +162,22 @@ impl TensorImpl {
         }))
     }
 
-    /// What every tensor begins as.
+    /// Makes a tensor where it will stay: every tensor is made here. `fill` writes to it in place, because a structure
+    /// of this size that was just written is slow to move.
     #[inline(always)]
-    fn blank() -> TensorImpl {
-        TensorImpl {
-            raw: OwnRaw::EMPTY,
+    fn place(fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
+        let mut tensor = shared!(TensorImpl {
+            raw: OwnRaw::empty(),
             own_storage: None,
             offset: 0,
-            geometry: Geometry::EMPTY,
+            geometry: Geometry::empty(),
             format: Format::Other,
             keys: AtomicU64::new(birth_keys()),
             composite: None,
             view_of: None,
             extension: OnceLock::new(),
             _stays: PhantomPinned,
-        }
-    }
-
-    /// Makes a tensor where it will stay: every tensor is made here. `fill` writes to it in place, because a structure
-    /// of this size that was just written is slow to move.
-    #[inline(always)]
-    fn place(fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
-        let mut tensor = Shared::new_with(TensorImpl::blank);
+        });
         let handle = Shared::as_ptr(&tensor).cast();
         if let Some(t) = Shared::get_pinned_mut(&mut tensor) {
             fill(t);
@@ -222,6 +217,22 @@ impl TensorImpl {
         }))
     }
 
+    /// A new contiguous tensor on the device and in the sizes of a row-major one, its elements undefined.
+    ///
+    /// # Errors
+    /// What the allocation reports.
+    #[inline]
+    pub(crate) fn empty_like(like: &TensorImpl, dtype: DType) -> Result<TensorRef> {
+        // The product of the sizes was counted when `like` was made.
+        let numel = like.numel();
+        let storage = Storage::allocate(like.device(), numel * dtype.size())?;
+        Ok(TensorImpl::place(|t| {
+            t.geometry.set_row_major(like.sizes());
+            t.set_strided(&storage, 0, numel, dtype, Format::Contiguous);
+            t.own_storage = Some(storage);
+        }))
+    }
+
     /// A new tensor with these strides, its elements undefined.
     ///
     /// # Errors
@@ -236,7 +247,7 @@ impl TensorImpl {
             }
             reach
                 .filter(|&r| r <= isize::MAX as usize / 16)
-                .ok_or_else(|| Error::SizeOverflow { op: "empty_strided", sizes: sizes.clone() })?
+                .ok_or_else(|| Error::SizeOverflow { op: "empty_strided", sizes: sizes.as_slice().into() })?
         } else {
             numel
         };
@@ -408,6 +419,39 @@ impl TensorImpl {
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         matches!(self.format, Format::Contiguous | Format::Either)
+    }
+
+    /// Whether elements lie in row-major order without gaps and in no other format at once.
+    #[inline]
+    pub(crate) fn is_row_major(&self) -> bool {
+        self.format == Format::Contiguous
+    }
+
+    /// Whether both have the same sizes, layout and device.
+    #[inline]
+    pub(crate) fn is_like(&self, other: &TensorImpl) -> bool {
+        let place = |raw: &RawTensor| (raw.layout, raw.device, raw.device_index);
+        place(self.raw.get()) == place(other.raw.get()) && dims::same(self.sizes(), other.sizes())
+    }
+
+    /// Whether both are exactly the same elements of the same memory.
+    #[inline]
+    pub(crate) fn coincides(&self, other: &TensorImpl) -> bool {
+        self.raw.get().data == other.raw.get().data
+            && self.dtype() == other.dtype()
+            && dims::same(self.sizes(), other.sizes())
+            && dims::same(self.strides(), other.strides())
+    }
+
+    /// Whether two row-major tensors of one device share memory.
+    #[inline]
+    pub(crate) fn meets(&self, other: &TensorImpl) -> bool {
+        let range = |t: &TensorImpl| {
+            let begin = t.raw.get().data.addr();
+            (begin, begin + t.numel() * t.dtype().size())
+        };
+        let ((a0, a1), (b0, b1)) = (range(self), range(other));
+        a0 < b1 && b0 < a1
     }
 
     /// Whether the tensor is one strided buffer.

@@ -6,7 +6,7 @@ use crate::dims::{Dims, expanded_strides, same};
 use crate::dtype::{Category, DType};
 use crate::key::Device;
 use crate::memory::Storage;
-use crate::op::{Arg, Plan};
+use crate::op::{Arg, Args, Plan};
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::{dtype as code, tag, tensor_flag};
 use keyway_sdk::abi::tensor::{RawArg, RawCall, RawTensor};
@@ -358,47 +358,56 @@ pub(crate) fn with_call<R>(
     run(&call)
 }
 
-/// As [`with_call`], for a call of a few strided tensors that appear as they are, into a few outputs, without a
-/// context. `None`, and nothing done, for any other: the usual call needs nothing but a list of addresses.
+/// Whether a call is of few enough arguments and outputs for [`straight_call`].
 #[inline(always)]
-pub(crate) fn with_straight_call<R>(
-    args: &[Arg<'_>],
-    shown: Shown<'_>,
+pub(crate) fn fits_straight(args: &Args<'_>, outputs: usize) -> bool {
+    args.values.len() <= INLINE_ARGS && outputs <= INLINE_OUTPUTS
+}
+
+/// Whether all tensors of a call appear to the plugin as they are, and no stream is to be noted.
+#[inline(always)]
+pub(crate) fn is_straight(args: &Args<'_>, shown: Shown<'_>, outputs: usize, device: Device) -> bool {
+    fits_straight(args, outputs)
+        && !streams_in_use()
+        && args.values.iter().enumerate().all(|(i, arg)| match arg {
+            Arg::Tensor(t) => t.is_strided() && t.device() == device && !shown.spreads(i, t),
+            Arg::Tensors(_) => false,
+            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) => shown.number_slots & (1 << i) == 0,
+            _ => true,
+        })
+}
+
+/// As [`with_call`], for a call that [`is_straight`] and whose kernel makes no outputs: nothing is built but lists of
+/// addresses.
+#[inline(always)]
+pub(crate) fn straight_call<R>(
+    args: &Args<'_>,
     outputs: &[TensorRef],
     device: Device,
     run: impl FnOnce(*const RawCall) -> R,
-) -> Option<R> {
-    let mut raw_args = [const { RawArg { tag: tag::NONE, len: 0, value: 0 } }; INLINE_ARGS];
-    let mut pointers = [std::ptr::null::<RawTensor>(); INLINE_OUTPUTS];
-    if args.len() > INLINE_ARGS || outputs.len() > INLINE_OUTPUTS || streams_in_use() {
-        return None;
-    }
-    for (i, (arg, raw)) in args.iter().zip(&mut raw_args).enumerate() {
-        *raw = match *arg {
-            Arg::Tensor(t) => {
-                if !t.is_strided() || t.device() != device || shown.spreads(i, t) {
-                    return None;
-                }
-                raw_arg(tag::TENSOR, 0, std::ptr::from_ref(t.raw().get()) as u64)
-            }
-            Arg::Tensors(_) => return None,
-            other if shown.number_slots & (1 << i) == 0 => plain(other),
-            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) => return None,
+) -> R {
+    let mut slots = [const { MaybeUninit::uninit() }; INLINE_ARGS];
+    let mut raw_args: Room<'_, RawArg> = Room { slots: &mut slots, used: 0 };
+    let mut slots = [const { MaybeUninit::uninit() }; INLINE_OUTPUTS];
+    let mut pointers: Room<'_, *const RawTensor> = Room { slots: &mut slots, used: 0 };
+    for arg in args.values {
+        raw_args.push(match *arg {
+            Arg::Tensor(t) => raw_arg(tag::TENSOR, 0, std::ptr::from_ref(t.raw().get()) as u64),
             other => plain(other),
-        };
+        });
     }
-    for (t, pointer) in outputs.iter().zip(&mut pointers) {
-        *pointer = t.raw().get();
-    }
-    Some(run(&RawCall {
+    outputs.iter().for_each(|t| {
+        pointers.push(t.raw().get());
+    });
+    run(&RawCall {
         struct_size: size_of::<RawCall>() as u32,
-        n_args: args.len() as u32,
-        args: raw_args.as_ptr(),
-        outputs: pointers.as_ptr(),
-        n_outputs: outputs.len() as u32,
+        n_args: raw_args.used as u32,
+        args: raw_args.first(),
+        outputs: pointers.first(),
+        n_outputs: pointers.used as u32,
         reserved: 0,
         stream: current_stream(device),
         host: super::host::table(),
         context: std::ptr::null_mut(),
-    }))
+    })
 }

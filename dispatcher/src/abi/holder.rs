@@ -46,25 +46,29 @@ unsafe impl Sync for OwnRaw {}
 
 impl OwnRaw {
     /// Of nothing yet.
-    pub(crate) const EMPTY: OwnRaw = OwnRaw(RawTensor {
-        struct_size: size_of::<RawTensor>() as u32,
-        ndim: 0,
-        dtype: 0,
-        layout: 0,
-        device: 0,
-        device_index: 0,
-        flags: 0,
-        n_components: 0,
-        data: std::ptr::null_mut(),
-        sizes: std::ptr::null(),
-        strides: std::ptr::null(),
-        numel: 0,
-        handle: std::ptr::null(),
-        components: std::ptr::null(),
-        attrs: std::ptr::null(),
-        n_attrs: 0,
-        reserved: 0,
-    });
+    // A function: a constant of this size would be copied from memory, piece by piece.
+    #[inline(always)]
+    pub(crate) fn empty() -> OwnRaw {
+        OwnRaw(RawTensor {
+            struct_size: size_of::<RawTensor>() as u32,
+            ndim: 0,
+            dtype: 0,
+            layout: 0,
+            device: 0,
+            device_index: 0,
+            flags: 0,
+            n_components: 0,
+            data: std::ptr::null_mut(),
+            sizes: std::ptr::null(),
+            strides: std::ptr::null(),
+            numel: 0,
+            handle: std::ptr::null(),
+            components: std::ptr::null(),
+            attrs: std::ptr::null(),
+            n_attrs: 0,
+            reserved: 0,
+        })
+    }
 
     /// Writes all but the addresses of the tensor's own parts. `data` is null for a composite tensor.
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Calls of kernels and of shape rules.
 
-use super::{CallContext, Shown, failure, take_message, with_call, with_straight_call};
+use super::{CallContext, Shown, failure, is_straight, straight_call, take_message, with_call};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -22,12 +22,25 @@ pub(crate) fn fill(
     device: Device,
 ) -> Result<()> {
     let shown = Shown::planned(plan, args.op.number_slots);
-    // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
-    let run = |call| unsafe { (kernel.run)(call) };
-    let code = match with_straight_call(args.values, shown, outputs, device, run) {
-        Some(code) => code,
-        None => general(args.values, shown, outputs, outputs.len(), device, None, kernel.run),
-    };
+    if is_straight(args, shown, outputs.len(), device) {
+        return fill_straight(kernel, args, outputs, device);
+    }
+    let code = general(args.values, shown, outputs, outputs.len(), device, None, kernel.run);
+    if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
+}
+
+/// As [`fill`], for a call that [`is_straight`].
+#[inline(always)]
+pub(crate) fn fill_straight(
+    kernel: &'static KernelEntry,
+    args: &Args<'_>,
+    outputs: &[TensorRef],
+    device: Device,
+) -> Result<()> {
+    let code = straight_call(args, outputs, device, |call| {
+        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+        unsafe { (kernel.run)(call) }
+    });
     if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
 }
 

@@ -7,7 +7,8 @@ pub mod host;
 pub(crate) mod interpose;
 pub(crate) mod kernel;
 
-pub(crate) use frame::{CallContext, Shown, with_call, with_straight_call};
+pub(crate) use device::streams_in_use;
+pub(crate) use frame::{CallContext, Shown, fits_straight, is_straight, straight_call, with_call};
 
 use crate::error::Error;
 use crate::key::Device;

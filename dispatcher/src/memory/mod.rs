@@ -6,6 +6,7 @@ mod host;
 mod shared;
 
 pub use copy::{copy_bytes, read_bytes, write_bytes};
+pub(crate) use shared::shared;
 pub use shared::{Shared, Weak};
 
 use crate::abi::device::{self as device_abi, StreamRef};
@@ -71,14 +72,13 @@ impl Storage {
     fn new(pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
         let stream =
             if matches!(owner, Owner::Device(_)) { device_abi::current_stream_ref(device) } else { None };
-        let version = AtomicU32::new(0);
-        Storage(Shared::new(Inner {
-            pointer,
-            bytes,
-            device,
-            owner,
-            version,
-            stream,
+        Storage(shared!(Inner {
+            pointer: pointer,
+            bytes: bytes,
+            device: device,
+            owner: owner,
+            version: AtomicU32::new(0),
+            stream: stream,
             others: OnceLock::new(),
         }))
     }

@@ -60,6 +60,25 @@ fn overflow() -> ! {
     std::process::abort()
 }
 
+/// Makes a [`Shared`] structure, given as it is written out, field by field where it stays: the compiler puts a large one
+/// together elsewhere and copies it, piece by piece.
+macro_rules! shared {
+    ($type:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        // Names every field, or does not compile.
+        let _all = |$type { $($field: _),* }: &$type| ();
+        let write = |to: *mut $type| {
+            $(
+                let value = $value;
+                // SAFETY: the place of a field of the structure that `to` is room for, to which nothing was written yet.
+                unsafe { (&raw mut (*to).$field).write(value) };
+            )*
+        };
+        // SAFETY: `write` writes every field, and reads none.
+        unsafe { $crate::memory::Shared::in_place(write) }
+    }};
+}
+pub(crate) use shared;
+
 impl<T> Shared<T> {
     /// Moves a value to a place of its own.
     #[inline(always)]
@@ -73,6 +92,22 @@ impl<T> Shared<T> {
         let block = blocks::take::<Block<T>>();
         // SAFETY: `take` gave memory for a block, which nobody else has. If `make` panics, the memory is lost.
         unsafe { block.write(Block { counts: AtomicU64::new(ALONE), value: make() }) };
+        Shared { block, _owns: PhantomData }
+    }
+
+    /// See [`shared!`].
+    ///
+    /// # Safety
+    /// `write` writes a whole value to the place that it is given, and reads nothing there; [`shared!`] upholds this.
+    #[inline(always)]
+    pub(crate) unsafe fn in_place(write: impl FnOnce(*mut T)) -> Shared<T> {
+        let block = blocks::take::<Block<T>>();
+        // SAFETY: `take` gave memory for a block, which nobody else has; the caller writes the value. If that panics, the
+        // memory is lost.
+        unsafe {
+            (&raw mut (*block.as_ptr()).counts).write(AtomicU64::new(ALONE));
+            write(&raw mut (*block.as_ptr()).value);
+        }
         Shared { block, _owns: PhantomData }
     }
 

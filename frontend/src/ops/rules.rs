@@ -4,7 +4,7 @@ use crate::DType;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::error::{Error, Result};
-use keyway_dispatcher::op::{Args, Plan};
+use keyway_dispatcher::op::{Args, Plan, Typing};
 
 /// Argument 0 only.
 pub const FIRST: u32 = 0b1;
@@ -13,81 +13,79 @@ pub const FIRST_TWO: u32 = 0b11;
 /// Arguments 0, 1 and 2.
 pub const FIRST_THREE: u32 = 0b111;
 
-/// An element-wise plan: the arguments in `mask` are promoted together and broadcast; the result has the
-/// promoted dtype, or `result` if given.
+/// The plan of an op that is not element-wise, but whose result is like argument 0 and may lie where that does.
 ///
 /// # Errors
-/// `Broadcast`, `Promotion`.
-#[inline]
-pub fn elementwise(args: &Args<'_>, mask: u32, compute: DType, result: DType) -> Result<Plan> {
-    Plan::elementwise(args, mask, compute, result)
+/// No tensor.
+pub fn like_first(args: &Args<'_>) -> Result<Plan> {
+    Plan::elementwise(args, FIRST, unary(args)?)
 }
 
 /// One argument, the result of its dtype.
-pub fn unary(args: &Args<'_>) -> Result<Plan> {
+pub fn unary(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
-    elementwise(args, FIRST, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 /// One argument; integers and bool become f32.
-pub fn unary_float(args: &Args<'_>) -> Result<Plan> {
+pub fn unary_float(args: &Args<'_>) -> Result<Typing> {
     let dtype = float_of(args.tensor(0)?.dtype());
-    elementwise(args, FIRST, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 /// One argument, of any dtype but bool; the result of its dtype.
 ///
 /// # Errors
 /// `DType`.
-pub fn unary_number(args: &Args<'_>) -> Result<Plan> {
+pub fn unary_number(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
-    elementwise(args, FIRST, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 /// One argument, of a float dtype; the result of its dtype.
 ///
 /// # Errors
 /// `DType`.
-pub fn unary_real(args: &Args<'_>) -> Result<Plan> {
+pub fn unary_real(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
     require(args, 0, dtype, allowed, "a floating-point dtype; cast it with `to_dtype`")?;
-    elementwise(args, FIRST, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 /// One argument, of an integer dtype or bool; the result of its dtype.
 ///
 /// # Errors
 /// `DType`.
-pub fn unary_integral(args: &Args<'_>) -> Result<Plan> {
+pub fn unary_integral(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     let allowed = matches!(dtype.category(), Category::Bool | Category::Integer);
     require(args, 0, dtype, allowed, "an integer dtype or bool; cast it with `to_dtype`")?;
-    elementwise(args, FIRST, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 /// One argument, taken in its own dtype; the result is bool.
-pub fn predicate(args: &Args<'_>) -> Result<Plan> {
-    elementwise(args, FIRST, args.tensor(0)?.dtype(), DType::BOOL)
+pub fn predicate(args: &Args<'_>) -> Result<Typing> {
+    Ok(Typing { compute: args.tensor(0)?.dtype(), result: DType::BOOL })
 }
 
 /// Two arguments, promoted.
-pub fn binary(args: &Args<'_>) -> Result<Plan> {
+pub fn binary(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
-    elementwise(args, FIRST_TWO, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 /// Two arguments, promoted; integers and bool become f32.
-pub fn binary_float(args: &Args<'_>) -> Result<Plan> {
+pub fn binary_float(args: &Args<'_>) -> Result<Typing> {
     let dtype = float_of(args.promote(FIRST_TWO)?);
-    elementwise(args, FIRST_TWO, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 /// Two arguments, promoted for the comparison; the result is bool.
-pub fn comparison(args: &Args<'_>) -> Result<Plan> {
+pub fn comparison(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
-    elementwise(args, FIRST_TWO, dtype, DType::BOOL)
+    Ok(Typing { compute: dtype, result: DType::BOOL })
 }
 
 /// The dtype in which an op that gives real numbers computes.
@@ -114,7 +112,7 @@ pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected:
 /// An error about the shape of argument `i`.
 pub fn wrong_shape(args: &Args<'_>, i: usize, expected: String, got: &[usize]) -> Error {
     let argument = args.op.schema.param_name(i);
-    Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) }
+    Error::Shape { op: args.name(), argument, expected, got: got.into() }
 }
 
 /// An error about the value of argument `i`.
@@ -172,7 +170,7 @@ pub fn not_empty(args: &Args<'_>, sizes: &[usize], mask: u64) -> Result<()> {
             op: args.name(),
             argument: args.op.schema.param_name(0),
             expected: "not empty in the dimensions that are reduced".to_string(),
-            got: Dims::from_slice(sizes),
+            got: sizes.into(),
         });
     }
     Ok(())

@@ -89,7 +89,7 @@ fn whole_len([start, end, step]: [Arg<'_>; 3]) -> Result<usize> {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::unary(args)?;
+    let plan = rules::like_first(args)?;
     rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
     Ok(plan)
 }

@@ -58,7 +58,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::unary(args)?;
+    let plan = rules::like_first(args)?;
     rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
     Ok(plan)
 }

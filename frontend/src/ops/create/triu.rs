@@ -5,7 +5,6 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
@@ -38,14 +37,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     if t.ndim() < 2 {
         let expected = "of 2 or more dimensions".to_string();
-        return Err(Error::Shape {
-            op: args.name(),
-            argument: "self",
-            expected,
-            got: Dims::from_slice(t.sizes()),
-        });
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: t.sizes().into() });
     }
-    rules::unary(args)
+    rules::like_first(args)
 }
 
 fn samples() -> Vec<Sample> {

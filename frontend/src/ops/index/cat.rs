@@ -45,7 +45,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
             let expected = format!("of shape {:?} but for dimension {dim}, as the first is", first.sizes());
             return Err(wrong_shape(args, 0, expected, t.sizes()));
         }
-        let overflow = || Error::SizeOverflow { op: args.name(), sizes: Dims::from_slice(t.sizes()) };
+        let overflow = || Error::SizeOverflow { op: args.name(), sizes: t.sizes().into() };
         sizes[dim] = sizes[dim].checked_add(t.sizes()[dim]).ok_or_else(overflow)?;
         last |= t.format() == Format::ChannelsLast;
     }

@@ -62,7 +62,7 @@ pub(super) fn resolve(
             Some(mask) if mask.dtype() == DType::BOOL => {
                 if mask.sizes() != own {
                     let expected = format!("a mask of shape {own:?}, as dimensions {next}.. are");
-                    let got = Dims::from_slice(mask.sizes());
+                    let got = mask.sizes().into();
                     return Err(Error::Shape { op, argument: "indices", expected, got }.into());
                 }
                 let places = mask.nonzero()?;

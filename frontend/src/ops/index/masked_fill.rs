@@ -5,10 +5,10 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
-use crate::ops::rules::{self, FIRST_THREE};
+use crate::ops::rules::FIRST_THREE;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Typing};
 
 impl Tensor {
     /// This tensor with `value`, a number or a 0-d tensor, where `mask` is true.
@@ -42,7 +42,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     {
         return Err(wrong_shape(args, 2, "a number or a 0-d tensor".into(), value.sizes()));
     }
-    let mut plan = rules::elementwise(args, FIRST_THREE, t.dtype(), t.dtype())?;
+    let mut plan = Plan::elementwise(args, FIRST_THREE, Typing::of(t.dtype()))?;
     plan.cast = 0b101;
     Ok(plan)
 }

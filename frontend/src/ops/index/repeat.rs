@@ -49,7 +49,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let product =
         sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(i64::try_from(size.max(1)).ok()?));
     if product.is_none() {
-        return Err(Error::SizeOverflow { op: args.name(), sizes });
+        return Err(Error::SizeOverflow { op: args.name(), sizes: sizes.as_slice().into() });
     }
     let strides = if lead == 0 { kept(t, &sizes) } else { keyway_dispatcher::op::Strides::Contiguous };
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))

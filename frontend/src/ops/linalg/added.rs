@@ -17,7 +17,7 @@ pub(super) fn rule(
     let own = args.tensor(0)?.sizes();
     if broadcast(args.name(), own, &sizes)? != sizes {
         let expected = format!("of a shape that broadcasts to {sizes:?}");
-        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Dims::from_slice(own) });
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: own.into() });
     }
     let dtype = args.promote(FIRST_THREE)?;
     let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);

@@ -41,7 +41,7 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     let (a, b) = (args.tensor(i)?.sizes(), args.tensor(j)?.sizes());
     let wrong = |at: usize, expected: String, got: &[usize]| {
         let argument = args.op.schema.param_name(at);
-        Err(Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) })
+        Err(Error::Shape { op: args.name(), argument, expected, got: got.into() })
     };
     let &[count, n, k] = a else { return wrong(i, "a batch of matrices, [b, n, k]".into(), a) };
     let &[other, inner, m] = b else { return wrong(j, "a batch of matrices, [b, k, m]".into(), b) };

@@ -30,7 +30,7 @@ impl Tensor {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (a, b) = (args.tensor(0)?.sizes(), args.tensor(1)?.sizes());
     let wrong = |argument, expected: String, got: &[usize]| {
-        Err(Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) })
+        Err(Error::Shape { op: args.name(), argument, expected, got: got.into() })
     };
     let &[n] = a else { return wrong("self", "a vector".into(), a) };
     if b != [n] {

@@ -141,12 +141,7 @@ fn check_sizes(
             if (size != 1 && size != *before) || twice.is_some_and(|first| first != size) {
                 let argument = args.op.schema.param_name(1);
                 let expected = format!("of one size or 1 in every dimension of one label, as of {label}");
-                return Err(Error::Shape {
-                    op: args.name(),
-                    argument,
-                    expected,
-                    got: Dims::from_slice(t.sizes()),
-                });
+                return Err(Error::Shape { op: args.name(), argument, expected, got: t.sizes().into() });
             }
         }
     }

@@ -32,7 +32,7 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let (x, weight) = (Tensor::from_ref(args.tensor(0)?.clone()), Tensor::from_ref(args.tensor(1)?.clone()));
     let bias = args.optional_tensor(2)?.map(|b| Tensor::from_ref(b.clone()));
     let wrong = |argument, expected: String, got: &Tensor| {
-        Err(Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got.sizes()) })
+        Err(Error::Shape { op: args.name(), argument, expected, got: got.sizes().into() })
     };
     let &[outputs, inputs] = weight.sizes() else {
         return wrong("weight", "a matrix, [out, in]".into(), &weight);

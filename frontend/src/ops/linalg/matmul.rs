@@ -36,7 +36,7 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 
 fn check(a: &Tensor, b: &Tensor) -> RuleResult<()> {
     let wrong = |argument, expected: String, got: &Tensor| {
-        Err(Error::Shape { op: "matmul", argument, expected, got: Dims::from_slice(got.sizes()) })
+        Err(Error::Shape { op: "matmul", argument, expected, got: got.sizes().into() })
     };
     let Some(&k) = a.sizes().last() else { return wrong("self", "at least one dimension".into(), a) };
     let inner = match b.sizes() {

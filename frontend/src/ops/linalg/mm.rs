@@ -42,7 +42,7 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     let (a, b) = (args.tensor(i)?.sizes(), args.tensor(j)?.sizes());
     let name = |at| args.op.schema.param_name(at);
     let wrong = |at, expected: String, got: &[usize]| {
-        Err(Error::Shape { op: args.name(), argument: name(at), expected, got: Dims::from_slice(got) })
+        Err(Error::Shape { op: args.name(), argument: name(at), expected, got: got.into() })
     };
     let &[n, k] = a else { return wrong(i, "a matrix".into(), a) };
     let &[inner, m] = b else { return wrong(j, "a matrix".into(), b) };

@@ -4,7 +4,6 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, error, plain, sample};
-use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Outputs, Rule};
 
@@ -30,7 +29,7 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     for i in 0..2 {
         let sizes = args.tensor(i)?.sizes();
         if sizes.len() != 1 {
-            let (argument, got) = (args.op.schema.param_name(i), Dims::from_slice(sizes));
+            let (argument, got) = (args.op.schema.param_name(i), sizes.into());
             return Err(Error::Shape { op: args.name(), argument, expected: "a vector".into(), got });
         }
     }

@@ -16,7 +16,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
     require(args, 1, target.dtype(), target.dtype().is_integer(), "integers: classes")?;
     let wrong = |argument, expected: String, got: &[usize]| {
-        Err(Error::Shape { op: args.name(), argument, expected, got: Dims::from_slice(got) })
+        Err(Error::Shape { op: args.name(), argument, expected, got: got.into() })
     };
     if t.ndim() == 0 {
         return wrong(

@@ -84,7 +84,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         "channels_last" if (3..=5).contains(&t.ndim()) => Strides::exact(channels_last_strides(t.sizes())),
         "channels_last" => {
             let expected = "of 3, 4 or 5 dimensions for channels_last".to_string();
-            return Err(Error::Shape { op: args.name(), argument: "self", expected, got: sizes });
+            return Err(Error::Shape { op: args.name(), argument: "self", expected, got: t.sizes().into() });
         }
         other => {
             return Err(Error::Value {

@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{error, plain, sample};
-use keyway_dispatcher::dims::{Dims, broadcast};
+use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
@@ -36,7 +36,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let sizes = broadcast(args.name(), target.sizes(), source.sizes())?;
     if sizes.as_slice() != target.sizes() {
         let expected = format!("of a shape that broadcasts to {:?}", target.sizes());
-        let got = Dims::from_slice(source.sizes());
+        let got = source.sizes().into();
         return Err(Error::Shape { op: args.name(), argument: "src", expected, got });
     }
     let mut plan = Plan::one(target.dtype(), sizes, target.dtype(), Strides::Like(0));

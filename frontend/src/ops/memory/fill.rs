@@ -45,7 +45,7 @@ impl Tensor {
 /// `fill`
 pub static DEF: OpDef = OpDef {
     schema: "fill(Tensor self, Scalar value) -> Tensor",
-    rule: Rule::Dense(rules::unary),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

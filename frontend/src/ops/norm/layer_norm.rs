@@ -54,7 +54,7 @@ pub(crate) fn leading(args: &Args<'_>, input: usize, shape: usize) -> RuleResult
             op: args.name(),
             argument: args.op.schema.param_name(input),
             expected: format!("of a shape that ends in the normalized shape {given:?}"),
-            got: Dims::from_slice(sizes),
+            got: sizes.into(),
         }),
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn check(args: &Args<'_>, i: usize, shape: &[usize]) -> RuleResult<()
             op: args.name(),
             argument: args.op.schema.param_name(i),
             expected: format!("of the normalized shape {shape:?}"),
-            got: Dims::from_slice(t.sizes()),
+            got: t.sizes().into(),
         }),
         _ => Ok(()),
     }

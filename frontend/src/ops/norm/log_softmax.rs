@@ -29,7 +29,7 @@ impl Tensor {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     args.dim(1, t.ndim())?;
-    rules::unary_float(args)
+    Plan::elementwise(args, rules::FIRST, rules::unary_float(args)?)
 }
 
 /// `log_softmax`

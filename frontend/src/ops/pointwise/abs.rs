@@ -40,7 +40,7 @@ impl Tensor {
 /// `abs`
 pub static DEF: OpDef = OpDef {
     schema: "abs(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_number),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_number),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

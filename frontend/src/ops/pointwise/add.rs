@@ -8,7 +8,7 @@ use crate::ops::sample::{
 };
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// `self + other`, broadcast and promoted.
@@ -55,11 +55,11 @@ impl Tensor {
 }
 
 /// Also for `sub`: refuses an `alpha` that the operands' dtype cannot hold.
-pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::binary(args)?;
-    let exact = plan.compute.is_float() || !matches!(args.get(2), Arg::Float(_));
-    rules::require(args, 2, plan.compute, exact, "an integer where the operands are integers")?;
-    Ok(plan)
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    let typing = rules::binary(args)?;
+    let exact = typing.compute.is_float() || !matches!(args.get(2), Arg::Float(_));
+    rules::require(args, 2, typing.compute, exact, "an integer where the operands are integers")?;
+    Ok(typing)
 }
 
 fn samples() -> Vec<Sample> {
@@ -81,7 +81,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `add`
 pub static DEF: OpDef = OpDef {
     schema: "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

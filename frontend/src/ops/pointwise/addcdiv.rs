@@ -6,7 +6,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// `self + value * tensor1 / tensor2`: the three tensors broadcast and promoted.
@@ -42,10 +42,10 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let dtype = args.promote(rules::FIRST_THREE)?;
     rules::require(args, 1, dtype, dtype.is_float(), "a float dtype, as quotients are no integers")?;
-    rules::elementwise(args, rules::FIRST_THREE, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 fn samples() -> Vec<Sample> {
@@ -65,7 +65,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `addcdiv`
 pub static DEF: OpDef = OpDef {
     schema: "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST_THREE, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b110,

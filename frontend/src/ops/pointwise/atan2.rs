@@ -62,7 +62,7 @@ fn number_squared(number: Arg<'_>) -> f64 {
 /// `atan2`
 pub static DEF: OpDef = OpDef {
     schema: "atan2(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(rules::binary_float),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary_float),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

@@ -38,7 +38,7 @@ impl Tensor {
 /// `atanh`
 pub static DEF: OpDef = OpDef {
     schema: "atanh(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_float),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -40,7 +40,7 @@ impl Tensor {
 /// `bitwise_not`
 pub static DEF: OpDef = OpDef {
     schema: "bitwise_not(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_integral),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_integral),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::InPlace,

@@ -6,7 +6,7 @@ use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, error, fixed, sample, tensor};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// The bits that one of both has; for bool, whether they differ.
@@ -31,10 +31,10 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::binary(args)?;
-    rules::require(args, 0, plan.compute, !plan.compute.is_float(), "integers or bool")?;
-    Ok(plan)
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    let typing = rules::binary(args)?;
+    rules::require(args, 0, typing.compute, !typing.compute.is_float(), "integers or bool")?;
+    Ok(typing)
 }
 
 fn samples() -> Vec<Sample> {
@@ -49,7 +49,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `bitwise_xor`
 pub static DEF: OpDef = OpDef {
     schema: "bitwise_xor(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::InPlace,

@@ -6,7 +6,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// Each element, or the nearer bound where it lies outside `min..=max`; NaN stays NaN. A bound may be a
@@ -61,7 +61,7 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     if matches!((args.get(1), args.get(2)), (Arg::None, Arg::None)) {
         return Err(Error::Value {
             op: args.name(),
@@ -72,7 +72,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     let dtype = args.promote(rules::FIRST_THREE)?;
     rules::require(args, 0, dtype, dtype != crate::DType::BOOL, "numbers")?;
-    rules::elementwise(args, rules::FIRST, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 fn samples() -> Vec<Sample> {
@@ -95,7 +95,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `clamp`
 pub static DEF: OpDef = OpDef {
     schema: "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -38,7 +38,7 @@ impl Tensor {
 /// `cos`
 pub static DEF: OpDef = OpDef {
     schema: "cos(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_float),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

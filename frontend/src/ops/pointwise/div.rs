@@ -8,7 +8,7 @@ use crate::ops::sample::{
 };
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 /// How a quotient is rounded to a whole number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,13 +80,13 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     match args.get(2) {
         Arg::None => rules::binary_float(args),
         Arg::Str("trunc" | "floor") => {
-            let plan = rules::binary(args)?;
-            rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
-            Ok(plan)
+            let typing = rules::binary(args)?;
+            rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, "numbers")?;
+            Ok(typing)
         }
         other => Err(Error::Value {
             op: args.name(),
@@ -123,7 +123,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `div`
 pub static DEF: OpDef = OpDef {
     schema: "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

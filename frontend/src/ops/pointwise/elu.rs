@@ -44,7 +44,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `elu`
 pub static DEF: OpDef = OpDef {
     schema: "elu(Tensor self, Scalar alpha=1) -> Tensor",
-    rule: Rule::Dense(rules::unary_real),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

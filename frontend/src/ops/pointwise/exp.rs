@@ -38,7 +38,7 @@ impl Tensor {
 /// `exp`
 pub static DEF: OpDef = OpDef {
     schema: "exp(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_float),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

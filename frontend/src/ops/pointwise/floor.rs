@@ -40,7 +40,7 @@ impl Tensor {
 /// `floor`
 pub static DEF: OpDef = OpDef {
     schema: "floor(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_number),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_number),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

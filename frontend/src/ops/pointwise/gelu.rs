@@ -7,7 +7,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, unary_of};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 /// By which formula [`Tensor::gelu`] computes the normal distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,7 +61,7 @@ pub(super) fn check(args: &Args<'_>, i: usize) -> RuleResult<()> {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     check(args, 1)?;
     rules::unary_real(args)
 }
@@ -82,7 +82,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `gelu`
 pub static DEF: OpDef = OpDef {
     schema: "gelu(Tensor self, *, str approximate='none') -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

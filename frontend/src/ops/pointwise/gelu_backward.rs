@@ -7,7 +7,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, broadcast_errors, error, plain, sample, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// The gradient through [`Tensor::gelu`], from the gradient `self` and its `input`.
@@ -28,7 +28,7 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     check(args, 2)?;
     rules::binary_float(args)
 }
@@ -67,7 +67,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `gelu_backward`
 pub static DEF: OpDef = OpDef {
     schema: "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

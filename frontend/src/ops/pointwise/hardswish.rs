@@ -34,7 +34,7 @@ impl Tensor {
 /// `hardswish`
 pub static DEF: OpDef = OpDef {
     schema: "hardswish(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_real),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -27,7 +27,7 @@ impl Tensor {
 /// `isfinite`
 pub static DEF: OpDef = OpDef {
     schema: "isfinite(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::predicate),
+    rule: Rule::Elementwise(rules::FIRST, rules::predicate),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::New,

@@ -26,7 +26,7 @@ impl Tensor {
 /// `isnan`
 pub static DEF: OpDef = OpDef {
     schema: "isnan(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::predicate),
+    rule: Rule::Elementwise(rules::FIRST, rules::predicate),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::New,

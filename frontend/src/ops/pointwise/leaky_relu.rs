@@ -44,7 +44,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `leaky_relu`
 pub static DEF: OpDef = OpDef {
     schema: "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-    rule: Rule::Dense(rules::unary_real),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -6,7 +6,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// `self + weight * (end - self)`: all three broadcast and promoted.
@@ -32,12 +32,12 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     // The weight may be a float among integers, which would hide that there is nothing between them.
     let ends = args.promote(rules::FIRST_TWO)?;
     rules::require(args, 0, ends, ends.is_float(), "a float dtype")?;
     let dtype = args.promote(rules::FIRST_THREE)?;
-    rules::elementwise(args, rules::FIRST_THREE, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 fn samples() -> Vec<Sample> {
@@ -58,7 +58,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `lerp`
 pub static DEF: OpDef = OpDef {
     schema: "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST_THREE, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b111,

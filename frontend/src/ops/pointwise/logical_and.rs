@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, PAIRS, broadcast_errors, sample, tensor};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Rule};
+use keyway_dispatcher::op::{Arg, Rule, Typing};
 
 impl Tensor {
     /// Whether both are true, where every number but 0 counts as true; the result is bool.
@@ -35,7 +35,7 @@ impl Tensor {
 pub static DEF: OpDef = OpDef {
     schema: "logical_and(Tensor self, Tensor other) -> Tensor",
     // Whatever the dtypes, their truth values are what the kernel sees.
-    rule: Rule::Dense(|args| rules::elementwise(args, rules::FIRST_TWO, DType::BOOL, DType::BOOL)),
+    rule: Rule::Elementwise(rules::FIRST_TWO, |_| Ok(Typing::of(DType::BOOL))),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::InPlace,

@@ -38,7 +38,7 @@ impl Tensor {
 /// `logical_not`
 pub static DEF: OpDef = OpDef {
     schema: "logical_not(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::predicate),
+    rule: Rule::Elementwise(rules::FIRST, rules::predicate),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::InPlace,

@@ -35,7 +35,7 @@ impl Tensor {
 /// `minimum`
 pub static DEF: OpDef = OpDef {
     schema: "minimum(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(rules::binary),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

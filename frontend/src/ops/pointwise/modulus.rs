@@ -8,12 +8,14 @@ use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, sample, tensor,
 };
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
-pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::binary(args)?;
-    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
-    Ok(plan)
+pub(super) const RULE: Rule = Rule::Elementwise(rules::FIRST_TWO, rule);
+
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    let typing = rules::binary(args)?;
+    rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, "numbers")?;
+    Ok(typing)
 }
 
 /// The result is `self - quotient * other`, and the quotient is constant but for its jumps.

@@ -45,7 +45,7 @@ fn samples() -> Vec<Sample> {
 /// `mul`
 pub static DEF: OpDef = OpDef {
     schema: "mul(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(rules::binary),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

@@ -27,7 +27,7 @@ impl Tensor {
 /// `ne`
 pub static DEF: OpDef = OpDef {
     schema: "ne(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(rules::comparison),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rules::comparison),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::Out,

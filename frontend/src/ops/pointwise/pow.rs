@@ -9,7 +9,7 @@ use crate::ops::sample::{
 };
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// `self` to the power of `exponent`, broadcast and promoted.
@@ -47,17 +47,17 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::binary(args)?;
-    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    let typing = rules::binary(args)?;
+    rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, "numbers")?;
     match args.get(1) {
-        Arg::Int(exponent) if exponent < 0 && plan.compute.is_integer() => Err(Error::Value {
+        Arg::Int(exponent) if exponent < 0 && typing.compute.is_integer() => Err(Error::Value {
             op: args.name(),
             argument: "exponent",
             expected: "0 or more for integers".to_string(),
             got: exponent.to_string(),
         }),
-        _ => Ok(plan),
+        _ => Ok(typing),
     }
 }
 
@@ -127,7 +127,7 @@ fn exponent_slope(base: Arg<'_>, exponent: &Tensor, power: &Tensor) -> Result<Te
 /// `pow`
 pub static DEF: OpDef = OpDef {
     schema: "pow(Tensor self, Tensor exponent) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

@@ -34,7 +34,7 @@ impl Tensor {
 /// `relu`
 pub static DEF: OpDef = OpDef {
     schema: "relu(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_number),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_number),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

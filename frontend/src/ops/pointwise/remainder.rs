@@ -4,7 +4,7 @@ use super::modulus;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::op::{Arg, Rule};
+use keyway_dispatcher::op::Arg;
 
 impl Tensor {
     /// What is left of `self / other`, with the sign of `other`, as Python's `%`.
@@ -33,7 +33,7 @@ impl Tensor {
 /// `remainder`
 pub static DEF: OpDef = OpDef {
     schema: "remainder(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(modulus::rule),
+    rule: modulus::RULE,
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

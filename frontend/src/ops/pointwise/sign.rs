@@ -39,7 +39,7 @@ impl Tensor {
 /// `sign`
 pub static DEF: OpDef = OpDef {
     schema: "sign(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -34,7 +34,7 @@ impl Tensor {
 /// `silu`
 pub static DEF: OpDef = OpDef {
     schema: "silu(Tensor self) -> Tensor",
-    rule: Rule::Dense(rules::unary_real),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -44,7 +44,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `softplus`
 pub static DEF: OpDef = OpDef {
     schema: "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-    rule: Rule::Dense(rules::unary_real),
+    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::{rules, sample};
-use keyway_dispatcher::op::{Args, Plan, Rule};
+use keyway_dispatcher::op::{Args, Rule, Typing};
 
 impl Tensor {
     /// Each element times itself. bool becomes i64.
@@ -37,16 +37,16 @@ impl Tensor {
 }
 
 /// bool has no product of its own: it is squared as i64.
-fn rule(args: &Args<'_>) -> keyway_dispatcher::error::Result<Plan> {
+fn rule(args: &Args<'_>) -> keyway_dispatcher::error::Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
     let dtype = if dtype == DType::BOOL { DType::I64 } else { dtype };
-    rules::elementwise(args, rules::FIRST, dtype, dtype)
+    Ok(Typing::of(dtype))
 }
 
 /// `square`
 pub static DEF: OpDef = OpDef {
     schema: "square(Tensor self) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -8,7 +8,7 @@ use crate::ops::sample::{
 };
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// `self - other`, broadcast and promoted.
@@ -59,11 +59,11 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = super::add::rule(args)?;
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    let typing = super::add::rule(args)?;
     let numbers = "numbers: a bool difference is `bitwise_xor`, a complement `logical_not`";
-    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, numbers)?;
-    Ok(plan)
+    rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, numbers)?;
+    Ok(typing)
 }
 
 fn samples() -> Vec<Sample> {
@@ -88,7 +88,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `sub`
 pub static DEF: OpDef = OpDef {
     schema: "sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -34,7 +34,7 @@ fn samples() -> Vec<Sample> {
 /// `tanh_backward`
 pub static DEF: OpDef = OpDef {
     schema: "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
-    rule: Rule::Dense(rules::binary_float),
+    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary_float),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

@@ -50,7 +50,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::unary(args)?;
+    let plan = rules::like_first(args)?;
     if matches!(args.get(1), Arg::None) {
         rules::require(args, 0, plan.compute, plan.compute.is_float(), "a float dtype: probabilities")?;
         return Ok(plan);

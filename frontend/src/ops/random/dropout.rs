@@ -32,7 +32,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::unary(args)?;
+    let plan = rules::like_first(args)?;
     rules::require(args, 0, plan.compute, plan.compute.is_float(), "a float dtype")?;
     let p = args.float(1)?;
     if (0.0..=1.0).contains(&p) {

@@ -42,7 +42,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::unary(args)?;
+    let plan = rules::like_first(args)?;
     rules::require(args, 0, plan.compute, plan.compute.is_float(), "a float dtype")?;
     let std = args.float(2)?;
     if std >= 0.0 {

@@ -62,7 +62,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::unary(args)?;
+    let plan = rules::like_first(args)?;
     let dtype = plan.compute;
     rules::require(args, 0, dtype, dtype != DType::BOOL, "numbers")?;
     let (low, high) = (args.int(1)?, args.int(2)?);

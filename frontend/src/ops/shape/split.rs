@@ -89,7 +89,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
     let sizes = args.ints(1)?;
     if t.ndim() == 0 {
         let expected = "of one dimension at least".to_string();
-        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Dims::new() });
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Box::default() });
     }
     let dim = args.dim(2, t.ndim())?;
     let whole = t.sizes()[dim];

@@ -37,7 +37,7 @@ impl Tensor {
                 op: "t",
                 argument: "self",
                 expected: "a matrix".to_string(),
-                got: Dims::from_slice(self.sizes()),
+                got: self.sizes().into(),
             }
             .into()),
         }

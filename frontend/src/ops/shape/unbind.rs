@@ -30,7 +30,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
     let t = args.tensor(0)?;
     if t.ndim() == 0 {
         let expected = "of one dimension at least".to_string();
-        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Dims::new() });
+        return Err(Error::Shape { op: args.name(), argument: "self", expected, got: Box::default() });
     }
     let dim = args.dim(1, t.ndim())?;
     let (mut sizes, mut strides) = (Dims::from_slice(t.sizes()), Dims::from_slice(t.strides()));

@@ -1,0 +1,113 @@
+//! Tensors that the caller gives to write to.
+
+use crate::conversions::conversions;
+use crate::dims;
+use crate::error::{Error, Result};
+use crate::memory::Shared;
+use crate::op::{Arg, Args, Out, Outputs, Plan};
+use crate::registry::Call;
+use crate::tensor::TensorRef;
+
+/// A result that is the very object of an argument gets an object of its own: it shares the memory, but not
+/// the place in a graph.
+pub fn part_from_arguments(args: &Args<'_>, made: &mut Outputs) {
+    for tensor in made.iter_mut() {
+        let same = args.values.iter().any(|arg| match arg {
+            Arg::Tensor(t) => Shared::ptr_eq(t, tensor),
+            Arg::Tensors(list) => list.iter().any(|t| Shared::ptr_eq(t, tensor)),
+            _ => false,
+        });
+        if same {
+            *tensor = tensor.shallow_copy();
+        }
+    }
+}
+
+/// The tensors that a call writes to.
+pub(super) fn targets(call: &Call<'_>) -> Result<Outputs> {
+    Ok(match call.out {
+        Out::New => Outputs::new(),
+        Out::Given(list) => list.iter().map(|t| (*t).clone()).collect(),
+        Out::InPlace => Outputs::from_iter([call.args.tensor(0)?.clone()]),
+    })
+}
+
+pub(crate) fn check_target(
+    args: &Args<'_>,
+    target: &TensorRef,
+    sizes: &[usize],
+    dtype: crate::dtype::DType,
+) -> Result<()> {
+    let op = args.name();
+    if !target.is_strided() {
+        let reason = "cannot be written in place; use the form that returns a new tensor";
+        return Err(Error::Layout { op, layout: target.layout(), reason });
+    }
+    if target.sizes() != sizes {
+        let got = target.sizes().into();
+        return Err(Error::Shape {
+            op,
+            argument: "out",
+            expected: format!("of the result's shape {sizes:?}"),
+            got,
+        });
+    }
+    if dtype.category() > target.dtype().category() {
+        let expected = format!("able to hold the result's {dtype}");
+        return Err(Error::DType { op, argument: "out", expected, got: target.dtype() });
+    }
+    if dims::may_self_overlap(target.sizes(), target.strides()) {
+        return Err(Error::Overlap { op, with: "itself" });
+    }
+    Ok(())
+}
+
+/// Whether a kernel may write straight into `target`: it shares no memory with an input, or is exactly an
+/// input and the op allows that.
+pub(super) fn alias_allowed(args: &Args<'_>, plan: &Plan, target: &TensorRef) -> Result<bool> {
+    let Some(storage) = target.storage() else { return Ok(false) };
+    let mut allowed = true;
+    let mut visit = |t: &TensorRef| {
+        if t.storage().is_some_and(|s| s.same_as(storage)) && ranges_meet(t, target) {
+            let exact = t.offset() == target.offset()
+                && t.sizes() == target.sizes()
+                && t.strides() == target.strides()
+                && t.dtype() == target.dtype();
+            allowed &= exact && plan.alias;
+        }
+    };
+    for arg in args.values {
+        match arg {
+            Arg::Tensor(t) => visit(t),
+            Arg::Tensors(list) => list.iter().for_each(|t| visit(t)),
+            _ => {}
+        }
+    }
+    Ok(allowed)
+}
+
+/// Whether the byte ranges of two tensors of one storage meet.
+fn ranges_meet(a: &TensorRef, b: &TensorRef) -> bool {
+    let range = |t: &TensorRef| {
+        let reach: usize = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
+        let size = t.dtype().size();
+        (t.offset() * size, (t.offset() + reach + 1) * size)
+    };
+    let ((a0, a1), (b0, b1)) = (range(a), range(b));
+    a.numel() > 0 && b.numel() > 0 && a0 < b1 && b0 < a1
+}
+
+/// Hands results over, copying them where the caller gave tensors to write to.
+pub(super) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
+    if matches!(call.out, Out::New) {
+        return Ok(made);
+    }
+    let targets = targets(call)?;
+    for (target, result) in targets.iter().zip(&made) {
+        check_target(&call.args, target, result.sizes(), result.dtype())?;
+    }
+    for (target, result) in targets.iter().zip(&made) {
+        (conversions()?.copy_into)(target, result)?;
+    }
+    Ok(targets)
+}

@@ -1,0 +1,158 @@
+//! Runs a kernel as a plan says: on arguments as it wants them, into new tensors or those of the caller.
+
+use super::given::{alias_allowed, check_target, deliver, part_from_arguments, targets};
+use super::strides::choose_strides;
+use crate::abi::kernel;
+use crate::conversions::conversions;
+use crate::error::Result;
+use crate::key::Device;
+use crate::op::{Arg, Args, Out, Outputs, Plan};
+use crate::registry::{Call, KernelEntry};
+use crate::tensor::{TensorImpl, TensorRef};
+use keyway_sdk::abi::codes::kernel_flag;
+use smallvec::SmallVec;
+
+pub(super) fn with_kernel(
+    kernel: &'static KernelEntry,
+    call: &Call<'_>,
+    plan: &Plan,
+    allocates: bool,
+    device: Device,
+) -> Result<Outputs> {
+    if needs_conversion(&call.args, plan) {
+        return with_converted(kernel, call, plan, allocates, device);
+    }
+    run(kernel, call, &call.args, plan, allocates, device)
+}
+
+/// Runs a kernel on arguments of which some are not yet as it wants them.
+#[inline(never)]
+fn with_converted(
+    kernel: &'static KernelEntry,
+    call: &Call<'_>,
+    plan: &Plan,
+    allocates: bool,
+    device: Device,
+) -> Result<Outputs> {
+    let mut owned: SmallVec<[(usize, Vec<TensorRef>); 2]> = SmallVec::new();
+    prepare(&call.args, plan, &mut owned)?;
+    let lists: Vec<Vec<&TensorRef>> = owned.iter().map(|(_, list)| list.iter().collect()).collect();
+    let mut values: SmallVec<[Arg<'_>; 8]> = SmallVec::from_slice(call.args.values);
+    for ((i, list), references) in owned.iter().zip(&lists) {
+        values[*i] = match values[*i] {
+            Arg::Tensors(_) => Arg::Tensors(references),
+            _ => Arg::Tensor(&list[0]),
+        };
+    }
+    run(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, device)
+}
+
+/// Whether some argument is not yet as the kernel wants it.
+#[inline]
+fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
+    let differs = |i: usize, t: &TensorRef| {
+        let bit = 1 << i;
+        (plan.cast & bit != 0 && t.dtype() != plan.compute)
+            || (plan.cast_index & bit != 0 && t.dtype() != crate::dtype::DType::I64)
+            || (plan.contiguous & bit != 0 && t.is_strided() && !t.is_contiguous())
+    };
+    args.values.iter().enumerate().any(|(i, arg)| match arg {
+        Arg::Tensor(t) => differs(i, t),
+        Arg::Tensors(list) => list.iter().any(|t| differs(i, t)),
+        _ => false,
+    })
+}
+
+/// Converts the arguments that the kernel wants in another dtype or without gaps.
+fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<TensorRef>); 2]>) -> Result<()> {
+    for (i, arg) in args.values.iter().enumerate() {
+        let bit = 1 << i;
+        let dtype = if plan.cast & bit != 0 {
+            Some(plan.compute)
+        } else if plan.cast_index & bit != 0 {
+            Some(crate::dtype::DType::I64)
+        } else {
+            None
+        };
+        let dense = plan.contiguous & bit != 0;
+        // A composite tensor is cast by an op of its layout, and has no gaps.
+        let gaps = |t: &TensorRef| dense && t.is_strided() && !t.is_contiguous();
+        let wants = |t: &TensorRef| dtype.is_some_and(|d| d != t.dtype()) || gaps(t);
+        let convert = |t: &TensorRef| -> Result<TensorRef> {
+            let mut t = t.clone();
+            if let Some(dtype) = dtype.filter(|d| *d != t.dtype()) {
+                t = (conversions()?.cast)(&t, dtype)?;
+            }
+            if gaps(&t) {
+                t = (conversions()?.contiguous)(&t)?;
+            }
+            Ok(t)
+        };
+        match arg {
+            Arg::Tensor(t) if wants(t) => owned.push((i, vec![convert(t)?])),
+            Arg::Tensors(list) if list.iter().any(|t| wants(t)) => {
+                owned.push((i, list.iter().map(|t| convert(t)).collect::<Result<_>>()?));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn run(
+    kernel: &'static KernelEntry,
+    call: &Call<'_>,
+    args: &Args<'_>,
+    plan: &Plan,
+    allocates: bool,
+    device: Device,
+) -> Result<Outputs> {
+    if allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
+        let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
+        // A tensor that cannot be written is refused before the work is done.
+        for target in targets(call)? {
+            check_target(args, &target, target.sizes(), target.dtype())?;
+        }
+        let mut made = kernel::make(kernel.run, kernel.plugin.name, args, plan, count, device)?;
+        part_from_arguments(args, &mut made);
+        return deliver(call, made);
+    }
+    if matches!(call.out, Out::New) {
+        let mut outputs = Outputs::new();
+        for spec in &plan.outputs {
+            outputs.push(match choose_strides(args, plan, spec) {
+                None => TensorImpl::empty(&spec.sizes, spec.dtype, device)?,
+                Some(strides) => TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, device)?,
+            });
+        }
+        kernel::fill(kernel, args, plan, &outputs, device)?;
+        return Ok(outputs);
+    }
+    into_given(kernel, call, args, plan, device)
+}
+
+/// Runs a kernel straight into the caller's tensors where that is right, else through new ones.
+fn into_given(
+    kernel: &'static KernelEntry,
+    call: &Call<'_>,
+    args: &Args<'_>,
+    plan: &Plan,
+    device: Device,
+) -> Result<Outputs> {
+    let targets = targets(call)?;
+    let mut direct = targets.len() == plan.outputs.len();
+    for (target, spec) in targets.iter().zip(&plan.outputs) {
+        check_target(args, target, &spec.sizes, spec.dtype)?;
+        direct &= target.dtype() == spec.dtype && target.device() == device;
+        direct &= alias_allowed(args, plan, target)?;
+    }
+    if direct {
+        kernel::fill(kernel, args, plan, &targets, device)?;
+        targets.iter().for_each(|t| t.bump_version());
+        return Ok(targets);
+    }
+    let fresh = Call { args: *args, out: Out::New };
+    let made = run(kernel, &fresh, args, plan, false, device)?;
+    deliver(call, made)
+}

@@ -1,0 +1,215 @@
+//! The path of one call: key set, functionality keys from the highest down, then the backend.
+
+mod alike;
+mod given;
+mod kernel;
+mod strides;
+
+pub(crate) use given::check_target;
+pub use given::part_from_arguments;
+
+use crate::abi::kernel::rule as foreign_rule;
+use crate::dims::Dims;
+use crate::error::{Error, Result};
+use crate::key::{Device, DispatchKey, KeySet, Layout, local_keys};
+use crate::ledger::{self, Served};
+use crate::op::{Arg, Args, Out, OutSpec, Outputs, Plan, Rule, Strides, ViewSpec};
+use crate::registry::{Call, more_special};
+use crate::table::{Cell, Generation, OpRows, current};
+use crate::tensor::{TensorImpl, TensorRef};
+use given::deliver;
+use kernel::with_kernel;
+
+/// Calls an op.
+///
+/// # Errors
+/// The caller's mistakes as the op's rule states them, `MissingKernel`, and what the backend reports.
+// Inlined, so that the call is written once, where it stays.
+#[inline(always)]
+pub fn call(args: Args<'_>, out: Out<'_>) -> Result<Outputs> {
+    enter(&Call { args, out })
+}
+
+fn enter(call: &Call<'_>) -> Result<Outputs> {
+    let (included, excluded) = local_keys();
+    let generation = current();
+    let mut keys = included.union(KeySet(generation.always));
+    for arg in call.args.values {
+        match arg {
+            Arg::Tensor(t) => keys = keys.union(t.keys()),
+            Arg::Tensors(list) => keys = list.iter().fold(keys, |keys, t| keys.union(t.keys())),
+            _ => {}
+        }
+    }
+    if let Out::Given(list) = call.out {
+        keys = list.iter().fold(keys, |keys, t| keys.union(t.keys()));
+    }
+    route(call, keys.minus(excluded))
+}
+
+/// Goes on with a call below the key that acted last; for handlers.
+///
+/// # Errors
+/// As [`call`].
+#[inline]
+pub fn redispatch(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
+    route(call, keys.minus(local_keys().1))
+}
+
+#[inline]
+pub(crate) fn route(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
+    let generation = current();
+    let Some(rows) = generation.op(call.args.op) else {
+        return Err(Error::UnknownOp { name: call.args.name().to_string() });
+    };
+    match keys.intersect(KeySet(rows.functional)).highest() {
+        None => backend(generation, rows, call),
+        Some(key) => functional(generation, call, keys, key),
+    }
+}
+
+fn functional(generation: &Generation, call: &Call<'_>, keys: KeySet, key: DispatchKey) -> Result<Outputs> {
+    match generation.functional[key.number() as usize] {
+        Some(entry) => (entry.handler)(call, keys.below(key)),
+        None => route(call, keys.below(key)),
+    }
+}
+
+/// The device and layout that a call is routed by.
+#[inline(always)]
+fn place(args: &Args<'_>) -> Result<(Device, Layout)> {
+    let mut device: Option<Device> = None;
+    let mut layout = Layout::STRIDED;
+    let mut visit = |i: usize, t: &TensorRef| -> Result<()> {
+        layout = more_special(layout, t.dispatch_layout());
+        // A 0-d tensor in host memory goes with any device; it decides only where nothing else does.
+        if t.ndim() == 0 && t.device() == Device::CPU {
+            return Ok(());
+        }
+        if *device.get_or_insert(t.device()) == t.device() {
+            return Ok(());
+        }
+        Err(elsewhere(args, i, device, t))
+    };
+    for (i, arg) in args.values.iter().enumerate() {
+        match arg {
+            Arg::Tensor(t) => visit(i, t)?,
+            Arg::Tensors(list) => {
+                for t in list.iter() {
+                    visit(i, t)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok((device.unwrap_or(Device::CPU), layout))
+}
+
+#[cold]
+fn elsewhere(args: &Args<'_>, i: usize, expected: Option<Device>, t: &TensorRef) -> Error {
+    Error::DeviceMismatch {
+        op: args.name(),
+        argument: args.op.schema.param_name(i),
+        expected: expected.unwrap_or(Device::CPU),
+        got: t.device(),
+    }
+}
+
+fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> Result<Outputs> {
+    let args = &call.args;
+    match rows.op.spec.rule {
+        Rule::Elementwise(inputs, typing) => {
+            let typing = typing(args)?;
+            match alike::find(generation, rows, call, inputs, typing) {
+                Some(found) => alike::run(found, args, typing),
+                None => resolved(generation, rows, call, &Plan::elementwise(args, inputs, typing)?, false),
+            }
+        }
+        // The plan is used where the rule wrote it: it is too large to move about.
+        Rule::Dense(rule) => match rule(args) {
+            Ok(ref plan) => resolved(generation, rows, call, plan, false),
+            Err(error) => Err(error),
+        },
+        Rule::View(rule) => match args.get(0) {
+            Arg::Tensor(base) if base.is_strided() => match rule(args) {
+                Ok(ref spec) => {
+                    ledger::set_served(Served::Host);
+                    let view = TensorImpl::view(base, spec.offset, &spec.sizes, &spec.strides, false)?;
+                    let mut views = Outputs::new();
+                    views.push(view);
+                    if matches!(call.out, Out::New) { Ok(views) } else { deliver(call, views) }
+                }
+                Err(error) => Err(error),
+            },
+            _ => resolved(generation, rows, call, &as_argument(args)?, true),
+        },
+        Rule::Views(rule) => match args.get(0) {
+            Arg::Tensor(base) if base.is_strided() => {
+                let make = |s: ViewSpec| TensorImpl::view(base, s.offset, &s.sizes, &s.strides, true);
+                let views = rule(args)?.into_iter().map(make).collect::<Result<Outputs>>()?;
+                ledger::set_served(Served::Host);
+                Ok(views)
+            }
+            _ => resolved(generation, rows, call, &as_argument(args)?, true),
+        },
+        Rule::Allocates(rule) => match rule(args) {
+            Ok(ref plan) => resolved(generation, rows, call, plan, true),
+            Err(error) => Err(error),
+        },
+        Rule::Composed => decompose(call),
+        Rule::Foreign(rule) => {
+            let (device, _) = place(args)?;
+            let mut plan = as_argument(args)?;
+            if let Some(rule) = rule {
+                plan.outputs = foreign_rule(rule, args, device)?
+                    .into_iter()
+                    .map(|(dtype, sizes)| OutSpec { sizes, dtype, strides: Strides::Contiguous })
+                    .collect();
+            }
+            resolved(generation, rows, call, &plan, false)
+        }
+    }
+}
+
+/// The plan of an op whose output is like its first tensor.
+fn as_argument(args: &Args<'_>) -> Result<Plan> {
+    let first = args.values.iter().find_map(|arg| match arg {
+        Arg::Tensor(t) => Some(*t),
+        Arg::Tensors(list) => list.first().copied(),
+        _ => None,
+    });
+    let Some(first) = first else {
+        return Err(args.tensor(0).err().unwrap_or(Error::UnknownOp { name: args.name().into() }));
+    };
+    Ok(Plan::one(first.dtype(), Dims::from_slice(first.sizes()), first.dtype(), Strides::Contiguous))
+}
+
+/// Goes to whoever serves the key.
+fn resolved(
+    generation: &'static Generation,
+    rows: &OpRows,
+    call: &Call<'_>,
+    plan: &Plan,
+    allocates: bool,
+) -> Result<Outputs> {
+    let (device, layout) = place(&call.args)?;
+    match generation.cell(rows, device, layout, plan.compute) {
+        Cell::Kernel(kernel) => {
+            let result = with_kernel(kernel, call, plan, allocates, device);
+            ledger::set_served(Served::Plugin(kernel.plugin));
+            result
+        }
+        Cell::Decompose => decompose(call),
+        Cell::Fallback { to, warn } => crate::fallback::run(call, device, to, warn),
+        Cell::Missing => Err(crate::explain::missing(&call.args, device, layout, plan.compute)),
+    }
+}
+
+fn decompose(call: &Call<'_>) -> Result<Outputs> {
+    let Some(decomposition) = call.args.op.spec.decomposition else {
+        return Err(Error::UnknownOp { name: call.args.name().to_string() });
+    };
+    let result = decomposition(&call.args).and_then(|made| deliver(call, made));
+    ledger::set_served(Served::Composed);
+    result
+}

@@ -1,0 +1,69 @@
+//! The strides of a new output.
+
+use crate::dims::{self, Dims};
+use crate::op::{Arg, Args, OutSpec, Plan, Strides};
+use crate::tensor::{Format, TensorRef};
+
+/// The strides of a new output, by the rules of the memory format; `None` is row-major.
+#[inline]
+pub(super) fn choose_strides(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
+    match &spec.strides {
+        Strides::Contiguous => None,
+        Strides::Exact(strides) => Some(Dims::clone(strides)),
+        Strides::Like(i) => match args.values.get(*i) {
+            Some(Arg::Tensor(t)) if t.is_strided() && dims::same(t.sizes(), &spec.sizes) => strides_like(t),
+            _ => None,
+        },
+        Strides::Preserve => preserved(args, plan, spec),
+    }
+}
+
+/// The strides of `t` if it is dense; `None` for row-major ones.
+fn strides_like(t: &TensorRef) -> Option<Dims> {
+    match t.format() {
+        Format::Contiguous => None,
+        Format::ChannelsLast => Some(dims::channels_last_strides(t.sizes())),
+        Format::Either => {
+            Some(dims::channels_last_strides(t.sizes())).filter(|last| last.as_slice() == t.strides())
+        }
+        Format::Other => dims::is_dense(t.sizes(), t.strides()).then(|| Dims::from_slice(t.strides())),
+    }
+}
+
+/// Whether every argument that counts is row-major and no channels_last: the usual case, told by the flags alone.
+#[inline(always)]
+fn all_row_major(args: &Args<'_>, plan: &Plan) -> bool {
+    args.values.iter().enumerate().all(|(i, arg)| match arg {
+        Arg::Tensor(t) => plan.broadcast & (1 << i) == 0 || t.format() == Format::Contiguous,
+        _ => true,
+    })
+}
+
+/// channels_last if any full-sized argument is; a common permutation if all agree on it; else row-major.
+/// An argument that is in both formats at once decides only where no other does.
+#[inline]
+fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
+    if all_row_major(args, plan) {
+        return None;
+    }
+    let mut common: Option<&TensorRef> = None;
+    let mut either: Option<&TensorRef> = None;
+    let mut agree = true;
+    for (i, arg) in args.values.iter().enumerate() {
+        let Arg::Tensor(t) = arg else { continue };
+        if plan.broadcast & (1 << i) == 0 || !t.is_strided() || !dims::same(t.sizes(), &spec.sizes) {
+            continue;
+        }
+        match t.format() {
+            Format::ChannelsLast => return Some(dims::channels_last_strides(&spec.sizes)),
+            Format::Either => {
+                either.get_or_insert(t);
+            }
+            Format::Contiguous | Format::Other => match common {
+                None => common = Some(t),
+                Some(first) => agree &= dims::same(first.strides(), t.strides()),
+            },
+        }
+    }
+    common.or(either).filter(|_| agree).and_then(strides_like)
+}
