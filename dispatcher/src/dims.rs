@@ -37,6 +37,23 @@ pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
     Ok(product)
 }
 
+/// The number of elements, and how many elements from the storage's start the last one ends; `None` where one of them
+/// cannot be counted, or there are too many dimensions or not as many strides as sizes. Of no elements the end is
+/// unspecified.
+#[inline]
+pub(crate) fn extent(offset: usize, sizes: &[usize], strides: &[usize]) -> Option<(usize, usize)> {
+    if sizes.len() != strides.len() || sizes.len() > MAX_NDIM {
+        return None;
+    }
+    let (mut numel, mut last) = (1usize, offset);
+    for (&size, &stride) in sizes.iter().zip(strides) {
+        let Some(steps) = size.checked_sub(1) else { return Some((0, 0)) };
+        numel = numel.checked_mul(size)?;
+        last = last.checked_add(steps.checked_mul(stride)?)?;
+    }
+    if numel > MAX_NUMEL { None } else { Some((numel, last.checked_add(1)?)) }
+}
+
 #[cold]
 fn too_many_dimensions(op: &'static str, sizes: &[usize]) -> Error {
     Error::Value {

@@ -184,8 +184,8 @@ pub struct ViewSpec {
     pub offset: usize,
     /// Sizes.
     pub sizes: Dims,
-    /// Strides in elements.
-    pub strides: Dims,
+    /// Strides in elements; `None` is row-major.
+    pub strides: Option<Dims>,
 }
 
 /// The arguments of a call as a rule reads them.

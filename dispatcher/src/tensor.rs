@@ -6,12 +6,11 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::geometry::Geometry;
 use crate::key::{Device, DispatchKey, KeySet, Layout, local_keys};
-use crate::memory::{Shared, Storage, shared};
+use crate::memory::{Hung, Shared, Storage, shared};
 use keyway_sdk::abi::tensor::RawTensor;
-use std::any::Any;
 use std::marker::PhantomPinned;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A shared tensor.
 pub type TensorRef = Shared<TensorImpl>;
@@ -67,9 +66,14 @@ pub struct TensorImpl {
     keys: AtomicU64,
     composite: Option<Box<Composite>>,
     view_of: Option<ViewOf>,
-    extension: OnceLock<Box<dyn Any + Send + Sync>>,
+    extension: Hung,
     /// `raw` leads into the tensor itself.
     _stays: PhantomPinned,
+}
+
+#[cold]
+fn no_view(base: &TensorImpl) -> Error {
+    Error::Layout { op: "view", layout: base.layout(), reason: "has no strides to view" }
 }
 
 #[inline]
@@ -79,6 +83,14 @@ fn format_of(sizes: &[usize], strides: &[usize]) -> Format {
         return if contiguous { Format::Contiguous } else { Format::Other };
     }
     format_of_image(sizes, strides, contiguous)
+}
+
+#[inline]
+fn format_of_row_major(sizes: &[usize], strides: &[usize]) -> Format {
+    match sizes.len() {
+        3..=5 => format_of_image(sizes, strides, true),
+        _ => Format::Contiguous,
+    }
 }
 
 fn format_of_image(sizes: &[usize], strides: &[usize], contiguous: bool) -> Format {
@@ -100,23 +112,20 @@ fn fitting(
     strides: &[usize],
     dtype: DType,
 ) -> Result<usize> {
-    let (mut numel, mut last, mut beyond, mut none) = (1usize, offset, false, false);
-    for (&size, &stride) in sizes.iter().zip(strides) {
-        let (count, over) = numel.overflowing_mul(size);
-        let (reach, far) = size.wrapping_sub(1).overflowing_mul(stride);
-        let (next, past) = last.overflowing_add(reach);
-        (numel, last) = (count, next);
-        beyond |= over | far | past;
-        none |= size == 0;
-    }
-    let end = last.checked_add(1).and_then(|count| count.checked_mul(dtype.size().max(1)));
-    let inside = !beyond && numel <= dims::MAX_NUMEL && end.is_some_and(|end| end <= storage.bytes());
-    if sizes.len() != strides.len() || sizes.len() > dims::MAX_NDIM || !(none || inside) {
+    match dims::extent(offset, sizes, strides) {
+        Some((numel, end)) if ends_within(storage, numel, end, dtype) => Ok(numel),
         // Sizes that are too large by themselves say so.
-        dims::numel(op, sizes)?;
-        return Err(outside(op, storage, offset, sizes, strides, dtype));
+        _ => match dims::numel(op, sizes)? {
+            0 if sizes.len() == strides.len() => Ok(0),
+            _ => Err(outside(op, storage, offset, sizes, strides, dtype)),
+        },
     }
-    Ok(if none { 0 } else { numel })
+}
+
+/// Whether a storage holds elements up to `end`.
+#[inline(always)]
+fn ends_within(storage: &Storage, numel: usize, end: usize, dtype: DType) -> bool {
+    numel == 0 || end.checked_mul(dtype.size().max(1)).is_some_and(|end| end <= storage.bytes())
 }
 
 #[cold]
@@ -175,7 +184,7 @@ impl TensorImpl {
             keys: AtomicU64::new(birth_keys()),
             composite: None,
             view_of: None,
-            extension: OnceLock::new(),
+            extension: Hung::empty(),
             _stays: PhantomPinned,
         });
         let handle = Shared::as_ptr(&tensor).cast();
@@ -208,11 +217,7 @@ impl TensorImpl {
         let storage = Storage::allocate(device, numel * dtype.size())?;
         Ok(TensorImpl::place(|t| {
             t.geometry.set_row_major(sizes);
-            let format = match sizes.len() {
-                3..=5 => format_of_image(sizes, t.geometry.strides(), true),
-                _ => Format::Contiguous,
-            };
-            t.set_strided(&storage, 0, numel, dtype, format);
+            t.set_strided(&storage, 0, numel, dtype, format_of_row_major(sizes, t.geometry.strides()));
             t.own_storage = Some(storage);
         }))
     }
@@ -282,7 +287,7 @@ impl TensorImpl {
         }))
     }
 
-    /// A view of `base`: the same memory with another geometry.
+    /// A view of `base`: the same memory with another geometry; without strides a row-major one.
     ///
     /// # Errors
     /// As [`TensorImpl::strided`]; `Layout` when `base` is composite.
@@ -291,19 +296,32 @@ impl TensorImpl {
         base: &TensorRef,
         offset: usize,
         sizes: &[usize],
-        strides: &[usize],
+        strides: Option<&[usize]>,
         many: bool,
     ) -> Result<TensorRef> {
-        let Some(storage) = base.storage() else {
-            return Err(Error::Layout {
-                op: "view",
-                layout: base.layout(),
-                reason: "has no strides to view",
-            });
-        };
+        let Some(storage) = base.storage() else { return Err(no_view(base)) };
         let dtype = base.dtype();
-        let numel = fitting("strided", storage, offset, sizes, strides, dtype)?;
+        let Some(strides) = strides else {
+            let numel = dims::numel("view", sizes)?;
+            if !ends_within(storage, numel, offset.saturating_add(numel), dtype) {
+                return Err(outside("view", storage, offset, sizes, &dims::contiguous_strides(sizes), dtype));
+            }
+            return Ok(TensorImpl::place_view(base, many, |t| {
+                t.geometry.set_row_major(sizes);
+                t.set_strided(storage, offset, numel, dtype, format_of_row_major(sizes, t.geometry.strides()));
+            }));
+        };
+        let numel = fitting("view", storage, offset, sizes, strides, dtype)?;
         let format = format_of(sizes, strides);
+        Ok(TensorImpl::place_view(base, many, |t| {
+            t.set_strided(storage, offset, numel, dtype, format);
+            t.geometry.set(sizes, strides);
+        }))
+    }
+
+    /// As [`TensorImpl::place`], of a view.
+    #[inline(always)]
+    fn place_view(base: &TensorRef, many: bool, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
         let unrecorded = local_keys().1.has(DispatchKey::AUTOGRAD);
         let origin = match &base.view_of {
             _ if many => ViewOrigin::OneOfMany,
@@ -312,14 +330,12 @@ impl TensorImpl {
             _ => ViewOrigin::Recorded,
         };
         let root = base.view_of.as_ref().map_or(base, |up| &up.base);
-        let view_of = Some(ViewOf { base: root.clone(), origin });
         let inherited = base.keys.load(Ordering::Relaxed) & KeySet::of(DispatchKey::INFERENCE).0;
-        Ok(TensorImpl::place(|t| {
-            t.set_strided(storage, offset, numel, dtype, format);
-            t.geometry.set(sizes, strides);
-            t.view_of = view_of;
+        TensorImpl::place(|t| {
+            fill(t);
+            t.view_of = Some(ViewOf { base: root.clone(), origin });
             *t.keys.get_mut() |= inherited;
-        }))
+        })
     }
 
     /// The same memory and geometry as a tensor of its own, of which autograd knows nothing.
@@ -535,29 +551,27 @@ impl TensorImpl {
 
     /// What a layer above hangs on the tensor, made once.
     #[inline]
-    pub fn extension<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.extension.get()?.downcast_ref()
+    pub fn extension<T: 'static>(&self) -> Option<&T> {
+        self.extension.get()
     }
 
     /// Hangs a new value on a tensor that nobody else has yet, on which nothing hangs, and adds `key`, without any
     /// locked instruction; the value, for a change. `None`, and nothing done, for any other tensor.
-    pub fn extend_new<T: Any + Default + Send + Sync>(
+    #[inline]
+    pub fn extend_new<T: Default + Send + Sync + 'static>(
         tensor: &mut TensorRef,
         key: DispatchKey,
     ) -> Option<&mut T> {
         let inner = Shared::get_pinned_mut(tensor)?;
-        if inner.extension.get().is_some() {
-            return None;
-        }
+        let made = inner.extension.set_new(T::default())?;
         *inner.keys.get_mut() |= KeySet::of(key).0;
-        inner.extension = OnceLock::from(Box::<T>::default() as Box<dyn Any + Send + Sync>);
-        inner.extension.get_mut()?.downcast_mut()
+        Some(made)
     }
 
     /// What a layer above hangs on the tensor, made by `make` if it is not there yet. `None` if another
     /// layer has hung something else there.
-    pub fn extension_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        self.extension.get_or_init(|| Box::new(make())).downcast_ref()
+    pub fn extension_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.extension.get_or_init(make)
     }
 }
 
@@ -584,6 +598,7 @@ mod tests {
         {
             assert!(matches!(six(offset, &sizes, &strides), Err(Error::Value { .. })));
         }
+        assert_eq!(six(0, &[1 << 40, 1 << 40, 0], &[1, 1, 1]).unwrap().numel(), 0);
         // One element shown more often than can be counted.
         assert!(matches!(six(0, &[1 << 60, 4], &[0, 0]), Err(Error::SizeOverflow { .. })));
         assert!(matches!(six(0, &[1], &[1, 1]), Err(Error::Value { .. })));
@@ -592,8 +607,8 @@ mod tests {
     #[test]
     fn a_view_shares_the_storage_and_carries_a_raw_form_of_its_own() {
         let base = six(0, &[6], &[1]).unwrap();
-        let many = TensorImpl::view(&base, 1, &[1, 1, 1, 1, 1, 2, 2], &[1, 1, 1, 1, 1, 3, 1], false).unwrap();
-        let again = TensorImpl::view(&many, 2, &[2], &[2], false).unwrap();
+        let many = TensorImpl::view(&base, 1, &[1, 1, 1, 1, 1, 2, 2], Some(&[1, 1, 1, 1, 1, 3, 1]), false).unwrap();
+        let again = TensorImpl::view(&many, 2, &[2], Some(&[2]), false).unwrap();
         for (view, offset) in [(&many, 1), (&again, 2)] {
             assert!(view.base().is_some_and(|b| Shared::ptr_eq(b, &base)));
             assert!(view.storage().unwrap().same_as(base.storage().unwrap()));

@@ -44,7 +44,7 @@ fn enter(call: &Call<'_>) -> Result<Outputs> {
     if let Out::Given(list) = call.out {
         keys = list.iter().fold(keys, |keys, t| keys.union(t.keys()));
     }
-    route(call, keys.minus(excluded))
+    route_in(generation, call, keys.minus(excluded))
 }
 
 /// Goes on with a call below the key that acted last; for handlers.
@@ -56,9 +56,12 @@ pub fn redispatch(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
     route(call, keys.minus(local_keys().1))
 }
 
-#[inline]
 pub(crate) fn route(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
-    let generation = current();
+    route_in(current(), call, keys)
+}
+
+#[inline(always)]
+fn route_in(generation: &'static Generation, call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
     let Some(rows) = generation.op(call.args.op) else {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
@@ -134,7 +137,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             Arg::Tensor(base) if base.is_strided() => match rule(args) {
                 Ok(ref spec) => {
                     ledger::set_served(Served::Host);
-                    let view = TensorImpl::view(base, spec.offset, &spec.sizes, &spec.strides, false)?;
+                    let view = TensorImpl::view(base, spec.offset, &spec.sizes, spec.strides.as_deref(), false)?;
                     let mut views = Outputs::new();
                     views.push(view);
                     if matches!(call.out, Out::New) { Ok(views) } else { deliver(call, views) }
@@ -145,7 +148,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
         },
         Rule::Views(rule) => match args.get(0) {
             Arg::Tensor(base) if base.is_strided() => {
-                let make = |s: ViewSpec| TensorImpl::view(base, s.offset, &s.sizes, &s.strides, true);
+                let make = |s: ViewSpec| TensorImpl::view(base, s.offset, &s.sizes, s.strides.as_deref(), true);
                 let views = rule(args)?.into_iter().map(make).collect::<Result<Outputs>>()?;
                 ledger::set_served(Served::Host);
                 Ok(views)

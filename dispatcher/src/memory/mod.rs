@@ -3,9 +3,11 @@
 mod blocks;
 mod copy;
 mod host;
+mod hung;
 mod shared;
 
 pub use copy::{copy_bytes, read_bytes, write_bytes};
+pub(crate) use hung::Hung;
 pub(crate) use shared::shared;
 pub use shared::{Shared, Weak};
 

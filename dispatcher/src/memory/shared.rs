@@ -91,7 +91,10 @@ impl<T> Shared<T> {
     pub fn new_with(make: impl FnOnce() -> T) -> Shared<T> {
         let block = blocks::take::<Block<T>>();
         // SAFETY: `take` gave memory for a block, which nobody else has. If `make` panics, the memory is lost.
-        unsafe { block.write(Block { counts: AtomicU64::new(ALONE), value: make() }) };
+        unsafe {
+            (&raw mut (*block.as_ptr()).counts).write(AtomicU64::new(ALONE));
+            (&raw mut (*block.as_ptr()).value).write(make());
+        }
         Shared { block, _owns: PhantomData }
     }
 

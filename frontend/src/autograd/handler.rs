@@ -168,7 +168,7 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
     if let Some(Node { number, body: Body::Op(recorded), outputs, .. }) = Shared::get_mut(&mut node) {
         // Numbered only now: the nodes that it leads to are older.
         *number = Node::next_number();
-        outputs.extend(made.iter().map(Shape::of));
+        made.iter().for_each(|output| outputs.push(Shape::of(output)));
         if let (Ok(Some(saved)), true) = (recorded.saved.get_mut(), saves_outputs != 0 || made.len() > 32) {
             saved.outputs.extend(made.iter().enumerate().map(|(i, output)| {
                 (i >= 32 || saves_outputs & (1 << i) != 0).then(|| Saved::output(output, i))

@@ -28,7 +28,10 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(crate) fn of(tensor: &TensorRef) -> Shape {
-        Shape { sizes: SmallVec::from_slice(tensor.sizes()), dtype: tensor.dtype(), device: tensor.device() }
+        // One by one: they are few, and a copy of memory has its price.
+        let mut sizes = SmallVec::new();
+        tensor.sizes().iter().for_each(|&size| sizes.push(size));
+        Shape { sizes, dtype: tensor.dtype(), device: tensor.device() }
     }
 }
 

@@ -51,7 +51,7 @@ impl Geometry {
     fn part(&self, grad: &Tensor) -> Result<Tensor> {
         let base = grad.as_ref();
         let offset = base.offset() + self.offset;
-        let part = TensorImpl::view(base, offset, &self.sizes, &self.strides, false);
+        let part = TensorImpl::view(base, offset, &self.sizes, Some(&self.strides), false);
         Ok(Tensor::from_ref(part.map_err(crate::Error::from)?))
     }
 }

@@ -195,20 +195,18 @@ pub fn reduced_sizes(sizes: &[usize], mask: u64, keepdim: bool) -> Dims {
 /// `Value` when they do not fit.
 pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize) -> Result<Dims> {
     let given = args.ints(i)?;
-    let wrong = |expected: String| Error::Value {
-        op: args.name(),
-        argument: args.op.schema.param_name(i),
-        expected,
-        got: format!("{given:?}"),
-    };
-    let mut sizes = Dims::from_elem(1, given.len());
+    let wrong = |expected: String| wrong_value(args, i, expected);
+    let mut sizes = Dims::new();
     let mut unknown = None;
-    for (k, (size, &wanted)) in sizes.iter_mut().zip(given).enumerate() {
-        match wanted {
-            0.. => *size = wanted as usize,
-            -1 if unknown.is_none() => unknown = Some(k),
+    for (k, &wanted) in given.iter().enumerate() {
+        sizes.push(match wanted {
+            0.. => wanted as usize,
+            -1 if unknown.is_none() => {
+                unknown = Some(k);
+                1
+            }
             _ => return Err(wrong("sizes of 0 or more, with at most one -1".to_string())),
-        }
+        });
     }
     // The unknown size counts as 1 here.
     let product = keyway_dispatcher::dims::numel(args.name(), &sizes)?;

@@ -60,7 +60,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
             got: given.to_string(),
         })?,
     };
-    Ok(ViewSpec { offset, sizes, strides })
+    Ok(ViewSpec { offset, sizes, strides: Some(strides) })
 }
 
 /// The gradient of `input` from that of a view of its memory.

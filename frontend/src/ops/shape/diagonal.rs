@@ -51,7 +51,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     }
     sizes.push(length);
     strides.push(stride);
-    Ok(ViewSpec { offset, sizes, strides })
+    Ok(ViewSpec { offset, sizes, strides: Some(strides) })
 }
 
 fn samples() -> Vec<Sample> {

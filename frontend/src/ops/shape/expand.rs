@@ -52,7 +52,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
         });
     }
     let strides = expanded_strides(t.sizes(), t.strides(), &sizes);
-    Ok(ViewSpec { offset: t.offset(), sizes, strides })
+    Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) })
 }
 
 fn samples() -> Vec<Sample> {

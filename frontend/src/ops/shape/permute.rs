@@ -68,7 +68,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let t = args.tensor(0)?;
     let order = order(args.name(), args.ints(1)?, t.ndim())?;
     let pick = |from: &[usize]| order.iter().map(|&dim| from[dim]).collect::<Dims>();
-    Ok(ViewSpec { offset: t.offset(), sizes: pick(t.sizes()), strides: pick(t.strides()) })
+    Ok(ViewSpec { offset: t.offset(), sizes: pick(t.sizes()), strides: Some(pick(t.strides())) })
 }
 
 fn samples() -> Vec<Sample> {

@@ -41,7 +41,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let (mut sizes, mut strides) = (Dims::from_slice(t.sizes()), Dims::from_slice(t.strides()));
     sizes.remove(dim);
     let stride = strides.remove(dim);
-    Ok(ViewSpec { offset: t.offset() + at as usize * stride, sizes, strides })
+    Ok(ViewSpec { offset: t.offset() + at as usize * stride, sizes, strides: Some(strides) })
 }
 
 fn samples() -> Vec<Sample> {

@@ -88,7 +88,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     if sizes[dim] > 1 {
         strides[dim] *= step as usize;
     }
-    Ok(ViewSpec { offset, sizes, strides })
+    Ok(ViewSpec { offset, sizes, strides: Some(strides) })
 }
 
 fn samples() -> Vec<Sample> {

@@ -108,7 +108,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
         part[dim] = size as usize;
         let offset = t.offset() + if size > 0 { at * t.strides()[dim] } else { 0 };
         at += size as usize;
-        ViewSpec { offset, sizes: part, strides: Dims::from_slice(t.strides()) }
+        ViewSpec { offset, sizes: part, strides: Some(Dims::from_slice(t.strides())) }
     };
     Ok(sizes.iter().map(part).collect())
 }

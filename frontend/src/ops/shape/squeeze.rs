@@ -55,7 +55,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let stays = |i: &usize| t.sizes()[*i] != 1 || chosen & (1 << i) == 0;
     let sizes = (0..t.ndim()).filter(stays).map(|i| t.sizes()[i]).collect();
     let strides = (0..t.ndim()).filter(stays).map(|i| t.strides()[i]).collect();
-    Ok(ViewSpec { offset: t.offset(), sizes, strides })
+    Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) })
 }
 
 fn samples() -> Vec<Sample> {

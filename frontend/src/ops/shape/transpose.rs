@@ -47,12 +47,17 @@ impl Tensor {
 fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let t = args.tensor(0)?;
     let (a, b) = (args.dim(1, t.ndim())?, args.dim(2, t.ndim())?);
-    let (mut sizes, mut strides) = (Dims::from_slice(t.sizes()), Dims::from_slice(t.strides()));
-    if t.ndim() > 0 {
-        sizes.swap(a, b);
-        strides.swap(a, b);
+    let (mut sizes, mut strides) = (Dims::new(), Dims::new());
+    for (i, (&size, &stride)) in t.sizes().iter().zip(t.strides()).enumerate() {
+        let (size, stride) = match i {
+            _ if i == a => (t.sizes()[b], t.strides()[b]),
+            _ if i == b => (t.sizes()[a], t.strides()[a]),
+            _ => (size, stride),
+        };
+        sizes.push(size);
+        strides.push(stride);
     }
-    Ok(ViewSpec { offset: t.offset(), sizes, strides })
+    Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) })
 }
 
 fn samples() -> Vec<Sample> {

@@ -50,7 +50,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     }
     sizes.push(size);
     strides.push(stride);
-    Ok(ViewSpec { offset: t.offset(), sizes, strides })
+    Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) })
 }
 
 fn samples() -> Vec<Sample> {

@@ -34,7 +34,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let stride = if dim < t.ndim() { sizes[dim] * strides[dim] } else { 1 };
     sizes.insert(dim, 1);
     strides.insert(dim, stride);
-    Ok(ViewSpec { offset: t.offset(), sizes, strides })
+    Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) })
 }
 
 fn samples() -> Vec<Sample> {

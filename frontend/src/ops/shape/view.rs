@@ -69,11 +69,10 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let t = args.tensor(0)?;
     let sizes = resolve_sizes(args, 1, t.numel())?;
     if t.is_contiguous() {
-        let strides = contiguous_strides(&sizes);
-        return Ok(ViewSpec { offset: t.offset(), sizes, strides });
+        return Ok(ViewSpec { offset: t.offset(), sizes, strides: None });
     }
     match view_strides(t.sizes(), t.strides(), &sizes) {
-        Some(strides) => Ok(ViewSpec { offset: t.offset(), sizes, strides }),
+        Some(strides) => Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) }),
         None => Err(Error::Value {
             op: "view",
             argument: "size",
