@@ -9,8 +9,8 @@ use crate::key::{Device, DispatchKey, KeySet, Layout, local_keys};
 use crate::memory::{Hung, Shared, Storage, shared};
 use keyway_sdk::abi::tensor::RawTensor;
 use std::marker::PhantomPinned;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A shared tensor.
 pub type TensorRef = Shared<TensorImpl>;
@@ -308,7 +308,13 @@ impl TensorImpl {
             }
             return Ok(TensorImpl::place_view(base, many, |t| {
                 t.geometry.set_row_major(sizes);
-                t.set_strided(storage, offset, numel, dtype, format_of_row_major(sizes, t.geometry.strides()));
+                t.set_strided(
+                    storage,
+                    offset,
+                    numel,
+                    dtype,
+                    format_of_row_major(sizes, t.geometry.strides()),
+                );
             }));
         };
         let numel = fitting("view", storage, offset, sizes, strides, dtype)?;
@@ -607,7 +613,8 @@ mod tests {
     #[test]
     fn a_view_shares_the_storage_and_carries_a_raw_form_of_its_own() {
         let base = six(0, &[6], &[1]).unwrap();
-        let many = TensorImpl::view(&base, 1, &[1, 1, 1, 1, 1, 2, 2], Some(&[1, 1, 1, 1, 1, 3, 1]), false).unwrap();
+        let many =
+            TensorImpl::view(&base, 1, &[1, 1, 1, 1, 1, 2, 2], Some(&[1, 1, 1, 1, 1, 3, 1]), false).unwrap();
         let again = TensorImpl::view(&many, 2, &[2], Some(&[2]), false).unwrap();
         for (view, offset) in [(&many, 1), (&again, 2)] {
             assert!(view.base().is_some_and(|b| Shared::ptr_eq(b, &base)));

@@ -364,17 +364,14 @@ pub(crate) fn fits_straight(args: &Args<'_>, outputs: usize) -> bool {
     args.values.len() <= INLINE_ARGS && outputs <= INLINE_OUTPUTS
 }
 
-/// Whether all tensors of a call appear to the plugin as they are, and no stream is to be noted.
+/// Whether the arguments of a call appear to the plugin as they are, given that none does otherwise by its kind, and no
+/// stream is to be noted.
 #[inline(always)]
-pub(crate) fn is_straight(args: &Args<'_>, shown: Shown<'_>, outputs: usize, device: Device) -> bool {
+pub(crate) fn is_straight(args: &Args<'_>, shown: Shown<'_>, outputs: usize) -> bool {
+    let spreads = |(i, arg): (usize, &Arg<'_>)| matches!(arg, Arg::Tensor(t) if shown.spreads(i, t));
     fits_straight(args, outputs)
         && !streams_in_use()
-        && args.values.iter().enumerate().all(|(i, arg)| match arg {
-            Arg::Tensor(t) => t.is_strided() && t.device() == device && !shown.spreads(i, t),
-            Arg::Tensors(_) => false,
-            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) => shown.number_slots & (1 << i) == 0,
-            _ => true,
-        })
+        && (shown.broadcast == 0 || !args.values.iter().enumerate().any(spreads))
 }
 
 /// As [`with_call`], for a call that [`is_straight`] and whose kernel makes no outputs: nothing is built but lists of

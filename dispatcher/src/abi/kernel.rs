@@ -12,17 +12,19 @@ use keyway_sdk::abi::codes::status;
 use keyway_sdk::abi::tensor::KernelFn;
 use smallvec::SmallVec;
 
-/// Runs a kernel into outputs that the host allocated.
-#[inline]
+/// Runs a kernel into outputs that the host allocated. The arguments are `plain` if every tensor stands for itself, is
+/// strided and on `device`, and no number stands for one.
+#[inline(always)]
 pub(crate) fn fill(
     kernel: &'static KernelEntry,
     args: &Args<'_>,
     plan: &Plan,
     outputs: &[TensorRef],
     device: Device,
+    plain: bool,
 ) -> Result<()> {
     let shown = Shown::planned(plan, args.op.number_slots);
-    if is_straight(args, shown, outputs.len(), device) {
+    if plain && is_straight(args, shown, outputs.len()) {
         return fill_straight(kernel, args, outputs, device);
     }
     let code = general(args.values, shown, outputs, outputs.len(), device, None, kernel.run);

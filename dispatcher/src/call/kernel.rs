@@ -1,11 +1,12 @@
 //! Runs a kernel as a plan says: on arguments as it wants them, into new tensors or those of the caller.
 
+use super::Place;
 use super::given::{alias_allowed, check_target, deliver, part_from_arguments, targets};
 use super::strides::choose_strides;
 use crate::abi::kernel;
 use crate::conversions::conversions;
 use crate::error::Result;
-use crate::key::Device;
+use crate::ledger::{self, Served};
 use crate::op::{Arg, Args, Out, Outputs, Plan};
 use crate::registry::{Call, KernelEntry};
 use crate::tensor::{TensorImpl, TensorRef};
@@ -17,12 +18,12 @@ pub(super) fn with_kernel(
     call: &Call<'_>,
     plan: &Plan,
     allocates: bool,
-    device: Device,
+    place: Place,
 ) -> Result<Outputs> {
     if needs_conversion(&call.args, plan) {
-        return with_converted(kernel, call, plan, allocates, device);
+        return with_converted(kernel, call, plan, allocates, place);
     }
-    run(kernel, call, &call.args, plan, allocates, device)
+    run(kernel, call, &call.args, plan, allocates, place)
 }
 
 /// Runs a kernel on arguments of which some are not yet as it wants them.
@@ -32,7 +33,7 @@ fn with_converted(
     call: &Call<'_>,
     plan: &Plan,
     allocates: bool,
-    device: Device,
+    place: Place,
 ) -> Result<Outputs> {
     let mut owned: SmallVec<[(usize, Vec<TensorRef>); 2]> = SmallVec::new();
     prepare(&call.args, plan, &mut owned)?;
@@ -44,12 +45,15 @@ fn with_converted(
             _ => Arg::Tensor(&list[0]),
         };
     }
-    run(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, device)
+    run(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, place)
 }
 
 /// Whether some argument is not yet as the kernel wants it.
 #[inline]
 fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
+    if plan.cast | plan.cast_index | plan.contiguous == 0 {
+        return false;
+    }
     let differs = |i: usize, t: &TensorRef| {
         let bit = 1 << i;
         (plan.cast & bit != 0 && t.dtype() != plan.compute)
@@ -106,30 +110,50 @@ fn run(
     args: &Args<'_>,
     plan: &Plan,
     allocates: bool,
-    device: Device,
+    place: Place,
 ) -> Result<Outputs> {
+    let served = Served::Plugin(kernel.plugin);
     if allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
-        let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
-        // A tensor that cannot be written is refused before the work is done.
-        for target in targets(call)? {
-            check_target(args, &target, target.sizes(), target.dtype())?;
-        }
-        let mut made = kernel::make(kernel.run, kernel.plugin.name, args, plan, count, device)?;
-        part_from_arguments(args, &mut made);
-        return deliver(call, made);
+        let result = into_made(kernel, call, args, plan, place);
+        ledger::set_served(served);
+        return result;
     }
-    if matches!(call.out, Out::New) {
-        let mut outputs = Outputs::new();
-        for spec in &plan.outputs {
-            outputs.push(match choose_strides(args, plan, spec) {
-                None => TensorImpl::empty(&spec.sizes, spec.dtype, device)?,
-                Some(strides) => TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, device)?,
-            });
-        }
-        kernel::fill(kernel, args, plan, &outputs, device)?;
-        return Ok(outputs);
+    if !matches!(call.out, Out::New) {
+        let result = into_given(kernel, call, args, plan, place);
+        ledger::set_served(served);
+        return result;
     }
-    into_given(kernel, call, args, plan, device)
+    let mut outputs = Outputs::new();
+    for spec in &plan.outputs {
+        outputs.push(match choose_strides(args, plan, spec) {
+            None => TensorImpl::empty(&spec.sizes, spec.dtype, place.device)?,
+            Some(strides) => {
+                TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, place.device)?
+            }
+        });
+    }
+    let filled = kernel::fill(kernel, args, plan, &outputs, place.device, place.plain);
+    ledger::set_served(served);
+    filled?;
+    Ok(outputs)
+}
+
+/// Runs a kernel that makes its outputs itself.
+fn into_made(
+    kernel: &'static KernelEntry,
+    call: &Call<'_>,
+    args: &Args<'_>,
+    plan: &Plan,
+    place: Place,
+) -> Result<Outputs> {
+    let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
+    // A tensor that cannot be written is refused before the work is done.
+    for target in targets(call)? {
+        check_target(args, &target, target.sizes(), target.dtype())?;
+    }
+    let mut made = kernel::make(kernel.run, kernel.plugin.name, args, plan, count, place.device)?;
+    part_from_arguments(args, &mut made);
+    deliver(call, made)
 }
 
 /// Runs a kernel straight into the caller's tensors where that is right, else through new ones.
@@ -138,21 +162,21 @@ fn into_given(
     call: &Call<'_>,
     args: &Args<'_>,
     plan: &Plan,
-    device: Device,
+    place: Place,
 ) -> Result<Outputs> {
     let targets = targets(call)?;
     let mut direct = targets.len() == plan.outputs.len();
     for (target, spec) in targets.iter().zip(&plan.outputs) {
         check_target(args, target, &spec.sizes, spec.dtype)?;
-        direct &= target.dtype() == spec.dtype && target.device() == device;
+        direct &= target.dtype() == spec.dtype && target.device() == place.device;
         direct &= alias_allowed(args, plan, target)?;
     }
     if direct {
-        kernel::fill(kernel, args, plan, &targets, device)?;
+        kernel::fill(kernel, args, plan, &targets, place.device, place.plain)?;
         targets.iter().for_each(|t| t.bump_version());
         return Ok(targets);
     }
     let fresh = Call { args: *args, out: Out::New };
-    let made = run(kernel, &fresh, args, plan, false, device)?;
+    let made = run(kernel, &fresh, args, plan, false, place)?;
     deliver(call, made)
 }

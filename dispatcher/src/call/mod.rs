@@ -78,42 +78,57 @@ fn functional(generation: &Generation, call: &Call<'_>, keys: KeySet, key: Dispa
     }
 }
 
-/// The device and layout that a call is routed by.
+/// What a call is routed by.
+#[derive(Clone, Copy)]
+struct Place {
+    device: Device,
+    layout: Layout,
+    /// Whether every tensor stands for itself, is strided and on the device, and no number stands for one: a plugin can be
+    /// shown the arguments as they are.
+    plain: bool,
+}
+
+/// Where a call goes.
 #[inline(always)]
-fn place(args: &Args<'_>) -> Result<(Device, Layout)> {
-    let mut device: Option<Device> = None;
-    let mut layout = Layout::STRIDED;
-    let mut visit = |i: usize, t: &TensorRef| -> Result<()> {
-        layout = more_special(layout, t.dispatch_layout());
-        // A 0-d tensor in host memory goes with any device; it decides only where nothing else does.
-        if t.ndim() == 0 && t.device() == Device::CPU {
-            return Ok(());
-        }
-        if *device.get_or_insert(t.device()) == t.device() {
-            return Ok(());
-        }
-        Err(elsewhere(args, i, device, t))
-    };
+fn place(args: &Args<'_>) -> Result<Place> {
+    let mut found = Place { device: Device::CPU, layout: Layout::STRIDED, plain: true };
+    // A 0-d tensor in host memory goes with any device; it decides only where nothing else does.
+    let (mut decided, mut anywhere) = (false, false);
     for (i, arg) in args.values.iter().enumerate() {
-        match arg {
-            Arg::Tensor(t) => visit(i, t)?,
+        let tensors = match arg {
+            Arg::Tensor(t) => std::slice::from_ref(t),
             Arg::Tensors(list) => {
-                for t in list.iter() {
-                    visit(i, t)?;
-                }
+                found.plain = false;
+                list
             }
-            _ => {}
+            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) => {
+                found.plain &= args.op.number_slots & (1 << i) == 0;
+                continue;
+            }
+            _ => continue,
+        };
+        for t in tensors {
+            found.layout = more_special(found.layout, t.dispatch_layout());
+            found.plain &= t.is_strided();
+            if t.ndim() == 0 && t.device() == Device::CPU {
+                anywhere = true;
+            } else if !decided {
+                (decided, found.device) = (true, t.device());
+            } else if t.device() != found.device {
+                return Err(elsewhere(args, i, found.device, t));
+            }
         }
     }
-    Ok((device.unwrap_or(Device::CPU), layout))
+    found.plain &= !anywhere || found.device == Device::CPU;
+    Ok(found)
 }
 
 #[cold]
-fn elsewhere(args: &Args<'_>, i: usize, expected: Option<Device>, t: &TensorRef) -> Error {
+fn elsewhere(args: &Args<'_>, i: usize, expected: Device, t: &TensorRef) -> Error {
     Error::DeviceMismatch {
         op: args.name(),
         argument: args.op.schema.param_name(i),
-        expected: expected.unwrap_or(Device::CPU),
+        expected,
         got: t.device(),
     }
 }
@@ -137,7 +152,8 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             Arg::Tensor(base) if base.is_strided() => match rule(args) {
                 Ok(ref spec) => {
                     ledger::set_served(Served::Host);
-                    let view = TensorImpl::view(base, spec.offset, &spec.sizes, spec.strides.as_deref(), false)?;
+                    let view =
+                        TensorImpl::view(base, spec.offset, &spec.sizes, spec.strides.as_deref(), false)?;
                     let mut views = Outputs::new();
                     views.push(view);
                     if matches!(call.out, Out::New) { Ok(views) } else { deliver(call, views) }
@@ -148,7 +164,8 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
         },
         Rule::Views(rule) => match args.get(0) {
             Arg::Tensor(base) if base.is_strided() => {
-                let make = |s: ViewSpec| TensorImpl::view(base, s.offset, &s.sizes, s.strides.as_deref(), true);
+                let make =
+                    |s: ViewSpec| TensorImpl::view(base, s.offset, &s.sizes, s.strides.as_deref(), true);
                 let views = rule(args)?.into_iter().map(make).collect::<Result<Outputs>>()?;
                 ledger::set_served(Served::Host);
                 Ok(views)
@@ -161,7 +178,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
         },
         Rule::Composed => decompose(call),
         Rule::Foreign(rule) => {
-            let (device, _) = place(args)?;
+            let Place { device, .. } = place(args)?;
             let mut plan = as_argument(args)?;
             if let Some(rule) = rule {
                 plan.outputs = foreign_rule(rule, args, device)?
@@ -195,13 +212,10 @@ fn resolved(
     plan: &Plan,
     allocates: bool,
 ) -> Result<Outputs> {
-    let (device, layout) = place(&call.args)?;
+    let place = place(&call.args)?;
+    let Place { device, layout, .. } = place;
     match generation.cell(rows, device, layout, plan.compute) {
-        Cell::Kernel(kernel) => {
-            let result = with_kernel(kernel, call, plan, allocates, device);
-            ledger::set_served(Served::Plugin(kernel.plugin));
-            result
-        }
+        Cell::Kernel(kernel) => with_kernel(kernel, call, plan, allocates, place),
         Cell::Decompose => decompose(call),
         Cell::Fallback { to, warn } => crate::fallback::run(call, device, to, warn),
         Cell::Missing => Err(crate::explain::missing(&call.args, device, layout, plan.compute)),

@@ -189,14 +189,15 @@ pub fn reduced_sizes(sizes: &[usize], mask: u64, keepdim: bool) -> Dims {
     out
 }
 
-/// Sizes given as integers, with at most one -1 that stands for what is left of `numel`.
+/// Writes the sizes that argument `i` gives as integers to `sizes`, which is empty; at most one is -1, which stands for
+/// what is left of `numel`.
 ///
 /// # Errors
 /// `Value` when they do not fit.
-pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize) -> Result<Dims> {
+// Written to where they stay: a list that was just written is slow to move.
+pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize, sizes: &mut Dims) -> Result<()> {
     let given = args.ints(i)?;
     let wrong = |expected: String| wrong_value(args, i, expected);
-    let mut sizes = Dims::new();
     let mut unknown = None;
     for (k, &wanted) in given.iter().enumerate() {
         sizes.push(match wanted {
@@ -209,7 +210,7 @@ pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize) -> Result<Dims> {
         });
     }
     // The unknown size counts as 1 here.
-    let product = keyway_dispatcher::dims::numel(args.name(), &sizes)?;
+    let product = keyway_dispatcher::dims::numel(args.name(), sizes)?;
     if let Some(at) = unknown {
         if product == 0 || !numel.is_multiple_of(product) {
             return Err(wrong(format!("sizes whose product divides the {numel} elements")));
@@ -218,5 +219,5 @@ pub fn resolve_sizes(args: &Args<'_>, i: usize, numel: usize) -> Result<Dims> {
     } else if product != numel {
         return Err(wrong(format!("sizes whose product is the {numel} elements")));
     }
-    Ok(sizes)
+    Ok(())
 }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
 use smallvec::SmallVec;
@@ -42,7 +43,8 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let t = Tensor::from_ref(args.tensor(0)?.clone());
-    let sizes = resolve_sizes(args, 1, t.numel())?;
+    let mut sizes = Dims::new();
+    resolve_sizes(args, 1, t.numel(), &mut sizes)?;
     let fits = t.is_contiguous() || super::view::view_strides(t.sizes(), t.strides(), &sizes).is_some();
     let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
     let source = if fits { t } else { t.contiguous()? };

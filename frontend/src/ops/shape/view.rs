@@ -8,6 +8,7 @@ use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, contiguous_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
+use keyway_dispatcher::tensor::TensorRef;
 
 impl Tensor {
     /// The same elements in other sizes, without a copy. One size may be -1: what is left.
@@ -67,12 +68,24 @@ pub(crate) fn view_strides(sizes: &[usize], strides: &[usize], new: &[usize]) ->
 
 fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     let t = args.tensor(0)?;
-    let sizes = resolve_sizes(args, 1, t.numel())?;
-    if t.is_contiguous() {
-        return Ok(ViewSpec { offset: t.offset(), sizes, strides: None });
+    let mut made = Ok(ViewSpec { offset: t.offset(), sizes: Dims::new(), strides: None });
+    if let Ok(spec) = &mut made
+        && let Err(error) = fill(args, t, spec)
+    {
+        made = Err(error);
     }
-    match view_strides(t.sizes(), t.strides(), &sizes) {
-        Some(strides) => Ok(ViewSpec { offset: t.offset(), sizes, strides: Some(strides) }),
+    made
+}
+
+/// Writes the sizes, and the strides where those of `t` leave gaps.
+fn fill(args: &Args<'_>, t: &TensorRef, spec: &mut ViewSpec) -> RuleResult<()> {
+    resolve_sizes(args, 1, t.numel(), &mut spec.sizes)?;
+    if t.is_contiguous() {
+        return Ok(());
+    }
+    spec.strides = view_strides(t.sizes(), t.strides(), &spec.sizes);
+    match spec.strides {
+        Some(_) => Ok(()),
         None => Err(Error::Value {
             op: "view",
             argument: "size",
@@ -81,7 +94,7 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
                 t.sizes(),
                 t.strides()
             ),
-            got: format!("{sizes:?}"),
+            got: format!("{:?}", spec.sizes),
         }),
     }
 }
