@@ -1,6 +1,6 @@
 //! Views share memory with their base, other results with nothing; overlapping memory is right or refused.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, is_view};
 use crate::array::Array;
 use crate::call::{Prepared, refused};
 use crate::case::Case;
@@ -57,10 +57,6 @@ fn has_twins(sample: &Sample) -> bool {
     let Some(first) = tensors.next() else { return false };
     let alike = |t: &TensorSample| t.sizes == first.sizes && t.role == first.role;
     first.sizes.iter().product::<usize>() > 1 && tensors.any(alike)
-}
-
-fn is_view(def: &OpDef) -> bool {
-    matches!(def.rule, Rule::View(_) | Rule::Views(_))
 }
 
 fn run(context: &Context<'_>) -> Steps {

@@ -11,7 +11,7 @@ use crate::oracle::{self, Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::OpDef;
+use keyway::ops::def::{Facts, OpDef};
 use keyway::ops::sample::{Role, Sample};
 use keyway::ops::{norm, reduce};
 
@@ -27,10 +27,6 @@ pub const FAMILY: Family = Family {
 /// columns: whichever way the op goes, in one of them a NaN does not meet every other number.
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
-
-/// Element-wise ops of which IEEE 754 says which zero they give.
-const SIGNED_ZEROS: &[&str] =
-    &["abs", "add", "ceil", "floor", "fmod", "mul", "neg", "reciprocal", "round", "sqrt", "sub", "trunc"];
 
 fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
     let among = |family: &[&OpDef]| family.iter().any(|d| d.name() == def.name());
@@ -78,7 +74,7 @@ fn run(context: &Context<'_>) -> Steps {
         (_, refused) if context.case.variant == COLUMNS && names_sizes(&refused) => Ok(()),
         (Ok(expected), Ok(got)) => {
             compare::outputs(&expected, &got, factor)?;
-            if SIGNED_ZEROS.contains(&def.name()) {
+            if def.is(Facts::SIGNED_ZEROS) {
                 compare::zeros(&expected, &got)?;
             }
             Ok(())

@@ -11,7 +11,7 @@ use keyway::DType;
 use keyway::dispatcher::op::Out;
 use keyway::dispatcher::tensor::Format;
 use keyway::ops;
-use keyway::ops::def::OpDef;
+use keyway::ops::def::{Facts, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use std::cell::Cell;
 
@@ -37,9 +37,7 @@ fn concerned(def: &OpDef) -> bool {
         ops::index::ALL,
         ops::reduce::ALL,
     ];
-    // Their whole purpose is to choose the layout or the format.
-    let chooses = ["clone", "to_layout", "copy_", "copy"].contains(&def.name());
-    !chooses && families.into_iter().flatten().any(|d| d.name() == def.name())
+    !def.is(Facts::PLACES) && families.into_iter().flatten().any(|d| d.name() == def.name())
 }
 
 /// The sample in four dimensions: as it is, or an element-wise one whose tensors are made so.

@@ -11,6 +11,7 @@ use crate::inputs;
 use crate::memory::Arrangement;
 use crate::outcome::{Steps, Stop};
 use keyway::dispatcher::op::Out;
+use keyway::ops::def::Facts;
 use keyway::ops::sample::Sample;
 use keyway::ops::{norm, reduce};
 use keyway::{DType, Tensor};
@@ -32,8 +33,6 @@ const MANY: f64 = 40_000.0;
 const LOOSE: f64 = 100.0;
 /// Elements of a reduction in half precision: bf16 counts to 256, f16 to 2,048.
 const LONG: f64 = 5000.0;
-/// Long products leave the range of every dtype.
-const PRODUCTS: [&str; 2] = ["prod", "cumprod"];
 
 fn numel(sample: &Sample) -> usize {
     tensors(sample).map(|t| t.sizes.iter().product()).max().unwrap_or(0)
@@ -50,7 +49,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         let name = op.def.name();
         let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
-        if PRODUCTS.contains(&name) {
+        if op.def.is(Facts::GROWS) {
             continue;
         }
         let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));

@@ -27,8 +27,8 @@ use crate::oracle::{self, Inputs};
 use crate::outcome::{Outcome, Steps, Stop};
 use crate::target::Target;
 use keyway::DType;
-use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Forms, OpDef};
+use keyway::dispatcher::op::{Out, Rule};
+use keyway::ops::def::{Facts, Forms, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
 
 /// A family.
@@ -141,9 +141,10 @@ pub fn tensors(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
     })
 }
 
-/// Ops whose answer depends on the strides or the storage behind their argument, and not on its values alone.
-/// The host answers them; how they treat strides is for its own tests.
-pub const STORAGE_BOUND: [&str; 2] = ["as_strided", "view"];
+/// Whether the op's results are views of its argument.
+pub fn is_view(def: &OpDef) -> bool {
+    matches!(def.rule, Rule::View(_) | Rule::Views(_))
+}
 
 /// Whether the `out=` form exists.
 pub fn has_out(def: &OpDef) -> bool {
@@ -243,53 +244,37 @@ pub fn names_sizes(result: &keyway::Result<Vec<keyway::Tensor>>) -> bool {
     matches!(result, Err(keyway::Error::Dispatch(keyway::dispatcher::Error::Shape { .. })))
 }
 
-/// Ops whose results are elements of their arguments, or other numbers that every dtype holds: they have no error.
-const EXACT: &[&str] = &[
-    "abs",
-    "amax",
-    "amin",
-    "cat",
-    "ceil",
-    "clone",
-    "constant_pad",
-    "copy",
-    "embedding",
-    "fill",
-    "flip",
-    "floor",
-    "gather",
-    "index",
-    "index_copy",
-    "index_select",
-    "masked_fill",
-    "masked_select",
-    "max",
-    "maximum",
-    "min",
-    "minimum",
-    "neg",
-    "relu",
-    "repeat",
-    "roll",
-    "round",
-    "scatter",
-    "sign",
-    "sort",
-    "to_dtype",
-    "topk",
-    "tril",
-    "triu",
-    "trunc",
-    "unique",
-    "where",
-];
-
 /// How many times the dtype's tolerance the results of an op may be off: once, or not at all.
 pub fn allowed(def: &OpDef) -> f64 {
-    if EXACT.contains(&def.name()) { 0.0 } else { 1.0 }
+    if def.is(Facts::EXACT) || is_view(def) { 0.0 } else { 1.0 }
 }
 
 /// How many times the dtype's tolerance a sample's results may be off.
 pub fn factor(def: &OpDef, sample: &Sample) -> f64 {
     allowed(def) * sample.loosened.map_or(1.0, |(factor, _)| factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Number;
+
+    #[test]
+    fn exact_ops_give_numbers_that_their_dtype_holds() {
+        let mut judged = 0;
+        for def in keyway::ops::all().filter(|d| allowed(d) == 0.0 && !d.is(Facts::CASTS)) {
+            let Some(oracle) = oracle::find(def.name()) else { continue };
+            for dtype in [DType::F16, DType::BF16, DType::F32].into_iter().filter(|&d| def.dtypes.has(d)) {
+                for (nth, sample) in (def.samples)().iter().enumerate() {
+                    let made = oracle(&inputs::of_sample(&sample.args, dtype, nth as u64));
+                    for array in made.iter().flatten() {
+                        let held = |v: &Number| *v == v.cast(array.dtype) || v.float().is_nan();
+                        assert!(array.values.iter().all(held), "{} {dtype} {nth}", def.name());
+                        judged += array.numel();
+                    }
+                }
+            }
+        }
+        assert!(judged > 1000, "{judged}");
+    }
 }
