@@ -34,6 +34,14 @@ impl Prepared {
         Prepared::guarded(inputs, device, arrange, GUARD)
     }
 
+    /// As [`Prepared::new`], row-major.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn contiguous(inputs: &Inputs, device: Device) -> keyway::Result<Prepared> {
+        Prepared::new(inputs, device, |_| Arrangement::Contiguous)
+    }
+
     /// As [`Prepared::new`], row-major and with nothing around the elements: a storage holds what the tensor
     /// holds, as in a program.
     ///

@@ -6,9 +6,7 @@ use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
-use crate::memory::Arrangement;
-use crate::oracle;
-use crate::outcome::{Failure, Steps, Stop};
+use crate::outcome::{Failure, Steps};
 use crate::target::Service;
 use keyway::DType;
 use keyway::dispatcher::op::Out;
@@ -35,14 +33,12 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
-    let Some(oracle) = oracle::find(def.name()) else {
-        return Err(Stop::Skipped("it has no oracle".to_string()));
-    };
+    let oracle = context.oracle()?;
     let mut answered = 0;
     let mut refusal = None;
     for (nth, sample) in (def.samples)().iter().enumerate().filter(|(_, s)| super::has_tested(s)) {
         let inputs = inputs::of_sample(&sample.args, context.dtype(), nth as u64);
-        let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+        let prepared = Prepared::contiguous(&inputs, context.target.device)?;
         match prepared.call(def, Out::New) {
             Ok(got) => {
                 answered += 1;

@@ -42,7 +42,7 @@ fn run(context: &Context<'_>) -> Steps {
             }
         }
     } else {
-        prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+        context.call(&prepared)?;
     }
     prepared.check_untouched(None)
 }

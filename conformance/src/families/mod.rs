@@ -2,6 +2,7 @@
 
 mod aliasing;
 mod claims;
+mod context;
 mod determinism;
 mod devices;
 mod errors;
@@ -20,16 +21,15 @@ mod strided;
 mod threads;
 mod values;
 
-use crate::call::Prepared;
+pub use context::Context;
+
 use crate::case::Case;
-use crate::inputs;
-use crate::oracle::{self, Inputs};
-use crate::outcome::{Outcome, Steps, Stop};
+use crate::outcome::{Outcome, Steps};
 use crate::target::Target;
-use keyway::DType;
-use keyway::dispatcher::op::{Out, Rule};
+use keyway::dispatcher::op::Rule;
 use keyway::ops::def::{Facts, Forms, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
+use keyway::{DType, Tensor};
 
 /// A family.
 pub struct Family {
@@ -127,9 +127,14 @@ impl Scope<'_> {
     }
 }
 
+/// The tensors of a sample that are of the dtype under test.
+pub fn tested(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
+    tensors(sample).filter(|t| t.role == Role::Tested)
+}
+
 /// Whether a sample has a tensor of the dtype under test.
 pub fn has_tested(sample: &Sample) -> bool {
-    tensors(sample).any(|t| t.role == Role::Tested)
+    tested(sample).next().is_some()
 }
 
 /// The tensors of a sample, lists flattened.
@@ -141,84 +146,24 @@ pub fn tensors(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
     })
 }
 
+/// Whether the op is of one of these families of the frontend, such as `pointwise::ALL`.
+pub fn is_in(def: &OpDef, families: &[&[&'static OpDef]]) -> bool {
+    families.iter().copied().flatten().any(|&d| std::ptr::eq(d, def))
+}
+
 /// Whether the op's results are views of its argument.
 pub fn is_view(def: &OpDef) -> bool {
     matches!(def.rule, Rule::View(_) | Rule::Views(_))
 }
 
+/// The dtype for cases where one must do.
+pub fn preferred(def: &OpDef) -> Option<DType> {
+    [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| def.dtypes.has(d))
+}
+
 /// Whether the `out=` form exists.
 pub fn has_out(def: &OpDef) -> bool {
     def.forms != Forms::New
-}
-
-/// A case being run.
-pub struct Context<'a> {
-    /// What is judged.
-    pub target: &'a Target,
-    /// The case.
-    pub case: &'a Case,
-    /// Mixed into the values of the samples.
-    pub seed: u64,
-}
-
-impl Context<'_> {
-    /// The op.
-    ///
-    /// # Errors
-    /// A case that is not about one.
-    pub fn def(&self) -> Steps<&'static OpDef> {
-        self.case.def.ok_or_else(|| Stop::Skipped("the case is about no op".to_string()))
-    }
-
-    /// The dtype under test.
-    pub fn dtype(&self) -> DType {
-        self.case.dtype.unwrap_or(DType::F32)
-    }
-
-    /// The sample.
-    ///
-    /// # Errors
-    /// A sample that the op does not have.
-    pub fn sample(&self) -> Steps<Sample> {
-        let samples = (self.def()?.samples)();
-        let count = samples.len();
-        samples
-            .into_iter()
-            .nth(self.case.sample)
-            .ok_or_else(|| Stop::Skipped(format!("the op has {count} samples")))
-    }
-
-    /// The sample's inputs.
-    ///
-    /// # Errors
-    /// As [`Context::sample`].
-    pub fn inputs(&self) -> Steps<(Sample, Inputs)> {
-        let sample = self.sample()?;
-        let inputs = inputs::of_sample(&sample.args, self.dtype(), self.sample_seed());
-        Ok((sample, inputs))
-    }
-
-    /// The seed of this sample's values.
-    pub fn sample_seed(&self) -> u64 {
-        self.seed.wrapping_mul(1_000_003).wrapping_add(self.case.sample as u64)
-    }
-
-    /// What the oracle says.
-    ///
-    /// # Errors
-    /// An op that it cannot judge, with the reason; a call that both it and the backend refuse, as a division
-    /// of integers by zero.
-    pub fn expected(&self, inputs: &Inputs) -> Steps<Vec<crate::array::Array>> {
-        let def = self.def()?;
-        let Some(oracle) = oracle::find(def.name()) else {
-            let reason = oracle::WITHOUT.iter().find(|(name, _)| *name == def.name());
-            return Err(Stop::Skipped(reason.map_or("it has no oracle", |(_, why)| why).to_string()));
-        };
-        oracle(inputs).map_err(|unknown| {
-            let called = Prepared::bare(inputs, self.target.device).and_then(|p| p.call(def, Out::New));
-            if called.is_err() { Stop::Agreed } else { Stop::Skipped(unknown.to_string()) }
-        })
-    }
 }
 
 /// Lists every case of the families that `wanted` names.
@@ -240,7 +185,7 @@ pub fn run(context: &Context<'_>) -> Outcome {
 
 /// Whether the op refused tensors of these shapes: it has an argument that names sizes, which does not go with others
 /// than its sample's. The host says so before any kernel is called.
-pub fn names_sizes(result: &keyway::Result<Vec<keyway::Tensor>>) -> bool {
+pub fn names_sizes(result: &keyway::Result<Vec<Tensor>>) -> bool {
     matches!(result, Err(keyway::Error::Dispatch(keyway::dispatcher::Error::Shape { .. })))
 }
 
@@ -258,6 +203,7 @@ pub fn factor(def: &OpDef, sample: &Sample) -> f64 {
 mod tests {
     use super::*;
     use crate::array::Number;
+    use crate::{inputs, oracle};
 
     #[test]
     fn exact_ops_give_numbers_that_their_dtype_holds() {
@@ -276,5 +222,16 @@ mod tests {
             }
         }
         assert!(judged > 1000, "{judged}");
+    }
+
+    #[test]
+    fn facts_are_stated_of_ops_that_they_can_hold_of() {
+        use keyway::ops::{pointwise, reduce};
+        for def in keyway::ops::all() {
+            let name = def.name();
+            assert!(!def.is(Facts::SIGNED_ZEROS) || is_in(def, &[pointwise::ALL]), "{name}");
+            assert!(!def.is(Facts::GROWS) || is_in(def, &[reduce::ALL]), "{name}");
+            assert!(!def.is(Facts::BY_STRIDES) || is_view(def), "{name}");
+        }
     }
 }

@@ -2,13 +2,12 @@
 //! odd strides where a size is 1.
 
 use super::{Context, Family, Scope};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
 use crate::memory::{Arrangement, repeated};
 use crate::outcome::{Steps, Stop};
-use keyway::dispatcher::op::Out;
 use keyway::ops::def::Facts;
 use keyway::ops::sample::{Role, TensorSample};
 use std::cell::Cell;
@@ -66,6 +65,6 @@ fn run(context: &Context<'_>) -> Steps {
         let nth = turn.replace(turn.get() + 1);
         if chosen.get(nth) == Some(&true) { arrangement } else { Arrangement::Contiguous }
     })?;
-    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let got = context.call(&prepared)?;
     Ok(compare::outputs(&expected, &got, super::factor(def, &sample))?)
 }
