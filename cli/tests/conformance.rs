@@ -117,7 +117,7 @@ fn one_case_runs_again_by_its_id() {
 fn names_that_nothing_has_are_wrong_usage() {
     for (arguments, message) in [
         (&["--op", "no_such_op"][..], "no op matches"),
-        (&["--family", "nothing"], "there is no family `nothing`; there are: values"),
+        (&["--family", "nothing"], "there is no family `nothing`; there are:\n  values  "),
         (&["--dtype", "f33"], "there is no dtype `f33`"),
         (&["--case", "values/add/f32/9999"], "no case matches"),
         (&["--timeout", "-1"], "above 0"),
@@ -129,6 +129,19 @@ fn names_that_nothing_has_are_wrong_usage() {
     assert!(ran.err.contains("`npu`") && ran.err.contains("keyway-cpu"), "{}", ran.err);
     let ran = bare(&["conformance", "cpu"]).expect(2);
     assert!(ran.err.contains("there are: none"), "{}", ran.err);
+}
+
+#[test]
+fn every_family_is_told_with_what_it_checks() {
+    let list = bare(&["conformance", "--list"]).expect(0).out;
+    let unknown = keyway(&["conformance", "cpu", "--family", "nothing"]).expect(2).err;
+    for family in keyway_conformance::families::ALL {
+        let told = |text: &str| {
+            let mut words = text.lines().filter_map(|line| line.trim_start().split_once(' '));
+            words.any(|(name, about)| name == family.name && about.trim() == family.about)
+        };
+        assert!(told(&list) && told(&unknown), "{}: {list}\n{unknown}", family.name);
+    }
 }
 
 #[test]

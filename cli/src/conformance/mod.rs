@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::files::{self, Outputs};
 use crate::screen::{self, Screen};
 use keyway_conformance::certificate::Certificate;
+use keyway_conformance::families;
 use keyway_conformance::known::KnownFailures;
 use keyway_conformance::report::Report;
 use keyway_conformance::runner::{self, Limits, RunError, Selection, worker};
@@ -65,6 +66,9 @@ pub struct Options {
     /// Write the report here, as a page for a browser.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Judge nothing; list the families of cases and what each checks.
+    #[arg(long)]
+    list: bool,
     /// Judge nothing; write the samples and the oracle's results into this folder, for other libraries to check.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
@@ -155,6 +159,14 @@ impl Options {
 pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
     if options.worker {
         return serve(options, explicit);
+    }
+    if options.list {
+        let mut table = screen::table(&["FAMILY", "WHAT IT CHECKS"], &[]);
+        for family in families::ALL {
+            table.add_row([family.name, family.about]);
+        }
+        screen.table(&table);
+        return Ok(());
     }
     if let Some(folder) = &options.export {
         let (ops, lines) = keyway_conformance::export::export(folder)

@@ -15,8 +15,12 @@ use keyway::ops::sample::{Sample, TensorSample};
 use keyway::ops::{linalg, pointwise};
 
 /// The family.
-pub const FAMILY: Family =
-    Family { name: "aliasing", about: "views share memory, other results do not; overlaps", cases, run };
+pub const FAMILY: Family = Family {
+    name: "aliasing",
+    about: "views share memory, other results do not; overlapping memory is right or refused",
+    cases,
+    run,
+};
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     scope.each(|op, dtype, nth, sample| {

@@ -13,7 +13,7 @@ use keyway::dispatcher::op::Out;
 
 /// The family.
 pub const FAMILY: Family =
-    Family { name: "claims", about: "claimed dtypes work, others are refused or right", cases, run };
+    Family { name: "claims", about: "claimed dtypes work; others are refused or right", cases, run };
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| op.samples.iter().any(super::has_tested)) {

@@ -10,7 +10,7 @@ use keyway::dispatcher::op::Out;
 
 /// The family.
 pub const FAMILY: Family =
-    Family { name: "errors", about: "error samples fail with their message", cases, run };
+    Family { name: "errors", about: "error samples fail with their message and change nothing", cases, run };
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {

@@ -9,7 +9,7 @@ use keyway::{DType, Device, Tensor};
 
 /// The family.
 pub const FAMILY: Family =
-    Family { name: "huge", about: "more than 2^31 elements (with --huge only)", cases, run };
+    Family { name: "huge", about: "more than 2^31 elements; only with --huge", cases, run };
 
 /// Elements of one byte.
 const COUNT: usize = (1 << 31) + 1000;

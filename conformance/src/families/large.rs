@@ -17,7 +17,7 @@ use keyway::{DType, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "large",
-    about: "results against the oracle on large tensors, long sums in half precision",
+    about: "tensors large enough that work is split; long sums in half precision",
     cases,
     run,
 };

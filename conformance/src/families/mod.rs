@@ -234,4 +234,26 @@ mod tests {
             assert!(!def.is(Facts::BY_STRIDES) || is_view(def), "{name}");
         }
     }
+
+    /// The rows of the README's table: family, cases, what it checks.
+    fn rows() -> Vec<[String; 3]> {
+        let rows = include_str!("../../README.md").lines().filter(|line| line.starts_with("| `"));
+        let cells = rows.map(|row| row.trim_matches('|').split('|').map(|c| c.trim().replace('`', "")));
+        cells.map(|row| row.collect::<Vec<_>>().try_into().expect("three cells")).collect()
+    }
+
+    #[test]
+    fn the_readme_says_of_each_family_what_it_checks() {
+        let there: Vec<_> = ALL.iter().map(|f| [f.name, f.about].map(String::from)).collect();
+        assert_eq!(rows().into_iter().map(|[name, _, about]| [name, about]).collect::<Vec<_>>(), there);
+    }
+
+    #[test]
+    fn the_counts_in_the_readme_add_up() {
+        let judged = rows().into_iter().filter(|[name, ..]| name != "layout" && name != "huge");
+        let sum: u32 =
+            judged.map(|[_, count, _]| count.replace(',', "").parse::<u32>().expect("a count")).sum();
+        let text = format!(" {},{:03} cases", sum / 1000, sum % 1000);
+        assert!(include_str!("../../README.md").contains(&text), "{text}");
+    }
 }

@@ -15,7 +15,7 @@ use std::cell::Cell;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "strided",
-    about: "results against the oracle on inputs that are not row-major",
+    about: "results on transposed, sliced, stepped, expanded, channels_last and odd-unit inputs",
     cases,
     run,
 };
