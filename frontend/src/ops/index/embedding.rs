@@ -26,7 +26,7 @@ impl Tensor {
     /// # Errors
     /// A weight that is no matrix; an index outside `0..rows`; a padding index that is no row.
     pub fn embedding(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
-        DEF.run(&[self.into(), indices.into(), padding_idx.map_or(Arg::None, Arg::Int)])
+        DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
     }
 }
 

@@ -26,7 +26,7 @@ impl Tensor {
     /// Elements outside of the memory, or numbers of sizes and strides that differ.
     pub fn as_strided(&self, sizes: &[usize], strides: &[usize], offset: Option<usize>) -> Result<Tensor> {
         let list = |from: &[usize]| from.iter().map(|&s| s as i64).collect::<SmallVec<[i64; 8]>>();
-        let offset = offset.map_or(Arg::None, |o| Arg::Int(o as i64));
+        let offset = Arg::optional(offset.map(|o| o as i64));
         DEF.run(&[self.into(), Arg::Ints(&list(sizes)), Arg::Ints(&list(strides)), offset])
     }
 }
