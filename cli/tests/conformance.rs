@@ -42,6 +42,7 @@ fn the_cpu_backend_passes_the_quick_run() {
     let ran = ran.expect(0);
     assert!(ran.out.contains("every one as expected"), "{}", ran.out);
     assert!(report(&json)["counts"]["passed"].as_u64().unwrap() > 5_000);
+    assert_eq!(report(&json)["ops"], keyway::ops::all().count());
 }
 
 /// A device whose memory the host cannot read, whose work is done later, and which has few kernels; a composite
