@@ -2,9 +2,11 @@
 
 use crate::failure::Failure;
 use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
+use std::time::Duration;
 
 /// Standard output. A reader that has gone away (`keyway ops | head -1`) is no failure and stops no work; any other
 /// failure is kept for the end.
@@ -91,6 +93,28 @@ pub fn table(header: &[&str], right: &[usize]) -> Table {
     table
 }
 
+/// A bar on standard error, `None` where that is no terminal; `count` says how far the work is, as indicatif's
+/// placeholders. How long the rest takes is shown from 3 % on, since before that it says nothing.
+pub fn bar(count: &str) -> Option<ProgressBar> {
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let template = format!("{{bar:32}} {count}  {{msg}}  {{rest}}");
+    let tell = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+        // A bar that lacks a text is still a bar.
+        let _ = text.write_str(&rest(state.fraction(), state.eta()));
+    };
+    let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(style.with_key("rest", tell));
+    Some(bar)
+}
+
+/// How long the rest takes, in words; none before 3 % are done.
+fn rest(done: f32, left: Duration) -> String {
+    if done < 0.03 { String::new() } else { format!("{:#} left", HumanDuration(left)) }
+}
+
 /// Bytes for people: `12.3 MB`.
 pub fn bytes(count: u64) -> String {
     match count {
@@ -98,5 +122,17 @@ pub fn bytes(count: u64) -> String {
         1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
         _ => format!("{:.1} GB", count as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_is_told_once_it_can_be_known() {
+        let minute = Duration::from_secs(60);
+        assert_eq!([0.0, 0.029].map(|done| rest(done, minute)), ["", ""]);
+        assert_eq!(rest(0.03, minute), "60s left");
     }
 }

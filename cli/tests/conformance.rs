@@ -42,6 +42,7 @@ fn the_cpu_backend_passes_the_quick_run() {
     let ran = ran.expect(0);
     assert!(ran.out.contains("every one as expected"), "{}", ran.out);
     assert!(report(&json)["counts"]["passed"].as_u64().unwrap() > 5_000);
+    assert_eq!(report(&json)["ops"], keyway::ops::all().count());
 }
 
 /// A device whose memory the host cannot read, whose work is done later, and which has few kernels; a composite
@@ -117,7 +118,7 @@ fn one_case_runs_again_by_its_id() {
 fn names_that_nothing_has_are_wrong_usage() {
     for (arguments, message) in [
         (&["--op", "no_such_op"][..], "no op matches"),
-        (&["--family", "nothing"], "there is no family `nothing`; there are: values"),
+        (&["--family", "nothing"], "there is no family `nothing`; there are:\n  values  "),
         (&["--dtype", "f33"], "there is no dtype `f33`"),
         (&["--case", "values/add/f32/9999"], "no case matches"),
         (&["--timeout", "-1"], "above 0"),
@@ -129,6 +130,19 @@ fn names_that_nothing_has_are_wrong_usage() {
     assert!(ran.err.contains("`npu`") && ran.err.contains("keyway-cpu"), "{}", ran.err);
     let ran = bare(&["conformance", "cpu"]).expect(2);
     assert!(ran.err.contains("there are: none"), "{}", ran.err);
+}
+
+#[test]
+fn every_family_is_told_with_what_it_checks() {
+    let list = bare(&["conformance", "--list"]).expect(0).out;
+    let unknown = keyway(&["conformance", "cpu", "--family", "nothing"]).expect(2).err;
+    for family in keyway_conformance::families::ALL {
+        let told = |text: &str| {
+            let mut words = text.lines().filter_map(|line| line.trim_start().split_once(' '));
+            words.any(|(name, about)| name == family.name && about.trim() == family.about)
+        };
+        assert!(told(&list) && told(&unknown), "{}: {list}\n{unknown}", family.name);
+    }
 }
 
 #[test]

@@ -181,6 +181,16 @@ pub fn flat(sizes: &[usize], index: &[usize]) -> usize {
     sizes.iter().zip(index).fold(0, |at, (&size, &i)| at * size + i)
 }
 
+/// The multi-index at a place in row-major order.
+pub fn unravelled(sizes: &[usize], mut place: usize) -> Vec<usize> {
+    let mut index = vec![0; sizes.len()];
+    for (i, &size) in index.iter_mut().zip(sizes).rev() {
+        *i = place % size;
+        place /= size;
+    }
+    index
+}
+
 /// Every multi-index of a shape, in row-major order.
 #[derive(Clone, Debug)]
 pub struct Indices {
@@ -202,13 +212,7 @@ impl Iterator for Indices {
         if self.next == self.count {
             return None;
         }
-        let mut rest = self.next;
-        let mut index = vec![0; self.sizes.len()];
-        for (i, &size) in index.iter_mut().zip(&self.sizes).rev() {
-            *i = rest % size;
-            rest /= size;
-        }
         self.next += 1;
-        Some(index)
+        Some(unravelled(&self.sizes, self.next - 1))
     }
 }

@@ -7,8 +7,9 @@ use crate::outcome::{Failure, Steps, Stop};
 use crate::target::{Service, Target};
 use keyway::dispatcher::Error as DispatchError;
 use keyway::dispatcher::op::{Arg, Out};
+use keyway::dispatcher::registry;
 use keyway::dispatcher::tensor::TensorRef;
-use keyway::ops::def::OpDef;
+use keyway::ops::def::{Facts, OpDef, definition};
 use keyway::{Device, Error, Tensor};
 use keyway_sdk::abi::codes::status::UNSUPPORTED;
 
@@ -31,6 +32,14 @@ impl Prepared {
         arrange: impl Fn(&[usize]) -> Arrangement,
     ) -> keyway::Result<Prepared> {
         Prepared::guarded(inputs, device, arrange, GUARD)
+    }
+
+    /// As [`Prepared::new`], row-major.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn contiguous(inputs: &Inputs, device: Device) -> keyway::Result<Prepared> {
+        Prepared::new(inputs, device, |_| Arrangement::Contiguous)
     }
 
     /// As [`Prepared::new`], row-major and with nothing around the elements: a storage holds what the tensor
@@ -152,14 +161,10 @@ pub fn damaged(whose: &str, damage: Damage) -> Failure {
     Failure::new(format!("the memory of {whose} was written to"), "unchanged", got)
 }
 
-/// Ops whose kernels are chosen by the dtype that they make. Which dtypes they read is in no registration, so that
-/// refusing one is no broken claim.
-const CASTS: [&str; 2] = ["to_dtype", "copy"];
-
 /// What a failed call of a valid sample means: unsupported if the backend does not claim it, else a failure.
 pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
     if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
-        let claimed = keyway::dispatcher::registry::find_op(missing.op).is_some_and(|op| {
+        let claimed = registry::find_op(missing.op).is_some_and(|op| {
             keyway::DType::REAL.into_iter().any(|d| {
                 missing.key.ends_with(&format!(", {d})")) && target.service(op, d) == Service::Kernel
             })
@@ -168,8 +173,9 @@ pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
             return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));
         }
     }
+    // Which dtypes a cast reads is in no registration, so that refusing one is no broken claim.
     if let Error::Dispatch(DispatchError::Backend { op, status: UNSUPPORTED, .. }) = &error
-        && CASTS.contains(op)
+        && registry::find_op(op).and_then(definition).is_some_and(|d| d.is(Facts::CASTS))
     {
         return Stop::Unsupported(error.to_string());
     }

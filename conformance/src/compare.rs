@@ -1,6 +1,6 @@
 //! Whether a result is what the oracle says, within the tolerance of its dtype.
 
-use crate::array::{Array, Number, round_to, wrapped};
+use crate::array::{Array, Number, round_to, unravelled, wrapped};
 use crate::encode;
 use crate::memory;
 use crate::outcome::{Failure, Mismatch};
@@ -107,22 +107,13 @@ pub fn array(nth: usize, expected: &Array, got: &Array, tolerance: Tolerance) ->
         got: encode::text(g, got.dtype),
         mismatch: Some(Mismatch {
             output: nth,
-            element: index_of(&expected.sizes, worst),
+            element: unravelled(&expected.sizes, worst),
             wrong: wrong.len(),
             of: expected.numel(),
             rtol: tolerance.rtol,
             atol: tolerance.atol,
         }),
     })
-}
-
-fn index_of(sizes: &[usize], mut flat: usize) -> Vec<usize> {
-    let mut index = vec![0; sizes.len()];
-    for (i, &size) in index.iter_mut().zip(sizes).rev() {
-        *i = flat % size;
-        flat /= size;
-    }
-    index
 }
 
 /// Checks all outputs of a call.
@@ -168,7 +159,7 @@ pub fn zeros(expected: &[Array], got: &[Tensor]) -> Result<(), Failure> {
                 return Err(Failure::new(
                     format!(
                         "output {nth}: the zero at {:?} has the wrong sign",
-                        index_of(&expected.sizes, i)
+                        unravelled(&expected.sizes, i)
                     ),
                     encode::text(e, expected.dtype),
                     encode::text(g, expected.dtype),

@@ -1,9 +1,11 @@
 //! Writes samples and the oracle's results, so that outsiders can judge the oracle.
 
 use crate::array::{Array, Number};
+use crate::families::is_in;
 use crate::oracle::{self, Inputs, Value};
 use crate::{extremes, inputs};
 use keyway::DType;
+use keyway::ops::pointwise;
 use serde_json::{Value as Json, json};
 use std::io::Write;
 use std::path::Path;
@@ -76,7 +78,7 @@ pub fn export(folder: &Path) -> std::io::Result<(usize, usize)> {
                 write(json!(index), dtype, &inputs::of_sample(&sample.args, dtype, index as u64))?;
             }
         }
-        if oracle::is_elementwise(def.name()) {
+        if is_in(def, &[pointwise::ALL]) {
             for dtype in dtypes() {
                 for inputs in extremes::of_op(def, oracle, dtype) {
                     write(json!("extremes"), dtype, &inputs)?;

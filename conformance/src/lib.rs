@@ -22,6 +22,7 @@ pub mod known;
 pub mod memory;
 pub mod oracle;
 pub mod outcome;
+pub mod process;
 pub mod report;
 pub mod runner;
 pub mod target;

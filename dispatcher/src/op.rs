@@ -55,7 +55,12 @@ impl<'a> From<&'a TensorRef> for Arg<'a> {
     }
 }
 
-impl Arg<'_> {
+impl<'a> Arg<'a> {
+    /// An argument that may not be given.
+    pub fn optional(value: Option<impl Into<Arg<'a>>>) -> Arg<'a> {
+        value.map_or(Arg::None, Into::into)
+    }
+
     /// What came, for messages.
     pub fn describe(&self) -> String {
         match self {

@@ -6,7 +6,9 @@ mod summary;
 use crate::failure::Failure;
 use crate::files::{self, Outputs};
 use crate::screen::{self, Screen};
+use keyway::dispatcher::loader::trust::sha256_file;
 use keyway_conformance::certificate::Certificate;
+use keyway_conformance::families;
 use keyway_conformance::known::KnownFailures;
 use keyway_conformance::report::Report;
 use keyway_conformance::runner::{self, Limits, RunError, Selection, worker};
@@ -65,6 +67,9 @@ pub struct Options {
     /// Write the report here, as a page for a browser.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Judge nothing; list the families of cases and what each checks.
+    #[arg(long)]
+    list: bool,
     /// Judge nothing; write the samples and the oracle's results into this folder, for other libraries to check.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
@@ -123,9 +128,7 @@ impl Options {
         words
     }
 
-    fn worker_command(&self, explicit: &[PathBuf]) -> Result<Command, Failure> {
-        let program = std::env::current_exe()
-            .map_err(|e| Failure::Usage(format!("cannot find this program to start workers with: {e}")))?;
+    fn worker_command(&self, program: &Path, explicit: &[PathBuf]) -> Command {
         let mut command = Command::new(program);
         command.args(self.target(explicit)).arg("--worker");
         for (name, values) in
@@ -138,7 +141,7 @@ impl Options {
         if self.quick {
             command.arg("--quick");
         }
-        Ok(command)
+        command
     }
 
     fn jobs(&self) -> usize {
@@ -155,6 +158,14 @@ impl Options {
 pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
     if options.worker {
         return serve(options, explicit);
+    }
+    if options.list {
+        let mut table = screen::table(&["FAMILY", "WHAT IT CHECKS"], &[]);
+        for family in families::ALL {
+            table.add_row([family.name, family.about]);
+        }
+        screen.table(&table);
+        return Ok(());
     }
     if let Some(folder) = &options.export {
         let (ops, lines) = keyway_conformance::export::export(folder)
@@ -208,8 +219,9 @@ fn judge(
     selection: &Selection,
     given: Option<KnownFailures>,
 ) -> Result<Report, Failure> {
-    options.worker_command(explicit)?;
-    let command = || options.worker_command(explicit).unwrap_or_else(|_| Command::new("keyway"));
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::Usage(format!("cannot find this program to start workers with: {e}")))?;
+    let command = || options.worker_command(&program, explicit);
     let ordinary = Duration::from_secs_f64(options.timeout);
     let limits = if options.huge {
         Limits { jobs: 1, timeout: ordinary * 10, memory: HUGE_MEMORY }
@@ -235,7 +247,7 @@ fn judge(
         Some(known) => known,
         None => beside(&ran.judged.library)?,
     };
-    let sha256 = sha256(&ran.judged.library).unwrap_or_default();
+    let sha256 = sha256_file(&ran.judged.library).unwrap_or_default();
     let mut words = vec!["keyway".to_string()];
     words.extend(options.target(explicit).iter().map(|w| quoted(&w.to_string_lossy())));
     let again = words.join(" ");
@@ -249,11 +261,6 @@ fn beside(library: &Path) -> Result<KnownFailures, Failure> {
         return Ok(KnownFailures::default());
     }
     KnownFailures::read(&path).map_err(|e| Failure::Usage(e.to_string()))
-}
-
-/// A file's SHA-256 in hexadecimal, or `None` if it cannot be read.
-pub fn sha256(path: &Path) -> Option<String> {
-    keyway::dispatcher::loader::trust::sha256_file(path).ok()
 }
 
 /// A word as a shell takes it.

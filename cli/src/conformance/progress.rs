@@ -1,9 +1,8 @@
 //! How far the judging is: a bar on a terminal, else a line now and then. Both go to standard error.
 
 use crate::screen;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use keyway_conformance::runner::Finished;
-use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How far the judging is.
@@ -16,15 +15,7 @@ pub struct Progress {
 impl Progress {
     /// Before the first case.
     pub fn new() -> Progress {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let template = "{bar:32} {human_pos}/{human_len}  {msg}  {eta} left";
-            bar.set_style(
-                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            bar
-        });
-        Progress { bar, failed: AtomicUsize::new(0) }
+        Progress { bar: screen::bar("{human_pos}/{human_len}"), failed: AtomicUsize::new(0) }
     }
 
     /// After a case.

@@ -1,8 +1,7 @@
 //! How far the training is: a bar on a terminal, else a line now and then. Both go to standard error.
 
 use crate::screen;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
+use indicatif::ProgressBar;
 
 /// Epochs between two lines where there is no terminal.
 const LINE_EVERY: usize = 10;
@@ -17,14 +16,10 @@ pub struct Progress {
 impl Progress {
     /// Before the first epoch.
     pub fn new(epochs: usize) -> Progress {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(epochs as u64), ProgressDrawTarget::stderr());
-            let template = "{bar:32} epoch {pos}/{len}  {msg}  {eta} left";
-            bar.set_style(
-                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            bar
-        });
+        let bar = screen::bar("epoch {pos}/{len}");
+        if let Some(bar) = &bar {
+            bar.set_length(epochs as u64);
+        }
         Progress { epochs, bar }
     }
 

@@ -1,6 +1,6 @@
 //! Views share memory with their base, other results with nothing; overlapping memory is right or refused.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, is_in, is_view, preferred};
 use crate::array::Array;
 use crate::call::{Prepared, refused};
 use crate::case::Case;
@@ -9,36 +9,37 @@ use crate::inputs;
 use crate::memory::{Arrangement, Placed, read};
 use crate::oracle::Value;
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::DType;
 use keyway::dispatcher::op::{Out, Rule};
-use keyway::ops::def::{Forms, OpDef};
+use keyway::ops::def::Forms;
 use keyway::ops::sample::{Sample, TensorSample};
+use keyway::ops::{linalg, pointwise};
 
 /// The family.
-pub const FAMILY: Family =
-    Family { name: "aliasing", about: "views share memory, other results do not; overlaps", cases, run };
+pub const FAMILY: Family = Family {
+    name: "aliasing",
+    about: "views share memory, other results do not; overlapping memory is right or refused",
+    cases,
+    run,
+};
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     scope.each(|op, dtype, nth, sample| {
         // Where memory lies does not depend on the dtype.
-        let preferred = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
-        let first = preferred == Some(dtype) || !super::has_tested(sample);
+        let first = preferred(op.def) == Some(dtype) || !super::has_tested(sample);
         let mut push = |variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         if first && super::tensors(sample).next().is_some() {
             push(if is_view(op.def) { "view" } else { "fresh" });
         }
         let long = |sizes: &[usize]| sizes.len() == 1 && sizes[0] > 3;
-        let pointwise = keyway::ops::pointwise::ALL.iter().any(|d| d.name() == op.def.name());
-        if pointwise
+        if is_in(op.def, &[pointwise::ALL])
             && op.def.forms == Forms::InPlace
             && super::tensors(sample).next().is_some_and(|t| long(&t.sizes))
         {
             push("overlap");
         }
     });
-    for op in scope.ops.iter().filter(|op| takes_twice(op.def)) {
-        let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
-        if let (Some(dtype), Some(nth)) = (dtype, op.samples.iter().position(has_twins)) {
+    for op in scope.ops.iter().filter(|op| is_in(op.def, &[pointwise::ALL, linalg::ALL])) {
+        if let (Some(dtype), Some(nth)) = (preferred(op.def), op.samples.iter().position(has_twins)) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, TWICE));
         }
     }
@@ -47,20 +48,12 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 /// The variant in which one tensor stands in the place of every argument that is like it.
 const TWICE: &str = "twice";
 
-fn takes_twice(def: &OpDef) -> bool {
-    keyway::ops::pointwise::ALL.iter().chain(keyway::ops::linalg::ALL).any(|d| d.name() == def.name())
-}
-
 /// Whether a sample has two tensors of the same shape and dtype, of several elements.
 fn has_twins(sample: &Sample) -> bool {
     let mut tensors = super::tensors(sample);
     let Some(first) = tensors.next() else { return false };
     let alike = |t: &TensorSample| t.sizes == first.sizes && t.role == first.role;
     first.sizes.iter().product::<usize>() > 1 && tensors.any(alike)
-}
-
-fn is_view(def: &OpDef) -> bool {
-    matches!(def.rule, Rule::View(_) | Rule::Views(_))
 }
 
 fn run(context: &Context<'_>) -> Steps {
@@ -73,8 +66,8 @@ fn run(context: &Context<'_>) -> Steps {
     if context.case.variant == TWICE {
         return twice(context);
     }
-    let prepared = Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?;
-    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let prepared = Prepared::contiguous(&inputs, device)?;
+    let got = context.call(&prepared)?;
     let Some(base) = prepared.placed.first() else { return Ok(()) };
     for (nth, output) in got.iter().enumerate() {
         let shared = prepared.placed.iter().any(|p| p.tensor.shares_storage(output));
@@ -116,7 +109,7 @@ fn twice(context: &Context<'_>) -> Steps {
     });
     let expected = context.expected(&inputs)?;
     for out in [Out::New, Out::InPlace] {
-        let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+        let prepared = Prepared::contiguous(&inputs, context.target.device)?;
         let mut tensors = prepared.tensors();
         let Some(one) = tensors.first().cloned() else { return Ok(()) };
         for tensor in &mut tensors {
@@ -163,7 +156,7 @@ fn overlap(context: &Context<'_>) -> Steps {
     let whole = Placed::new(&base, Arrangement::Contiguous, device)?;
     let before = whole.tensor.narrow(0, 0, n - 1)?;
     let after = whole.tensor.narrow(0, 1, n - 1)?;
-    let prepared = Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?;
+    let prepared = Prepared::contiguous(&inputs, device)?;
     let mut tensors = prepared.tensors();
     for tensor in &mut tensors {
         if tensor.sizes() == [n - 1] && tensor.dtype() == dtype {

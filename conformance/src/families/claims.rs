@@ -6,16 +6,14 @@ use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
-use crate::memory::Arrangement;
-use crate::oracle;
-use crate::outcome::{Failure, Steps, Stop};
+use crate::outcome::{Failure, Steps};
 use crate::target::Service;
 use keyway::DType;
 use keyway::dispatcher::op::Out;
 
 /// The family.
 pub const FAMILY: Family =
-    Family { name: "claims", about: "claimed dtypes work, others are refused or right", cases, run };
+    Family { name: "claims", about: "claimed dtypes work; others are refused or right", cases, run };
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| op.samples.iter().any(super::has_tested)) {
@@ -35,14 +33,12 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
-    let Some(oracle) = oracle::find(def.name()) else {
-        return Err(Stop::Skipped("it has no oracle".to_string()));
-    };
+    let oracle = context.oracle()?;
     let mut answered = 0;
     let mut refusal = None;
     for (nth, sample) in (def.samples)().iter().enumerate().filter(|(_, s)| super::has_tested(s)) {
         let inputs = inputs::of_sample(&sample.args, context.dtype(), nth as u64);
-        let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+        let prepared = Prepared::contiguous(&inputs, context.target.device)?;
         match prepared.call(def, Out::New) {
             Ok(got) => {
                 answered += 1;

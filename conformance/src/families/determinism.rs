@@ -1,10 +1,9 @@
 //! The same bits again, and at 1, 2 and 3 threads, on tensors large enough to be split.
 
 use super::{Context, Family, Scope};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::inputs;
-use crate::memory::Arrangement;
 use crate::outcome::{Failure, Steps};
 use keyway::DType;
 use keyway::dispatcher::op::Out;
@@ -65,7 +64,7 @@ fn run(context: &Context<'_>) -> Steps {
     let given = context.sample()?;
     let place = |sample: &Sample| -> Steps<Prepared> {
         let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
-        Ok(Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?)
+        Ok(Prepared::contiguous(&inputs, device)?)
     };
     let mut prepared = place(&enlarged(&given, ELEMENTS))?;
     if prepared.call(def, Out::New).is_err() {
@@ -76,10 +75,7 @@ fn run(context: &Context<'_>) -> Steps {
             context.expected(&context.inputs()?.1)?;
         }
     }
-    let bits = || -> Steps<Vec<Vec<u8>>> {
-        let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
-        Ok(made.iter().map(|t| t.to_bytes()).collect::<Result<_, _>>()?)
-    };
+    let bits = || context.bits(&prepared);
     let before = keyway::dispatcher::parallel::num_threads();
     let result = (|| {
         set_num_threads(1);

@@ -1,6 +1,6 @@
 //! Calls that must fail do, with the stated message, and change nothing.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, preferred};
 use crate::call::{Prepared, refused};
 use crate::case::Case;
 use crate::inputs;
@@ -10,13 +10,13 @@ use keyway::dispatcher::op::Out;
 
 /// The family.
 pub const FAMILY: Family =
-    Family { name: "errors", about: "error samples fail with their message", cases, run };
+    Family { name: "errors", about: "error samples fail with their message and change nothing", cases, run };
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
-        let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
+        let dtype = preferred(op.def).unwrap_or(DType::F32);
         for nth in 0..(op.def.errors)().len() {
-            cases.push(Case::of(FAMILY.name, op.def, dtype.unwrap_or(DType::F32), nth, ""));
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
         }
     }
 }

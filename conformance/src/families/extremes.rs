@@ -1,19 +1,16 @@
 //! Signed zeros, infinities, NaN, denormals, integer limits, and values where functions overflow.
 
-use super::{Context, Family, Op, Scope, allowed, factor, names_sizes, tensors};
+use super::{Context, Family, Scope, allowed, factor, is_in, names_sizes, tensors, tested};
 use crate::array::Array;
 use crate::call::{Prepared, refused};
 use crate::case::Case;
-use crate::compare;
-use crate::extremes;
-use crate::inputs;
-use crate::oracle::{self, Inputs, Value};
-use crate::outcome::{Failure, Steps, Stop};
-
+use crate::oracle::{Inputs, Value};
+use crate::outcome::{Failure, Steps};
+use crate::{compare, extremes, inputs};
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::OpDef;
-use keyway::ops::sample::{Role, Sample};
-use keyway::ops::{norm, reduce};
+use keyway::ops::def::{Facts, OpDef};
+use keyway::ops::sample::Sample;
+use keyway::ops::{norm, pointwise, reduce};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -28,25 +25,21 @@ pub const FAMILY: Family = Family {
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 
-/// Element-wise ops of which IEEE 754 says which zero they give.
-const SIGNED_ZEROS: &[&str] =
-    &["abs", "add", "ceil", "floor", "fmod", "mul", "neg", "reciprocal", "round", "sqrt", "sub", "trunc"];
-
 fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
-    let among = |family: &[&OpDef]| family.iter().any(|d| d.name() == def.name());
     let matrix = tensors(sample).next().is_some_and(|t| t.sizes.len() == 2 && t.sizes[1] > 1);
-    (among(reduce::ALL) || among(norm::ALL))
+    is_in(def, &[reduce::ALL, norm::ALL])
         && matrix
         && tensors(sample).count() == 1
-        && tensors(sample).all(|t| t.role == Role::Tested)
+        && tested(sample).count() == 1
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         for dtype in scope.dtypes(op.def) {
             let mut push = |nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
-            if oracle::is_elementwise(op.def.name()) {
-                (0..different(op)).for_each(|nth| push(nth, ""));
+            if is_in(op.def, &[pointwise::ALL]) {
+                // A call for each set of arguments that are no tensors.
+                (0..extremes::sets(op.def).len()).for_each(|nth| push(nth, ""));
             } else if let Some(nth) = op.samples.iter().position(|s| takes_rows(op.def, s)) {
                 push(nth, ROWS);
                 push(nth, COLUMNS);
@@ -55,14 +48,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// The most calls that `extremes::of_op` may give: one for each set of arguments that are no tensors.
-fn different(op: &Op) -> usize {
-    extremes::sets(op.def).len()
-}
-
 fn run(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
-    let oracle = oracle::find(def.name()).ok_or_else(|| Stop::Skipped("it has no oracle".to_string()))?;
+    let oracle = context.oracle()?;
     let (inputs, factor) = if [ROWS, COLUMNS].contains(&context.case.variant.as_str()) {
         let sample = context.sample()?;
         (lines(context, &sample)?, factor(def, &sample))
@@ -78,7 +66,7 @@ fn run(context: &Context<'_>) -> Steps {
         (_, refused) if context.case.variant == COLUMNS && names_sizes(&refused) => Ok(()),
         (Ok(expected), Ok(got)) => {
             compare::outputs(&expected, &got, factor)?;
-            if SIGNED_ZEROS.contains(&def.name()) {
+            if def.is(Facts::SIGNED_ZEROS) {
                 compare::zeros(&expected, &got)?;
             }
             Ok(())
@@ -96,7 +84,7 @@ fn lines(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
     let mut values = extremes::values(dtype);
     // Squares of the largest numbers, which variances take, overflow in the dtype but not in the oracle; beside the
     // largest numbers the others vanish, so that the order of a sum decides.
-    if context.case.variant == COLUMNS || norm::ALL.iter().any(|d| d.name() == def.name()) {
+    if context.case.variant == COLUMNS || is_in(def, &[norm::ALL]) {
         values.retain(|v| !v.float().is_finite() || v.float().abs() < 1e3);
     }
     let width = tensors(sample).next().map_or(1, |t| t.sizes[1]);

@@ -1,18 +1,16 @@
 //! The memory format is kept: channels_last in, channels_last out, whatever the order of the arguments.
 
-use super::{Context, Family, Op, Scope, factor};
-use crate::call::{Prepared, refused};
+use super::{Context, Family, Scope, factor, is_in, preferred};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
 use crate::memory::Arrangement;
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::DType;
-use keyway::dispatcher::op::Out;
 use keyway::dispatcher::tensor::Format;
-use keyway::ops;
-use keyway::ops::def::OpDef;
+use keyway::ops::def::{Facts, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg};
+use keyway::ops::{index, memory, norm, pointwise, random, reduce};
 use std::cell::Cell;
 
 /// The family.
@@ -29,17 +27,8 @@ const SIZES: [usize; 4] = [2, 3, 4, 5];
 /// Ops that work on the tensor as it stands. Products, views and those that make a tensor from nothing have no
 /// format to keep.
 fn concerned(def: &OpDef) -> bool {
-    let families = [
-        ops::pointwise::ALL,
-        ops::random::ALL,
-        ops::memory::ALL,
-        ops::norm::ALL,
-        ops::index::ALL,
-        ops::reduce::ALL,
-    ];
-    // Their whole purpose is to choose the layout or the format.
-    let chooses = ["clone", "to_layout", "copy_", "copy"].contains(&def.name());
-    !chooses && families.into_iter().flatten().any(|d| d.name() == def.name())
+    let families = [pointwise::ALL, random::ALL, memory::ALL, norm::ALL, index::ALL, reduce::ALL];
+    is_in(def, &families) && !def.is(Facts::PLACES)
 }
 
 /// The sample in four dimensions: as it is, or an element-wise one whose tensors are made so.
@@ -48,9 +37,8 @@ fn in_four_dims(def: &OpDef, sample: &Sample) -> Option<Sample> {
     if first.role == Role::Tested && first.sizes.len() == 4 && first.sizes[1..].iter().all(|&s| s > 1) {
         return Some(sample.clone());
     }
-    let pointwise = ops::pointwise::ALL.iter().any(|d| d.name() == def.name());
     let alike = super::tensors(sample).all(|t| t.sizes == first.sizes);
-    if !pointwise || !alike || first.sizes.is_empty() || first.sizes.contains(&0) {
+    if !is_in(def, &[pointwise::ALL]) || !alike || first.sizes.is_empty() || first.sizes.contains(&0) {
         return None;
     }
     let mut sample = sample.clone();
@@ -66,7 +54,7 @@ fn in_four_dims(def: &OpDef, sample: &Sample) -> Option<Sample> {
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| concerned(op.def)) {
-        let Some(dtype) = dtype(op) else { continue };
+        let Some(dtype) = preferred(op.def) else { continue };
         let mut seen = 0;
         for (nth, sample) in op.samples.iter().enumerate() {
             let Some(sample) = in_four_dims(op.def, sample) else { continue };
@@ -81,10 +69,6 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             }
         }
     }
-}
-
-fn dtype(op: &Op) -> Option<DType> {
-    [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d))
 }
 
 fn run(context: &Context<'_>) -> Steps {
@@ -102,7 +86,7 @@ fn run(context: &Context<'_>) -> Steps {
             only.is_none_or(|n| n == this) && Arrangement::ChannelsLast.suits(sizes) && sizes.len() == 4;
         if wanted { Arrangement::ChannelsLast } else { Arrangement::Contiguous }
     })?;
-    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let got = context.call(&prepared)?;
     compare::outputs(&expected, &got, factor(def, &sample))?;
     let sizes = prepared.placed.first().map(|p| p.tensor.sizes().to_vec()).unwrap_or_default();
     // Later outputs are places and counts, whose sizes may agree by chance.

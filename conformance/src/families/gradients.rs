@@ -34,7 +34,7 @@ pub const SECOND: Family = Family {
 /// Incoming gradients of other strides, and in-place forms.
 pub const STRIDED: Family = Family {
     name: "gradients",
-    about: "gradients that come in strided, and through in-place forms",
+    about: "incoming gradients that are strided; in-place forms",
     cases: strided_cases,
     run: strided,
 };

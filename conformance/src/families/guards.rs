@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::memory::{Arrangement, Placed};
 use crate::outcome::Steps;
 use keyway::dispatcher::op::Out;
+use keyway::ops::def::Facts;
 
 /// The family.
 pub const FAMILY: Family =
@@ -14,7 +15,7 @@ pub const FAMILY: Family =
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     scope.each(|op, dtype, nth, _| {
         cases.push(Case::of(FAMILY.name, op.def, dtype, nth, "contiguous"));
-        if !scope.quick && !super::STORAGE_BOUND.contains(&op.def.name()) {
+        if !scope.quick && !op.def.is(Facts::BY_STRIDES) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, "sliced"));
         }
     });
@@ -41,7 +42,7 @@ fn run(context: &Context<'_>) -> Steps {
             }
         }
     } else {
-        prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+        context.call(&prepared)?;
     }
     prepared.check_untouched(None)
 }

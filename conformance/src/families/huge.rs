@@ -9,7 +9,7 @@ use keyway::{DType, Device, Tensor};
 
 /// The family.
 pub const FAMILY: Family =
-    Family { name: "huge", about: "more than 2^31 elements (with --huge only)", cases, run };
+    Family { name: "huge", about: "more than 2^31 elements; only with --huge", cases, run };
 
 /// Elements of one byte.
 const COUNT: usize = (1 << 31) + 1000;
@@ -18,12 +18,32 @@ const CHUNK: usize = 1 << 26;
 /// The one place that holds another value, past what 31 bits count.
 const MARK: usize = COUNT - 7;
 
-const OPS: [&str; 6] = ["add", "sum", "argmax", "clone", "index_select", "cat"];
+/// Calls an op on [`made`], and checks what it gives.
+type Check = fn(&Tensor) -> Steps;
+
+/// The cases, by op.
+const CASES: [(&str, Check); 6] = [
+    ("add", |large| check(&large.add(large)?, COUNT, |place| 2 * expected(place))),
+    ("sum", |large| number("the sum", COUNT as i64 + 2, &large.sum()?)),
+    ("argmax", |large| number("the place of the largest", MARK as i64, &large.argmax(None, false)?)),
+    ("clone", |large| check(&large.copied()?, COUNT, expected)),
+    ("index_select", |large| {
+        let places = [MARK as i64, 0, COUNT as i64 - 1];
+        let places = Tensor::from_slice(&places)?.to_device(large.device())?;
+        check(&large.index_select(0, &places)?, 3, |place| [3, 1, 1][place])
+    }),
+    ("cat", |large| {
+        let tail = large.narrow(0, MARK as i64, 3)?;
+        let both = Tensor::cat(&[large, &tail], 0)?;
+        check(&both, COUNT + 3, |place| if place == COUNT { 3 } else { expected(place) })
+    }),
+];
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     if scope.huge {
-        let there = |name: &&&str| scope.ops.iter().any(|op| op.def.name() == **name);
-        cases.extend(OPS.iter().filter(there).map(|op| Case::about(FAMILY.name, *op, "")));
+        let there = |name: &str| scope.ops.iter().any(|op| op.def.name() == name);
+        let ops = CASES.iter().map(|(op, _)| *op).filter(|op| there(op));
+        cases.extend(ops.map(|op| Case::about(FAMILY.name, op, "")));
     }
 }
 
@@ -74,23 +94,9 @@ fn number(what: &str, expected: i64, got: &Tensor) -> Steps {
 }
 
 fn run(context: &Context<'_>) -> Steps {
-    let device = context.target.device;
-    let large = made(device)?;
-    match context.case.subject.as_str() {
-        "add" => check(&large.add(&large)?, COUNT, |place| 2 * expected(place)),
-        "sum" => number("the sum", COUNT as i64 + 2, &large.sum()?),
-        "argmax" => number("the place of the largest", MARK as i64, &large.argmax(None, false)?),
-        "clone" => check(&large.copied()?, COUNT, expected),
-        "index_select" => {
-            let places = [MARK as i64, 0, COUNT as i64 - 1];
-            let places = Tensor::from_slice(&places)?.to_device(device)?;
-            check(&large.index_select(0, &places)?, 3, |place| [3, 1, 1][place])
-        }
-        "cat" => {
-            let tail = large.narrow(0, MARK as i64, 3)?;
-            let both = Tensor::cat(&[&large, &tail], 0)?;
-            check(&both, COUNT + 3, |place| if place == COUNT { 3 } else { expected(place) })
-        }
-        other => Err(Stop::Skipped(format!("there is no case for `{other}`"))),
+    let op = &context.case.subject;
+    match CASES.iter().find(|(name, _)| name == op) {
+        Some((_, case)) => case(&made(context.target.device)?),
+        None => Err(Stop::Skipped(format!("there is no case for `{op}`"))),
     }
 }

@@ -2,15 +2,14 @@
 //! many elements in half precision: sums that are added up in the dtype itself lose what they add.
 
 use super::determinism::enlarged;
-use super::{Context, Family, Op, Scope, factor, names_sizes, tensors};
+use super::{Context, Family, Op, Scope, factor, is_in, names_sizes, preferred, tensors};
 use crate::array::Array;
 use crate::call::{Prepared, refused};
 use crate::case::Case;
-use crate::compare;
-use crate::inputs;
-use crate::memory::Arrangement;
 use crate::outcome::{Steps, Stop};
+use crate::{compare, inputs};
 use keyway::dispatcher::op::Out;
+use keyway::ops::def::Facts;
 use keyway::ops::sample::Sample;
 use keyway::ops::{norm, reduce};
 use keyway::{DType, Tensor};
@@ -18,7 +17,7 @@ use keyway::{DType, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "large",
-    about: "results against the oracle on large tensors, long sums in half precision",
+    about: "tensors large enough that work is split; long sums in half precision",
     cases,
     run,
 };
@@ -32,8 +31,6 @@ const MANY: f64 = 40_000.0;
 const LOOSE: f64 = 100.0;
 /// Elements of a reduction in half precision: bf16 counts to 256, f16 to 2,048.
 const LONG: f64 = 5000.0;
-/// Long products leave the range of every dtype.
-const PRODUCTS: [&str; 2] = ["prod", "cumprod"];
 
 fn numel(sample: &Sample) -> usize {
     tensors(sample).map(|t| t.sizes.iter().product()).max().unwrap_or(0)
@@ -47,18 +44,15 @@ fn longest(op: &Op) -> Option<usize> {
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    for op in scope.ops {
-        let name = op.def.name();
+    for op in scope.ops.iter().filter(|op| !op.def.is(Facts::GROWS)) {
         let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
-        if PRODUCTS.contains(&name) {
-            continue;
-        }
-        let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
         let largest = (0..op.samples.len()).max_by_key(|&nth| numel(&op.samples[nth]));
-        if let (Some(dtype), Some(nth)) = (dtype, largest.filter(|&nth| numel(&op.samples[nth]) > 1)) {
+        if let (Some(dtype), Some(nth)) =
+            (preferred(op.def), largest.filter(|&nth| numel(&op.samples[nth]) > 1))
+        {
             push(dtype, nth, SPLIT);
         }
-        if reduce::ALL.iter().chain(norm::ALL).any(|d| d.name() == name)
+        if is_in(op.def, &[reduce::ALL, norm::ALL])
             && let Some(nth) = longest(op)
         {
             let half = [DType::F16, DType::BF16].into_iter().filter(|&d| op.def.dtypes.has(d));
@@ -84,7 +78,7 @@ fn run(context: &Context<'_>) -> Steps {
 fn call(context: &Context<'_>, sample: &Sample) -> Steps<(Vec<Array>, keyway::Result<Vec<Tensor>>)> {
     let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
     let expected = context.expected(&inputs)?;
-    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    let prepared = Prepared::contiguous(&inputs, context.target.device)?;
     let result = prepared.call(context.def()?, Out::New);
     if names_sizes(&result) {
         return Err(Stop::Skipped("the sample does not go with these sizes".to_string()));

@@ -2,6 +2,7 @@
 
 mod aliasing;
 mod claims;
+mod context;
 mod determinism;
 mod devices;
 mod errors;
@@ -20,16 +21,15 @@ mod strided;
 mod threads;
 mod values;
 
-use crate::call::Prepared;
+pub use context::Context;
+
 use crate::case::Case;
-use crate::inputs;
-use crate::oracle::{self, Inputs};
-use crate::outcome::{Outcome, Steps, Stop};
+use crate::outcome::{Outcome, Steps};
 use crate::target::Target;
-use keyway::DType;
-use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Forms, OpDef};
+use keyway::dispatcher::op::Rule;
+use keyway::ops::def::{Facts, Forms, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
+use keyway::{DType, Tensor};
 
 /// A family.
 pub struct Family {
@@ -127,9 +127,14 @@ impl Scope<'_> {
     }
 }
 
+/// The tensors of a sample that are of the dtype under test.
+pub fn tested(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
+    tensors(sample).filter(|t| t.role == Role::Tested)
+}
+
 /// Whether a sample has a tensor of the dtype under test.
 pub fn has_tested(sample: &Sample) -> bool {
-    tensors(sample).any(|t| t.role == Role::Tested)
+    tested(sample).next().is_some()
 }
 
 /// The tensors of a sample, lists flattened.
@@ -141,83 +146,24 @@ pub fn tensors(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
     })
 }
 
-/// Ops whose answer depends on the strides or the storage behind their argument, and not on its values alone.
-/// The host answers them; how they treat strides is for its own tests.
-pub const STORAGE_BOUND: [&str; 2] = ["as_strided", "view"];
+/// Whether the op is of one of these families of the frontend, such as `pointwise::ALL`.
+pub fn is_in(def: &OpDef, families: &[&[&'static OpDef]]) -> bool {
+    families.iter().copied().flatten().any(|&d| std::ptr::eq(d, def))
+}
+
+/// Whether the op's results are views of its argument.
+pub fn is_view(def: &OpDef) -> bool {
+    matches!(def.rule, Rule::View(_) | Rule::Views(_))
+}
+
+/// The dtype for cases where one must do.
+pub fn preferred(def: &OpDef) -> Option<DType> {
+    [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| def.dtypes.has(d))
+}
 
 /// Whether the `out=` form exists.
 pub fn has_out(def: &OpDef) -> bool {
     def.forms != Forms::New
-}
-
-/// A case being run.
-pub struct Context<'a> {
-    /// What is judged.
-    pub target: &'a Target,
-    /// The case.
-    pub case: &'a Case,
-    /// Mixed into the values of the samples.
-    pub seed: u64,
-}
-
-impl Context<'_> {
-    /// The op.
-    ///
-    /// # Errors
-    /// A case that is not about one.
-    pub fn def(&self) -> Steps<&'static OpDef> {
-        self.case.def.ok_or_else(|| Stop::Skipped("the case is about no op".to_string()))
-    }
-
-    /// The dtype under test.
-    pub fn dtype(&self) -> DType {
-        self.case.dtype.unwrap_or(DType::F32)
-    }
-
-    /// The sample.
-    ///
-    /// # Errors
-    /// A sample that the op does not have.
-    pub fn sample(&self) -> Steps<Sample> {
-        let samples = (self.def()?.samples)();
-        let count = samples.len();
-        samples
-            .into_iter()
-            .nth(self.case.sample)
-            .ok_or_else(|| Stop::Skipped(format!("the op has {count} samples")))
-    }
-
-    /// The sample's inputs.
-    ///
-    /// # Errors
-    /// As [`Context::sample`].
-    pub fn inputs(&self) -> Steps<(Sample, Inputs)> {
-        let sample = self.sample()?;
-        let inputs = inputs::of_sample(&sample.args, self.dtype(), self.sample_seed());
-        Ok((sample, inputs))
-    }
-
-    /// The seed of this sample's values.
-    pub fn sample_seed(&self) -> u64 {
-        self.seed.wrapping_mul(1_000_003).wrapping_add(self.case.sample as u64)
-    }
-
-    /// What the oracle says.
-    ///
-    /// # Errors
-    /// An op that it cannot judge, with the reason; a call that both it and the backend refuse, as a division
-    /// of integers by zero.
-    pub fn expected(&self, inputs: &Inputs) -> Steps<Vec<crate::array::Array>> {
-        let def = self.def()?;
-        let Some(oracle) = oracle::find(def.name()) else {
-            let reason = oracle::WITHOUT.iter().find(|(name, _)| *name == def.name());
-            return Err(Stop::Skipped(reason.map_or("it has no oracle", |(_, why)| why).to_string()));
-        };
-        oracle(inputs).map_err(|unknown| {
-            let called = Prepared::bare(inputs, self.target.device).and_then(|p| p.call(def, Out::New));
-            if called.is_err() { Stop::Agreed } else { Stop::Skipped(unknown.to_string()) }
-        })
-    }
 }
 
 /// Lists every case of the families that `wanted` names.
@@ -239,57 +185,76 @@ pub fn run(context: &Context<'_>) -> Outcome {
 
 /// Whether the op refused tensors of these shapes: it has an argument that names sizes, which does not go with others
 /// than its sample's. The host says so before any kernel is called.
-pub fn names_sizes(result: &keyway::Result<Vec<keyway::Tensor>>) -> bool {
+pub fn names_sizes(result: &keyway::Result<Vec<Tensor>>) -> bool {
     matches!(result, Err(keyway::Error::Dispatch(keyway::dispatcher::Error::Shape { .. })))
 }
 
-/// Ops whose results are elements of their arguments, or other numbers that every dtype holds: they have no error.
-const EXACT: &[&str] = &[
-    "abs",
-    "amax",
-    "amin",
-    "cat",
-    "ceil",
-    "clone",
-    "constant_pad",
-    "copy",
-    "embedding",
-    "fill",
-    "flip",
-    "floor",
-    "gather",
-    "index",
-    "index_copy",
-    "index_select",
-    "masked_fill",
-    "masked_select",
-    "max",
-    "maximum",
-    "min",
-    "minimum",
-    "neg",
-    "relu",
-    "repeat",
-    "roll",
-    "round",
-    "scatter",
-    "sign",
-    "sort",
-    "to_dtype",
-    "topk",
-    "tril",
-    "triu",
-    "trunc",
-    "unique",
-    "where",
-];
-
 /// How many times the dtype's tolerance the results of an op may be off: once, or not at all.
 pub fn allowed(def: &OpDef) -> f64 {
-    if EXACT.contains(&def.name()) { 0.0 } else { 1.0 }
+    if def.is(Facts::EXACT) || is_view(def) { 0.0 } else { 1.0 }
 }
 
 /// How many times the dtype's tolerance a sample's results may be off.
 pub fn factor(def: &OpDef, sample: &Sample) -> f64 {
     allowed(def) * sample.loosened.map_or(1.0, |(factor, _)| factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Number;
+    use crate::{inputs, oracle};
+
+    #[test]
+    fn exact_ops_give_numbers_that_their_dtype_holds() {
+        let mut judged = 0;
+        for def in keyway::ops::all().filter(|d| allowed(d) == 0.0 && !d.is(Facts::CASTS)) {
+            let Some(oracle) = oracle::find(def.name()) else { continue };
+            for dtype in [DType::F16, DType::BF16, DType::F32].into_iter().filter(|&d| def.dtypes.has(d)) {
+                for (nth, sample) in (def.samples)().iter().enumerate() {
+                    let made = oracle(&inputs::of_sample(&sample.args, dtype, nth as u64));
+                    for array in made.iter().flatten() {
+                        let held = |v: &Number| *v == v.cast(array.dtype) || v.float().is_nan();
+                        assert!(array.values.iter().all(held), "{} {dtype} {nth}", def.name());
+                        judged += array.numel();
+                    }
+                }
+            }
+        }
+        assert!(judged > 1000, "{judged}");
+    }
+
+    #[test]
+    fn facts_are_stated_of_ops_that_they_can_hold_of() {
+        use keyway::ops::{pointwise, reduce};
+        for def in keyway::ops::all() {
+            let name = def.name();
+            assert!(!def.is(Facts::SIGNED_ZEROS) || is_in(def, &[pointwise::ALL]), "{name}");
+            assert!(!def.is(Facts::GROWS) || is_in(def, &[reduce::ALL]), "{name}");
+            assert!(!def.is(Facts::BY_STRIDES) || is_view(def), "{name}");
+        }
+    }
+
+    /// The rows of the README's table: family, cases, what it checks.
+    fn rows() -> Vec<[String; 3]> {
+        let rows = include_str!("../../README.md").lines().filter(|line| line.starts_with("| `"));
+        let cells = rows.map(|row| row.trim_matches('|').split('|').map(|c| c.trim().replace('`', "")));
+        cells.map(|row| row.collect::<Vec<_>>().try_into().expect("three cells")).collect()
+    }
+
+    #[test]
+    fn the_readme_says_of_each_family_what_it_checks() {
+        let there: Vec<_> = ALL.iter().map(|f| [f.name, f.about].map(String::from)).collect();
+        assert_eq!(rows().into_iter().map(|[name, _, about]| [name, about]).collect::<Vec<_>>(), there);
+    }
+
+    #[test]
+    fn the_counts_in_the_readme_add_up() {
+        let judged = rows().into_iter().filter(|[name, ..]| name != "layout" && name != "huge");
+        let sum: u32 =
+            judged.map(|[_, count, _]| count.replace(',', "").parse::<u32>().expect("a count")).sum();
+        let (ops, thousands, rest) = (keyway::ops::all().count(), sum / 1000, sum % 1000);
+        let text = format!("{ops} ops, {thousands},{rest:03} cases");
+        assert!(include_str!("../../README.md").contains(&text), "{text}");
+    }
 }

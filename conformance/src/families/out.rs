@@ -41,7 +41,7 @@ fn run(context: &Context<'_>) -> Steps {
     let (sample, inputs) = context.inputs()?;
     let expected = context.expected(&inputs)?;
     let device = context.target.device;
-    let prepared = Prepared::new(&inputs, device, |_| Arrangement::Contiguous)?;
+    let prepared = Prepared::contiguous(&inputs, device)?;
     let variant = context.case.variant.as_str();
     match variant {
         "garbage" | "strided" => {

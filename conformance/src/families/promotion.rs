@@ -1,36 +1,29 @@
 //! Pairs of dtypes, of tensors with and without dimensions.
 
-use super::{Context, Family, Op, Scope, factor};
+use super::{Context, Family, Scope, factor, is_in, tested};
 use crate::array::{Array, Number};
 use crate::call::{Prepared, refused};
 use crate::case::Case;
 use crate::compare;
-use crate::memory::Arrangement;
-use crate::oracle::{self, Value};
+use crate::oracle::Value;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::DType;
 use keyway::dispatcher::op::Out;
+use keyway::ops::pointwise;
 use keyway::ops::sample::{Role, Sample, SampleArg};
 
 /// The family.
 pub const FAMILY: Family =
     Family { name: "promotion", about: "each pair of dtypes, with and without dimensions", cases, run };
 
-/// The arguments that are promoted together: the tensors of the dtype under test of an element-wise op.
-fn tested(sample: &Sample) -> Vec<usize> {
-    let is = |arg: &SampleArg| matches!(arg, SampleArg::Tensor(t) if t.role == Role::Tested);
-    (0..sample.args.len()).filter(|&i| is(&sample.args[i])).collect()
-}
-
-/// A sample of two or more tensors with dimensions and elements.
+/// A sample of two or more tensors that are promoted together, all with dimensions and elements.
 fn suits(sample: &Sample) -> bool {
-    tested(sample).len() > 1
+    tested(sample).count() > 1
         && super::tensors(sample).all(|t| !t.sizes.is_empty() && t.sizes.iter().all(|&s| s > 0))
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    let pointwise = |op: &&Op| keyway::ops::pointwise::ALL.iter().any(|d| d.name() == op.def.name());
-    for op in scope.ops.iter().filter(pointwise) {
+    for op in scope.ops.iter().filter(|op| is_in(op.def, &[pointwise::ALL])) {
         let Some(nth) = op.samples.iter().position(suits) else { continue };
         for first in scope.dtypes(op.def) {
             for second in DType::REAL.into_iter().filter(|&d| d != first && op.def.dtypes.has(d)) {
@@ -49,7 +42,8 @@ fn run(context: &Context<'_>) -> Steps {
     let text = context.case.variant.strip_prefix("with-").ok_or_else(wrong)?;
     let (name, zero_dim) = text.strip_suffix("-0d").map_or((text, false), |name| (name, true));
     let other = DType::from_name(name).ok_or_else(wrong)?;
-    let last = *tested(&sample).last().ok_or_else(wrong)?;
+    let promoted = |arg: &SampleArg| matches!(arg, SampleArg::Tensor(t) if t.role == Role::Tested);
+    let last = sample.args.iter().rposition(promoted).ok_or_else(wrong)?;
     if let Value::Array(array) = &mut inputs.0[last] {
         // Small positive numbers are elements of every dtype, and no divisor of zero.
         let value = |v: Number| Number::Float(v.float().abs().clamp(1.0, 3.0)).cast(other);
@@ -58,8 +52,8 @@ fn run(context: &Context<'_>) -> Steps {
             *array = Array::scalar(other, array.values[0]);
         }
     }
-    let Some(oracle) = oracle::find(def.name()) else { return Err(Stop::Skipped("it has no oracle".into())) };
-    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    let oracle = context.oracle()?;
+    let prepared = Prepared::contiguous(&inputs, context.target.device)?;
     let result = prepared.call(def, Out::New);
     match (oracle(&inputs), result) {
         (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(def, &sample))?),

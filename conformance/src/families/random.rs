@@ -6,7 +6,7 @@ use crate::array::{Array, Number};
 use crate::case::Case;
 use crate::compare;
 use crate::memory::read;
-use crate::oracle::{self, Inputs, Value};
+use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::target::Service;
 use keyway::rng::{Generator, using};
@@ -66,9 +66,8 @@ fn run(context: &Context<'_>) -> Steps {
                     Value::Int(state.seed as i64),
                     Value::Int(state.offset as i64),
                 ]);
-                let oracle =
-                    oracle::find(&name).ok_or_else(|| Stop::Skipped("it has no oracle".to_string()))?;
-                let expected = oracle(&inputs).map_err(|unknown| Stop::Skipped(unknown.to_string()))?;
+                let expected =
+                    context.oracle()?(&inputs).map_err(|unknown| Stop::Skipped(unknown.to_string()))?;
                 compare::outputs(&expected, &[got], 1.0)?;
             }
             Ok(())

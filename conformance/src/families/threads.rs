@@ -1,13 +1,10 @@
 //! Several threads that call at once, also while the table changes under them.
 
-use super::{Context, Family, Scope};
-use crate::call::{Prepared, refused};
+use super::{Context, Family, Scope, preferred};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::inputs;
-use crate::memory::Arrangement;
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::DType;
-use keyway::dispatcher::op::Out;
 use keyway::dispatcher::registry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,8 +24,7 @@ const LATE: Duration = Duration::from_millis(20);
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
-        let dtype = [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| op.def.dtypes.has(d));
-        let (Some(dtype), Some(nth)) = (dtype, op.typical()) else { continue };
+        let (Some(dtype), Some(nth)) = (preferred(op.def), op.typical()) else { continue };
         for variant in ["together", "registering", "late"] {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         }
@@ -36,23 +32,18 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 }
 
 fn run(context: &Context<'_>) -> Steps {
-    let def = context.def()?;
     let (sample, inputs) = context.inputs()?;
-    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    let prepared = Prepared::contiguous(&inputs, context.target.device)?;
     if context.case.variant == "late" {
         return late(context, &prepared);
     }
-    let bits = |prepared: &Prepared| -> Steps<Vec<Vec<u8>>> {
-        let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
-        Ok(made.iter().map(|t| t.to_bytes()).collect::<Result<_, _>>()?)
-    };
     // Each thread has values of its own, so that one which gets another's result shows.
-    let mut calls = vec![(bits(&prepared)?, prepared)];
+    let mut calls = vec![(context.bits(&prepared)?, prepared)];
     for thread in 1..THREADS as u64 {
         let own = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed() + 1000 * thread);
-        let own = Prepared::new(&own, context.target.device, |_| Arrangement::Contiguous)?;
+        let own = Prepared::contiguous(&own, context.target.device)?;
         // Other values may be no valid call: indices that must be sorted, say.
-        if let Ok(expected) = bits(&own) {
+        if let Ok(expected) = context.bits(&own) {
             calls.push((expected, own));
         }
     }
@@ -73,7 +64,7 @@ fn run(context: &Context<'_>) -> Steps {
             .map(|(expected, prepared)| {
                 scope.spawn(|| {
                     for _ in 0..CALLS {
-                        if bits(prepared)? != *expected {
+                        if context.bits(prepared)? != *expected {
                             let what = "another result when several threads call";
                             return Err(Failure::new(what, "the bits of a lone thread", "others").into());
                         }
@@ -96,8 +87,7 @@ fn run(context: &Context<'_>) -> Steps {
 
 /// A result stays what it was when it was read, and the inputs too.
 fn late(context: &Context<'_>, prepared: &Prepared) -> Steps {
-    let def = context.def()?;
-    let made = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let made = context.call(prepared)?;
     let read = || made.iter().map(|t| t.to_bytes()).collect::<Result<Vec<_>, _>>();
     let first = read()?;
     std::thread::sleep(LATE);

@@ -1,11 +1,10 @@
 //! Results against the oracle, on row-major inputs.
 
 use super::{Context, Family, Scope};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::outcome::Steps;
-use keyway::dispatcher::op::Out;
 
 /// The family.
 pub const FAMILY: Family =
@@ -20,6 +19,6 @@ fn run(context: &Context<'_>) -> Steps {
     let (sample, inputs) = context.inputs()?;
     let expected = context.expected(&inputs)?;
     let prepared = Prepared::bare(&inputs, context.target.device)?;
-    let got = prepared.call(def, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let got = context.call(&prepared)?;
     Ok(compare::outputs(&expected, &got, super::factor(def, &sample))?)
 }

@@ -35,17 +35,13 @@ pub struct Unknown(pub String);
 /// A family's ops: name and oracle.
 pub type Family = &'static [(&'static str, Oracle)];
 
-/// The families whose ops work on each element by itself.
-const ELEMENTWISE: &[Family] = &[
+/// The families.
+const FAMILIES: &[Family] = &[
     pointwise::activation::ALL,
     pointwise::arithmetic::ALL,
     pointwise::logic::ALL,
     pointwise::real::ALL,
     pointwise::rounding::ALL,
-];
-
-/// The other families.
-const FAMILIES: &[Family] = &[
     create::ALL,
     memory::ALL,
     random::ALL,
@@ -67,18 +63,9 @@ const FAMILIES: &[Family] = &[
 /// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.
 pub const WITHOUT: &[(&str, &str)] = &[];
 
-fn in_families(families: &'static [Family], op: &str) -> Option<Oracle> {
-    families.iter().flat_map(|family| family.iter()).find(|(name, _)| *name == op).map(|(_, oracle)| *oracle)
-}
-
 /// The oracle of an op.
 pub fn find(op: &str) -> Option<Oracle> {
-    in_families(ELEMENTWISE, op).or_else(|| in_families(FAMILIES, op))
-}
-
-/// Whether the op works on each element by itself.
-pub fn is_elementwise(op: &str) -> bool {
-    in_families(ELEMENTWISE, op).is_some()
+    FAMILIES.iter().copied().flatten().find(|(name, _)| *name == op).map(|(_, oracle)| *oracle)
 }
 
 #[cfg(test)]
@@ -87,8 +74,7 @@ mod tests {
 
     #[test]
     fn each_op_has_one_oracle_or_a_reason() {
-        let judged: Vec<&str> =
-            ELEMENTWISE.iter().chain(FAMILIES).flat_map(|f| f.iter().map(|(name, _)| *name)).collect();
+        let judged: Vec<&str> = FAMILIES.iter().copied().flatten().map(|(name, _)| *name).collect();
         let without = WITHOUT.iter().map(|(name, _)| *name);
         for op in keyway::ops::all() {
             let count =

@@ -7,7 +7,7 @@ use crate::known::KnownFailures;
 use crate::outcome::{Failure, Outcome};
 use crate::runner::{Finished, Ran, Selection};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The version of the suite: it changes when cases or tolerances do, and makes older certificates stale.
@@ -174,10 +174,9 @@ impl Report {
             counts.add(row.status);
             families.entry(row.family.clone()).or_default().add(row.status);
         }
-        let mut ops: Vec<&str> = cases.iter().map(|r| r.op.as_str()).collect();
-        ops.sort_unstable();
-        ops.dedup();
-        let ops = ops.len();
+        // Cases of a device or a layout are about no op.
+        let subjects: BTreeSet<&str> = cases.iter().map(|r| r.op.as_str()).collect();
+        let ops = keyway::ops::all().filter(|def| subjects.contains(def.name())).count();
         // Only a whole run can tell that an entry matches nothing.
         let unused = |k: &&crate::known::Known| !cases.iter().any(|r| crate::case::glob(&k.case, &r.id));
         let unused_known = if selection.is_everything() && !ran.interrupted {

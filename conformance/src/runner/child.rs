@@ -1,6 +1,7 @@
 //! One worker process, as the runner sees it.
 
 use super::protocol::{MARK, Said};
+use crate::process::resident;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -102,21 +103,16 @@ impl Worker {
                 Silence::Interrupted
             } else if begun.elapsed() > limit {
                 Silence::TimedOut
-            } else if self.resident() > memory {
-                Silence::TooLarge(self.resident())
             } else {
-                continue;
+                match resident(self.child.id()) {
+                    bytes if bytes > memory => Silence::TooLarge(bytes),
+                    _ => continue,
+                }
             };
             let _ = self.child.kill();
             self.end();
             return Err(silence);
         }
-    }
-
-    /// Resident bytes; 0 where the system does not say.
-    fn resident(&self) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).unwrap_or_default();
-        text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
     }
 
     fn end(&mut self) -> String {

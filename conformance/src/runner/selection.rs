@@ -1,7 +1,7 @@
 //! Which cases to run: names and patterns that a person gives.
 
 use crate::case::{Case, glob};
-use crate::families;
+use crate::families::{self, Family};
 use keyway::DType;
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +29,11 @@ pub struct Selection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// No such family.
-    #[error("there is no family `{got}`; there are: {there}")]
+    #[error("there is no family `{got}`; there are:\n{there}")]
     Family {
         /// What came.
         got: String,
-        /// What there is.
+        /// What there is, each on a line with what it checks.
         there: String,
     },
     /// No such dtype.
@@ -71,8 +71,9 @@ impl Selection {
     pub fn check(&self) -> Result<(), SelectionError> {
         for got in &self.families {
             if !families::ALL.iter().any(|f| f.name == got) {
-                let there: Vec<&str> = families::ALL.iter().map(|f| f.name).collect();
-                return Err(SelectionError::Family { got: got.clone(), there: there.join(", ") });
+                let line = |f: &Family| format!("  {:14}{}", f.name, f.about);
+                let there: Vec<String> = families::ALL.iter().map(line).collect();
+                return Err(SelectionError::Family { got: got.clone(), there: there.join("\n") });
             }
         }
         for got in &self.dtypes {

@@ -36,19 +36,9 @@ macro_rules! batch_norm {
             pub fn without_running_stats(self) -> Result<$name> {
                 Ok($name(self.0.with_running(false)?))
             }
-
-            /// With another number under the root.
-            pub fn eps(mut self, eps: f64) -> $name {
-                self.0.eps = eps;
-                self
-            }
-
-            /// With another share by which the running statistics move; nothing makes them the mean of all batches.
-            pub fn momentum(mut self, momentum: Option<f64>) -> $name {
-                self.0.momentum = momentum;
-                self
-            }
         }
+
+        super::channel_norm::options!($name);
 
         impl Module for $name {
             fn forward(&self, input: &Tensor) -> Result<Tensor> {

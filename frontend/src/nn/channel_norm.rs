@@ -20,6 +20,26 @@ pub(super) struct ChannelNorm {
     pub momentum: Option<f64>,
 }
 
+/// The options that every such module has; it holds a [`ChannelNorm`] alone.
+macro_rules! options {
+    ($name:ident) => {
+        impl $name {
+            /// With another number under the root.
+            pub fn eps(mut self, eps: f64) -> $name {
+                self.0.eps = eps;
+                self
+            }
+
+            /// With another share by which the running statistics move; nothing makes them the mean of all batches.
+            pub fn momentum(mut self, momentum: Option<f64>) -> $name {
+                self.0.momentum = momentum;
+                self
+            }
+        }
+    };
+}
+pub(super) use options;
+
 #[derive(Debug)]
 struct Running {
     mean: Slot,

@@ -71,6 +71,39 @@ pub enum Forms {
     InPlace,
 }
 
+/// What holds of an op and is in neither its schema nor its rule, as a set: what a judge of its results must know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Facts(u8);
+
+impl Facts {
+    /// None of them.
+    pub const NONE: Facts = Facts(0);
+    /// The results are elements of the arguments, or numbers that every dtype holds: there is no error. A cast
+    /// rounds to the nearest number.
+    pub const EXACT: Facts = Facts(1);
+    /// IEEE 754 says which zero an element of the result is.
+    pub const SIGNED_ZEROS: Facts = Facts(1 << 1);
+    /// The results of many elements leave the range of every dtype: long products.
+    pub const GROWS: Facts = Facts(1 << 2);
+    /// The kernels are chosen by the dtype that they make; which dtypes they read is in no registration.
+    pub const CASTS: Facts = Facts(1 << 3);
+    /// The answer depends on the strides of an argument or the storage behind it, not on its values alone.
+    pub const BY_STRIDES: Facts = Facts(1 << 4);
+    /// One argument says how the result lies in memory, whatever the format of the others.
+    pub const PLACES: Facts = Facts(1 << 5);
+
+    /// Those of both sets.
+    #[must_use]
+    pub const fn and(self, more: Facts) -> Facts {
+        Facts(self.0 | more.0)
+    }
+
+    /// Whether all of these are in the set.
+    pub const fn has(self, facts: Facts) -> bool {
+        self.0 & facts.0 == facts.0
+    }
+}
+
 /// An op, defined.
 pub struct OpDef {
     /// `add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
@@ -89,18 +122,21 @@ pub struct OpDef {
     pub samples: fn() -> Vec<Sample>,
     /// Calls that must fail, and how.
     pub errors: fn() -> Vec<ErrorSample>,
-    /// Filled in at registration; `Entry::new()`.
+    /// What is not written in this list; `Entry::new()`.
     pub entry: Entry,
 }
 
-/// The registered form of a definition.
-pub struct Entry(OnceLock<&'static OpEntry>);
+/// The registered form of a definition, filled in at registration, and the facts that [`OpDef::with`] states.
+pub struct Entry {
+    registered: OnceLock<&'static OpEntry>,
+    facts: Facts,
+}
 
 impl Entry {
-    /// Not registered yet.
+    /// Not registered yet, and no facts.
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Entry {
-        Entry(OnceLock::new())
+        Entry { registered: OnceLock::new(), facts: Facts::NONE }
     }
 }
 
@@ -108,6 +144,18 @@ impl OpDef {
     /// The op's name.
     pub fn name(&self) -> &'static str {
         self.schema.split('(').next().unwrap_or(self.schema)
+    }
+
+    /// This definition, of which these facts hold too.
+    #[must_use]
+    pub const fn with(mut self, facts: Facts) -> OpDef {
+        self.entry.facts = self.entry.facts.and(facts);
+        self
+    }
+
+    /// Whether these facts hold of the op.
+    pub const fn is(&self, facts: Facts) -> bool {
+        self.entry.facts.has(facts)
     }
 
     /// What the dispatcher is given.
@@ -123,17 +171,17 @@ impl OpDef {
     }
 
     pub(crate) fn bind(&self, entry: &'static OpEntry) {
-        let _ = self.entry.0.set(entry);
+        let _ = self.entry.registered.set(entry);
     }
 
     /// The registered op; starts the runtime if need be.
     #[inline]
     pub fn entry(&'static self) -> Result<&'static OpEntry> {
-        match self.entry.0.get() {
+        match self.entry.registered.get() {
             Some(entry) => Ok(entry),
             None => {
                 crate::runtime::start()?;
-                Ok(self.entry.0.get().copied().unwrap_or_else(|| unreachable_entry(self)))
+                Ok(self.entry.registered.get().copied().unwrap_or_else(|| unreachable_entry(self)))
             }
         }
     }

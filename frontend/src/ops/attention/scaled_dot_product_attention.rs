@@ -55,10 +55,10 @@ impl Tensor {
             self.into(),
             key.into(),
             value.into(),
-            options.attn_mask.map_or(Arg::None, Arg::from),
+            Arg::optional(options.attn_mask),
             Arg::Float(options.dropout_p),
             Arg::Bool(options.is_causal),
-            options.scale.map_or(Arg::None, Arg::Float),
+            Arg::optional(options.scale),
             Arg::Bool(options.enable_gqa),
         ])
     }

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -64,4 +64,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || vec![error([plain(&[3]), SampleArg::Int(0)], "2 or more dimensions")],
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

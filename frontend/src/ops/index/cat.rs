@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{piece, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
 use keyway_dispatcher::dims::{Dims, channels_last_strides, wrap_dim};
@@ -110,4 +110,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

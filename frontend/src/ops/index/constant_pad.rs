@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -92,4 +92,5 @@ pub static DEF: OpDef = OpDef {
         vec![call(&[1], "two widths"), call(&[1, 1, 1, 1], "two widths"), call(&[-2, -2], "off dimension 0")]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_shape, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -26,7 +26,7 @@ impl Tensor {
     /// # Errors
     /// A weight that is no matrix; an index outside `0..rows`; a padding index that is no row.
     pub fn embedding(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
-        DEF.run(&[self.into(), indices.into(), padding_idx.map_or(Arg::None, Arg::Int)])
+        DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
     }
 }
 
@@ -92,4 +92,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

@@ -71,11 +71,11 @@ impl Tensor {
         DEF.run(&[
             self.into(),
             indices.into(),
-            options.offsets.map_or(Arg::None, Arg::from),
+            Arg::optional(options.offsets),
             Arg::Str(options.mode.name()),
-            options.per_sample_weights.map_or(Arg::None, Arg::from),
+            Arg::optional(options.per_sample_weights),
             Arg::Bool(options.include_last_offset),
-            options.padding_idx.map_or(Arg::None, Arg::Int),
+            Arg::optional(options.padding_idx),
         ])
     }
 }

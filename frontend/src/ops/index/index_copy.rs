@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, slices};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -100,4 +100,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{along, kept, same_dtype, with_dim, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -114,4 +114,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

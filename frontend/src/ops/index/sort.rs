@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::dims::Dims;
@@ -75,4 +75,5 @@ pub static DEF: OpDef = OpDef {
         vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

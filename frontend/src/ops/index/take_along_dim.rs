@@ -25,7 +25,7 @@ impl Tensor {
     /// # Errors
     /// Shapes that do not broadcast; an index outside `0..size`.
     pub fn take_along_dim(&self, indices: &Tensor, dim: Option<i64>) -> Result<Tensor> {
-        DEF.run(&[self.into(), indices.into(), dim.map_or(Arg::None, Arg::Int)])
+        DEF.run(&[self.into(), indices.into(), Arg::optional(dim)])
     }
 }
 

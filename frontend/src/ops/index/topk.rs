@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, with_dim, wrong_value, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::dims::Dims;
@@ -86,4 +86,5 @@ pub static DEF: OpDef = OpDef {
         vec![error([plain(&[3]), SampleArg::Int(4), zero, yes.clone(), yes], "0 to 3")]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

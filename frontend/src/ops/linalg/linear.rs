@@ -24,7 +24,7 @@ impl Tensor {
     /// # Errors
     /// A weight that is not a matrix, or sizes that do not fit.
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-        DEF.run(&[self.into(), weight.into(), bias.map_or(Arg::None, Arg::from)])
+        DEF.run(&[self.into(), weight.into(), Arg::optional(bias)])
     }
 }
 

@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composed::optional;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{SampleArg, error, plain, sample, uniform};
+use crate::ops::sample::{SampleArg, plain, sample, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -29,7 +29,7 @@ impl Tensor {
         weight: Option<&Tensor>,
         reduction: &str,
     ) -> Result<Tensor> {
-        DEF.run(&[self.into(), target.into(), weight.map_or(Arg::None, Arg::from), Arg::Str(reduction)])
+        DEF.run(&[self.into(), target.into(), Arg::optional(weight), Arg::Str(reduction)])
     }
 }
 
@@ -56,25 +56,11 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
-        let call = |sizes: &[usize], how: &'static str| {
-            sample([uniform(sizes, 0.1, 0.9), uniform(sizes, 0.1, 0.9), SampleArg::None, SampleArg::Str(how)])
-        };
         let weighted =
             [uniform(&[4], 0.1, 0.9), uniform(&[4], 0.1, 0.9), plain(&[4]), SampleArg::Str("mean")];
-        vec![
-            sample(weighted),
-            call(&[], "mean"),
-            call(&[5], "none"),
-            call(&[3, 4], "sum"),
-            call(&[2, 3, 4], "mean"),
-            call(&[2, 3, 2, 2], "sum"),
-            call(&[2, 1, 2, 3, 2], "mean"),
-            call(&[0, 3], "sum"),
-        ]
+        let pair = |sizes: &[usize]| [uniform(sizes, 0.1, 0.9), uniform(sizes, 0.1, 0.9)];
+        super::samples(vec![sample(weighted)], pair, &[SampleArg::None])
     },
-    errors: || {
-        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::None, SampleArg::Str(how)];
-        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
-    },
+    errors: || super::errors(&[SampleArg::None]),
     entry: Entry::new(),
 };

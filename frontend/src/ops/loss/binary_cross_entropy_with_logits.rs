@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composed::{optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled, uniform};
+use crate::ops::sample::{Fill, SampleArg, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -34,8 +34,8 @@ impl Tensor {
         DEF.run(&[
             self.into(),
             target.into(),
-            weight.map_or(Arg::None, Arg::from),
-            pos_weight.map_or(Arg::None, Arg::from),
+            Arg::optional(weight),
+            Arg::optional(pos_weight),
             Arg::Str(reduction),
         ])
     }
@@ -63,15 +63,6 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
-        let call = |sizes: &[usize], how: &'static str| {
-            sample([
-                filled(sizes, Fill::Distinct(0.1, 3.0)),
-                uniform(sizes, 0.1, 0.9),
-                SampleArg::None,
-                SampleArg::None,
-                SampleArg::Str(how),
-            ])
-        };
         let full = [
             filled(&[4], Fill::Distinct(-3.0, -0.1)),
             uniform(&[4], 0.1, 0.9),
@@ -79,22 +70,9 @@ pub static DEF: OpDef = OpDef {
             plain(&[4]),
             SampleArg::Str("mean"),
         ];
-        vec![
-            sample(full),
-            call(&[], "mean"),
-            call(&[5], "none"),
-            call(&[3, 4], "sum"),
-            call(&[2, 3, 4], "mean"),
-            call(&[2, 3, 2, 2], "sum"),
-            call(&[2, 1, 2, 3, 2], "mean"),
-            call(&[0, 3], "sum"),
-        ]
+        let pair = |sizes: &[usize]| [filled(sizes, Fill::Distinct(0.1, 3.0)), uniform(sizes, 0.1, 0.9)];
+        super::samples(vec![sample(full)], pair, &[SampleArg::None, SampleArg::None])
     },
-    errors: || {
-        let call = |to: &[usize], how| {
-            [plain(&[3]), plain(to), SampleArg::None, SampleArg::None, SampleArg::Str(how)]
-        };
-        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
-    },
+    errors: || super::errors(&[SampleArg::None, SampleArg::None]),
     entry: Entry::new(),
 };

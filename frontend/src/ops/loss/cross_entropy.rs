@@ -38,7 +38,7 @@ impl Tensor {
         DEF.run(&[
             self.into(),
             target.into(),
-            weight.map_or(Arg::None, Arg::from),
+            Arg::optional(weight),
             Arg::Int(ignore_index),
             Arg::Float(label_smoothing),
             Arg::Str(reduction),

@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composed::cast;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{SampleArg, error, plain, sample, uniform};
+use crate::ops::sample::{SampleArg, plain, sample, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -53,24 +53,10 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
-        let call = |sizes: &[usize], how: &'static str| {
-            sample([plain(sizes), uniform(sizes, 0.1, 0.9), SampleArg::Bool(false), SampleArg::Str(how)])
-        };
         let logs = [plain(&[3, 4]), plain(&[3, 4]), SampleArg::Bool(true), SampleArg::Str("batchmean")];
-        vec![
-            sample(logs),
-            call(&[], "mean"),
-            call(&[5], "none"),
-            call(&[3, 4], "sum"),
-            call(&[2, 3, 4], "mean"),
-            call(&[2, 3, 2, 2], "sum"),
-            call(&[2, 1, 2, 3, 2], "mean"),
-            call(&[0, 3], "sum"),
-        ]
+        let pair = |sizes: &[usize]| [plain(sizes), uniform(sizes, 0.1, 0.9)];
+        super::samples(vec![sample(logs)], pair, &[SampleArg::Bool(false)])
     },
-    errors: || {
-        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Bool(false), SampleArg::Str(how)];
-        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
-    },
+    errors: || super::errors(&[SampleArg::Bool(false)]),
     entry: Entry::new(),
 };

@@ -4,7 +4,7 @@ use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
+use crate::ops::sample::{Fill, plain, tensor as filled};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -39,23 +39,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Composed,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
-    samples: || {
-        let call = |sizes: &[usize], how: &'static str| {
-            sample([filled(sizes, Fill::Distinct(2.1, 4.0)), plain(sizes), SampleArg::Str(how)])
-        };
-        vec![
-            call(&[], "mean"),
-            call(&[5], "none"),
-            call(&[3, 4], "sum"),
-            call(&[2, 3, 4], "mean"),
-            call(&[2, 3, 2, 2], "sum"),
-            call(&[2, 1, 2, 3, 2], "mean"),
-            call(&[0, 3], "sum"),
-        ]
-    },
-    errors: || {
-        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Str(how)];
-        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
-    },
+    samples: || super::samples(vec![], |sizes| [filled(sizes, Fill::Distinct(2.1, 4.0)), plain(sizes)], &[]),
+    errors: || super::errors(&[]),
     entry: Entry::new(),
 };

@@ -3,6 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composed::{cast, float_tensor, one, tensor, widened};
+use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Args;
 
@@ -43,4 +44,29 @@ fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
         }
         .into()),
     }
+}
+
+/// The samples of a loss of each element: `first`, then inputs and targets of every rank from 0 to 5, followed by
+/// `rest` and a reduction.
+fn samples(first: Vec<Sample>, pair: fn(&[usize]) -> [SampleArg; 2], rest: &[SampleArg]) -> Vec<Sample> {
+    let calls: [(&[usize], &'static str); 7] = [
+        (&[], "mean"),
+        (&[5], "none"),
+        (&[3, 4], "sum"),
+        (&[2, 3, 4], "mean"),
+        (&[2, 3, 2, 2], "sum"),
+        (&[2, 1, 2, 3, 2], "mean"),
+        (&[0, 3], "sum"),
+    ];
+    let call =
+        |(sizes, how)| sample(pair(sizes).into_iter().chain(rest.to_vec()).chain([SampleArg::Str(how)]));
+    first.into_iter().chain(calls.map(call)).collect()
+}
+
+/// The error samples of such a loss.
+fn errors(rest: &[SampleArg]) -> Vec<ErrorSample> {
+    let call = |to: &[usize], how| {
+        [plain(&[3]), plain(to)].into_iter().chain(rest.to_vec()).chain([SampleArg::Str(how)])
+    };
+    vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
 }

@@ -4,7 +4,7 @@ use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::ops::sample::plain;
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -39,22 +39,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Composed,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
-    samples: || {
-        let call =
-            |sizes: &[usize], how: &'static str| sample([plain(sizes), plain(sizes), SampleArg::Str(how)]);
-        vec![
-            call(&[], "mean"),
-            call(&[5], "none"),
-            call(&[3, 4], "sum"),
-            call(&[2, 3, 4], "mean"),
-            call(&[2, 3, 2, 2], "sum"),
-            call(&[2, 1, 2, 3, 2], "mean"),
-            call(&[0, 3], "sum"),
-        ]
-    },
-    errors: || {
-        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Str(how)];
-        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
-    },
+    samples: || super::samples(vec![], |sizes| [plain(sizes), plain(sizes)], &[]),
+    errors: || super::errors(&[]),
     entry: Entry::new(),
 };

@@ -4,7 +4,7 @@ use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled, uniform};
+use crate::ops::sample::{Fill, SampleArg, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
@@ -49,34 +49,15 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {
-        let call = |sizes: &[usize], how: &'static str| {
-            sample([
-                filled(sizes, Fill::Distinct(2.1, 4.0)),
-                uniform(sizes, -1.0, 1.0),
-                SampleArg::Float(0.7),
-                SampleArg::Str(how),
-            ])
-        };
         let near = [
             filled(&[4], Fill::Distinct(0.1, 0.5)),
             uniform(&[4], -0.1, 0.0),
             SampleArg::Float(1.0),
             SampleArg::Str("mean"),
         ];
-        vec![
-            sample(near),
-            call(&[], "mean"),
-            call(&[5], "none"),
-            call(&[3, 4], "sum"),
-            call(&[2, 3, 4], "mean"),
-            call(&[2, 3, 2, 2], "sum"),
-            call(&[2, 1, 2, 3, 2], "mean"),
-            call(&[0, 3], "sum"),
-        ]
+        let pair = |sizes: &[usize]| [filled(sizes, Fill::Distinct(2.1, 4.0)), uniform(sizes, -1.0, 1.0)];
+        super::samples(vec![sample(near)], pair, &[SampleArg::Float(0.7)])
     },
-    errors: || {
-        let call = |to: &[usize], how| [plain(&[3]), plain(to), SampleArg::Float(1.0), SampleArg::Str(how)];
-        vec![error(call(&[3], "avg"), "none, mean or sum"), error(call(&[4], "mean"), "do not broadcast")]
-    },
+    errors: || super::errors(&[SampleArg::Float(1.0)]),
     entry: Entry::new(),
 };

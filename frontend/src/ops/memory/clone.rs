@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -128,4 +128,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT.and(Facts::PLACES));

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -75,4 +75,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: || vec![error([plain(&[3]), plain(&[2, 3])], "broadcasts to")],
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT.and(Facts::CASTS).and(Facts::PLACES));

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, unary_of};
 use keyway_dispatcher::op::{Arg, Rule};
@@ -57,4 +57,5 @@ pub static DEF: OpDef = OpDef {
     samples: || unary_of(&Fill::Uniform(-2.0, 2.0), &[SampleArg::Int(1)]),
     errors: Vec::new,
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

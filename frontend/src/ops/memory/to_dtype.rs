@@ -1,7 +1,7 @@
 //! `to_dtype`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, unary_of};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -55,4 +55,5 @@ pub static DEF: OpDef = OpDef {
     },
     errors: Vec::new,
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT.and(Facts::CASTS));

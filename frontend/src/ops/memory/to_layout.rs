@@ -1,7 +1,7 @@
 //! `to_layout`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{Layout, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -60,4 +60,5 @@ pub static DEF: OpDef = OpDef {
         vec![error([plain(&[2]), SampleArg::Str("nothing.example/none")], "a layout that a backend brings")]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::PLACES);

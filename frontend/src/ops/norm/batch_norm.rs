@@ -7,7 +7,7 @@ use crate::ops::composed::one;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::op::{Args, Rule};
 
 impl Tensor {
     /// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel of an input `[batch, channels, ..]`
@@ -39,16 +39,7 @@ impl Tensor {
         momentum: f64,
         eps: f64,
     ) -> Result<Tensor> {
-        DEF.run(&[
-            self.into(),
-            running.map_or(Arg::None, |(mean, _)| Arg::from(mean)),
-            running.map_or(Arg::None, |(_, var)| Arg::from(var)),
-            weight.map_or(Arg::None, Arg::from),
-            bias.map_or(Arg::None, Arg::from),
-            Arg::Bool(training),
-            Arg::Float(momentum),
-            Arg::Float(eps),
-        ])
+        channels::call(&DEF, self, running, [weight, bias], training, [momentum, eps])
     }
 }
 
@@ -64,11 +55,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn errors() -> Vec<ErrorSample> {
-    let call = |sizes: &[usize], weight: SampleArg, training| {
-        let none = || SampleArg::None;
-        let numbers = [SampleArg::Bool(training), SampleArg::Float(0.1), SampleArg::Float(0.1)];
-        [plain(sizes), none(), none(), weight, none()].into_iter().chain(numbers)
-    };
+    let call = channels::plain_call;
     vec![
         error(call(&[3], SampleArg::None, true), "2 or more dimensions"),
         error(call(&[2, 3], plain(&[2]), true), "of shape [3]"),

@@ -5,10 +5,11 @@ use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::error::Result;
 use crate::ops::composed::{cast, float_tensor, optional, widened};
+use crate::ops::def::OpDef;
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, fixed, plain, sample, uniform};
 use crate::{DType, ops::sample::Fill};
-use keyway_dispatcher::op::Args;
+use keyway_dispatcher::op::{Arg, Args};
 
 /// The arguments `(self, running_mean, running_var, weight, bias, from input, momentum, eps)`.
 pub(super) struct Call {
@@ -55,6 +56,28 @@ pub(super) fn normalised(
     let rstd = var.add(eps)?.rsqrt()?;
     let scale = if let Some(weight) = weight { rstd.mul(weight)? } else { rstd };
     if let Some(bias) = bias { bias.addcmul(&centred, &scale, 1) } else { centred.mul(&scale) }
+}
+
+/// Calls an op of such arguments: mean and variance, weight and bias, whether the input's own statistics are used,
+/// momentum and eps.
+pub(super) fn call(
+    def: &'static OpDef,
+    x: &Tensor,
+    running: Option<(&Tensor, &Tensor)>,
+    [weight, bias]: [Option<&Tensor>; 2],
+    from_input: bool,
+    [momentum, eps]: [f64; 2],
+) -> Result<Tensor> {
+    def.run(&[
+        x.into(),
+        Arg::optional(running.map(|(mean, _)| mean)),
+        Arg::optional(running.map(|(_, var)| var)),
+        Arg::optional(weight),
+        Arg::optional(bias),
+        Arg::Bool(from_input),
+        Arg::Float(momentum),
+        Arg::Float(eps),
+    ])
 }
 
 impl Call {
@@ -113,21 +136,37 @@ impl Call {
     }
 }
 
+fn arguments(
+    sizes: &[usize],
+    [mean, var]: [SampleArg; 2],
+    [weight, bias]: [SampleArg; 2],
+    from_input: bool,
+) -> [SampleArg; 8] {
+    let [momentum, eps] = [0.1, 0.1].map(SampleArg::Float);
+    [plain(sizes), mean, var, weight, bias, SampleArg::Bool(from_input), momentum, eps]
+}
+
+/// The arguments of a call without running statistics and bias, for error samples.
+pub(super) fn plain_call(sizes: &[usize], weight: SampleArg, from_input: bool) -> [SampleArg; 8] {
+    let none = || SampleArg::None;
+    arguments(sizes, [none(), none()], [weight, none()], from_input)
+}
+
 /// Samples for inputs of these shapes: statistics of the input with and without weight and bias, and given
 /// ones. Running statistics are given only where they are read, since a call with both changes them.
 pub(super) fn samples(shapes: &[&[usize]]) -> Vec<Sample> {
     let call = |sizes: &[usize], running: bool, affine: bool| {
         let channels = &[sizes[1]][..];
-        let none = || SampleArg::None;
-        let [mean, var] = match running {
+        let given = match running {
             true => [[0.5, -1.0, 0.25], [0.5, 1.5, 2.0]]
                 .map(|v| fixed(channels, DType::F64, Fill::Values(v.into()))),
-            false => [none(), none()],
+            false => [SampleArg::None, SampleArg::None],
         };
-        let [weight, bias] =
-            if affine { [uniform(channels, 0.5, 1.5), plain(channels)] } else { [none(), none()] };
-        let numbers = [SampleArg::Bool(!running), SampleArg::Float(0.1), SampleArg::Float(0.1)];
-        sample([plain(sizes), mean, var, weight, bias].into_iter().chain(numbers))
+        let affine = match affine {
+            true => [uniform(channels, 0.5, 1.5), plain(channels)],
+            false => [SampleArg::None, SampleArg::None],
+        };
+        sample(arguments(sizes, given, affine, !running))
     };
     shapes
         .iter()

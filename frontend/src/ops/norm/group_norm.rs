@@ -33,7 +33,7 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        let (weight, bias) = (weight.map_or(Arg::None, Arg::from), bias.map_or(Arg::None, Arg::from));
+        let (weight, bias) = (Arg::optional(weight), Arg::optional(bias));
         DEF.run(&[self.into(), Arg::Int(num_groups), weight, bias, Arg::Float(eps)])
     }
 }

@@ -7,7 +7,7 @@ use crate::ops::composed::one;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::op::{Args, Rule};
 
 impl Tensor {
     /// As [`Tensor::batch_norm`], but with the mean and the variance of each channel of each sample by itself,
@@ -36,16 +36,7 @@ impl Tensor {
         momentum: f64,
         eps: f64,
     ) -> Result<Tensor> {
-        DEF.run(&[
-            self.into(),
-            running.map_or(Arg::None, |(mean, _)| Arg::from(mean)),
-            running.map_or(Arg::None, |(_, var)| Arg::from(var)),
-            weight.map_or(Arg::None, Arg::from),
-            bias.map_or(Arg::None, Arg::from),
-            Arg::Bool(use_input_stats),
-            Arg::Float(momentum),
-            Arg::Float(eps),
-        ])
+        channels::call(&DEF, self, running, [weight, bias], use_input_stats, [momentum, eps])
     }
 }
 
@@ -61,11 +52,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn errors() -> Vec<ErrorSample> {
-    let call = |sizes: &[usize], weight: SampleArg, own| {
-        let none = || SampleArg::None;
-        let numbers = [SampleArg::Bool(own), SampleArg::Float(0.1), SampleArg::Float(0.1)];
-        [plain(sizes), none(), none(), weight, none()].into_iter().chain(numbers)
-    };
+    let call = channels::plain_call;
     vec![
         error(call(&[2, 3], SampleArg::None, true), "3 or more dimensions"),
         error(call(&[2, 3, 4], plain(&[2]), true), "of shape [3]"),

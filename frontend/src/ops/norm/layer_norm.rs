@@ -34,7 +34,7 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        let (weight, bias) = (weight.map_or(Arg::None, Arg::from), bias.map_or(Arg::None, Arg::from));
+        let (weight, bias) = (Arg::optional(weight), Arg::optional(bias));
         DEF.run(&[self.into(), Arg::Ints(normalized_shape), weight, bias, Arg::Float(eps)])
     }
 }
@@ -101,7 +101,7 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         g.set(2, || grad.mul(&hat))?;
         return g.set(3, || Ok(grad.clone()));
     }
-    let weight = weight.as_ref().map_or(Arg::None, Arg::from);
+    let weight = Arg::optional(weight.as_ref());
     let made = layer_norm_backward::DEF.run_all(&[grad.into(), (&x).into(), b.arg(1), weight, b.arg(4)])?;
     for (i, made) in [0, 2, 3].into_iter().zip(made) {
         g.set(i, || Ok(made))?;

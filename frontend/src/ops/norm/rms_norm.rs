@@ -29,8 +29,8 @@ impl Tensor {
         weight: Option<&Tensor>,
         eps: Option<f64>,
     ) -> Result<Tensor> {
-        let weight = weight.map_or(Arg::None, Arg::from);
-        DEF.run(&[self.into(), Arg::Ints(normalized_shape), weight, eps.map_or(Arg::None, Arg::Float)])
+        let weight = Arg::optional(weight);
+        DEF.run(&[self.into(), Arg::Ints(normalized_shape), weight, Arg::optional(eps)])
     }
 }
 

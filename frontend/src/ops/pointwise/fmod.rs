@@ -3,7 +3,7 @@
 use super::modulus;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use keyway_dispatcher::op::Arg;
 
 impl Tensor {
@@ -45,4 +45,5 @@ pub static DEF: OpDef = OpDef {
     samples: modulus::samples,
     errors: modulus::errors,
     entry: Entry::new(),
-};
+}
+.with(Facts::SIGNED_ZEROS);

@@ -3,7 +3,7 @@
 use super::rival;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::broadcast_errors;
 use keyway_dispatcher::op::{Arg, Rule};
@@ -47,4 +47,5 @@ pub static DEF: OpDef = OpDef {
     samples: rival::samples,
     errors: || broadcast_errors(&[]),
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, sample};
 use keyway_dispatcher::op::{Arg, Rule};
@@ -60,4 +60,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || broadcast_errors(&[]),
     entry: Entry::new(),
-};
+}
+.with(Facts::SIGNED_ZEROS);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::{rules, sample};
 use keyway_dispatcher::op::Rule;
 
@@ -50,4 +50,5 @@ pub static DEF: OpDef = OpDef {
     samples: || sample::unary(0.5, 3.0),
     errors: Vec::new,
     entry: Entry::new(),
-};
+}
+.with(Facts::SIGNED_ZEROS);

@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, error, fixed};
 use crate::ops::{rules, sample};
 use keyway_dispatcher::op::Rule;
@@ -52,4 +52,5 @@ pub static DEF: OpDef = OpDef {
     samples: || sample::unary_of(&Fill::Uniform(0.6, 1.4), &[]),
     errors: || vec![error([fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]))], "a number dtype")],
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT.and(Facts::SIGNED_ZEROS));

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::Fill;
 use crate::ops::{rules, sample};
 use keyway_dispatcher::op::Rule;
@@ -51,4 +51,5 @@ pub static DEF: OpDef = OpDef {
     samples: || sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]),
     errors: Vec::new,
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

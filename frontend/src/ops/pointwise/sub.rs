@@ -1,7 +1,7 @@
 //! `sub`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
@@ -106,4 +106,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-};
+}
+.with(Facts::SIGNED_ZEROS);

@@ -1,7 +1,7 @@
 //! `where`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
@@ -93,4 +93,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

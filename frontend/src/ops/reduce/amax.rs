@@ -3,7 +3,7 @@
 use super::extremum;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
@@ -42,4 +42,5 @@ pub static DEF: OpDef = OpDef {
     samples: extremum::samples,
     errors: extremum::errors,
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

@@ -24,7 +24,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range or of size 0; bool.
     pub fn argmax(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), dim.map_or(Arg::None, Arg::Int), Arg::Bool(keepdim)])
+        DEF.run(&[self.into(), Arg::optional(dim), Arg::Bool(keepdim)])
     }
 }
 

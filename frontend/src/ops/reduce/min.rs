@@ -3,7 +3,7 @@
 use super::extremum;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
@@ -36,4 +36,5 @@ pub static DEF: OpDef = OpDef {
     samples: extremum::samples_along,
     errors: extremum::errors_along,
     entry: Entry::new(),
-};
+}
+.with(Facts::EXACT);

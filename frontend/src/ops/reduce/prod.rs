@@ -4,7 +4,7 @@ use super::cases;
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::{reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::dims::wrap_dim;
@@ -118,4 +118,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::GROWS);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, may_self_overlap};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -26,7 +26,7 @@ impl Tensor {
     /// Elements outside of the memory, or numbers of sizes and strides that differ.
     pub fn as_strided(&self, sizes: &[usize], strides: &[usize], offset: Option<usize>) -> Result<Tensor> {
         let list = |from: &[usize]| from.iter().map(|&s| s as i64).collect::<SmallVec<[i64; 8]>>();
-        let offset = offset.map_or(Arg::None, |o| Arg::Int(o as i64));
+        let offset = Arg::optional(offset.map(|o| o as i64));
         DEF.run(&[self.into(), Arg::Ints(&list(sizes)), Arg::Ints(&list(strides)), offset])
     }
 }
@@ -146,4 +146,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     entry: Entry::new(),
-};
+}
+.with(Facts::BY_STRIDES);

@@ -24,7 +24,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range; a step below 1: strides are never negative, `flip` copies.
     pub fn slice(&self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
-        let position = |p: Option<i64>| p.map_or(Arg::None, Arg::Int);
+        let position = |p: Option<i64>| Arg::optional(p);
         DEF.run(&[self.into(), Arg::Int(dim), position(start), position(end), Arg::Int(step)])
     }
 

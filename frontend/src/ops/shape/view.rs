@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, contiguous_strides};
@@ -127,7 +127,8 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || vec![error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6")],
     entry: Entry::new(),
-};
+}
+.with(Facts::BY_STRIDES);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,108 @@
+//! A case being run, and what every family asks of it.
+
+use crate::array::Array;
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::inputs;
+use crate::oracle::{self, Inputs, Oracle};
+use crate::outcome::{Steps, Stop};
+use crate::target::Target;
+use keyway::dispatcher::op::Out;
+use keyway::ops::def::OpDef;
+use keyway::ops::sample::Sample;
+use keyway::{DType, Tensor};
+
+/// A case being run.
+pub struct Context<'a> {
+    /// What is judged.
+    pub target: &'a Target,
+    /// The case.
+    pub case: &'a Case,
+    /// Mixed into the values of the samples.
+    pub seed: u64,
+}
+
+impl Context<'_> {
+    /// The op.
+    ///
+    /// # Errors
+    /// A case that is not about one.
+    pub fn def(&self) -> Steps<&'static OpDef> {
+        self.case.def.ok_or_else(|| Stop::Skipped("the case is about no op".to_string()))
+    }
+
+    /// The dtype under test.
+    pub fn dtype(&self) -> DType {
+        self.case.dtype.unwrap_or(DType::F32)
+    }
+
+    /// The sample.
+    ///
+    /// # Errors
+    /// A sample that the op does not have.
+    pub fn sample(&self) -> Steps<Sample> {
+        let samples = (self.def()?.samples)();
+        let count = samples.len();
+        samples
+            .into_iter()
+            .nth(self.case.sample)
+            .ok_or_else(|| Stop::Skipped(format!("the op has {count} samples")))
+    }
+
+    /// The sample's inputs.
+    ///
+    /// # Errors
+    /// As [`Context::sample`].
+    pub fn inputs(&self) -> Steps<(Sample, Inputs)> {
+        let sample = self.sample()?;
+        let inputs = inputs::of_sample(&sample.args, self.dtype(), self.sample_seed());
+        Ok((sample, inputs))
+    }
+
+    /// The seed of this sample's values.
+    pub fn sample_seed(&self) -> u64 {
+        self.seed.wrapping_mul(1_000_003).wrapping_add(self.case.sample as u64)
+    }
+
+    /// The op's oracle.
+    ///
+    /// # Errors
+    /// An op that has none, with the reason.
+    pub fn oracle(&self) -> Steps<Oracle> {
+        let name = self.case.name();
+        oracle::find(name).ok_or_else(|| {
+            let reason = oracle::WITHOUT.iter().find(|(op, _)| *op == name);
+            Stop::Skipped(reason.map_or("it has no oracle", |(_, why)| why).to_string())
+        })
+    }
+
+    /// The results of a valid call.
+    ///
+    /// # Errors
+    /// What a refusal of it means.
+    pub fn call(&self, prepared: &Prepared) -> Steps<Vec<Tensor>> {
+        let def = self.def()?;
+        prepared.call(def, Out::New).map_err(|e| refused(self.target, def, e))
+    }
+
+    /// The bytes of the results of a valid call.
+    ///
+    /// # Errors
+    /// As [`Context::call`]; bytes that cannot be read.
+    pub fn bits(&self, prepared: &Prepared) -> Steps<Vec<Vec<u8>>> {
+        Ok(self.call(prepared)?.iter().map(Tensor::to_bytes).collect::<Result<_, _>>()?)
+    }
+
+    /// What the oracle says.
+    ///
+    /// # Errors
+    /// An op that it cannot judge, with the reason; a call that both it and the backend refuse, as a division
+    /// of integers by zero.
+    pub fn expected(&self, inputs: &Inputs) -> Steps<Vec<Array>> {
+        let def = self.def()?;
+        self.oracle()?(inputs).map_err(|unknown| {
+            let called = Prepared::bare(inputs, self.target.device).and_then(|p| p.call(def, Out::New));
+            if called.is_err() { Stop::Agreed } else { Stop::Skipped(unknown.to_string()) }
+        })
+    }
+}
