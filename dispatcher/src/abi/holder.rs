@@ -135,3 +135,28 @@ pub(crate) unsafe fn tensor_of(handle: *const c_void) -> TensorRef {
     // SAFETY: the pointer is that of a living tensor, per this function's contract.
     unsafe { Shared::retain(handle.cast::<crate::tensor::TensorImpl>()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::DispatchKey;
+    use crate::memory::Storage;
+    use crate::tensor::TensorImpl;
+
+    #[test]
+    fn a_new_tensor_is_extended_once_and_its_raw_form_stays_whole() {
+        let mut tensor =
+            TensorImpl::strided(Storage::from_vec(vec![0f32; 6]), 1, &[2, 2], &[2, 1], DType::F32).unwrap();
+        *TensorImpl::extend_new::<u32>(&mut tensor, DispatchKey::AUTOGRAD).unwrap() = 7;
+        assert!(TensorImpl::extend_new::<u32>(&mut tensor, DispatchKey::AUTOGRAD).is_none());
+        assert!(tensor.extension::<u32>() == Some(&7) && tensor.extension::<u8>().is_none());
+        assert!(tensor.keys().has(DispatchKey::AUTOGRAD));
+        let copy = tensor.raw().copied();
+        // SAFETY: the tensor lives, and has two sizes.
+        let sizes = unsafe { std::slice::from_raw_parts(copy.sizes, copy.ndim as usize) };
+        assert_eq!(sizes, [2, 2]);
+        let shared = tensor.clone();
+        assert!(TensorImpl::extend_new::<u32>(&mut tensor, DispatchKey::AUTOGRAD).is_none());
+        drop(shared);
+    }
+}
