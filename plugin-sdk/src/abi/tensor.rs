@@ -88,7 +88,7 @@ pub struct RawCall {
     pub stream: *mut c_void,
     /// Host services.
     pub host: *const HostApi,
-    /// The host's own state of this call, for `set_output`.
+    /// The host's own state of this call, for `set_output`; null where the host allocates the outputs.
     pub context: *mut c_void,
 }
 
