@@ -3,10 +3,14 @@
 //! The result is cut into tiles by the sizes alone. A tile is one serial call of the `gemm` crate, so that
 //! its value does not depend on how many threads take part. f16 and bf16 are widened to f32 panel by panel
 //! and summed in f32; integers wrap.
+//!
+//! `gemm` copies an operand to where its vectors want it. Of one that lies the other way round it takes element by
+//! element, and half of the time where rows are a power of two apart and meet in the cache: such an operand is
+//! transposed panel by panel before `gemm` sees it.
 
 use super::gemv::gemv;
 use super::number::Number;
-use keyway_sdk::author::{Error, Float, Plain, Scratch, View, ViewMut, parallel_for};
+use keyway_sdk::author::{Error, Float, Plain, Real, Scratch, View, ViewMut, parallel_for, transpose};
 use keyway_sdk::half::{bf16, f16};
 
 /// The most rows and columns of a tile: large enough that packing the operands costs little.
@@ -19,6 +23,13 @@ const TILE_WORK: usize = 1 << 21;
 const ENOUGH_TILES: usize = 32;
 /// The panels of f16, bf16 and integers have this many elements along the summed dimension.
 const PANEL: usize = 256;
+/// Transposed panels have at most this many, `gemm`'s own step.
+const DEPTH: usize = 512;
+/// Results of a product below which `gemm` copies nothing.
+const UNCOPIED: usize = 16 * 16;
+/// Elements that are transposed at a time along the summed dimension, so that what is written stays in the
+/// first-level cache.
+const TURNED: usize = 32;
 
 /// A matrix in memory. Strides are in elements.
 #[derive(Clone, Copy)]
@@ -210,12 +221,16 @@ fn run<T: Multiply>(all: &Batch<T>) -> Result<(), Error> {
 /// As for [`Multiply::tile`].
 unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
     for r in 0..tile.rows {
-        for c in 0..tile.columns {
-            // SAFETY: the caller guarantees the elements.
-            unsafe {
-                *tile.out.data.add(r * tile.out.row + c * tile.out.column) =
-                    *input.data.add(r * input.row + c * input.column)
-            };
+        let (to, from) =
+            (tile.out.data.wrapping_add(r * tile.out.row), input.data.wrapping_add(r * input.row));
+        // SAFETY: the caller guarantees the elements, and that the input shares no memory with the output.
+        unsafe {
+            if tile.out.column == 1 && input.column == 1 {
+                to.copy_from_nonoverlapping(from, tile.columns);
+            } else {
+                (0..tile.columns)
+                    .for_each(|c| to.add(c * tile.out.column).write(*from.add(c * input.column)));
+            }
         }
     }
 }
@@ -250,7 +265,40 @@ unsafe fn call_gemm<T: Plain>(tile: &Tile<T>, beta: Option<T>) {
     }
 }
 
-macro_rules! by_gemm {
+/// A tile of floats. Its `b` is transposed if its columns are dense and its rows are not.
+///
+/// # Safety
+/// As for [`Multiply::tile`].
+unsafe fn by_gemm<T: Real>(tile: &Tile<T>, beta: Option<T>) -> Result<(), Error> {
+    let Tile { rows, columns, inner, b, .. } = *tile;
+    if b.row != 1 || b.column <= 1 || inner == 0 || rows * columns <= UNCOPIED {
+        // SAFETY: the caller guarantees the elements.
+        unsafe { call_gemm(tile, beta) };
+        return Ok(());
+    }
+    let depth = inner.div_ceil(inner.div_ceil(DEPTH));
+    // SAFETY: each row is written below before `gemm` reads it.
+    let mut panel = unsafe { Scratch::<T>::unwritten(depth * columns) }?;
+    for begin in (0..inner).step_by(depth) {
+        let n = depth.min(inner - begin);
+        for k in (0..n).step_by(TURNED) {
+            let some = TURNED.min(n - k);
+            // SAFETY: the caller guarantees the elements; the panel has `depth` rows.
+            unsafe {
+                let to = panel.as_mut_ptr().add(k * columns);
+                transpose(to, columns, b.at(begin + k, 0).data, b.column, columns, some);
+            }
+        }
+        let b = Matrix { data: panel.as_ptr(), row: columns, column: 1 };
+        // What is added comes with the first panel; the others add to the sums so far.
+        let beta = if begin == 0 { beta } else { Some(T::ONE) };
+        // SAFETY: as above.
+        unsafe { call_gemm(&Tile { inner: n, a: tile.a.at(0, begin), b, ..*tile }, beta) };
+    }
+    Ok(())
+}
+
+macro_rules! floats {
     ($($t:ty),*) => {$(
         impl Multiply for $t {
             #[inline]
@@ -260,9 +308,8 @@ macro_rules! by_gemm {
                     if let Some((input, _)) = tile.input {
                         load_input(tile, input);
                     }
-                    call_gemm(tile, tile.input.map(|(_, beta)| beta));
+                    by_gemm(tile, tile.input.map(|(_, beta)| beta))
                 }
-                Ok(())
             }
 
             unsafe fn column(tile: &Tile<$t>) -> Option<Result<(), Error>> {
@@ -285,7 +332,7 @@ macro_rules! by_gemm {
         }
     )*};
 }
-by_gemm!(f32, f64);
+floats!(f32, f64);
 
 /// Copies `rows` by `columns` elements into a panel in row-major order.
 ///
