@@ -27,9 +27,6 @@ const PANEL: usize = 256;
 const DEPTH: usize = 512;
 /// Results of a product below which `gemm` copies nothing.
 const UNCOPIED: usize = 16 * 16;
-/// Elements that are transposed at a time along the summed dimension, so that what is written stays in the
-/// first-level cache.
-const TURNED: usize = 32;
 
 /// A matrix in memory. Strides are in elements.
 #[derive(Clone, Copy)]
@@ -281,14 +278,8 @@ unsafe fn by_gemm<T: Real>(tile: &Tile<T>, beta: Option<T>) -> Result<(), Error>
     let mut panel = unsafe { Scratch::<T>::unwritten(depth * columns) }?;
     for begin in (0..inner).step_by(depth) {
         let n = depth.min(inner - begin);
-        for k in (0..n).step_by(TURNED) {
-            let some = TURNED.min(n - k);
-            // SAFETY: the caller guarantees the elements; the panel has `depth` rows.
-            unsafe {
-                let to = panel.as_mut_ptr().add(k * columns);
-                transpose(to, columns, b.at(begin + k, 0).data, b.column, columns, some);
-            }
-        }
+        // SAFETY: the caller guarantees the elements; the panel has `depth` rows.
+        unsafe { transpose(panel.as_mut_ptr(), columns, b.at(begin, 0).data, b.column, columns, n) };
         let b = Matrix { data: panel.as_ptr(), row: columns, column: 1 };
         // What is added comes with the first panel; the others add to the sums so far.
         let beta = if begin == 0 { beta } else { Some(T::ONE) };
