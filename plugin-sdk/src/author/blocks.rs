@@ -167,6 +167,9 @@ impl<'a> Blocks<'a> {
         let height = rows.size.min((most / narrow.min(columns.size)).max(1));
         let width = if across { most / height } else { narrow };
         walk.cut(height, width.min(columns.size));
+        if !across && (1..count).any(|k| copied[k] && rows.strides[k] == 0) {
+            walk.go_down();
+        }
         Blocks {
             walk,
             addresses: on,
