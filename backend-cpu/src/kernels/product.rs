@@ -438,3 +438,56 @@ macro_rules! by_loop {
     )*};
 }
 by_loop!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A product whose `b` lies row by row or transposed, against sums in f64.
+    fn check<T: Multiply + Real>(
+        (rows, columns, inner): (usize, usize, usize),
+        transposed: bool,
+        added: bool,
+    ) {
+        let number = |i: usize| T::from_f64((i * 7 % 13) as f64 - 6.0);
+        let a: Vec<T> = (0..rows * inner).map(number).collect();
+        let b: Vec<T> = (0..inner * columns).map(|i| number(i + 5)).collect();
+        let bias: Vec<T> = (0..columns).map(|i| number(i + 2)).collect();
+        let mut out = vec![T::from_f64(f64::NAN); rows * columns];
+        let (row, column) = if transposed { (1, inner) } else { (columns, 1) };
+        let whole = Tile {
+            rows,
+            columns,
+            inner,
+            a: Matrix { data: a.as_ptr(), row: inner, column: 1 },
+            b: Matrix { data: b.as_ptr(), row, column },
+            out: Matrix { data: out.as_mut_ptr(), row: columns, column: 1 },
+            input: added.then_some((Matrix { data: bias.as_ptr(), row: 0, column: 1 }, T::from_f64(3.0))),
+            alpha: T::from_f64(2.0),
+        };
+        // SAFETY: the vectors have the elements of these sizes and strides; `out` is used here alone.
+        unsafe { multiply_one(&whole) }.expect("memory");
+        for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+            let product = |k: usize| a[r * inner + k].to_f64() * b[k * row + c * column].to_f64();
+            let expected =
+                2.0 * (0..inner).map(product).sum::<f64>() + if added { 3.0 * bias[c].to_f64() } else { 0.0 };
+            // Whole numbers below 2^24, so the sums are exact.
+            assert_eq!(
+                out[r * columns + c].to_f64(),
+                expected,
+                "{rows} {columns} {inner} {transposed} {added} at {r}, {c}"
+            );
+        }
+    }
+
+    #[test]
+    fn products_are_exact_whichever_way_an_operand_lies() {
+        // Below and above what `gemm` copies, one panel and several, tiles that do not divide, nothing to sum.
+        for sizes in [(3, 5, 7), (17, 33, 40), (40, 21, 513), (130, 150, 1100), (20, 30, 0), (300, 260, 64)] {
+            for (transposed, added) in [(false, false), (false, true), (true, false), (true, true)] {
+                check::<f32>(sizes, transposed, added);
+                check::<f64>(sizes, transposed, added);
+            }
+        }
+    }
+}
