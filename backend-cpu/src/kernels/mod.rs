@@ -13,6 +13,7 @@ pub(crate) use kernel;
 
 mod accumulate;
 mod cells;
+mod gemm;
 mod gemv;
 mod indexed;
 mod indices;

@@ -4,7 +4,7 @@
 //! its value does not depend on how many threads take part. f16 and bf16 are widened to f32 panel by panel
 //! and summed in f32; integers wrap.
 
-use super::gemv::gemv;
+use super::gemm::call_gemm;
 use super::number::Number;
 use keyway_sdk::author::{Error, Float, Plain, Scratch, View, ViewMut, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -34,7 +34,8 @@ impl<T> Matrix<*const T> {
         Matrix { data: self.data, row: self.column, column: self.row }
     }
 
-    fn at(self, row: usize, column: usize) -> Self {
+    /// The part that begins at this element.
+    pub fn at(self, row: usize, column: usize) -> Self {
         Matrix { data: self.data.wrapping_add(row * self.row + column * self.column), ..self }
     }
 }
@@ -203,89 +204,6 @@ fn run<T: Multiply>(all: &Batch<T>) -> Result<(), Error> {
     })?;
     failed.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(Ok(()), Err)
 }
-
-/// Copies what is added into the tile, where `gemm` adds to it.
-///
-/// # Safety
-/// As for [`Multiply::tile`].
-unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
-    for r in 0..tile.rows {
-        for c in 0..tile.columns {
-            // SAFETY: the caller guarantees the elements.
-            unsafe {
-                *tile.out.data.add(r * tile.out.row + c * tile.out.column) =
-                    *input.data.add(r * input.row + c * input.column)
-            };
-        }
-    }
-}
-
-/// # Safety
-/// As for [`Multiply::tile`].
-unsafe fn call_gemm<T: Plain>(tile: &Tile<T>, beta: Option<T>) {
-    let Tile { rows, columns, inner, a, b, out, .. } = *tile;
-    // SAFETY: the caller guarantees the elements; T is f32 or f64.
-    unsafe {
-        gemm::gemm(
-            rows,
-            columns,
-            inner,
-            out.data,
-            out.column as isize,
-            out.row as isize,
-            beta.is_some(),
-            a.data,
-            a.column as isize,
-            a.row as isize,
-            b.data,
-            b.column as isize,
-            b.row as isize,
-            beta.unwrap_or_default(),
-            tile.alpha,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
-        );
-    }
-}
-
-macro_rules! by_gemm {
-    ($($t:ty),*) => {$(
-        impl Multiply for $t {
-            #[inline]
-            unsafe fn tile(tile: &Tile<$t>) -> Result<(), Error> {
-                // SAFETY: the caller guarantees the elements.
-                unsafe {
-                    if let Some((input, _)) = tile.input {
-                        load_input(tile, input);
-                    }
-                    call_gemm(tile, tile.input.map(|(_, beta)| beta));
-                }
-                Ok(())
-            }
-
-            unsafe fn column(tile: &Tile<$t>) -> Option<Result<(), Error>> {
-                if tile.input.is_some() || tile.alpha != 1.0 {
-                    return None;
-                }
-                match (tile.rows, tile.columns) {
-                    (rows, 1) => {
-                        // SAFETY: the caller guarantees the elements.
-                        Some(unsafe { gemv(rows, tile.inner, tile.a, (tile.b.data, tile.b.row), (tile.out.data, tile.out.row)) })
-                    }
-                    (1, columns) => {
-                        let (x, out) = ((tile.a.data, tile.a.column), (tile.out.data, tile.out.column));
-                        // SAFETY: as above.
-                        Some(unsafe { gemv(columns, tile.inner, tile.b.transposed(), x, out) })
-                    }
-                    _ => None,
-                }
-            }
-        }
-    )*};
-}
-by_gemm!(f32, f64);
 
 /// Copies `rows` by `columns` elements into a panel in row-major order.
 ///

@@ -9,21 +9,24 @@
 use super::elementwise::Cost;
 use super::error::Error;
 use super::host::parallel_for;
-use super::loops::{Addresses, Leaf, Repeated};
+use super::loops::{Addresses, LANES, Leaf, Repeated};
 use super::operand::{Operand, Operands, repeat, same};
 use super::pack::{Rectangle, pack, unpack};
-use super::plan::{Block, Dims, OPERANDS, Walk, collapse, cross};
+use super::plan::{Block, Dims, OPERANDS, PerOperand, Walk, collapse, cross};
 use std::mem::MaybeUninit;
 
 /// Bytes of a copied block.
 const BLOCK: usize = 8 * 1024;
-/// Columns of a block of which an operand lies across: with them a block has rows of two cache lines, whatever
-/// the size of an element.
-const COLUMNS: usize = 64;
+/// Bytes of all copied blocks. Where an operand lies across, its block takes as much of them as it can, and is about
+/// as high as it is wide: the longer the pieces that are read on both sides, the less it counts that each begins with
+/// a wait for memory.
+const ROOM: usize = OPERANDS * BLOCK;
 /// The function is called for each row of a block if the rows are at least that long, else for whole blocks.
 const LONG: usize = 64;
 /// The most elements of a block that needs no copies.
 const DIRECT: usize = 16 * 1024;
+/// What blocks begin at multiples of.
+const CACHE_LINE: usize = 64;
 
 #[cold]
 #[inline(never)]
@@ -88,22 +91,24 @@ fn dims(out: Operand<'_>, ins: &[Operand<'_>]) -> Result<Option<Dims>, Error> {
     Ok(Some(dims))
 }
 
-/// Room for a copied block of each operand, and what is in it.
+/// Room for copied blocks and for chunks of what is repeated, and what is in it.
 struct Room {
-    blocks: [MaybeUninit<Bytes>; OPERANDS],
+    blocks: MaybeUninit<Bytes>,
+    chunks: [MaybeUninit<[u64; LANES]>; OPERANDS],
     /// For each input the address, rows and columns of the block that was copied last.
     held: [(*const u8, usize, usize); OPERANDS],
 }
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Bytes([u8; BLOCK]);
+struct Bytes([u8; ROOM]);
 
 impl Room {
     #[inline(always)]
     fn new() -> Self {
         Room {
-            blocks: [const { MaybeUninit::uninit() }; OPERANDS],
+            blocks: MaybeUninit::uninit(),
+            chunks: [const { MaybeUninit::uninit() }; OPERANDS],
             held: [(std::ptr::null(), 0, 0); OPERANDS],
         }
     }
@@ -116,6 +121,10 @@ struct Blocks<'a> {
     count: usize,
     /// The operands that are copied into blocks.
     copied: [bool; OPERANDS],
+    /// Where in the room each one's block begins.
+    places: PerOperand,
+    /// Bytes of the room for each.
+    share: usize,
     /// The inputs that repeat one element along a row.
     repeated: Repeated,
     /// Whether the function takes a block at once: each operand is dense in it.
@@ -147,16 +156,27 @@ impl<'a> Blocks<'a> {
             across |= *copied && row == 1 && column > 1;
             widest = widest.max(if *copied { on.bytes[k] } else { 0 });
         }
-        let most = BLOCK.checked_div(widest).unwrap_or(DIRECT.min(cost.grain()));
-        let narrow = if across { COLUMNS } else { most };
+        let (mut places, blocks) = ([0; OPERANDS], copied[..count].iter().filter(|c| **c).count());
+        let share = ROOM / blocks.max(1) / CACHE_LINE * CACHE_LINE;
+        for k in 1..count {
+            places[k] = places[k - 1] + if copied[k - 1] { share } else { 0 };
+        }
+        let bytes = if across { share } else { BLOCK };
+        let most = bytes.checked_div(widest).unwrap_or(DIRECT.min(cost.grain()));
+        let narrow = if across { most.isqrt().next_power_of_two().max(LONG) } else { most };
         let height = rows.size.min((most / narrow.min(columns.size)).max(1));
         let width = if across { most / height } else { narrow };
         walk.cut(height, width.min(columns.size));
+        if !across && (1..count).any(|k| copied[k] && rows.strides[k] == 0) {
+            walk.go_down();
+        }
         Blocks {
             walk,
             addresses: on,
             count,
             copied,
+            places,
+            share,
             repeated,
             whole: columns.size < LONG || copied[..count].iter().all(|c| *c),
         }
@@ -177,7 +197,7 @@ impl<'a> Blocks<'a> {
         for k in 0..self.count {
             let bytes = self.addresses.bytes[k];
             if self.repeated >> k & 1 == 1 {
-                at[k] = room.blocks[k].as_mut_ptr().cast();
+                at[k] = room.chunks[k].as_mut_ptr().cast();
                 continue;
             }
             if !self.copied[k] {
@@ -185,7 +205,7 @@ impl<'a> Blocks<'a> {
                 continue;
             }
             steps[k] = columns * bytes;
-            at[k] = room.blocks[k].as_mut_ptr().cast();
+            at[k] = room.blocks.as_mut_ptr().cast::<u8>().wrapping_add(self.places[k]);
             let (held, now) = (&mut room.held[k], (from[k].cast_const(), rows, columns));
             if k > 0 && (held.0 != now.0 || held.1 < rows || held.2 != columns) {
                 // SAFETY: the caller guarantees the elements; a block has room for as many.
@@ -193,8 +213,8 @@ impl<'a> Blocks<'a> {
                 *held = now;
             } else if k == 0 && held.1 == 0 {
                 // The function may borrow its output as a slice.
-                // SAFETY: the room is a block's.
-                unsafe { at[0].write_bytes(0, BLOCK) };
+                // SAFETY: so much of the room is a block's.
+                unsafe { at[0].write_bytes(0, self.share.min(self.walk.block_len() * bytes)) };
                 *held = now;
             }
         }
@@ -228,8 +248,8 @@ impl<'a> Blocks<'a> {
             let bytes = self.addresses.bytes[k];
             let element = from[k].wrapping_add(r * self.walk.rows.strides[k] * bytes).cast_const();
             if room.held[k].0 != element {
-                // SAFETY: the caller guarantees the element; a block has room for a chunk.
-                unsafe { repeat(bytes, room.blocks[k].as_mut_ptr().cast(), element, lanes) };
+                // SAFETY: the caller guarantees the element; there is room for the most elements of the largest size.
+                unsafe { repeat(bytes, room.chunks[k].as_mut_ptr().cast(), element, lanes) };
                 room.held[k] = (element, 1, lanes);
             }
         }

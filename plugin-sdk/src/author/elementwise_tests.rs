@@ -302,3 +302,13 @@ fn an_input_that_partly_meets_the_output_is_read_as_it_was_within_a_block() {
     let halves = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u16>(), 90) };
     assert!(halves.iter().enumerate().all(|(i, h)| *h as usize == i));
 }
+
+#[test]
+fn operands_of_many_blocks_lie_across_or_repeat_a_strided_row() {
+    let one = |order: [usize; 2], gap, expand| (order.to_vec(), gap, expand);
+    // The last dimension first in memory, so across; gaps between elements; the first dimension expanded.
+    let dense = one([1, 0], 1, 0);
+    check((vec![150, 300], [dense.clone(), one([0, 1], 1, 0), dense.clone(), one([0, 1], 2, 0)]));
+    check((vec![3, 5000], [dense.clone(), one([1, 0], 2, 1), dense.clone(), one([1, 0], 2, 1)]));
+    check((vec![70, 200], [one([0, 1], 2, 0), dense.clone(), one([1, 0], 2, 1), one([0, 1], 1, 0)]));
+}

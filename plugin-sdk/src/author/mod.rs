@@ -18,6 +18,7 @@ mod pack;
 mod plan;
 mod straight;
 mod tensor;
+mod transpose;
 mod view;
 
 pub use call::{Call, Contiguous, ContiguousOut, Tensors};
@@ -32,6 +33,7 @@ pub use host::{
     num_threads, parallel_chunks_mut, parallel_for,
 };
 pub use tensor::{OwnedTensor, Tensor};
+pub use transpose::transpose;
 pub use view::{Iter, Lanes, View, ViewMut};
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Copies between strided memory and dense blocks, by the size of an element alone.
 
+use super::transpose::transpose;
+
 /// A block of elements: its extent, and its strides in elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rectangle {
@@ -8,9 +10,6 @@ pub(crate) struct Rectangle {
     pub(crate) row: usize,
     pub(crate) column: usize,
 }
-
-/// Columns of a transposed block that are copied together.
-const AT_ONCE: usize = 8;
 
 /// Calls a function with the unsigned integer of that many bytes.
 macro_rules! by_size {
@@ -60,9 +59,9 @@ unsafe fn gather<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
         } else if column == 1 {
             (0..rows).for_each(|r| to.add(r * columns).copy_from_nonoverlapping(from.add(r * row), columns));
         } else if row == 1 {
-            transpose(to, from, block);
+            transpose(to, columns, from, column, columns, rows);
         } else if row < column {
-            by_columns(to, from, block, 0..columns);
+            by_columns(to, from, block);
         } else {
             for r in 0..rows {
                 let (to, from) = (to.add(r * columns), from.add(r * row));
@@ -76,8 +75,12 @@ unsafe fn gather<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
 /// As for [`unpack`].
 unsafe fn scatter<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
     let Rectangle { rows, columns, row, column } = block;
-    for r in 0..rows {
+    if row == 1 {
         // SAFETY: the caller guarantees an element and a place for each row and column.
+        return unsafe { transpose(to, column, from, columns, rows, columns) };
+    }
+    for r in 0..rows {
+        // SAFETY: as above.
         unsafe {
             let (to, from) = (to.add(r * row), from.add(r * columns));
             (0..columns).for_each(|c| to.add(c * column).write(*from.add(c)));
@@ -85,37 +88,17 @@ unsafe fn scatter<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
     }
 }
 
-/// Some columns of a block, one after the other.
+/// The columns of a block, one after the other.
 ///
 /// # Safety
 /// As for [`pack`].
-unsafe fn by_columns<W: Copy>(to: *mut W, from: *const W, block: Rectangle, columns: std::ops::Range<usize>) {
-    for c in columns {
+unsafe fn by_columns<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
+    for c in 0..block.columns {
         for r in 0..block.rows {
             // SAFETY: the caller guarantees an element and a place for each row and column.
             unsafe { to.add(r * block.columns + c).write(*from.add(r * block.row + c * block.column)) };
         }
     }
-}
-
-/// A block whose columns are dense: some of them at once, each read from end to end, so that a cache line is used up
-/// before it goes, and written as short rows.
-///
-/// # Safety
-/// As for [`pack`].
-unsafe fn transpose<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
-    let Rectangle { rows, columns, column, .. } = block;
-    let whole = columns - columns % AT_ONCE;
-    for c in (0..whole).step_by(AT_ONCE) {
-        for r in 0..rows {
-            for k in c..c + AT_ONCE {
-                // SAFETY: the caller guarantees an element and a place for each row and column.
-                unsafe { to.add(r * columns + k).write(*from.add(r + k * column)) };
-            }
-        }
-    }
-    // SAFETY: as above.
-    unsafe { by_columns(to, from, block, whole..columns) };
 }
 
 #[cfg(test)]

@@ -126,6 +126,8 @@ pub(crate) struct Walk {
     pub(crate) columns: Dim,
     height: usize,
     width: usize,
+    /// Whether the next block is the one below, not the one beside.
+    down: bool,
 }
 
 /// A part of the two innermost dimensions: the operands' offsets and its extent.
@@ -141,12 +143,18 @@ impl Walk {
     pub(crate) fn new(mut dims: Dims) -> Self {
         let columns = dims.pop().unwrap_or(Dim { size: 0, strides: [0; OPERANDS] });
         let rows = dims.pop().unwrap_or(Dim { size: 1, strides: [0; OPERANDS] });
-        Walk { outer: dims, rows, columns, height: rows.size, width: columns.size }
+        Walk { outer: dims, rows, columns, height: rows.size, width: columns.size, down: false }
     }
 
     /// Sets the most rows and columns of a block.
     pub(crate) fn cut(&mut self, height: usize, width: usize) {
         (self.height, self.width) = (height.max(1), width.max(1));
+    }
+
+    /// Goes down the blocks below each other first: what is the same in all rows is then the same in one block after
+    /// the other.
+    pub(crate) fn go_down(&mut self) {
+        self.down = true;
     }
 
     /// The number of elements of a whole block.
@@ -164,14 +172,15 @@ impl Walk {
         self.outer.iter().map(|d| d.size).product::<usize>() * each
     }
 
-    /// Calls `run` with the blocks `range`, counted in the order of the dimensions.
+    /// Calls `run` with the blocks `range`, counted in the order in which they are walked.
     pub(crate) fn each(&self, range: Range<usize>, mut run: impl FnMut(Block)) {
-        let across = self.across();
-        let each = self.rows.size.div_ceil(self.height) * across;
+        let (across, below) = (self.across(), self.rows.size.div_ceil(self.height));
+        let each = below * across;
         let mut odometer = Odometer::new(&self.outer, range.start / each);
         let mut at = range.start % each;
         for _ in range {
-            let (row, column) = (at / across * self.height, at % across * self.width);
+            let (row, column) = if self.down { (at % below, at / below) } else { (at / across, at % across) };
+            let (row, column) = (row * self.height, column * self.width);
             let mut offsets = odometer.offsets;
             for (k, o) in offsets.iter_mut().enumerate() {
                 *o += row * self.rows.strides[k] + column * self.columns.strides[k];

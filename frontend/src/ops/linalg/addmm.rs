@@ -71,7 +71,10 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || added::scaled(b.grad(0)?.clone(), b.arg(3)))?;
             g.set(1, || added::scaled(b.grad(0)?.mm(&b.input(2)?.t()?)?, b.arg(4)))?;
-            g.set(2, || added::scaled(b.input(1)?.t()?.mm(b.grad(0)?)?, b.arg(4)))
+            g.set(2, || {
+                let product = super::mm::product_like(&b.input(2)?, &b.input(1)?.t()?, b.grad(0)?)?;
+                added::scaled(product, b.arg(4))
+            })
         },
     },
     forms: Forms::InPlace,

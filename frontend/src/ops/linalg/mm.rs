@@ -52,6 +52,15 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     Ok(Dims::from_slice(&[n, m]))
 }
 
+/// `a @ b`, laid out as `like`: a gradient that lies in memory as its tensor does is added to it without a walk by
+/// strides.
+pub(super) fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    match like.strides() {
+        &[1, column] if column > 1 => b.t()?.mm(&a.t()?)?.t(),
+        _ => a.mm(b),
+    }
+}
+
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let dtype = args.promote(FIRST_TWO)?;
     let mut plan = Plan::one(dtype, product_sizes(args, 0, 1)?, dtype, Strides::Contiguous);
@@ -76,7 +85,7 @@ pub static DEF: OpDef = OpDef {
         saves_outputs: 0,
         formula: |b, g| {
             g.set(0, || b.grad(0)?.mm(&b.input(1)?.t()?))?;
-            g.set(1, || b.input(0)?.t()?.mm(b.grad(0)?))
+            g.set(1, || product_like(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
         },
     },
     forms: Forms::Out,

@@ -1,0 +1,183 @@
+//! Tiles of f32 and f64, by the `gemm` crate.
+//!
+//! `gemm` copies an operand to where its vectors want it. One that lies the other way round it takes element by
+//! element, which can take as long as the product itself where rows are a power of two apart and meet in the cache:
+//! such an operand is transposed panel by panel before `gemm` sees it.
+
+use super::gemv::gemv;
+use super::product::{Matrix, Multiply, Tile};
+use keyway_sdk::author::{Error, Plain, Real, Scratch, transpose};
+
+/// Elements of a transposed panel along the summed dimension, at most: `gemm`'s own step.
+const DEPTH: usize = 512;
+/// Results of a product below which `gemm` copies nothing.
+const UNCOPIED: usize = 16 * 16;
+
+/// Copies what is added into the tile, where `gemm` adds to it.
+///
+/// # Safety
+/// As for [`Multiply::tile`].
+unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
+    for r in 0..tile.rows {
+        let (to, from) =
+            (tile.out.data.wrapping_add(r * tile.out.row), input.data.wrapping_add(r * input.row));
+        // SAFETY: the caller guarantees the elements, and that the input shares no memory with the output.
+        unsafe {
+            if tile.out.column == 1 && input.column == 1 {
+                to.copy_from_nonoverlapping(from, tile.columns);
+            } else {
+                (0..tile.columns)
+                    .for_each(|c| to.add(c * tile.out.column).write(*from.add(c * input.column)));
+            }
+        }
+    }
+}
+
+/// One serial product of f32 or f64; with `beta`, that times what `out` holds is added.
+///
+/// # Safety
+/// As for [`Multiply::tile`].
+pub unsafe fn call_gemm<T: Plain>(tile: &Tile<T>, beta: Option<T>) {
+    let Tile { rows, columns, inner, a, b, out, .. } = *tile;
+    // SAFETY: the caller guarantees the elements; T is f32 or f64.
+    unsafe {
+        gemm::gemm(
+            rows,
+            columns,
+            inner,
+            out.data,
+            out.column as isize,
+            out.row as isize,
+            beta.is_some(),
+            a.data,
+            a.column as isize,
+            a.row as isize,
+            b.data,
+            b.column as isize,
+            b.row as isize,
+            beta.unwrap_or_default(),
+            tile.alpha,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+/// A tile of floats. Its `b` is transposed if its columns are dense and its rows are not.
+///
+/// # Safety
+/// As for [`Multiply::tile`].
+unsafe fn by_gemm<T: Real>(tile: &Tile<T>, beta: Option<T>) -> Result<(), Error> {
+    let Tile { rows, columns, inner, b, .. } = *tile;
+    if b.row != 1 || b.column <= 1 || inner == 0 || rows * columns <= UNCOPIED {
+        // SAFETY: the caller guarantees the elements.
+        unsafe { call_gemm(tile, beta) };
+        return Ok(());
+    }
+    let depth = inner.div_ceil(inner.div_ceil(DEPTH));
+    // SAFETY: each row is written below before `gemm` reads it.
+    let mut panel = unsafe { Scratch::<T>::unwritten(depth * columns) }?;
+    for begin in (0..inner).step_by(depth) {
+        let n = depth.min(inner - begin);
+        // SAFETY: the caller guarantees the elements; the panel has `depth` rows.
+        unsafe { transpose(panel.as_mut_ptr(), columns, b.at(begin, 0).data, b.column, columns, n) };
+        let b = Matrix { data: panel.as_ptr(), row: columns, column: 1 };
+        // What is added comes with the first panel; the others add to the sums so far.
+        let beta = if begin == 0 { beta } else { Some(T::ONE) };
+        // SAFETY: as above.
+        unsafe { call_gemm(&Tile { inner: n, a: tile.a.at(0, begin), b, ..*tile }, beta) };
+    }
+    Ok(())
+}
+
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        impl Multiply for $t {
+            #[inline]
+            unsafe fn tile(tile: &Tile<$t>) -> Result<(), Error> {
+                // SAFETY: the caller guarantees the elements.
+                unsafe {
+                    if let Some((input, _)) = tile.input {
+                        load_input(tile, input);
+                    }
+                    by_gemm(tile, tile.input.map(|(_, beta)| beta))
+                }
+            }
+
+            unsafe fn column(tile: &Tile<$t>) -> Option<Result<(), Error>> {
+                if tile.input.is_some() || tile.alpha != 1.0 {
+                    return None;
+                }
+                match (tile.rows, tile.columns) {
+                    (rows, 1) => {
+                        // SAFETY: the caller guarantees the elements.
+                        Some(unsafe { gemv(rows, tile.inner, tile.a, (tile.b.data, tile.b.row), (tile.out.data, tile.out.row)) })
+                    }
+                    (1, columns) => {
+                        let (x, out) = ((tile.a.data, tile.a.column), (tile.out.data, tile.out.column));
+                        // SAFETY: as above.
+                        Some(unsafe { gemv(columns, tile.inner, tile.b.transposed(), x, out) })
+                    }
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+#[cfg(test)]
+mod tests {
+    use super::super::product::multiply_one;
+    use super::*;
+
+    /// A product whose `b` lies row by row or transposed, against sums in f64.
+    fn check<T: Multiply + Real>(
+        (rows, columns, inner): (usize, usize, usize),
+        transposed: bool,
+        added: bool,
+    ) {
+        let number = |i: usize| T::from_f64((i * 7 % 13) as f64 - 6.0);
+        let a: Vec<T> = (0..rows * inner).map(number).collect();
+        let b: Vec<T> = (0..inner * columns).map(|i| number(i + 5)).collect();
+        let bias: Vec<T> = (0..columns).map(|i| number(i + 2)).collect();
+        let mut out = vec![T::from_f64(f64::NAN); rows * columns];
+        let (row, column) = if transposed { (1, inner) } else { (columns, 1) };
+        let whole = Tile {
+            rows,
+            columns,
+            inner,
+            a: Matrix { data: a.as_ptr(), row: inner, column: 1 },
+            b: Matrix { data: b.as_ptr(), row, column },
+            out: Matrix { data: out.as_mut_ptr(), row: columns, column: 1 },
+            input: added.then_some((Matrix { data: bias.as_ptr(), row: 0, column: 1 }, T::from_f64(3.0))),
+            alpha: T::from_f64(2.0),
+        };
+        // SAFETY: the vectors have the elements of these sizes and strides; `out` is used here alone.
+        unsafe { multiply_one(&whole) }.expect("memory");
+        for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+            let product = |k: usize| a[r * inner + k].to_f64() * b[k * row + c * column].to_f64();
+            let expected =
+                2.0 * (0..inner).map(product).sum::<f64>() + if added { 3.0 * bias[c].to_f64() } else { 0.0 };
+            // Whole numbers below 2^24, so the sums are exact.
+            assert_eq!(
+                out[r * columns + c].to_f64(),
+                expected,
+                "{rows} {columns} {inner} {transposed} {added} at {r}, {c}"
+            );
+        }
+    }
+
+    #[test]
+    fn products_are_exact_whichever_way_an_operand_lies() {
+        // Below and above what `gemm` copies, one panel and several, tiles that do not divide, nothing to sum.
+        for sizes in [(3, 5, 7), (17, 33, 40), (40, 21, 513), (130, 150, 1100), (20, 30, 0), (300, 260, 64)] {
+            for (transposed, added) in [(false, false), (false, true), (true, false), (true, true)] {
+                check::<f32>(sizes, transposed, added);
+                check::<f64>(sizes, transposed, added);
+            }
+        }
+    }
+}

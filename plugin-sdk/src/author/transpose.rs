@@ -1,0 +1,196 @@
+//! Transposed copies: a tile of some rows is turned within vector registers, so that both sides are read and written
+//! by the vector.
+//!
+//! The compiler does not find these exchanges in plain loops, which take more than twice as long. So they are written
+//! with the intrinsics of AVX, used where the build's level has it; elsewhere the rows are read side by side.
+
+/// Rows that are read side by side: with them a cache line of 4-byte elements is written at once.
+const ROWS: usize = 16;
+/// Whether this build has the vectors.
+const VECTORS: bool = cfg!(all(target_arch = "x86_64", target_feature = "avx"));
+
+/// Copies the transpose of a matrix of dense rows: element `c` of row `r` goes to element `r` of row `c`, for each
+/// `r < rows` and `c < columns`. The steps are elements from one row to the next, of at most 8 bytes each.
+///
+/// # Safety
+/// `from` must have the elements and `to` places for them, which do not meet; the caller upholds this.
+pub unsafe fn transpose<W: Copy>(
+    to: *mut W,
+    to_step: usize,
+    from: *const W,
+    from_step: usize,
+    rows: usize,
+    columns: usize,
+) {
+    // SAFETY: as the caller guarantees; `VECTORS` says that the processor has what the build was made for.
+    unsafe { turn::<W, VECTORS>((to, to_step), (from, from_step), rows, columns) }
+}
+
+/// # Safety
+/// As for [`transpose`]; with `AVX` the processor must have it.
+#[inline(always)]
+unsafe fn turn<W: Copy, const AVX: bool>(
+    (to, to_step): (*mut W, usize),
+    (from, from_step): (*const W, usize),
+    rows: usize,
+    columns: usize,
+) {
+    let mut r = 0;
+    while r < rows {
+        let some = [ROWS, ROWS / 2, 1].into_iter().find(|n| *n <= rows - r).unwrap_or(1);
+        // SAFETY: the caller guarantees an element and a place for each row and column.
+        unsafe {
+            let (to, from) = (to.add(r), from.add(r * from_step));
+            let vectors = AVX && some > 1;
+            let done =
+                if vectors { vectors::rows((to, to_step), (from, from_step), some, columns) } else { 0 };
+            for c in done..columns {
+                (0..some).for_each(|k| to.add(c * to_step + k).write(*from.add(k * from_step + c)));
+            }
+        }
+        r += some;
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod vectors {
+    /// # Safety
+    /// None is needed: no column is copied.
+    pub(super) unsafe fn rows<W>(_: (*mut W, usize), _: (*const W, usize), _: usize, _: usize) -> usize {
+        0
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod vectors {
+    use std::arch::x86_64::*;
+
+    /// Copies whole tiles of `n` rows, and returns how many columns that were.
+    ///
+    /// # Safety
+    /// As for [`transpose`](super::transpose); `n` must be a multiple of 8, and the processor have AVX.
+    #[inline(always)]
+    pub(super) unsafe fn rows<W: Copy>(
+        (to, to_step): (*mut W, usize),
+        (from, from_step): (*const W, usize),
+        n: usize,
+        columns: usize,
+    ) -> usize {
+        let wide = match size_of::<W>() {
+            4 => 8,
+            8 => 4,
+            _ => return 0,
+        };
+        let whole = columns - columns % wide;
+        for c in (0..whole).step_by(wide) {
+            // SAFETY: the caller guarantees the elements, the places and the processor; the types are of the size of
+            // `W`, and their vectors are moved as bits.
+            unsafe {
+                let (to, from) = (to.add(c * to_step), from.add(c));
+                for k in (0..n).step_by(wide) {
+                    let (to, from) = (to.add(k), from.add(k * from_step));
+                    if wide == 8 {
+                        eight_by_eight((to.cast(), to_step), (from.cast(), from_step));
+                    } else {
+                        four_by_four((to.cast(), to_step), (from.cast(), from_step));
+                    }
+                }
+            }
+        }
+        whole
+    }
+
+    /// # Safety
+    /// There must be 8 elements in each of 8 rows on both sides.
+    #[inline]
+    #[target_feature(enable = "avx")]
+    unsafe fn eight_by_eight((to, to_step): (*mut f32, usize), (from, from_step): (*const f32, usize)) {
+        for half in [0, 4] {
+            // Half of row `k`, and behind it that of row `k + 4`: what crosses the halves of a vector is left to the
+            // loads.
+            // SAFETY: the caller guarantees the elements.
+            let pair = |k: usize| unsafe {
+                let row = from.add(k * from_step + half);
+                let (low, high) = (_mm_loadu_ps(row), _mm_loadu_ps(row.add(4 * from_step)));
+                _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1)
+            };
+            let (a, b, c, d) = (pair(0), pair(1), pair(2), pair(3));
+            let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+            let (ab_high, cd_high) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+            let turned = [
+                _mm256_shuffle_ps(ab, cd, 0b01_00_01_00),
+                _mm256_shuffle_ps(ab, cd, 0b11_10_11_10),
+                _mm256_shuffle_ps(ab_high, cd_high, 0b01_00_01_00),
+                _mm256_shuffle_ps(ab_high, cd_high, 0b11_10_11_10),
+            ];
+            for (i, row) in turned.into_iter().enumerate() {
+                // SAFETY: the caller guarantees the places.
+                unsafe { _mm256_storeu_ps(to.add((half + i) * to_step), row) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// There must be 4 elements in each of 4 rows on both sides.
+    #[inline]
+    #[target_feature(enable = "avx")]
+    unsafe fn four_by_four((to, to_step): (*mut f64, usize), (from, from_step): (*const f64, usize)) {
+        for half in [0, 2] {
+            // As above.
+            // SAFETY: the caller guarantees the elements.
+            let pair = |k: usize| unsafe {
+                let row = from.add(k * from_step + half);
+                let (low, high) = (_mm_loadu_pd(row), _mm_loadu_pd(row.add(2 * from_step)));
+                _mm256_insertf128_pd(_mm256_castpd128_pd256(low), high, 1)
+            };
+            let (a, b) = (pair(0), pair(1));
+            // SAFETY: the caller guarantees the places.
+            unsafe {
+                _mm256_storeu_pd(to.add(half * to_step), _mm256_unpacklo_pd(a, b));
+                _mm256_storeu_pd(to.add((half + 1) * to_step), _mm256_unpackhi_pd(a, b));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<W: Copy + PartialEq + std::fmt::Debug + Default, const AVX: bool>(element: impl Fn(usize) -> W) {
+        for (rows, columns) in [(1, 1), (8, 8), (16, 4), (7, 30), (24, 40), (19, 21), (64, 33), (9, 3)] {
+            let (from_step, to_step) = (columns + 3, rows + 2);
+            let from: Vec<W> = (0..rows * from_step).map(&element).collect();
+            let untouched = element(rows * from_step);
+            let mut to = vec![untouched; columns * to_step];
+            // SAFETY: there are the elements and the places; the caller has asked for the processor's features.
+            unsafe {
+                turn::<W, AVX>((to.as_mut_ptr(), to_step), (from.as_ptr(), from_step), rows, columns);
+            }
+            for (c, r) in (0..columns).flat_map(|c| (0..to_step).map(move |r| (c, r))) {
+                let expected = if r < rows { from[r * from_step + c] } else { untouched };
+                assert_eq!(to[c * to_step + r], expected, "{rows} x {columns} at {r}, {c}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_element_goes_to_its_place_and_nothing_beside() {
+        check::<u8, false>(|i| i as u8);
+        check::<u16, false>(|i| i as u16);
+        check::<u32, false>(|i| i as u32);
+        check::<u64, false>(|i| i as u64);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn with_vectors_too_whatever_the_bits() {
+        if !std::is_x86_feature_detected!("avx") {
+            return;
+        }
+        check::<u16, true>(|i| i as u16);
+        // Signalling NaN among them.
+        check::<u32, true>(|i| (i as u32).wrapping_mul(0x9e37_79b9) | 0x7f80_0000);
+        check::<u64, true>(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x7ff0_0000_0000_0000);
+    }
+}
