@@ -94,10 +94,14 @@ fn dims(out: Operand<'_>, ins: &[Operand<'_>]) -> Result<Option<Dims>, Error> {
 /// Room for copied blocks and for chunks of what is repeated, and what is in it.
 struct Room {
     blocks: MaybeUninit<Bytes>,
-    chunks: [MaybeUninit<[u64; LANES]>; OPERANDS],
-    /// For each input the address, rows and columns of the block that was copied last.
-    held: [(*const u8, usize, usize); OPERANDS],
+    chunks: [Chunk; OPERANDS],
+    held: [Held; OPERANDS],
 }
+
+/// Room for copies of an element of any size.
+type Chunk = MaybeUninit<[u64; LANES]>;
+/// The address, rows and columns of the block of an input that was copied last.
+type Held = (*const u8, usize, usize);
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -188,6 +192,10 @@ impl<'a> Blocks<'a> {
         let (rows, columns) = (block.rows, block.columns);
         let from = self.addresses.at(block.at);
         let (mut at, mut steps) = (from, [0; OPERANDS]);
+        // Taken once: a borrow of the room would end the use of addresses in it.
+        let blocks = (&raw mut room.blocks).cast::<u8>();
+        let chunks = (&raw mut room.chunks).cast::<Chunk>();
+        let held = &mut room.held;
         let rectangle = |k: usize| Rectangle {
             rows,
             columns,
@@ -197,7 +205,7 @@ impl<'a> Blocks<'a> {
         for k in 0..self.count {
             let bytes = self.addresses.bytes[k];
             if self.repeated >> k & 1 == 1 {
-                at[k] = room.chunks[k].as_mut_ptr().cast();
+                at[k] = chunks.wrapping_add(k).cast();
                 continue;
             }
             if !self.copied[k] {
@@ -205,8 +213,8 @@ impl<'a> Blocks<'a> {
                 continue;
             }
             steps[k] = columns * bytes;
-            at[k] = room.blocks.as_mut_ptr().cast::<u8>().wrapping_add(self.places[k]);
-            let (held, now) = (&mut room.held[k], (from[k].cast_const(), rows, columns));
+            at[k] = blocks.wrapping_add(self.places[k]);
+            let (held, now) = (&mut held[k], (from[k].cast_const(), rows, columns));
             if k > 0 && (held.0 != now.0 || held.1 < rows || held.2 != columns) {
                 // SAFETY: the caller guarantees the elements; a block has room for as many.
                 unsafe { pack(bytes, at[k], from[k], rectangle(k)) };
@@ -228,7 +236,7 @@ impl<'a> Blocks<'a> {
                 for r in 0..rows {
                     let row = |address: *mut u8, step: usize| address.wrapping_add(r * step);
                     if self.repeated != 0 {
-                        self.refill(from, r, room, leaf.lanes());
+                        self.refill(from, r, (chunks, held), leaf.lanes());
                     }
                     leaf.run([row(out, to), row(a, x), row(b, y), row(c, z)], self.repeated, columns);
                 }
@@ -243,14 +251,20 @@ impl<'a> Blocks<'a> {
     ///
     /// # Safety
     /// As for [`Blocks::run`].
-    unsafe fn refill(&self, from: Addresses, r: usize, room: &mut Room, lanes: usize) {
+    unsafe fn refill(
+        &self,
+        from: Addresses,
+        r: usize,
+        (chunks, held): (*mut Chunk, &mut [Held; OPERANDS]),
+        lanes: usize,
+    ) {
         for k in (1..self.count).filter(|k| self.repeated >> k & 1 == 1) {
             let bytes = self.addresses.bytes[k];
             let element = from[k].wrapping_add(r * self.walk.rows.strides[k] * bytes).cast_const();
-            if room.held[k].0 != element {
+            if held[k].0 != element {
                 // SAFETY: the caller guarantees the element; there is room for the most elements of the largest size.
-                unsafe { repeat(bytes, room.chunks[k].as_mut_ptr().cast(), element, lanes) };
-                room.held[k] = (element, 1, lanes);
+                unsafe { repeat(bytes, chunks.wrapping_add(k).cast(), element, lanes) };
+                held[k] = (element, 1, lanes);
             }
         }
     }

@@ -186,6 +186,7 @@ mod tests {
     #[test]
     fn with_vectors_too_whatever_the_bits() {
         if !std::is_x86_feature_detected!("avx") {
+            eprintln!("skipped: this processor has no AVX");
             return;
         }
         check::<u16, true>(|i| i as u16);
