@@ -13,6 +13,7 @@ use crate::tensor::{TensorImpl, TensorRef};
 use keyway_sdk::abi::codes::kernel_flag;
 use smallvec::SmallVec;
 
+#[inline(always)]
 pub(super) fn with_kernel(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
@@ -45,7 +46,7 @@ fn with_converted(
             _ => Arg::Tensor(&list[0]),
         };
     }
-    run(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, place)
+    run_apart(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, place)
 }
 
 /// Whether some argument is not yet as the kernel wants it.
@@ -103,7 +104,21 @@ fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<Tenso
     Ok(())
 }
 
-#[inline]
+/// As [`run`], off the usual way.
+#[inline(never)]
+fn run_apart(
+    kernel: &'static KernelEntry,
+    call: &Call<'_>,
+    args: &Args<'_>,
+    plan: &Plan,
+    allocates: bool,
+    place: Place,
+) -> Result<Outputs> {
+    run(kernel, call, args, plan, allocates, place)
+}
+
+/// Runs a kernel on arguments that are as it wants them.
+#[inline(always)]
 fn run(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
@@ -139,6 +154,7 @@ fn run(
 }
 
 /// Runs a kernel that makes its outputs itself.
+#[inline(never)]
 fn into_made(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
@@ -157,6 +173,7 @@ fn into_made(
 }
 
 /// Runs a kernel straight into the caller's tensors where that is right, else through new ones.
+#[inline(never)]
 fn into_given(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
@@ -177,6 +194,6 @@ fn into_given(
         return Ok(targets);
     }
     let fresh = Call { args: *args, out: Out::New };
-    let made = run(kernel, &fresh, args, plan, false, place)?;
+    let made = run_apart(kernel, &fresh, args, plan, false, place)?;
     deliver(call, made)
 }
