@@ -1,7 +1,7 @@
 //! The one pool of threads, which plugins reach through the host's services.
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ fn cores() -> usize {
 }
 
 /// Limits the threads that one call may use; 0 means as many as there are cores. The pool is made at its
-/// first use, with at least as many threads as the limit at that time.
+/// first use, with at least as many threads as the limit at that time, the caller among them.
 pub fn set_num_threads(threads: usize) {
     LIMIT.store(threads, Ordering::Relaxed);
 }
@@ -35,7 +35,8 @@ pub fn num_threads() -> usize {
 fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| {
         ThreadPoolBuilder::new()
-            .num_threads(num_threads().max(cores()))
+            // The caller is the one that is missing.
+            .num_threads((num_threads().max(cores()) - 1).max(1))
             .thread_name(|i| format!("keyway-{i}"))
             .build()
             .ok()
@@ -68,18 +69,45 @@ pub fn parallel_for(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)
     let Some(pool) = pool else { return body(0..n) };
     let pieces = (threads * PIECES_PER_THREAD).min(n.div_ceil(grain)).max(threads);
     let piece = n.div_ceil(pieces).max(1);
-    let next = AtomicUsize::new(0);
-    // Each of `threads` workers takes the next piece until none is left, so no more than that many run.
-    let work = |_: usize| {
-        loop {
-            let begin = next.fetch_add(piece, Ordering::Relaxed);
-            if begin >= n {
-                break;
-            }
-            body(begin..(begin + piece).min(n));
+    let shares = Shares::new(n.div_ceil(piece), threads);
+    // The caller works too. Each worker begins with a share of its own.
+    let work = |worker: usize| shares.each(worker, |i| body(i * piece..((i + 1) * piece).min(n)));
+    pool.in_place_scope(|scope| {
+        for worker in 1..threads {
+            let work = &work;
+            scope.spawn(move |_| work(worker));
         }
-    };
-    pool.install(|| (0..threads).into_par_iter().with_max_len(1).for_each(work));
+        work(0);
+    });
+}
+
+/// Pieces of work in as many shares as there are workers.
+struct Shares {
+    pieces: usize,
+    /// The next piece of each share.
+    next: SmallVec<[AtomicUsize; 8]>,
+}
+
+impl Shares {
+    fn new(pieces: usize, shares: usize) -> Shares {
+        let begin = |share| AtomicUsize::new(share * pieces / shares);
+        Shares { pieces, next: (0..shares).map(begin).collect() }
+    }
+
+    /// Takes pieces until none is left: those of the worker's own share, then those of the others.
+    fn each(&self, worker: usize, mut run: impl FnMut(usize)) {
+        let shares = self.next.len();
+        for share in (0..shares).map(|k| (worker + k) % shares) {
+            let end = (share + 1) * self.pieces / shares;
+            loop {
+                let piece = self.next[share].fetch_add(1, Ordering::Relaxed);
+                if piece >= end {
+                    break;
+                }
+                run(piece);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +127,17 @@ mod tests {
                 assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "n {n} grain {grain}");
             }
         }
+    }
+
+    #[test]
+    fn a_worker_takes_its_own_share_first_and_then_what_is_left() {
+        let shares = Shares::new(7, 3);
+        let mut taken = Vec::new();
+        shares.each(4, |piece| taken.push(piece));
+        shares.each(0, |piece| taken.push(piece));
+        assert_eq!(taken, [2, 3, 4, 5, 6, 0, 1]);
+        Shares::new(2, 4).each(1, |piece| taken.push(piece));
+        assert_eq!(taken[7..].iter().sum::<usize>(), 1);
     }
 
     #[test]
