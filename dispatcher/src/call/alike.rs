@@ -32,6 +32,10 @@ pub(super) fn find<'a>(
     typing: Typing,
 ) -> Option<Alike<'a>> {
     let args = &call.args;
+    // A number may stand for a tensor that is no input.
+    if args.op.number_slots & !inputs != 0 {
+        return None;
+    }
     let like = common(args, inputs).filter(|like| like.dtype() == typing.compute)?;
     let Cell::Kernel(kernel) = generation.cell(rows, like.device(), Layout::STRIDED, typing.compute) else {
         return None;
@@ -60,11 +64,12 @@ pub(super) fn run(found: Alike<'_>, args: &Args<'_>, typing: Typing) -> Result<O
         None => TensorImpl::empty_like(like, typing.result)?,
         Some(target) => target.clone(),
     });
-    abi::kernel::fill_straight(kernel, args, &outputs, like.device())?;
+    let filled = abi::kernel::fill_straight(kernel, args, &outputs, like.device());
+    ledger::set_served(Served::Plugin(kernel.plugin));
+    filled?;
     if let Some(target) = target {
         target.bump_version();
     }
-    ledger::set_served(Served::Plugin(kernel.plugin));
     Ok(outputs)
 }
 
