@@ -37,7 +37,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {
     let (size, stride) = (sizes.remove(dim), strides.remove(dim));
     // With no elements every view starts where the tensor does.
     let step = if t.numel() > 0 { stride } else { 0 };
-    let view = |i| ViewSpec { offset: t.offset() + i * step, sizes: sizes.clone(), strides: Some(strides.clone()) };
+    let view =
+        |i| ViewSpec { offset: t.offset() + i * step, sizes: sizes.clone(), strides: Some(strides.clone()) };
     Ok((0..size).map(view).collect())
 }
 
