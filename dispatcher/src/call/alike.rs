@@ -3,6 +3,7 @@
 //! It does what the long way does, in the order that the long way does it; nothing is decided here that could come out
 //! otherwise there.
 
+use super::given::may_overwrite;
 use crate::abi::{self, streams_in_use};
 use crate::error::Result;
 use crate::key::Layout;
@@ -49,7 +50,7 @@ pub(super) fn find<'a>(
         Out::Given(&[target]) => Some(target),
         Out::Given(_) => return None,
     };
-    if target.is_some_and(|target| !may_overwrite(args, like, target, typing)) {
+    if target.is_some_and(|target| !fits(args, like, target, typing)) {
         return None;
     }
     Some(Alike { kernel, like, target })
@@ -92,14 +93,10 @@ fn common<'a>(args: &Args<'a>, inputs: u32) -> Option<&'a TensorRef> {
     first
 }
 
-/// Whether a tensor is like the inputs, and is that very memory where it meets one of them.
-fn may_overwrite(args: &Args<'_>, like: &TensorRef, target: &TensorRef, typing: Typing) -> bool {
-    let free = |arg: &Arg<'_>| match arg {
-        Arg::Tensor(t) => target.coincides(t) || !target.meets(t),
-        _ => true,
-    };
+/// Whether a result of these inputs may be written straight into a tensor that is like them.
+fn fits(args: &Args<'_>, like: &TensorRef, target: &TensorRef, typing: Typing) -> bool {
     target.is_row_major()
         && target.is_like(like)
         && target.dtype() == typing.result
-        && args.values.iter().all(free)
+        && may_overwrite(args, target, true)
 }

@@ -4,7 +4,7 @@ use crate::conversions::conversions;
 use crate::dims;
 use crate::error::{Error, Result};
 use crate::memory::Shared;
-use crate::op::{Arg, Args, Out, Outputs, Plan};
+use crate::op::{Arg, Args, Out, Outputs};
 use crate::registry::Call;
 use crate::tensor::TensorRef;
 
@@ -64,39 +64,16 @@ pub(crate) fn check_target(
     Ok(())
 }
 
-/// Whether a kernel may write straight into `target`: it shares no memory with an input, or is exactly an
-/// input and the op allows that.
-pub(super) fn alias_allowed(args: &Args<'_>, plan: &Plan, target: &TensorRef) -> Result<bool> {
-    let Some(storage) = target.storage() else { return Ok(false) };
-    let mut allowed = true;
-    let mut visit = |t: &TensorRef| {
-        if t.storage().is_some_and(|s| s.same_as(storage)) && ranges_meet(t, target) {
-            let exact = t.offset() == target.offset()
-                && t.sizes() == target.sizes()
-                && t.strides() == target.strides()
-                && t.dtype() == target.dtype();
-            allowed &= exact && plan.alias;
-        }
-    };
-    for arg in args.values {
-        match arg {
-            Arg::Tensor(t) => visit(t),
-            Arg::Tensors(list) => list.iter().for_each(|t| visit(t)),
-            _ => {}
-        }
-    }
-    Ok(allowed)
-}
-
-/// Whether the byte ranges of two tensors of one storage meet.
-fn ranges_meet(a: &TensorRef, b: &TensorRef) -> bool {
-    let range = |t: &TensorRef| {
-        let reach: usize = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
-        let size = t.dtype().size();
-        (t.offset() * size, (t.offset() + reach + 1) * size)
-    };
-    let ((a0, a1), (b0, b1)) = (range(a), range(b));
-    a.numel() > 0 && b.numel() > 0 && a0 < b1 && b0 < a1
+/// Whether a kernel may write straight into `target`: it shares no memory with an argument, or is exactly one and the op
+/// allows that (`alias`).
+#[inline]
+pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) -> bool {
+    let free = |t: &TensorRef| (alias && target.coincides(t)) || !target.meets(t);
+    args.values.iter().all(|arg| match arg {
+        Arg::Tensor(t) => free(t),
+        Arg::Tensors(list) => list.iter().all(|t| free(t)),
+        _ => true,
+    })
 }
 
 /// Hands results over, copying them where the caller gave tensors to write to.

@@ -1,7 +1,7 @@
 //! Runs a kernel as a plan says: on arguments as it wants them, into new tensors or those of the caller.
 
 use super::Place;
-use super::given::{alias_allowed, check_target, deliver, part_from_arguments, targets};
+use super::given::{check_target, deliver, may_overwrite, part_from_arguments, targets};
 use super::strides::choose_strides;
 use crate::abi::kernel;
 use crate::conversions::conversions;
@@ -46,7 +46,7 @@ fn with_converted(
             _ => Arg::Tensor(&list[0]),
         };
     }
-    run_apart(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, place)
+    run(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, place)
 }
 
 /// Whether some argument is not yet as the kernel wants it.
@@ -102,19 +102,6 @@ fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<Tenso
         }
     }
     Ok(())
-}
-
-/// As [`run`], off the usual way.
-#[inline(never)]
-fn run_apart(
-    kernel: &'static KernelEntry,
-    call: &Call<'_>,
-    args: &Args<'_>,
-    plan: &Plan,
-    allocates: bool,
-    place: Place,
-) -> Result<Outputs> {
-    run(kernel, call, args, plan, allocates, place)
 }
 
 /// Runs a kernel on arguments that are as it wants them.
@@ -186,7 +173,7 @@ fn into_given(
     for (target, spec) in targets.iter().zip(&plan.outputs) {
         check_target(args, target, &spec.sizes, spec.dtype)?;
         direct &= target.dtype() == spec.dtype && target.device() == place.device;
-        direct &= alias_allowed(args, plan, target)?;
+        direct &= may_overwrite(args, target, plan.alias);
     }
     if direct {
         kernel::fill(kernel, args, plan, &targets, place.device, place.plain)?;
@@ -194,6 +181,6 @@ fn into_given(
         return Ok(targets);
     }
     let fresh = Call { args: *args, out: Out::New };
-    let made = run_apart(kernel, &fresh, args, plan, false, place)?;
+    let made = run(kernel, &fresh, args, plan, false, place)?;
     deliver(call, made)
 }

@@ -17,23 +17,37 @@ fn no_view(base: &TensorImpl) -> Error {
     Error::Layout { op: "view", layout: base.layout(), reason: "has no strides to view" }
 }
 
-/// The number of elements of a strided tensor, if all of them lie within the storage.
-#[inline]
-fn fitting(
-    op: &'static str,
-    storage: &Storage,
+/// Where the elements of a strided tensor lie in its storage.
+struct Span<'a> {
     offset: usize,
-    sizes: &[usize],
-    strides: &[usize],
+    sizes: &'a [usize],
+    strides: &'a [usize],
     dtype: DType,
-) -> Result<usize> {
-    match dims::extent(offset, sizes, strides) {
-        Some((numel, end)) if ends_within(storage, numel, end, dtype) => Ok(numel),
-        // Sizes that are too large by themselves say so.
-        _ => match dims::numel(op, sizes)? {
-            0 if sizes.len() == strides.len() => Ok(0),
-            _ => Err(outside(op, storage, offset, sizes, strides, dtype)),
-        },
+}
+
+impl Span<'_> {
+    /// The number of elements, if all of them lie within the storage.
+    #[inline(always)]
+    fn numel_within(&self, op: &'static str, storage: &Storage) -> Result<usize> {
+        match dims::extent(self.offset, self.sizes, self.strides) {
+            Some((numel, end)) if ends_within(storage, numel, end, self.dtype) => Ok(numel),
+            // Sizes that are too large by themselves say so.
+            _ => match dims::numel(op, self.sizes)? {
+                0 if self.sizes.len() == self.strides.len() => Ok(0),
+                _ => Err(self.outside(op, storage)),
+            },
+        }
+    }
+
+    #[cold]
+    fn outside(&self, op: &'static str, storage: &Storage) -> Error {
+        let Span { offset, sizes, strides, dtype } = self;
+        Error::Value {
+            op,
+            argument: "strides",
+            expected: format!("elements within the storage's {} bytes", storage.bytes()),
+            got: format!("sizes {sizes:?}, strides {strides:?}, offset {offset}, dtype {dtype}"),
+        }
     }
 }
 
@@ -41,23 +55,6 @@ fn fitting(
 #[inline(always)]
 fn ends_within(storage: &Storage, numel: usize, end: usize, dtype: DType) -> bool {
     numel == 0 || end.checked_mul(dtype.size().max(1)).is_some_and(|end| end <= storage.bytes())
-}
-
-#[cold]
-fn outside(
-    op: &'static str,
-    storage: &Storage,
-    offset: usize,
-    sizes: &[usize],
-    strides: &[usize],
-    dtype: DType,
-) -> Error {
-    Error::Value {
-        op,
-        argument: "strides",
-        expected: format!("elements within the storage's {} bytes", storage.bytes()),
-        got: format!("sizes {sizes:?}, strides {strides:?}, offset {offset}, dtype {dtype}"),
-    }
 }
 
 /// Marks what is made in inference mode.
@@ -77,7 +74,7 @@ impl TensorImpl {
         strides: &[usize],
         dtype: DType,
     ) -> Result<TensorRef> {
-        let numel = fitting("strided", &storage, offset, sizes, strides, dtype)?;
+        let numel = Span { offset, sizes, strides, dtype }.numel_within("strided", &storage)?;
         let format = Format::of(sizes, strides);
         Ok(TensorImpl::place(|t| {
             t.set_strided(&storage, offset, numel, dtype, format);
@@ -161,12 +158,9 @@ impl TensorImpl {
         let numel = dims::numel("empty", &sizes)?;
         let format = Format::of(&sizes, &strides);
         let elements = if matches!(format, Format::Other) && numel > 0 {
-            let mut reach = Some(1usize);
-            for (&size, &stride) in sizes.iter().zip(&strides) {
-                reach = reach.and_then(|r| (size - 1).checked_mul(stride).and_then(|s| r.checked_add(s)));
-            }
-            reach
-                .filter(|&r| r <= isize::MAX as usize / 16)
+            dims::extent(0, &sizes, &strides)
+                .map(|(_, end)| end)
+                .filter(|&end| end <= dims::MAX_NUMEL)
                 .ok_or_else(|| Error::SizeOverflow { op: "empty_strided", sizes: sizes.as_slice().into() })?
         } else {
             numel
@@ -219,7 +213,8 @@ impl TensorImpl {
         let Some(strides) = strides else {
             let numel = dims::numel("view", sizes)?;
             if !ends_within(storage, numel, offset.saturating_add(numel), dtype) {
-                return Err(outside("view", storage, offset, sizes, &dims::contiguous_strides(sizes), dtype));
+                let strides = &dims::contiguous_strides(sizes);
+                return Err(Span { offset, sizes, strides, dtype }.outside("view", storage));
             }
             return Ok(TensorImpl::place_view(base, many, |t| {
                 t.geometry.set_row_major(sizes);
@@ -232,7 +227,7 @@ impl TensorImpl {
                 );
             }));
         };
-        let numel = fitting("view", storage, offset, sizes, strides, dtype)?;
+        let numel = Span { offset, sizes, strides, dtype }.numel_within("view", storage)?;
         let format = Format::of(sizes, strides);
         Ok(TensorImpl::place_view(base, many, |t| {
             t.set_strided(storage, offset, numel, dtype, format);

@@ -166,13 +166,23 @@ impl TensorImpl {
             && dims::same(self.strides(), other.strides())
     }
 
-    /// Whether two row-major tensors of one device share memory.
+    /// Whether the memory of two strided tensors meets, from the first element of each to its last. What is composite meets
+    /// nothing.
     #[inline]
     pub(crate) fn meets(&self, other: &TensorImpl) -> bool {
         let range = |t: &TensorImpl| {
-            let begin = t.raw.get().data.addr();
-            (begin, begin + t.numel() * t.dtype().size())
+            let reach = |(&n, &s): (&usize, &usize)| (n - 1) * s;
+            let last = match t.is_contiguous() {
+                true => t.numel() - 1,
+                false => t.sizes().iter().zip(t.strides()).map(reach).sum(),
+            };
+            let (begin, size) = (t.raw.get().data.addr(), t.dtype().size());
+            (begin, begin + (last + 1) * size)
         };
+        if [self, other].iter().any(|t| t.numel() == 0 || !t.is_strided()) || self.device() != other.device()
+        {
+            return false;
+        }
         let ((a0, a1), (b0, b1)) = (range(self), range(other));
         a0 < b1 && b0 < a1
     }
