@@ -81,7 +81,7 @@ fn sorted(generation: &'static Generation) -> Vec<&'static OpRows> {
 
 fn is_view(op: &OpEntry, layout: Layout) -> bool {
     let strided = layout == Layout::STRIDED || layout == Layout::CHANNELS_LAST;
-    strided && matches!(op.spec.rule, Rule::View(_) | Rule::Views(_))
+    strided && op.spec.rule.is_view()
 }
 
 /// Who serves a key, or how else it is served; `None` where it is not.

@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::key::{Device, Layout};
-use crate::op::{Arg, Args, OpEntry, Rule};
+use crate::op::{Arg, Args, OpEntry};
 use crate::registry::{KernelEntry, kernels};
 use crate::table::{Cell, current};
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
         Some(rows) => generation.cell(rows, device, layout, dtype),
         None => Cell::Missing,
     };
-    if matches!(op.spec.rule, Rule::View(_) | Rule::Views(_)) && layout.id() <= Layout::CHANNELS_LAST.id() {
+    if op.spec.rule.is_view() && layout.id() <= Layout::CHANNELS_LAST.id() {
         candidates.push(Candidate {
             what: "the host".to_string(),
             chosen: true,

@@ -446,6 +446,13 @@ pub enum Rule {
     Foreign(Option<KernelFn>),
 }
 
+impl Rule {
+    /// Whether results on strided tensors are views.
+    pub fn is_view(&self) -> bool {
+        matches!(self, Rule::View(_) | Rule::Views(_))
+    }
+}
+
 /// An op composed of other ops.
 pub type Decomposition = fn(&Args<'_>) -> Result<Outputs>;
 

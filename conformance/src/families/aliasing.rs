@@ -1,6 +1,6 @@
 //! Views share memory with their base, other results with nothing; overlapping memory is right or refused.
 
-use super::{Context, Family, Scope, is_in, is_view, preferred};
+use super::{Context, Family, Scope, is_in, preferred};
 use crate::array::Array;
 use crate::call::{Prepared, refused};
 use crate::case::Case;
@@ -28,7 +28,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         let first = preferred(op.def) == Some(dtype) || !super::has_tested(sample);
         let mut push = |variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         if first && super::tensors(sample).next().is_some() {
-            push(if is_view(op.def) { "view" } else { "fresh" });
+            push(if op.def.rule.is_view() { "view" } else { "fresh" });
         }
         let long = |sizes: &[usize]| sizes.len() == 1 && sizes[0] > 3;
         if is_in(op.def, &[pointwise::ALL])
@@ -71,7 +71,7 @@ fn run(context: &Context<'_>) -> Steps {
     let Some(base) = prepared.placed.first() else { return Ok(()) };
     for (nth, output) in got.iter().enumerate() {
         let shared = prepared.placed.iter().any(|p| p.tensor.shares_storage(output));
-        let expected = is_view(def);
+        let expected = def.rule.is_view();
         // Ops that may give their argument back, as `contiguous` does, are composed; they state it by value.
         let free = matches!(def.rule, Rule::Composed) || def.decomposition.is_some();
         if shared != expected && (expected || !free) {

@@ -26,7 +26,6 @@ pub use context::Context;
 use crate::case::Case;
 use crate::outcome::{Outcome, Steps};
 use crate::target::Target;
-use keyway::dispatcher::op::Rule;
 use keyway::ops::def::{Facts, Forms, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
 use keyway::{DType, Tensor};
@@ -151,11 +150,6 @@ pub fn is_in(def: &OpDef, families: &[&[&'static OpDef]]) -> bool {
     families.iter().copied().flatten().any(|&d| std::ptr::eq(d, def))
 }
 
-/// Whether the op's results are views of its argument.
-pub fn is_view(def: &OpDef) -> bool {
-    matches!(def.rule, Rule::View(_) | Rule::Views(_))
-}
-
 /// The dtype for cases where one must do.
 pub fn preferred(def: &OpDef) -> Option<DType> {
     [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| def.dtypes.has(d))
@@ -191,7 +185,7 @@ pub fn names_sizes(result: &keyway::Result<Vec<Tensor>>) -> bool {
 
 /// How many times the dtype's tolerance the results of an op may be off: once, or not at all.
 pub fn allowed(def: &OpDef) -> f64 {
-    if def.is(Facts::EXACT) || is_view(def) { 0.0 } else { 1.0 }
+    if def.is(Facts::EXACT) || def.rule.is_view() { 0.0 } else { 1.0 }
 }
 
 /// How many times the dtype's tolerance a sample's results may be off.
@@ -231,7 +225,7 @@ mod tests {
             let name = def.name();
             assert!(!def.is(Facts::SIGNED_ZEROS) || is_in(def, &[pointwise::ALL]), "{name}");
             assert!(!def.is(Facts::GROWS) || is_in(def, &[reduce::ALL]), "{name}");
-            assert!(!def.is(Facts::BY_STRIDES) || is_view(def), "{name}");
+            assert!(!def.is(Facts::BY_STRIDES) || def.rule.is_view(), "{name}");
         }
     }
 

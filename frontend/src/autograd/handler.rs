@@ -11,7 +11,7 @@ use keyway_dispatcher::call::{part_from_arguments, redispatch};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::memory::Shared;
-use keyway_dispatcher::op::{Arg, OpEntry, Out, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, OpEntry, Out, Outputs};
 use keyway_dispatcher::registry::{Call, FunctionalEntry, register_functional};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
@@ -197,6 +197,5 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
 
 /// Whether the call makes views without any kernel.
 fn is_host_view(call: &Call<'_>) -> bool {
-    matches!(call.args.op.spec.rule, Rule::View(_) | Rule::Views(_))
-        && matches!(call.args.get(0), Arg::Tensor(t) if t.is_strided())
+    call.args.op.spec.rule.is_view() && matches!(call.args.get(0), Arg::Tensor(t) if t.is_strided())
 }
