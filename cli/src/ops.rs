@@ -24,7 +24,7 @@ pub struct Options {
 struct Place {
     device: &'static str,
     layout: &'static str,
-    /// By dtype: the plugin, or `(view)`, `(composed)`, `(fallback)`; null where nobody does.
+    /// By dtype: the plugin, or `(view)`, `(decomposition)`, `(fallback)`; null where nobody does.
     served_by: BTreeMap<&'static str, Option<&'static str>>,
 }
 
@@ -95,13 +95,13 @@ fn served_by(
     if is_view(rows.op, layout) {
         return Some("(view)");
     }
-    if matches!(rows.op.spec.rule, Rule::Composed) {
-        return Some("(composed)");
+    if matches!(rows.op.spec.rule, Rule::Host) {
+        return Some("(decomposition)");
     }
     match generation.cell(rows, device, layout, dtype) {
         Cell::Missing => None,
         Cell::Kernel(kernel) => Some(kernel.plugin.name),
-        Cell::Decompose => Some("(composed)"),
+        Cell::Decompose => Some("(decomposition)"),
         Cell::Fallback { .. } => Some("(fallback)"),
     }
 }
@@ -164,7 +164,7 @@ impl Marks {
         match served {
             None => seen(&mut self.missing, '.'),
             Some("(view)") => seen(&mut self.view, 'v'),
-            Some("(composed)") => seen(&mut self.composed, 'o'),
+            Some("(decomposition)") => seen(&mut self.composed, 'o'),
             Some("(fallback)") => seen(&mut self.fallback, 'f'),
             Some(plugin) => {
                 let index = self.plugins.iter().position(|p| *p == plugin).unwrap_or_else(|| {

@@ -58,7 +58,7 @@ pub enum Service {
     /// A kernel of the target.
     Kernel,
     /// Other ops, or the host, as for views.
-    Composed,
+    Decomposition,
     /// A kernel of another plugin: not the target's to answer for.
     Other,
     /// Nobody.
@@ -140,7 +140,7 @@ impl Target {
         match generation.cell(rows, self.device, Layout::STRIDED, dtype) {
             Cell::Kernel(kernel) if kernel.plugin.name == self.plugin => Service::Kernel,
             Cell::Kernel(_) => Service::Other,
-            Cell::Decompose => Service::Composed,
+            Cell::Decompose => Service::Decomposition,
             Cell::Fallback { .. } => Service::Other,
             Cell::Missing => Service::Missing,
         }

@@ -13,7 +13,7 @@ pub enum Served {
     /// The host itself: a view.
     Host,
     /// Other ops.
-    Composed,
+    Decomposition,
     /// Another device.
     Fallback,
     /// A plugin.
@@ -25,7 +25,7 @@ impl Served {
     pub fn name(self) -> &'static str {
         match self {
             Served::Host => "(view)",
-            Served::Composed => "(composed)",
+            Served::Decomposition => "(decomposition)",
             Served::Fallback => "(fallback)",
             Served::Plugin(plugin) => plugin.name,
         }

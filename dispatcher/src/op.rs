@@ -433,15 +433,15 @@ pub enum Rule {
     /// argument `i`. They are cast to one dtype and broadcast together; the function states the dtypes.
     Elementwise(u32, fn(&Args<'_>) -> Result<Typing>),
     /// The host allocates what the function states, a kernel fills it.
-    Dense(fn(&Args<'_>) -> Result<Plan>),
+    Structured(fn(&Args<'_>) -> Result<Plan>),
     /// On strided tensors a view of argument 0, made by the host; other layouts need a kernel.
     View(fn(&Args<'_>) -> Result<ViewSpec>),
     /// As `View`, with several outputs.
     Views(fn(&Args<'_>) -> Result<Vec<ViewSpec>>),
     /// The output's size depends on the data: the kernel makes it. The plan's outputs are ignored.
     Allocates(fn(&Args<'_>) -> Result<Plan>),
-    /// Always composed of other ops.
-    Composed,
+    /// The host computes the outputs itself; no backend is asked.
+    Host,
     /// A plugin states the outputs; `None` means one output like argument 0.
     Foreign(Option<KernelFn>),
 }

@@ -259,7 +259,7 @@ impl Batch {
                 reason: format!("`{}` has defined an op of this name", present.spec.owner),
             });
         }
-        if matches!(spec.rule, Rule::Composed) && spec.decomposition.is_none() {
+        if matches!(spec.rule, Rule::Host) && spec.decomposition.is_none() {
             let reason = "it is composed of other ops, but says not how".to_string();
             return Err(Error::Registration { what: "op", name: name.to_string(), reason });
         }

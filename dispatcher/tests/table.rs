@@ -69,7 +69,7 @@ fn what_has_no_kernel_is_composed_or_missing() {
     let t = zeros(&[3], DType::F32);
     for name in ["test_composed", "test_always"] {
         one(name, &t).unwrap();
-        assert_eq!(last_served().name(), "(composed)");
+        assert_eq!(last_served().name(), "(decomposition)");
     }
     let why = explain(op("test_composed"), Device::CPU, Layout::STRIDED, DType::F32);
     assert_eq!((why.candidates.len(), why.candidates[0].chosen), (1, true));

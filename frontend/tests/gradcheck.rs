@@ -44,7 +44,7 @@ fn run(second: bool) {
     let (mut ops, mut samples) = (0, 0);
     for def in keyway::ops::all().filter(|d| wanted(d.name())) {
         match def.derivative {
-            Derivative::Formula { .. } | Derivative::Composed => {}
+            Derivative::Formula { .. } | Derivative::Composite => {}
             Derivative::NotDifferentiable | Derivative::Missing(_) => continue,
         }
         match check(def, second) {

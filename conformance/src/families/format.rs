@@ -28,7 +28,7 @@ const SIZES: [usize; 4] = [2, 3, 4, 5];
 /// format to keep.
 fn concerned(def: &OpDef) -> bool {
     let families = [pointwise::ALL, random::ALL, memory::ALL, norm::ALL, index::ALL, reduce::ALL];
-    is_in(def, &families) && !def.is(Facts::PLACES)
+    is_in(def, &families) && !def.is(Facts::SETS_FORMAT)
 }
 
 /// The sample in four dimensions: as it is, or an element-wise one whose tensors are made so.

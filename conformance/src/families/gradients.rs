@@ -42,7 +42,7 @@ pub const STRIDED: Family = Family {
 /// Samples at which the op may be differentiated.
 fn each(scope: &Scope<'_>, mut visit: impl FnMut(&super::Op, usize)) {
     let differentiable =
-        |op: &&super::Op| matches!(op.def.derivative, Derivative::Formula { .. } | Derivative::Composed);
+        |op: &&super::Op| matches!(op.def.derivative, Derivative::Formula { .. } | Derivative::Composite);
     for op in scope.ops.iter().filter(differentiable) {
         let count = op.samples.len();
         for (nth, sample) in op.samples.iter().enumerate() {

@@ -44,7 +44,7 @@ fn longest(op: &Op) -> Option<usize> {
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    for op in scope.ops.iter().filter(|op| !op.def.is(Facts::GROWS)) {
+    for op in scope.ops.iter().filter(|op| !op.def.is(Facts::MAY_OVERFLOW)) {
         let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         let largest = (0..op.samples.len()).max_by_key(|&nth| numel(&op.samples[nth]));
         if let (Some(dtype), Some(nth)) =

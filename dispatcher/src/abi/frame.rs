@@ -358,7 +358,7 @@ pub(crate) fn with_call<R>(
     run(&call)
 }
 
-/// Whether a call is of few enough arguments and outputs for [`straight_call`].
+/// Whether a call is of few enough arguments and outputs for [`inline_call`].
 #[inline(always)]
 pub(crate) fn fits_straight(args: &Args<'_>, outputs: usize) -> bool {
     args.values.len() <= INLINE_ARGS && outputs <= INLINE_OUTPUTS
@@ -377,7 +377,7 @@ pub(crate) fn is_straight(args: &Args<'_>, shown: Shown<'_>, outputs: usize) -> 
 /// As [`with_call`], for a call that [`is_straight`] and whose kernel makes no outputs: nothing is built but lists of
 /// addresses.
 #[inline(always)]
-pub(crate) fn straight_call<R>(
+pub(crate) fn inline_call<R>(
     args: &Args<'_>,
     outputs: &[TensorRef],
     device: Device,

@@ -1,6 +1,6 @@
 //! Calls of kernels and of shape rules.
 
-use super::{CallContext, Shown, failure, is_straight, straight_call, take_message, with_call};
+use super::{CallContext, Shown, failure, inline_call, is_straight, take_message, with_call};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ pub(crate) fn fill_straight(
     outputs: &[TensorRef],
     device: Device,
 ) -> Result<()> {
-    let code = straight_call(args, outputs, device, |call| {
+    let code = inline_call(args, outputs, device, |call| {
         // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
         unsafe { (kernel.run)(call) }
     });

@@ -8,7 +8,7 @@ pub(crate) mod interpose;
 pub(crate) mod kernel;
 
 pub(crate) use device::streams_in_use;
-pub(crate) use frame::{CallContext, Shown, fits_straight, is_straight, straight_call, with_call};
+pub(crate) use frame::{CallContext, Shown, fits_straight, inline_call, is_straight, with_call};
 
 use crate::error::Error;
 use crate::key::Device;

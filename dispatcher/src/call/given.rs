@@ -11,7 +11,7 @@ use crate::tensor::TensorRef;
 /// A result that is the very object of an argument gets an object of its own: it shares the memory, but not
 /// the place in a graph.
 #[inline]
-pub fn part_from_arguments(args: &Args<'_>, made: &mut Outputs) {
+pub fn unalias(args: &Args<'_>, made: &mut Outputs) {
     // What has no other owner is no argument.
     for tensor in made.iter_mut().filter(|tensor| Shared::strong_count(tensor) > 1) {
         let same = args.values.iter().any(|arg| match arg {

@@ -1,7 +1,7 @@
 //! Runs a kernel as a plan says: on arguments as it wants them, into new tensors or those of the caller.
 
 use super::Place;
-use super::given::{check_target, deliver, may_overwrite, part_from_arguments, targets};
+use super::given::{check_target, deliver, may_overwrite, targets, unalias};
 use super::strides::choose_strides;
 use crate::abi::kernel;
 use crate::conversions::conversions;
@@ -155,7 +155,7 @@ fn into_made(
         check_target(args, &target, target.sizes(), target.dtype())?;
     }
     let mut made = kernel::make(kernel.run, kernel.plugin.name, args, plan, count, place.device)?;
-    part_from_arguments(args, &mut made);
+    unalias(args, &mut made);
     deliver(call, made)
 }
 

@@ -6,7 +6,7 @@ mod kernel;
 mod strides;
 
 pub(crate) use given::check_target;
-pub use given::part_from_arguments;
+pub use given::unalias;
 
 use crate::abi::kernel::rule as foreign_rule;
 use crate::dims::Dims;
@@ -144,7 +144,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             }
         }
         // The plan is used where the rule wrote it: it is too large to move about.
-        Rule::Dense(rule) => match rule(args) {
+        Rule::Structured(rule) => match rule(args) {
             Ok(ref plan) => resolved(generation, rows, call, plan, false),
             Err(error) => Err(error),
         },
@@ -176,7 +176,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             Ok(ref plan) => resolved(generation, rows, call, plan, true),
             Err(error) => Err(error),
         },
-        Rule::Composed => decompose(call),
+        Rule::Host => decompose(call),
         Rule::Foreign(rule) => {
             let Place { device, .. } = place(args)?;
             let mut plan = as_argument(args)?;
@@ -227,6 +227,6 @@ fn decompose(call: &Call<'_>) -> Result<Outputs> {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
     let result = decomposition(&call.args).and_then(|made| deliver(call, made));
-    ledger::set_served(Served::Composed);
+    ledger::set_served(Served::Decomposition);
     result
 }

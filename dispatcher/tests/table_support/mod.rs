@@ -24,7 +24,7 @@ fn like_first(args: &Args<'_>) -> Result<Plan> {
 pub fn spec(schema: &'static str) -> OpSpec {
     OpSpec {
         schema,
-        rule: Rule::Dense(like_first),
+        rule: Rule::Structured(like_first),
         decomposition: None,
         extra: None,
         backward: None,
@@ -46,7 +46,7 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
     OPS.get_or_init(|| {
         let composed = OpSpec { decomposition: Some(same), ..spec("test_composed(Tensor self) -> Tensor") };
         let always = OpSpec {
-            rule: Rule::Composed,
+            rule: Rule::Host,
             ..OpSpec { schema: "test_always(Tensor self) -> Tensor", ..composed }
         };
         registry::register_ops(&[

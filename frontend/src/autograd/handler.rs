@@ -7,7 +7,7 @@ use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
 use crate::ops::def::{Derivative, definition};
-use keyway_dispatcher::call::{part_from_arguments, redispatch};
+use keyway_dispatcher::call::{redispatch, unalias};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::memory::Shared;
@@ -30,7 +30,7 @@ pub(crate) fn install() -> DispatchResult<()> {
 
 /// An op that is differentiated through the ops it is composed of needs nothing here.
 fn applies(op: &OpEntry) -> bool {
-    !matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composed))
+    !matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composite))
 }
 
 /// What is to be recorded of an op.
@@ -76,7 +76,7 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
     let missing = |reason: String| Err(AutogradError::Missing { op: op.name.to_string(), reason }.into());
     match definition(op).map(|d| d.derivative) {
         Some(Derivative::Formula { saves, saves_outputs, .. }) => Ok(Plan::Formula { saves, saves_outputs }),
-        Some(Derivative::NotDifferentiable | Derivative::Composed) => Ok(Plan::Nothing),
+        Some(Derivative::NotDifferentiable | Derivative::Composite) => Ok(Plan::Nothing),
         Some(Derivative::Missing(why)) => missing(why.to_string()),
         None if op.spec.backward.is_some() => Ok(Plan::Formula { saves: u32::MAX, saves_outputs: u32::MAX }),
         None => missing(format!("the plugin `{}` that brought the op gives no backward op", op.spec.owner)),
@@ -163,7 +163,7 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
     // Worked on where it was returned to: a list that was just written is slow to move.
     let Ok(made) = &mut result else { return result };
     if !in_place {
-        part_from_arguments(&call.args, made);
+        unalias(&call.args, made);
     }
     if let Some(Node { number, body: Body::Op(recorded), outputs, .. }) = Shared::get_mut(&mut node) {
         // Numbered only now: the nodes that it leads to are older.

@@ -22,7 +22,7 @@ pub enum Derivative {
         formula: fn(&Backward<'_>, &mut Grads) -> Result<()>,
     },
     /// Through the ops that this one is composed of.
-    Composed,
+    Composite,
     /// There is none: the output is constant or piecewise constant in the inputs, or not a real number.
     NotDifferentiable,
     /// Nobody has written it; an error at forward time when an input requires grad.
@@ -84,13 +84,13 @@ impl Facts {
     /// IEEE 754 says which zero an element of the result is.
     pub const SIGNED_ZEROS: Facts = Facts(1 << 1);
     /// The results of many elements leave the range of every dtype: long products.
-    pub const GROWS: Facts = Facts(1 << 2);
+    pub const MAY_OVERFLOW: Facts = Facts(1 << 2);
     /// The kernels are chosen by the dtype that they make; which dtypes they read is in no registration.
     pub const CASTS: Facts = Facts(1 << 3);
     /// The answer depends on the strides of an argument or the storage behind it, not on its values alone.
     pub const BY_STRIDES: Facts = Facts(1 << 4);
     /// One argument says how the result lies in memory, whatever the format of the others.
-    pub const PLACES: Facts = Facts(1 << 5);
+    pub const SETS_FORMAT: Facts = Facts(1 << 5);
 
     /// Those of both sets.
     #[must_use]

@@ -2,7 +2,7 @@
 
 pub mod build;
 pub mod by_name;
-mod composed;
+mod composite;
 pub mod def;
 pub mod rules;
 pub mod sample;

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Row {
     /// The op.
     pub op: String,
-    /// The plugin that served the calls; `(view)`, `(composed)`, `(fallback)` or `(failed)` where none did.
+    /// The plugin that served the calls; `(view)`, `(decomposition)`, `(fallback)` or `(failed)` where none did.
     pub served_by: String,
     /// How many calls.
     pub calls: u64,

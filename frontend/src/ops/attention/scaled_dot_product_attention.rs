@@ -1,7 +1,7 @@
 //! `scaled_dot_product_attention`
 
 use crate::error::Result;
-use crate::ops::composed::{cast, float_tensor, one, optional, tensor, widened};
+use crate::ops::composite::{cast, float_tensor, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample};
@@ -205,9 +205,9 @@ fn errors() -> Vec<ErrorSample> {
 /// `scaled_dot_product_attention`
 pub static DEF: OpDef = OpDef {
     schema: "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool is_causal=False, float? scale=None, bool enable_gqa=False) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples,

@@ -97,7 +97,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `arange`
 pub static DEF: OpDef = OpDef {
     schema: "arange(Tensor self, Scalar start, Scalar step) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

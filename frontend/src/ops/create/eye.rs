@@ -39,7 +39,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `eye`
 pub static DEF: OpDef = OpDef {
     schema: "eye(Tensor self) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -66,7 +66,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `linspace`
 pub static DEF: OpDef = OpDef {
     schema: "linspace(Tensor self, float start, float end) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -52,7 +52,7 @@ fn samples() -> Vec<Sample> {
 /// `tril`
 pub static DEF: OpDef = OpDef {
     schema: "tril(Tensor self, int diagonal=0) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

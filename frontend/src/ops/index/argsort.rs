@@ -34,7 +34,7 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `argsort`
 pub static DEF: OpDef = OpDef {
     schema: "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
     derivative: Derivative::NotDifferentiable,
     forms: Forms::New,

@@ -3,7 +3,7 @@
 use super::embedding_bag::BagMode;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::{cast, widened};
+use crate::ops::composite::{cast, widened};
 
 /// The indices of each bag as a row, as long as the longest bag, and where a row has none.
 pub(super) fn as_grid(ends: &[usize], indices: &Tensor) -> Result<(Tensor, Tensor)> {

@@ -88,7 +88,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `cat`
 pub static DEF: OpDef = OpDef {
     schema: "cat(Tensor[] tensors, int dim=0) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

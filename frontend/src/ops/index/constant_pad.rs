@@ -57,7 +57,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `constant_pad`
 pub static DEF: OpDef = OpDef {
     schema: "constant_pad(Tensor self, int[] pad, Scalar value=0) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -48,7 +48,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `embedding`
 pub static DEF: OpDef = OpDef {
     schema: "embedding(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b10,

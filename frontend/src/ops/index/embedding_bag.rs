@@ -2,7 +2,7 @@
 
 use super::bags::{Cells, as_grid};
 use crate::error::Result;
-use crate::ops::composed::{cast, float_tensor, one, optional, tensor};
+use crate::ops::composite::{cast, float_tensor, one, optional, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
@@ -216,9 +216,9 @@ fn errors() -> Vec<ErrorSample> {
 /// `embedding_bag`
 pub static DEF: OpDef = OpDef {
     schema: "embedding_bag(Tensor weight, Tensor indices, Tensor? offsets=None, str mode='mean', Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples,

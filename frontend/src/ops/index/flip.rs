@@ -36,7 +36,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `flip`
 pub static DEF: OpDef = OpDef {
     schema: "flip(Tensor self, int[] dims) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -41,7 +41,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `gather`
 pub static DEF: OpDef = OpDef {
     schema: "gather(Tensor self, int dim, Tensor index) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b100,

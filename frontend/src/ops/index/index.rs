@@ -147,7 +147,7 @@ fn samples() -> Vec<Sample> {
 /// `index`
 pub static DEF: OpDef = OpDef {
     schema: "index(Tensor self, Tensor[] indices, int[] dims) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b10,

@@ -61,7 +61,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `index_add`
 pub static DEF: OpDef = OpDef {
     schema: "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b100,

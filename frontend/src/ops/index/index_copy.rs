@@ -59,7 +59,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `index_copy`
 pub static DEF: OpDef = OpDef {
     schema: "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b100,

@@ -107,7 +107,7 @@ fn samples() -> Vec<Sample> {
 /// `index_put`
 pub static DEF: OpDef = OpDef {
     schema: "index_put(Tensor self, Tensor[] indices, int[] dims, Tensor values, bool accumulate=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b10,

@@ -49,7 +49,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `index_select`
 pub static DEF: OpDef = OpDef {
     schema: "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b100,

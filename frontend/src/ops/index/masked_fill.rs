@@ -50,7 +50,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `masked_fill`
 pub static DEF: OpDef = OpDef {
     schema: "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b10,

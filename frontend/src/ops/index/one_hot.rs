@@ -53,7 +53,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `one_hot`
 pub static DEF: OpDef = OpDef {
     schema: "one_hot(Tensor self, int num_classes) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::New,

@@ -119,9 +119,9 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `pad`
 pub static DEF: OpDef = OpDef {
     schema: "pad(Tensor self, int[] pad, str mode=constant, Scalar value=0) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -58,7 +58,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `repeat`
 pub static DEF: OpDef = OpDef {
     schema: "repeat(Tensor self, int[] repeats) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

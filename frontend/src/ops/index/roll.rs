@@ -46,7 +46,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `roll`
 pub static DEF: OpDef = OpDef {
     schema: "roll(Tensor self, int[] shifts, int[] dims) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

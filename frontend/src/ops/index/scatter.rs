@@ -70,7 +70,7 @@ pub(super) fn to_source(grad: Tensor, sizes: &[usize]) -> Result<Tensor> {
 /// `scatter`
 pub static DEF: OpDef = OpDef {
     schema: "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b100,

@@ -46,7 +46,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `scatter_add`
 pub static DEF: OpDef = OpDef {
     schema: "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b100,

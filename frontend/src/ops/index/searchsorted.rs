@@ -56,7 +56,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `searchsorted`
 pub static DEF: OpDef = OpDef {
     schema: "searchsorted(Tensor sorted_sequence, Tensor values, bool right=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::Out,

@@ -58,7 +58,7 @@ fn samples() -> Vec<Sample> {
 /// `sort`
 pub static DEF: OpDef = OpDef {
     schema: "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -50,9 +50,9 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `stack`
 pub static DEF: OpDef = OpDef {
     schema: "stack(Tensor[] tensors, int dim=0) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

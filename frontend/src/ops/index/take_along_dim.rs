@@ -61,9 +61,9 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `take_along_dim`
 pub static DEF: OpDef = OpDef {
     schema: "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -36,9 +36,9 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `tile`
 pub static DEF: OpDef = OpDef {
     schema: "tile(Tensor self, int[] dims) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -69,7 +69,7 @@ fn samples() -> Vec<Sample> {
 /// `topk`
 pub static DEF: OpDef = OpDef {
     schema: "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -63,7 +63,7 @@ fn samples() -> Vec<Sample> {
 /// `addmm`
 pub static DEF: OpDef = OpDef {
     schema: "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    rule: Rule::Dense(|args| added::rule(args, super::mm::product_sizes)),
+    rule: Rule::Structured(|args| added::rule(args, super::mm::product_sizes)),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b110,

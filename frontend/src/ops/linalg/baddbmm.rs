@@ -62,7 +62,7 @@ fn samples() -> Vec<Sample> {
 /// `baddbmm`
 pub static DEF: OpDef = OpDef {
     schema: "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    rule: Rule::Dense(|args| added::rule(args, super::bmm::product_sizes)),
+    rule: Rule::Structured(|args| added::rule(args, super::bmm::product_sizes)),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b110,

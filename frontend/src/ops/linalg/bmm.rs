@@ -68,7 +68,7 @@ fn samples() -> Vec<Sample> {
 /// `bmm`
 pub static DEF: OpDef = OpDef {
     schema: "bmm(Tensor self, Tensor mat2) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

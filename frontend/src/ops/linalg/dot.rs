@@ -49,7 +49,7 @@ fn samples() -> Vec<Sample> {
 /// `dot`
 pub static DEF: OpDef = OpDef {
     schema: "dot(Tensor self, Tensor tensor) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

@@ -2,7 +2,7 @@
 
 use super::equation::{Equation, Label};
 use crate::error::Result;
-use crate::ops::composed::{cast, one, widened};
+use crate::ops::composite::{cast, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
@@ -222,9 +222,9 @@ fn errors() -> Vec<ErrorSample> {
 /// `einsum`
 pub static DEF: OpDef = OpDef {
     schema: "einsum(str equation, Tensor[] operands) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples,

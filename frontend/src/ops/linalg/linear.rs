@@ -73,9 +73,9 @@ fn samples() -> Vec<Sample> {
 /// `linear`
 pub static DEF: OpDef = OpDef {
     schema: "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples,

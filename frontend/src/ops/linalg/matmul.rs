@@ -117,9 +117,9 @@ fn samples() -> Vec<Sample> {
 /// `matmul`
 pub static DEF: OpDef = OpDef {
     schema: "matmul(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples,

@@ -78,7 +78,7 @@ fn samples() -> Vec<Sample> {
 /// `mm`
 pub static DEF: OpDef = OpDef {
     schema: "mm(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

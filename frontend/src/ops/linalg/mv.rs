@@ -58,7 +58,7 @@ fn samples() -> Vec<Sample> {
 /// `mv`
 pub static DEF: OpDef = OpDef {
     schema: "mv(Tensor self, Tensor vec) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

@@ -44,9 +44,9 @@ fn samples() -> Vec<Sample> {
 /// `outer`
 pub static DEF: OpDef = OpDef {
     schema: "outer(Tensor self, Tensor vec2) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples,

@@ -1,7 +1,7 @@
 //! `tensordot`
 
 use crate::error::Result;
-use crate::ops::composed::{cast, one, tensor};
+use crate::ops::composite::{cast, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
@@ -121,9 +121,9 @@ fn errors() -> Vec<ErrorSample> {
 /// `tensordot`
 pub static DEF: OpDef = OpDef {
     schema: "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples,

@@ -3,7 +3,7 @@
 use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::optional;
+use crate::ops::composite::optional;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{SampleArg, plain, sample, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -50,9 +50,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `binary_cross_entropy`
 pub static DEF: OpDef = OpDef {
     schema: "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {

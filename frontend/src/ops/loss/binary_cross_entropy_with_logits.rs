@@ -3,7 +3,7 @@
 use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::{optional, widened};
+use crate::ops::composite::{optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -57,9 +57,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `binary_cross_entropy_with_logits`
 pub static DEF: OpDef = OpDef {
     schema: "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, str reduction='mean') -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {

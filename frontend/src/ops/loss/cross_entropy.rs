@@ -3,7 +3,7 @@
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{one, reduce, tensor};
 use crate::error::Result;
-use crate::ops::composed::{cast, float_tensor, optional, widened};
+use crate::ops::composite::{cast, float_tensor, optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
@@ -96,9 +96,9 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
 /// `cross_entropy`
 pub static DEF: OpDef = OpDef {
     schema: "cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, Scalar label_smoothing=0, str reduction='mean') -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {

@@ -3,7 +3,7 @@
 use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::cast;
+use crate::ops::composite::cast;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{SampleArg, plain, sample, uniform};
 use keyway_dispatcher::op::{Arg, Args, Rule};
@@ -47,9 +47,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `kl_div`
 pub static DEF: OpDef = OpDef {
     schema: "kl_div(Tensor self, Tensor target, bool log_target=False, str reduction='mean') -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {

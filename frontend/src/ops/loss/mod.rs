@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::{cast, float_tensor, one, tensor, widened};
+use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Args;

@@ -34,9 +34,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `mse_loss`
 pub static DEF: OpDef = OpDef {
     schema: "mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || super::samples(vec![], |sizes| [plain(sizes), plain(sizes)], &[]),

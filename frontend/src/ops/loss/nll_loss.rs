@@ -3,7 +3,7 @@
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{one, reduce};
 use crate::error::Result;
-use crate::ops::composed::optional;
+use crate::ops::composite::optional;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -55,9 +55,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `nll_loss`
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {

@@ -37,7 +37,7 @@ fn formula(b: &crate::autograd::Backward<'_>, g: &mut crate::autograd::Grads<'_>
 /// target's class.
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss_backward(Tensor grad, Tensor target, Tensor weights, int classes, int ignore_index) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
     forms: Forms::New,

@@ -76,7 +76,7 @@ fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
 /// weight; both 0 where the target is ignored.
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b11,

@@ -43,9 +43,9 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `smooth_l1_loss`
 pub static DEF: OpDef = OpDef {
     schema: "smooth_l1_loss(Tensor self, Tensor target, Scalar beta=1, str reduction='mean') -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || {

@@ -101,7 +101,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `clone`
 pub static DEF: OpDef = OpDef {
     schema: "clone(Tensor self, *, str memory_format=preserve) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,
@@ -129,4 +129,4 @@ pub static DEF: OpDef = OpDef {
     },
     entry: Entry::new(),
 }
-.with(Facts::EXACT.and(Facts::PLACES));
+.with(Facts::EXACT.and(Facts::SETS_FORMAT));

@@ -49,7 +49,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `copy`
 pub static DEF: OpDef = OpDef {
     schema: "copy(Tensor self, Tensor src) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,
@@ -76,4 +76,4 @@ pub static DEF: OpDef = OpDef {
     errors: || vec![error([plain(&[3]), plain(&[2, 3])], "broadcasts to")],
     entry: Entry::new(),
 }
-.with(Facts::EXACT.and(Facts::CASTS).and(Facts::PLACES));
+.with(Facts::EXACT.and(Facts::CASTS).and(Facts::SETS_FORMAT));

@@ -89,7 +89,7 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `to_device`
 pub static DEF: OpDef = OpDef {
     schema: "to_device(Tensor self, str device) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
     derivative: Derivative::Formula {
         saves: 0,

@@ -39,7 +39,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `to_dtype`
 pub static DEF: OpDef = OpDef {
     schema: "to_dtype(Tensor self, dtype dtype) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -45,7 +45,7 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `to_layout`
 pub static DEF: OpDef = OpDef {
     schema: "to_layout(Tensor self, str layout) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
     derivative: Derivative::Formula {
         saves: 0,
@@ -61,4 +61,4 @@ pub static DEF: OpDef = OpDef {
     },
     entry: Entry::new(),
 }
-.with(Facts::PLACES);
+.with(Facts::SETS_FORMAT);

@@ -4,7 +4,7 @@
 use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::error::Result;
-use crate::ops::composed::{cast, float_tensor, optional, widened};
+use crate::ops::composite::{cast, float_tensor, optional, widened};
 use crate::ops::def::OpDef;
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, fixed, plain, sample, uniform};

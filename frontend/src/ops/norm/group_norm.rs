@@ -3,7 +3,7 @@
 use super::channels::{normalised, per_channel, spread};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::{cast, float_tensor, one, widened};
+use crate::ops::composite::{cast, float_tensor, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
@@ -93,9 +93,9 @@ fn samples() -> Vec<Sample> {
 /// `group_norm`
 pub static DEF: OpDef = OpDef {
     schema: "group_norm(Tensor self, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples,

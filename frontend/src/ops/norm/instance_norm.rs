@@ -3,7 +3,7 @@
 use super::channels;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composed::one;
+use crate::ops::composite::one;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
@@ -64,9 +64,9 @@ fn errors() -> Vec<ErrorSample> {
 /// `instance_norm`
 pub static DEF: OpDef = OpDef {
     schema: "instance_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples: || channels::samples(&[&[2, 3, 4], &[2, 2, 2, 3], &[1, 2, 2, 1, 2]]),

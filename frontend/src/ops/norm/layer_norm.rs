@@ -134,7 +134,7 @@ fn samples() -> Vec<Sample> {
 /// constants to the graph.
 pub static DEF: OpDef = OpDef {
     schema: "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, Scalar eps=1e-05) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
     forms: Forms::New,

@@ -32,7 +32,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// differentiated again.
 pub static DEF: OpDef = OpDef {
     schema: "layer_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Missing(
         "`layer_norm` uses tensor ops where its gradients are differentiated again",

@@ -35,7 +35,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `log_softmax`
 pub static DEF: OpDef = OpDef {
     schema: "log_softmax(Tensor self, int dim) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

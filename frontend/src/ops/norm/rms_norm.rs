@@ -2,7 +2,7 @@
 
 use super::layer_norm::{check, leading};
 use crate::error::Result;
-use crate::ops::composed::{cast, float_tensor, one, optional, widened};
+use crate::ops::composite::{cast, float_tensor, one, optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -70,9 +70,9 @@ fn samples() -> Vec<Sample> {
 /// `rms_norm`
 pub static DEF: OpDef = OpDef {
     schema: "rms_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(|args| one(compose(args))),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples,

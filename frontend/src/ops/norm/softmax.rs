@@ -35,7 +35,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `softmax`
 pub static DEF: OpDef = OpDef {
     schema: "softmax(Tensor self, int dim) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

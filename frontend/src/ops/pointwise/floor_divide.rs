@@ -45,9 +45,9 @@ fn samples() -> Vec<Sample> {
 /// `floor_divide`
 pub static DEF: OpDef = OpDef {
     schema: "floor_divide(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
     samples,

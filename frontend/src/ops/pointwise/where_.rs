@@ -78,7 +78,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `where`
 pub static DEF: OpDef = OpDef {
     schema: "where(Tensor condition, Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

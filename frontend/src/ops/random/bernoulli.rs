@@ -78,7 +78,7 @@ fn samples() -> Vec<Sample> {
 /// `bernoulli`
 pub static DEF: OpDef = OpDef {
     schema: "bernoulli(Tensor self, float? p, int seed, int offset) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -51,7 +51,7 @@ fn samples() -> Vec<Sample> {
 /// `dropout`
 pub static DEF: OpDef = OpDef {
     schema: "dropout(Tensor self, float p, int seed, int offset) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

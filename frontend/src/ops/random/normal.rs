@@ -68,7 +68,7 @@ fn samples() -> Vec<Sample> {
 /// `normal`
 pub static DEF: OpDef = OpDef {
     schema: "normal(Tensor self, float mean, float std, int seed, int offset) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

@@ -95,7 +95,7 @@ fn samples() -> Vec<Sample> {
 /// `random_int`
 pub static DEF: OpDef = OpDef {
     schema: "random_int(Tensor self, int low, int high, int seed, int offset) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

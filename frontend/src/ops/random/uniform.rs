@@ -70,7 +70,7 @@ fn samples() -> Vec<Sample> {
 /// `uniform`
 pub static DEF: OpDef = OpDef {
     schema: "uniform(Tensor self, float low, float high, int seed, int offset) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

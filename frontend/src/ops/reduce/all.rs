@@ -34,7 +34,7 @@ impl Tensor {
 /// `all`
 pub static DEF: OpDef = OpDef {
     schema: "all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(truth::rule),
+    rule: Rule::Structured(truth::rule),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::Out,

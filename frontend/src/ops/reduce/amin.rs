@@ -34,7 +34,7 @@ impl Tensor {
 /// `amin`
 pub static DEF: OpDef = OpDef {
     schema: "amin(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(extremum::rule),
+    rule: Rule::Structured(extremum::rule),
     decomposition: None,
     derivative: Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: extremum::to_ties },
     forms: Forms::Out,

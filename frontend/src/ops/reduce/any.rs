@@ -34,7 +34,7 @@ impl Tensor {
 /// `any`
 pub static DEF: OpDef = OpDef {
     schema: "any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(truth::rule),
+    rule: Rule::Structured(truth::rule),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::Out,

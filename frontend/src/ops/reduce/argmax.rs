@@ -39,7 +39,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `argmax`
 pub static DEF: OpDef = OpDef {
     schema: "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::Out,

@@ -39,7 +39,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `argmin`
 pub static DEF: OpDef = OpDef {
     schema: "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::Out,

@@ -56,7 +56,7 @@ fn through_zeros(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
 /// `cumprod`
 pub static DEF: OpDef = OpDef {
     schema: "cumprod(Tensor self, int dim) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,
@@ -95,4 +95,4 @@ pub static DEF: OpDef = OpDef {
     errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
     entry: Entry::new(),
 }
-.with(Facts::GROWS);
+.with(Facts::MAY_OVERFLOW);

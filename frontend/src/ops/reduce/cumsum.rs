@@ -47,7 +47,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `cumsum`
 pub static DEF: OpDef = OpDef {
     schema: "cumsum(Tensor self, int dim, bool reverse=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

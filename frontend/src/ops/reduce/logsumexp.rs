@@ -42,7 +42,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `logsumexp`
 pub static DEF: OpDef = OpDef {
     schema: "logsumexp(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -45,7 +45,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// `mean`
 pub static DEF: OpDef = OpDef {
     schema: "mean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

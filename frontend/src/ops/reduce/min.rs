@@ -28,7 +28,7 @@ impl Tensor {
 /// `min`
 pub static DEF: OpDef = OpDef {
     schema: "min(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
-    rule: Rule::Dense(extremum::rule_along),
+    rule: Rule::Structured(extremum::rule_along),
     decomposition: None,
     derivative: Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: extremum::to_place },
     forms: Forms::New,

@@ -66,7 +66,7 @@ fn samples() -> Vec<Sample> {
 /// `norm`
 pub static DEF: OpDef = OpDef {
     schema: "norm(Tensor self, Scalar p=2, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

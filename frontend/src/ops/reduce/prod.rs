@@ -88,7 +88,7 @@ fn pairs(x: &Tensor) -> Result<Tensor> {
 /// `prod`
 pub static DEF: OpDef = OpDef {
     schema: "prod(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,
@@ -119,4 +119,4 @@ pub static DEF: OpDef = OpDef {
     },
     entry: Entry::new(),
 }
-.with(Facts::GROWS);
+.with(Facts::MAY_OVERFLOW);

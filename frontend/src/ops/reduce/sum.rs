@@ -51,7 +51,7 @@ fn samples() -> Vec<Sample> {
 /// `sum`
 pub static DEF: OpDef = OpDef {
     schema: "sum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(rule),
+    rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,

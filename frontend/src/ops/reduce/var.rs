@@ -35,7 +35,7 @@ impl Tensor {
 /// `var`
 pub static DEF: OpDef = OpDef {
     schema: "var(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> Tensor",
-    rule: Rule::Dense(spread::rule),
+    rule: Rule::Structured(spread::rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

@@ -66,9 +66,9 @@ fn samples() -> Vec<Sample> {
 /// `reshape`
 pub static DEF: OpDef = OpDef {
     schema: "reshape(Tensor self, int[] shape) -> Tensor",
-    rule: Rule::Composed,
+    rule: Rule::Host,
     decomposition: Some(compose),
-    derivative: Derivative::Composed,
+    derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
