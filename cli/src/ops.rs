@@ -95,8 +95,8 @@ fn served_by(
     if is_view(rows.op, layout) {
         return Some("(view)");
     }
-    if matches!(rows.op.spec.rule, Rule::Host) {
-        return Some("(decomposition)");
+    if matches!(rows.op.spec.rule, Rule::Host(_)) {
+        return Some("(host)");
     }
     match generation.cell(rows, device, layout, dtype) {
         Cell::Missing => None,
@@ -163,7 +163,7 @@ impl Marks {
         };
         match served {
             None => seen(&mut self.missing, '.'),
-            Some("(view)") => seen(&mut self.view, 'v'),
+            Some("(view)" | "(host)") => seen(&mut self.view, 'v'),
             Some("(decomposition)") => seen(&mut self.composed, 'o'),
             Some("(fallback)") => seen(&mut self.fallback, 'f'),
             Some(plugin) => {

@@ -1,6 +1,6 @@
 //! What is judged: one plugin, on one device.
 
-use keyway::dispatcher::op::OpEntry;
+use keyway::dispatcher::op::{OpEntry, Rule};
 use keyway::dispatcher::registry::{self, KernelEntry};
 use keyway::dispatcher::table::{Cell, current};
 use keyway::ops::def::OpDef;
@@ -137,6 +137,9 @@ impl Target {
     pub fn service(&self, op: &OpEntry, dtype: DType) -> Service {
         let generation = current();
         let Some(rows) = generation.op(op) else { return Service::Missing };
+        if matches!(op.spec.rule, Rule::Host(_)) {
+            return Service::Decomposition;
+        }
         match generation.cell(rows, self.device, Layout::STRIDED, dtype) {
             Cell::Kernel(kernel) if kernel.plugin.name == self.plugin => Service::Kernel,
             Cell::Kernel(_) => Service::Other,

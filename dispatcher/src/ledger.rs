@@ -10,7 +10,9 @@ use std::sync::Mutex;
 /// Who served a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Served {
-    /// The host itself: a view.
+    /// The host itself, as a view of the same memory.
+    View,
+    /// The host itself, by moving bytes or changing a layout.
     Host,
     /// Other ops.
     Decomposition,
@@ -24,7 +26,8 @@ impl Served {
     /// The plugin's name, or how else it was served.
     pub fn name(self) -> &'static str {
         match self {
-            Served::Host => "(view)",
+            Served::View => "(view)",
+            Served::Host => "(host)",
             Served::Decomposition => "(decomposition)",
             Served::Fallback => "(fallback)",
             Served::Plugin(plugin) => plugin.name,
@@ -33,7 +36,7 @@ impl Served {
 }
 
 thread_local! {
-    static SERVED: Cell<Served> = const { Cell::new(Served::Host) };
+    static SERVED: Cell<Served> = const { Cell::new(Served::View) };
 }
 
 #[inline]

@@ -441,7 +441,7 @@ pub enum Rule {
     /// The output's size depends on the data: the kernel makes it. The plan's outputs are ignored.
     Allocates(fn(&Args<'_>) -> Result<Plan>),
     /// The host computes the outputs itself; no backend is asked.
-    Host,
+    Host(fn(&Args<'_>) -> Result<Outputs>),
     /// A plugin states the outputs; `None` means one output like argument 0.
     Foreign(Option<KernelFn>),
 }
@@ -453,8 +453,61 @@ impl Rule {
     }
 }
 
-/// An op composed of other ops.
-pub type Decomposition = fn(&Args<'_>) -> Result<Outputs>;
+/// How an op is written with other ops: the last candidate of each of its keys.
+#[derive(Clone, Copy)]
+pub struct Decomposition {
+    /// Calls the other ops.
+    pub run: fn(&Args<'_>) -> Result<Outputs>,
+    /// Every op that `run` may call and that needs a kernel: the op counts as served for a dtype only where all of
+    /// these are.
+    pub parts: &'static [Part],
+}
+
+/// An op that a decomposition calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Its name.
+    pub op: &'static str,
+    /// The dtype that its kernel is chosen by.
+    pub dtype: PartDtype,
+}
+
+/// The dtype of a part of a decomposition, given that of the whole call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PartDtype {
+    /// The compute dtype of the call.
+    Compute,
+    /// f32 for f16 and bf16, so that several steps are rounded once; else the compute dtype of the call.
+    Widened,
+    /// This one, whatever that of the call.
+    Fixed(DType),
+}
+
+impl Part {
+    /// A part in the compute dtype of the call.
+    pub const fn new(op: &'static str) -> Part {
+        Part { op, dtype: PartDtype::Compute }
+    }
+
+    /// A part that computes f16 and bf16 in f32.
+    pub const fn widened(op: &'static str) -> Part {
+        Part { op, dtype: PartDtype::Widened }
+    }
+
+    /// A part in one dtype.
+    pub const fn fixed(op: &'static str, dtype: DType) -> Part {
+        Part { op, dtype: PartDtype::Fixed(dtype) }
+    }
+
+    /// The dtype that the part's kernel is chosen by, for a call computed in `compute`.
+    pub fn dtype_for(&self, compute: DType) -> DType {
+        match self.dtype {
+            PartDtype::Widened if matches!(compute, DType::F16 | DType::BF16) => DType::F32,
+            PartDtype::Compute | PartDtype::Widened => compute,
+            PartDtype::Fixed(dtype) => dtype,
+        }
+    }
+}
 
 /// An op as it is registered.
 #[derive(Clone, Copy)]
@@ -463,7 +516,7 @@ pub struct OpSpec {
     pub schema: &'static str,
     /// How the outputs come about.
     pub rule: Rule,
-    /// How to do without a kernel.
+    /// How to do without a kernel of its own.
     pub decomposition: Option<Decomposition>,
     /// What the layer that defined the op keeps with it.
     pub extra: Option<&'static (dyn Any + Send + Sync)>,

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::key::{DispatchKey, KeySet, Layout};
-use crate::op::{Args, OpEntry, OpSpec, Out, Outputs, Rule};
+use crate::op::{Args, OpEntry, OpSpec, Out, Outputs};
 use crate::schema::Schema;
 use crate::table::{Cell, Generation, OpRows, Row, publish};
 use keyway_sdk::abi::codes::device_flag;
@@ -258,10 +258,6 @@ impl Batch {
                 name: name.to_string(),
                 reason: format!("`{}` has defined an op of this name", present.spec.owner),
             });
-        }
-        if matches!(spec.rule, Rule::Host) && spec.decomposition.is_none() {
-            let reason = "it is composed of other ops, but says not how".to_string();
-            return Err(Error::Registration { what: "op", name: name.to_string(), reason });
         }
         let id = self.state.ops.len();
         let entry: &'static OpEntry =

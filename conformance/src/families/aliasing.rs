@@ -73,7 +73,7 @@ fn run(context: &Context<'_>) -> Steps {
         let shared = prepared.placed.iter().any(|p| p.tensor.shares_storage(output));
         let expected = def.rule.is_view();
         // Ops that may give their argument back, as `contiguous` does, are composed; they state it by value.
-        let free = matches!(def.rule, Rule::Host) || def.decomposition.is_some();
+        let free = matches!(def.rule, Rule::Host(_)) || def.decomposition.is_some();
         if shared != expected && (expected || !free) {
             let say = |shared| if shared { "memory of an input" } else { "memory of its own" };
             return Err(Failure::new(

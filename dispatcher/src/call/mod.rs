@@ -151,7 +151,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
         Rule::View(rule) => match args.get(0) {
             Arg::Tensor(base) if base.is_strided() => match rule(args) {
                 Ok(ref spec) => {
-                    ledger::set_served(Served::Host);
+                    ledger::set_served(Served::View);
                     let view =
                         TensorImpl::view(base, spec.offset, &spec.sizes, spec.strides.as_deref(), false)?;
                     let mut views = Outputs::new();
@@ -167,7 +167,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
                 let make =
                     |s: ViewSpec| TensorImpl::view(base, s.offset, &s.sizes, s.strides.as_deref(), true);
                 let views = rule(args)?.into_iter().map(make).collect::<Result<Outputs>>()?;
-                ledger::set_served(Served::Host);
+                ledger::set_served(Served::View);
                 Ok(views)
             }
             _ => resolved(generation, rows, call, &as_argument(args)?, true),
@@ -176,7 +176,11 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             Ok(ref plan) => resolved(generation, rows, call, plan, true),
             Err(error) => Err(error),
         },
-        Rule::Host => decompose(call),
+        Rule::Host(run) => {
+            let result = run(args).and_then(|made| deliver(call, made));
+            ledger::set_served(Served::Host);
+            result
+        }
         Rule::Foreign(rule) => {
             let Place { device, .. } = place(args)?;
             let mut plan = as_argument(args)?;
@@ -226,7 +230,7 @@ fn decompose(call: &Call<'_>) -> Result<Outputs> {
     let Some(decomposition) = call.args.op.spec.decomposition else {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
-    let result = decomposition(&call.args).and_then(|made| deliver(call, made));
+    let result = (decomposition.run)(&call.args).and_then(|made| deliver(call, made));
     ledger::set_served(Served::Decomposition);
     result
 }

@@ -3,7 +3,7 @@
 
 use keyway_dispatcher::call::call;
 use keyway_dispatcher::loader::{Config, Loader, Quarantine};
-use keyway_dispatcher::op::{Arg, Args, OpEntry, OpSpec, Out, Outputs, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device, Dims, Result, abi, install, registry};
 use std::path::PathBuf;
@@ -44,9 +44,12 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
     static OPS: OnceLock<()> = OnceLock::new();
     let guard = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     OPS.get_or_init(|| {
-        let composed = OpSpec { decomposition: Some(same), ..spec("test_composed(Tensor self) -> Tensor") };
+        let composed = OpSpec {
+            decomposition: Some(Decomposition { run: same, parts: &[] }),
+            ..spec("test_composed(Tensor self) -> Tensor")
+        };
         let always = OpSpec {
-            rule: Rule::Host,
+            rule: Rule::Host(same),
             ..OpSpec { schema: "test_always(Tensor self) -> Tensor", ..composed }
         };
         registry::register_ops(&[

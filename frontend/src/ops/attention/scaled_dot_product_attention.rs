@@ -205,8 +205,8 @@ fn errors() -> Vec<ErrorSample> {
 /// `scaled_dot_product_attention`
 pub static DEF: OpDef = OpDef {
     schema: "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool is_causal=False, float? scale=None, bool enable_gqa=False) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -34,8 +34,8 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `argsort`
 pub static DEF: OpDef = OpDef {
     schema: "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::NotDifferentiable,
     forms: Forms::New,
     dtypes: Dtypes::ALL,

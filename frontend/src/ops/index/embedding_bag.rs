@@ -216,8 +216,8 @@ fn errors() -> Vec<ErrorSample> {
 /// `embedding_bag`
 pub static DEF: OpDef = OpDef {
     schema: "embedding_bag(Tensor weight, Tensor indices, Tensor? offsets=None, str mode='mean', Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

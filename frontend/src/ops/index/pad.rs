@@ -119,8 +119,8 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `pad`
 pub static DEF: OpDef = OpDef {
     schema: "pad(Tensor self, int[] pad, str mode=constant, Scalar value=0) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::ALL,

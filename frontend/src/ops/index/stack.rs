@@ -50,8 +50,8 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `stack`
 pub static DEF: OpDef = OpDef {
     schema: "stack(Tensor[] tensors, int dim=0) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,

@@ -61,8 +61,8 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `take_along_dim`
 pub static DEF: OpDef = OpDef {
     schema: "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,

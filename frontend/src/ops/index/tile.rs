@@ -36,8 +36,8 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `tile`
 pub static DEF: OpDef = OpDef {
     schema: "tile(Tensor self, int[] dims) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,

@@ -222,8 +222,8 @@ fn errors() -> Vec<ErrorSample> {
 /// `einsum`
 pub static DEF: OpDef = OpDef {
     schema: "einsum(str equation, Tensor[] operands) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

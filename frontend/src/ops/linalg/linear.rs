@@ -73,8 +73,8 @@ fn samples() -> Vec<Sample> {
 /// `linear`
 pub static DEF: OpDef = OpDef {
     schema: "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

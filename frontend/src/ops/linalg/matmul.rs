@@ -117,8 +117,8 @@ fn samples() -> Vec<Sample> {
 /// `matmul`
 pub static DEF: OpDef = OpDef {
     schema: "matmul(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

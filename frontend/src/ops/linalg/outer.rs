@@ -44,8 +44,8 @@ fn samples() -> Vec<Sample> {
 /// `outer`
 pub static DEF: OpDef = OpDef {
     schema: "outer(Tensor self, Tensor vec2) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

@@ -50,8 +50,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `binary_cross_entropy`
 pub static DEF: OpDef = OpDef {
     schema: "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

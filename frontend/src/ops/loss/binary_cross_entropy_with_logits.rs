@@ -57,8 +57,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `binary_cross_entropy_with_logits`
 pub static DEF: OpDef = OpDef {
     schema: "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, str reduction='mean') -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -96,8 +96,8 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
 /// `cross_entropy`
 pub static DEF: OpDef = OpDef {
     schema: "cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, Scalar label_smoothing=0, str reduction='mean') -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

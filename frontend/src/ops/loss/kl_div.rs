@@ -47,8 +47,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `kl_div`
 pub static DEF: OpDef = OpDef {
     schema: "kl_div(Tensor self, Tensor target, bool log_target=False, str reduction='mean') -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

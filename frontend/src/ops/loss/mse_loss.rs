@@ -34,8 +34,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `mse_loss`
 pub static DEF: OpDef = OpDef {
     schema: "mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

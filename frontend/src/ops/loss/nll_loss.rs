@@ -55,8 +55,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `nll_loss`
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

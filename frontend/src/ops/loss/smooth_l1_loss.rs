@@ -43,8 +43,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `smooth_l1_loss`
 pub static DEF: OpDef = OpDef {
     schema: "smooth_l1_loss(Tensor self, Tensor target, Scalar beta=1, str reduction='mean') -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -89,8 +89,8 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `to_device`
 pub static DEF: OpDef = OpDef {
     schema: "to_device(Tensor self, str device) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,

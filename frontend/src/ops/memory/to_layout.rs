@@ -45,8 +45,8 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 /// `to_layout`
 pub static DEF: OpDef = OpDef {
     schema: "to_layout(Tensor self, str layout) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,

@@ -93,8 +93,8 @@ fn samples() -> Vec<Sample> {
 /// `group_norm`
 pub static DEF: OpDef = OpDef {
     schema: "group_norm(Tensor self, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

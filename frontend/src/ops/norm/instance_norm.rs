@@ -64,8 +64,8 @@ fn errors() -> Vec<ErrorSample> {
 /// `instance_norm`
 pub static DEF: OpDef = OpDef {
     schema: "instance_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(|args| one(compose(args))),
+    rule: Rule::Host(|args| one(compose(args))),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

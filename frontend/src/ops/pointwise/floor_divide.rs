@@ -45,8 +45,8 @@ fn samples() -> Vec<Sample> {
 /// `floor_divide`
 pub static DEF: OpDef = OpDef {
     schema: "floor_divide(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,

@@ -66,8 +66,8 @@ fn samples() -> Vec<Sample> {
 /// `reshape`
 pub static DEF: OpDef = OpDef {
     schema: "reshape(Tensor self, int[] shape) -> Tensor",
-    rule: Rule::Host,
-    decomposition: Some(compose),
+    rule: Rule::Host(compose),
+    decomposition: None,
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::ALL,
