@@ -6,7 +6,7 @@ use crate::screen::{self, Screen};
 use crate::{backend, installed};
 use keyway::Device;
 use keyway::dispatcher::loader::{Candidate, Config, CpuFeatures, Discovery, HOST_ABI, LoadError, Verdict};
-use keyway::dispatcher::{abi, parallel, registry, table};
+use keyway::dispatcher::{device as api, parallel, registry};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -94,7 +94,7 @@ fn devices() -> Vec<Found> {
     let mut found = Vec::new();
     for entry in registry::devices() {
         let served_by = entry.plugin.name;
-        let (count, reason) = abi::device::count(entry);
+        let (count, reason) = api::count(entry);
         if count == 0 {
             let device = table_name(entry.kind);
             let trouble = Some(if reason.is_empty() { "none is present".to_string() } else { reason });
@@ -102,7 +102,7 @@ fn devices() -> Vec<Found> {
         }
         for index in 0..u16::try_from(count).unwrap_or(u16::MAX) {
             let device = Device { kind: entry.kind, index };
-            let (name, trouble) = match abi::device::properties(device) {
+            let (name, trouble) = match api::properties(device) {
                 Ok(properties) => (properties.name, None),
                 Err(error) => (String::new(), Some(error.to_string())),
             };
@@ -118,7 +118,7 @@ fn table_name(kind: u16) -> String {
 
 fn overall(discovery: &Discovery, usable: usize) -> String {
     let rejected = discovery.candidates.iter().filter(|c| matches!(c.verdict, Verdict::Rejected(_))).count();
-    let serves_cpu = table::current().device(Device::CPU.kind).is_some();
+    let serves_cpu = api::server(Device::CPU.kind).is_some();
     match (usable, rejected) {
         (0, 0) => format!("no backend is installed: {}", installed::advice("cpu", discovery)),
         (0, n) => format!("none of the libraries can be used ({n} rejected, for the reasons above)"),

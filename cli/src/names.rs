@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use keyway::dispatcher::intern::{DEVICES, DTYPES, Interner, LAYOUTS};
 use keyway::dispatcher::op::OpEntry;
-use keyway::dispatcher::{abi, registry, table};
+use keyway::dispatcher::{device as devices, registry, table};
 use keyway::{DType, Device, Layout};
 
 /// The names that an interner has given.
@@ -26,8 +26,8 @@ pub fn device(text: &str) -> Result<Device, Failure> {
         return Err(unknown("device", text, &DEVICES));
     }
     let device = Device::parse(text).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(entry) = table::current().device(device.kind) {
-        abi::device::ensure(entry, device).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(entry) = devices::server(device.kind) {
+        devices::ensure(entry, device).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     Ok(device)
 }

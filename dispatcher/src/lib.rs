@@ -11,29 +11,21 @@
 //! - the functional, `out=` and in-place forms of an op are one kernel and one rule;
 //! - what may grow is open: devices, layouts, dtypes are interned names, functionality keys are numbers.
 
-pub mod abi;
+mod base;
 pub mod call;
-pub mod conversions;
-pub mod dims;
-pub mod dtype;
-pub mod error;
-pub mod explain;
-pub mod fallback;
-mod geometry;
-pub mod install;
-pub mod intern;
-pub mod key;
-pub mod layouts;
-pub mod ledger;
+pub mod device;
+pub mod host;
 pub mod loader;
-pub mod log;
 pub mod memory;
 pub mod op;
-pub mod parallel;
 pub mod registry;
-pub mod schema;
-pub mod table;
 pub mod tensor;
+
+pub use base::{dims, dtype, error, intern, key, log, parallel, plugin};
+pub use call::{explain, fallback, layouts, ledger};
+pub use host::install;
+pub use op::schema;
+pub use registry::table;
 
 pub use dims::Dims;
 pub use dtype::DType;

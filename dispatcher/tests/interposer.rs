@@ -3,8 +3,8 @@
 
 mod table_support;
 
-use keyway_dispatcher::abi::device::properties;
 use keyway_dispatcher::call::call;
+use keyway_dispatcher::device::properties;
 use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::key::{KeyGuard, KeySet};
 use keyway_dispatcher::memory::read_bytes;

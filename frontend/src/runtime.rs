@@ -1,11 +1,10 @@
 //! The runtime: ops registered, autograd on, backends found. Started by the first call that needs it.
 
 use crate::error::{Error, Result};
-use keyway_dispatcher::conversions::{Conversions, set_conversions};
+use keyway_dispatcher::call::convert::{Conversions, set_conversions};
 use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected};
-use keyway_dispatcher::op::{Arg, Args, OpEntry, Out, Outputs};
-use keyway_dispatcher::tensor::TensorRef;
-use keyway_dispatcher::{abi, install, registry};
+use keyway_dispatcher::op::OpEntry;
+use keyway_dispatcher::{host, install, registry};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
@@ -62,7 +61,7 @@ pub fn load_backends(paths: &[PathBuf]) -> Result<Backends> {
 }
 
 fn load(loader: &Loader) -> Backends {
-    let loaded = loader.load_all(abi::host::table(), abi::take_message);
+    let loaded = loader.load_all(host::table(), host::take_message);
     let present = registry::plugins();
     for plugin in &loaded.plugins {
         if present.iter().any(|p| p.path == plugin.path) {
@@ -88,7 +87,7 @@ pub fn register_ops() -> Result<&'static [&'static OpEntry]> {
     let done = OPS.get_or_init(|| {
         let specs: Vec<_> = crate::ops::all().map(|d| d.spec()).collect();
         let entries = registry::register_ops(&specs).map_err(|e| e.to_string())?;
-        set_conversions(Conversions { cast, contiguous, to_device, copy_into });
+        set_conversions(conversions(&entries)?);
         crate::autograd::install().map_err(|e| e.to_string())?;
         crate::profiler::install().map_err(|e| e.to_string())?;
         Ok(entries)
@@ -103,32 +102,18 @@ pub fn register_ops() -> Result<&'static [&'static OpEntry]> {
     }
 }
 
-type DispatchResult<T> = keyway_dispatcher::Result<T>;
-
-fn one(def: &'static crate::ops::def::OpDef, values: &[Arg<'_>], out: Out<'_>) -> DispatchResult<TensorRef> {
-    let op = def.entry()?;
-    let made: Outputs = keyway_dispatcher::call::call(Args { op, values }, out)?;
-    made.into_iter()
-        .next()
-        .ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: def.name().to_string() })
-}
-
-fn cast(t: &TensorRef, dtype: crate::DType) -> DispatchResult<TensorRef> {
-    one(&crate::ops::memory::to_dtype::DEF, &[t.into(), Arg::DType(dtype)], Out::New)
-}
-
-fn contiguous(t: &TensorRef) -> DispatchResult<TensorRef> {
-    one(&crate::ops::memory::clone::DEF, &[t.into(), Arg::Str("contiguous")], Out::New)
-}
-
-fn to_device(t: &TensorRef, device: crate::Device) -> DispatchResult<TensorRef> {
-    if t.device() == device {
-        return Ok(t.clone());
-    }
-    one(&crate::ops::memory::to_device::DEF, &[t.into(), Arg::Str(&device.to_string())], Out::New)
-}
-
-fn copy_into(target: &TensorRef, source: &TensorRef) -> DispatchResult<()> {
-    crate::Tensor::from_ref(target.clone()).copy_(&crate::Tensor::from_ref(source.clone()))?;
-    Ok(())
+/// The ops that convert tensors on the way of a call.
+fn conversions(entries: &[&'static OpEntry]) -> Result<Conversions, String> {
+    use crate::ops::memory::{clone, copy, to_device, to_dtype, to_layout};
+    let of = |def: &crate::ops::def::OpDef| {
+        let entry = entries.iter().copied().find(|entry| entry.name == def.name());
+        entry.ok_or_else(|| format!("`{}` is not in the list of its family", def.name()))
+    };
+    Ok(Conversions {
+        to_dtype: of(&to_dtype::DEF)?,
+        to_format: of(&clone::DEF)?,
+        to_device: of(&to_device::DEF)?,
+        to_layout: of(&to_layout::DEF)?,
+        copy: of(&copy::DEF)?,
+    })
 }

@@ -1,7 +1,7 @@
 //! A limit on a device's memory. It holds for the whole process, so this test has one of its own.
 
 use keyway::{DType, Device, Error, Tensor};
-use keyway_dispatcher::abi::device::set_memory_limit;
+use keyway_dispatcher::device::set_memory_limit;
 
 #[test]
 fn an_allocation_beyond_the_limit_is_an_error_and_the_program_goes_on() {

@@ -7,7 +7,7 @@ mod rehearsal_support;
 use keyway::autograd::no_grad;
 use keyway::ops::by_name;
 use keyway::{DType, Device, Layout, Tensor};
-use keyway_dispatcher::abi::device::{
+use keyway_dispatcher::device::{
     Event, Stream, memory_stats, properties, reset_peak, set_memory_limit, synchronize,
 };
 use keyway_dispatcher::explain::explain;

@@ -11,7 +11,7 @@ use crate::files::{self, Outputs};
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::Device;
-use keyway::dispatcher::{parallel, table};
+use keyway::dispatcher::parallel;
 use keyway::profiler;
 use std::path::PathBuf;
 use summary::Results;
@@ -113,7 +113,7 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
 fn device(name: &str, explicit: &[PathBuf]) -> Result<Device, Failure> {
     let backends = installed::start(explicit)?;
     let device = names::device(name)?;
-    if table::current().device(device.kind).is_some() {
+    if keyway::dispatcher::device::server(device.kind).is_some() {
         return Ok(device);
     }
     let found = match backends.discovery.candidates.len() {

@@ -66,7 +66,7 @@ impl Results {
             .iter()
             .find(|memory| memory.device == device)
             .map_or(0, |memory| memory.peak_in_use);
-        let backend = |p: &registry::PluginEntry| Backend {
+        let backend = |p: &keyway::dispatcher::plugin::PluginEntry| Backend {
             name: p.name,
             version: p.version.clone(),
             variant: p.variant.clone(),

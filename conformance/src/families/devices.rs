@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::Device;
 use keyway::dispatcher::Error as DispatchError;
-use keyway::dispatcher::abi::device::{self as api, Event, Stream, memory_stats};
+use keyway::dispatcher::device::{self as api, Event, Stream, memory_stats};
 use keyway::dispatcher::memory::{Storage, copy_bytes, read_bytes, write_bytes};
 
 /// The family.
@@ -96,9 +96,7 @@ fn run(context: &Context<'_>) -> Steps {
         }),
         "copy_within" => copy(device, device),
         "copy_between" => {
-            let (count, _) = keyway::dispatcher::table::current()
-                .device(device.kind)
-                .map_or((0, String::new()), api::count);
+            let (count, _) = api::server(device.kind).map_or((0, String::new()), api::count);
             copy(device, Device::CPU)?;
             copy(Device::CPU, device)?;
             (1..count).try_for_each(|index| {

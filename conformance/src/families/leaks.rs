@@ -5,7 +5,7 @@ use crate::call::Prepared;
 use crate::case::Case;
 use crate::outcome::{Failure, Steps};
 use crate::process::resident;
-use keyway::dispatcher::abi::device::{memory_stats, synchronize};
+use keyway::dispatcher::device::{memory_stats, synchronize};
 use std::process::id;
 
 /// The family.

@@ -1,14 +1,14 @@
 //! Runs a kernel as a plan says: on arguments as it wants them, into new tensors or those of the caller.
 
 use super::Place;
-use super::given::{check_target, deliver, may_overwrite, targets, unalias};
+use super::convert::{cast, contiguous};
+use super::invoke;
+use super::outputs::{check_target, deliver, may_overwrite, targets, unalias};
 use super::strides::choose_strides;
-use crate::abi::kernel;
-use crate::conversions::conversions;
-use crate::error::Result;
-use crate::ledger::{self, Served};
-use crate::op::{Arg, Args, Out, Outputs, Plan};
-use crate::registry::{Call, KernelEntry};
+use crate::base::error::Result;
+use crate::call::ledger::{self, Served};
+use crate::op::{Arg, Args, Call, Out, Outputs, Plan};
+use crate::registry::KernelEntry;
 use crate::tensor::{TensorImpl, TensorRef};
 use keyway_sdk::abi::codes::kernel_flag;
 use smallvec::SmallVec;
@@ -58,7 +58,7 @@ fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
     let differs = |i: usize, t: &TensorRef| {
         let bit = 1 << i;
         (plan.cast & bit != 0 && t.dtype() != plan.compute)
-            || (plan.cast_index & bit != 0 && t.dtype() != crate::dtype::DType::I64)
+            || (plan.cast_index & bit != 0 && t.dtype() != crate::base::dtype::DType::I64)
             || (plan.contiguous & bit != 0 && t.is_strided() && !t.is_contiguous())
     };
     args.values.iter().enumerate().any(|(i, arg)| match arg {
@@ -75,7 +75,7 @@ fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<Tenso
         let dtype = if plan.cast & bit != 0 {
             Some(plan.compute)
         } else if plan.cast_index & bit != 0 {
-            Some(crate::dtype::DType::I64)
+            Some(crate::base::dtype::DType::I64)
         } else {
             None
         };
@@ -86,10 +86,10 @@ fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<Tenso
         let convert = |t: &TensorRef| -> Result<TensorRef> {
             let mut t = t.clone();
             if let Some(dtype) = dtype.filter(|d| *d != t.dtype()) {
-                t = (conversions()?.cast)(&t, dtype)?;
+                t = cast(&t, dtype)?;
             }
             if gaps(&t) {
-                t = (conversions()?.contiguous)(&t)?;
+                t = contiguous(&t)?;
             }
             Ok(t)
         };
@@ -134,7 +134,7 @@ fn run(
             }
         });
     }
-    let filled = kernel::fill(kernel, args, plan, &outputs, place.device, place.plain);
+    let filled = invoke::fill(kernel, args, plan, &outputs, place.device, place.plain);
     ledger::set_served(served);
     filled?;
     Ok(outputs)
@@ -154,7 +154,7 @@ fn into_made(
     for target in targets(call)? {
         check_target(args, &target, target.sizes(), target.dtype())?;
     }
-    let mut made = kernel::make(kernel.run, kernel.plugin.name, args, plan, count, place.device)?;
+    let mut made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device)?;
     unalias(args, &mut made);
     deliver(call, made)
 }
@@ -176,7 +176,7 @@ fn into_given(
         direct &= may_overwrite(args, target, plan.alias);
     }
     if direct {
-        kernel::fill(kernel, args, plan, &targets, place.device, place.plain)?;
+        invoke::fill(kernel, args, plan, &targets, place.device, place.plain)?;
         targets.iter().for_each(|t| t.bump_version());
         return Ok(targets);
     }

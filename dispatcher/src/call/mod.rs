@@ -1,24 +1,33 @@
 //! The path of one call: key set, functionality keys from the highest down, then the backend.
 
-mod alike;
-mod given;
+pub mod convert;
+pub mod explain;
+pub mod fallback;
+mod fast_path;
+mod holder;
+mod invoke;
 mod kernel;
+pub mod layouts;
+pub mod ledger;
+mod marshal;
+mod outputs;
 mod strides;
 
-pub(crate) use given::check_target;
-pub use given::unalias;
+pub(crate) use holder::{Holder, tensor_of};
+pub(crate) use marshal::{CallContext, Marshalling, with_call};
+pub use outputs::unalias;
 
-use crate::abi::kernel::rule as foreign_rule;
-use crate::dims::Dims;
-use crate::error::{Error, Result};
-use crate::key::{Device, DispatchKey, KeySet, Layout, local_keys};
-use crate::ledger::{self, Served};
-use crate::op::{Arg, Args, Out, OutSpec, Outputs, Plan, Rule, Strides, ViewSpec};
-use crate::registry::{Call, more_special};
-use crate::table::{Cell, Generation, OpRows, current};
+use self::ledger::Served;
+use crate::base::dims::Dims;
+use crate::base::error::{Error, Result};
+use crate::base::key::{Device, DispatchKey, KeySet, Layout, local_keys};
+use crate::op::{Arg, Args, Call, Out, OutSpec, Outputs, Plan, Rule, Strides, ViewSpec};
+use crate::registry::more_special;
+use crate::registry::table::{Cell, Generation, OpRows, current};
 use crate::tensor::{TensorImpl, TensorRef};
-use given::deliver;
+use invoke::rule as foreign_rule;
 use kernel::with_kernel;
+use outputs::deliver;
 
 /// Calls an op.
 ///
@@ -138,8 +147,8 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
     match rows.op.spec.rule {
         Rule::Elementwise(inputs, typing) => {
             let typing = typing(args)?;
-            match alike::find(generation, rows, call, inputs, typing) {
-                Some(found) => alike::run(found, args, typing),
+            match fast_path::find(generation, rows, call, inputs, typing) {
+                Some(found) => fast_path::run(found, args, typing),
                 None => resolved(generation, rows, call, &Plan::elementwise(args, inputs, typing)?, false),
             }
         }
@@ -221,8 +230,8 @@ fn resolved(
     match generation.cell(rows, device, layout, plan.compute) {
         Cell::Kernel(kernel) => with_kernel(kernel, call, plan, allocates, place),
         Cell::Decompose => decompose(call),
-        Cell::Fallback { to, warn } => crate::fallback::run(call, device, to, warn),
-        Cell::Missing => Err(crate::explain::missing(&call.args, device, layout, plan.compute)),
+        Cell::Fallback { to, warn } => crate::call::fallback::run(call, device, to, warn),
+        Cell::Missing => Err(crate::call::explain::missing(&call.args, device, layout, plan.compute)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The strides of a new output.
 
-use crate::dims::{self, Dims};
+use crate::base::dims::{self, Dims};
 use crate::op::{Arg, Args, OutSpec, Plan, Strides};
 use crate::tensor::{Format, TensorRef};
 

@@ -1,13 +1,12 @@
 //! Bytes between storages, whatever devices they lie on.
 
 use super::Storage;
-use crate::abi::device as device_abi;
-use crate::error::{Error, Result};
-use crate::key::Device;
-use crate::registry::DeviceEntry;
+use crate::base::error::{Error, Result};
+use crate::base::key::Device;
+use crate::device::{self as device_abi, DeviceEntry};
 
 fn entry(device: Device) -> Result<Option<&'static DeviceEntry>> {
-    match crate::table::current().device(device.kind) {
+    match device_abi::server(device.kind) {
         Some(entry) if entry.host_accessible() => Ok(None),
         Some(entry) => Ok(Some(entry)),
         None if device == Device::CPU => Ok(None),

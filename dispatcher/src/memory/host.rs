@@ -1,7 +1,7 @@
 //! The host's own allocator: plain, aligned, for a program that has no CPU backend.
 
-use crate::error::{Error, Result};
-use crate::key::Device;
+use crate::base::error::{Error, Result};
+use crate::base::key::Device;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 

@@ -2,19 +2,18 @@
 
 mod blocks;
 mod copy;
+mod extension;
 mod host;
-mod hung;
 mod shared;
 
 pub use copy::{copy_bytes, read_bytes, write_bytes};
-pub(crate) use hung::Hung;
+pub(crate) use extension::Extension;
 pub(crate) use shared::shared;
 pub use shared::{Shared, Weak};
 
-use crate::abi::device::{self as device_abi, StreamRef};
-use crate::error::Result;
-use crate::key::Device;
-use crate::registry::DeviceEntry;
+use crate::base::error::Result;
+use crate::base::key::Device;
+use crate::device::{self as device_abi, DeviceEntry, StreamRef};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -91,7 +90,7 @@ impl Storage {
     /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`.
     #[inline(always)]
     pub fn allocate(device: Device, bytes: usize) -> Result<Storage> {
-        match crate::table::current().device(device.kind) {
+        match device_abi::server(device.kind) {
             Some(entry) => {
                 let pointer = device_abi::allocate(entry, device, bytes)?;
                 Ok(Storage::new(pointer, bytes, device, Owner::Device(entry)))
@@ -102,7 +101,7 @@ impl Storage {
                 }
                 Ok(Storage::new(host::allocate(bytes)?, bytes, device, Owner::Host))
             }
-            None => Err(crate::error::Error::NoDevice { device }),
+            None => Err(crate::base::error::Error::NoDevice { device }),
         }
     }
 
@@ -194,7 +193,7 @@ impl std::fmt::Debug for Storage {
 
 /// Values that are plain bytes.
 pub mod bytes {
-    use crate::dtype::DType;
+    use crate::base::dtype::DType;
 
     /// An element type whose values are plain bytes of one dtype.
     ///

@@ -1,6 +1,6 @@
 //! The memory format that strides are in.
 
-use crate::dims;
+use crate::base::dims;
 
 /// Which memory format the strides are in, computed once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

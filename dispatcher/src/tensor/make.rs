@@ -1,13 +1,12 @@
 //! How tensors are made: each where it stays, and within its storage.
 
-use super::{Composite, Format, TensorImpl, TensorRef, ViewOf, ViewOrigin};
-use crate::abi::holder::OwnRaw;
-use crate::dims::{self, Dims};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::geometry::Geometry;
-use crate::key::{Device, DispatchKey, KeySet, Layout, local_keys};
-use crate::memory::{Hung, Shared, Storage, shared};
+use super::geometry::Geometry;
+use super::{Composite, Format, OwnRaw, TensorImpl, TensorRef, ViewOf, ViewOrigin};
+use crate::base::dims::{self, Dims};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::key::{Device, DispatchKey, KeySet, Layout, local_keys};
+use crate::memory::{Extension, Shared, Storage, shared};
 use std::marker::PhantomPinned;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,7 +95,7 @@ impl TensorImpl {
             keys: AtomicU64::new(birth_keys()),
             composite: None,
             view_of: None,
-            extension: Hung::empty(),
+            extension: Extension::empty(),
             _stays: PhantomPinned,
         });
         let handle = Shared::as_ptr(&tensor).cast();

@@ -1,16 +1,18 @@
 //! The tensor as the dispatcher knows it: geometry over a storage, or components of a composite layout.
 
 mod format;
+mod geometry;
 mod make;
+mod raw;
 
 pub use format::Format;
+pub(crate) use raw::OwnRaw;
 
-use crate::abi::holder::OwnRaw;
-use crate::dims;
-use crate::dtype::DType;
-use crate::geometry::Geometry;
-use crate::key::{Device, DispatchKey, KeySet, Layout};
-use crate::memory::{Hung, Shared, Storage};
+use crate::base::dims;
+use crate::base::dtype::DType;
+use crate::base::key::{Device, DispatchKey, KeySet, Layout};
+use crate::memory::{Extension, Shared, Storage};
+use geometry::Geometry;
 use keyway_sdk::abi::tensor::RawTensor;
 use std::marker::PhantomPinned;
 use std::sync::Arc;
@@ -45,7 +47,7 @@ struct ViewOf {
     origin: ViewOrigin,
 }
 
-/// Geometry, dtype, layout and keys over a storage. Immutable but for what autograd hangs on it.
+/// Geometry, dtype, layout and keys over a storage. Immutable but for its extension slot.
 pub struct TensorImpl {
     /// What plugins see; also where dtype, layout, device and the number of elements are kept.
     raw: OwnRaw,
@@ -57,7 +59,7 @@ pub struct TensorImpl {
     keys: AtomicU64,
     composite: Option<Box<Composite>>,
     view_of: Option<ViewOf>,
-    extension: Hung,
+    extension: Extension,
     /// `raw` leads into the tensor itself.
     _stays: PhantomPinned,
 }
@@ -266,14 +268,14 @@ impl TensorImpl {
         self.view_of.as_ref().map(|v| v.origin)
     }
 
-    /// What a layer above hangs on the tensor, made once.
+    /// The extension slot's value: what a layer above keeps with the tensor, made once.
     #[inline]
     pub fn extension<T: 'static>(&self) -> Option<&T> {
         self.extension.get()
     }
 
-    /// Hangs a new value on a tensor that nobody else has yet, on which nothing hangs, and adds `key`, without any
-    /// locked instruction; the value, for a change. `None`, and nothing done, for any other tensor.
+    /// Fills the empty extension slot of a tensor that nobody else has yet, and adds `key`, without any locked
+    /// instruction; the value, for a change. `None`, and nothing done, for any other tensor.
     #[inline]
     pub fn extend_new<T: Default + Send + Sync + 'static>(
         tensor: &mut TensorRef,
@@ -285,8 +287,7 @@ impl TensorImpl {
         Some(made)
     }
 
-    /// What a layer above hangs on the tensor, made by `make` if it is not there yet. `None` if another
-    /// layer has hung something else there.
+    /// The extension slot's value, made by `make` if the slot is empty. `None` if another layer has filled it.
     pub fn extension_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.extension.get_or_init(make)
     }

@@ -5,7 +5,7 @@ use keyway_dispatcher::call::call;
 use keyway_dispatcher::loader::{Config, Loader, Quarantine};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
-use keyway_dispatcher::{DType, Device, Dims, Result, abi, install, registry};
+use keyway_dispatcher::{DType, Device, Dims, Result, host, install, registry};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -67,7 +67,7 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
         quarantine: Quarantine::default(),
         ..Config::only(names.iter().map(|n| built(n)).collect())
     };
-    let loaded = Loader::new(config).load_all(abi::host::table(), abi::take_message);
+    let loaded = Loader::new(config).load_all(host::table(), host::take_message);
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
     for plugin in &loaded.plugins {
         if !registry::plugins().iter().any(|p| p.path == plugin.path) {

@@ -2,7 +2,7 @@
 
 use super::Tally;
 use keyway_dispatcher::ledger::Fallback;
-use keyway_dispatcher::{Device, abi, registry};
+use keyway_dispatcher::{Device, registry};
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -87,10 +87,10 @@ impl Report {
 pub fn device_memory() -> Vec<DeviceMemory> {
     let mut memory = Vec::new();
     for entry in registry::devices() {
-        let (count, _) = abi::device::count(entry);
+        let (count, _) = keyway_dispatcher::device::count(entry);
         for index in 0..u16::try_from(count).unwrap_or(u16::MAX) {
             let device = Device { kind: entry.kind, index };
-            if let Ok(Some(stats)) = abi::device::memory_stats(device) {
+            if let Ok(Some(stats)) = keyway_dispatcher::device::memory_stats(device) {
                 memory.push(DeviceMemory {
                     device: device.to_string(),
                     in_use: stats.in_use,

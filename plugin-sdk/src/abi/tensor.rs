@@ -1,6 +1,5 @@
 //! Tensors and arguments as a kernel sees them.
 
-use super::host::HostApi;
 use std::ffi::c_void;
 
 /// A tensor that the host owns. Kernels hold it only for the time of one call.
@@ -86,8 +85,7 @@ pub struct RawCall {
     pub reserved: u32,
     /// The device's stream that this work belongs to, as `stream_create` gave it; null is the default one.
     pub stream: *mut c_void,
-    /// Host services.
-    pub host: *const HostApi,
+
     /// The host's own state of this call, for `set_output`; null where the host allocates the outputs.
     pub context: *mut c_void,
 }

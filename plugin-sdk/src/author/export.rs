@@ -16,7 +16,7 @@ inventory::collect!(KernelItems);
 static HOST: AtomicPtr<crate::abi::host::HostApi> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The host's services, or `None` before the host initialised this library (as in its unit tests).
-pub(crate) fn host_api() -> Option<&'static crate::abi::host::HostApi> {
+pub fn host_api() -> Option<&'static crate::abi::host::HostApi> {
     // SAFETY: the pointer is null or was given by the host to `initialize`, whose contract says that it
     // lives as long as the process.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }

@@ -27,6 +27,7 @@ pub use device::{Device, Properties, device_api};
 pub use element::{Element, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use elementwise::{Cost, map0, map1, map1_slices, map2, map2_slices, map3};
 pub use error::Error;
+pub use export::host_api;
 pub use extend::{Interposer, Layout, Next, Op, RuleCall, interposer, layout_api, op, sub_layout};
 pub use host::{
     Arg, Level, NameKind, Scratch, call_op, intern, log, new_composite, new_host_tensor, new_tensor,

@@ -68,7 +68,6 @@ pub(crate) fn with_call<R>(args: &[RawArg], outputs: &[&TestTensor], body: impl 
         n_outputs: outputs.len() as u32,
         reserved: 0,
         stream: std::ptr::null_mut(),
-        host: std::ptr::null(),
         context: std::ptr::null_mut(),
     };
     // SAFETY: the test keeps arguments, outputs and their memory alive for this call.

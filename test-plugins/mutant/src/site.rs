@@ -56,7 +56,7 @@ impl<'a> Site<'a> {
         let run = match wrapped.get() {
             Some(run) => *run,
             None => {
-                let found = wrapped::kernel(op, dtype, self.call.raw().host)?;
+                let found = wrapped::kernel(op, dtype)?;
                 *wrapped.get_or_init(|| found)
             }
         };

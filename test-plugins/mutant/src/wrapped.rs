@@ -4,10 +4,10 @@ use keyway_abi_root::KeywayRootRef;
 use keyway_abi_root::abi_stable::library::{AbiHeaderRef, ROOT_MODULE_LOADER_NAME_WITH_NUL};
 use keyway_sdk::Error;
 use keyway_sdk::abi::codes::{interface, status};
-use keyway_sdk::abi::host::HostApi;
 use keyway_sdk::abi::op::RawKernel;
 use keyway_sdk::abi::plugin::{PluginApi, PluginContents, RawList};
 use keyway_sdk::abi::tensor::KernelFn;
+use keyway_sdk::author::host_api;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,19 +25,19 @@ static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
 ///
 /// # Errors
 /// A library that cannot be opened, or that has no such kernel.
-pub fn kernel(op: &str, dtype: &str, host: *const HostApi) -> Result<KernelFn, Error> {
+pub fn kernel(op: &str, dtype: &str) -> Result<KernelFn, Error> {
     let failed = |detail: String| Error::Failed { detail };
-    let table = TABLE.get_or_init(|| load(host)).as_ref().map_err(|e| failed(e.clone()))?;
+    let table = TABLE.get_or_init(load).as_ref().map_err(|e| failed(e.clone()))?;
     let found = table.get(&(op.to_string(), dtype.to_string())).copied();
     found.ok_or_else(|| failed(format!("the wrapped backend has no kernel of {op} for {dtype}")))
 }
 
-fn load(host: *const HostApi) -> Result<Table, String> {
+fn load() -> Result<Table, String> {
+    let host = host_api().ok_or("the host has not initialised this library")?;
     let path = std::env::var_os(PATH).ok_or_else(|| format!("{PATH} names no library to wrap"))?;
     let path = Path::new(&path).canonicalize().map_err(|e| format!("{PATH}: {e}"))?;
     let root = open(&path)?;
-    // SAFETY: the host gave this pointer with a call, and its table lives as long as the process.
-    let version = unsafe { (*host).abi_version };
+    let version = host.abi_version;
     let api: *const PluginApi = root.get_interface()(interface::PLUGIN, version).cast();
     // SAFETY: the contract of `get_interface`: null, or valid for the life of the process.
     let api = unsafe { api.as_ref() }.ok_or("the wrapped library has no interface of this ABI")?;

@@ -79,9 +79,9 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let device = Device::parse(args.str(1)?)?;
     let t = args.tensor(0)?;
     if device.kind != Device::CPU.kind || device.index != 0 {
-        let entry = keyway_dispatcher::table::current().device(device.kind);
+        let entry = keyway_dispatcher::device::server(device.kind);
         let entry = entry.ok_or(Error::NoDevice { device })?;
-        keyway_dispatcher::abi::device::ensure(entry, device)?;
+        keyway_dispatcher::device::ensure(entry, device)?;
     }
     Ok(Outputs::from_iter([moved(t, device)?]))
 }

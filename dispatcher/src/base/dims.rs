@@ -1,0 +1,294 @@
+//! Sizes and strides, and the arithmetic over them.
+
+use crate::base::error::{Error, Result};
+use smallvec::SmallVec;
+
+/// Sizes or strides of a tensor, in elements; no heap up to 8 dimensions.
+pub type Dims = SmallVec<[usize; 8]>;
+
+/// The most dimensions that a tensor may have, as in NumPy.
+pub const MAX_NDIM: usize = 64;
+
+/// The most elements that a tensor may have: at 16 bytes each their bytes can still be counted.
+pub const MAX_NUMEL: usize = (isize::MAX as usize) / 16;
+
+/// The number of elements.
+///
+/// # Errors
+/// [`Error::Value`] beyond [`MAX_NDIM`] dimensions; [`Error::SizeOverflow`] when the elements, at 16 bytes each, would pass `isize::MAX` bytes.
+#[inline]
+pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
+    if sizes.len() > MAX_NDIM {
+        return Err(too_many_dimensions(op, sizes));
+    }
+    let mut product: usize = 1;
+    let mut overflow = false;
+    for &size in sizes {
+        if size == 0 {
+            return Ok(0);
+        }
+        let (next, over) = product.overflowing_mul(size);
+        overflow |= over;
+        product = next;
+    }
+    if overflow || product > MAX_NUMEL {
+        return Err(size_overflow(op, sizes));
+    }
+    Ok(product)
+}
+
+/// The number of elements, and how many elements from the storage's start the last one ends; `None` where one of them
+/// cannot be counted, or there are too many dimensions or not as many strides as sizes. Of no elements the end is
+/// unspecified.
+#[inline]
+pub(crate) fn extent(offset: usize, sizes: &[usize], strides: &[usize]) -> Option<(usize, usize)> {
+    if sizes.len() != strides.len() || sizes.len() > MAX_NDIM {
+        return None;
+    }
+    let (mut numel, mut last) = (1usize, offset);
+    for (&size, &stride) in sizes.iter().zip(strides) {
+        let Some(steps) = size.checked_sub(1) else { return Some((0, 0)) };
+        numel = numel.checked_mul(size)?;
+        last = last.checked_add(steps.checked_mul(stride)?)?;
+    }
+    if numel > MAX_NUMEL { None } else { Some((numel, last.checked_add(1)?)) }
+}
+
+#[cold]
+fn too_many_dimensions(op: &'static str, sizes: &[usize]) -> Error {
+    Error::Value {
+        op,
+        argument: "sizes",
+        expected: format!("at most {MAX_NDIM} dimensions"),
+        got: format!("{} dimensions", sizes.len()),
+    }
+}
+
+#[cold]
+fn size_overflow(op: &'static str, sizes: &[usize]) -> Error {
+    Error::SizeOverflow { op, sizes: sizes.into() }
+}
+
+/// Whether two lists of sizes are equal; for a few numbers faster than a comparison of memory.
+#[inline]
+pub fn same(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x == y)
+}
+
+/// Row-major strides.
+#[inline]
+pub fn contiguous_strides(sizes: &[usize]) -> Dims {
+    let mut strides = Dims::from_elem(1, sizes.len());
+    let mut next = 1usize;
+    for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = next;
+        next = next.wrapping_mul(size.max(1));
+    }
+    strides
+}
+
+/// Strides with the channels (dimension 1) innermost, for 3, 4 or 5 dimensions.
+pub fn channels_last_strides(sizes: &[usize]) -> Dims {
+    let mut strides = Dims::from_elem(1, sizes.len());
+    let mut next = sizes.get(1).copied().unwrap_or(1).max(1);
+    for i in (2..sizes.len()).rev() {
+        strides[i] = next;
+        next = next.wrapping_mul(sizes[i].max(1));
+    }
+    if !sizes.is_empty() {
+        strides[0] = next;
+    }
+    strides
+}
+
+/// Whether elements lie in row-major order without gaps; strides of dimensions of size 1 do not count.
+#[inline]
+pub fn is_contiguous(sizes: &[usize], strides: &[usize]) -> bool {
+    let mut expected = 1;
+    for (&size, &stride) in sizes.iter().zip(strides).rev() {
+        if size == 0 {
+            return true;
+        }
+        if size != 1 {
+            if stride != expected {
+                return false;
+            }
+            expected *= size;
+        }
+    }
+    true
+}
+
+/// Whether the strides are those of channels_last, ignoring dimensions of size 1.
+pub fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
+    if !(3..=5).contains(&sizes.len()) {
+        return false;
+    }
+    if sizes.contains(&0) {
+        return true;
+    }
+    let mut expected = 1;
+    let inner_to_outer = std::iter::once(1).chain((2..sizes.len()).rev()).chain(std::iter::once(0));
+    for i in inner_to_outer {
+        if sizes[i] != 1 {
+            if strides[i] != expected {
+                return false;
+            }
+            expected *= sizes[i];
+        }
+    }
+    true
+}
+
+/// Whether each element has its own place and the places have no gaps, in whatever order of dimensions.
+pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
+    let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).filter(|&i| sizes[i] != 1).collect();
+    order.sort_by_key(|&i| strides[i]);
+    let mut expected = 1;
+    for i in order {
+        if sizes[i] == 0 {
+            return true;
+        }
+        if strides[i] != expected {
+            return false;
+        }
+        expected *= sizes[i];
+    }
+    true
+}
+
+/// Whether two elements may share one place: a stride of 0, or dimensions that interleave.
+pub fn may_self_overlap(sizes: &[usize], strides: &[usize]) -> bool {
+    if sizes.contains(&0) {
+        return false;
+    }
+    let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).filter(|&i| sizes[i] != 1).collect();
+    order.sort_by_key(|&i| strides[i]);
+    let mut reach = 0;
+    for i in order {
+        if strides[i] <= reach {
+            return true;
+        }
+        reach += strides[i] * (sizes[i] - 1);
+    }
+    false
+}
+
+/// The shape that both broadcast to.
+///
+/// # Errors
+/// [`Error::Broadcast`] when a dimension differs and neither is 1.
+pub fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims> {
+    if a == b {
+        return Ok(Dims::from_slice(a));
+    }
+    let ndim = a.len().max(b.len());
+    let mut out = Dims::from_elem(1, ndim);
+    for i in 1..=ndim {
+        let x = if i <= a.len() { a[a.len() - i] } else { 1 };
+        let y = if i <= b.len() { b[b.len() - i] } else { 1 };
+        out[ndim - i] = match (x, y) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            (x, y) => {
+                return Err(Error::Broadcast {
+                    op,
+                    left: a.into(),
+                    right: b.into(),
+                    dim: -(i as i64),
+                    left_size: x,
+                    right_size: y,
+                });
+            }
+        };
+    }
+    Ok(out)
+}
+
+/// The strides with which a tensor appears in the broadcast shape: 0 where it is repeated. `out` must be a
+/// shape that `sizes` broadcasts to.
+pub fn expanded_strides(sizes: &[usize], strides: &[usize], out: &[usize]) -> Dims {
+    let mut expanded = Dims::from_elem(0, out.len());
+    let lead = out.len() - sizes.len();
+    for i in 0..sizes.len() {
+        if sizes[i] == out[lead + i] {
+            expanded[lead + i] = strides[i];
+        }
+    }
+    expanded
+}
+
+/// A dimension counted from the front; -1 is the last. A 0-d tensor is treated as having one dimension.
+///
+/// # Errors
+/// [`Error::Dim`] when it is out of range.
+#[inline]
+pub fn wrap_dim(op: &'static str, dim: i64, ndim: usize) -> Result<usize> {
+    let n = ndim.max(1) as i64;
+    if dim < -n || dim >= n {
+        return Err(no_dim(op, dim, ndim));
+    }
+    Ok(if dim < 0 { (dim + n) as usize } else { dim as usize })
+}
+
+#[cold]
+fn no_dim(op: &'static str, dim: i64, ndim: usize) -> Error {
+    Error::Dim { op, dim, ndim }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn overflow_is_an_error_and_a_zero_size_is_not() {
+        assert!(matches!(numel("t", &[usize::MAX, 2]), Err(Error::SizeOverflow { .. })));
+        assert!(matches!(numel("t", &[1 << 40, 1 << 40]), Err(Error::SizeOverflow { .. })));
+        assert_eq!(numel("t", &[0, usize::MAX]).unwrap(), 0);
+        assert_eq!(numel("t", &[]).unwrap(), 1);
+    }
+
+    #[test]
+    fn dims_wrap_and_refuse() {
+        assert_eq!(wrap_dim("t", -1, 3).unwrap(), 2);
+        assert_eq!(wrap_dim("t", 0, 0).unwrap(), 0);
+        for bad in [3, -4] {
+            assert!(matches!(wrap_dim("t", bad, 3), Err(Error::Dim { .. })));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn broadcasting_is_symmetric_and_contains_both(
+            a in prop::collection::vec(prop_oneof![Just(1usize), 1usize..4], 0..5),
+            b in prop::collection::vec(prop_oneof![Just(1usize), 1usize..4], 0..5),
+        ) {
+            match (broadcast("t", &a, &b), broadcast("t", &b, &a)) {
+                (Ok(x), Ok(y)) => {
+                    prop_assert_eq!(&x, &y);
+                    for shape in [&a, &b] {
+                        let lead = x.len() - shape.len();
+                        for i in 0..shape.len() {
+                            prop_assert!(shape[i] == 1 || shape[i] == x[lead + i]);
+                        }
+                    }
+                }
+                (Err(_), Err(_)) => {}
+                _ => prop_assert!(false, "one order broadcasts and the other does not"),
+            }
+        }
+
+        #[test]
+        fn formats_are_recognised(sizes in prop::collection::vec(0usize..5, 0..6)) {
+            let c = contiguous_strides(&sizes);
+            prop_assert!(is_contiguous(&sizes, &c) && is_dense(&sizes, &c));
+            prop_assert!(!may_self_overlap(&sizes, &c));
+            if (3..=5).contains(&sizes.len()) {
+                let l = channels_last_strides(&sizes);
+                prop_assert!(is_channels_last(&sizes, &l) && is_dense(&sizes, &l));
+            }
+        }
+    }
+}

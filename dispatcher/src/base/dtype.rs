@@ -1,0 +1,299 @@
+//! Element types: numbers that host and plugins share, and PyTorch's promotion rules over them.
+
+use crate::base::intern::DTYPES;
+use keyway_sdk::abi::codes::dtype as code;
+use std::fmt;
+
+/// An element type. Open: a plugin may bring others, which are numbered from `VENDOR_FIRST` on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DType(pub(crate) u16);
+
+/// The kinds of element types, in the order of promotion.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Category {
+    /// `bool`.
+    Bool,
+    /// Signed and unsigned integers.
+    Integer,
+    /// Real floating point.
+    Float,
+    /// Complex floating point.
+    Complex,
+    /// Brought by a plugin; does not promote.
+    Vendor,
+}
+
+/// The names of the built-in dtypes, at the index of their code.
+pub(crate) const BUILT_IN: [&str; 15] = [
+    "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "u16", "u32", "u64", "c64", "c128",
+];
+
+#[allow(missing_docs)]
+impl DType {
+    pub const BOOL: DType = DType(code::BOOL);
+    pub const U8: DType = DType(code::U8);
+    pub const I8: DType = DType(code::I8);
+    pub const I16: DType = DType(code::I16);
+    pub const I32: DType = DType(code::I32);
+    pub const I64: DType = DType(code::I64);
+    pub const F16: DType = DType(code::F16);
+    pub const BF16: DType = DType(code::BF16);
+    pub const F32: DType = DType(code::F32);
+    pub const F64: DType = DType(code::F64);
+    pub const U16: DType = DType(code::U16);
+    pub const U32: DType = DType(code::U32);
+    pub const U64: DType = DType(code::U64);
+    pub const C64: DType = DType(code::C64);
+    pub const C128: DType = DType(code::C128);
+    /// Every dtype that kernels are written for today.
+    pub const REAL: [DType; 13] = [
+        DType::BOOL,
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+    ];
+}
+
+impl DType {
+    /// The shared number.
+    pub const fn code(self) -> u16 {
+        self.0
+    }
+
+    /// The dtype with this number, if it has been named.
+    pub fn from_code(code: u16) -> Option<DType> {
+        ((code as usize) < DTYPES.len()).then_some(DType(code))
+    }
+
+    /// The dtype with this name, if it has been named.
+    pub fn from_name(name: &str) -> Option<DType> {
+        DTYPES.get(name).map(DType)
+    }
+
+    /// The name: `f32`, `i64`, `bool`.
+    pub fn name(self) -> &'static str {
+        DTYPES.name(self.0)
+    }
+
+    /// Bytes of one element; 0 for a dtype of a plugin, which the host treats as opaque.
+    pub const fn size(self) -> usize {
+        match self.0 {
+            code::BOOL | code::U8 | code::I8 => 1,
+            code::I16 | code::U16 | code::F16 | code::BF16 => 2,
+            code::I32 | code::U32 | code::F32 => 4,
+            code::I64 | code::U64 | code::F64 | code::C64 => 8,
+            code::C128 => 16,
+            _ => 0,
+        }
+    }
+
+    /// The kind of this dtype.
+    pub const fn category(self) -> Category {
+        match self.0 {
+            code::BOOL => Category::Bool,
+            code::U8 | code::I8 | code::I16 | code::I32 | code::I64 | code::U16 | code::U32 | code::U64 => {
+                Category::Integer
+            }
+            code::F16 | code::BF16 | code::F32 | code::F64 => Category::Float,
+            code::C64 | code::C128 => Category::Complex,
+            _ => Category::Vendor,
+        }
+    }
+
+    /// Whether this is a real floating-point dtype.
+    pub const fn is_float(self) -> bool {
+        matches!(self.category(), Category::Float)
+    }
+
+    /// Whether this is an integer dtype; `bool` is not.
+    pub const fn is_integer(self) -> bool {
+        matches!(self.category(), Category::Integer)
+    }
+
+    /// Whether gradients can be of this dtype.
+    pub const fn is_differentiable(self) -> bool {
+        matches!(self.category(), Category::Float | Category::Complex)
+    }
+
+    /// The smallest and largest value of an integer dtype or `bool`.
+    pub const fn integer_range(self) -> Option<(i128, i128)> {
+        Some(match self.0 {
+            code::BOOL => (0, 1),
+            code::U8 => (0, u8::MAX as i128),
+            code::I8 => (i8::MIN as i128, i8::MAX as i128),
+            code::I16 => (i16::MIN as i128, i16::MAX as i128),
+            code::U16 => (0, u16::MAX as i128),
+            code::I32 => (i32::MIN as i128, i32::MAX as i128),
+            code::U32 => (0, u32::MAX as i128),
+            code::I64 => (i64::MIN as i128, i64::MAX as i128),
+            code::U64 => (0, u64::MAX as i128),
+            _ => return None,
+        })
+    }
+
+    /// The dtype that holds both, as `torch.promote_types`; `None` where there is none (a plugin's dtype,
+    /// or u64 with a signed integer, which no integer dtype holds).
+    pub fn promote(self, other: DType) -> Option<DType> {
+        if self == other {
+            return Some(self);
+        }
+        let (low, high) = if self.category() <= other.category() { (self, other) } else { (other, self) };
+        match (low.category(), high.category()) {
+            (_, Category::Vendor) => None,
+            (Category::Bool, _) => Some(high),
+            (Category::Integer, Category::Integer) => promote_integers(low, high),
+            (Category::Integer, _) => Some(high),
+            (Category::Float, Category::Float) => {
+                Some(if low.size() == high.size() {
+                    DType::F32 // f16 with bf16: neither holds the other
+                } else if low.size() > high.size() {
+                    low
+                } else {
+                    high
+                })
+            }
+            (Category::Float, _) => {
+                Some(if low == DType::F64 || high == DType::C128 { DType::C128 } else { DType::C64 })
+            }
+            _ => Some(DType::C128),
+        }
+    }
+}
+
+fn promote_integers(a: DType, b: DType) -> Option<DType> {
+    let unsigned = |d: DType| matches!(d.0, code::U8 | code::U16 | code::U32 | code::U64);
+    if unsigned(a) == unsigned(b) {
+        return Some(if a.size() >= b.size() { a } else { b });
+    }
+    let (u, s) = if unsigned(a) { (a, b) } else { (b, a) };
+    if s.size() > u.size() {
+        return Some(s);
+    }
+    match u.size() {
+        1 => Some(DType::I16),
+        2 => Some(DType::I32),
+        4 => Some(DType::I64),
+        _ => None,
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What takes part in promotion: tensors with dimensions, 0-d tensors, and bare numbers. A number or a 0-d
+/// tensor widens a result only if its category is higher than that of what stands before it, as in PyTorch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Promotion {
+    dimensioned: Option<DType>,
+    zero_dim: Option<DType>,
+    number: Option<DType>,
+    failed: Option<(DType, DType)>,
+}
+
+impl Promotion {
+    fn merge(slot: &mut Option<DType>, failed: &mut Option<(DType, DType)>, dtype: DType) {
+        *slot = match *slot {
+            None => Some(dtype),
+            Some(present) => present.promote(dtype).or_else(|| {
+                *failed = Some((present, dtype));
+                Some(present)
+            }),
+        };
+    }
+
+    /// Adds a tensor of `ndim` dimensions.
+    pub fn tensor(&mut self, dtype: DType, ndim: usize) {
+        let slot = if ndim == 0 { &mut self.zero_dim } else { &mut self.dimensioned };
+        if *slot != Some(dtype) {
+            Self::merge(slot, &mut self.failed, dtype);
+        }
+    }
+
+    /// Adds a bare number of this kind: `BOOL`, `I64` or `F64`. A float number among integers gives `f32`.
+    pub fn number(&mut self, dtype: DType) {
+        Self::merge(&mut self.number, &mut self.failed, dtype);
+    }
+
+    /// The promoted dtype, or the pair that has none.
+    pub fn result(&self) -> Result<DType, (DType, DType)> {
+        if let Some(pair) = self.failed {
+            return Err(pair);
+        }
+        let number = self.number.map(|d| if d.is_float() { DType::F32 } else { d });
+        let lowest_first = [number, self.zero_dim, self.dimensioned];
+        let mut result: Option<DType> = None;
+        for next in lowest_first.into_iter().flatten() {
+            result = Some(match result {
+                None => next,
+                Some(low) if low.category() > next.category() => {
+                    // The lower-priority operand has the higher category: it decides, at its own width.
+                    if low.category() == Category::Complex && next == DType::F64 { DType::C128 } else { low }
+                }
+                Some(_) => next,
+            });
+        }
+        Ok(result.unwrap_or(DType::F32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promotion_follows_pytorch() {
+        let cases = [
+            (DType::U8, DType::I8, DType::I16),
+            (DType::I32, DType::I64, DType::I64),
+            (DType::BOOL, DType::U8, DType::U8),
+            (DType::I64, DType::F16, DType::F16),
+            (DType::F16, DType::BF16, DType::F32),
+            (DType::BF16, DType::F32, DType::F32),
+            (DType::U32, DType::I32, DType::I64),
+            (DType::F64, DType::C64, DType::C128),
+        ];
+        for (a, b, expected) in cases {
+            assert_eq!(a.promote(b), Some(expected), "{a} with {b}");
+            assert_eq!(b.promote(a), Some(expected), "{b} with {a}");
+        }
+        assert_eq!(DType::U64.promote(DType::I8), None);
+    }
+
+    #[test]
+    fn a_number_never_widens_within_its_category() {
+        let mut p = Promotion::default();
+        p.tensor(DType::F16, 2);
+        p.number(DType::F64);
+        assert_eq!(p.result(), Ok(DType::F16));
+        let mut p = Promotion::default();
+        p.tensor(DType::I32, 2);
+        p.tensor(DType::F64, 0);
+        assert_eq!(p.result(), Ok(DType::F64));
+        let mut p = Promotion::default();
+        p.tensor(DType::I8, 1);
+        p.number(DType::F64);
+        assert_eq!(p.result(), Ok(DType::F32));
+        let mut p = Promotion::default();
+        p.tensor(DType::BOOL, 1);
+        p.number(DType::I64);
+        assert_eq!(p.result(), Ok(DType::I64));
+    }
+}

@@ -1,0 +1,246 @@
+//! The errors of the dispatcher, in three families: the caller's mistake, the backend's trouble, and what
+//! a layer above reported through the dispatcher. The loader's own are in [`crate::loader`].
+
+use crate::base::dtype::DType;
+use crate::base::key::{Device, Layout};
+use serde::Serialize;
+use std::fmt;
+
+/// The result of everything here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, with what was expected, what came, and what to do next. Kept small: every result of every call has
+/// room for one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Shapes that do not broadcast.
+    #[error(
+        "{op}: shapes {left:?} and {right:?} do not broadcast: dimension {dim} is {left_size} in one and \
+         {right_size} in the other; make them equal, or one of them 1"
+    )]
+    Broadcast {
+        /// The op.
+        op: &'static str,
+        /// One shape.
+        left: Box<[usize]>,
+        /// The other.
+        right: Box<[usize]>,
+        /// The dimension, counted from the end (-1 is the last).
+        dim: i64,
+        /// Its size in `left`.
+        left_size: usize,
+        /// Its size in `right`.
+        right_size: usize,
+    },
+    /// A tensor of a wrong shape.
+    #[error("{op}: `{argument}` must be {expected}, but its shape is {got:?}")]
+    Shape {
+        /// The op.
+        op: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// The shape that was expected.
+        expected: String,
+        /// The shape that came.
+        got: Box<[usize]>,
+    },
+    /// A tensor of a wrong dtype.
+    #[error("{op}: `{argument}` must be {expected}, but it is {got}; convert it with `to_dtype`")]
+    DType {
+        /// The op.
+        op: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// The dtype that was expected.
+        expected: String,
+        /// The dtype that came.
+        got: DType,
+    },
+    /// Two dtypes that have no common one.
+    #[error("{op}: no dtype holds both {left} and {right}; convert one of them with `to_dtype`")]
+    Promotion {
+        /// The op.
+        op: &'static str,
+        /// One dtype.
+        left: DType,
+        /// The other.
+        right: DType,
+    },
+    /// A tensor on a wrong device.
+    #[error(
+        "{op}: expected all tensors on {expected}, but `{argument}` is on {got}; move it with `to_device`"
+    )]
+    DeviceMismatch {
+        /// The op.
+        op: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// The device that was expected.
+        expected: Device,
+        /// The device that came.
+        got: Device,
+    },
+    /// An index outside its dimension.
+    #[error("{op}: index {index} is out of range for dimension {dim} of size {size}: expected {}..{size}", -(*.size as i128))]
+    Index {
+        /// The op.
+        op: &'static str,
+        /// The index that came.
+        index: i64,
+        /// The dimension.
+        dim: i64,
+        /// Its size.
+        size: usize,
+    },
+    /// A dimension that the tensor does not have.
+    #[error("{op}: dimension {dim} is out of range for a tensor of {ndim} dimensions: expected {}..={}", -(*.ndim.max(&1) as i64), *.ndim.max(&1) as i64 - 1)]
+    Dim {
+        /// The op.
+        op: &'static str,
+        /// The dimension that came.
+        dim: i64,
+        /// How many there are.
+        ndim: usize,
+    },
+    /// Any other value that the op cannot take.
+    #[error("{op}: `{argument}` must be {expected}, but got {got}")]
+    Value {
+        /// The op.
+        op: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// What was expected.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// Sizes whose product does not fit.
+    #[error("{op}: a tensor of shape {sizes:?} has more bytes than an address can count; use smaller sizes")]
+    SizeOverflow {
+        /// The op.
+        op: &'static str,
+        /// The sizes.
+        sizes: Box<[usize]>,
+    },
+    /// An output that shares memory with itself or in part with an input.
+    #[error("{op}: the output's memory overlaps {with}; write into a clone instead")]
+    Overlap {
+        /// The op.
+        op: &'static str,
+        /// What it overlaps.
+        with: &'static str,
+    },
+    /// No such op.
+    #[error("there is no op named `{name}`; `keyway ops` lists those that are there")]
+    UnknownOp {
+        /// The name.
+        name: String,
+    },
+    /// Nothing serves this op for these arguments.
+    #[error("{0}")]
+    MissingKernel(Box<MissingKernel>),
+    /// No plugin serves a device.
+    #[error(
+        "no backend for device `{device}` is installed; install one, then `keyway backend list` shows it"
+    )]
+    NoDevice {
+        /// The device.
+        device: Device,
+    },
+    /// A device index that is not there.
+    #[error("device {device} does not exist: {count} device(s) of that kind are present{}", if .reason.is_empty() { String::new() } else { format!(" ({})", .reason) })]
+    NoSuchDevice {
+        /// The device.
+        device: Device,
+        /// How many there are.
+        count: u32,
+        /// Why, in the backend's words.
+        reason: String,
+    },
+    /// An allocation that does not fit.
+    #[error("out of memory on {device}: {requested} bytes were asked for{}; free tensors, or use smaller ones", if .detail.is_empty() { String::new() } else { format!(" ({})", .detail) })]
+    OutOfMemory {
+        /// The device.
+        device: Device,
+        /// Bytes asked for.
+        requested: u64,
+        /// The backend's own words.
+        detail: String,
+    },
+    /// A backend failed.
+    #[error("{op}: backend `{plugin}` failed: {message}")]
+    Backend {
+        /// The op or the device function.
+        op: &'static str,
+        /// The plugin.
+        plugin: &'static str,
+        /// The status code, see `keyway_sdk::abi::codes::status`.
+        status: i32,
+        /// The backend's own words.
+        message: String,
+    },
+    /// A layout that the host cannot treat so.
+    #[error("{op}: layout `{layout}` {reason}")]
+    Layout {
+        /// The op.
+        op: &'static str,
+        /// The layout.
+        layout: Layout,
+        /// What it lacks.
+        reason: &'static str,
+    },
+    /// Something could not be registered.
+    #[error("cannot register {what} `{name}`: {reason}")]
+    Registration {
+        /// Op, kernel, device, layout, interposer.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// An error of a layer above the backends, such as autograd, handed through.
+    #[error("{0}")]
+    Layer(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The details of a missing kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct MissingKernel {
+    /// The op.
+    pub op: &'static str,
+    /// Device, layout and dtype.
+    pub key: String,
+    /// Each argument that is a tensor.
+    pub arguments: Vec<String>,
+    /// What is registered for this op, one line for each plugin.
+    pub registered: Vec<String>,
+    /// The key nearest to the one asked for.
+    pub nearest: Option<String>,
+    /// The command that helps.
+    pub help: String,
+}
+
+impl fmt::Display for MissingKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: no kernel for {}", self.op, self.key)?;
+        writeln!(
+            f,
+            "  arguments: {}",
+            if self.arguments.is_empty() { "none".into() } else { self.arguments.join("; ") }
+        )?;
+        if self.registered.is_empty() {
+            writeln!(f, "  registered for this op: nothing")?;
+        }
+        for line in &self.registered {
+            writeln!(f, "  registered for this op: {line}")?;
+        }
+        if let Some(nearest) = &self.nearest {
+            writeln!(f, "  nearest: {nearest}")?;
+        }
+        write!(f, "  {}", self.help)
+    }
+}
+
+const _: () = assert!(size_of::<Error>() <= 80);

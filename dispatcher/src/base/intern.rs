@@ -1,0 +1,99 @@
+//! Names turned into small integers, once and for the life of the process.
+//!
+//! Devices, layouts and dtypes are open sets: nothing in the host matches on a closed enum of them.
+
+use std::sync::{LazyLock, RwLock};
+
+/// A growing list of names; a name's number is its place.
+pub struct Interner {
+    names: RwLock<Vec<&'static str>>,
+    capacity: usize,
+}
+
+impl Interner {
+    fn new(built_in: &[&'static str], filled_to: usize, capacity: usize) -> Interner {
+        let mut names = built_in.to_vec();
+        names.resize(filled_to.max(names.len()), "");
+        Interner { names: RwLock::new(names), capacity }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<&'static str>> {
+        self.names.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The number of a name that is known already.
+    pub fn get(&self, name: &str) -> Option<u16> {
+        if name.is_empty() {
+            return None;
+        }
+        self.read().iter().position(|n| *n == name).map(|i| i as u16)
+    }
+
+    /// The number of a name, new or known; `None` when the list is full.
+    pub fn intern(&self, name: &str) -> Option<u16> {
+        if let Some(known) = self.get(name) {
+            return Some(known);
+        }
+        let mut names = self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(known) = names.iter().position(|n| *n == name) {
+            return Some(known as u16);
+        }
+        if names.len() >= self.capacity || name.is_empty() {
+            return None;
+        }
+        names.push(String::leak(name.to_string()));
+        Some(names.len() as u16 - 1)
+    }
+
+    /// The name of a number; `?` for a number that nobody was given.
+    pub fn name(&self, id: u16) -> &'static str {
+        match self.read().get(id as usize) {
+            Some(name) if !name.is_empty() => name,
+            _ => "?",
+        }
+    }
+
+    /// How many numbers have been given, reserved ones included.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether no number has been given.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The most device names that there can be.
+pub const MAX_DEVICES: usize = 1024;
+
+/// Device names; `cpu` is 0, because host memory exists with no plugin at all.
+pub static DEVICES: LazyLock<Interner> = LazyLock::new(|| Interner::new(&["cpu"], 1, MAX_DEVICES));
+/// Layout names; `strided` is 0 and its sub-layout `channels_last` is 1.
+pub static LAYOUTS: LazyLock<Interner> =
+    LazyLock::new(|| Interner::new(&["strided", "channels_last"], 2, 64));
+/// Dtype names; the built-in ones stand at their codes.
+pub static DTYPES: LazyLock<Interner> = LazyLock::new(|| {
+    Interner::new(&crate::base::dtype::BUILT_IN, keyway_sdk::abi::codes::dtype::VENDOR_FIRST as usize, 128)
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_its_number() {
+        let first = DEVICES.intern("test.example/npu").unwrap();
+        assert_eq!(DEVICES.intern("test.example/npu"), Some(first));
+        assert_eq!(DEVICES.name(first), "test.example/npu");
+        assert_eq!(DEVICES.get("cpu"), Some(0));
+    }
+
+    #[test]
+    fn a_full_list_says_no() {
+        let small = Interner::new(&["a"], 1, 2);
+        assert_eq!(small.intern("b"), Some(1));
+        assert_eq!(small.intern("c"), None);
+        assert_eq!(small.name(9), "?");
+    }
+}

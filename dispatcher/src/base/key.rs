@@ -1,0 +1,267 @@
+//! What a call is routed by: devices, layouts, and the functionality keys above the backends.
+
+use crate::base::error::Error;
+use crate::base::intern::{DEVICES, LAYOUTS};
+use std::cell::Cell;
+use std::fmt;
+
+/// One device: which kind, and which of that kind.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Device {
+    /// Interned name.
+    pub kind: u16,
+    /// Which of the devices of that name.
+    pub index: u16,
+}
+
+impl Device {
+    /// The host's own memory.
+    pub const CPU: Device = Device { kind: 0, index: 0 };
+
+    /// The device of this name and index; names it if it is new.
+    ///
+    /// # Errors
+    /// [`Error::Registration`] when there is no room for another name.
+    pub fn new(name: &str, index: u16) -> Result<Device, Error> {
+        let kind = DEVICES.intern(name).ok_or_else(|| Error::Registration {
+            what: "device",
+            name: name.to_string(),
+            reason: "there is no room for another device name, or the name is empty".to_string(),
+        })?;
+        Ok(Device { kind, index })
+    }
+
+    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for an empty name or an index that is no number.
+    pub fn parse(text: &str) -> Result<Device, Error> {
+        let wrong = || Error::Value {
+            op: "device",
+            argument: "device",
+            expected: "a name such as `cpu` or `cuda:1`".to_string(),
+            got: format!("`{text}`"),
+        };
+        let (name, index) = match text.rsplit_once(':') {
+            Some((name, index)) => (name, index.parse().map_err(|_| wrong())?),
+            None => (text, 0),
+        };
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        Device::new(name, index)
+    }
+
+    /// The device's kind as a name.
+    pub fn name(self) -> &'static str {
+        DEVICES.name(self.kind)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.index == 0 && self.kind == 0 {
+            f.write_str("cpu")
+        } else {
+            write!(f, "{}:{}", self.name(), self.index)
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// How a tensor's elements lie: an interned name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Layout(pub(crate) u16);
+
+impl Layout {
+    /// One buffer with strides.
+    pub const STRIDED: Layout = Layout(0);
+    /// Strided, with the channels innermost. A sub-layout of strided, known from the strides alone.
+    pub const CHANNELS_LAST: Layout = Layout(1);
+
+    /// The layout of this name, if it has been named.
+    pub fn from_name(name: &str) -> Option<Layout> {
+        LAYOUTS.get(name).map(Layout)
+    }
+
+    /// The layout of this name; names it if it is new.
+    pub fn intern(name: &str) -> Option<Layout> {
+        LAYOUTS.intern(name).map(Layout)
+    }
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        LAYOUTS.name(self.0)
+    }
+
+    /// The number.
+    pub fn id(self) -> u16 {
+        self.0
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A functionality above the backends. The higher number acts first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct DispatchKey(pub(crate) u8);
+
+impl DispatchKey {
+    /// No functionality: marks tensors made in inference mode; nobody handles it.
+    pub const INFERENCE: DispatchKey = DispatchKey(1);
+    /// Records the graph.
+    pub const AUTOGRAD: DispatchKey = DispatchKey(16);
+    /// Casts arguments to a narrower dtype.
+    pub const AUTOCAST: DispatchKey = DispatchKey(24);
+    /// The first of the keys that plugins' interposers are given.
+    pub const INTERPOSER_FIRST: DispatchKey = DispatchKey(32);
+    /// The last of them.
+    pub const INTERPOSER_LAST: DispatchKey = DispatchKey(47);
+    /// Counts and times calls.
+    pub const PROFILER: DispatchKey = DispatchKey(56);
+
+    /// The number, 0 to 63.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// A set of functionality keys.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct KeySet(pub(crate) u64);
+
+impl KeySet {
+    /// No key.
+    pub const EMPTY: KeySet = KeySet(0);
+
+    /// The set of one key.
+    pub const fn of(key: DispatchKey) -> KeySet {
+        KeySet(1 << key.0)
+    }
+
+    /// Both sets together.
+    pub const fn union(self, other: KeySet) -> KeySet {
+        KeySet(self.0 | other.0)
+    }
+
+    /// This set without the other.
+    pub const fn minus(self, other: KeySet) -> KeySet {
+        KeySet(self.0 & !other.0)
+    }
+
+    /// What is in both.
+    pub const fn intersect(self, other: KeySet) -> KeySet {
+        KeySet(self.0 & other.0)
+    }
+
+    /// Whether the key is in the set.
+    pub const fn has(self, key: DispatchKey) -> bool {
+        self.0 & (1 << key.0) != 0
+    }
+
+    /// The keys that act after `key`.
+    pub const fn below(self, key: DispatchKey) -> KeySet {
+        KeySet(self.0 & ((1 << key.0) - 1))
+    }
+
+    /// The key that acts first.
+    pub const fn highest(self) -> Option<DispatchKey> {
+        if self.0 == 0 { None } else { Some(DispatchKey(63 - self.0.leading_zeros() as u8)) }
+    }
+}
+
+thread_local! {
+    static LOCAL: Cell<(KeySet, KeySet)> = const { Cell::new((KeySet::EMPTY, KeySet::EMPTY)) };
+}
+
+/// The keys that this thread adds to and takes from every call.
+pub fn local_keys() -> (KeySet, KeySet) {
+    LOCAL.get()
+}
+
+/// Sets the thread's included and excluded keys back when dropped.
+#[derive(Debug)]
+pub struct KeyGuard {
+    before: (KeySet, KeySet),
+    // The keys belong to the thread that made the guard.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl KeyGuard {
+    fn set(to: (KeySet, KeySet)) -> KeyGuard {
+        KeyGuard { before: LOCAL.replace(to), _not_send: std::marker::PhantomData }
+    }
+
+    /// Adds `keys` to every call of this thread while the guard lives.
+    pub fn include(keys: KeySet) -> KeyGuard {
+        let (included, excluded) = LOCAL.get();
+        KeyGuard::set((included.union(keys), excluded.minus(keys)))
+    }
+
+    /// Takes `keys` from every call of this thread while the guard lives.
+    pub fn exclude(keys: KeySet) -> KeyGuard {
+        let (included, excluded) = LOCAL.get();
+        KeyGuard::set((included.minus(keys), excluded.union(keys)))
+    }
+
+    /// Neither adds nor takes `keys` while the guard lives: lifts an exclusion.
+    pub fn clear(keys: KeySet) -> KeyGuard {
+        let (included, excluded) = LOCAL.get();
+        KeyGuard::set((included.minus(keys), excluded.minus(keys)))
+    }
+}
+
+impl Drop for KeyGuard {
+    fn drop(&mut self) {
+        LOCAL.set(self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_key_acts_first() {
+        let set = KeySet::of(DispatchKey::AUTOGRAD).union(KeySet::of(DispatchKey::PROFILER));
+        assert_eq!(set.highest(), Some(DispatchKey::PROFILER));
+        assert_eq!(set.below(DispatchKey::PROFILER).highest(), Some(DispatchKey::AUTOGRAD));
+        assert_eq!(set.below(DispatchKey::AUTOGRAD).highest(), None);
+    }
+
+    #[test]
+    fn guards_nest_and_restore() {
+        let key = KeySet::of(DispatchKey::AUTOGRAD);
+        let outer = KeyGuard::exclude(key);
+        {
+            let _inner = KeyGuard::include(key);
+            assert_eq!(local_keys(), (key, KeySet::EMPTY));
+        }
+        assert_eq!(local_keys(), (KeySet::EMPTY, key));
+        drop(outer);
+        assert_eq!(local_keys(), (KeySet::EMPTY, KeySet::EMPTY));
+    }
+
+    #[test]
+    fn devices_read_and_print() {
+        assert_eq!(Device::parse("cpu").unwrap(), Device::CPU);
+        let d = Device::parse("test.example/k:3").unwrap();
+        assert_eq!((d.index, d.to_string().as_str()), (3, "test.example/k:3"));
+        assert!(Device::parse("").is_err() && Device::parse("cpu:x").is_err());
+    }
+}

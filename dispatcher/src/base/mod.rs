@@ -1,0 +1,11 @@
+//! What everything else is written with: names, shapes, dtypes, keys, errors, the log, threads.
+
+pub mod dims;
+pub mod dtype;
+pub mod error;
+pub mod intern;
+pub mod key;
+pub mod log;
+pub(crate) mod message;
+pub mod parallel;
+pub mod plugin;

@@ -1,0 +1,122 @@
+//! Calls of kernels and of shape rules.
+
+use super::marshal::{CallContext, Marshalling, inline_call, is_straight, with_call};
+use crate::base::dims::Dims;
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::key::Device;
+use crate::base::message::{failure, take_message};
+use crate::op::{Arg, Args, Outputs, Plan};
+use crate::registry::KernelEntry;
+use crate::tensor::TensorRef;
+use keyway_sdk::abi::codes::status;
+use keyway_sdk::abi::tensor::KernelFn;
+use smallvec::SmallVec;
+
+/// Runs a kernel into outputs that the host allocated. The arguments are `plain` if every tensor stands for itself, is
+/// strided and on `device`, and no number stands for one.
+#[inline(always)]
+pub(crate) fn fill(
+    kernel: &'static KernelEntry,
+    args: &Args<'_>,
+    plan: &Plan,
+    outputs: &[TensorRef],
+    device: Device,
+    plain: bool,
+) -> Result<()> {
+    let marshalling = Marshalling::planned(plan, args.op.number_slots);
+    if plain && is_straight(args, marshalling, outputs.len()) {
+        return fill_straight(kernel, args, outputs, device);
+    }
+    let code = general(args.values, marshalling, outputs, outputs.len(), device, None, kernel.run);
+    if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
+}
+
+/// As [`fill`], for a call that [`is_straight`].
+#[inline(always)]
+pub(crate) fn fill_straight(
+    kernel: &'static KernelEntry,
+    args: &Args<'_>,
+    outputs: &[TensorRef],
+    device: Device,
+) -> Result<()> {
+    let code = inline_call(args, outputs, device, |call| {
+        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+        unsafe { (kernel.run)(call) }
+    });
+    if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
+}
+
+/// Runs a kernel on arguments of any kind.
+#[inline(never)]
+fn general(
+    args: &[Arg<'_>],
+    marshalling: Marshalling<'_>,
+    outputs: &[TensorRef],
+    n_outputs: usize,
+    device: Device,
+    context: Option<&mut CallContext>,
+    run: KernelFn,
+) -> i32 {
+    with_call(args, marshalling, outputs, n_outputs, device, context, |call| {
+        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+        unsafe { run(call) }
+    })
+}
+
+/// Runs a kernel that makes its own outputs.
+pub(crate) fn make(
+    run: KernelFn,
+    plugin: &'static str,
+    args: &Args<'_>,
+    plan: &Plan,
+    n_outputs: usize,
+    device: Device,
+) -> Result<Outputs> {
+    // Arguments of such a kernel are not broadcast: there is no output yet to take the shape from.
+    let marshalling = Marshalling::planned(plan, args.op.number_slots).without_broadcast();
+    let mut context = CallContext::default();
+    let code = general(args.values, marshalling, &[], n_outputs, device, Some(&mut context), run);
+    if code != status::OK {
+        return Err(failure(args.name(), plugin, device, code));
+    }
+    let made: Option<Outputs> =
+        (0..n_outputs).map(|i| context.made.get(i).cloned().flatten()).collect::<Option<_>>();
+    made.ok_or_else(|| Error::Backend {
+        op: args.name(),
+        plugin,
+        status: status::FAILED,
+        message: format!("the kernel did not set all of its {n_outputs} outputs"),
+    })
+}
+
+/// Asks a plugin's shape rule.
+pub(crate) fn rule(run: KernelFn, args: &Args<'_>, device: Device) -> Result<SmallVec<[(DType, Dims); 1]>> {
+    let mut context = CallContext::default();
+    let code = general(args.values, Marshalling::AS_IS, &[], 0, device, Some(&mut context), run);
+    if code == status::OK {
+        return Ok(context.stated);
+    }
+    Err(Error::Backend { op: args.name(), plugin: args.op.spec.owner, status: code, message: take_message() })
+}
+
+/// Runs a plugin's function on one tensor outside any op: validation and conversion of layouts.
+pub(crate) fn on_tensor(
+    run: KernelFn,
+    what: &'static str,
+    plugin: &'static str,
+    tensor: &TensorRef,
+    output: Option<&TensorRef>,
+    makes: bool,
+) -> Result<Option<TensorRef>> {
+    let values = [Arg::Tensor(tensor)];
+    let outputs: SmallVec<[TensorRef; 1]> = output.cloned().into_iter().collect();
+    let n_outputs = outputs.len() + usize::from(makes);
+    let device = tensor.device();
+    let mut context = CallContext::default();
+    let code = general(&values, Marshalling::AS_IS, &outputs, n_outputs, device, Some(&mut context), run);
+    if code != status::OK {
+        return Err(failure(what, plugin, device, code));
+    }
+    Ok(context.made.into_iter().next().flatten())
+}

@@ -1,0 +1,86 @@
+//! Who served the last call of a thread, and every call that ran on another device than it asked for.
+
+use crate::base::key::Device;
+use crate::base::plugin::PluginEntry;
+use crate::op::OpEntry;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// Who served a call.
+#[derive(Clone, Copy, Debug)]
+pub enum Served {
+    /// The host itself, as a view of the same memory.
+    View,
+    /// The host itself, by moving bytes or changing a layout.
+    Host,
+    /// Other ops.
+    Decomposition,
+    /// Another device.
+    Fallback,
+    /// A plugin.
+    Plugin(&'static PluginEntry),
+}
+
+impl Served {
+    /// The plugin's name, or how else it was served.
+    pub fn name(self) -> &'static str {
+        match self {
+            Served::View => "(view)",
+            Served::Host => "(host)",
+            Served::Decomposition => "(decomposition)",
+            Served::Fallback => "(fallback)",
+            Served::Plugin(plugin) => plugin.name,
+        }
+    }
+}
+
+thread_local! {
+    static SERVED: Cell<Served> = const { Cell::new(Served::View) };
+}
+
+#[inline]
+pub(crate) fn set_served(served: Served) {
+    SERVED.set(served);
+}
+
+/// Who served the call that this thread finished last.
+pub fn last_served() -> Served {
+    SERVED.get()
+}
+
+type Entries = BTreeMap<(&'static str, Device, Device), u64>;
+static FALLBACKS: Mutex<Entries> = Mutex::new(BTreeMap::new());
+
+fn fallback_entries() -> std::sync::MutexGuard<'static, Entries> {
+    FALLBACKS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Notes one call that ran elsewhere; whether it is the first of its kind.
+pub(crate) fn record_fallback(op: &OpEntry, from: Device, to: Device) -> bool {
+    let mut entries = fallback_entries();
+    let count = entries.entry((op.name, from, to)).or_insert(0);
+    *count += 1;
+    *count == 1
+}
+
+/// One line of the ledger.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Fallback {
+    /// The op.
+    pub op: &'static str,
+    /// The device that was asked for.
+    pub from: String,
+    /// The device that did the work.
+    pub to: String,
+    /// How often.
+    pub calls: u64,
+}
+
+/// Every call so far that ran on another device than it asked for.
+pub fn fallbacks() -> Vec<Fallback> {
+    fallback_entries()
+        .iter()
+        .map(|((op, from, to), &calls)| Fallback { op, from: from.to_string(), to: to.to_string(), calls })
+        .collect()
+}

@@ -1,0 +1,410 @@
+//! The raw form of one call, built on the stack.
+
+use super::holder::Holder;
+use crate::base::dims::{Dims, expanded_strides, same};
+use crate::base::dtype::{Category, DType};
+use crate::base::key::Device;
+use crate::device::{current_stream, streams_in_use};
+use crate::memory::Storage;
+use crate::op::{Arg, Args, Plan};
+use crate::tensor::TensorRef;
+use keyway_sdk::abi::codes::{dtype as code, tag, tensor_flag};
+use keyway_sdk::abi::tensor::{RawArg, RawCall, RawTensor};
+use keyway_sdk::half::{bf16, f16};
+use smallvec::SmallVec;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+/// What a kernel that makes its own outputs writes to.
+#[derive(Default)]
+pub(crate) struct CallContext {
+    pub(crate) made: SmallVec<[Option<TensorRef>; 2]>,
+    pub(crate) stated: SmallVec<[(DType, Dims); 1]>,
+}
+
+const ZEROS: [usize; 64] = [0; 64];
+
+/// The bytes of a number in the dtype that a kernel computes in.
+fn encode(arg: Arg<'_>, dtype: DType) -> [u8; 16] {
+    let (integer, real) = match arg {
+        Arg::Int(v) => (v, v as f64),
+        Arg::Bool(v) => (i64::from(v), f64::from(u8::from(v))),
+        Arg::Float(v) => (v as i64, v),
+        _ => (0, 0.0),
+    };
+    let mut out = [0u8; 16];
+    let mut put = |bytes: &[u8]| out[..bytes.len()].copy_from_slice(bytes);
+    match dtype.code() {
+        code::BOOL => put(&[u8::from(real != 0.0)]),
+        code::F64 => put(&real.to_ne_bytes()),
+        code::F32 => put(&(real as f32).to_ne_bytes()),
+        code::F16 => put(&f16::from_f64(real).to_ne_bytes()),
+        code::BF16 => put(&bf16::from_f64(real).to_ne_bytes()),
+        _ if dtype.category() == Category::Integer => {
+            put(&integer.to_le_bytes()[..dtype.size()]);
+            if cfg!(target_endian = "big") {
+                out[..dtype.size()].reverse();
+            }
+        }
+        code::C64 => put(&(real as f32).to_ne_bytes()),
+        code::C128 => put(&real.to_ne_bytes()),
+        _ => {}
+    }
+    out
+}
+
+/// Tensors, arguments and broadcast shapes that find room on the stack; more than these go to the heap.
+const INLINE_TENSORS: usize = 6;
+const INLINE_ARGS: usize = 8;
+const INLINE_OUTPUTS: usize = 4;
+
+/// Arena for values that never move once written.
+struct Arena<'a, T> {
+    slots: &'a mut [MaybeUninit<T>],
+    used: usize,
+}
+
+impl<T> Arena<'_, T> {
+    /// Writes the next value and gives its place; null when there is no room, which the count rules out.
+    #[inline(always)]
+    fn push(&mut self, value: T) -> *mut T {
+        let Some(slot) = self.slots.get_mut(self.used) else { return std::ptr::null_mut() };
+        self.used += 1;
+        slot.write(value)
+    }
+
+    #[inline(always)]
+    fn first(&self) -> *const T {
+        self.slots.as_ptr().cast()
+    }
+
+    /// The place that the next value will be written to.
+    #[inline(always)]
+    fn next(&self) -> *const T {
+        self.first().wrapping_add(self.used)
+    }
+}
+
+/// Makes a [`Arena`] for `count` values: on this stack if there are at most `inline`.
+macro_rules! arena {
+    ($name:ident: $type:ty, $inline:expr, $count:expr) => {
+        let mut stack = [const { MaybeUninit::<$type>::uninit() }; $inline];
+        let mut heap: Vec<MaybeUninit<$type>> = Vec::new();
+        let slots: &mut [MaybeUninit<$type>] = if $count <= $inline {
+            &mut stack
+        } else {
+            heap.resize_with($count, MaybeUninit::uninit);
+            &mut heap
+        };
+        #[allow(unused_mut, reason = "some arenas are moved before they are written to")]
+        let mut $name: Arena<'_, $type> = Arena { slots, used: 0 };
+    };
+}
+
+/// A number in the place of a tensor, marshalling in the shape `target` if that is given.
+fn raw_number(
+    bytes: *const [u8; 16],
+    dtype: DType,
+    device: Device,
+    target: Option<(&[usize], usize)>,
+) -> RawTensor {
+    let (sizes, numel) = target.unwrap_or((&[], 1));
+    RawTensor {
+        struct_size: size_of::<RawTensor>() as u32,
+        ndim: sizes.len() as u32,
+        dtype: dtype.code(),
+        layout: 0,
+        device: device.kind,
+        device_index: device.index,
+        flags: tensor_flag::HOST_SCALAR,
+        n_components: 0,
+        data: bytes.cast_mut().cast::<c_void>(),
+        sizes: sizes.as_ptr().cast(),
+        strides: ZEROS.as_ptr().cast(),
+        numel: numel as i64,
+        handle: std::ptr::null(),
+        components: std::ptr::null(),
+        attrs: std::ptr::null(),
+        n_attrs: 0,
+        reserved: 0,
+    }
+}
+
+/// How the arguments of a call appear to a plugin.
+#[derive(Clone, Copy)]
+pub(crate) struct Marshalling<'a> {
+    /// The shape that broadcast arguments appear in.
+    target: &'a [usize],
+    /// Which arguments are broadcast to it; bit `i` for argument `i`.
+    broadcast: u32,
+    /// The dtype of numbers that stand for tensors.
+    compute: DType,
+    /// Where such numbers may stand; bit `i` for argument `i`.
+    number_slots: u32,
+}
+
+impl<'a> Marshalling<'a> {
+    /// As they are.
+    pub(crate) const AS_IS: Marshalling<'static> =
+        Marshalling { target: &[], broadcast: 0, compute: DType::F32, number_slots: 0 };
+
+    /// As a plan says: broadcast to output 0, numbers as 0-d tensors of the compute dtype.
+    #[inline(always)]
+    pub(crate) fn planned(plan: &'a Plan, number_slots: u32) -> Marshalling<'a> {
+        let target = plan.outputs.first().map_or(&[][..], |output| &output.sizes);
+        Marshalling { target, broadcast: plan.broadcast, compute: plan.compute, number_slots }
+    }
+
+    /// Without broadcasting.
+    pub(crate) fn without_broadcast(self) -> Marshalling<'a> {
+        Marshalling { broadcast: 0, ..self }
+    }
+
+    /// Whether argument `i` appears in another shape than its own.
+    #[inline(always)]
+    fn broadcasts(&self, i: usize, t: &TensorRef) -> bool {
+        self.broadcast & (1 << i) != 0 && !same(t.sizes(), self.target) && t.is_strided()
+    }
+}
+
+/// What a raw call points to and is not there already: tensors carry the raw form of themselves.
+struct Frame<'a, 'r> {
+    /// Arguments that appear otherwise than they are.
+    raws: Arena<'r, RawTensor>,
+    /// Lists of tensors, and the outputs.
+    pointers: Arena<'r, *const RawTensor>,
+    numbers: Arena<'r, [u8; 16]>,
+    /// Strides of the arguments that appear in another shape. Given its full capacity first, so that no element moves
+    /// while pointers into it are held.
+    expanded: SmallVec<[Dims; 2]>,
+    // A holder must not move.
+    #[allow(clippy::vec_box)]
+    held: Vec<Box<Holder>>,
+    marshalling: Marshalling<'a>,
+    device: Device,
+}
+
+impl Frame<'_, '_> {
+    /// Adds a tensor as it is; its raw form.
+    #[inline(always)]
+    fn push(&mut self, t: &TensorRef) -> *const RawTensor {
+        let raw = if t.is_strided() { std::ptr::from_ref(t.raw().get()) } else { self.hold(t) };
+        self.pointers.push(raw);
+        raw
+    }
+
+    /// The raw form of a composite tensor, kept until the call is over.
+    #[cold]
+    fn hold(&mut self, t: &TensorRef) -> *const RawTensor {
+        let holder = Holder::new(t.clone());
+        let raw = holder.raw();
+        self.held.push(holder);
+        raw
+    }
+
+    /// The raw form of tensor argument `i` as the call shows it.
+    #[inline(always)]
+    fn argument(&mut self, i: usize, t: &TensorRef, tensors: usize) -> *const RawTensor {
+        let host_scalar = t.ndim() == 0 && t.device() != self.device && t.device() == Device::CPU;
+        let broadcasts = self.marshalling.broadcasts(i, t);
+        if t.is_strided() && !broadcasts && !host_scalar {
+            return t.raw().get();
+        }
+        if !t.is_strided() { self.hold(t) } else { self.otherwise(t, broadcasts, host_scalar, tensors) }
+    }
+
+    /// A raw form of a tensor in the shape of output 0, or as a number in host memory.
+    #[inline(never)]
+    fn otherwise(
+        &mut self,
+        t: &TensorRef,
+        broadcasts: bool,
+        host_scalar: bool,
+        tensors: usize,
+    ) -> *const RawTensor {
+        let mut raw = t.raw().copied();
+        if broadcasts {
+            let target = self.marshalling.target;
+            if self.expanded.is_empty() {
+                self.expanded.reserve_exact(tensors);
+            }
+            self.expanded.push(expanded_strides(t.sizes(), t.strides(), target));
+            raw.ndim = target.len() as u32;
+            raw.sizes = target.as_ptr().cast();
+            raw.strides = self.expanded.last().map_or(std::ptr::null(), |e| e.as_ptr().cast());
+            raw.numel = target.iter().product::<usize>() as i64;
+            raw.flags = 0;
+        }
+        if host_scalar {
+            raw.flags = tensor_flag::HOST_SCALAR;
+        }
+        self.raws.push(raw)
+    }
+
+    /// The raw form of number argument `i`, which stands in the place of a tensor.
+    #[inline(never)]
+    fn number(&mut self, i: usize, arg: Arg<'_>) -> *const RawTensor {
+        let marshalling = self.marshalling;
+        let bytes = self.numbers.push(encode(arg, marshalling.compute));
+        let shape = (marshalling.broadcast & (1 << i) != 0)
+            .then(|| (marshalling.target, marshalling.target.iter().product()));
+        self.raws.push(raw_number(bytes, marshalling.compute, self.device, shape))
+    }
+}
+
+#[inline(always)]
+fn raw_arg(tag: u32, len: usize, value: u64) -> RawArg {
+    RawArg { tag, len: len as u32, value }
+}
+
+/// The raw form of an argument without tensors.
+#[inline(always)]
+fn plain(arg: Arg<'_>) -> RawArg {
+    match arg {
+        Arg::None | Arg::Tensor(_) | Arg::Tensors(_) => raw_arg(tag::NONE, 0, 0),
+        Arg::Int(v) => raw_arg(tag::INT, 0, v as u64),
+        Arg::Float(v) => raw_arg(tag::FLOAT, 0, v.to_bits()),
+        Arg::Bool(v) => raw_arg(tag::BOOL, 0, u64::from(v)),
+        Arg::Ints(v) => raw_arg(tag::INTS, v.len(), v.as_ptr().addr() as u64),
+        Arg::Floats(v) => raw_arg(tag::FLOATS, v.len(), v.as_ptr().addr() as u64),
+        Arg::Str(v) => raw_arg(tag::STR, v.len(), v.as_ptr().addr() as u64),
+        Arg::DType(v) => raw_arg(tag::DTYPE, 0, u64::from(v.code())),
+    }
+}
+
+/// Notes that work on all this memory goes to this thread's streams.
+#[cold]
+fn note_use(args: &[Arg<'_>], outputs: &[TensorRef]) {
+    let note = |t: &TensorRef| match t.storage() {
+        Some(storage) => storage.note_use(),
+        None => t.components().iter().filter_map(|c| c.storage()).for_each(Storage::note_use),
+    };
+    outputs.iter().for_each(note);
+    for arg in args {
+        match arg {
+            Arg::Tensor(t) => note(t),
+            Arg::Tensors(list) => list.iter().for_each(|t| note(t)),
+            _ => {}
+        }
+    }
+}
+
+/// Builds the raw call on this stack and hands it to `run`; what `run` returned. What the plugin makes or states
+/// goes to `context`; without one it may do neither.
+#[inline(always)]
+pub(crate) fn with_call<R>(
+    args: &[Arg<'_>],
+    marshalling: Marshalling<'_>,
+    outputs: &[TensorRef],
+    n_outputs: usize,
+    device: Device,
+    context: Option<&mut CallContext>,
+    run: impl FnOnce(*const RawCall) -> R,
+) -> R {
+    if streams_in_use() {
+        note_use(args, outputs);
+    }
+    let mut tensors = args.len();
+    for arg in args {
+        if let Arg::Tensors(list) = arg {
+            tensors += list.len();
+        }
+    }
+    let places = tensors + n_outputs.max(outputs.len());
+    arena!(raws: RawTensor, INLINE_TENSORS, places);
+    arena!(pointers: *const RawTensor, INLINE_TENSORS, places);
+    arena!(numbers: [u8; 16], INLINE_ARGS, args.len());
+    arena!(raw_args: RawArg, INLINE_ARGS, args.len());
+    let mut frame =
+        Frame { raws, pointers, numbers, expanded: SmallVec::new(), held: Vec::new(), marshalling, device };
+
+    for (i, arg) in args.iter().enumerate() {
+        raw_args.push(match *arg {
+            Arg::Tensor(t) => raw_arg(tag::TENSOR, 0, frame.argument(i, t, tensors) as u64),
+            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) if marshalling.number_slots & (1 << i) != 0 => {
+                raw_arg(tag::TENSOR, 0, frame.number(i, *arg) as u64)
+            }
+            Arg::Tensors(list) => {
+                let first = frame.pointers.next();
+                list.iter().for_each(|t| {
+                    frame.push(t);
+                });
+                raw_arg(tag::TENSORS, list.len(), first as u64)
+            }
+            other => plain(other),
+        });
+    }
+    let first_output = frame.pointers.next();
+    if outputs.is_empty() {
+        (0..n_outputs).for_each(|_| {
+            frame.pointers.push(std::ptr::null());
+        });
+    } else {
+        outputs.iter().for_each(|t| {
+            frame.push(t);
+        });
+    }
+
+    let call = RawCall {
+        struct_size: size_of::<RawCall>() as u32,
+        n_args: args.len() as u32,
+        args: raw_args.first(),
+        outputs: first_output,
+        n_outputs: n_outputs as u32,
+        reserved: 0,
+        stream: current_stream(device),
+        context: context.map_or(std::ptr::null_mut(), |context| std::ptr::from_mut(context).cast()),
+    };
+    run(&call)
+}
+
+/// Whether a call is of few enough arguments and outputs for [`inline_call`].
+#[inline(always)]
+pub(crate) fn fits_straight(args: &Args<'_>, outputs: usize) -> bool {
+    args.values.len() <= INLINE_ARGS && outputs <= INLINE_OUTPUTS
+}
+
+/// Whether the arguments of a call appear to the plugin as they are, given that none does otherwise by its kind, and no
+/// stream is to be noted.
+#[inline(always)]
+pub(crate) fn is_straight(args: &Args<'_>, marshalling: Marshalling<'_>, outputs: usize) -> bool {
+    let broadcasts =
+        |(i, arg): (usize, &Arg<'_>)| matches!(arg, Arg::Tensor(t) if marshalling.broadcasts(i, t));
+    fits_straight(args, outputs)
+        && !streams_in_use()
+        && (marshalling.broadcast == 0 || !args.values.iter().enumerate().any(broadcasts))
+}
+
+/// As [`with_call`], for a call that [`is_straight`] and whose kernel makes no outputs: nothing is built but lists of
+/// addresses.
+#[inline(always)]
+pub(crate) fn inline_call<R>(
+    args: &Args<'_>,
+    outputs: &[TensorRef],
+    device: Device,
+    run: impl FnOnce(*const RawCall) -> R,
+) -> R {
+    let mut slots = [const { MaybeUninit::uninit() }; INLINE_ARGS];
+    let mut raw_args: Arena<'_, RawArg> = Arena { slots: &mut slots, used: 0 };
+    let mut slots = [const { MaybeUninit::uninit() }; INLINE_OUTPUTS];
+    let mut pointers: Arena<'_, *const RawTensor> = Arena { slots: &mut slots, used: 0 };
+    for arg in args.values {
+        raw_args.push(match *arg {
+            Arg::Tensor(t) => raw_arg(tag::TENSOR, 0, std::ptr::from_ref(t.raw().get()) as u64),
+            other => plain(other),
+        });
+    }
+    outputs.iter().for_each(|t| {
+        pointers.push(t.raw().get());
+    });
+    run(&RawCall {
+        struct_size: size_of::<RawCall>() as u32,
+        n_args: raw_args.used as u32,
+        args: raw_args.first(),
+        outputs: pointers.first(),
+        n_outputs: pointers.used as u32,
+        reserved: 0,
+        stream: current_stream(device),
+        context: std::ptr::null_mut(),
+    })
+}

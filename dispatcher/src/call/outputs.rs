@@ -1,0 +1,91 @@
+//! Tensors that the caller gives to write to.
+
+use super::convert::copy_into;
+use crate::base::dims;
+use crate::base::error::{Error, Result};
+use crate::memory::Shared;
+use crate::op::{Arg, Args, Call, Out, Outputs};
+use crate::tensor::TensorRef;
+
+/// A result that is the very object of an argument gets an object of its own: it shares the memory, but not
+/// the place in a graph.
+#[inline]
+pub fn unalias(args: &Args<'_>, made: &mut Outputs) {
+    // What has no other owner is no argument.
+    for tensor in made.iter_mut().filter(|tensor| Shared::strong_count(tensor) > 1) {
+        let same = args.values.iter().any(|arg| match arg {
+            Arg::Tensor(t) => Shared::ptr_eq(t, tensor),
+            Arg::Tensors(list) => list.iter().any(|t| Shared::ptr_eq(t, tensor)),
+            _ => false,
+        });
+        if same {
+            *tensor = tensor.shallow_copy();
+        }
+    }
+}
+
+/// The tensors that a call writes to.
+pub(super) fn targets(call: &Call<'_>) -> Result<Outputs> {
+    Ok(match call.out {
+        Out::New => Outputs::new(),
+        Out::Given(list) => list.iter().map(|t| (*t).clone()).collect(),
+        Out::InPlace => Outputs::from_iter([call.args.tensor(0)?.clone()]),
+    })
+}
+
+pub(crate) fn check_target(
+    args: &Args<'_>,
+    target: &TensorRef,
+    sizes: &[usize],
+    dtype: crate::base::dtype::DType,
+) -> Result<()> {
+    let op = args.name();
+    if !target.is_strided() {
+        let reason = "cannot be written in place; use the form that returns a new tensor";
+        return Err(Error::Layout { op, layout: target.layout(), reason });
+    }
+    if target.sizes() != sizes {
+        let got = target.sizes().into();
+        return Err(Error::Shape {
+            op,
+            argument: "out",
+            expected: format!("of the result's shape {sizes:?}"),
+            got,
+        });
+    }
+    if dtype.category() > target.dtype().category() {
+        let expected = format!("able to hold the result's {dtype}");
+        return Err(Error::DType { op, argument: "out", expected, got: target.dtype() });
+    }
+    if dims::may_self_overlap(target.sizes(), target.strides()) {
+        return Err(Error::Overlap { op, with: "itself" });
+    }
+    Ok(())
+}
+
+/// Whether a kernel may write straight into `target`: it shares no memory with an argument, or is exactly one and the op
+/// allows that (`alias`).
+#[inline]
+pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) -> bool {
+    let free = |t: &TensorRef| (alias && target.coincides(t)) || !target.meets(t);
+    args.values.iter().all(|arg| match arg {
+        Arg::Tensor(t) => free(t),
+        Arg::Tensors(list) => list.iter().all(|t| free(t)),
+        _ => true,
+    })
+}
+
+/// Hands results over, copying them where the caller gave tensors to write to.
+pub(super) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
+    if matches!(call.out, Out::New) {
+        return Ok(made);
+    }
+    let targets = targets(call)?;
+    for (target, result) in targets.iter().zip(&made) {
+        check_target(&call.args, target, result.sizes(), result.dtype())?;
+    }
+    for (target, result) in targets.iter().zip(&made) {
+        copy_into(target, result)?;
+    }
+    Ok(targets)
+}

@@ -1,0 +1,46 @@
+//! Device types and who serves them.
+
+use crate::base::plugin::PluginEntry;
+use keyway_sdk::abi::codes::device_flag;
+use keyway_sdk::abi::device::DeviceApi;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A device type and who serves it.
+#[derive(Debug)]
+pub struct DeviceEntry {
+    /// Interned name.
+    pub kind: u16,
+    /// Its functions.
+    pub api: &'static DeviceApi,
+    /// Whose it is.
+    pub plugin: &'static PluginEntry,
+}
+
+impl DeviceEntry {
+    /// Whether the host may read the device's memory.
+    #[inline]
+    pub fn host_accessible(&self) -> bool {
+        self.api.flags & device_flag::HOST_ACCESSIBLE != 0
+    }
+}
+
+static SERVERS: [AtomicPtr<DeviceEntry>; crate::base::intern::MAX_DEVICES] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; crate::base::intern::MAX_DEVICES];
+
+/// Who serves a kind of device now.
+#[inline(always)]
+pub fn server(kind: u16) -> Option<&'static DeviceEntry> {
+    let entry = SERVERS.get(kind as usize)?.load(Ordering::Acquire);
+    // SAFETY: the pointer is null or that of an entry which lives as long as the process, see `set_server`.
+    unsafe { entry.as_ref() }
+}
+
+/// Says who serves a kind of device from now on.
+pub(crate) fn set_server(kind: u16, entry: Option<&'static DeviceEntry>) {
+    if let Some(slot) = SERVERS.get(kind as usize) {
+        slot.store(
+            entry.map_or(std::ptr::null_mut(), |e| std::ptr::from_ref(e).cast_mut()),
+            Ordering::Release,
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! Devices as plugins bring them: who serves which, and calls into their tables, made safe.
+
+mod entry;
+mod stream;
+
+pub(crate) use entry::set_server;
+pub use entry::{DeviceEntry, server};
+pub use stream::{Event, Stream, StreamGuard};
+pub(crate) use stream::{StreamRef, current_stream, current_stream_ref, raw_of, same_stream, streams_in_use};
+
+use crate::base::error::{Error, Result};
+use crate::base::key::Device;
+use crate::base::message::{failure, take_message};
+use keyway_sdk::abi::codes::status;
+use keyway_sdk::abi::device::{DeviceApi, RawDeviceProperties, RawMemoryStats};
+use std::mem::offset_of;
+use std::ptr::NonNull;
+
+/// Whether a field of the device's table is there at all: an older plugin has a shorter table.
+macro_rules! optional {
+    ($entry:expr, $field:ident) => {
+        if $entry.api.struct_size as usize >= offset_of!(DeviceApi, $field) + size_of::<usize>() {
+            $entry.api.$field
+        } else {
+            None
+        }
+    };
+}
+pub(super) use optional;
+
+pub(super) fn check(
+    entry: &'static DeviceEntry,
+    device: Device,
+    what: &'static str,
+    code: i32,
+) -> Result<()> {
+    if code == status::OK { Ok(()) } else { Err(failure(what, entry.plugin.name, device, code)) }
+}
+
+/// How many devices of this kind are there, and if none, why.
+pub fn count(entry: &'static DeviceEntry) -> (u32, String) {
+    let mut out = 0;
+    // A message that an earlier call left is no reason for this one.
+    take_message();
+    // SAFETY: `count` writes one u32; the table is valid for the life of the process.
+    let code = unsafe { (entry.api.count)(&mut out) };
+    let reason = if out == 0 || code != status::OK { take_message() } else { String::new() };
+    (if code == status::OK { out } else { 0 }, reason)
+}
+
+/// Fails unless the device is there.
+///
+/// # Errors
+/// `NoSuchDevice`.
+pub fn ensure(entry: &'static DeviceEntry, device: Device) -> Result<()> {
+    let (count, reason) = count(entry);
+    if u32::from(device.index) < count { Ok(()) } else { Err(Error::NoSuchDevice { device, count, reason }) }
+}
+
+/// Allocates device memory.
+///
+/// # Errors
+/// `OutOfMemory`, `NoSuchDevice`, `Backend`.
+#[inline]
+pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize) -> Result<NonNull<u8>> {
+    let mut out = std::ptr::null_mut();
+    let stream = current_stream(device);
+    // SAFETY: `allocate` writes one pointer; the table is valid for the life of the process.
+    let code = unsafe { (entry.api.allocate)(u32::from(device.index), bytes as u64, stream, &mut out) };
+    match (code, NonNull::new(out.cast::<u8>())) {
+        (status::OK, Some(pointer)) => Ok(pointer),
+        (status::OK, None) if bytes == 0 => Ok(NonNull::<u128>::dangling().cast()),
+        _ => Err(allocation_failure(entry, device, bytes, code)),
+    }
+}
+
+#[cold]
+fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize, code: i32) -> Error {
+    let message = take_message();
+    // A poisoned plugin counts no devices either.
+    if code != status::PANICKED
+        && let Err(error) = ensure(entry, device)
+    {
+        return error;
+    }
+    match code {
+        status::OUT_OF_MEMORY | status::OK => {
+            Error::OutOfMemory { device, requested: bytes as u64, detail: message }
+        }
+        _ => Error::Backend { op: "allocate", plugin: entry.plugin.name, status: code, message },
+    }
+}
+
+/// Frees device memory on the stream that it was allocated on. A failure has nobody to go to and is logged.
+#[inline]
+pub(crate) fn free(
+    entry: &'static DeviceEntry,
+    device: Device,
+    pointer: NonNull<u8>,
+    bytes: usize,
+    stream: &StreamRef,
+) {
+    if bytes == 0 {
+        return;
+    }
+    let stream = raw_of(stream);
+    // SAFETY: the pointer came from `allocate` of the same table with the same size and is freed once, as
+    // `Storage` upholds.
+    let code =
+        unsafe { (entry.api.free)(u32::from(device.index), pointer.as_ptr().cast(), bytes as u64, stream) };
+    if code != status::OK {
+        free_failed(device, bytes);
+    }
+}
+
+#[cold]
+fn free_failed(device: Device, bytes: usize) {
+    crate::base::log::warn(&format!("{device}: freeing {bytes} bytes failed: {}", take_message()));
+}
+
+/// Makes `stream` wait for the work already given to `others`; where events fail, the host waits itself.
+#[cold]
+pub(crate) fn order_after(
+    entry: &'static DeviceEntry,
+    device: Device,
+    stream: &StreamRef,
+    others: &[StreamRef],
+) {
+    let functions = (
+        optional!(entry, event_create),
+        optional!(entry, event_record),
+        optional!(entry, event_wait),
+        optional!(entry, event_destroy),
+    );
+    let (Some(create), Some(record), Some(wait), Some(destroy)) = functions else { return };
+    let index = u32::from(device.index);
+    for other in others {
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the streams are alive, since the caller holds them; the event is made, used and destroyed
+        // here.
+        let ordered = unsafe {
+            create(index, &mut event) == status::OK && {
+                let ordered = record(index, event, raw_of(other)) == status::OK
+                    && wait(index, event, raw_of(stream)) == status::OK;
+                destroy(index, event);
+                ordered
+            }
+        };
+        if !ordered && synchronize(device).is_err() {
+            crate::base::log::warn(&format!("{device}: streams could not be ordered before memory is freed"));
+        }
+    }
+}
+
+/// Copies host memory to a device.
+pub(crate) fn copy_from_host(
+    entry: &'static DeviceEntry,
+    device: Device,
+    to: NonNull<u8>,
+    from: NonNull<u8>,
+    bytes: usize,
+) -> Result<()> {
+    let stream = current_stream(device);
+    // SAFETY: `memory::copy` checked that both ranges hold `bytes` bytes.
+    let code = unsafe {
+        (entry.api.copy_from_host)(
+            u32::from(device.index),
+            to.as_ptr().cast(),
+            from.as_ptr().cast(),
+            bytes as u64,
+            stream,
+        )
+    };
+    check(entry, device, "copy_from_host", code)
+}
+
+/// Copies device memory to the host and waits.
+pub(crate) fn copy_to_host(
+    entry: &'static DeviceEntry,
+    device: Device,
+    to: NonNull<u8>,
+    from: NonNull<u8>,
+    bytes: usize,
+) -> Result<()> {
+    let stream = current_stream(device);
+    // SAFETY: `memory::copy` checked that both ranges hold `bytes` bytes.
+    let code = unsafe {
+        (entry.api.copy_to_host)(
+            u32::from(device.index),
+            to.as_ptr().cast(),
+            from.as_ptr().cast(),
+            bytes as u64,
+            stream,
+        )
+    };
+    check(entry, device, "copy_to_host", code)
+}
+
+/// Copies between devices of one kind.
+pub(crate) fn copy_between(
+    entry: &'static DeviceEntry,
+    target: Device,
+    to: NonNull<u8>,
+    source: Device,
+    from: NonNull<u8>,
+    bytes: usize,
+) -> Result<()> {
+    // SAFETY: `memory::copy` checked that both ranges hold `bytes` bytes.
+    let code = unsafe {
+        (entry.api.copy_between)(
+            u32::from(target.index),
+            to.as_ptr().cast(),
+            current_stream(target),
+            u32::from(source.index),
+            from.as_ptr().cast(),
+            current_stream(source),
+            bytes as u64,
+        )
+    };
+    check(entry, target, "copy_between", code)
+}
+
+fn entry_of(device: Device) -> Result<&'static DeviceEntry> {
+    server(device.kind).ok_or(Error::NoDevice { device })
+}
+
+/// What a device says of itself.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Properties {
+    /// What a person calls it.
+    pub name: String,
+    /// Processing units.
+    pub units: u32,
+    /// Bytes of memory in all; 0 if unknown.
+    pub total_memory: u64,
+    /// Whether the host can read its memory.
+    pub host_accessible: bool,
+    /// Whether its work finishes later.
+    pub asynchronous: bool,
+}
+
+/// The properties of a device.
+///
+/// # Errors
+/// `NoDevice`, `NoSuchDevice`, `Backend`.
+pub fn properties(device: Device) -> Result<Properties> {
+    use keyway_sdk::abi::codes::device_flag::{ASYNCHRONOUS, HOST_ACCESSIBLE};
+    let entry = entry_of(device)?;
+    ensure(entry, device)?;
+    let mut raw = RawDeviceProperties {
+        struct_size: size_of::<RawDeviceProperties>() as u32,
+        units: 0,
+        total_memory: 0,
+        flags: 0,
+        name: keyway_sdk::abi::RawStr::EMPTY,
+    };
+    // SAFETY: `raw` says its own size; the plugin fills in no more than that.
+    let code = unsafe { (entry.api.properties)(u32::from(device.index), &mut raw) };
+    check(entry, device, "properties", code)?;
+    Ok(Properties {
+        // SAFETY: the plugin keeps the name for the life of the process.
+        name: unsafe { raw.name.read() }.into_owned(),
+        units: raw.units,
+        total_memory: raw.total_memory,
+        host_accessible: raw.flags & HOST_ACCESSIBLE != 0,
+        asynchronous: raw.flags & ASYNCHRONOUS != 0,
+    })
+}
+
+/// The memory statistics of a device; `None` if it keeps none.
+///
+/// # Errors
+/// `NoDevice`, `Backend`.
+pub fn memory_stats(device: Device) -> Result<Option<RawMemoryStats>> {
+    let entry = entry_of(device)?;
+    let Some(function) = optional!(entry, memory_stats) else { return Ok(None) };
+    let mut raw =
+        RawMemoryStats { struct_size: size_of::<RawMemoryStats>() as u32, ..RawMemoryStats::default() };
+    // SAFETY: `raw` says its own size; the plugin fills in no more than that.
+    let code = unsafe { function(u32::from(device.index), &mut raw) };
+    check(entry, device, "memory_stats", code)?;
+    Ok(Some(raw))
+}
+
+macro_rules! simple {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// `NoDevice`, `Backend`. A device without this function answers `Ok`.
+        pub fn $name(device: Device) -> Result<()> {
+            let entry = entry_of(device)?;
+            let Some(function) = optional!(entry, $name) else { return Ok(()) };
+            // SAFETY: the function takes an index only.
+            let code = unsafe { function(u32::from(device.index)) };
+            check(entry, device, stringify!($name), code)
+        }
+    };
+}
+simple!(
+    /// Waits for all work of a device.
+    synchronize
+);
+simple!(
+    /// Gives a device's cached memory back to the system.
+    empty_cache
+);
+simple!(
+    /// Resets the peaks of a device's statistics.
+    reset_peak
+);
+
+/// Limits the bytes that tensors may hold on a device; 0 lifts the limit.
+///
+/// # Errors
+/// `NoDevice`, `Backend`; `Value` when the device has no limit to set.
+pub fn set_memory_limit(device: Device, bytes: u64) -> Result<()> {
+    let entry = entry_of(device)?;
+    let Some(function) = optional!(entry, set_memory_limit) else {
+        return Err(Error::Value {
+            op: "set_memory_limit",
+            argument: "device",
+            expected: "a device with a memory limit".to_string(),
+            got: device.to_string(),
+        });
+    };
+    // SAFETY: the function takes numbers only.
+    let code = unsafe { function(u32::from(device.index), bytes) };
+    check(entry, device, "set_memory_limit", code)
+}

@@ -1,0 +1,121 @@
+//! From what a plugin hands over to what the registry keeps.
+
+use crate::base::error::{Error, Result};
+use crate::base::intern::{DEVICES, DTYPES};
+use crate::base::key::Layout;
+use crate::base::plugin::PluginEntry;
+use crate::device::DeviceEntry;
+use crate::loader::Plugin;
+use crate::op::{OpSpec, Rule};
+use crate::registry::{self, FunctionalEntry, KernelEntry, LayoutEntry};
+use keyway_sdk::abi::RawStr;
+
+/// Copies a string of the plugin for the life of the process.
+fn text(raw: RawStr) -> &'static str {
+    // SAFETY: the plugin's strings are static.
+    String::leak(unsafe { raw.read() }.into_owned())
+}
+
+fn full(what: &'static str, name: &str) -> Error {
+    Error::Registration {
+        what,
+        name: name.to_string(),
+        reason: "there is no room for another name".to_string(),
+    }
+}
+
+/// Registers everything that a plugin brings and makes it visible at once.
+///
+/// # Errors
+/// `Registration`; nothing of the plugin is visible then.
+pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
+    let tables = loaded.tables();
+    let mut batch = registry::lock();
+    let plugin: &'static PluginEntry = Box::leak(Box::new(PluginEntry {
+        name: String::leak(loaded.manifest.name.clone()),
+        version: loaded.manifest.version.clone(),
+        variant: loaded.manifest.variant.clone(),
+        path: loaded.path.clone(),
+        order: batch.state.plugins.len(),
+        priority: 0.into(),
+        retired: false.into(),
+    }));
+
+    let mut devices = Vec::new();
+    for api in tables.devices {
+        let name = text(api.name);
+        let kind = DEVICES.intern(name).ok_or_else(|| full("device", name))?;
+        devices.push(&*Box::leak(Box::new(DeviceEntry { kind, api, plugin })));
+    }
+    let mut layouts = Vec::new();
+    for api in tables.layouts {
+        let name = text(api.name);
+        let layout = Layout::intern(name).ok_or_else(|| full("layout", name))?;
+        let parent = match text(api.parent) {
+            "" => None,
+            parent => Some(Layout::intern(parent).ok_or_else(|| full("layout", parent))?),
+        };
+        if parent.is_some_and(|p| p.id() >= layout.id()) {
+            let reason = "its parent must have been named before it".to_string();
+            return Err(Error::Registration { what: "layout", name: name.to_string(), reason });
+        }
+        let names = |pointer: *const RawStr, count: u32| -> Vec<String> {
+            // SAFETY: the plugin gives `count` static strings.
+            (0..count as usize).map(|i| text(unsafe { *pointer.add(i) }).to_string()).collect()
+        };
+        layouts.push(&*Box::leak(Box::new(LayoutEntry {
+            layout,
+            parent,
+            components: names(api.components, api.n_components),
+            attrs: names(api.attrs, api.n_attrs),
+            api,
+            plugin,
+        })));
+    }
+    let mut kernels = Vec::new();
+    for raw in tables.kernels {
+        let (device, layout, dtype) = (text(raw.device), text(raw.layout), text(raw.dtype));
+        kernels.push(&*Box::leak(Box::new(KernelEntry {
+            run: raw.run,
+            flags: raw.flags,
+            op: text(raw.op),
+            signature: text(raw.signature),
+            device: DEVICES.intern(device).ok_or_else(|| full("device", device))?,
+            layout: Layout::intern(layout).ok_or_else(|| full("layout", layout))?,
+            dtype: DTYPES.intern(dtype).ok_or_else(|| full("dtype", dtype))?,
+            plugin,
+        })));
+    }
+
+    for raw in tables.ops {
+        let backward = match text(raw.backward) {
+            "" => None,
+            name => Some(name),
+        };
+        batch.op(OpSpec {
+            schema: text(raw.schema),
+            rule: Rule::Foreign(raw.rule),
+            decomposition: None,
+            extra: None,
+            backward,
+            owner: plugin.name,
+        })?;
+    }
+    for raw in tables.interposers {
+        let name = text(raw.name);
+        let key = batch.free_interposer_key().ok_or_else(|| full("interposer", name))?;
+        batch.functional(FunctionalEntry {
+            key,
+            name: name.to_string(),
+            applies: |_| true,
+            handler: Box::new(move |call, below| super::interposer::run(raw, plugin, call, below)),
+            plugin: Some(plugin),
+        })?;
+    }
+    batch.state.plugins.push(plugin);
+    batch.state.devices.extend(devices);
+    batch.state.layouts.extend(layouts);
+    batch.state.kernels.extend(kernels);
+    batch.publish();
+    Ok(plugin)
+}

@@ -1,0 +1,8 @@
+//! The host's side of the contract: the services that plugins call back, and what becomes of what they bring.
+
+pub mod install;
+mod interposer;
+mod services;
+
+pub use crate::base::message::take_message;
+pub use services::table;

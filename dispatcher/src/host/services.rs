@@ -1,0 +1,443 @@
+//! The services that plugins call.
+
+use crate::base::dims::Dims;
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
+use crate::base::key::{Device, Layout};
+use crate::base::message::set_message;
+use crate::call::{CallContext, Holder, tensor_of};
+use crate::op::{Arg, Args, Out, Outputs};
+use crate::tensor::{TensorImpl, TensorRef};
+use keyway_sdk::abi::codes::{name_kind, status, tag};
+use keyway_sdk::abi::host::{HostApi, ParallelBody, TensorHandle};
+use keyway_sdk::abi::tensor::{RawArg, RawTensor};
+use keyway_sdk::abi::{ABI_MAX, RawStr};
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+static TABLE: HostApi = HostApi {
+    struct_size: size_of::<HostApi>() as u32,
+    abi_version: ABI_MAX,
+    log,
+    set_error,
+    parallel_for,
+    num_threads,
+    intern,
+    allocate,
+    free,
+    tensor_new,
+    tensor_composite,
+    tensor_raw,
+    tensor_release,
+    set_output,
+    call_op,
+    rule_output,
+    tensor_retain,
+};
+
+/// The table that every plugin is given.
+pub fn table() -> &'static HostApi {
+    &TABLE
+}
+
+/// Runs a service; an error becomes its status and message, and a panic stays on this side.
+fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => status::OK,
+        Ok(Err(error)) => {
+            set_message(&error.to_string());
+            match error {
+                Error::OutOfMemory { .. } => status::OUT_OF_MEMORY,
+                Error::MissingKernel(_) => status::UNSUPPORTED,
+                Error::Backend { status, .. } => status,
+                _ => status::INVALID_ARGUMENT,
+            }
+        }
+        Err(_) => {
+            set_message("a host service panicked");
+            status::FAILED
+        }
+    }
+}
+
+unsafe extern "C" fn log(level: u32, message: RawStr) {
+    // SAFETY: the plugin keeps the bytes until this returns.
+    let text = unsafe { message.read() };
+    let _ = catch_unwind(|| crate::base::log::write(level, &text));
+}
+
+unsafe extern "C" fn set_error(message: RawStr) {
+    // SAFETY: the plugin keeps the bytes until this returns.
+    set_message(&unsafe { message.read() });
+}
+
+/// The plugin's context pointer, which its own contract lets it use from several threads at once.
+struct Shared(*mut c_void);
+// SAFETY: the contract of `parallel_for` says that `body` is called from several threads with the context.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+unsafe extern "C" fn parallel_for(n: u64, grain: u64, body: ParallelBody, context: *mut c_void) -> i32 {
+    let shared = Shared(context);
+    serve(|| {
+        crate::base::parallel::parallel_for(n as usize, grain as usize, &|range| {
+            // SAFETY: the plugin gives a body that may be called with its context for any range within n.
+            unsafe { body(shared.get(), range.start as u64, range.end as u64) }
+        });
+        Ok(())
+    })
+}
+
+extern "C" fn num_threads() -> u32 {
+    crate::base::parallel::num_threads() as u32
+}
+
+unsafe extern "C" fn intern(kind: u32, name: RawStr) -> u16 {
+    // SAFETY: the plugin keeps the bytes until this returns.
+    let name = unsafe { name.read() };
+    let list = match kind {
+        name_kind::DEVICE => &DEVICES,
+        name_kind::LAYOUT => &LAYOUTS,
+        name_kind::DTYPE => &DTYPES,
+        _ => return u16::MAX,
+    };
+    list.intern(&name).unwrap_or(u16::MAX)
+}
+
+fn entry(device: Device) -> Result<&'static crate::device::DeviceEntry> {
+    crate::device::server(device.kind).ok_or(Error::NoDevice { device })
+}
+
+unsafe extern "C" fn allocate(kind: u16, index: u16, bytes: u64, out: *mut *mut c_void) -> i32 {
+    serve(|| {
+        let device = Device { kind, index };
+        let pointer = crate::device::allocate(entry(device)?, device, bytes as usize)?;
+        // SAFETY: the plugin gives a place for one pointer.
+        unsafe { *out = pointer.as_ptr().cast() };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn free(kind: u16, index: u16, pointer: *mut c_void, bytes: u64) {
+    let device = Device { kind, index };
+    if let (Ok(entry), Some(pointer)) = (entry(device), NonNull::new(pointer.cast::<u8>())) {
+        let stream = crate::device::current_stream_ref(device);
+        crate::device::free(entry, device, pointer, bytes as usize, &stream);
+    }
+}
+
+/// Reads sizes that a plugin gives.
+///
+/// # Safety
+/// `sizes` must point to `ndim` numbers; the plugin upholds this.
+unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
+    if ndim == 0 {
+        return Ok(Dims::new());
+    }
+    // SAFETY: per this function's contract.
+    let sizes = unsafe { std::slice::from_raw_parts(sizes, ndim as usize) };
+    sizes
+        .iter()
+        .map(|&s| {
+            usize::try_from(s).map_err(|_| Error::Value {
+                op: "host service",
+                argument: "sizes",
+                expected: "sizes of 0 or more".to_string(),
+                got: format!("{sizes:?}"),
+            })
+        })
+        .collect()
+}
+
+fn read_dtype(code: u16) -> Result<DType> {
+    DType::from_code(code).ok_or_else(|| Error::Value {
+        op: "host service",
+        argument: "dtype",
+        expected: "the number of a dtype".to_string(),
+        got: code.to_string(),
+    })
+}
+
+fn give(tensor: TensorRef) -> TensorHandle {
+    Box::into_raw(Holder::new(tensor)).cast_const().cast()
+}
+
+/// Takes back an owned handle.
+///
+/// # Safety
+/// `handle` must come from [`give`] and not have been taken back; the plugin upholds this.
+unsafe fn take(handle: TensorHandle) -> Box<Holder> {
+    // SAFETY: per this function's contract.
+    unsafe { Box::from_raw(handle.cast_mut().cast::<Holder>()) }
+}
+
+unsafe extern "C" fn tensor_new(
+    dtype: u16,
+    device: u16,
+    index: u16,
+    ndim: u32,
+    sizes: *const i64,
+    out: *mut TensorHandle,
+) -> i32 {
+    serve(|| {
+        // SAFETY: the plugin gives `ndim` sizes.
+        let sizes = unsafe { read_sizes(ndim, sizes)? };
+        let tensor = TensorImpl::empty(&sizes, read_dtype(dtype)?, Device { kind: device, index })?;
+        // SAFETY: the plugin gives a place for one handle.
+        unsafe { *out = give(tensor) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn tensor_composite(
+    layout: u16,
+    dtype: u16,
+    ndim: u32,
+    sizes: *const i64,
+    n_components: u32,
+    components: *const TensorHandle,
+    n_attrs: u32,
+    attrs: *const i64,
+    out: *mut TensorHandle,
+) -> i32 {
+    serve(|| {
+        // SAFETY: the plugin gives `ndim` sizes.
+        let sizes = unsafe { read_sizes(ndim, sizes)? };
+        let components = (0..n_components as usize)
+            .map(|i| {
+                // SAFETY: the plugin gives `n_components` handles.
+                let handle = unsafe { *components.add(i) }.cast::<Holder>();
+                // SAFETY: a handle is null or one that the plugin owns and keeps.
+                unsafe { handle.as_ref() }
+                    .map(|holder| holder.tensor.clone())
+                    .ok_or_else(|| no_handle("components"))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        check_components(Layout(layout), &components, n_attrs as usize)?;
+        let attrs = if n_attrs == 0 {
+            Vec::new()
+        } else {
+            // SAFETY: the plugin gives `n_attrs` numbers.
+            unsafe { std::slice::from_raw_parts(attrs, n_attrs as usize) }.to_vec()
+        };
+        let tensor = TensorImpl::composite(Layout(layout), read_dtype(dtype)?, sizes, components, attrs)?;
+        // SAFETY: the plugin gives a place for one handle.
+        unsafe { *out = give(tensor) };
+        Ok(())
+    })
+}
+
+#[cold]
+fn no_handle(argument: &'static str) -> Error {
+    let expected = "a handle that the plugin owns".to_string();
+    Error::Value { op: "host service", argument, expected, got: "null".to_string() }
+}
+
+/// Fails unless the components are as many as their layout says and lie on one device.
+fn check_components(layout: Layout, components: &[TensorRef], attrs: usize) -> Result<()> {
+    let wrong = |expected: String, got: String| {
+        Err(Error::Value { op: "tensor_composite", argument: "components", expected, got })
+    };
+    if let Some(entry) = crate::registry::table::current().layout(layout) {
+        let wanted = (entry.components.len(), entry.attrs.len());
+        if (components.len(), attrs) != wanted {
+            let expected = format!("{} components and {} attributes of `{layout}`", wanted.0, wanted.1);
+            return wrong(expected, format!("{} and {attrs}", components.len()));
+        }
+    }
+    match components.iter().find(|c| c.device() != components[0].device()) {
+        Some(other) => wrong(format!("all on {}", components[0].device()), other.device().to_string()),
+        None => Ok(()),
+    }
+}
+
+unsafe extern "C" fn tensor_raw(tensor: TensorHandle) -> *const RawTensor {
+    // SAFETY: the plugin gives a handle that it owns.
+    unsafe { (*tensor.cast::<Holder>()).raw() }
+}
+
+unsafe extern "C" fn tensor_retain(tensor: *const RawTensor) -> TensorHandle {
+    if tensor.is_null() {
+        return std::ptr::null();
+    }
+    // SAFETY: the plugin gives a raw tensor of the call under way, or of a handle that it owns.
+    unsafe { if (*tensor).handle.is_null() { std::ptr::null() } else { give(tensor_of((*tensor).handle)) } }
+}
+
+unsafe extern "C" fn tensor_release(tensor: TensorHandle) {
+    if !tensor.is_null() {
+        // SAFETY: the plugin gives back a handle that it owns, once.
+        drop(unsafe { take(tensor) });
+    }
+}
+
+#[cold]
+fn not_its_own(service: &'static str) -> Error {
+    Error::Value {
+        op: service,
+        argument: "context",
+        expected: "that of a kernel or rule that makes its outputs itself".to_string(),
+        got: "that of a kernel whose outputs the host allocates".to_string(),
+    }
+}
+
+unsafe extern "C" fn set_output(context: *mut c_void, index: u32, tensor: TensorHandle) -> i32 {
+    serve(|| {
+        if tensor.is_null() {
+            return Err(no_handle("tensor"));
+        }
+        // SAFETY: the plugin hands over a handle that it owns, and the context of the call under way, which is null
+        // where the host allocates the outputs.
+        let (holder, context) = unsafe { (take(tensor), context.cast::<CallContext>().as_mut()) };
+        let Some(context) = context else { return Err(not_its_own("set_output")) };
+        let index = index as usize;
+        if index > 64 {
+            return Err(Error::Value {
+                op: "set_output",
+                argument: "index",
+                expected: "the place of an output".to_string(),
+                got: index.to_string(),
+            });
+        }
+        if context.made.len() <= index {
+            context.made.resize(index + 1, None);
+        }
+        context.made[index] = Some(holder.tensor.clone());
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn rule_output(
+    context: *mut c_void,
+    index: u32,
+    dtype: u16,
+    ndim: u32,
+    sizes: *const i64,
+) -> i32 {
+    serve(|| {
+        // SAFETY: the plugin gives `ndim` sizes and the context of the call under way, which is null in a kernel.
+        let (sizes, context) = unsafe { (read_sizes(ndim, sizes)?, context.cast::<CallContext>().as_mut()) };
+        let Some(context) = context else { return Err(not_its_own("rule_output")) };
+        if index as usize != context.stated.len() {
+            return Err(Error::Value {
+                op: "rule_output",
+                argument: "index",
+                expected: format!("{}: outputs are stated in order", context.stated.len()),
+                got: index.to_string(),
+            });
+        }
+        context.stated.push((read_dtype(dtype)?, sizes));
+        Ok(())
+    })
+}
+
+/// An argument read from a plugin; lists and tensors are owned here while the call runs.
+enum Owned {
+    Plain(Arg<'static>),
+    Tensor(TensorRef),
+    Tensors(Vec<TensorRef>),
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+    Str(String),
+}
+
+/// Reads one argument of `call_op`.
+///
+/// # Safety
+/// The address in `arg` must be valid as its tag says; the plugin upholds this.
+unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
+    let len = arg.len as usize;
+    let tensor = |raw: *const RawTensor| -> Result<TensorRef> {
+        // SAFETY: the plugin gives raw tensors of the call under way, or of handles that it owns.
+        let handle = if raw.is_null() { std::ptr::null() } else { unsafe { (*raw).handle } };
+        if handle.is_null() {
+            return Err(Error::Value {
+                op: "call_op",
+                argument: "tensor",
+                expected: "a tensor that carries a handle".to_string(),
+                got: "a temporary".to_string(),
+            });
+        }
+        // SAFETY: as above.
+        Ok(unsafe { tensor_of(handle) })
+    };
+    // SAFETY: each address is valid as the tag says, per this function's contract.
+    Ok(unsafe {
+        match arg.tag {
+            tag::TENSOR => Owned::Tensor(tensor(arg.value as *const RawTensor)?),
+            tag::TENSORS => {
+                let list = arg.value as *const *const RawTensor;
+                Owned::Tensors((0..len).map(|i| tensor(*list.add(i))).collect::<Result<_>>()?)
+            }
+            tag::INT => Owned::Plain(Arg::Int(arg.value as i64)),
+            tag::FLOAT => Owned::Plain(Arg::Float(f64::from_bits(arg.value))),
+            tag::BOOL => Owned::Plain(Arg::Bool(arg.value != 0)),
+            tag::DTYPE => Owned::Plain(Arg::DType(read_dtype(arg.value as u16)?)),
+            tag::INTS if len > 0 => {
+                Owned::Ints(std::slice::from_raw_parts(arg.value as *const i64, len).to_vec())
+            }
+            tag::INTS => Owned::Ints(Vec::new()),
+            tag::FLOATS if len > 0 => {
+                Owned::Floats(std::slice::from_raw_parts(arg.value as *const f64, len).to_vec())
+            }
+            tag::FLOATS => Owned::Floats(Vec::new()),
+            tag::STR => Owned::Str(RawStr { ptr: arg.value as *const u8, len }.read().into_owned()),
+            _ => Owned::Plain(Arg::None),
+        }
+    })
+}
+
+unsafe extern "C" fn call_op(
+    name: RawStr,
+    n_args: u32,
+    args: *const RawArg,
+    capacity: u32,
+    outputs: *mut TensorHandle,
+    n_outputs: *mut u32,
+) -> i32 {
+    serve(|| {
+        // SAFETY: the plugin keeps the bytes until this returns.
+        let name = unsafe { name.read() };
+        let op = crate::registry::find_op(&name)
+            .ok_or_else(|| Error::UnknownOp { name: name.clone().into_owned() })?;
+        let owned = (0..n_args as usize)
+            // SAFETY: the plugin gives `n_args` arguments.
+            .map(|i| unsafe { read_arg(*args.add(i)) })
+            .collect::<Result<Vec<_>>>()?;
+        let made = call_owned(op, &owned)?;
+        // SAFETY: the plugin gives places for `capacity` handles and one number.
+        unsafe { *n_outputs = made.len() as u32 };
+        for (i, tensor) in made.into_iter().enumerate().take(capacity as usize) {
+            // SAFETY: as above.
+            unsafe { *outputs.add(i) = give(tensor) };
+        }
+        Ok(())
+    })
+}
+
+fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Outputs> {
+    let lists: Vec<Vec<&TensorRef>> = owned
+        .iter()
+        .map(|o| if let Owned::Tensors(list) = o { list.iter().collect() } else { Vec::new() })
+        .collect();
+    let values: Vec<Arg<'_>> = owned
+        .iter()
+        .zip(&lists)
+        .map(|(o, list)| match o {
+            Owned::Plain(arg) => *arg,
+            Owned::Tensor(t) => Arg::Tensor(t),
+            Owned::Tensors(_) => Arg::Tensors(list),
+            Owned::Ints(v) => Arg::Ints(v),
+            Owned::Floats(v) => Arg::Floats(v),
+            Owned::Str(v) => Arg::Str(v),
+        })
+        .collect();
+    crate::call::call(Args { op, values: &values }, Out::New)
+}

@@ -1,0 +1,325 @@
+//! The arguments of a call.
+
+use super::OpEntry;
+use crate::base::dims::{self, Dims, wrap_dim};
+use crate::base::dtype::{DType, Promotion};
+use crate::base::error::{Error, Result};
+use crate::tensor::TensorRef;
+
+/// One argument of a call, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// Not given.
+    None,
+    /// A tensor.
+    Tensor(&'a TensorRef),
+    /// A list of tensors.
+    Tensors(&'a [&'a TensorRef]),
+    /// An integer, also as a number where a tensor is expected.
+    Int(i64),
+    /// A floating-point number, also where a tensor is expected.
+    Float(f64),
+    /// A truth value, also where a tensor is expected.
+    Bool(bool),
+    /// A list of integers.
+    Ints(&'a [i64]),
+    /// A list of floating-point numbers.
+    Floats(&'a [f64]),
+    /// Text.
+    Str(&'a str),
+    /// An element type.
+    DType(DType),
+}
+
+macro_rules! from_number {
+    ($($type:ty => $variant:ident as $wide:ty),* $(,)?) => {$(
+        impl From<$type> for Arg<'_> {
+            fn from(value: $type) -> Self {
+                Arg::$variant(<$wide>::from(value))
+            }
+        }
+    )*};
+}
+from_number!(i64 => Int as i64, i32 => Int as i64, f64 => Float as f64, f32 => Float as f64, bool => Bool as bool);
+
+impl<'a> From<&'a TensorRef> for Arg<'a> {
+    fn from(tensor: &'a TensorRef) -> Self {
+        Arg::Tensor(tensor)
+    }
+}
+
+impl<'a> Arg<'a> {
+    /// An argument that may not be given.
+    pub fn optional(value: Option<impl Into<Arg<'a>>>) -> Arg<'a> {
+        value.map_or(Arg::None, Into::into)
+    }
+
+    /// What came, for messages.
+    pub fn describe(&self) -> String {
+        match self {
+            Arg::None => "nothing".into(),
+            Arg::Tensor(t) => format!("a tensor {:?}", t),
+            Arg::Tensors(list) => format!("a list of {} tensors", list.len()),
+            Arg::Int(v) => format!("the integer {v}"),
+            Arg::Float(v) => format!("the number {v}"),
+            Arg::Bool(v) => format!("{v}"),
+            Arg::Ints(v) => format!("the integers {v:?}"),
+            Arg::Floats(v) => format!("the numbers {v:?}"),
+            Arg::Str(v) => format!("the text `{v}`"),
+            Arg::DType(v) => format!("the dtype {v}"),
+        }
+    }
+}
+
+/// Where the results go.
+#[derive(Clone, Copy, Debug)]
+pub enum Out<'a> {
+    /// Into new tensors.
+    New,
+    /// Into these.
+    Given(&'a [&'a TensorRef]),
+    /// Into argument 0.
+    InPlace,
+}
+
+/// A call on its way down.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Op and arguments.
+    pub args: Args<'a>,
+    /// Where the results go.
+    pub out: Out<'a>,
+}
+
+/// The arguments of a call as a rule reads them.
+#[derive(Clone, Copy, Debug)]
+pub struct Args<'a> {
+    /// The op.
+    pub op: &'static OpEntry,
+    /// In schema order.
+    pub values: &'a [Arg<'a>],
+}
+
+impl<'a> Args<'a> {
+    /// The op's name, for errors.
+    pub fn name(&self) -> &'static str {
+        self.op.name
+    }
+
+    /// Argument `i`; `None` beyond the last.
+    #[inline]
+    pub fn get(&self, i: usize) -> Arg<'a> {
+        self.values.get(i).copied().unwrap_or(Arg::None)
+    }
+
+    #[cold]
+    fn wrong(&self, i: usize, expected: &str) -> Error {
+        Error::Value {
+            op: self.op.name,
+            argument: self.op.schema.param_name(i),
+            expected: expected.to_string(),
+            got: self.get(i).describe(),
+        }
+    }
+
+    /// A tensor.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when something else came; so for all below.
+    #[inline]
+    pub fn tensor(&self, i: usize) -> Result<&'a TensorRef> {
+        match self.get(i) {
+            Arg::Tensor(t) => Ok(t),
+            _ => Err(self.wrong(i, "a tensor")),
+        }
+    }
+
+    /// A tensor, or `None` if it was not given.
+    #[allow(missing_docs, clippy::missing_errors_doc)]
+    pub fn optional_tensor(&self, i: usize) -> Result<Option<&'a TensorRef>> {
+        match self.get(i) {
+            Arg::Tensor(t) => Ok(Some(t)),
+            Arg::None => Ok(None),
+            _ => Err(self.wrong(i, "a tensor or nothing")),
+        }
+    }
+
+    /// A list of tensors.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn tensors(&self, i: usize) -> Result<&'a [&'a TensorRef]> {
+        match self.get(i) {
+            Arg::Tensors(t) => Ok(t),
+            _ => Err(self.wrong(i, "a list of tensors")),
+        }
+    }
+
+    /// An integer.
+    #[allow(clippy::missing_errors_doc)]
+    #[inline]
+    pub fn int(&self, i: usize) -> Result<i64> {
+        match self.get(i) {
+            Arg::Int(v) => Ok(v),
+            _ => Err(self.wrong(i, "an integer")),
+        }
+    }
+
+    /// An integer, or `None` if it was not given.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn optional_int(&self, i: usize) -> Result<Option<i64>> {
+        match self.get(i) {
+            Arg::None => Ok(None),
+            _ => self.int(i).map(Some),
+        }
+    }
+
+    /// A number as f64.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn float(&self, i: usize) -> Result<f64> {
+        match self.get(i) {
+            Arg::Float(v) => Ok(v),
+            Arg::Int(v) => Ok(v as f64),
+            Arg::Bool(v) => Ok(f64::from(u8::from(v))),
+            _ => Err(self.wrong(i, "a number")),
+        }
+    }
+
+    /// A truth value.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn bool(&self, i: usize) -> Result<bool> {
+        match self.get(i) {
+            Arg::Bool(v) => Ok(v),
+            _ => Err(self.wrong(i, "true or false")),
+        }
+    }
+
+    /// A list of integers.
+    #[allow(clippy::missing_errors_doc)]
+    #[inline]
+    pub fn ints(&self, i: usize) -> Result<&'a [i64]> {
+        match self.get(i) {
+            Arg::Ints(v) => Ok(v),
+            _ => Err(self.wrong(i, "a list of integers")),
+        }
+    }
+
+    /// A list of integers, or `None` if it was not given.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn optional_ints(&self, i: usize) -> Result<Option<&'a [i64]>> {
+        match self.get(i) {
+            Arg::None => Ok(None),
+            _ => self.ints(i).map(Some),
+        }
+    }
+
+    /// Text.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn str(&self, i: usize) -> Result<&'a str> {
+        match self.get(i) {
+            Arg::Str(v) => Ok(v),
+            _ => Err(self.wrong(i, "text")),
+        }
+    }
+
+    /// A dtype, or `None` if it was not given.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn optional_dtype(&self, i: usize) -> Result<Option<DType>> {
+        match self.get(i) {
+            Arg::DType(v) => Ok(Some(v)),
+            Arg::None => Ok(None),
+            _ => Err(self.wrong(i, "a dtype")),
+        }
+    }
+
+    /// A dimension of `ndim`, counted from the front.
+    ///
+    /// # Errors
+    /// [`Error::Dim`] when out of range.
+    #[inline]
+    pub fn dim(&self, i: usize, ndim: usize) -> Result<usize> {
+        wrap_dim(self.op.name, self.int(i)?, ndim)
+    }
+
+    /// The promoted dtype of the arguments whose bits are set in `mask`: tensors, 0-d tensors and numbers.
+    ///
+    /// # Errors
+    /// [`Error::Promotion`] where no dtype holds all.
+    #[inline]
+    pub fn promote(&self, mask: u32) -> Result<DType> {
+        match self.common_dtype(mask) {
+            Some(dtype) => Ok(dtype),
+            None => self.promote_all(mask),
+        }
+    }
+
+    fn promote_all(&self, mask: u32) -> Result<DType> {
+        let mut promotion = Promotion::default();
+        for (i, arg) in self.values.iter().enumerate() {
+            if mask & (1 << i) == 0 {
+                continue;
+            }
+            match arg {
+                Arg::Tensor(t) => promotion.tensor(t.dtype(), t.ndim()),
+                Arg::Tensors(list) => list.iter().for_each(|t| promotion.tensor(t.dtype(), t.ndim())),
+                Arg::Int(_) => promotion.number(DType::I64),
+                Arg::Float(_) => promotion.number(DType::F64),
+                Arg::Bool(_) => promotion.number(DType::BOOL),
+                _ => {}
+            }
+        }
+        promotion.result().map_err(|(left, right)| Error::Promotion { op: self.op.name, left, right })
+    }
+
+    /// The shape that the tensors whose bits are set in `mask` broadcast to.
+    ///
+    /// # Errors
+    /// [`Error::Broadcast`].
+    #[inline]
+    pub fn broadcast(&self, mask: u32) -> Result<Dims> {
+        match self.common_sizes(mask) {
+            Some(sizes) => Ok(Dims::from_slice(sizes)),
+            None => self.broadcast_all(mask),
+        }
+    }
+
+    fn broadcast_all(&self, mask: u32) -> Result<Dims> {
+        let mut shapes = self.values.iter().enumerate().filter_map(|(i, arg)| match arg {
+            Arg::Tensor(t) if mask & (1 << i) != 0 => Some(t.sizes()),
+            _ => None,
+        });
+        let first = shapes.next().unwrap_or(&[]);
+        let Some(other) = shapes.find(|s| !dims::same(first, s)) else { return Ok(Dims::from_slice(first)) };
+        let mut shape = dims::broadcast(self.op.name, first, other)?;
+        for sizes in shapes {
+            shape = dims::broadcast(self.op.name, &shape, sizes)?;
+        }
+        Ok(shape)
+    }
+
+    /// The one shape of the tensors in `mask`, if there is one.
+    #[inline]
+    fn common_sizes(&self, mask: u32) -> Option<&'a [usize]> {
+        let mut common: Option<&'a [usize]> = None;
+        for (i, arg) in self.values.iter().enumerate() {
+            if let (Arg::Tensor(t), true) = (arg, mask & (1 << i) != 0)
+                && !dims::same(common.get_or_insert(t.sizes()), t.sizes())
+            {
+                return None;
+            }
+        }
+        common
+    }
+
+    /// The one dtype of the arguments in `mask`, if all are tensors of it with dimensions.
+    #[inline]
+    fn common_dtype(&self, mask: u32) -> Option<DType> {
+        let mut common = None;
+        for (i, arg) in self.values.iter().enumerate() {
+            match arg {
+                _ if mask & (1 << i) == 0 => {}
+                Arg::Tensor(t) if t.ndim() > 0 && *common.get_or_insert(t.dtype()) == t.dtype() => {}
+                _ => return None,
+            }
+        }
+        common
+    }
+}

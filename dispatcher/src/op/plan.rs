@@ -1,0 +1,111 @@
+//! What a rule says of a call: outputs, compute dtype, and how a kernel wants its arguments.
+
+use super::Args;
+use crate::base::dims::Dims;
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use smallvec::SmallVec;
+
+/// How an output's strides are chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strides {
+    /// From the arguments, as an element-wise op keeps their memory format.
+    Preserve,
+    /// As argument `i`, if that has the output's shape and is dense.
+    Like(usize),
+    /// Row-major.
+    Contiguous,
+    /// These. Rare, and kept apart so that a plan stays small.
+    Exact(Box<Dims>),
+}
+
+impl Strides {
+    /// These strides.
+    pub fn exact(strides: Dims) -> Strides {
+        Strides::Exact(Box::new(strides))
+    }
+}
+
+/// The dtypes of an element-wise call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Typing {
+    /// The dtype that the kernel is chosen by, and its inputs are cast to.
+    pub compute: DType,
+    /// The dtype of the result.
+    pub result: DType,
+}
+
+impl Typing {
+    /// One dtype for both.
+    #[inline]
+    pub fn of(dtype: DType) -> Typing {
+        Typing { compute: dtype, result: dtype }
+    }
+}
+
+/// One output, as the rule states it.
+#[derive(Clone, Debug)]
+pub struct OutSpec {
+    /// Sizes.
+    pub sizes: Dims,
+    /// Element type.
+    pub dtype: DType,
+    /// Strides.
+    pub strides: Strides,
+}
+
+/// What a rule says about a call. Masks have bit `i` for argument `i`.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The dtype that the kernel is chosen by.
+    pub compute: DType,
+    /// Tensor arguments that are cast to `compute` before the kernel sees them.
+    pub cast: u32,
+    /// Tensor arguments that are cast to i64: indices.
+    pub cast_index: u32,
+    /// Tensor arguments that the kernel sees in the shape of output 0, stride 0 where repeated.
+    pub broadcast: u32,
+    /// Tensor arguments that the kernel sees in row-major order without gaps.
+    pub contiguous: u32,
+    /// Whether an output may be exactly the memory of an input.
+    pub alias: bool,
+    /// The outputs.
+    pub outputs: SmallVec<[OutSpec; 1]>,
+}
+
+impl Plan {
+    /// A plan of one output, with everything else off.
+    #[inline]
+    pub fn one(compute: DType, sizes: Dims, dtype: DType, strides: Strides) -> Plan {
+        let outputs = SmallVec::from_buf([OutSpec { sizes, dtype, strides }]);
+        Plan { compute, cast: 0, cast_index: 0, broadcast: 0, contiguous: 0, alias: false, outputs }
+    }
+
+    /// The plan of an element-wise op: the arguments in `inputs` are cast to the dtype of the computation and broadcast
+    /// together, and the result may lie where one of them does.
+    ///
+    /// # Errors
+    /// [`Error::Broadcast`].
+    pub fn elementwise(args: &Args<'_>, inputs: u32, typing: Typing) -> Result<Plan> {
+        let plan = Plan::one(typing.compute, args.broadcast(inputs)?, typing.result, Strides::Preserve);
+        Ok(Plan { cast: inputs, broadcast: inputs, alias: true, ..plan })
+    }
+
+    /// Adds an output.
+    #[must_use]
+    pub fn and(mut self, sizes: Dims, dtype: DType, strides: Strides) -> Plan {
+        self.outputs.push(OutSpec { sizes, dtype, strides });
+        self
+    }
+}
+
+/// The geometry of a view.
+#[derive(Clone, Debug)]
+pub struct ViewSpec {
+    /// First element, in elements from the storage's start.
+    pub offset: usize,
+    /// Sizes.
+    pub sizes: Dims,
+    /// Strides in elements; `None` is row-major.
+    pub strides: Option<Dims>,
+}

@@ -1,0 +1,89 @@
+//! How the outputs of an op come about, and how an op is written with others.
+
+use super::{Args, Outputs, Plan, Typing, ViewSpec};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use keyway_sdk::abi::tensor::KernelFn;
+
+/// How the outputs of an op come about.
+#[derive(Clone, Copy)]
+pub enum Rule {
+    /// Each element of the output comes from those at its place in the arguments of the mask, which has bit `i` for
+    /// argument `i`. They are cast to one dtype and broadcast together; the function states the dtypes.
+    Elementwise(u32, fn(&Args<'_>) -> Result<Typing>),
+    /// The host allocates what the function states, a kernel fills it.
+    Structured(fn(&Args<'_>) -> Result<Plan>),
+    /// On strided tensors a view of argument 0, made by the host; other layouts need a kernel.
+    View(fn(&Args<'_>) -> Result<ViewSpec>),
+    /// As `View`, with several outputs.
+    Views(fn(&Args<'_>) -> Result<Vec<ViewSpec>>),
+    /// The output's size depends on the data: the kernel makes it. The plan's outputs are ignored.
+    Allocates(fn(&Args<'_>) -> Result<Plan>),
+    /// The host computes the outputs itself; no backend is asked.
+    Host(fn(&Args<'_>) -> Result<Outputs>),
+    /// A plugin states the outputs; `None` means one output like argument 0.
+    Foreign(Option<KernelFn>),
+}
+
+impl Rule {
+    /// Whether results on strided tensors are views.
+    pub fn is_view(&self) -> bool {
+        matches!(self, Rule::View(_) | Rule::Views(_))
+    }
+}
+
+/// How an op is written with other ops: the last candidate of each of its keys.
+#[derive(Clone, Copy)]
+pub struct Decomposition {
+    /// Calls the other ops.
+    pub run: fn(&Args<'_>) -> Result<Outputs>,
+    /// Every op that `run` may call and that needs a kernel: the op counts as served for a dtype only where all of
+    /// these are.
+    pub parts: &'static [Part],
+}
+
+/// An op that a decomposition calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Its name.
+    pub op: &'static str,
+    /// The dtype that its kernel is chosen by.
+    pub dtype: PartDtype,
+}
+
+/// The dtype of a part of a decomposition, given that of the whole call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PartDtype {
+    /// The compute dtype of the call.
+    Compute,
+    /// f32 for f16 and bf16, so that several steps are rounded once; else the compute dtype of the call.
+    Widened,
+    /// This one, whatever that of the call.
+    Fixed(DType),
+}
+
+impl Part {
+    /// A part in the compute dtype of the call.
+    pub const fn new(op: &'static str) -> Part {
+        Part { op, dtype: PartDtype::Compute }
+    }
+
+    /// A part that computes f16 and bf16 in f32.
+    pub const fn widened(op: &'static str) -> Part {
+        Part { op, dtype: PartDtype::Widened }
+    }
+
+    /// A part in one dtype.
+    pub const fn fixed(op: &'static str, dtype: DType) -> Part {
+        Part { op, dtype: PartDtype::Fixed(dtype) }
+    }
+
+    /// The dtype that the part's kernel is chosen by, for a call computed in `compute`.
+    pub fn dtype_for(&self, compute: DType) -> DType {
+        match self.dtype {
+            PartDtype::Widened if matches!(compute, DType::F16 | DType::BF16) => DType::F32,
+            PartDtype::Compute | PartDtype::Widened => compute,
+            PartDtype::Fixed(dtype) => dtype,
+        }
+    }
+}

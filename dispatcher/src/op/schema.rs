@@ -1,0 +1,185 @@
+//! Op schemas as data: `add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+
+use crate::base::error::{Error, Result};
+
+/// The kind of a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A tensor; a bare number is taken where the op promotes.
+    Tensor,
+    /// A tensor or nothing.
+    OptionalTensor,
+    /// A list of tensors.
+    Tensors,
+    /// A number of any kind.
+    Scalar,
+    /// An integer.
+    Int,
+    /// A floating-point number.
+    Float,
+    /// A truth value.
+    Bool,
+    /// A list of integers.
+    Ints,
+    /// A list of floating-point numbers.
+    Floats,
+    /// Text.
+    Str,
+    /// An element type.
+    DType,
+}
+
+const KINDS: [(&str, Kind, char); 11] = [
+    ("Tensor", Kind::Tensor, 'T'),
+    ("Tensor?", Kind::OptionalTensor, 'O'),
+    ("Tensor[]", Kind::Tensors, 'L'),
+    ("Scalar", Kind::Scalar, 's'),
+    ("int", Kind::Int, 'i'),
+    ("float", Kind::Float, 'f'),
+    ("bool", Kind::Bool, 'b'),
+    ("int[]", Kind::Ints, 'I'),
+    ("float[]", Kind::Floats, 'F'),
+    ("str", Kind::Str, 'S'),
+    ("dtype", Kind::DType, 'd'),
+];
+
+impl Kind {
+    /// The letter of this kind in a signature.
+    pub fn letter(self) -> char {
+        KINDS.iter().find(|(_, kind, _)| *kind == self).map_or('?', |(_, _, letter)| *letter)
+    }
+
+    /// The name of this kind in a schema.
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind, _)| *kind == self).map_or("?", |(name, _, _)| *name)
+    }
+}
+
+/// One parameter of an op.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Whether nothing may be given.
+    pub optional: bool,
+    /// The default, as written.
+    pub default: Option<&'static str>,
+}
+
+/// A parsed schema.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// As written.
+    pub text: &'static str,
+    /// The op's name.
+    pub name: &'static str,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// Number of outputs; `None` for a list whose length depends on the arguments.
+    pub outputs: Option<usize>,
+    /// Parameter kinds and outputs as letters, `TTs>T`: what a kernel is written against.
+    pub signature: String,
+}
+
+impl Schema {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// [`Error::Registration`] that names what could not be read.
+    pub fn parse(text: &'static str) -> Result<Schema> {
+        let wrong = |reason: String| Error::Registration { what: "op", name: text.to_string(), reason };
+        let (name, rest) = text.split_once('(').ok_or_else(|| wrong("there is no `(`".into()))?;
+        let (list, result) = rest.rsplit_once("->").ok_or_else(|| wrong("there is no `->`".into()))?;
+        let list =
+            list.trim().strip_suffix(')').ok_or_else(|| wrong("there is no `)` before `->`".into()))?;
+        let name = name.trim();
+        if name.is_empty() {
+            return Err(wrong("the op has no name".into()));
+        }
+        let mut params = Vec::new();
+        for part in list.split(',').map(str::trim).filter(|p| !p.is_empty() && *p != "*") {
+            let (kind, rest) = part.split_once(' ').ok_or_else(|| wrong(format!("`{part}` has no name")))?;
+            let (kind, optional) = match kind.strip_suffix('?') {
+                Some("Tensor") => (Some(Kind::OptionalTensor), true),
+                Some(inner) => (KINDS.iter().find(|(n, ..)| *n == inner).map(|k| k.1), true),
+                None => (KINDS.iter().find(|(n, ..)| *n == kind).map(|k| k.1), false),
+            };
+            let kind = kind.ok_or_else(|| wrong(format!("`{part}` has a type that is not known")))?;
+            let (param, default) = match rest.split_once('=') {
+                Some((param, default)) => (param.trim(), Some(default.trim())),
+                None => (rest.trim(), None),
+            };
+            params.push(Param { name: param, kind, optional, default });
+        }
+        if params.len() > 32 {
+            return Err(wrong(format!("it has {} parameters, and there is room for 32", params.len())));
+        }
+        let result = result.trim();
+        let outputs = match result {
+            "Tensor" => Some(1),
+            "Tensor[]" => None,
+            "()" => Some(0),
+            tuple => {
+                let inner = tuple.strip_prefix('(').and_then(|t| t.strip_suffix(')'));
+                let inner = inner.ok_or_else(|| wrong(format!("the result `{tuple}` is not known")))?;
+                let count = inner.split(',').filter(|p| p.trim().starts_with("Tensor")).count();
+                if count == 0 || count != inner.split(',').count() {
+                    return Err(wrong(format!("the result `{tuple}` is not a tuple of tensors")));
+                }
+                Some(count)
+            }
+        };
+        let mut signature: String = params.iter().map(|p: &Param| p.kind.letter()).collect();
+        signature.push('>');
+        match outputs {
+            Some(count) => signature.extend(std::iter::repeat_n('T', count)),
+            None => signature.push('L'),
+        }
+        Ok(Schema { text, name, params, outputs, signature })
+    }
+
+    /// Parameters where a bare number may stand for a tensor; bit `i` for parameter `i`.
+    pub fn number_slots(&self) -> u32 {
+        let tensor = |(i, p): (usize, &Param)| if p.kind == Kind::Tensor && i < 32 { 1 << i } else { 0 };
+        self.params.iter().enumerate().map(tensor).fold(0, |mask, bit| mask | bit)
+    }
+
+    /// The name of parameter `i`.
+    pub fn param_name(&self, i: usize) -> &'static str {
+        self.params.get(i).map_or("?", |p| p.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_reads_back() {
+        let s = Schema::parse(
+            "max(Tensor self, int? dim=None, *, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        );
+        let s = s.unwrap();
+        assert_eq!((s.name, s.signature.as_str(), s.outputs), ("max", "Tib>TT", Some(2)));
+        assert_eq!(s.params[1].default, Some("None"));
+        assert!(s.params[1].optional && !s.params[2].optional);
+        assert_eq!(Schema::parse("split(Tensor self, int size) -> Tensor[]").unwrap().signature, "Ti>L");
+        assert_eq!(Schema::parse("cat(Tensor[] tensors, int dim=0) -> Tensor").unwrap().signature, "Li>T");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        for bad in [
+            "",
+            "add",
+            "add(Tensor self)",
+            "add(Tensor) -> Tensor",
+            "add(Foo x) -> Tensor",
+            "a(int x) -> int",
+        ] {
+            assert!(matches!(Schema::parse(bad), Err(Error::Registration { .. })), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What plugins and layers register.
+
+use crate::base::error::Result;
+use crate::base::key::{DispatchKey, KeySet, Layout};
+use crate::base::plugin::PluginEntry;
+use crate::op::{Call, OpEntry, Outputs};
+use keyway_sdk::abi::layout::LayoutApi;
+use keyway_sdk::abi::tensor::KernelFn;
+
+/// A registered kernel.
+#[derive(Debug)]
+pub struct KernelEntry {
+    /// The function.
+    pub run: KernelFn,
+    /// See `keyway_sdk::abi::codes::kernel_flag`.
+    pub flags: u32,
+    /// The op's name.
+    pub op: &'static str,
+    /// The signature that it was written against.
+    pub signature: &'static str,
+    /// Device kind.
+    pub device: u16,
+    /// Layout.
+    pub layout: Layout,
+    /// Dtype number.
+    pub dtype: u16,
+    /// Whose it is.
+    pub plugin: &'static PluginEntry,
+}
+
+/// A layout and who owns it.
+#[derive(Debug)]
+pub struct LayoutEntry {
+    /// The layout.
+    pub layout: Layout,
+    /// The layout whose kernels may serve it.
+    pub parent: Option<Layout>,
+    /// Names of the components.
+    pub components: Vec<String>,
+    /// Names of the attributes.
+    pub attrs: Vec<String>,
+    /// Its functions.
+    pub api: &'static LayoutApi,
+    /// Whose it is.
+    pub plugin: &'static PluginEntry,
+}
+
+/// What a functionality key does with a call; the key set is what is left to act below it.
+pub type Handler = dyn Fn(&Call<'_>, KeySet) -> Result<Outputs> + Send + Sync;
+
+/// A functionality above the backends.
+pub struct FunctionalEntry {
+    /// Its key.
+    pub key: DispatchKey,
+    /// Its name.
+    pub name: String,
+    /// Whether it does something for an op; where not, calls fall through to the next key.
+    pub applies: fn(&OpEntry) -> bool,
+    /// What it does.
+    pub handler: Box<Handler>,
+    /// Whose it is; `None` for the program's own.
+    pub plugin: Option<&'static PluginEntry>,
+}
+
+/// What a device does when it has no kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FallbackPolicy {
+    /// The call fails.
+    #[default]
+    Error,
+    /// The call goes to this kind of device, with a line in the log.
+    Warn(u16),
+    /// The call goes to this kind of device.
+    Allow(u16),
+}

@@ -1,0 +1,20 @@
+//! What has been registered, and the table that is resolved from it.
+
+mod entries;
+mod resolve;
+mod state;
+pub mod table;
+
+pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry};
+pub use state::{
+    Batch, devices, find_functional, find_op, kernels, layouts, plugins, register_functional, register_ops,
+    restore, retire, set_fallback, set_priority,
+};
+pub(crate) use state::{first_generation, lock};
+
+use crate::base::key::Layout;
+
+/// The rank of a layout when arguments of several layouts meet: the more special one decides.
+pub(crate) fn more_special(a: Layout, b: Layout) -> Layout {
+    if b.id() > a.id() { b } else { a }
+}

@@ -1,0 +1,174 @@
+//! What has been registered, and how it is changed.
+
+use super::table::{Generation, Row};
+use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry};
+use crate::base::error::{Error, Result};
+use crate::base::intern::DEVICES;
+use crate::base::key::DispatchKey;
+use crate::base::plugin::PluginEntry;
+use crate::device::{DeviceEntry, server};
+use crate::op::schema::Schema;
+use crate::op::{OpEntry, OpSpec};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard};
+
+/// Everything that has been registered.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) ops: Vec<&'static OpEntry>,
+    pub(crate) by_name: HashMap<&'static str, &'static OpEntry>,
+    pub(crate) kernels: Vec<&'static KernelEntry>,
+    pub(crate) devices: Vec<&'static DeviceEntry>,
+    pub(crate) layouts: Vec<&'static LayoutEntry>,
+    pub(crate) plugins: Vec<&'static PluginEntry>,
+    pub(super) functional: Vec<&'static FunctionalEntry>,
+    pub(super) fallback: HashMap<u16, FallbackPolicy>,
+    pub(super) rows: HashMap<Vec<usize>, Row>,
+    pub(super) generation: u64,
+}
+
+static STATE: std::sync::LazyLock<Mutex<State>> = std::sync::LazyLock::new(Mutex::default);
+
+/// A change under way. Everything registered through it becomes visible at once, by [`Batch::publish`].
+pub struct Batch {
+    pub(crate) state: MutexGuard<'static, State>,
+}
+
+pub(crate) fn lock() -> Batch {
+    Batch { state: STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) }
+}
+
+/// The first generation, for readers that come before any registration.
+pub(crate) fn first_generation() -> &'static Generation {
+    lock().publish()
+}
+
+/// Registers ops and makes them visible.
+///
+/// # Errors
+/// [`Error::Registration`] for a schema that cannot be read or a name that is taken; none is registered then.
+pub fn register_ops(specs: &[OpSpec]) -> Result<Vec<&'static OpEntry>> {
+    let mut batch = lock();
+    let entries = specs.iter().map(|spec| batch.op(*spec)).collect::<Result<Vec<_>>>()?;
+    batch.publish();
+    Ok(entries)
+}
+
+/// Registers a functionality key.
+///
+/// # Errors
+/// [`Error::Registration`] when the key is taken.
+pub fn register_functional(entry: FunctionalEntry) -> Result<()> {
+    let mut batch = lock();
+    batch.functional(entry)?;
+    batch.publish();
+    Ok(())
+}
+
+/// The key of a functionality or an interposer, by its name. An interposer acts on every call of threads
+/// that do not exclude its key, any other functionality where a tensor or the thread brings its key.
+pub fn find_functional(name: &str) -> Option<DispatchKey> {
+    let batch = lock();
+    batch.state.functional.iter().find(|f| f.name == name && !is_retired(f.plugin)).map(|f| f.key)
+}
+
+/// Says what a kind of device does when it has no kernel.
+pub fn set_fallback(device_kind: u16, policy: FallbackPolicy) {
+    let mut batch = lock();
+    batch.state.fallback.insert(device_kind, policy);
+    batch.publish();
+}
+
+/// Gives a plugin another priority; 0 is usual and higher wins. Returns whether there is such a plugin.
+pub fn set_priority(plugin: &str, priority: i32) -> bool {
+    change_plugin(plugin, |p| p.priority.store(priority, Ordering::Relaxed))
+}
+
+/// Takes a plugin's kernels, devices, layouts and interposers out of the next generation; its library
+/// stays mapped. Returns whether there is such a plugin.
+pub fn retire(plugin: &str) -> bool {
+    change_plugin(plugin, |p| p.retired.store(true, Ordering::Relaxed))
+}
+
+/// Puts a retired plugin back. Returns whether there is such a plugin.
+pub fn restore(plugin: &str) -> bool {
+    change_plugin(plugin, |p| p.retired.store(false, Ordering::Relaxed))
+}
+
+fn change_plugin(name: &str, change: impl Fn(&PluginEntry)) -> bool {
+    let mut batch = lock();
+    let found: Vec<_> = batch.state.plugins.iter().copied().filter(|p| p.name == name).collect();
+    found.iter().for_each(|p| change(p));
+    batch.publish();
+    !found.is_empty()
+}
+
+/// The op of this name.
+pub fn find_op(name: &str) -> Option<&'static OpEntry> {
+    lock().state.by_name.get(name).copied()
+}
+
+/// All plugins, retired ones included.
+pub fn plugins() -> Vec<&'static PluginEntry> {
+    lock().state.plugins.clone()
+}
+
+/// All kernels, in the order of registration.
+pub fn kernels() -> Vec<&'static KernelEntry> {
+    lock().state.kernels.clone()
+}
+
+/// All device types that somebody serves, the winner of each kind only.
+pub fn devices() -> Vec<&'static DeviceEntry> {
+    (0..DEVICES.len() as u16).filter_map(server).collect()
+}
+
+/// The registered layouts.
+pub fn layouts() -> Vec<&'static LayoutEntry> {
+    lock().state.layouts.clone()
+}
+
+impl Batch {
+    pub(crate) fn op(&mut self, spec: OpSpec) -> Result<&'static OpEntry> {
+        let schema = Schema::parse(spec.schema)?;
+        let name = schema.name;
+        if let Some(present) = self.state.by_name.get(name) {
+            return Err(Error::Registration {
+                what: "op",
+                name: name.to_string(),
+                reason: format!("`{}` has defined an op of this name", present.spec.owner),
+            });
+        }
+        let id = self.state.ops.len();
+        let entry: &'static OpEntry =
+            Box::leak(Box::new(OpEntry { id, name, number_slots: schema.number_slots(), schema, spec }));
+        self.state.ops.push(entry);
+        self.state.by_name.insert(name, entry);
+        Ok(entry)
+    }
+
+    pub(crate) fn functional(&mut self, entry: FunctionalEntry) -> Result<()> {
+        let taken = self.state.functional.iter().find(|f| f.key == entry.key && !is_retired(f.plugin));
+        if let Some(present) = taken {
+            return Err(Error::Registration {
+                what: "functionality key",
+                name: entry.name,
+                reason: format!("key {} belongs to `{}`", entry.key.number(), present.name),
+            });
+        }
+        self.state.functional.push(Box::leak(Box::new(entry)));
+        Ok(())
+    }
+
+    /// The next free key for an interposer.
+    pub(crate) fn free_interposer_key(&self) -> Option<DispatchKey> {
+        (DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number())
+            .map(DispatchKey)
+            .find(|key| self.state.functional.iter().all(|f| f.key != *key))
+    }
+}
+
+pub(super) fn is_retired(plugin: Option<&'static PluginEntry>) -> bool {
+    plugin.is_some_and(|p| p.retired.load(Ordering::Relaxed))
+}
