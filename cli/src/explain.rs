@@ -41,10 +41,12 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
         screen.json(&explanation);
         return Ok(());
     }
-    screen.line(format!("{}\n{}: {}", explanation.op, explanation.key, explanation.verdict));
+    screen.line(&explanation.op);
+    screen.line(format!("signature {}", explanation.signature));
+    screen.line(format!("{}: {}", explanation.key, explanation.verdict));
     for (rank, candidate) in explanation.candidates.iter().enumerate() {
-        let mark = if candidate.chosen { "serves" } else { "passed over" };
-        screen.line(format!("  {}. {}: {mark}, {}", rank + 1, candidate.what, candidate.reason));
+        let mark = if candidate.chosen { "serves, " } else { "" };
+        screen.line(format!("  {}. {}: {mark}{}", rank + 1, candidate.what, candidate.reason));
     }
     if explanation.candidates.is_empty() {
         let mine = || registry::kernels().into_iter().filter(|k| k.op == op.name);

@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use crate::screen::Screen;
 use crate::{installed, screen};
-use keyway::dispatcher::op::{OpEntry, Rule};
-use keyway::dispatcher::registry;
-use keyway::dispatcher::table::{Cell, Generation, OpRows, current};
+use keyway::dispatcher::op::OpEntry;
+use keyway::dispatcher::registry::{self, serving};
+use keyway::dispatcher::table::{Generation, OpRows, current};
 use keyway::{DType, Device, Layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub struct Options {
 struct Place {
     device: &'static str,
     layout: &'static str,
-    /// By dtype: the plugin, or `(view)`, `(decomposition)`, `(fallback)`; null where nobody does.
+    /// By dtype: the plugin, or `(view)`, `(host)`, `(decomposition)`, `(fallback)`; null where nobody does.
     served_by: BTreeMap<&'static str, Option<&'static str>>,
 }
 
@@ -45,8 +45,7 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
     let generation = current();
     let places = places();
     if options.json {
-        let ops: Vec<Op> =
-            sorted(generation).into_iter().map(|rows| describe(generation, rows, &places)).collect();
+        let ops: Vec<Op> = sorted(generation).into_iter().map(|rows| describe(rows, &places)).collect();
         screen.json(&ops);
         return Ok(());
     }
@@ -79,40 +78,18 @@ fn sorted(generation: &'static Generation) -> Vec<&'static OpRows> {
     ops
 }
 
-fn is_view(op: &OpEntry, layout: Layout) -> bool {
-    let strided = layout == Layout::STRIDED || layout == Layout::CHANNELS_LAST;
-    strided && op.spec.rule.is_view()
-}
-
 /// Who serves a key, or how else it is served; `None` where it is not.
-fn served_by(
-    generation: &Generation,
-    rows: &OpRows,
-    device: Device,
-    layout: Layout,
-    dtype: DType,
-) -> Option<&'static str> {
-    if is_view(rows.op, layout) {
-        return Some("(view)");
-    }
-    if matches!(rows.op.spec.rule, Rule::Host(_)) {
-        return Some("(host)");
-    }
-    match generation.cell(rows, device, layout, dtype) {
-        Cell::Missing => None,
-        Cell::Kernel(kernel) => Some(kernel.plugin.name),
-        Cell::Decompose => Some("(decomposition)"),
-        Cell::Fallback { .. } => Some("(fallback)"),
-    }
+fn served_by(op: &OpEntry, device: Device, layout: Layout, dtype: DType) -> Option<&'static str> {
+    serving::server(op, device, layout, dtype).map(|candidate| candidate.name())
 }
 
-fn describe(generation: &Generation, rows: &OpRows, places: &[(Device, Layout)]) -> Op {
+fn describe(rows: &OpRows, places: &[(Device, Layout)]) -> Op {
     let place = |(device, layout): &(Device, Layout)| Place {
         device: device.name(),
         layout: layout.name(),
         served_by: DType::REAL
             .iter()
-            .map(|dtype| (dtype.name(), served_by(generation, rows, *device, *layout, *dtype)))
+            .map(|dtype| (dtype.name(), served_by(rows.op, *device, *layout, *dtype)))
             .collect(),
     };
     Op {
@@ -136,7 +113,7 @@ fn matrix(
     for rows in sorted(generation) {
         let mut cells = vec![rows.op.name.to_string()];
         for dtype in DType::REAL {
-            cells.push(marks.of(served_by(generation, rows, device, layout, dtype)).to_string());
+            cells.push(marks.of(served_by(rows.op, device, layout, dtype)).to_string());
         }
         table.add_row(cells);
     }

@@ -1,8 +1,8 @@
 //! What is judged: one plugin, on one device.
 
-use keyway::dispatcher::op::{OpEntry, Rule};
+use keyway::dispatcher::op::OpEntry;
+use keyway::dispatcher::registry::serving::{self, Candidate};
 use keyway::dispatcher::registry::{self, KernelEntry};
-use keyway::dispatcher::table::{Cell, current};
 use keyway::ops::def::OpDef;
 use keyway::{DType, Device, Layout};
 use std::path::{Path, PathBuf};
@@ -135,17 +135,11 @@ impl Target {
 
     /// Who serves this op for this dtype on strided tensors.
     pub fn service(&self, op: &OpEntry, dtype: DType) -> Service {
-        let generation = current();
-        let Some(rows) = generation.op(op) else { return Service::Missing };
-        if matches!(op.spec.rule, Rule::Host(_)) {
-            return Service::Decomposition;
-        }
-        match generation.cell(rows, self.device, Layout::STRIDED, dtype) {
-            Cell::Kernel(kernel) if kernel.plugin.name == self.plugin => Service::Kernel,
-            Cell::Kernel(_) => Service::Other,
-            Cell::Decompose => Service::Decomposition,
-            Cell::Fallback { .. } => Service::Other,
-            Cell::Missing => Service::Missing,
+        match serving::server(op, self.device, Layout::STRIDED, dtype) {
+            Some(Candidate::Kernel(kernel)) if kernel.plugin.name == self.plugin => Service::Kernel,
+            Some(Candidate::Kernel(_) | Candidate::Fallback { .. }) => Service::Other,
+            Some(Candidate::View | Candidate::Host | Candidate::Decomposition) => Service::Decomposition,
+            None => Service::Missing,
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod table_support;
 
-use keyway_dispatcher::call::redispatch;
+use keyway_dispatcher::call::{choose_backend, redispatch};
 use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::ledger::last_served;
@@ -11,13 +11,16 @@ use keyway_dispatcher::registry::{
 };
 use keyway_dispatcher::tensor::TensorImpl;
 use keyway_dispatcher::{DType, Device, Error, Layout};
+use keyway_sdk::abi::codes::status;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use table_support::*;
 
 const BOTH: &[&str] = &["keyway_test_minimal", "keyway_test_faulty"];
+const THREE: &[&str] = &["keyway_test_minimal", "keyway_test_faulty", "keyway_test_second"];
 const MINIMAL: &str = "keyway.test/minimal";
 const FAULTY: &str = "keyway.test/faulty";
+const SECOND: &str = "keyway.test/second";
 
 fn server() -> &'static str {
     one("test_nothing", &zeros(&[2], DType::F32)).unwrap();
@@ -150,25 +153,105 @@ fn keys_come_from_tensors_and_from_the_thread() {
 }
 
 #[test]
+fn a_kernel_that_refuses_hands_on_to_the_next() {
+    let _one = load(THREE);
+    assert!(set_priority(FAULTY, 5));
+    let serves = |count| {
+        one("test_partial", &zeros(&[count], DType::F32)).unwrap();
+        last_served().name()
+    };
+    assert_eq!((serves(2), serves(3)), (FAULTY, SECOND));
+    let error = one("test_partial", &zeros(&[3], DType::F64)).unwrap_err().to_string();
+    for part in
+        ["no kernel for (cpu, strided, f64)", "`keyway.test/faulty`: a tensor of more than two elements"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+    let why = explain(op("test_partial"), Device::CPU, Layout::STRIDED, DType::F32);
+    let order: Vec<_> = why.candidates.iter().map(|c| (c.what.contains(FAULTY), c.chosen)).collect();
+    assert_eq!(order, [(true, true), (false, false)], "{why:?}");
+    assert_eq!(why.signature, "T>T");
+    assert!(set_priority(FAULTY, 0));
+    assert_eq!(serves(3), SECOND);
+}
+
+#[test]
+fn a_refusal_from_within_a_kernel_is_a_failure_of_that_kernel() {
+    let _one = load(THREE);
+    assert!(set_priority(FAULTY, 5));
+    let error = one("test_nested", &zeros(&[3], DType::F32)).unwrap_err();
+    assert!(set_priority(FAULTY, 0));
+    assert!(matches!(error, Error::Backend { plugin: FAULTY, status: status::FAILED, .. }), "{error}");
+    assert!(error.to_string().contains("test_refuse: no kernel"), "{error}");
+}
+
+#[test]
+fn a_chosen_backend_goes_first_on_its_thread() {
+    let _one = load(THREE);
+    assert_eq!(server(), MINIMAL);
+    {
+        let _chosen = choose_backend(FAULTY).unwrap();
+        assert_eq!(server(), FAULTY);
+        std::thread::scope(|s| s.spawn(|| assert_eq!(server(), MINIMAL)).join().unwrap());
+        {
+            let _inner = choose_backend(MINIMAL).unwrap();
+            assert_eq!(server(), MINIMAL);
+        }
+        assert_eq!(server(), FAULTY);
+        one("test_partial", &zeros(&[3], DType::F32)).unwrap();
+        assert_eq!(last_served().name(), SECOND, "what the chosen one refuses goes to the usual candidates");
+    }
+    assert_eq!(server(), MINIMAL);
+    let error = choose_backend("nothing.example/none").unwrap_err().to_string();
+    assert!(error.contains(MINIMAL) && error.contains("loaded backend"), "{error}");
+}
+
+#[test]
+fn memory_of_a_device_is_open_to_its_owner_alone() {
+    let _one = load(THREE);
+    let twin = Device::new("test.keyway/twin", 0).unwrap();
+    let t = TensorImpl::empty(&[2], DType::F32, twin).unwrap();
+    assert!(matches!(one("test_nothing", &t), Err(Error::MissingKernel(_))));
+    let why = explain(op("test_nothing"), twin, Layout::STRIDED, DType::F32);
+    assert!(why.candidates[0].reason.contains("does not declare itself compatible"), "{why:?}");
+}
+
+#[test]
+fn a_name_that_came_after_the_table_has_no_kernel() {
+    let _one = load(BOTH);
+    let generation = keyway_dispatcher::table::current();
+    let rows = generation.op(op("test_nothing")).unwrap();
+    let late = Layout::intern("test.keyway/late").unwrap();
+    for kind in 0..4 {
+        let device = Device { kind, index: 0 };
+        assert!(generation.cell(rows, device, late, DType::F32).kernel.is_none(), "{device}");
+    }
+    let late = Device::new("test.keyway/late", 0).unwrap();
+    assert!(generation.cell(rows, late, Layout::STRIDED, DType::F32).kernel.is_none());
+}
+
+#[test]
 fn the_table_changes_while_threads_call() {
     let _one = load(BOTH);
     let stop = AtomicBool::new(false);
+    let called = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let callers: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
                     let t = zeros(&[4], DType::F32);
-                    let mut calls = 0usize;
+                    let mut first = true;
                     while !stop.load(Ordering::Relaxed) {
                         one("test_nothing", &t).unwrap();
                         assert!([MINIMAL, FAULTY].contains(&last_served().name()));
-                        calls += 1;
+                        called.fetch_add(usize::from(std::mem::take(&mut first)), Ordering::Relaxed);
                     }
-                    calls
                 })
             })
             .collect();
-        for round in 0..200 {
+        let mut round = 0;
+        while round < 200 || called.load(Ordering::Relaxed) < 4 {
+            round += 1;
             // One of both always serves.
             assert!(retire(if round % 2 == 0 { FAULTY } else { MINIMAL }));
             assert!(restore(if round % 2 == 0 { FAULTY } else { MINIMAL }));
@@ -176,6 +259,6 @@ fn the_table_changes_while_threads_call() {
         }
         set_priority(FAULTY, 0);
         stop.store(true, Ordering::Relaxed);
-        assert!(callers.into_iter().map(|c| c.join().unwrap()).all(|calls| calls > 0));
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
     });
 }

@@ -214,6 +214,10 @@ pub struct MissingKernel {
     pub key: String,
     /// Each argument that is a tensor.
     pub arguments: Vec<String>,
+    /// The ops whose decompositions led here, the innermost first.
+    pub within: Vec<&'static str>,
+    /// The kernels that were asked and do not serve these arguments, with their reasons.
+    pub refused: Vec<String>,
     /// What is registered for this op, one line for each plugin.
     pub registered: Vec<String>,
     /// The key nearest to the one asked for.
@@ -224,12 +228,24 @@ pub struct MissingKernel {
 
 impl fmt::Display for MissingKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: no kernel for {}", self.op, self.key)?;
+        match self.within.last() {
+            None => writeln!(f, "{}: no kernel for {}", self.op, self.key)?,
+            Some(outer) => {
+                writeln!(
+                    f,
+                    "{outer}: no kernel of its own, and its part `{}` has none for {}",
+                    self.op, self.key
+                )?;
+            }
+        }
         writeln!(
             f,
             "  arguments: {}",
             if self.arguments.is_empty() { "none".into() } else { self.arguments.join("; ") }
         )?;
+        for line in &self.refused {
+            writeln!(f, "  does not serve these arguments: {line}")?;
+        }
         if self.registered.is_empty() {
             writeln!(f, "  registered for this op: nothing")?;
         }

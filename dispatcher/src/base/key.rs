@@ -84,6 +84,16 @@ impl Layout {
     /// Strided, with the channels innermost. A sub-layout of strided, known from the strides alone.
     pub const CHANNELS_LAST: Layout = Layout(1);
 
+    /// Whether tensors of this layout are one strided buffer.
+    pub const fn is_strided(self) -> bool {
+        self.0 <= Layout::CHANNELS_LAST.0
+    }
+
+    /// The layout whose kernels serve this one too.
+    pub const fn parent(self) -> Option<Layout> {
+        if self.0 == Layout::CHANNELS_LAST.0 { Some(Layout::STRIDED) } else { None }
+    }
+
     /// The layout of this name, if it has been named.
     pub fn from_name(name: &str) -> Option<Layout> {
         LAYOUTS.get(name).map(Layout)
@@ -124,6 +134,8 @@ pub struct DispatchKey(pub(crate) u8);
 impl DispatchKey {
     /// No functionality: marks tensors made in inference mode; nobody handles it.
     pub const INFERENCE: DispatchKey = DispatchKey(1);
+    /// Sends calls to the backend that the thread has chosen.
+    pub const BACKEND_CHOICE: DispatchKey = DispatchKey(8);
     /// Records the graph.
     pub const AUTOGRAD: DispatchKey = DispatchKey(16);
     /// Casts arguments to a narrower dtype.

@@ -1,7 +1,7 @@
 //! A plugin as the host knows it once it is loaded.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI32};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// A loaded plugin.
 #[derive(Debug)]
@@ -16,6 +16,20 @@ pub struct PluginEntry {
     pub path: PathBuf,
     /// Order of loading; the lower wins among equal priorities.
     pub order: usize,
+    /// Plugins whose devices' memory this one's kernels can work on, besides its own.
+    pub compatible_with: Vec<String>,
     pub(crate) priority: AtomicI32,
     pub(crate) retired: AtomicBool,
+}
+
+impl PluginEntry {
+    /// Whether it has been taken out of use.
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Its priority: 0 is usual, and the higher goes first.
+    pub fn priority(&self) -> i32 {
+        self.priority.load(Ordering::Relaxed)
+    }
 }

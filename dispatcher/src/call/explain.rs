@@ -2,19 +2,21 @@
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, MissingKernel};
+use crate::base::intern::DEVICES;
 use crate::base::key::{Device, Layout};
+use crate::device::server;
 use crate::op::{Arg, Args, OpEntry};
-use crate::registry::table::{Cell, current};
-use crate::registry::{KernelEntry, kernels};
+use crate::registry::table::current;
+use crate::registry::{KernelEntry, kernels, serving};
 use serde::Serialize;
-use std::sync::atomic::Ordering;
+use smallvec::SmallVec;
 
 /// One candidate for a key, in the order in which they are asked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Candidate {
     /// What it is: a kernel of a plugin, a parent layout's kernel, a decomposition, a fallback.
     pub what: String,
-    /// Whether it serves the key.
+    /// Whether it is the one that serves the key.
     pub chosen: bool,
     /// Why, or why not.
     pub reason: String,
@@ -25,9 +27,11 @@ pub struct Candidate {
 pub struct Explanation {
     /// The op's schema.
     pub op: String,
+    /// The kinds of its parameters and results in letters: what a kernel is written against.
+    pub signature: String,
     /// Device, layout and dtype.
     pub key: String,
-    /// Candidates in order.
+    /// Candidates in the order in which they are asked, then the kernels that are passed over.
     pub candidates: Vec<Candidate>,
     /// Who serves the key, in a few words.
     pub verdict: String,
@@ -42,75 +46,130 @@ fn kernel_text(kernel: &KernelEntry) -> String {
         "kernel of `{}` {} for ({}, {}, {})",
         kernel.plugin.name,
         kernel.plugin.version,
-        crate::base::intern::DEVICES.name(kernel.device),
+        DEVICES.name(kernel.device),
         kernel.layout,
         crate::base::intern::DTYPES.name(kernel.dtype),
     )
 }
 
-/// Lists every candidate for a key with the reason why it serves or was passed over.
+/// Lists every candidate for a key in the order in which they are asked, then the kernels that are passed over.
 pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DType) -> Explanation {
     let generation = current();
-    let mut candidates = Vec::new();
-    let cell = match generation.op(op) {
-        Some(rows) => generation.cell(rows, device, layout, dtype),
-        None => Cell::Missing,
+    let listed = match generation.op(op) {
+        Some(rows) => serving::candidates(generation, rows, device, layout, dtype),
+        None => SmallVec::new(),
     };
-    if op.spec.rule.is_view() && layout.id() <= Layout::CHANNELS_LAST.id() {
-        candidates.push(Candidate {
-            what: "the host".to_string(),
-            chosen: true,
-            reason: "a view of a strided tensor is metadata only".to_string(),
-        });
+    let missing_part = serving::first_missing_part(op, device, layout, dtype);
+    let mut found: Vec<Candidate> = Vec::new();
+    for candidate in &listed {
+        let first = !found.iter().any(|earlier| earlier.chosen);
+        found.push(one(candidate, layout, first, missing_part));
     }
-    let served_by_host = !candidates.is_empty();
-    let parent = generation
-        .layout(layout)
-        .and_then(|l| l.parent)
-        .or_else(|| (layout == Layout::CHANNELS_LAST).then_some(Layout::STRIDED));
-    for kernel in kernels().into_iter().filter(|k| k.op == op.name && k.device == device.kind) {
-        if kernel.dtype != dtype.code() || (kernel.layout != layout && Some(kernel.layout) != parent) {
-            continue;
+    let asked = |kernel: &KernelEntry| {
+        let same =
+            |c: &serving::Candidate| matches!(c, serving::Candidate::Kernel(k) if std::ptr::eq(*k, kernel));
+        listed.iter().any(same)
+    };
+    for kernel in kernels().into_iter().filter(|k| k.op == op.name && k.dtype == dtype.code()) {
+        let near = kernel.layout == layout || Some(kernel.layout) == layout.parent();
+        if near && same_device(kernel, device) && !asked(kernel) {
+            found.push(Candidate {
+                what: kernel_text(kernel),
+                chosen: false,
+                reason: passed_over(op, kernel, device),
+            });
         }
-        let chosen = !served_by_host && matches!(cell, Cell::Kernel(winner) if std::ptr::eq(winner, kernel));
-        let reason = if kernel.plugin.retired.load(Ordering::Relaxed) {
-            "its plugin is retired".to_string()
-        } else if kernel.signature != op.schema.signature {
-            format!("it was written against `{}`, but the op is `{}`", kernel.signature, op.schema.signature)
-        } else if chosen && kernel.layout == layout {
-            "the exact key".to_string()
-        } else if chosen {
-            format!("`{}` is the parent of `{layout}`, and there is no closer kernel", kernel.layout)
-        } else if kernel.layout != layout {
-            "a kernel for the exact layout goes first".to_string()
-        } else {
-            "another plugin has the higher priority or was found first".to_string()
-        };
-        candidates.push(Candidate { what: kernel_text(kernel), chosen, reason });
     }
-    candidates.sort_by_key(|c| !c.chosen);
-    if op.spec.decomposition.is_some() {
-        let chosen = matches!(cell, Cell::Decompose) && !served_by_host;
-        let reason = if chosen { "there is no kernel" } else { "a kernel goes first" };
-        candidates.push(Candidate { what: "other ops".into(), chosen, reason: reason.into() });
-    }
-    if let Cell::Fallback { to, .. } = cell {
-        candidates.push(Candidate {
-            what: format!("fallback to `{}`", crate::base::intern::DEVICES.name(to)),
-            chosen: true,
-            reason: "the device's policy allows it".into(),
-        });
-    }
-    let verdict = match candidates.iter().find(|c| c.chosen) {
+    let verdict = match found.iter().find(|c| c.chosen) {
         Some(chosen) => format!("served by {}", chosen.what),
         None => "nothing serves this key".to_string(),
     };
-    Explanation { op: op.schema.text.to_string(), key: key_text(device, layout, dtype), candidates, verdict }
+    Explanation {
+        op: op.schema.text.to_string(),
+        signature: op.schema.signature.clone(),
+        key: key_text(device, layout, dtype),
+        candidates: found,
+        verdict,
+    }
+}
+
+/// Whether a kernel was written for this device, or for the one of which this is another plugin's.
+fn same_device(kernel: &KernelEntry, device: Device) -> bool {
+    let (wanted, asked) = (DEVICES.name(kernel.device), device.name());
+    wanted == asked || asked.split_once('@').is_some_and(|(name, _)| name == wanted)
+}
+
+fn one(
+    candidate: &serving::Candidate,
+    layout: Layout,
+    first: bool,
+    missing_part: Option<(&'static str, DType)>,
+) -> Candidate {
+    use serving::Candidate as Listed;
+    let (what, reason) = match candidate {
+        Listed::View => ("the host".to_string(), "a view of a strided tensor is metadata only".to_string()),
+        Listed::Host => ("the host".to_string(), "it moves bytes or changes a layout itself".to_string()),
+        Listed::Kernel(kernel) => {
+            let reason = match (first, kernel.layout == layout) {
+                (true, true) => "the exact key".to_string(),
+                (true, false) => {
+                    format!("`{}` is the parent of `{layout}`, and there is no closer kernel", kernel.layout)
+                }
+                (false, true) => {
+                    "asked if those before refuse: they have the higher priority or were found first"
+                        .to_string()
+                }
+                (false, false) => {
+                    "asked if those before refuse: a kernel for the exact layout goes first".to_string()
+                }
+            };
+            (kernel_text(kernel), reason)
+        }
+        Listed::Decomposition => {
+            let reason = match missing_part {
+                Some((part, dtype)) => format!("its part `{part}` is served by nobody for {dtype}"),
+                None if first => "there is no kernel".to_string(),
+                None => "asked if those before refuse; its parts are recorded for gradients".to_string(),
+            };
+            ("other ops".to_string(), reason)
+        }
+        Listed::Fallback { to, .. } => {
+            (format!("fallback to `{}`", DEVICES.name(*to)), "the device's policy allows it".to_string())
+        }
+    };
+    let can = !(matches!(candidate, Listed::Decomposition) && missing_part.is_some());
+    Candidate { what, chosen: first && can, reason }
+}
+
+/// Why a kernel for this key is no candidate.
+fn passed_over(op: &OpEntry, kernel: &KernelEntry, device: Device) -> String {
+    if kernel.plugin.is_retired() {
+        return "its plugin is retired".to_string();
+    }
+    if kernel.signature != op.schema.signature {
+        return format!(
+            "it was written against `{}`, but the op is `{}`",
+            kernel.signature, op.schema.signature
+        );
+    }
+    match server(device.kind) {
+        Some(owner) => format!(
+            "the memory of `{device}` is that of `{}`, with which its plugin does not declare itself compatible",
+            owner.plugin.name
+        ),
+        None => "nobody serves the device".to_string(),
+    }
 }
 
 /// The error for a key that nobody serves.
 #[cold]
-pub(crate) fn missing(args: &Args<'_>, device: Device, layout: Layout, dtype: DType) -> Error {
+pub(crate) fn missing(
+    args: &Args<'_>,
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+    refused: Vec<String>,
+) -> Error {
     let arguments = args
         .values
         .iter()
@@ -122,19 +181,12 @@ pub(crate) fn missing(args: &Args<'_>, device: Device, layout: Layout, dtype: DT
         })
         .collect();
     let all = kernels();
-    let mine: Vec<&KernelEntry> = all
-        .iter()
-        .copied()
-        .filter(|k| k.op == args.name() && !k.plugin.retired.load(Ordering::Relaxed))
-        .collect();
+    let mine: Vec<&KernelEntry> =
+        all.iter().copied().filter(|k| k.op == args.name() && !k.plugin.is_retired()).collect();
     let mut lines: Vec<(String, Vec<&'static str>)> = Vec::new();
     for kernel in &mine {
-        let head = format!(
-            "`{}` for ({}, {})",
-            kernel.plugin.name,
-            crate::base::intern::DEVICES.name(kernel.device),
-            kernel.layout
-        );
+        let head =
+            format!("`{}` for ({}, {})", kernel.plugin.name, DEVICES.name(kernel.device), kernel.layout);
         let name = crate::base::intern::DTYPES.name(kernel.dtype);
         match lines.iter_mut().find(|(h, _)| *h == head) {
             Some((_, dtypes)) => dtypes.push(name),
@@ -147,21 +199,11 @@ pub(crate) fn missing(args: &Args<'_>, device: Device, layout: Layout, dtype: DT
             + u32::from(k.dtype != dtype.code())
     };
     let nearest = mine.iter().min_by_key(|k| distance(k)).map(|k| kernel_text(k));
-    let no_backend = !all.iter().any(|k| k.device == device.kind);
-    let help = if no_backend {
-        format!(
-            "no backend for `{}` is installed: put its library into a folder that `keyway backend paths` lists",
-            device.name()
-        )
-    } else {
-        format!(
-            "run `keyway explain {} --device {} --layout {layout} --dtype {dtype}`, or convert with `to_dtype` or `to_device`",
-            args.name(),
-            device.name()
-        )
-    };
+    let help = help(args, device, layout, dtype, !all.iter().any(|k| same_device(k, device)));
     Error::MissingKernel(Box::new(MissingKernel {
         op: args.name(),
+        within: Vec::new(),
+        refused,
         key: key_text(device, layout, dtype),
         arguments,
         registered: lines
@@ -171,4 +213,26 @@ pub(crate) fn missing(args: &Args<'_>, device: Device, layout: Layout, dtype: DT
         nearest,
         help,
     }))
+}
+
+/// What to do about a key that nobody serves.
+fn help(args: &Args<'_>, device: Device, layout: Layout, dtype: DType, no_backend: bool) -> String {
+    let name = device.name();
+    if no_backend {
+        return format!(
+            "no backend for `{name}` is installed: put its library into a folder that `keyway backend paths` lists"
+        );
+    }
+    let mut ways = vec!["convert with `to_dtype` or `to_device`"];
+    if !layout.is_strided() {
+        ways.insert(0, "make the tensor strided with `to_strided`");
+    }
+    if device != Device::CPU {
+        ways.push("let the CPU do it with `--fallback cpu` or `set_fallback`");
+    }
+    format!(
+        "run `keyway explain {} --device {name} --layout {layout} --dtype {dtype}`; {}",
+        args.name(),
+        ways.join(", or ")
+    )
 }

@@ -1,22 +1,25 @@
-//! The short way of the usual element-wise call: tensors of one shape, dtype and device, all row-major.
+//! The dense fast path of element-wise calls: tensors of one shape, dtype and device whose elements lie in one order
+//! without gaps, row-major in most calls.
 //!
-//! It does what the long way does, in the order that the long way does it; nothing is decided here that could come out
-//! otherwise there.
+//! It does what the general path does, in the same order; nothing is decided here that could come out otherwise there.
 
 use super::invoke;
 use super::marshal::fits_straight;
 use super::outputs::may_overwrite;
+use super::strides::strides_like;
+use crate::base::dims;
+use crate::base::dtype::DType;
 use crate::base::error::Result;
 use crate::base::key::Layout;
 use crate::call::ledger::{self, Served};
-use crate::device::streams_in_use;
+use crate::device::{streams_in_use, streams_in_use_on};
 use crate::op::{Arg, Args, Call, Out, Outputs, Typing};
 use crate::registry::KernelEntry;
-use crate::registry::table::{Cell, Generation, OpRows};
+use crate::registry::table::{Generation, OpRows};
 use crate::tensor::{TensorImpl, TensorRef};
 use keyway_sdk::abi::codes::kernel_flag;
 
-/// What a call that goes the short way was found to be.
+/// What a call on the fast path was found to be.
 pub(super) struct Alike<'a> {
     kernel: &'static KernelEntry,
     /// An input, for what all of them have in common.
@@ -25,7 +28,7 @@ pub(super) struct Alike<'a> {
     target: Option<&'a TensorRef>,
 }
 
-/// What a call is to go by, if it may go the short way.
+/// What a call is to go by, if it may take the fast path.
 #[inline(always)]
 pub(super) fn find<'a>(
     generation: &'static Generation,
@@ -39,11 +42,18 @@ pub(super) fn find<'a>(
     if args.op.number_slots & !inputs != 0 {
         return None;
     }
-    let like = common(args, inputs).filter(|like| like.dtype() == typing.compute)?;
-    let Cell::Kernel(kernel) = generation.cell(rows, like.device(), Layout::STRIDED, typing.compute) else {
-        return None;
+    let (like, layout) = match row_major(args, inputs) {
+        Some(like) => (like, Layout::STRIDED),
+        None => dense(args, inputs)?,
     };
-    if kernel.flags & kernel_flag::ALLOCATES != 0 || !fits_straight(args, 1) || streams_in_use() {
+    if like.dtype() != typing.compute {
+        return None;
+    }
+    let kernel = generation.cell(rows, like.device(), layout, typing.compute).kernel?;
+    if kernel.flags & kernel_flag::ALLOCATES != 0
+        || !fits_straight(args, 1)
+        || (streams_in_use() && streams_in_use_on(like.device()))
+    {
         return None;
     }
     let target = match call.out {
@@ -64,7 +74,8 @@ pub(super) fn run(found: Alike<'_>, args: &Args<'_>, typing: Typing) -> Result<O
     let Alike { kernel, like, target } = found;
     let mut outputs = Outputs::new();
     outputs.push(match target {
-        None => TensorImpl::empty_like(like, typing.result)?,
+        None if like.is_row_major() => TensorImpl::empty_like(like, typing.result)?,
+        None => empty_in_order_of(like, typing.result)?,
         Some(target) => target.clone(),
     });
     let filled = invoke::fill_straight(kernel, args, &outputs, like.device());
@@ -76,9 +87,19 @@ pub(super) fn run(found: Alike<'_>, args: &Args<'_>, typing: Typing) -> Result<O
     Ok(outputs)
 }
 
-/// The first input, if all of them are tensors that are alike and nothing else is a tensor.
+/// A new tensor whose elements lie in the order of those of `like`.
+#[cold]
+#[inline(never)]
+fn empty_in_order_of(like: &TensorRef, dtype: DType) -> Result<TensorRef> {
+    match strides_like(like) {
+        None => TensorImpl::empty(like.sizes(), dtype, like.device()),
+        Some(strides) => TensorImpl::empty_strided(like.sizes().into(), strides, dtype, like.device()),
+    }
+}
+
+/// The first input, if all of them are row-major tensors that are alike and nothing else is a tensor.
 #[inline(always)]
-fn common<'a>(args: &Args<'a>, inputs: u32) -> Option<&'a TensorRef> {
+fn row_major<'a>(args: &Args<'a>, inputs: u32) -> Option<&'a TensorRef> {
     let (mut first, mut rest): (Option<&TensorRef>, _) = (None, inputs);
     for arg in args.values {
         match (arg, rest & 1) {
@@ -95,10 +116,36 @@ fn common<'a>(args: &Args<'a>, inputs: u32) -> Option<&'a TensorRef> {
     first
 }
 
+/// The first input and the layout that it is dispatched by, if all inputs are tensors of the same sizes and strides without
+/// gaps and nothing else is a tensor.
+#[inline(never)]
+fn dense<'a>(args: &Args<'a>, inputs: u32) -> Option<(&'a TensorRef, Layout)> {
+    let mut first: Option<&TensorRef> = None;
+    for (i, arg) in args.values.iter().enumerate() {
+        match (arg, inputs & (1 << i) != 0) {
+            (Arg::Tensor(t), true) => match first {
+                // Row-major inputs come here only where they are not alike.
+                None if !t.is_row_major() && t.is_strided() && dims::is_dense(t.sizes(), t.strides()) => {
+                    first = Some(t);
+                }
+                Some(like)
+                    if t.is_like(like)
+                        && t.dtype() == like.dtype()
+                        && dims::same(t.strides(), like.strides()) => {}
+                _ => return None,
+            },
+            (Arg::Tensor(_) | Arg::Tensors(_), _) | (_, true) => return None,
+            _ => {}
+        }
+    }
+    first.map(|like| (like, like.dispatch_layout()))
+}
+
 /// Whether a result of these inputs may be written straight into a tensor that is like them.
 fn fits(args: &Args<'_>, like: &TensorRef, target: &TensorRef, typing: Typing) -> bool {
-    target.is_row_major()
-        && target.is_like(like)
-        && target.dtype() == typing.result
-        && may_overwrite(args, target, true)
+    let alike = match like.is_row_major() {
+        true => target.is_row_major(),
+        false => dims::same(target.strides(), like.strides()),
+    };
+    alike && target.is_like(like) && target.dtype() == typing.result && may_overwrite(args, target, true)
 }

@@ -1,5 +1,6 @@
 //! The path of one call: key set, functionality keys from the highest down, then the backend.
 
+mod choice;
 pub mod convert;
 pub mod explain;
 pub mod fallback;
@@ -10,11 +11,14 @@ mod kernel;
 pub mod layouts;
 pub mod ledger;
 mod marshal;
+mod others;
 mod outputs;
 mod strides;
 
+pub use choice::{BackendGuard, choose_backend};
 pub(crate) use holder::{Holder, tensor_of};
 pub(crate) use marshal::{CallContext, Marshalling, with_call};
+pub use others::decompose;
 pub use outputs::unalias;
 
 use self::ledger::Served;
@@ -23,10 +27,11 @@ use crate::base::error::{Error, Result};
 use crate::base::key::{Device, DispatchKey, KeySet, Layout, local_keys};
 use crate::op::{Arg, Args, Call, Out, OutSpec, Outputs, Plan, Rule, Strides, ViewSpec};
 use crate::registry::more_special;
-use crate::registry::table::{Cell, Generation, OpRows, current};
+use crate::registry::table::{Generation, OpRows, current};
 use crate::tensor::{TensorImpl, TensorRef};
 use invoke::rule as foreign_rule;
 use kernel::with_kernel;
+use keyway_sdk::abi::tensor::KernelFn;
 use outputs::deliver;
 
 /// Calls an op.
@@ -147,10 +152,13 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
     match rows.op.spec.rule {
         Rule::Elementwise(inputs, typing) => {
             let typing = typing(args)?;
-            match fast_path::find(generation, rows, call, inputs, typing) {
-                Some(found) => fast_path::run(found, args, typing),
-                None => resolved(generation, rows, call, &Plan::elementwise(args, inputs, typing)?, false),
+            if let Some(found) = fast_path::find(generation, rows, call, inputs, typing) {
+                let result = fast_path::run(found, args, typing);
+                if !matches!(&result, Err(error) if others::is_refusal(error)) {
+                    return result;
+                }
             }
+            resolved(generation, rows, call, &Plan::elementwise(args, inputs, typing)?, false)
         }
         // The plan is used where the rule wrote it: it is too large to move about.
         Rule::Structured(rule) => match rule(args) {
@@ -190,18 +198,19 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             ledger::set_served(Served::Host);
             result
         }
-        Rule::Foreign(rule) => {
-            let Place { device, .. } = place(args)?;
-            let mut plan = as_argument(args)?;
-            if let Some(rule) = rule {
-                plan.outputs = foreign_rule(rule, args, device)?
-                    .into_iter()
-                    .map(|(dtype, sizes)| OutSpec { sizes, dtype, strides: Strides::Contiguous })
-                    .collect();
-            }
-            resolved(generation, rows, call, &plan, false)
-        }
+        Rule::Foreign(rule) => resolved(generation, rows, call, &foreign_plan(rule, args)?, false),
     }
+}
+
+/// The plan of an op that a plugin brought.
+fn foreign_plan(rule: Option<KernelFn>, args: &Args<'_>) -> Result<Plan> {
+    let mut plan = as_argument(args)?;
+    if let Some(rule) = rule {
+        let outputs = foreign_rule(rule, args, place(args)?.device)?.into_iter();
+        let contiguous = |(dtype, sizes)| OutSpec { sizes, dtype, strides: Strides::Contiguous };
+        plan.outputs = outputs.map(contiguous).collect();
+    }
+    Ok(plan)
 }
 
 /// The plan of an op whose output is like its first tensor.
@@ -217,7 +226,7 @@ fn as_argument(args: &Args<'_>) -> Result<Plan> {
     Ok(Plan::one(first.dtype(), Dims::from_slice(first.sizes()), first.dtype(), Strides::Contiguous))
 }
 
-/// Goes to whoever serves the key.
+/// Goes to whoever serves the key: the first kernel, and what comes after it where that refuses or is not there.
 fn resolved(
     generation: &'static Generation,
     rows: &OpRows,
@@ -226,20 +235,16 @@ fn resolved(
     allocates: bool,
 ) -> Result<Outputs> {
     let place = place(&call.args)?;
-    let Place { device, layout, .. } = place;
-    match generation.cell(rows, device, layout, plan.compute) {
-        Cell::Kernel(kernel) => with_kernel(kernel, call, plan, allocates, place),
-        Cell::Decompose => decompose(call),
-        Cell::Fallback { to, warn } => crate::call::fallback::run(call, device, to, warn),
-        Cell::Missing => Err(crate::call::explain::missing(&call.args, device, layout, plan.compute)),
-    }
-}
-
-fn decompose(call: &Call<'_>) -> Result<Outputs> {
-    let Some(decomposition) = call.args.op.spec.decomposition else {
-        return Err(Error::UnknownOp { name: call.args.name().to_string() });
+    let cell = generation.cell(rows, place.device, place.layout, plan.compute);
+    let Some(kernel) = cell.kernel else {
+        return others::without_kernel(generation, call, plan.compute, place, Vec::new());
     };
-    let result = (decomposition.run)(&call.args).and_then(|made| deliver(call, made));
-    ledger::set_served(Served::Decomposition);
-    result
+    let result = with_kernel(kernel, call, plan, allocates, place);
+    match &result {
+        Err(error) if others::is_refusal(error) => {
+            let asked = others::Asked { plan, allocates, place };
+            others::after_refusal(generation, call, asked, kernel, error, cell.rest)
+        }
+        _ => result,
+    }
 }

@@ -19,7 +19,7 @@ pub(super) fn choose_strides(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Op
 }
 
 /// The strides of `t` if it is dense; `None` for row-major ones.
-fn strides_like(t: &TensorRef) -> Option<Dims> {
+pub(super) fn strides_like(t: &TensorRef) -> Option<Dims> {
     match t.format() {
         Format::Contiguous => None,
         Format::ChannelsLast => Some(dims::channels_last_strides(t.sizes())),

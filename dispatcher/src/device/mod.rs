@@ -6,7 +6,9 @@ mod stream;
 pub(crate) use entry::set_server;
 pub use entry::{DeviceEntry, server};
 pub use stream::{Event, Stream, StreamGuard};
-pub(crate) use stream::{StreamRef, current_stream, current_stream_ref, raw_of, same_stream, streams_in_use};
+pub(crate) use stream::{
+    StreamRef, current_stream, current_stream_ref, raw_of, same_stream, streams_in_use, streams_in_use_on,
+};
 
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;

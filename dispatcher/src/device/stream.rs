@@ -7,7 +7,7 @@ use keyway_sdk::abi::device::Queue;
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 thread_local! {
     static ANY_STREAM: Cell<bool> = const { Cell::new(false) };
@@ -21,6 +21,14 @@ static STREAMS_IN_USE: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub(crate) fn streams_in_use() -> bool {
     STREAMS_IN_USE.load(Ordering::Relaxed)
+}
+
+/// Bit `kind % 64` is set once a stream of a device of that kind was entered.
+static KINDS_IN_USE: AtomicU64 = AtomicU64::new(0);
+
+/// Whether streams of this kind of device may be in use.
+pub(crate) fn streams_in_use_on(device: Device) -> bool {
+    KINDS_IN_USE.load(Ordering::Relaxed) >> (device.kind % 64) & 1 != 0
 }
 
 /// A stream as memory remembers it: alive as long as the memory is; `None` is the default stream.
@@ -129,6 +137,7 @@ impl Stream {
     pub fn enter(&self) -> StreamGuard {
         STREAMS.with_borrow_mut(|all| all.push(self.0.clone()));
         ANY_STREAM.set(true);
+        KINDS_IN_USE.fetch_or(1 << (self.0.device.kind % 64), Ordering::Relaxed);
         STREAMS_IN_USE.store(true, Ordering::Relaxed);
         StreamGuard(std::marker::PhantomData)
     }

@@ -37,6 +37,7 @@ pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
         variant: loaded.manifest.variant.clone(),
         path: loaded.path.clone(),
         order: batch.state.plugins.len(),
+        compatible_with: Vec::new(),
         priority: 0.into(),
         retired: false.into(),
     }));
@@ -112,10 +113,7 @@ pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
             plugin: Some(plugin),
         })?;
     }
-    batch.state.plugins.push(plugin);
-    batch.state.devices.extend(devices);
-    batch.state.layouts.extend(layouts);
-    batch.state.kernels.extend(kernels);
+    batch.add(plugin, devices, layouts, kernels);
     batch.publish();
     Ok(plugin)
 }

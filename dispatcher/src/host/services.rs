@@ -50,7 +50,10 @@ fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
             set_message(&error.to_string());
             match error {
                 Error::OutOfMemory { .. } => status::OUT_OF_MEMORY,
-                Error::MissingKernel(_) => status::UNSUPPORTED,
+                // What a nested call found unsupported is no answer about this call, which may have written already.
+                Error::MissingKernel(_) | Error::Backend { status: status::UNSUPPORTED, .. } => {
+                    status::FAILED
+                }
                 Error::Backend { status, .. } => status,
                 _ => status::INVALID_ARGUMENT,
             }

@@ -2,13 +2,14 @@
 
 mod entries;
 mod resolve;
+pub mod serving;
 mod state;
 pub mod table;
 
 pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry};
 pub use state::{
-    Batch, devices, find_functional, find_op, kernels, layouts, plugins, register_functional, register_ops,
-    restore, retire, set_fallback, set_priority,
+    Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins,
+    register_functional, register_ops, restore, retire, set_fallback, set_priority,
 };
 pub(crate) use state::{first_generation, lock};
 

@@ -1,130 +1,194 @@
 //! How the table is resolved from what has been registered.
 
-use super::state::{Batch, is_retired};
-use super::table::{Cell, Generation, OpRows, Row, publish};
-use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry};
-use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
+use super::state::{Batch, Dirty, State, is_retired};
+use super::table::{Cell, Generation, Layouts, OpRows, Row, current_if_any, publish};
+use super::{FunctionalEntry, KernelEntry, LayoutEntry};
+use crate::base::intern::{DEVICES, LAYOUTS};
 use crate::base::key::{DispatchKey, KeySet, Layout};
-use crate::device::{DeviceEntry, set_server};
-use std::collections::HashMap;
+use crate::base::plugin::PluginEntry;
+use crate::device::{DeviceEntry, server, set_server};
+use crate::op::OpEntry;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 
 impl Batch {
-    /// Resolves all that is registered and makes it current.
+    /// Resolves what has changed and makes it current.
     pub(crate) fn publish(&mut self) -> &'static Generation {
         let state = &mut *self.state;
         state.generation += 1;
-        let (devices, layouts) = (DEVICES.len(), LAYOUTS.len());
-
-        let mut device_entries: Vec<Option<&'static DeviceEntry>> = vec![None; devices];
-        for &entry in &state.devices {
-            if entry.plugin.retired.load(Ordering::Relaxed) {
-                continue;
-            }
-            let slot = &mut device_entries[entry.kind as usize];
-            if slot.is_none_or(|present| device_rank(entry) > device_rank(present)) {
-                *slot = Some(entry);
-            }
+        let dirty = std::mem::take(&mut state.dirty);
+        if dirty.devices {
+            settle_devices(state);
         }
-        device_entries.iter().enumerate().for_each(|(kind, entry)| set_server(kind as u16, *entry));
-        let mut layout_entries: Vec<Option<&'static LayoutEntry>> = vec![None; layouts];
-        for &entry in &state.layouts {
-            if !entry.plugin.retired.load(Ordering::Relaxed) {
-                layout_entries[entry.layout.id() as usize].get_or_insert(entry);
-            }
+        let mut layout_entries: Vec<Option<&'static LayoutEntry>> = vec![None; LAYOUTS.len()];
+        for &entry in state.layouts.iter().filter(|entry| !entry.plugin.is_retired()) {
+            layout_entries[entry.layout.id() as usize].get_or_insert(entry);
         }
         let mut functional: [Option<&'static FunctionalEntry>; 64] = [None; 64];
-        for &entry in &state.functional {
-            if !is_retired(entry.plugin) {
-                functional[entry.key.number() as usize] = Some(entry);
-            }
+        for &entry in state.functional.iter().filter(|entry| !is_retired(entry.plugin)) {
+            functional[entry.key.number() as usize] = Some(entry);
         }
-
-        let mut best: HashMap<(usize, u16, u16, u16), &'static KernelEntry> = HashMap::new();
-        for &kernel in &state.kernels {
-            if kernel.plugin.retired.load(Ordering::Relaxed) {
-                continue;
-            }
-            let Some(op) = state.by_name.get(kernel.op) else { continue };
-            if op.schema.signature != kernel.signature {
-                continue;
-            }
-            let slot = best.entry((op.id, kernel.device, kernel.layout.id(), kernel.dtype)).or_insert(kernel);
-            if kernel_rank(kernel) > kernel_rank(slot) {
-                *slot = kernel;
-            }
-        }
-
-        let parent_of = |layout: u16| -> Option<u16> {
-            match layout_entries[layout as usize] {
-                Some(entry) => entry.parent.map(Layout::id),
-                None if layout == Layout::CHANNELS_LAST.id() => Some(Layout::STRIDED.id()),
-                None => None,
-            }
-        };
+        let before = current_if_any();
         let mut ops = Vec::with_capacity(state.ops.len());
-        for &op in &state.ops {
-            let mut rows = Vec::with_capacity(devices * layouts);
-            for device in 0..devices as u16 {
-                for layout in 0..layouts as u16 {
-                    let cells: Vec<Cell> = (0..DTYPES.len() as u16)
-                        .map(|dtype| {
-                            let mut at = Some(layout);
-                            while let Some(l) = at {
-                                if let Some(kernel) = best.get(&(op.id, device, l, dtype)) {
-                                    return Cell::Kernel(kernel);
-                                }
-                                at = parent_of(l);
-                            }
-                            if op.spec.decomposition.is_some() {
-                                return Cell::Decompose;
-                            }
-                            match state.fallback.get(&device).copied().unwrap_or_default() {
-                                FallbackPolicy::Error => Cell::Missing,
-                                FallbackPolicy::Warn(to) => Cell::Fallback { to, warn: true },
-                                FallbackPolicy::Allow(to) => Cell::Fallback { to, warn: false },
-                            }
-                        })
-                        .collect();
-                    rows.push(shared_row(&mut state.rows, cells));
-                }
-            }
-            let mask = functional
-                .iter()
-                .flatten()
-                .filter(|f| (f.applies)(op))
-                .fold(0, |mask, f| mask | KeySet::of(f.key).0);
-            ops.push(OpRows { op, functional: mask, rows: rows.into() });
+        for i in 0..state.ops.len() {
+            let op = state.ops[i];
+            let unchanged = before.and_then(|b| b.op(op)).filter(|_| !dirty.has(op.name));
+            let devices = match unchanged {
+                Some(rows) => rows.devices,
+                None => resolve_op(state, op),
+            };
+            let applies = functional.iter().flatten().filter(|f| (f.applies)(op));
+            let functional = applies.fold(0, |mask, f| mask | KeySet::of(f.key).0);
+            ops.push(OpRows { op, functional, devices });
         }
         let interposers = DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number();
-        let always = functional
-            .iter()
-            .flatten()
-            .filter(|f| interposers.contains(&f.key.number()))
-            .fold(0, |mask, f| mask | KeySet::of(f.key).0);
-        publish(Generation { number: state.generation, ops, layouts, layout_entries, always, functional })
+        let acting = functional.iter().flatten().filter(|f| interposers.contains(&f.key.number()));
+        let always = acting.fold(0, |mask, f| mask | KeySet::of(f.key).0);
+        let fallback =
+            (0..DEVICES.len() as u16).map(|kind| state.fallback.get(&kind).copied().unwrap_or_default());
+        publish(Generation {
+            number: state.generation,
+            ops,
+            layout_entries,
+            always,
+            functional,
+            fallback: fallback.collect(),
+        })
     }
 }
 
-fn kernel_rank(kernel: &KernelEntry) -> (i32, std::cmp::Reverse<usize>) {
-    (kernel.plugin.priority.load(Ordering::Relaxed), std::cmp::Reverse(kernel.plugin.order))
+/// Decides who serves each device. Of several the best has the device's name; each of the others is a device of its own,
+/// `name@plugin`, so that memory and kernels of two plugins never meet.
+fn settle_devices(state: &mut State) {
+    let mut by_kind: BTreeMap<u16, Vec<&'static DeviceEntry>> = BTreeMap::new();
+    for &entry in &state.devices {
+        let same = by_kind.entry(entry.kind).or_default();
+        if !entry.plugin.is_retired() {
+            same.push(entry);
+        }
+    }
+    for alias in state.aliases.values() {
+        set_server(alias.kind, None);
+    }
+    for (kind, mut entries) in by_kind {
+        entries.sort_by_key(|entry| Reverse(device_rank(entry)));
+        set_server(kind, entries.first().copied());
+        for &loser in entries.iter().skip(1) {
+            let key = (kind, loser.plugin.name);
+            let alias = match state.aliases.get(&key) {
+                Some(alias) => *alias,
+                None => {
+                    let name = format!("{}@{}", DEVICES.name(kind), loser.plugin.name);
+                    let Some(kind) = DEVICES.intern(&name) else { continue };
+                    let alias: &'static DeviceEntry =
+                        Box::leak(Box::new(DeviceEntry { kind, api: loser.api, plugin: loser.plugin }));
+                    state.aliases.insert(key, alias);
+                    alias
+                }
+            };
+            set_server(alias.kind, Some(alias));
+        }
+    }
 }
 
-fn device_rank(entry: &DeviceEntry) -> (i32, u32, std::cmp::Reverse<usize>) {
-    let priority = entry.plugin.priority.load(Ordering::Relaxed);
-    (priority, entry.api.priority, std::cmp::Reverse(entry.plugin.order))
+/// Whether a plugin's kernels may work on the memory of a device. Host memory is open to all; any other device's to the
+/// plugin that owns it, and to those that declare themselves compatible with that.
+fn may_serve(plugin: &PluginEntry, kind: u16, owner: Option<&'static DeviceEntry>) -> bool {
+    match owner {
+        _ if kind == 0 => true,
+        Some(owner) => {
+            owner.plugin.name == plugin.name
+                || plugin.compatible_with.iter().any(|name| name == owner.plugin.name)
+        }
+        None => true,
+    }
+}
+
+/// The kernels of an op that may serve, by device, layout and dtype, the best first.
+type Best = BTreeMap<u16, BTreeMap<u16, BTreeMap<u16, Vec<&'static KernelEntry>>>>;
+
+fn resolve_op(state: &mut State, op: &'static OpEntry) -> &'static [Layouts] {
+    let Some(kernels) = state.kernels_of.get(op.name) else { return &[] };
+    let mut best: Best = BTreeMap::new();
+    for &kernel in kernels {
+        if kernel.plugin.is_retired() || op.schema.signature != kernel.signature {
+            continue;
+        }
+        let aliases = state.aliases.iter().filter(|((kind, _), _)| *kind == kernel.device);
+        let alias_kinds = aliases.map(|(_, alias)| alias.kind);
+        for kind in std::iter::once(kernel.device).chain(alias_kinds) {
+            if may_serve(kernel.plugin, kernel.device, server(kind))
+                && (kind == kernel.device || server(kind).is_some())
+            {
+                let layouts = best.entry(kind).or_default().entry(kernel.layout.id()).or_default();
+                layouts.entry(kernel.dtype).or_default().push(kernel);
+            }
+        }
+    }
+    let Some((&last, _)) = best.last_key_value() else { return &[] };
+    let mut devices: Vec<Layouts> = vec![&[]; last as usize + 1];
+    for (kind, mut layouts) in best {
+        for dtypes in layouts.values_mut() {
+            dtypes.values_mut().for_each(|kernels| kernels.sort_by_key(|k| Reverse(kernel_rank(k))));
+        }
+        devices[kind as usize] = layouts_of(state, layouts);
+    }
+    devices.leak()
+}
+
+fn layouts_of(
+    state: &mut State,
+    layouts: BTreeMap<u16, BTreeMap<u16, Vec<&'static KernelEntry>>>,
+) -> Layouts {
+    let mut rows: Vec<Row> = Vec::new();
+    for id in 0..LAYOUTS.len() as u16 {
+        let chain = [Some(Layout(id)), Layout(id).parent()];
+        let mut dtypes: BTreeMap<u16, Vec<&'static KernelEntry>> = BTreeMap::new();
+        for layout in chain.into_iter().flatten() {
+            for (dtype, kernels) in layouts.get(&layout.id()).into_iter().flatten() {
+                dtypes.entry(*dtype).or_default().extend(kernels);
+            }
+        }
+        rows.push(row_of(state, dtypes));
+    }
+    while rows.last().is_some_and(|row| row.is_empty()) {
+        rows.pop();
+    }
+    rows.leak()
 }
 
 /// One leaked row for each distinct content.
-fn shared_row(known: &mut HashMap<Vec<usize>, Row>, cells: Vec<Cell>) -> Row {
-    let fingerprint = cells
-        .iter()
-        .map(|cell| match cell {
-            Cell::Missing => 0,
-            Cell::Decompose => 1,
-            Cell::Fallback { to, warn } => 2 + 4 * *to as usize + 2 * usize::from(*warn) + 1,
-            Cell::Kernel(kernel) => std::ptr::from_ref(*kernel).addr(),
-        })
-        .collect();
-    known.entry(fingerprint).or_insert_with(|| cells.leak())
+fn row_of(state: &mut State, dtypes: BTreeMap<u16, Vec<&'static KernelEntry>>) -> Row {
+    let Some((&last, _)) = dtypes.last_key_value() else { return &[] };
+    let mut fingerprint = Vec::new();
+    for (dtype, kernels) in &dtypes {
+        fingerprint.push(*dtype as usize);
+        fingerprint.extend(kernels.iter().map(|k| std::ptr::from_ref(*k).addr()));
+    }
+    let rows: &mut HashMap<Vec<usize>, Row> = &mut state.rows;
+    rows.entry(fingerprint).or_insert_with(|| {
+        let mut cells = vec![Cell::default(); last as usize + 1];
+        for (dtype, kernels) in dtypes {
+            if let Some((&first, rest)) = kernels.split_first() {
+                cells[dtype as usize] = Cell { kernel: Some(first), rest: rest.to_vec().leak() };
+            }
+        }
+        cells.leak()
+    })
+}
+
+fn kernel_rank(kernel: &KernelEntry) -> (i32, Reverse<usize>) {
+    (kernel.plugin.priority.load(Ordering::Relaxed), Reverse(kernel.plugin.order))
+}
+
+fn device_rank(entry: &DeviceEntry) -> (i32, u32, Reverse<usize>) {
+    let priority = entry.plugin.priority.load(Ordering::Relaxed);
+    (priority, entry.api.priority, Reverse(entry.plugin.order))
+}
+
+impl Dirty {
+    fn has(&self, op: &str) -> bool {
+        self.all || self.ops.contains(op)
+    }
 }

@@ -9,7 +9,7 @@ use crate::base::plugin::PluginEntry;
 use crate::device::{DeviceEntry, server};
 use crate::op::schema::Schema;
 use crate::op::{OpEntry, OpSpec};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
@@ -24,8 +24,24 @@ pub(crate) struct State {
     pub(crate) plugins: Vec<&'static PluginEntry>,
     pub(super) functional: Vec<&'static FunctionalEntry>,
     pub(super) fallback: HashMap<u16, FallbackPolicy>,
+    /// By the op's name, also of ops that are not there.
+    pub(super) kernels_of: HashMap<&'static str, Vec<&'static KernelEntry>>,
+    /// The devices of plugins that lost a device's name to another, by that device and the plugin.
+    pub(super) aliases: HashMap<(u16, &'static str), &'static DeviceEntry>,
     pub(super) rows: HashMap<Vec<usize>, Row>,
+    pub(super) dirty: Dirty,
     pub(super) generation: u64,
+}
+
+/// What the next generation must resolve anew.
+#[derive(Default)]
+pub(super) struct Dirty {
+    /// Every op.
+    pub(super) all: bool,
+    /// Who serves which device.
+    pub(super) devices: bool,
+    /// These ops.
+    pub(super) ops: HashSet<&'static str>,
 }
 
 static STATE: std::sync::LazyLock<Mutex<State>> = std::sync::LazyLock::new(Mutex::default);
@@ -100,6 +116,7 @@ fn change_plugin(name: &str, change: impl Fn(&PluginEntry)) -> bool {
     let mut batch = lock();
     let found: Vec<_> = batch.state.plugins.iter().copied().filter(|p| p.name == name).collect();
     found.iter().for_each(|p| change(p));
+    batch.touch(&found);
     batch.publish();
     !found.is_empty()
 }
@@ -124,12 +141,64 @@ pub fn devices() -> Vec<&'static DeviceEntry> {
     (0..DEVICES.len() as u16).filter_map(server).collect()
 }
 
+/// A kernel that serves nothing, because it was written against another signature than the op has.
+#[derive(Clone, Copy, Debug)]
+pub struct LeftOut {
+    /// The kernel.
+    pub kernel: &'static KernelEntry,
+    /// The op's signature; `None` where there is no op of this name.
+    pub expected: Option<&'static str>,
+}
+
+/// The kernels of plugins in use that no call can reach.
+pub fn left_out() -> Vec<LeftOut> {
+    let batch = lock();
+    let state = &*batch.state;
+    let in_use = state.kernels.iter().copied().filter(|kernel| !kernel.plugin.is_retired());
+    let unreachable = in_use.filter_map(|kernel| match state.by_name.get(kernel.op) {
+        Some(op) if op.schema.signature == kernel.signature => None,
+        op => Some(LeftOut { kernel, expected: op.map(|op| op.schema.signature.as_str()) }),
+    });
+    unreachable.collect()
+}
+
 /// The registered layouts.
 pub fn layouts() -> Vec<&'static LayoutEntry> {
     lock().state.layouts.clone()
 }
 
 impl Batch {
+    /// Adds a plugin with what it brings besides ops and interposers.
+    pub(crate) fn add(
+        &mut self,
+        plugin: &'static PluginEntry,
+        devices: Vec<&'static DeviceEntry>,
+        layouts: Vec<&'static LayoutEntry>,
+        kernels: Vec<&'static KernelEntry>,
+    ) {
+        let state = &mut *self.state;
+        state.plugins.push(plugin);
+        state.devices.extend(devices);
+        state.layouts.extend(layouts);
+        for &kernel in &kernels {
+            state.kernels_of.entry(kernel.op).or_default().push(kernel);
+        }
+        state.kernels.extend(kernels);
+        self.touch(&[plugin]);
+    }
+
+    /// Notes that something about these plugins has changed.
+    fn touch(&mut self, plugins: &[&'static PluginEntry]) {
+        let state = &mut *self.state;
+        let of = |plugin: &PluginEntry| plugins.iter().any(|p| std::ptr::eq(*p, plugin));
+        if state.devices.iter().any(|device| of(device.plugin)) {
+            state.dirty.devices = true;
+            state.dirty.all = true;
+        }
+        let touched = state.kernels.iter().filter(|kernel| of(kernel.plugin)).map(|kernel| kernel.op);
+        state.dirty.ops.extend(touched);
+    }
+
     pub(crate) fn op(&mut self, spec: OpSpec) -> Result<&'static OpEntry> {
         let schema = Schema::parse(spec.schema)?;
         let name = schema.name;
@@ -145,6 +214,7 @@ impl Batch {
             Box::leak(Box::new(OpEntry { id, name, number_slots: schema.number_slots(), schema, spec }));
         self.state.ops.push(entry);
         self.state.by_name.insert(name, entry);
+        self.state.dirty.ops.insert(name);
         Ok(entry)
     }
 
@@ -170,5 +240,5 @@ impl Batch {
 }
 
 pub(super) fn is_retired(plugin: Option<&'static PluginEntry>) -> bool {
-    plugin.is_some_and(|p| p.retired.load(Ordering::Relaxed))
+    plugin.is_some_and(PluginEntry::is_retired)
 }

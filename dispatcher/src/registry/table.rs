@@ -2,54 +2,63 @@
 //!
 //! Readers never lock: a generation is immutable, and registering publishes the next one with one atomic
 //! store. Generations and their rows are never freed, because a reader may hold them; they are made only
-//! when a plugin is registered or retired, and equal rows are shared between generations.
+//! when something is registered or retired, and share the rows that did not change.
+//!
+//! Only keys that have a kernel take memory: an op has a row for each (device, layout) that a kernel names, so the
+//! table grows with the kernels and not with the product of all names.
 
-use super::{FunctionalEntry, KernelEntry, LayoutEntry};
+use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry};
 use crate::base::dtype::DType;
 use crate::base::key::{Device, Layout};
 use crate::op::OpEntry;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What serves one key of one op.
-#[derive(Clone, Copy)]
-pub enum Cell {
-    /// Nothing.
-    Missing,
-    /// A kernel, perhaps that of the layout's parent.
-    Kernel(&'static KernelEntry),
-    /// Other ops.
-    Decompose,
-    /// The same op on another device, because the device's policy says so.
-    Fallback {
-        /// The other device's kind.
-        to: u16,
-        /// Whether to say so in the log.
-        warn: bool,
-    },
+/// The kernels of one key of one op, in the order in which they are asked: those of the exact layout by priority, then
+/// those of its parent. What comes after them (the op's decomposition, the device's fallback) is the same for all keys of
+/// an op or a device, see [`super::serving`].
+#[derive(Clone, Copy, Default)]
+pub struct Cell {
+    /// The first.
+    pub kernel: Option<&'static KernelEntry>,
+    /// Those that are asked when the first does not serve a call.
+    pub rest: &'static [&'static KernelEntry],
 }
 
-/// One cell for each dtype number.
+impl Cell {
+    /// All of them.
+    pub fn kernels(&self) -> impl Iterator<Item = &'static KernelEntry> + use<> {
+        self.kernel.into_iter().chain(self.rest.iter().copied())
+    }
+}
+
+static NO_KERNEL: Cell = Cell { kernel: None, rest: &[] };
+
+/// One cell for each dtype number; shorter where the last dtypes have no kernel.
 pub type Row = &'static [Cell];
+/// One row for each layout number.
+pub(super) type Layouts = &'static [Row];
 
 /// The rows of one op.
+#[derive(Clone, Copy)]
 pub struct OpRows {
     /// The op.
     pub op: &'static OpEntry,
     /// The functionality keys that do something for this op.
     pub functional: u64,
-    pub(crate) rows: Box<[Row]>,
+    /// By device number.
+    pub(super) devices: &'static [Layouts],
 }
 
 /// One state of everything that is registered.
 pub struct Generation {
     /// Counts up from 1.
     pub number: u64,
-    pub(crate) ops: Vec<OpRows>,
-    pub(crate) layouts: usize,
-    pub(crate) layout_entries: Vec<Option<&'static LayoutEntry>>,
+    pub(super) ops: Vec<OpRows>,
+    pub(super) layout_entries: Vec<Option<&'static LayoutEntry>>,
     /// The keys of interposers, which act on every call.
     pub(crate) always: u64,
     pub(crate) functional: [Option<&'static FunctionalEntry>; 64],
+    pub(super) fallback: Vec<FallbackPolicy>,
 }
 
 impl Generation {
@@ -59,14 +68,18 @@ impl Generation {
         self.ops.get(op.id)
     }
 
-    /// What serves this key.
+    /// The kernels of this key.
     #[inline]
-    pub fn cell(&self, rows: &OpRows, device: Device, layout: Layout, dtype: DType) -> Cell {
-        let place = device.kind as usize * self.layouts + layout.id() as usize;
-        match rows.rows.get(place).and_then(|row| row.get(dtype.code() as usize)) {
-            Some(cell) => *cell,
-            None => Cell::Missing,
-        }
+    pub fn cell(&self, rows: &OpRows, device: Device, layout: Layout, dtype: DType) -> &'static Cell {
+        // A number that was given after this generation was made is beyond the end of its own list.
+        let row =
+            rows.devices.get(device.kind as usize).and_then(|layouts| layouts.get(layout.id() as usize));
+        row.and_then(|row| row.get(dtype.code() as usize)).unwrap_or(&NO_KERNEL)
+    }
+
+    /// What a kind of device does with a call that nobody serves there.
+    pub fn fallback(&self, kind: u16) -> FallbackPolicy {
+        self.fallback.get(kind as usize).copied().unwrap_or_default()
     }
 
     /// Who owns a layout.
@@ -92,8 +105,14 @@ pub fn current() -> &'static Generation {
     }
 }
 
+/// The current generation, if anything has been published.
+pub(super) fn current_if_any() -> Option<&'static Generation> {
+    // SAFETY: as in `current`.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+}
+
 /// Makes `generation` the current one.
-pub(crate) fn publish(generation: Generation) -> &'static Generation {
+pub(super) fn publish(generation: Generation) -> &'static Generation {
     let leaked: &'static mut Generation = Box::leak(Box::new(generation));
     let pointer: *mut Generation = leaked;
     CURRENT.store(pointer, Ordering::Release);

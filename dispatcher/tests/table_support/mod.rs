@@ -58,6 +58,9 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
             spec("test_fail(Tensor self) -> Tensor"),
             spec("test_two(Tensor self, Tensor other) -> Tensor"),
             spec("test_missing(Tensor self) -> Tensor"),
+            spec("test_partial(Tensor self) -> Tensor"),
+            spec("test_refuse(Tensor self) -> Tensor"),
+            spec("test_nested(Tensor self) -> Tensor"),
             composed,
             always,
         ])

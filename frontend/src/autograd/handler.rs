@@ -7,11 +7,11 @@ use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
 use crate::ops::def::{Derivative, definition};
-use keyway_dispatcher::call::{redispatch, unalias};
+use keyway_dispatcher::call::{decompose, redispatch, unalias};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::memory::Shared;
-use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs};
+use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs, Rule};
 use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
@@ -28,14 +28,20 @@ pub(crate) fn install() -> DispatchResult<()> {
     })
 }
 
-/// An op that is differentiated through the ops it is composed of needs nothing here.
+/// Every op but those that the host makes of others itself.
 fn applies(op: &OpEntry) -> bool {
-    !matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composite))
+    let by_the_host = matches!(op.spec.rule, Rule::Host(_));
+    !(by_the_host && matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composite)))
 }
 
 /// What is to be recorded of an op.
 enum Plan {
-    Formula { saves: u32, saves_outputs: u32 },
+    Formula {
+        saves: u32,
+        saves_outputs: u32,
+    },
+    /// The ops of the decomposition are recorded: a kernel of the whole would leave no graph.
+    Parts,
     Nothing,
 }
 
@@ -61,6 +67,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
     }
     match plan(call)? {
         Plan::Formula { saves, saves_outputs } => record(call, below, saves, saves_outputs),
+        Plan::Parts => decompose(call),
         Plan::Nothing => {
             if matches!(call.out, Out::InPlace) {
                 check_in_place(call)?;
@@ -76,7 +83,8 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
     let missing = |reason: String| Err(AutogradError::Missing { op: op.name.to_string(), reason }.into());
     match definition(op).map(|d| d.derivative) {
         Some(Derivative::Formula { saves, saves_outputs, .. }) => Ok(Plan::Formula { saves, saves_outputs }),
-        Some(Derivative::NotDifferentiable | Derivative::Composite) => Ok(Plan::Nothing),
+        Some(Derivative::Composite) => Ok(Plan::Parts),
+        Some(Derivative::NotDifferentiable) => Ok(Plan::Nothing),
         Some(Derivative::Missing(why)) => missing(why.to_string()),
         None if op.spec.backward.is_some() => Ok(Plan::Formula { saves: u32::MAX, saves_outputs: u32::MAX }),
         None => missing(format!("the plugin `{}` that brought the op gives no backward op", op.spec.owner)),

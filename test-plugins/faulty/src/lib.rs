@@ -9,7 +9,7 @@
 
 use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::{DeviceApi, Queue};
-use keyway_sdk::author::{Device, Error, Properties, device_api};
+use keyway_sdk::author::{Arg, Call, Device, Error, Properties, call_op, device_api};
 use keyway_sdk::{plugin, register_kernel};
 use std::ffi::c_void;
 
@@ -19,7 +19,7 @@ plugin! {
     description: "Fails where a test tells it to",
     devices: ["cpu", "test.keyway/twin"],
     layouts: ["strided"],
-    kernels: 4,
+    kernels: 8,
     needs: [],
     setup: |contents| match std::env::var("KEYWAY_TEST_FAULT").as_deref() {
         Ok("panic_at_load") => panic!("told to panic at load"),
@@ -45,6 +45,29 @@ register_kernel! {
 register_kernel! {
     op: "test_fail", signature: "T>T", device: "cpu", layout: "strided",
     f32 => |_call| Err(Error::Failed { detail: "told to fail in a kernel".to_string() }),
+}
+
+register_kernel! {
+    op: "test_partial", signature: "T>T", device: "cpu", layout: "strided",
+    f32 => few,
+    f64 => few,
+}
+
+fn few(call: &Call<'_>) -> Result<(), Error> {
+    match call.output(0)?.numel() {
+        0..=2 => Ok(()),
+        _ => Err(Error::Unsupported { what: "a tensor of more than two elements".to_string() }),
+    }
+}
+
+register_kernel! {
+    op: "test_refuse", signature: "T>T", device: "cpu", layout: "strided",
+    f32 => |_call| Err(Error::Unsupported { what: "anything".to_string() }),
+}
+
+register_kernel! {
+    op: "test_nested", signature: "T>T", device: "cpu", layout: "strided",
+    f32 => |call| call_op("test_refuse", &[Arg::Tensor(call.tensor(0)?)]).map(|_| ()),
 }
 
 /// The number of bytes at which the allocator panics.

@@ -8,6 +8,7 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::memory::copy_bytes;
 use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::registry::serving;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 
 impl Tensor {
@@ -67,12 +68,9 @@ fn moved(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
 
 /// Whether the tensor's own device can pack it.
 fn packs(t: &TensorRef) -> RuleResult<bool> {
-    use keyway_dispatcher::table::{Cell, current};
-    let generation = current();
     let op = super::clone::DEF.entry()?;
-    let cell =
-        generation.op(op).map(|rows| generation.cell(rows, t.device(), t.dispatch_layout(), t.dtype()));
-    Ok(matches!(cell, Some(Cell::Kernel(_))))
+    let server = serving::server(op, t.device(), t.dispatch_layout(), t.dtype());
+    Ok(matches!(server, Some(serving::Candidate::Kernel(_))))
 }
 
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {

@@ -1,0 +1,94 @@
+//! Calls of a thread that go to one plugin's kernels where it has any.
+
+use super::others::{self, Asked};
+use super::{Call, Place, as_argument, backend, foreign_plan, place};
+use crate::base::error::{Error, Result};
+use crate::base::key::{DispatchKey, KeyGuard, KeySet};
+use crate::base::plugin::PluginEntry;
+use crate::op::{Arg, Outputs, Plan, Rule};
+use crate::registry::table::current;
+use crate::registry::{FunctionalEntry, KernelEntry, find_functional, plugins, register_functional};
+use std::cell::Cell;
+
+thread_local! {
+    static CHOSEN: Cell<Option<&'static PluginEntry>> = const { Cell::new(None) };
+}
+
+/// Sends this thread's calls to the backend chosen before when dropped.
+#[derive(Debug)]
+pub struct BackendGuard {
+    before: Option<&'static PluginEntry>,
+    _key: KeyGuard,
+}
+
+impl Drop for BackendGuard {
+    fn drop(&mut self) {
+        CHOSEN.set(self.before);
+    }
+}
+
+/// Prefers the kernels of one plugin for the calls of this thread while the guard lives; what it does not serve goes to the
+/// usual candidates. While no thread does so, calls cost nothing for it.
+///
+/// # Errors
+/// `Value` for a plugin that is not loaded.
+pub fn choose_backend(plugin: &str) -> Result<BackendGuard> {
+    let loaded = plugins();
+    let Some(&chosen) = loaded.iter().find(|p| p.name == plugin && !p.is_retired()) else {
+        let names: Vec<_> = loaded.iter().map(|p| p.name).collect();
+        return Err(Error::Value {
+            op: "with_backend",
+            argument: "backend",
+            expected: format!("the name of a loaded backend ({})", names.join(", ")),
+            got: format!("`{plugin}`"),
+        });
+    };
+    if find_functional(NAME).is_none() {
+        // Two threads may come here at once: the second finds the key taken by the first.
+        let _ = register_functional(FunctionalEntry {
+            key: DispatchKey::BACKEND_CHOICE,
+            name: NAME.to_string(),
+            applies: |op| !matches!(op.spec.rule, Rule::Host(_)),
+            handler: Box::new(|call, _| chosen_first(call)),
+            plugin: None,
+        });
+    }
+    let key = KeyGuard::include(KeySet::of(DispatchKey::BACKEND_CHOICE));
+    Ok(BackendGuard { before: CHOSEN.replace(Some(chosen)), _key: key })
+}
+
+const NAME: &str = "backend choice";
+
+/// Asks the chosen plugin's kernels of a key first.
+fn chosen_first(call: &Call<'_>) -> Result<Outputs> {
+    let generation = current();
+    let Some(rows) = generation.op(call.args.op) else {
+        return Err(Error::UnknownOp { name: call.args.name().to_string() });
+    };
+    let Some((plan, allocates)) = plan(call)? else { return backend(generation, rows, call) };
+    let place = place(&call.args)?;
+    let Place { device, layout, .. } = place;
+    let kernels = generation.cell(rows, device, layout, plan.compute).kernels();
+    let of_chosen = |kernel: &&'static KernelEntry| {
+        CHOSEN.get().is_some_and(|chosen| std::ptr::eq(kernel.plugin, chosen))
+    };
+    let (mut order, others): (Vec<_>, Vec<_>) = kernels.partition(of_chosen);
+    order.extend(others);
+    others::ask_all(generation, call, Asked { plan: &plan, allocates, place }, &order)
+}
+
+/// The plan of a call that a kernel may serve, and whether the kernel allocates; `None` where the host makes a view.
+fn plan(call: &Call<'_>) -> Result<Option<(Plan, bool)>> {
+    let args = &call.args;
+    Ok(Some(match args.op.spec.rule {
+        Rule::Elementwise(inputs, typing) => (Plan::elementwise(args, inputs, typing(args)?)?, false),
+        Rule::Structured(rule) => (rule(args)?, false),
+        Rule::Allocates(rule) => (rule(args)?, true),
+        Rule::Foreign(rule) => (foreign_plan(rule, args)?, false),
+        Rule::View(_) | Rule::Views(_) => match args.get(0) {
+            Arg::Tensor(base) if base.is_strided() => return Ok(None),
+            _ => (as_argument(args)?, true),
+        },
+        Rule::Host(_) => return Ok(None),
+    }))
+}

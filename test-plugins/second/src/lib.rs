@@ -1,0 +1,32 @@
+//! The second candidate: kernels for keys that `keyway.test/faulty` serves too, or has the memory of.
+
+use keyway_sdk::{plugin, register_kernel};
+
+plugin! {
+    name: "keyway.test/second",
+    version: env!("CARGO_PKG_VERSION"),
+    description: "Kernels that are asked after those of others",
+    devices: ["cpu", "test.keyway/twin"],
+    layouts: ["strided"],
+    kernels: 3,
+    needs: [],
+    setup: |_contents| Ok(()),
+}
+
+// Served here where the other plugin refuses.
+register_kernel! {
+    op: "test_partial", signature: "T>T", device: "cpu", layout: "strided",
+    f32 => |_call| Ok(()),
+}
+
+// Never asked: a kernel whose nested call was refused has failed.
+register_kernel! {
+    op: "test_nested", signature: "T>T", device: "cpu", layout: "strided",
+    f32 => |_call| Ok(()),
+}
+
+// A kernel for the memory of another plugin, with which this one does not declare itself compatible.
+register_kernel! {
+    op: "test_nothing", signature: "T>T", device: "test.keyway/twin", layout: "strided",
+    f32 => |_call| Ok(()),
+}
