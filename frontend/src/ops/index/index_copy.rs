@@ -1,16 +1,15 @@
 //! `index_copy`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::index::geometry::{kept, slices};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
-impl Tensor {
+forms! {
     /// This tensor with the slices at `index` along `dim` replaced by those of `source`, or by a number.
     /// Where an index comes twice, the last wins, and `source` has a right gradient for that one alone.
     ///
@@ -25,25 +24,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
-    pub fn index_copy<'a>(
-        &'a self,
-        dim: i64,
-        index: &'a Tensor,
-        source: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into()])
-    }
-
-    /// [`Tensor::index_copy`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn index_copy_<'a>(
-        &'a self,
-        dim: i64,
-        index: &'a Tensor,
-        source: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into()])
-    }
+    pub fn index_copy<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>),
+        in_place: index_copy_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

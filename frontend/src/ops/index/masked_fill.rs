@@ -1,16 +1,15 @@
 //! `masked_fill`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
 use crate::ops::rules::FIRST_THREE;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Typing};
 
-impl Tensor {
+forms! {
     /// This tensor with `value`, a number or a 0-d tensor, where `mask` is true.
     ///
     /// ```
@@ -23,15 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A mask that is not bool or does not broadcast; a value with dimensions.
-    pub fn masked_fill<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), mask.into(), value.into()])
-    }
-
-    /// [`Tensor::masked_fill`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn masked_fill_<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), mask.into(), value.into()])
-    }
+    pub fn masked_fill<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>), in_place: masked_fill_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -1,15 +1,15 @@
 //! `bmm`
 
 use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
-impl Tensor {
+forms! {
     /// The products of two batches of matrices, `[b, n, k]` by `[b, k, m]` to `[b, n, m]`.
     ///
     /// ```
@@ -22,15 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors that are not batches of matrices, or whose sizes do not fit.
-    pub fn bmm(&self, mat2: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), mat2.into()])
-    }
-
-    /// [`Tensor::bmm`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn bmm_out(&self, mat2: &Tensor, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), mat2.into()], out)
-    }
+    pub fn bmm(&self, mat2: &Tensor), out: bmm_out;
 }
 
 /// The sizes of the products of arguments `i` and `j`.

@@ -3,13 +3,14 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
-impl Tensor {
+forms! {
     /// The product of two matrices, `[n, k]` by `[k, m]` to `[n, m]`. No broadcasting; see
     /// [`Tensor::matmul`] for that.
     ///
@@ -23,15 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors that are not matrices, or whose inner sizes differ.
-    pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
-
-    /// [`Tensor::mm`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn mm_out(&self, other: &Tensor, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), other.into()], out)
-    }
+    pub fn mm(&self, other: &Tensor), out: mm_out;
 }
 
 /// The sizes of the product of arguments `i` and `j`.

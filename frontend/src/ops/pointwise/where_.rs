@@ -1,14 +1,13 @@
 //! `where`
 
-use crate::error::Result;
+use crate::DType;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample};
-use crate::{DType, Tensor};
+use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-impl Tensor {
+forms! {
     /// `a` where this bool tensor is true, `b` elsewhere; all three broadcast, `a` and `b` promoted.
     ///
     /// ```
@@ -22,20 +21,7 @@ impl Tensor {
     /// # Errors
     /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
     /// on different devices.
-    pub fn select_where<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), a.into(), b.into()])
-    }
-
-    /// [`Tensor::select_where`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn select_where_out<'a>(
-        &'a self,
-        a: impl Into<Arg<'a>>,
-        b: impl Into<Arg<'a>>,
-        out: &mut Tensor,
-    ) -> Result<()> {
-        DEF.run_out(&[self.into(), a.into(), b.into()], out)
-    }
+    pub fn select_where<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>), out: select_where_out;
 }
 
 /// The two values.
