@@ -43,15 +43,11 @@ pub static DEF: OpDef = OpDef {
     schema: "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b10,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let mask = b.input(1)?;
-            g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
-            g.set(2, || b.grad(0)?.masked_select(&mask)?.sum())
-        },
-    },
+    derivative: Derivative::of_inputs(0b10, |b, g| {
+        let mask = b.input(1)?;
+        g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
+        g.set(2, || b.grad(0)?.masked_select(&mask)?.sum())
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

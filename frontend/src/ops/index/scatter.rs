@@ -64,15 +64,11 @@ pub static DEF: OpDef = OpDef {
     schema: "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b100,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let (dim, index) = (b.int(1)?, b.input(2)?);
-            g.set(0, || b.grad(0)?.scatter(dim, &index, 0))?;
-            g.set(3, || to_source(b.grad(0)?.gather(dim, &index)?, b.sizes(3)))
-        },
-    },
+    derivative: Derivative::of_inputs(0b100, |b, g| {
+        let (dim, index) = (b.int(1)?, b.input(2)?);
+        g.set(0, || b.grad(0)?.scatter(dim, &index, 0))?;
+        g.set(3, || to_source(b.grad(0)?.gather(dim, &index)?, b.sizes(3)))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

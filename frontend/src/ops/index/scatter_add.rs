@@ -39,14 +39,10 @@ pub static DEF: OpDef = OpDef {
     schema: "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b100,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            g.set(3, || to_source(b.grad(0)?.gather(b.int(1)?, &b.input(2)?)?, b.sizes(3)))
-        },
-    },
+    derivative: Derivative::of_inputs(0b100, |b, g| {
+        g.set(0, || Ok(b.grad(0)?.clone()))?;
+        g.set(3, || to_source(b.grad(0)?.gather(b.int(1)?, &b.input(2)?)?, b.sizes(3)))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

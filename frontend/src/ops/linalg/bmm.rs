@@ -62,14 +62,10 @@ pub static DEF: OpDef = OpDef {
     schema: "bmm(Tensor self, Tensor mat2) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.bmm(&b.input(1)?.transpose(1, 2)?))?;
-            g.set(1, || b.input(0)?.transpose(1, 2)?.bmm(b.grad(0)?))
-        },
-    },
+    derivative: Derivative::of_inputs(0b11, |b, g| {
+        g.set(0, || b.grad(0)?.bmm(&b.input(1)?.transpose(1, 2)?))?;
+        g.set(1, || b.input(0)?.transpose(1, 2)?.bmm(b.grad(0)?))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,
     samples,

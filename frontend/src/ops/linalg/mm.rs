@@ -73,14 +73,10 @@ pub static DEF: OpDef = OpDef {
     schema: "mm(Tensor self, Tensor other) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.mm(&b.input(1)?.t()?))?;
-            g.set(1, || product_like(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
-        },
-    },
+    derivative: Derivative::of_inputs(0b11, |b, g| {
+        g.set(0, || b.grad(0)?.mm(&b.input(1)?.t()?))?;
+        g.set(1, || product_like(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,
     samples,

@@ -27,7 +27,7 @@ forms! {
     /// `self + alpha * other`.
     ///
     /// # Errors
-    /// As [`Tensor::add`]; an `alpha` with a fraction where the operands are integers.
+    /// As [`Tensor::add`](Self::add); an `alpha` with a fraction where the operands are integers.
     pub fn add_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>),
         in_place: add_scaled_;
 }

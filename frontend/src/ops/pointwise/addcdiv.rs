@@ -43,16 +43,12 @@ pub static DEF: OpDef = OpDef {
     schema: "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     rule: Rule::Elementwise(rules::FIRST_THREE, rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b110,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            let scaled = b.grad(0)?.mul(b.arg(3))?.div(b.saved(2)?.arg())?;
-            g.set(1, || Ok(scaled.clone()))?;
-            g.set(2, || scaled.mul(b.saved(1)?.arg())?.div(b.saved(2)?.arg())?.mul(-1))
-        },
-    },
+    derivative: Derivative::of_inputs(0b110, |b, g| {
+        g.set(0, || Ok(b.grad(0)?.clone()))?;
+        let scaled = b.grad(0)?.mul(b.arg(3))?.div(b.saved(2)?.arg())?;
+        g.set(1, || Ok(scaled.clone()))?;
+        g.set(2, || scaled.mul(b.saved(1)?.arg())?.div(b.saved(2)?.arg())?.mul(-1))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::FLOAT,
     samples: super::addcmul::samples,

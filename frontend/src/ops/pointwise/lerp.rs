@@ -51,19 +51,15 @@ pub static DEF: OpDef = OpDef {
     schema: "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
     rule: Rule::Elementwise(rules::FIRST_THREE, rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b111,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let grad = b.grad(0)?;
-            g.set(0, || grad.sub(&grad.mul(b.saved(2)?.arg())?))?;
-            g.set(1, || grad.mul(b.saved(2)?.arg()))?;
-            g.set(2, || {
-                let span = super::sub::DEF.run(&[b.saved(1)?.arg(), b.saved(0)?.arg(), Arg::Int(1)])?;
-                grad.mul(&span)
-            })
-        },
-    },
+    derivative: Derivative::of_inputs(0b111, |b, g| {
+        let grad = b.grad(0)?;
+        g.set(0, || grad.sub(&grad.mul(b.saved(2)?.arg())?))?;
+        g.set(1, || grad.mul(b.saved(2)?.arg()))?;
+        g.set(2, || {
+            let span = super::sub::DEF.run(&[b.saved(1)?.arg(), b.saved(0)?.arg(), Arg::Int(1)])?;
+            grad.mul(&span)
+        })
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::FLOAT,
     samples,

@@ -3,21 +3,23 @@
 use crate::DType;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, sample, tensor,
 };
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Typing};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
+
+pub(super) const RULE: Rule = Rule::Elementwise(rules::FIRST_TWO, rule);
 
 pub(super) const fn def(
     schema: &'static str,
     formula: fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>,
 ) -> OpDef {
-    OpDef::binary(schema, rule, Derivative::of_inputs(0b11, formula))
+    OpDef::new(schema, RULE, Derivative::of_inputs(0b11, formula), samples)
+        .forms(Forms::InPlace)
         .dtypes(Dtypes::NUMERIC)
-        .samples(samples)
         .errors(errors)
 }
 

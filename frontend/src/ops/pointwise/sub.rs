@@ -29,7 +29,7 @@ forms! {
     /// `self - alpha * other`.
     ///
     /// # Errors
-    /// As [`Tensor::sub`]; an `alpha` with a fraction where the operands are integers.
+    /// As [`Tensor::sub`](Self::sub); an `alpha` with a fraction where the operands are integers.
     pub fn sub_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>),
         in_place: sub_scaled_;
 }

@@ -66,14 +66,10 @@ pub static DEF: OpDef = OpDef {
     schema: "where(Tensor condition, Tensor self, Tensor other) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(1, || b.input(0)?.select_where(b.grad(0)?, 0))?;
-            g.set(2, || b.input(0)?.select_where(0, b.grad(0)?))
-        },
-    },
+    derivative: Derivative::of_inputs(0b1, |b, g| {
+        g.set(1, || b.input(0)?.select_where(b.grad(0)?, 0))?;
+        g.set(2, || b.input(0)?.select_where(0, b.grad(0)?))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples,

@@ -49,11 +49,9 @@ pub static DEF: OpDef = OpDef {
     schema: "cumsum(Tensor self, int dim, bool reverse=False) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)])),
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)]))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

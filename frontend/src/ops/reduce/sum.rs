@@ -54,16 +54,12 @@ pub static DEF: OpDef = OpDef {
     schema: "sum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let kept = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
-                kept.expand(b.sizes(0))
-            })
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let kept = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+            kept.expand(b.sizes(0))
+        })
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples,
