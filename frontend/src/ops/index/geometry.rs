@@ -6,7 +6,7 @@ pub(super) use crate::ops::rules::{wrong_shape, wrong_value};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
 use keyway_dispatcher::tensor::{Format, TensorRef};
 
 /// The strides of a result of these sizes: channels_last where `t` is.

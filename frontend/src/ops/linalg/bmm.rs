@@ -1,13 +1,13 @@
 //! `bmm`
 
+use super::mm::product_plan;
 use crate::Tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::forms;
-use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 forms! {
     /// The products of two batches of matrices, `[b, n, k]` by `[b, k, m]` to `[b, n, m]`.
@@ -44,10 +44,7 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let dtype = args.promote(FIRST_TWO)?;
-    let mut plan = Plan::one(dtype, product_sizes(args, 0, 1)?, dtype, Strides::Contiguous);
-    plan.cast = FIRST_TWO;
-    Ok(plan)
+    product_plan(args, product_sizes(args, 0, 1)?)
 }
 
 fn samples() -> Vec<Sample> {

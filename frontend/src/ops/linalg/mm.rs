@@ -55,8 +55,13 @@ pub(super) fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tens
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    product_plan(args, product_sizes(args, 0, 1)?)
+}
+
+/// The plan of a product of these sizes of arguments 0 and 1, which are promoted.
+pub(super) fn product_plan(args: &Args<'_>, sizes: Dims) -> RuleResult<Plan> {
     let dtype = args.promote(FIRST_TWO)?;
-    let mut plan = Plan::one(dtype, product_sizes(args, 0, 1)?, dtype, Strides::Contiguous);
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
     plan.cast = FIRST_TWO;
     Ok(plan)
 }
