@@ -48,7 +48,8 @@ macro_rules! form {
     (in_place [$name:ident] $op:ident [] <$($life:lifetime)?>
         (& $($own:lifetime)? self $(, $arg:ident: $type:ty)* $(,)?) [$($default:expr),*]) => {
         #[doc = concat!("`self = ", stringify!($op), "(self", $(", ", stringify!($arg),)* ")`: ")]
-        #[doc = concat!("[`Tensor::", stringify!($op), "`](crate::Tensor::", stringify!($op), ") in place. Returns `self`.")]
+        #[doc = concat!("[`Tensor::", stringify!($op), "`](crate::Tensor::", stringify!($op), ") in place.")]
+        /// Returns `self`.
         ///
         /// # Errors
         /// As the functional form; a result of a shape or dtype that `self` cannot hold.
@@ -59,8 +60,8 @@ macro_rules! form {
     (out [$name:ident] $op:ident [] <$($life:lifetime)?>
         (& $($own:lifetime)? self $(, $arg:ident: $type:ty)* $(,)?) [$($default:expr),*]) => {
         #[doc = concat!("`out = ", stringify!($op), "(self", $(", ", stringify!($arg),)* ")`: ")]
-        #[doc = concat!("[`Tensor::", stringify!($op), "`](crate::Tensor::", stringify!($op), ") written to `out`; an")]
-        /// `out` without elements is replaced.
+        #[doc = concat!("[`Tensor::", stringify!($op), "`](crate::Tensor::", stringify!($op), ") written to `out`.")]
+        /// An `out` without elements is replaced.
         ///
         /// # Errors
         /// As the functional form; a result of another shape than `out`, or of a dtype that `out` cannot hold.
