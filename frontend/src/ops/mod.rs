@@ -4,6 +4,8 @@ pub mod build;
 pub mod by_name;
 mod composite;
 pub mod def;
+mod define;
+mod forms;
 pub mod rules;
 pub mod sample;
 
@@ -16,6 +18,7 @@ macro_rules! family {
     };
 }
 pub(crate) use family;
+pub(crate) use forms::forms;
 
 pub mod attention;
 pub mod create;

@@ -146,10 +146,27 @@ pub const PAIRS: [(&[usize], &[usize]); 10] = [
     (&[0, 4], &[1, 4]),
 ];
 
+/// The samples of an element-wise op of two arguments: all of [`PAIRS`], uniform in -2..2.
+pub fn binary() -> Vec<Sample> {
+    PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b)])).collect()
+}
+
 /// The error samples of an element-wise op of two arguments and `rest`.
 pub fn broadcast_errors(rest: &[SampleArg]) -> Vec<ErrorSample> {
     let args = |a: &[usize], b: &[usize]| {
         [plain(a), plain(b)].into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>()
     };
     vec![error(args(&[3], &[4]), "do not broadcast"), error(args(&[2, 3], &[2]), "do not broadcast")]
+}
+
+/// The error sample of an op that takes every dtype but bool: see [`unary_number`](super::rules::unary_number).
+pub fn refuses_bool() -> Vec<ErrorSample> {
+    vec![error([fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]))], "a number dtype")]
+}
+
+/// The error sample of an op that takes floats alone, with the arguments `rest`: see
+/// [`unary_real`](super::rules::unary_real).
+pub fn refuses_integers(rest: &[SampleArg]) -> Vec<ErrorSample> {
+    let integers = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
+    vec![error([integers].into_iter().chain(rest.iter().cloned()), "a floating-point dtype")]
 }

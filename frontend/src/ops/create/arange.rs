@@ -88,7 +88,8 @@ fn whole_len([start, end, step]: [Arg<'_>; 3]) -> Result<usize> {
     Ok(usize::try_from(span.div_ceil(step.unsigned_abs())).unwrap_or(usize::MAX))
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+/// Also that of `linspace`.
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let plan = rules::like_first(args)?;
     rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
     Ok(plan)
@@ -99,11 +100,7 @@ pub static DEF: OpDef = OpDef {
     schema: "arange(Tensor self, Scalar start, Scalar step) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
-    },
+    derivative: Derivative::ZERO,
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
     samples: || {

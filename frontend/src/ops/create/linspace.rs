@@ -2,11 +2,9 @@
 
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Device, Tensor};
-use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// `steps` numbers at equal distances from `start` to `end`, both included.
@@ -57,22 +55,12 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rules::like_first(args)?;
-    rules::require(args, 0, plan.compute, plan.compute != DType::BOOL, "numbers")?;
-    Ok(plan)
-}
-
 /// `linspace`
 pub static DEF: OpDef = OpDef {
     schema: "linspace(Tensor self, float start, float end) -> Tensor",
-    rule: Rule::Structured(rule),
+    rule: Rule::Structured(super::arange::rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
-    },
+    derivative: Derivative::ZERO,
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
     samples: || {

@@ -1,5 +1,7 @@
 //! Tensors from a rule: lines and triangles. Those of one value are in [`crate::tensor`].
 
+mod triangle;
+
 crate::ops::family! {
     arange,
     eye,

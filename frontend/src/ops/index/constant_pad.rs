@@ -59,14 +59,10 @@ pub static DEF: OpDef = OpDef {
     schema: "constant_pad(Tensor self, int[] pad, Scalar value=0) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let back: Vec<i64> = b.ints(1)?.iter().map(|w| -w).collect();
-            g.set(0, || b.grad(0)?.constant_pad(&back, 0))
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        let back: Vec<i64> = b.ints(1)?.iter().map(|w| -w).collect();
+        g.set(0, || b.grad(0)?.constant_pad(&back, 0))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -38,11 +38,7 @@ pub static DEF: OpDef = OpDef {
     schema: "flip(Tensor self, int[] dims) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.flip(b.ints(1)?)),
-    },
+    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.flip(b.ints(1)?))),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -1,11 +1,10 @@
 //! `gather`
 
-use crate::DType;
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{along, kept, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -43,13 +42,9 @@ pub static DEF: OpDef = OpDef {
     schema: "gather(Tensor self, int dim, Tensor index) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b100,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter_add(b.int(1)?, &b.input(2)?, b.grad(0)?))
-        },
-    },
+    derivative: Derivative::of_inputs(0b100, |b, g| {
+        g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter_add(b.int(1)?, &b.input(2)?, b.grad(0)?))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -6,7 +6,7 @@ pub(super) use crate::ops::rules::{wrong_shape, wrong_value};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
 use keyway_dispatcher::tensor::{Format, TensorRef};
 
 /// The strides of a result of these sizes: channels_last where `t` is.
@@ -82,9 +82,12 @@ pub(super) fn along(args: &Args<'_>) -> RuleResult<usize> {
     Ok(dim)
 }
 
-/// Checks a call `(self, dim, index, source)` where the index has one dimension and the source a slice for
-/// each index, or is a number. Gives `dim`.
-pub(super) fn slices(args: &Args<'_>, number: bool) -> RuleResult<usize> {
+/// The plan of `(self, dim, index, source)`, where the index has one dimension and the source a slice for each index,
+/// or, where `number` allows it, is a number.
+///
+/// # Errors
+/// `Dim`, `Shape`, `DType` or `Value`.
+pub(super) fn slices(args: &Args<'_>, number: bool) -> RuleResult<Plan> {
     let (t, index) = (args.tensor(0)?, index(args, 2)?);
     let dim = args.dim(1, t.ndim())?;
     if index.ndim() > 1 {
@@ -104,7 +107,11 @@ pub(super) fn slices(args: &Args<'_>, number: bool) -> RuleResult<usize> {
         Arg::Tensor(_) | Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) if number => {}
         _ => return Err(wrong_value(args, 3, "a tensor".into())),
     }
-    Ok(dim)
+    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));
+    plan.cast = 0b1000;
+    plan.cast_index = 0b100;
+    plan.alias = true;
+    Ok(plan)
 }
 
 /// The part `start..start + len` of one dimension.

@@ -1,12 +1,11 @@
 //! `index`
 
-use crate::DType;
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{check_index, wrong_shape, wrong_value, zeros};
 use crate::ops::index::index_put::put_at;
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -149,16 +148,12 @@ pub static DEF: OpDef = OpDef {
     schema: "index(Tensor self, Tensor[] indices, int[] dims) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b10,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let grad = b.grad(0)?;
-                put_at(&zeros(grad, b.sizes(0))?, &b.inputs(1)?, b.ints(2)?, grad.into(), true)
-            })
-        },
-    },
+    derivative: Derivative::of_inputs(0b10, |b, g| {
+        g.set(0, || {
+            let grad = b.grad(0)?;
+            put_at(&zeros(grad, b.sizes(0))?, &b.inputs(1)?, b.ints(2)?, grad.into(), true)
+        })
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples,

@@ -1,14 +1,11 @@
 //! `index_add`
 
-use crate::DType;
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::geometry::{kept, slices};
+use crate::ops::index::geometry::slices;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
-use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// This tensor with the slices of `source` added to those at `index` along `dim`. Sums run in the order
@@ -48,33 +45,19 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    slices(args, false)?;
-    let t = args.tensor(0)?;
-    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));
-    plan.cast = 0b1000;
-    plan.cast_index = 0b100;
-    plan.alias = true;
-    Ok(plan)
-}
-
 /// `index_add`
 pub static DEF: OpDef = OpDef {
     schema: "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Structured(rule),
+    rule: Rule::Structured(|args| slices(args, false)),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b100,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            g.set(3, || {
-                let grad = b.grad(0)?.index_select(b.int(1)?, &b.input(2)?)?;
-                let grad = if matches!(b.arg(4), Arg::Int(1)) { grad } else { grad.mul(b.arg(4))? };
-                grad.reshape_as_sizes(b.sizes(3))
-            })
-        },
-    },
+    derivative: Derivative::of_inputs(0b100, |b, g| {
+        g.set(0, || Ok(b.grad(0)?.clone()))?;
+        g.set(3, || {
+            let grad = b.grad(0)?.index_select(b.int(1)?, &b.input(2)?)?;
+            let grad = if matches!(b.arg(4), Arg::Int(1)) { grad } else { grad.mul(b.arg(4))? };
+            grad.reshape_as_sizes(b.sizes(3))
+        })
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -1,16 +1,13 @@
 //! `index_copy`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::index::geometry::{kept, slices};
+use crate::ops::forms;
+use crate::ops::index::geometry::slices;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
-use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Rule};
 
-impl Tensor {
+forms! {
     /// This tensor with the slices at `index` along `dim` replaced by those of `source`, or by a number.
     /// Where an index comes twice, the last wins, and `source` has a right gradient for that one alone.
     ///
@@ -25,51 +22,20 @@ impl Tensor {
     ///
     /// # Errors
     /// A source that has not one slice for each index; an index outside `0..size`; another dtype.
-    pub fn index_copy<'a>(
-        &'a self,
-        dim: i64,
-        index: &'a Tensor,
-        source: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into()])
-    }
-
-    /// [`Tensor::index_copy`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn index_copy_<'a>(
-        &'a self,
-        dim: i64,
-        index: &'a Tensor,
-        source: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into()])
-    }
-}
-
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    slices(args, true)?;
-    let t = args.tensor(0)?;
-    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));
-    plan.cast = 0b1000;
-    plan.cast_index = 0b100;
-    plan.alias = true;
-    Ok(plan)
+    pub fn index_copy<'a>(&'a self, dim: i64, index: &'a Tensor, source: impl Into<Arg<'a>>),
+        in_place: index_copy_;
 }
 
 /// `index_copy`
 pub static DEF: OpDef = OpDef {
     schema: "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-    rule: Rule::Structured(rule),
+    rule: Rule::Structured(|args| slices(args, true)),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b100,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let (dim, index) = (b.int(1)?, b.input(2)?);
-            g.set(0, || b.grad(0)?.index_copy(dim, &index, 0))?;
-            g.set(3, || b.grad(0)?.index_select(dim, &index))
-        },
-    },
+    derivative: Derivative::of_inputs(0b100, |b, g| {
+        let (dim, index) = (b.int(1)?, b.input(2)?);
+        g.set(0, || b.grad(0)?.index_copy(dim, &index, 0))?;
+        g.set(3, || b.grad(0)?.index_select(dim, &index))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

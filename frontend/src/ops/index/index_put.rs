@@ -1,12 +1,11 @@
 //! `index_put`
 
-use crate::DType;
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{kept, same_dtype, wrong_shape};
 use crate::ops::index::index::{at, indexed_shape, indices, resolve};
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -109,18 +108,14 @@ pub static DEF: OpDef = OpDef {
     schema: "index_put(Tensor self, Tensor[] indices, int[] dims, Tensor values, bool accumulate=False) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b10,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let (indices, dims, add) = (b.inputs(1)?, b.ints(2)?, b.bool(4)?);
-            g.set(0, || match add {
-                true => Ok(b.grad(0)?.clone()),
-                false => put_at(b.grad(0)?, &indices, dims, Arg::Int(0), false),
-            })?;
-            g.set(3, || at(b.grad(0)?, &indices, dims))
-        },
-    },
+    derivative: Derivative::of_inputs(0b10, |b, g| {
+        let (indices, dims, add) = (b.inputs(1)?, b.ints(2)?, b.bool(4)?);
+        g.set(0, || match add {
+            true => Ok(b.grad(0)?.clone()),
+            false => put_at(b.grad(0)?, &indices, dims, Arg::Int(0), false),
+        })?;
+        g.set(3, || at(b.grad(0)?, &indices, dims))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples,

@@ -1,16 +1,15 @@
 //! `masked_fill`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
 use crate::ops::rules::FIRST_THREE;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Typing};
 
-impl Tensor {
+forms! {
     /// This tensor with `value`, a number or a 0-d tensor, where `mask` is true.
     ///
     /// ```
@@ -23,15 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A mask that is not bool or does not broadcast; a value with dimensions.
-    pub fn masked_fill<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), mask.into(), value.into()])
-    }
-
-    /// [`Tensor::masked_fill`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn masked_fill_<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), mask.into(), value.into()])
-    }
+    pub fn masked_fill<'a>(&'a self, mask: &'a Tensor, value: impl Into<Arg<'a>>), in_place: masked_fill_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -52,15 +43,11 @@ pub static DEF: OpDef = OpDef {
     schema: "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b10,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let mask = b.input(1)?;
-            g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
-            g.set(2, || b.grad(0)?.masked_select(&mask)?.sum())
-        },
-    },
+    derivative: Derivative::of_inputs(0b10, |b, g| {
+        let mask = b.input(1)?;
+        g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
+        g.set(2, || b.grad(0)?.masked_select(&mask)?.sum())
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -1,12 +1,11 @@
 //! `masked_select`
 
-use crate::DType;
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{mask as mask_of, zeros};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Fill, error, fixed, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
@@ -40,19 +39,15 @@ pub static DEF: OpDef = OpDef {
     schema: "masked_select(Tensor self, Tensor mask) -> Tensor",
     rule: Rule::Allocates(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b10,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let shape = broadcast("masked_select", b.sizes(0), b.sizes(1))?;
-                let numel = shape.iter().product();
-                let places = b.input(1)?.expand(&shape)?.reshape_as_sizes(&[numel])?.nonzero()?;
-                let places = places.reshape_as_sizes(&[places.sizes()[0]])?;
-                zeros(b.grad(0)?, &[numel])?.index_copy(0, &places, b.grad(0)?)?.reshape_as_sizes(&shape)
-            })
-        },
-    },
+    derivative: Derivative::of_inputs(0b10, |b, g| {
+        g.set(0, || {
+            let shape = broadcast("masked_select", b.sizes(0), b.sizes(1))?;
+            let numel = shape.iter().product();
+            let places = b.input(1)?.expand(&shape)?.reshape_as_sizes(&[numel])?.nonzero()?;
+            let places = places.reshape_as_sizes(&[places.sizes()[0]])?;
+            zeros(b.grad(0)?, &[numel])?.index_copy(0, &places, b.grad(0)?)?.reshape_as_sizes(&shape)
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {

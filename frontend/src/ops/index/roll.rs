@@ -48,14 +48,10 @@ pub static DEF: OpDef = OpDef {
     schema: "roll(Tensor self, int[] shifts, int[] dims) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let back: Vec<i64> = b.ints(1)?.iter().map(|s| s.wrapping_neg()).collect();
-            g.set(0, || DEF.run(&[b.grad(0)?.into(), Arg::Ints(&back), b.arg(2)]))
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        let back: Vec<i64> = b.ints(1)?.iter().map(|s| s.wrapping_neg()).collect();
+        g.set(0, || DEF.run(&[b.grad(0)?.into(), Arg::Ints(&back), b.arg(2)]))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -1,16 +1,16 @@
 //! `scatter`
 
-use crate::DType;
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::index::geometry::{along, kept, same_dtype, with_dim, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
-impl Tensor {
+forms! {
     /// This tensor with the elements at `index` along `dim` replaced by those of `src`, a tensor or a
     /// number: for two dimensions and `dim` 0, `out[index[i][j]][j]` is `src[i][j]`. Where an index comes
     /// twice, the last wins, and `src` has a right gradient for that one alone.
@@ -26,15 +26,7 @@ impl Tensor {
     /// # Errors
     /// An index tensor that is larger than `src`, or than this one in another dimension; an index outside
     /// `0..size`; a `src` of another dtype.
-    pub fn scatter<'a>(&'a self, dim: i64, index: &'a Tensor, src: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), index.into(), src.into()])
-    }
-
-    /// [`Tensor::scatter`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn scatter_<'a>(&'a self, dim: i64, index: &'a Tensor, src: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), src.into()])
-    }
+    pub fn scatter<'a>(&'a self, dim: i64, index: &'a Tensor, src: impl Into<Arg<'a>>), in_place: scatter_;
 }
 
 /// Also that of `scatter_add`.
@@ -72,15 +64,11 @@ pub static DEF: OpDef = OpDef {
     schema: "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b100,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let (dim, index) = (b.int(1)?, b.input(2)?);
-            g.set(0, || b.grad(0)?.scatter(dim, &index, 0))?;
-            g.set(3, || to_source(b.grad(0)?.gather(dim, &index)?, b.sizes(3)))
-        },
-    },
+    derivative: Derivative::of_inputs(0b100, |b, g| {
+        let (dim, index) = (b.int(1)?, b.input(2)?);
+        g.set(0, || b.grad(0)?.scatter(dim, &index, 0))?;
+        g.set(3, || to_source(b.grad(0)?.gather(dim, &index)?, b.sizes(3)))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -1,16 +1,15 @@
 //! `scatter_add`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
-impl Tensor {
+forms! {
     /// This tensor with the elements of `src` added at `index` along `dim`: for two dimensions and `dim` 0,
     /// `out[index[i][j]][j] += src[i][j]`. Sums run in the order of `src`, whatever the number of threads.
     ///
@@ -25,15 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::scatter`].
-    pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Int(dim), index.into(), src.into()])
-    }
-
-    /// [`Tensor::scatter_add`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn scatter_add_(&self, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), src.into()])
-    }
+    pub fn scatter_add(&self, dim: i64, index: &Tensor, src: &Tensor), in_place: scatter_add_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -48,14 +39,10 @@ pub static DEF: OpDef = OpDef {
     schema: "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b100,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            g.set(3, || to_source(b.grad(0)?.gather(b.int(1)?, &b.input(2)?)?, b.sizes(3)))
-        },
-    },
+    derivative: Derivative::of_inputs(0b100, |b, g| {
+        g.set(0, || Ok(b.grad(0)?.clone()))?;
+        g.set(3, || to_source(b.grad(0)?.gather(b.int(1)?, &b.input(2)?)?, b.sizes(3)))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -1,15 +1,15 @@
 //! `bmm`
 
+use super::mm::product_plan;
 use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::FIRST_TWO;
+use crate::ops::forms;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
-impl Tensor {
+forms! {
     /// The products of two batches of matrices, `[b, n, k]` by `[b, k, m]` to `[b, n, m]`.
     ///
     /// ```
@@ -22,15 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors that are not batches of matrices, or whose sizes do not fit.
-    pub fn bmm(&self, mat2: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), mat2.into()])
-    }
-
-    /// [`Tensor::bmm`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn bmm_out(&self, mat2: &Tensor, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), mat2.into()], out)
-    }
+    pub fn bmm(&self, mat2: &Tensor), out: bmm_out;
 }
 
 /// The sizes of the products of arguments `i` and `j`.
@@ -52,10 +44,7 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let dtype = args.promote(FIRST_TWO)?;
-    let mut plan = Plan::one(dtype, product_sizes(args, 0, 1)?, dtype, Strides::Contiguous);
-    plan.cast = FIRST_TWO;
-    Ok(plan)
+    product_plan(args, product_sizes(args, 0, 1)?)
 }
 
 fn samples() -> Vec<Sample> {
@@ -70,14 +59,10 @@ pub static DEF: OpDef = OpDef {
     schema: "bmm(Tensor self, Tensor mat2) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.bmm(&b.input(1)?.transpose(1, 2)?))?;
-            g.set(1, || b.input(0)?.transpose(1, 2)?.bmm(b.grad(0)?))
-        },
-    },
+    derivative: Derivative::of_inputs(0b11, |b, g| {
+        g.set(0, || b.grad(0)?.bmm(&b.input(1)?.transpose(1, 2)?))?;
+        g.set(1, || b.input(0)?.transpose(1, 2)?.bmm(b.grad(0)?))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,
     samples,

@@ -3,13 +3,14 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::forms;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
-impl Tensor {
+forms! {
     /// The product of two matrices, `[n, k]` by `[k, m]` to `[n, m]`. No broadcasting; see
     /// [`Tensor::matmul`] for that.
     ///
@@ -23,15 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors that are not matrices, or whose inner sizes differ.
-    pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
-
-    /// [`Tensor::mm`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn mm_out(&self, other: &Tensor, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), other.into()], out)
-    }
+    pub fn mm(&self, other: &Tensor), out: mm_out;
 }
 
 /// The sizes of the product of arguments `i` and `j`.
@@ -62,8 +55,13 @@ pub(super) fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tens
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    product_plan(args, product_sizes(args, 0, 1)?)
+}
+
+/// The plan of a product of these sizes of arguments 0 and 1, which are promoted.
+pub(super) fn product_plan(args: &Args<'_>, sizes: Dims) -> RuleResult<Plan> {
     let dtype = args.promote(FIRST_TWO)?;
-    let mut plan = Plan::one(dtype, product_sizes(args, 0, 1)?, dtype, Strides::Contiguous);
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
     plan.cast = FIRST_TWO;
     Ok(plan)
 }
@@ -80,14 +78,10 @@ pub static DEF: OpDef = OpDef {
     schema: "mm(Tensor self, Tensor other) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.mm(&b.input(1)?.t()?))?;
-            g.set(1, || product_like(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
-        },
-    },
+    derivative: Derivative::of_inputs(0b11, |b, g| {
+        g.set(0, || b.grad(0)?.mm(&b.input(1)?.t()?))?;
+        g.set(1, || product_like(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,
     samples,

@@ -51,14 +51,10 @@ pub static DEF: OpDef = OpDef {
     schema: "copy(Tensor self, Tensor src) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.zeros_like())?;
-            g.set(1, || Ok(b.grad(0)?.clone()))
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || b.grad(0)?.zeros_like())?;
+        g.set(1, || Ok(b.grad(0)?.clone()))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || {

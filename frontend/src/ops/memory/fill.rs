@@ -47,11 +47,7 @@ pub static DEF: OpDef = OpDef {
     schema: "fill(Tensor self, Scalar value) -> Tensor",
     rule: Rule::Elementwise(rules::FIRST, rules::unary),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
-    },
+    derivative: Derivative::ZERO,
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || unary_of(&Fill::Uniform(-2.0, 2.0), &[SampleArg::Int(1)]),

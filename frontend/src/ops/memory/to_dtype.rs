@@ -41,11 +41,7 @@ pub static DEF: OpDef = OpDef {
     schema: "to_dtype(Tensor self, dtype dtype) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || Ok(b.grad(0)?.clone())),
-    },
+    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -1,14 +1,10 @@
 //! `abs`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::sample::{Fill, error, fixed};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::sample::Fill;
+use crate::ops::{forms, rules, sample};
 
-impl Tensor {
+forms! {
     /// The absolute value of each element. The smallest signed integer stays as it is.
     ///
     /// ```
@@ -20,37 +16,16 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype of bool.
-    pub fn abs(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::abs`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn abs_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::abs`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn abs_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn abs(&self), in_place: abs_, out: abs_out;
 }
 
 /// `abs`
-pub static DEF: OpDef = OpDef {
-    schema: "abs(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_number),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sign()?)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples: || sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]),
-    errors: || vec![error([fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]))], "a number dtype")],
-    entry: Entry::new(),
-}
+pub static DEF: OpDef = OpDef::unary(
+    "abs(Tensor self) -> Tensor",
+    rules::unary_number,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sign()?))),
+)
+.dtypes(Dtypes::NUMERIC)
+.samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
+.errors(sample::refuses_bool)
 .with(Facts::EXACT.and(Facts::SIGNED_ZEROS));

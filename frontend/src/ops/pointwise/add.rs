@@ -1,16 +1,15 @@
 //! `add`
 
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules;
+use crate::DType;
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
 };
-use crate::{DType, Tensor};
+use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
-impl Tensor {
+forms! {
     /// `self + other`, broadcast and promoted.
     ///
     /// ```
@@ -23,35 +22,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn add<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), Arg::Int(1)])
-    }
+    pub fn add<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::Int(1)], in_place: add_, out: add_out;
 
     /// `self + alpha * other`.
     ///
     /// # Errors
-    /// As [`Tensor::add`]; an `alpha` with a fraction's dtype where the operands are integers.
-    pub fn add_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), alpha.into()])
-    }
-
-    /// `self += other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn add_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into(), Arg::Int(1)])
-    }
-
-    /// `self += alpha * other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn add_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into(), alpha.into()])
-    }
-
-    /// `out = self + other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn add_out<'a>(&'a self, other: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), other.into(), Arg::Int(1)], out)
-    }
+    /// As [`Tensor::add`](Self::add); an `alpha` with a fraction where the operands are integers.
+    pub fn add_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>),
+        in_place: add_scaled_;
 }
 
 /// Also for `sub`: refuses an `alpha` that the operands' dtype cannot hold.
@@ -79,25 +57,17 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `add`
-pub static DEF: OpDef = OpDef {
-    schema: "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            g.set(1, || match b.arg(2) {
-                Arg::Int(1) => Ok(b.grad(0)?.clone()),
-                alpha => b.grad(0)?.mul(alpha),
-            })
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples,
-    errors,
-    entry: Entry::new(),
-}
+pub static DEF: OpDef = OpDef::binary(
+    "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    rule,
+    Derivative::of_grad(|b, g| {
+        g.set(0, || Ok(b.grad(0)?.clone()))?;
+        g.set(1, || match b.arg(2) {
+            Arg::Int(1) => Ok(b.grad(0)?.clone()),
+            alpha => b.grad(0)?.mul(alpha),
+        })
+    }),
+)
+.samples(samples)
+.errors(errors)
 .with(Facts::SIGNED_ZEROS);

@@ -1,14 +1,13 @@
 //! `addcdiv`
 
 use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, tensor};
+use crate::ops::sample::{ErrorSample, Fill, SampleArg, error, fixed, plain};
+use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
-impl Tensor {
+forms! {
     /// `self + value * tensor1 / tensor2`: the three tensors broadcast and promoted.
     ///
     /// ```
@@ -21,37 +20,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Integers; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn addcdiv<'a>(
-        &'a self,
-        tensor1: &'a Tensor,
-        tensor2: &'a Tensor,
-        value: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
-        DEF.run(&[self.into(), tensor1.into(), tensor2.into(), value.into()])
-    }
-
-    /// [`Tensor::addcdiv`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn addcdiv_<'a>(
-        &'a self,
-        tensor1: &'a Tensor,
-        tensor2: &'a Tensor,
-        value: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), tensor1.into(), tensor2.into(), value.into()])
-    }
+    pub fn addcdiv<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
+        in_place: addcdiv_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let dtype = args.promote(rules::FIRST_THREE)?;
     rules::require(args, 1, dtype, dtype.is_float(), "a float dtype, as quotients are no integers")?;
     Ok(Typing::of(dtype))
-}
-
-fn samples() -> Vec<Sample> {
-    let second = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.0, -2.0, 3.0, -1.5, 2.5]));
-    let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), second(a), SampleArg::Int(1)]));
-    pairs.chain([sample([plain(&[4]), plain(&[3, 1]), second(&[]), SampleArg::Int(3)])]).collect()
 }
 
 fn errors() -> Vec<ErrorSample> {
@@ -67,19 +43,15 @@ pub static DEF: OpDef = OpDef {
     schema: "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     rule: Rule::Elementwise(rules::FIRST_THREE, rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b110,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            let scaled = b.grad(0)?.mul(b.arg(3))?.div(b.saved(2)?.arg())?;
-            g.set(1, || Ok(scaled.clone()))?;
-            g.set(2, || scaled.mul(b.saved(1)?.arg())?.div(b.saved(2)?.arg())?.mul(-1))
-        },
-    },
+    derivative: Derivative::of_inputs(0b110, |b, g| {
+        g.set(0, || Ok(b.grad(0)?.clone()))?;
+        let scaled = b.grad(0)?.mul(b.arg(3))?.div(b.saved(2)?.arg())?;
+        g.set(1, || Ok(scaled.clone()))?;
+        g.set(2, || scaled.mul(b.saved(1)?.arg())?.div(b.saved(2)?.arg())?.mul(-1))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::FLOAT,
-    samples,
+    samples: super::addcmul::samples,
     errors,
     entry: Entry::new(),
 };

@@ -1,14 +1,13 @@
 //! `addcmul`
 
 use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, plain, sample, tensor};
+use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
-impl Tensor {
+forms! {
     /// `self + value * tensor1 * tensor2`: the three tensors broadcast and promoted.
     ///
     /// ```
@@ -21,25 +20,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn addcmul<'a>(
-        &'a self,
-        tensor1: &'a Tensor,
-        tensor2: &'a Tensor,
-        value: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
-        DEF.run(&[self.into(), tensor1.into(), tensor2.into(), value.into()])
-    }
-
-    /// [`Tensor::addcmul`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn addcmul_<'a>(
-        &'a self,
-        tensor1: &'a Tensor,
-        tensor2: &'a Tensor,
-        value: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), tensor1.into(), tensor2.into(), value.into()])
-    }
+    pub fn addcmul<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
+        in_place: addcmul_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
@@ -48,7 +30,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     Ok(Typing::of(dtype))
 }
 
-fn samples() -> Vec<Sample> {
+/// Also those of `addcdiv`: the divisor is nowhere near 0.
+pub(super) fn samples() -> Vec<Sample> {
     let second = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.0, -2.0, 3.0, -1.5, 2.5]));
     let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), second(a), SampleArg::Int(1)]));
     pairs.chain([sample([plain(&[4]), plain(&[3, 1]), second(&[]), SampleArg::Int(3)])]).collect()
@@ -63,16 +46,12 @@ pub static DEF: OpDef = OpDef {
     schema: "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     rule: Rule::Elementwise(rules::FIRST_THREE, rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b110,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            let scaled = b.grad(0)?.mul(b.arg(3))?;
-            g.set(1, || scaled.mul(b.saved(2)?.arg()))?;
-            g.set(2, || scaled.mul(b.saved(1)?.arg()))
-        },
-    },
+    derivative: Derivative::of_inputs(0b110, |b, g| {
+        g.set(0, || Ok(b.grad(0)?.clone()))?;
+        let scaled = b.grad(0)?.mul(b.arg(3))?;
+        g.set(1, || scaled.mul(b.saved(2)?.arg()))?;
+        g.set(2, || scaled.mul(b.saved(1)?.arg()))
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
     samples,

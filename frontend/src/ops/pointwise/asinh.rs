@@ -1,12 +1,9 @@
 //! `asinh`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules, sample};
 
-impl Tensor {
+forms! {
     /// The inverse hyperbolic sine of each element. Integers become f32.
     ///
     /// ```
@@ -18,36 +15,13 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn asinh(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::asinh`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn asinh_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::asinh`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn asinh_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn asinh(&self), in_place: asinh_, out: asinh_out;
 }
 
 /// `asinh`
-pub static DEF: OpDef = OpDef {
-    schema: "asinh(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.add(1)?.rsqrt()?)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-3.0, 3.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "asinh(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.add(1)?.rsqrt()?))),
+)
+.samples(|| sample::unary(-3.0, 3.0));

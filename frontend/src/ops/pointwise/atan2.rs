@@ -2,12 +2,12 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, broadcast_errors, sample, tensor};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, sample, tensor};
+use crate::ops::{forms, rules};
+use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// The angle of the point (`other`, `self`), in radians from -π to π. Integers become f32.
     ///
     /// ```
@@ -20,15 +20,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn atan2<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
-
-    /// [`Tensor::atan2`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn atan2_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into()])
-    }
+    pub fn atan2<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: atan2_;
 }
 
 fn samples() -> Vec<Sample> {
@@ -60,23 +52,14 @@ fn number_squared(number: Arg<'_>) -> f64 {
 }
 
 /// `atan2`
-pub static DEF: OpDef = OpDef {
-    schema: "atan2(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let (y, x) = (b.saved(0)?, b.saved(1)?);
-            let scaled = b.grad(0)?.mul(&inverse_square(y.arg(), x.arg())?)?;
-            g.set(0, || scaled.mul(x.arg()))?;
-            g.set(1, || scaled.mul(y.arg())?.mul(-1))
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples,
-    errors: || broadcast_errors(&[]),
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::binary(
+    "atan2(Tensor self, Tensor other) -> Tensor",
+    rules::binary_float,
+    Derivative::of_inputs(0b11, |b, g| {
+        let (y, x) = (b.saved(0)?, b.saved(1)?);
+        let scaled = b.grad(0)?.mul(&inverse_square(y.arg(), x.arg())?)?;
+        g.set(0, || scaled.mul(x.arg()))?;
+        g.set(1, || scaled.mul(y.arg())?.mul(-1))
+    }),
+)
+.samples(samples);

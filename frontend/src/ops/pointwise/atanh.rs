@@ -1,12 +1,9 @@
 //! `atanh`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules, sample};
 
-impl Tensor {
+forms! {
     /// The inverse hyperbolic tangent of each element; NaN beyond 1. Integers become f32.
     ///
     /// ```
@@ -18,36 +15,15 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn atanh(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::atanh`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn atanh_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::atanh`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn atanh_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn atanh(&self), in_place: atanh_, out: atanh_out;
 }
 
 /// `atanh`
-pub static DEF: OpDef = OpDef {
-    schema: "atanh(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.add(1)?.reciprocal()?)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-0.8, 0.8),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "atanh(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.add(1)?.reciprocal()?))
+    }),
+)
+.samples(|| sample::unary(-0.8, 0.8));

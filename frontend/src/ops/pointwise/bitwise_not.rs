@@ -1,14 +1,11 @@
 //! `bitwise_not`
 
 use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{Fill, error, fixed};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::{forms, rules};
 
-impl Tensor {
+forms! {
     /// Each element with its bits turned over; for bool the other truth value.
     ///
     /// ```
@@ -20,34 +17,13 @@ impl Tensor {
     ///
     /// # Errors
     /// A float dtype.
-    pub fn bitwise_not(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::bitwise_not`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn bitwise_not_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::bitwise_not`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn bitwise_not_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn bitwise_not(&self), in_place: bitwise_not_, out: bitwise_not_out;
 }
 
 /// `bitwise_not`
-pub static DEF: OpDef = OpDef {
-    schema: "bitwise_not(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_integral),
-    decomposition: None,
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::INTEGRAL,
-    samples: || sample::unary(-2.0, 2.0),
-    errors: || {
-        vec![error([fixed(&[2], DType::F32, Fill::Values(vec![0.0, 1.0]))], "an integer dtype or bool")]
-    },
-    entry: Entry::new(),
-};
+pub static DEF: OpDef =
+    OpDef::unary("bitwise_not(Tensor self) -> Tensor", rules::unary_integral, Derivative::NotDifferentiable)
+        .dtypes(Dtypes::INTEGRAL)
+        .errors(|| {
+            vec![error([fixed(&[2], DType::F32, Fill::Values(vec![0.0, 1.0]))], "an integer dtype or bool")]
+        });

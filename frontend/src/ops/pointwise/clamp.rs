@@ -97,21 +97,17 @@ pub static DEF: OpDef = OpDef {
     schema: "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     rule: Rule::Elementwise(rules::FIRST, rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let (x, grad) = (b.input(0)?, b.grad(0)?);
-                let inside = match (b.arg(1), b.arg(2)) {
-                    (min, Arg::None) => x.ge(min)?,
-                    (Arg::None, max) => x.le(max)?,
-                    (min, max) => x.ge(min)?.logical_and(&x.le(max)?)?,
-                };
-                inside.select_where(grad, 0)
-            })
-        },
-    },
+    derivative: Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let (x, grad) = (b.input(0)?, b.grad(0)?);
+            let inside = match (b.arg(1), b.arg(2)) {
+                (min, Arg::None) => x.ge(min)?,
+                (Arg::None, max) => x.le(max)?,
+                (min, max) => x.ge(min)?.logical_and(&x.le(max)?)?,
+            };
+            inside.select_where(grad, 0)
+        })
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,
     samples,

@@ -1,12 +1,9 @@
 //! `cos`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules, sample};
 
-impl Tensor {
+forms! {
     /// The cosine of each element, in radians. Integers become f32.
     ///
     /// ```
@@ -18,36 +15,13 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn cos(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::cos`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn cos_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::cos`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn cos_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn cos(&self), in_place: cos_, out: cos_out;
 }
 
 /// `cos`
-pub static DEF: OpDef = OpDef {
-    schema: "cos(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sin()?.neg()?)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-4.0, 4.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "cos(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sin()?.neg()?))),
+)
+.samples(|| sample::unary(-4.0, 4.0));

@@ -1,12 +1,9 @@
 //! `cosh`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules};
 
-impl Tensor {
+forms! {
     /// The hyperbolic cosine of each element. Integers become f32.
     ///
     /// ```
@@ -18,36 +15,12 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn cosh(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::cosh`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn cosh_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::cosh`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn cosh_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn cosh(&self), in_place: cosh_, out: cosh_out;
 }
 
 /// `cosh`
-pub static DEF: OpDef = OpDef {
-    schema: "cosh(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sinh()?)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-2.0, 2.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "cosh(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sinh()?))),
+);

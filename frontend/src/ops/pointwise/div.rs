@@ -1,14 +1,14 @@
 //! `div`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
 };
+use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
 /// How a quotient is rounded to a whole number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,16 +19,16 @@ pub enum Rounding {
     Floor,
 }
 
-impl Rounding {
-    fn arg(self) -> Arg<'static> {
-        match self {
+impl From<Rounding> for Arg<'_> {
+    fn from(mode: Rounding) -> Self {
+        match mode {
             Rounding::Trunc => Arg::Str("trunc"),
             Rounding::Floor => Arg::Str("floor"),
         }
     }
 }
 
-impl Tensor {
+forms! {
     /// `self / other`, broadcast and promoted. Integers and bool become f32.
     ///
     /// ```
@@ -41,42 +41,20 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn div<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), Arg::None])
-    }
+    pub fn div<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::None], in_place: div_, out: div_out;
 
     /// `self / other`, rounded; integers stay integers.
     ///
     /// # Errors
     /// As [`Tensor::div`]; an integer divided by zero; two bool operands.
-    pub fn div_rounded<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), mode.arg()])
-    }
+    pub fn div_rounded<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding), in_place: div_rounded_;
+}
 
+impl Tensor {
     /// `other / self`.
     #[allow(clippy::missing_errors_doc)]
     pub fn rdiv<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[other.into(), self.into(), Arg::None])
-    }
-
-    /// `self /= other`.
-    ///
-    /// # Errors
-    /// As [`Tensor::div`]; a tensor of integers, which cannot hold the quotient.
-    pub fn div_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into(), Arg::None])
-    }
-
-    /// `self /= other`, rounded.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn div_rounded_<'a>(&'a self, other: impl Into<Arg<'a>>, mode: Rounding) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into(), mode.arg()])
-    }
-
-    /// `out = self / other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn div_out<'a>(&'a self, other: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), other.into(), Arg::None], out)
     }
 }
 
@@ -121,29 +99,21 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `div`
-pub static DEF: OpDef = OpDef {
-    schema: "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            if b.is_given(2) {
-                g.set(0, || b.grad(0)?.zeros_like())?;
-                return g.set(1, || b.grad(0)?.zeros_like());
-            }
-            g.set(0, || b.grad(0)?.div(b.saved(1)?.arg()))?;
-            g.set(1, || {
-                let other = b.input(1)?;
-                let slope = DEF.run(&[b.saved(0)?.arg(), (&other).into(), Arg::None])?.div(&other)?;
-                b.grad(0)?.mul(&slope)?.mul(-1)
-            })
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples,
-    errors,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::binary(
+    "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor",
+    rule,
+    Derivative::of_inputs(0b11, |b, g| {
+        if b.is_given(2) {
+            g.set(0, || b.grad(0)?.zeros_like())?;
+            return g.set(1, || b.grad(0)?.zeros_like());
+        }
+        g.set(0, || b.grad(0)?.div(b.saved(1)?.arg()))?;
+        g.set(1, || {
+            let other = b.input(1)?;
+            let slope = DEF.run(&[b.saved(0)?.arg(), (&other).into(), Arg::None])?.div(&other)?;
+            b.grad(0)?.mul(&slope)?.mul(-1)
+        })
+    }),
+)
+.samples(samples)
+.errors(errors);

@@ -1,14 +1,11 @@
 //! `elu`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, unary_of};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
+use crate::ops::{forms, rules, sample};
+use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// Each element above 0 as it is, each other one as `alpha * (e^x - 1)` (`alpha` is 1 by custom).
     ///
     /// ```
@@ -20,15 +17,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn elu<'a>(&'a self, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), alpha.into()])
-    }
-
-    /// [`Tensor::elu`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn elu_<'a>(&'a self, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), alpha.into()])
-    }
+    pub fn elu<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: elu_;
 }
 
 fn samples() -> Vec<Sample> {
@@ -36,17 +25,11 @@ fn samples() -> Vec<Sample> {
     [unary_of(&fill, &[SampleArg::Int(1)]), unary_of(&fill, &[SampleArg::Float(0.5)])].concat()
 }
 
-fn errors() -> Vec<ErrorSample> {
-    let integers = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
-    vec![error([integers, SampleArg::Int(1)], "a floating-point dtype")]
-}
-
 /// `elu`
-pub static DEF: OpDef = OpDef {
-    schema: "elu(Tensor self, Scalar alpha=1) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::unary(
+    "elu(Tensor self, Scalar alpha=1) -> Tensor",
+    rules::unary_real,
+    Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0b1,
         // The output, which is finite wherever the slope is used, stands for an exponential that might not be.
@@ -58,9 +41,7 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::FLOAT,
-    samples,
-    errors,
-    entry: Entry::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.samples(samples)
+.errors(|| sample::refuses_integers(&[SampleArg::Int(1)]));

@@ -1,12 +1,9 @@
 //! `erf`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules};
 
-impl Tensor {
+forms! {
     /// The error function of each element. Integers become f32.
     ///
     /// ```
@@ -18,40 +15,16 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn erf(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::erf`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn erf_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::erf`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn erf_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn erf(&self), in_place: erf_, out: erf_out;
 }
 
 /// `erf`
-pub static DEF: OpDef = OpDef {
-    schema: "erf(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.exp()?)?.mul(std::f64::consts::FRAC_2_SQRT_PI)
-            })
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-2.0, 2.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "erf(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.exp()?)?.mul(std::f64::consts::FRAC_2_SQRT_PI)
+        })
+    }),
+);

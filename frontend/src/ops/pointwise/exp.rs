@@ -1,12 +1,9 @@
 //! `exp`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules};
 
-impl Tensor {
+forms! {
     /// `e` to the power of each element. Integers become f32.
     ///
     /// ```
@@ -18,36 +15,12 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn exp(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::exp`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn exp_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::exp`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn exp_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn exp(&self), in_place: exp_, out: exp_out;
 }
 
 /// `exp`
-pub static DEF: OpDef = OpDef {
-    schema: "exp(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0b1,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-2.0, 2.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "exp(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?))),
+);

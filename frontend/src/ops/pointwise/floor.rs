@@ -1,14 +1,10 @@
 //! `floor`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::sample::{Fill, error, fixed};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use super::rounding;
+use crate::ops::def::OpDef;
+use crate::ops::forms;
 
-impl Tensor {
+forms! {
     /// The largest integer that is not above each element.
     ///
     /// ```
@@ -20,37 +16,8 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype of bool.
-    pub fn floor(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::floor`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn floor_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::floor`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn floor_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn floor(&self), in_place: floor_, out: floor_out;
 }
 
 /// `floor`
-pub static DEF: OpDef = OpDef {
-    schema: "floor(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_number),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples: || sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]),
-    errors: || vec![error([fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]))], "a number dtype")],
-    entry: Entry::new(),
-}
-.with(Facts::EXACT.and(Facts::SIGNED_ZEROS));
+pub static DEF: OpDef = rounding::def("floor(Tensor self) -> Tensor");

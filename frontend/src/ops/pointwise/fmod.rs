@@ -1,12 +1,11 @@
 //! `fmod`
 
 use super::modulus;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Facts, OpDef};
+use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// What is left of `self / other`, with the sign of `self`, as Rust's `%`.
     ///
     /// ```
@@ -19,31 +18,10 @@ impl Tensor {
     /// # Errors
     /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes that have no
     /// common one, tensors on different devices.
-    pub fn fmod<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
-
-    /// [`Tensor::fmod`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn fmod_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into()])
-    }
+    pub fn fmod<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: fmod_;
 }
 
 /// `fmod`
-pub static DEF: OpDef = OpDef {
-    schema: "fmod(Tensor self, Tensor other) -> Tensor",
-    rule: modulus::RULE,
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| modulus::derivative(b, g, "trunc"),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples: modulus::samples,
-    errors: modulus::errors,
-    entry: Entry::new(),
-}
-.with(Facts::SIGNED_ZEROS);
+pub static DEF: OpDef =
+    modulus::def("fmod(Tensor self, Tensor other) -> Tensor", |b, g| modulus::derivative(b, g, "trunc"))
+        .with(Facts::SIGNED_ZEROS);

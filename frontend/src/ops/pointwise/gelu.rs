@@ -1,15 +1,13 @@
 //! `gelu`
 
 use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, unary_of};
+use crate::ops::{forms, rules};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
-/// By which formula [`Tensor::gelu`] computes the normal distribution.
+/// By which formula [`Tensor::gelu`](crate::Tensor::gelu) computes the normal distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Approximate {
     /// By the error function.
@@ -19,17 +17,16 @@ pub enum Approximate {
     Tanh,
 }
 
-impl Approximate {
-    /// As the op's argument has it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Approximate::None => "none",
-            Approximate::Tanh => "tanh",
+impl From<Approximate> for Arg<'_> {
+    fn from(approximate: Approximate) -> Self {
+        match approximate {
+            Approximate::None => Arg::Str("none"),
+            Approximate::Tanh => Arg::Str("tanh"),
         }
     }
 }
 
-impl Tensor {
+forms! {
     /// Each element times the normal distribution's share below it.
     ///
     /// ```
@@ -43,9 +40,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn gelu(&self, approximate: Approximate) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Str(approximate.name())])
-    }
+    pub fn gelu(&self, approximate: Approximate);
 }
 
 /// Refuses what argument `i`, `approximate`, may not be.
@@ -80,20 +75,14 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `gelu`
-pub static DEF: OpDef = OpDef {
-    schema: "gelu(Tensor self, *, str approximate='none') -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || super::gelu_backward::DEF.run(&[b.grad(0)?.into(), (&b.input(0)?).into(), b.arg(1)]))
-        },
-    },
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples,
-    errors,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    rule,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || super::gelu_backward::DEF.run(&[b.grad(0)?.into(), (&b.input(0)?).into(), b.arg(1)]))
+    }),
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.samples(samples)
+.errors(errors);

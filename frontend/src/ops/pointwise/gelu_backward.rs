@@ -1,15 +1,16 @@
 //! `gelu_backward`
 
+use super::backward::SHAPES;
 use super::gelu::{Approximate, check};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, broadcast_errors, error, plain, sample, uniform};
+use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
+use keyway_dispatcher::op::{Args, Typing};
 
-impl Tensor {
+forms! {
     /// The gradient through [`Tensor::gelu`], from the gradient `self` and its `input`.
     ///
     /// ```
@@ -23,9 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast.
-    pub fn gelu_backward(&self, input: &Tensor, approximate: Approximate) -> Result<Tensor> {
-        DEF.run(&[self.into(), input.into(), Arg::Str(approximate.name())])
-    }
+    pub fn gelu_backward(&self, input: &Tensor, approximate: Approximate);
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
@@ -53,9 +52,8 @@ fn tanh_curvature(x: &Tensor) -> Result<Tensor> {
 }
 
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 6] = [&[], &[7], &[0, 3], &[2, 3, 4], &[2, 3, 2, 2], &[2, 1, 2, 3, 2]];
     let with = |s: &[usize], name| sample([plain(s), uniform(s, -3.0, 3.0), SampleArg::Str(name)]);
-    shapes.iter().flat_map(|s| [with(s, "none"), with(s, "tanh")]).collect()
+    SHAPES.iter().flat_map(|s| [with(s, "none"), with(s, "tanh")]).collect()
 }
 
 fn errors() -> Vec<ErrorSample> {
@@ -65,25 +63,19 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `gelu_backward`
-pub static DEF: OpDef = OpDef {
-    schema: "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || DEF.run(&[b.grad(0)?.into(), (&b.input(1)?).into(), b.arg(2)]))?;
-            g.set(1, || {
-                let x = b.input(1)?;
-                let curvature = if b.str(2)? == "tanh" { tanh_curvature(&x)? } else { exact_curvature(&x)? };
-                b.grad(0)?.mul(&b.input(0)?)?.mul(&curvature)
-            })
-        },
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples,
-    errors,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::binary(
+    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    rule,
+    Derivative::of_inputs(0b11, |b, g| {
+        g.set(0, || DEF.run(&[b.grad(0)?.into(), (&b.input(1)?).into(), b.arg(2)]))?;
+        g.set(1, || {
+            let x = b.input(1)?;
+            let curvature = if b.str(2)? == "tanh" { tanh_curvature(&x)? } else { exact_curvature(&x)? };
+            b.grad(0)?.mul(&b.input(0)?)?.mul(&curvature)
+        })
+    }),
+)
+.forms(Forms::New)
+.dtypes(Dtypes::FLOAT)
+.samples(samples)
+.errors(errors);

@@ -1,14 +1,10 @@
 //! `hardswish`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, error, fixed};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::sample::Fill;
+use crate::ops::{forms, rules, sample};
 
-impl Tensor {
+forms! {
     /// `x * min(max(x + 3, 0), 6) / 6` of each element `x`.
     ///
     /// ```
@@ -20,37 +16,22 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn hardswish(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::hardswish`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn hardswish_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
+    pub fn hardswish(&self), in_place: hardswish_;
 }
 
 /// `hardswish`
-pub static DEF: OpDef = OpDef {
-    schema: "hardswish(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let (grad, x) = (b.grad(0)?, b.input(0)?);
-                let middle = grad.mul(&x.mul(2)?.add(3)?)?.mul(1.0 / 6.0)?;
-                let upper = x.gt(3)?.select_where(grad, &middle)?;
-                x.lt(-3)?.select_where(0, &upper)
-            })
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::FLOAT,
-    samples: || sample::unary_of(&Fill::AwayFrom(-4.2, 4.2, 0.05), &[]),
-    errors: || vec![error([fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]))], "a floating-point dtype")],
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "hardswish(Tensor self) -> Tensor",
+    rules::unary_real,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let (grad, x) = (b.grad(0)?, b.input(0)?);
+            let middle = grad.mul(&x.mul(2)?.add(3)?)?.mul(1.0 / 6.0)?;
+            let upper = x.gt(3)?.select_where(grad, &middle)?;
+            x.lt(-3)?.select_where(0, &upper)
+        })
+    }),
+)
+.dtypes(Dtypes::FLOAT)
+.samples(|| sample::unary_of(&Fill::AwayFrom(-4.2, 4.2, 0.05), &[]))
+.errors(|| sample::refuses_integers(&[]));

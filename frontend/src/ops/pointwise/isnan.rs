@@ -1,12 +1,9 @@
 //! `isnan`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, Forms, OpDef};
+use crate::ops::{forms, rules};
 
-impl Tensor {
+forms! {
     /// Whether each element is not a number. Never true of an integer.
     ///
     /// ```
@@ -18,20 +15,10 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn isnan(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
+    pub fn isnan(&self);
 }
 
 /// `isnan`
-pub static DEF: OpDef = OpDef {
-    schema: "isnan(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::predicate),
-    decomposition: None,
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-2.0, 2.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef =
+    OpDef::unary("isnan(Tensor self) -> Tensor", rules::predicate, Derivative::NotDifferentiable)
+        .forms(Forms::New);

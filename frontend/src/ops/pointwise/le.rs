@@ -1,13 +1,10 @@
 //! `le`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{PAIRS, broadcast_errors, plain, sample};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::{Derivative, Forms, OpDef};
+use crate::ops::{forms, rules};
+use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// `self <= other` as bool, broadcast and promoted.
     ///
     /// ```
@@ -19,20 +16,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn le<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
+    pub fn le<'a>(&'a self, other: impl Into<Arg<'a>>);
 }
 
 /// `le`
-pub static DEF: OpDef = OpDef {
-    schema: "le(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rules::comparison),
-    decomposition: None,
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b)])).collect(),
-    errors: || broadcast_errors(&[]),
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::binary(
+    "le(Tensor self, Tensor other) -> Tensor",
+    rules::comparison,
+    Derivative::NotDifferentiable,
+)
+.forms(Forms::Out);

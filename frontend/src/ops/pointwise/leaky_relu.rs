@@ -1,14 +1,11 @@
 //! `leaky_relu`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, unary_of};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
+use crate::ops::{forms, rules, sample};
+use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// Each element above 0 as it is, each other one times `negative_slope` (0.01 by custom).
     ///
     /// ```
@@ -20,15 +17,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn leaky_relu<'a>(&'a self, negative_slope: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), negative_slope.into()])
-    }
-
-    /// [`Tensor::leaky_relu`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn leaky_relu_<'a>(&'a self, negative_slope: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), negative_slope.into()])
-    }
+    pub fn leaky_relu<'a>(&'a self, negative_slope: impl Into<Arg<'a>>), in_place: leaky_relu_;
 }
 
 fn samples() -> Vec<Sample> {
@@ -36,29 +25,17 @@ fn samples() -> Vec<Sample> {
     [unary_of(&fill, &[SampleArg::Float(0.01)]), unary_of(&fill, &[SampleArg::Int(2)])].concat()
 }
 
-fn errors() -> Vec<ErrorSample> {
-    let integers = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
-    vec![error([integers, SampleArg::Float(0.01)], "a floating-point dtype")]
-}
-
 /// `leaky_relu`
-pub static DEF: OpDef = OpDef {
-    schema: "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let grad = b.grad(0)?;
-                b.input(0)?.gt(0)?.select_where(grad, &grad.mul(b.arg(1))?)
-            })
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::FLOAT,
-    samples,
-    errors,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    rules::unary_real,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let grad = b.grad(0)?;
+            b.input(0)?.gt(0)?.select_where(grad, &grad.mul(b.arg(1))?)
+        })
+    }),
+)
+.dtypes(Dtypes::FLOAT)
+.samples(samples)
+.errors(|| sample::refuses_integers(&[SampleArg::Float(0.01)]));

@@ -1,14 +1,13 @@
 //! `lerp`
 
 use crate::Tensor;
-use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, uniform};
+use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
-impl Tensor {
+forms! {
     /// `self + weight * (end - self)`: all three broadcast and promoted.
     ///
     /// ```
@@ -21,15 +20,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
-    pub fn lerp<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), end.into(), weight.into()])
-    }
-
-    /// [`Tensor::lerp`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn lerp_<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), end.into(), weight.into()])
-    }
+    pub fn lerp<'a>(&'a self, end: &'a Tensor, weight: impl Into<Arg<'a>>), in_place: lerp_;
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
@@ -60,19 +51,15 @@ pub static DEF: OpDef = OpDef {
     schema: "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
     rule: Rule::Elementwise(rules::FIRST_THREE, rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b111,
-        saves_outputs: 0,
-        formula: |b, g| {
-            let grad = b.grad(0)?;
-            g.set(0, || grad.sub(&grad.mul(b.saved(2)?.arg())?))?;
-            g.set(1, || grad.mul(b.saved(2)?.arg()))?;
-            g.set(2, || {
-                let span = super::sub::DEF.run(&[b.saved(1)?.arg(), b.saved(0)?.arg(), Arg::Int(1)])?;
-                grad.mul(&span)
-            })
-        },
-    },
+    derivative: Derivative::of_inputs(0b111, |b, g| {
+        let grad = b.grad(0)?;
+        g.set(0, || grad.sub(&grad.mul(b.saved(2)?.arg())?))?;
+        g.set(1, || grad.mul(b.saved(2)?.arg()))?;
+        g.set(2, || {
+            let span = super::sub::DEF.run(&[b.saved(1)?.arg(), b.saved(0)?.arg(), Arg::Int(1)])?;
+            grad.mul(&span)
+        })
+    }),
     forms: Forms::InPlace,
     dtypes: Dtypes::FLOAT,
     samples,

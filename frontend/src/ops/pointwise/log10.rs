@@ -1,12 +1,9 @@
 //! `log10`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules, sample};
 
-impl Tensor {
+forms! {
     /// The logarithm to base 10 of each element; minus infinity at 0, NaN below. Integers become f32.
     ///
     /// ```
@@ -18,38 +15,15 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn log10(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::log10`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn log10_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::log10`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn log10_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn log10(&self), in_place: log10_, out: log10_out;
 }
 
 /// `log10`
-pub static DEF: OpDef = OpDef {
-    schema: "log10(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.mul(&b.input(0)?.reciprocal()?)?.mul(std::f64::consts::LOG10_E))
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(0.3, 3.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "log10(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || b.grad(0)?.mul(&b.input(0)?.reciprocal()?)?.mul(std::f64::consts::LOG10_E))
+    }),
+)
+.samples(|| sample::unary(0.3, 3.0));

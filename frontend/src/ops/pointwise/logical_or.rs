@@ -1,13 +1,11 @@
 //! `logical_or`
 
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{Fill, PAIRS, broadcast_errors, sample, tensor};
-use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Rule, Typing};
+use super::logical;
+use crate::ops::def::OpDef;
+use crate::ops::forms;
+use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// Whether either is true, where every number but 0 counts as true; the result is bool.
     ///
     /// ```
@@ -20,30 +18,8 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, tensors on different devices.
-    pub fn logical_or<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
-
-    /// [`Tensor::logical_or`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn logical_or_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into()])
-    }
+    pub fn logical_or<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: logical_or_;
 }
 
 /// `logical_or`
-pub static DEF: OpDef = OpDef {
-    schema: "logical_or(Tensor self, Tensor other) -> Tensor",
-    // Whatever the dtypes, their truth values are what the kernel sees.
-    rule: Rule::Elementwise(rules::FIRST_TWO, |_| Ok(Typing::of(DType::BOOL))),
-    decomposition: None,
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
-        let truth = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![0.0, 1.0, 2.0, 0.0, 0.0]));
-        PAIRS.iter().map(|(a, b)| sample([tensor(a, Fill::Index(2)), truth(b)])).collect()
-    },
-    errors: || broadcast_errors(&[]),
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = logical::def("logical_or(Tensor self, Tensor other) -> Tensor");

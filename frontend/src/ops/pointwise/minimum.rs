@@ -1,14 +1,11 @@
 //! `minimum`
 
 use super::rival;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::broadcast_errors;
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::OpDef;
+use crate::ops::forms;
+use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// The smaller of `self` and `other`, element by element, broadcast and promoted. NaN if either is.
     /// Where both are equal each takes half of the gradient.
     ///
@@ -21,31 +18,10 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn minimum<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
-
-    /// [`Tensor::minimum`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn minimum_out<'a>(&'a self, other: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), other.into()], out)
-    }
+    pub fn minimum<'a>(&'a self, other: impl Into<Arg<'a>>), out: minimum_out;
 }
 
 /// `minimum`
-pub static DEF: OpDef = OpDef {
-    schema: "minimum(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| rival::derivative(b, g, &super::gt::DEF),
-    },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: rival::samples,
-    errors: || broadcast_errors(&[]),
-    entry: Entry::new(),
-}
-.with(Facts::EXACT);
+pub static DEF: OpDef = rival::def("minimum(Tensor self, Tensor other) -> Tensor", |b, g| {
+    rival::derivative(b, g, &super::gt::DEF)
+});

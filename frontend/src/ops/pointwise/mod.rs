@@ -1,7 +1,11 @@
 //! Ops that work on each element by itself.
 
+mod backward;
+mod bitwise;
+mod logical;
 mod modulus;
 mod rival;
+mod rounding;
 
 crate::ops::family! {
     abs,

@@ -3,6 +3,7 @@
 use crate::DType;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, sample, tensor,
@@ -11,6 +12,16 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 pub(super) const RULE: Rule = Rule::Elementwise(rules::FIRST_TWO, rule);
+
+pub(super) const fn def(
+    schema: &'static str,
+    formula: fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>,
+) -> OpDef {
+    OpDef::new(schema, RULE, Derivative::of_inputs(0b11, formula), samples)
+        .forms(Forms::InPlace)
+        .dtypes(Dtypes::NUMERIC)
+        .errors(errors)
+}
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let typing = rules::binary(args)?;
@@ -29,7 +40,7 @@ pub(super) fn derivative(b: &Backward<'_>, g: &mut Grads<'_>, rounding: &str) ->
 }
 
 /// Dividends and divisors whose quotients are no whole numbers, where the remainder jumps.
-pub(super) fn samples() -> Vec<Sample> {
+fn samples() -> Vec<Sample> {
     let dividend = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![5.25, -4.0, 1.0, -7.5, 0.5, 3.0, -1.0]));
     let divisor = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.7, -2.3, 3.25, -1.9, 2.6]));
     let pairs = PAIRS.iter().map(|(a, b)| sample([dividend(a), divisor(b)]));
@@ -38,7 +49,7 @@ pub(super) fn samples() -> Vec<Sample> {
     pairs.chain(numbers).collect()
 }
 
-pub(super) fn errors() -> Vec<ErrorSample> {
+fn errors() -> Vec<ErrorSample> {
     let ints = |fill| fixed(&[2], DType::I32, fill);
     let mut errors = broadcast_errors(&[]);
     errors.push(error([ints(Fill::Index(5)), ints(Fill::Values(vec![0.0]))], "divided by zero"));

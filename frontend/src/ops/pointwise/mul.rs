@@ -1,13 +1,11 @@
 //! `mul`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, sample};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::sample::{PAIRS, Sample, SampleArg, plain, sample};
+use crate::ops::{forms, rules};
+use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// `self * other`, element by element, broadcast and promoted.
     ///
     /// ```
@@ -20,21 +18,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn mul<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
-
-    /// `self *= other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn mul_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into()])
-    }
-
-    /// `out = self * other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn mul_out<'a>(&'a self, other: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), other.into()], out)
-    }
+    pub fn mul<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: mul_, out: mul_out;
 }
 
 fn samples() -> Vec<Sample> {
@@ -43,22 +27,13 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `mul`
-pub static DEF: OpDef = OpDef {
-    schema: "mul(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.mul(b.saved(1)?.arg()))?;
-            g.set(1, || b.grad(0)?.mul(b.saved(0)?.arg()))
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples,
-    errors: || broadcast_errors(&[]),
-    entry: Entry::new(),
-}
+pub static DEF: OpDef = OpDef::binary(
+    "mul(Tensor self, Tensor other) -> Tensor",
+    rules::binary,
+    Derivative::of_inputs(0b11, |b, g| {
+        g.set(0, || b.grad(0)?.mul(b.saved(1)?.arg()))?;
+        g.set(1, || b.grad(0)?.mul(b.saved(0)?.arg()))
+    }),
+)
+.samples(samples)
 .with(Facts::SIGNED_ZEROS);

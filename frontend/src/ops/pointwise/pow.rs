@@ -1,17 +1,17 @@
 //! `pow`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
     uniform,
 };
+use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
-impl Tensor {
+forms! {
     /// `self` to the power of `exponent`, broadcast and promoted.
     ///
     /// ```
@@ -24,26 +24,14 @@ impl Tensor {
     /// # Errors
     /// An integer to a negative power; two bool operands; shapes that do not broadcast, dtypes that have no
     /// common one, tensors on different devices.
-    pub fn pow<'a>(&'a self, exponent: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), exponent.into()])
-    }
+    pub fn pow<'a>(&'a self, exponent: impl Into<Arg<'a>>), in_place: pow_, out: pow_out;
+}
 
+impl Tensor {
     /// `base` to the power of `self`.
     #[allow(clippy::missing_errors_doc)]
     pub fn rpow<'a>(&'a self, base: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[base.into(), self.into()])
-    }
-
-    /// [`Tensor::pow`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn pow_<'a>(&'a self, exponent: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), exponent.into()])
-    }
-
-    /// [`Tensor::pow`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn pow_out<'a>(&'a self, exponent: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), exponent.into()], out)
     }
 }
 
@@ -125,11 +113,10 @@ fn exponent_slope(base: Arg<'_>, exponent: &Tensor, power: &Tensor) -> Result<Te
 }
 
 /// `pow`
-pub static DEF: OpDef = OpDef {
-    schema: "pow(Tensor self, Tensor exponent) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::binary(
+    "pow(Tensor self, Tensor exponent) -> Tensor",
+    rule,
+    Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0b1,
         formula: |b, g| {
@@ -137,9 +124,7 @@ pub static DEF: OpDef = OpDef {
             g.set(1, || b.grad(0)?.mul(&exponent_slope(b.saved(0)?.arg(), &b.input(1)?, &b.output(0)?)?))
         },
     },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples,
-    errors,
-    entry: Entry::new(),
-};
+)
+.dtypes(Dtypes::NUMERIC)
+.samples(samples)
+.errors(errors);

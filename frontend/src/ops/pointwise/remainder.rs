@@ -1,12 +1,11 @@
 //! `remainder`
 
 use super::modulus;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::OpDef;
+use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// What is left of `self / other`, with the sign of `other`, as Python's `%`.
     ///
     /// ```
@@ -19,30 +18,9 @@ impl Tensor {
     /// # Errors
     /// An integer divided by zero; two bool operands; shapes that do not broadcast, dtypes that have no
     /// common one, tensors on different devices.
-    pub fn remainder<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into()])
-    }
-
-    /// [`Tensor::remainder`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn remainder_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into()])
-    }
+    pub fn remainder<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: remainder_;
 }
 
 /// `remainder`
-pub static DEF: OpDef = OpDef {
-    schema: "remainder(Tensor self, Tensor other) -> Tensor",
-    rule: modulus::RULE,
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| modulus::derivative(b, g, "floor"),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples: modulus::samples,
-    errors: modulus::errors,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef =
+    modulus::def("remainder(Tensor self, Tensor other) -> Tensor", |b, g| modulus::derivative(b, g, "floor"));

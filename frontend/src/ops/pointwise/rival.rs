@@ -3,9 +3,20 @@
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::OpDef;
+use crate::ops::def::{Derivative, Facts, Forms, OpDef};
+use crate::ops::rules;
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, sample, tensor};
 use keyway_dispatcher::op::Arg;
+
+pub(super) const fn def(
+    schema: &'static str,
+    formula: fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>,
+) -> OpDef {
+    OpDef::binary(schema, rules::binary, Derivative::of_inputs(0b11, formula))
+        .forms(Forms::Out)
+        .samples(samples)
+        .with(Facts::EXACT)
+}
 
 /// The gradients, where `loses` tells whether its first argument loses against the second.
 pub(super) fn derivative(b: &Backward<'_>, g: &mut Grads<'_>, loses: &'static OpDef) -> Result<()> {
@@ -20,7 +31,7 @@ fn share(grad: &Tensor, loses: &'static OpDef, own: Arg<'_>, rival: Arg<'_>) -> 
     lost.select_where(0, &tied.select_where(&grad.mul(0.5)?, grad)?)
 }
 
-pub(super) fn samples() -> Vec<Sample> {
+fn samples() -> Vec<Sample> {
     let left = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.0, -2.0, 0.5, 3.0, -1.5, 2.0, -3.0]));
     let right = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![-0.75, 1.25, -2.25, 0.25, 4.0]));
     let pairs = PAIRS.iter().map(|(a, b)| sample([left(a), right(b)]));

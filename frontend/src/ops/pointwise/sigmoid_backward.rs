@@ -1,13 +1,12 @@
 //! `sigmoid_backward`
 
+use super::backward;
 use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{Fill, Sample, broadcast_errors, plain, sample, tensor};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::forms;
+use crate::ops::sample::Fill;
 
-impl Tensor {
+forms! {
     /// The gradient through [`Tensor::sigmoid`], from the gradient `self` and its `output`: `self * (1 - output) * output`.
     ///
     /// ```
@@ -21,32 +20,15 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast.
-    pub fn sigmoid_backward(&self, output: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), output.into()])
-    }
-}
-
-fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 6] = [&[], &[7], &[0, 3], &[2, 3, 4], &[2, 3, 2, 2], &[2, 1, 2, 3, 2]];
-    shapes.iter().map(|s| sample([plain(s), tensor(s, Fill::Uniform(0.1, 0.9))])).collect()
+    pub fn sigmoid_backward(&self, output: &Tensor);
 }
 
 /// `sigmoid_backward`
-pub static DEF: OpDef = OpDef {
-    schema: "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.sigmoid_backward(&b.input(1)?))?;
-            g.set(1, || b.grad(0)?.mul(&b.input(0)?)?.mul(&b.input(1)?.mul(-2)?.add(1)?))
-        },
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples,
-    errors: || broadcast_errors(&[]),
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = backward::def(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    Derivative::of_inputs(0b11, |b, g| {
+        g.set(0, || b.grad(0)?.sigmoid_backward(&b.input(1)?))?;
+        g.set(1, || b.grad(0)?.mul(&b.input(0)?)?.mul(&b.input(1)?.mul(-2)?.add(1)?))
+    }),
+    || backward::samples(&Fill::Uniform(0.1, 0.9)),
+);

@@ -1,13 +1,12 @@
 //! `silu_backward`
 
+use super::backward;
 use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{Fill, Sample, broadcast_errors, plain, sample, tensor};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::forms;
+use crate::ops::sample::Fill;
 
-impl Tensor {
+forms! {
     /// The gradient through [`Tensor::silu`], from the gradient `self` and its `input`.
     ///
     /// ```
@@ -21,38 +20,21 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast.
-    pub fn silu_backward(&self, input: &Tensor) -> Result<Tensor> {
-        DEF.run(&[self.into(), input.into()])
-    }
-}
-
-fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 6] = [&[], &[7], &[0, 3], &[2, 3, 4], &[2, 3, 2, 2], &[2, 1, 2, 3, 2]];
-    shapes.iter().map(|s| sample([plain(s), tensor(s, Fill::Uniform(-3.0, 3.0))])).collect()
+    pub fn silu_backward(&self, input: &Tensor);
 }
 
 /// `silu_backward`
-pub static DEF: OpDef = OpDef {
-    schema: "silu_backward(Tensor grad_output, Tensor input) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rules::binary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b11,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || b.grad(0)?.silu_backward(&b.input(1)?))?;
-            g.set(1, || {
-                let x = b.input(1)?;
-                let s = x.sigmoid()?;
-                let rest = s.neg()?.add(1)?;
-                let curve = rest.mul(&s)?.mul(&rest.add_scaled(&s, -1)?.mul(&x)?.add(2)?)?;
-                b.grad(0)?.mul(&b.input(0)?)?.mul(&curve)
-            })
-        },
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples,
-    errors: || broadcast_errors(&[]),
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = backward::def(
+    "silu_backward(Tensor grad_output, Tensor input) -> Tensor",
+    Derivative::of_inputs(0b11, |b, g| {
+        g.set(0, || b.grad(0)?.silu_backward(&b.input(1)?))?;
+        g.set(1, || {
+            let x = b.input(1)?;
+            let s = x.sigmoid()?;
+            let rest = s.neg()?.add(1)?;
+            let curve = rest.mul(&s)?.mul(&rest.add_scaled(&s, -1)?.mul(&x)?.add(2)?)?;
+            b.grad(0)?.mul(&b.input(0)?)?.mul(&curve)
+        })
+    }),
+    || backward::samples(&Fill::Uniform(-3.0, 3.0)),
+);

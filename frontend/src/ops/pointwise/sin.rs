@@ -1,12 +1,9 @@
 //! `sin`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules, sample};
 
-impl Tensor {
+forms! {
     /// The sine of each element, in radians. Integers become f32.
     ///
     /// ```
@@ -18,36 +15,13 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn sin(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::sin`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sin_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::sin`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sin_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn sin(&self), in_place: sin_, out: sin_out;
 }
 
 /// `sin`
-pub static DEF: OpDef = OpDef {
-    schema: "sin(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.cos()?)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-4.0, 4.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "sin(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.cos()?))),
+)
+.samples(|| sample::unary(-4.0, 4.0));

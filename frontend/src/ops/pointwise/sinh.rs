@@ -1,12 +1,9 @@
 //! `sinh`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, OpDef};
+use crate::ops::{forms, rules};
 
-impl Tensor {
+forms! {
     /// The hyperbolic sine of each element. Integers become f32.
     ///
     /// ```
@@ -18,36 +15,12 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn sinh(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::sinh`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sinh_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::sinh`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sinh_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn sinh(&self), in_place: sinh_, out: sinh_out;
 }
 
 /// `sinh`
-pub static DEF: OpDef = OpDef {
-    schema: "sinh(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.cosh()?)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(-2.0, 2.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "sinh(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.cosh()?))),
+);

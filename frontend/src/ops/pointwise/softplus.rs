@@ -1,14 +1,11 @@
 //! `softplus`
 
-use crate::DType;
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules;
-use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, unary_of};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
+use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
+use crate::ops::{forms, rules, sample};
+use keyway_dispatcher::op::Arg;
 
-impl Tensor {
+forms! {
     /// `log(1 + e^(beta x)) / beta` of each element `x`, or `x` itself where `beta x` is above `threshold`
     /// (1 and 20 by custom).
     ///
@@ -21,9 +18,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not a float.
-    pub fn softplus<'a>(&'a self, beta: impl Into<Arg<'a>>, threshold: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), beta.into(), threshold.into()])
-    }
+    pub fn softplus<'a>(&'a self, beta: impl Into<Arg<'a>>, threshold: impl Into<Arg<'a>>);
 }
 
 fn samples() -> Vec<Sample> {
@@ -36,29 +31,18 @@ fn samples() -> Vec<Sample> {
     .concat()
 }
 
-fn errors() -> Vec<ErrorSample> {
-    let integers = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
-    vec![error([integers, SampleArg::Int(1), SampleArg::Int(20)], "a floating-point dtype")]
-}
-
 /// `softplus`
-pub static DEF: OpDef = OpDef {
-    schema: "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_real),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let (grad, x) = (b.grad(0)?, b.input(0)?.mul(b.arg(1))?);
-                x.gt(b.arg(2))?.select_where(grad, &grad.mul(&x.sigmoid()?)?)
-            })
-        },
-    },
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples,
-    errors,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = OpDef::unary(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    rules::unary_real,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let (grad, x) = (b.grad(0)?, b.input(0)?.mul(b.arg(1))?);
+            x.gt(b.arg(2))?.select_where(grad, &grad.mul(&x.sigmoid()?)?)
+        })
+    }),
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.samples(samples)
+.errors(|| sample::refuses_integers(&[SampleArg::Int(1), SampleArg::Int(20)]));

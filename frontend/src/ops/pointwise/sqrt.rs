@@ -1,12 +1,9 @@
 //! `sqrt`
 
-use crate::Tensor;
-use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::{rules, sample};
-use keyway_dispatcher::op::Rule;
+use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::{forms, rules, sample};
 
-impl Tensor {
+forms! {
     /// The square root of each element; NaN below 0. Integers become f32.
     ///
     /// ```
@@ -18,37 +15,14 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn sqrt(&self) -> Result<Tensor> {
-        DEF.run(&[self.into()])
-    }
-
-    /// [`Tensor::sqrt`] in place.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sqrt_(&self) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into()])
-    }
-
-    /// [`Tensor::sqrt`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sqrt_out(&self, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into()], out)
-    }
+    pub fn sqrt(&self), in_place: sqrt_, out: sqrt_out;
 }
 
 /// `sqrt`
-pub static DEF: OpDef = OpDef {
-    schema: "sqrt(Tensor self) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary_float),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0b1,
-        formula: |b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.reciprocal()?)?.mul(0.5)),
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || sample::unary(0.3, 3.0),
-    errors: Vec::new,
-    entry: Entry::new(),
-}
+pub static DEF: OpDef = OpDef::unary(
+    "sqrt(Tensor self) -> Tensor",
+    rules::unary_float,
+    Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.reciprocal()?)?.mul(0.5))),
+)
+.samples(|| sample::unary(0.3, 3.0))
 .with(Facts::SIGNED_ZEROS);

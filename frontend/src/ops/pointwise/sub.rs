@@ -1,16 +1,16 @@
 //! `sub`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules;
+use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
 };
+use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
-impl Tensor {
+forms! {
     /// `self - other`, broadcast and promoted.
     ///
     /// ```
@@ -24,38 +24,21 @@ impl Tensor {
     /// # Errors
     /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on
     /// different devices.
-    pub fn sub<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), Arg::Int(1)])
-    }
+    pub fn sub<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::Int(1)], in_place: sub_, out: sub_out;
 
     /// `self - alpha * other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sub_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), other.into(), alpha.into()])
-    }
+    ///
+    /// # Errors
+    /// As [`Tensor::sub`](Self::sub); an `alpha` with a fraction where the operands are integers.
+    pub fn sub_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>),
+        in_place: sub_scaled_;
+}
 
+impl Tensor {
     /// `other - self`.
     #[allow(clippy::missing_errors_doc)]
     pub fn rsub<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
         DEF.run(&[other.into(), self.into(), Arg::Int(1)])
-    }
-
-    /// `self -= other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sub_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into(), Arg::Int(1)])
-    }
-
-    /// `self -= alpha * other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sub_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run_in_place(&[self.into(), other.into(), alpha.into()])
-    }
-
-    /// `out = self - other`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn sub_out<'a>(&'a self, other: impl Into<Arg<'a>>, out: &mut Tensor) -> Result<()> {
-        DEF.run_out(&[self.into(), other.into(), Arg::Int(1)], out)
     }
 }
 
@@ -86,25 +69,18 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `sub`
-pub static DEF: OpDef = OpDef {
-    schema: "sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || Ok(b.grad(0)?.clone()))?;
-            g.set(1, || match b.arg(2) {
-                Arg::Int(alpha) => b.grad(0)?.mul(-alpha),
-                _ => b.grad(0)?.mul(-b.float(2)?),
-            })
-        },
-    },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples,
-    errors,
-    entry: Entry::new(),
-}
+pub static DEF: OpDef = OpDef::binary(
+    "sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    rule,
+    Derivative::of_grad(|b, g| {
+        g.set(0, || Ok(b.grad(0)?.clone()))?;
+        g.set(1, || match b.arg(2) {
+            Arg::Int(alpha) => b.grad(0)?.mul(-alpha),
+            _ => b.grad(0)?.mul(-b.float(2)?),
+        })
+    }),
+)
+.dtypes(Dtypes::NUMERIC)
+.samples(samples)
+.errors(errors)
 .with(Facts::SIGNED_ZEROS);

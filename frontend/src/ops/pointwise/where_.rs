@@ -1,14 +1,13 @@
 //! `where`
 
-use crate::error::Result;
+use crate::DType;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample};
-use crate::{DType, Tensor};
+use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-impl Tensor {
+forms! {
     /// `a` where this bool tensor is true, `b` elsewhere; all three broadcast, `a` and `b` promoted.
     ///
     /// ```
@@ -22,20 +21,7 @@ impl Tensor {
     /// # Errors
     /// A condition that is not bool; shapes that do not broadcast, dtypes that have no common one, tensors
     /// on different devices.
-    pub fn select_where<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
-        DEF.run(&[self.into(), a.into(), b.into()])
-    }
-
-    /// [`Tensor::select_where`] into `out`.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn select_where_out<'a>(
-        &'a self,
-        a: impl Into<Arg<'a>>,
-        b: impl Into<Arg<'a>>,
-        out: &mut Tensor,
-    ) -> Result<()> {
-        DEF.run_out(&[self.into(), a.into(), b.into()], out)
-    }
+    pub fn select_where<'a>(&'a self, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>), out: select_where_out;
 }
 
 /// The two values.
@@ -80,14 +66,10 @@ pub static DEF: OpDef = OpDef {
     schema: "where(Tensor condition, Tensor self, Tensor other) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(1, || b.input(0)?.select_where(b.grad(0)?, 0))?;
-            g.set(2, || b.input(0)?.select_where(0, b.grad(0)?))
-        },
-    },
+    derivative: Derivative::of_inputs(0b1, |b, g| {
+        g.set(1, || b.input(0)?.select_where(b.grad(0)?, 0))?;
+        g.set(2, || b.input(0)?.select_where(0, b.grad(0)?))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples,

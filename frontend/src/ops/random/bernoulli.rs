@@ -80,11 +80,7 @@ pub static DEF: OpDef = OpDef {
     schema: "bernoulli(Tensor self, float? p, int seed, int offset) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
-    },
+    derivative: Derivative::ZERO,
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples,

@@ -4,6 +4,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
+use crate::ops::sample::{Sample, SampleArg, plain, sample};
 use keyway_dispatcher::op::Arg;
 use smallvec::SmallVec;
 
@@ -45,4 +46,13 @@ fn draw_into(def: &'static OpDef, target: &Tensor, values: &[Arg<'_>], words: Wo
 /// The words that an element of a float dtype takes.
 fn words_of(target: &Tensor) -> Words {
     if target.dtype() == crate::DType::F64 { Words::Two } else { Words::One }
+}
+
+/// Every rank from 0 to 5, of an op with arguments `(self, values.., seed, offset)`.
+fn samples(values: &[SampleArg]) -> Vec<Sample> {
+    let shapes: [&[usize]; 8] =
+        [&[], &[1], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
+    let place = [SampleArg::Int(7), SampleArg::Int(3)];
+    let call = |s: &&[usize]| sample([plain(s)].into_iter().chain([values, &place].concat()));
+    shapes.iter().map(call).collect()
 }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::ops::sample::{SampleArg, error, plain};
 use crate::{DType, Device, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -56,28 +56,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     })
 }
 
-fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 8] =
-        [&[], &[1], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
-    let call = |s: &&[usize]| {
-        sample([plain(s), SampleArg::Float(1.0), SampleArg::Float(2.5), SampleArg::Int(7), SampleArg::Int(3)])
-    };
-    shapes.iter().map(call).collect()
-}
-
 /// `normal`
 pub static DEF: OpDef = OpDef {
     schema: "normal(Tensor self, float mean, float std, int seed, int offset) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.zeros_like()),
-    },
+    derivative: Derivative::ZERO,
     forms: Forms::InPlace,
     dtypes: Dtypes::FLOAT,
-    samples,
+    samples: || super::samples(&[SampleArg::Float(1.0), SampleArg::Float(2.5)]),
     errors: || {
         let call = [
             plain(&[2]),

@@ -3,8 +3,8 @@
 use super::truth;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::OpDef;
+use keyway_dispatcher::op::Arg;
 
 impl Tensor {
     /// Whether no element is 0; true where there is none.
@@ -32,14 +32,4 @@ impl Tensor {
 }
 
 /// `all`
-pub static DEF: OpDef = OpDef {
-    schema: "all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(truth::rule),
-    decomposition: None,
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: truth::samples,
-    errors: truth::errors,
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = truth::def("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor");

@@ -3,8 +3,8 @@
 use super::extremum;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::OpDef;
+use keyway_dispatcher::op::Arg;
 
 impl Tensor {
     /// The smallest element; NaN if there is one. Ties share the gradient.
@@ -32,15 +32,5 @@ impl Tensor {
 }
 
 /// `amin`
-pub static DEF: OpDef = OpDef {
-    schema: "amin(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(extremum::rule),
-    decomposition: None,
-    derivative: Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: extremum::to_ties },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: extremum::samples,
-    errors: extremum::errors,
-    entry: Entry::new(),
-}
-.with(Facts::EXACT);
+pub static DEF: OpDef =
+    extremum::over_dims("amin(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor");

@@ -1,13 +1,10 @@
 //! `argmin`
 
-use crate::DType;
+use super::extremum;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{not_empty, reduced_dim, reduced_sizes, require};
-use crate::ops::sample::{SampleArg, error, plain, sample};
-use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use crate::ops::def::OpDef;
+use keyway_dispatcher::op::Arg;
 
 impl Tensor {
     /// The place of the smallest element along `dim`, which stays as size 1 if `keepdim`; without a dim, in the
@@ -28,41 +25,5 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype() != DType::BOOL, "a number; cast bool first")?;
-    let mask = reduced_dim(args, 1, t.ndim())?;
-    not_empty(args, t.sizes(), mask)?;
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), DType::I64, Strides::Contiguous))
-}
-
 /// `argmin`
-pub static DEF: OpDef = OpDef {
-    schema: "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::Out,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
-        let call = |sizes: &[usize], dim: SampleArg, keep| sample([plain(sizes), dim, SampleArg::Bool(keep)]);
-        vec![
-            call(&[], SampleArg::None, false),
-            call(&[3, 4], SampleArg::None, false),
-            call(&[3, 4], SampleArg::Int(0), false),
-            call(&[3, 700], SampleArg::Int(-1), true),
-            call(&[7], SampleArg::Int(0), false),
-            call(&[2, 3, 4], SampleArg::Int(1), false),
-            call(&[2, 3, 2, 2], SampleArg::Int(-2), true),
-            call(&[2, 1, 2, 3, 2], SampleArg::Int(3), false),
-            call(&[0, 3], SampleArg::Int(1), false),
-        ]
-    },
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Int(1), SampleArg::Bool(false)], "out of range"),
-            error([plain(&[3, 0]), SampleArg::Int(1), SampleArg::Bool(false)], "not empty"),
-        ]
-    },
-    entry: Entry::new(),
-};
+pub static DEF: OpDef = extremum::place("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor");

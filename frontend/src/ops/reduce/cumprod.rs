@@ -1,13 +1,10 @@
 //! `cumprod`
 
-use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
-use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// The products of all elements up to and with each one along `dim`. Integers and bool give i64.
@@ -25,15 +22,6 @@ impl Tensor {
     pub fn cumprod(&self, dim: i64) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Int(dim)])
     }
-}
-
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = args.tensor(0)?;
-    args.dim(1, t.ndim())?;
-    let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
-    let mut plan = Plan::one(dtype, Dims::from_slice(t.sizes()), dtype, Strides::Like(0));
-    plan.cast = 0b1;
-    Ok(plan)
 }
 
 /// The gradient where an element is 0, without a division: the products are taken over the table of all
@@ -56,7 +44,7 @@ fn through_zeros(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
 /// `cumprod`
 pub static DEF: OpDef = OpDef {
     schema: "cumprod(Tensor self, int dim) -> Tensor",
-    rule: Rule::Structured(rule),
+    rule: Rule::Structured(super::cumsum::rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,

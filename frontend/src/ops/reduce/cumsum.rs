@@ -1,10 +1,9 @@
 //! `cumsum`
 
-use crate::DType;
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -35,7 +34,8 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+/// Also that of `cumprod`.
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     args.dim(1, t.ndim())?;
     let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
@@ -49,11 +49,9 @@ pub static DEF: OpDef = OpDef {
     schema: "cumsum(Tensor self, int dim, bool reverse=False) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)])),
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)]))
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || {

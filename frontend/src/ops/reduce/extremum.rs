@@ -1,17 +1,45 @@
-//! What `amax` and `amin` share, with arguments `(self, dim, keepdim)`, and what `max` and `min` do, which
-//! go along one dimension and also give places.
+//! What the ops that find the largest or smallest element share: `amax` and `amin` reduce several dimensions, with
+//! arguments `(self, dim, keepdim)`; `max` and `min` go along one and also give places; `argmax` and `argmin` give
+//! places alone, along one dimension or all.
 
 use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
 use crate::ops::rules::{not_empty, reduced_dim, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::{DType, Tensor};
-use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
-pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+/// `amax` or `amin`.
+pub(super) const fn over_dims(schema: &'static str) -> OpDef {
+    let derivative = Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: to_ties };
+    OpDef::new(schema, Rule::Structured(rule), derivative, || cases::over_dims(distinct, &[]))
+        .forms(Forms::Out)
+        .errors(|| cases::dim_errors(&[]))
+        .with(Facts::EXACT)
+}
+
+/// `max` or `min`.
+pub(super) const fn along(schema: &'static str) -> OpDef {
+    let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
+    OpDef::new(schema, Rule::Structured(rule_along), derivative, samples_along)
+        .dtypes(Dtypes::NUMERIC)
+        .errors(errors_along)
+        .with(Facts::EXACT)
+}
+
+/// `argmax` or `argmin`.
+pub(super) const fn place(schema: &'static str) -> OpDef {
+    OpDef::new(schema, Rule::Structured(rule_place), Derivative::NotDifferentiable, samples_place)
+        .forms(Forms::Out)
+        .dtypes(Dtypes::NUMERIC)
+        .errors(errors_along)
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     not_empty(args, t.sizes(), mask)?;
@@ -19,7 +47,7 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// Shares the gradient among all elements that equal the result.
-pub(super) fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
         let (x, out) = (b.input(0)?, b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?);
         let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
@@ -33,26 +61,27 @@ fn distinct(sizes: &[usize]) -> SampleArg {
     tensor(sizes, Fill::Distinct(-2.0, 2.0))
 }
 
-pub(super) fn samples() -> Vec<Sample> {
-    cases::over_dims(distinct, &[])
-}
-
-pub(super) fn errors() -> Vec<ErrorSample> {
-    cases::dim_errors(&[])
-}
-
-pub(super) fn rule_along(args: &Args<'_>) -> RuleResult<Plan> {
+/// The sizes of the result along one dimension, or of all elements.
+fn sizes_along(args: &Args<'_>) -> RuleResult<Dims> {
     let t = args.tensor(0)?;
     require(args, 0, t.dtype(), t.dtype() != DType::BOOL, "a number; cast bool first")?;
     let mask = reduced_dim(args, 1, t.ndim())?;
     not_empty(args, t.sizes(), mask)?;
-    let sizes = reduced_sizes(t.sizes(), mask, args.bool(2)?);
-    let values = Plan::one(t.dtype(), sizes.clone(), t.dtype(), Strides::Contiguous);
+    Ok(reduced_sizes(t.sizes(), mask, args.bool(2)?))
+}
+
+fn rule_along(args: &Args<'_>) -> RuleResult<Plan> {
+    let (sizes, dtype) = (sizes_along(args)?, args.tensor(0)?.dtype());
+    let values = Plan::one(dtype, sizes.clone(), dtype, Strides::Contiguous);
     Ok(values.and(sizes, DType::I64, Strides::Contiguous))
 }
 
+fn rule_place(args: &Args<'_>) -> RuleResult<Plan> {
+    Ok(Plan::one(args.tensor(0)?.dtype(), sizes_along(args)?, DType::I64, Strides::Contiguous))
+}
+
 /// Gives the gradient to the element at the place that the second output names.
-pub(super) fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
         let sizes = b.sizes(0);
         let places = b.unreduce(&b.output(1)?, 0, b.arg(1), b.bool(2)?)?;
@@ -69,7 +98,7 @@ pub(super) fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     })
 }
 
-pub(super) fn samples_along() -> Vec<Sample> {
+fn samples_along() -> Vec<Sample> {
     let call = |sizes: &[usize], dim: i64, keep| {
         sample([distinct(sizes), SampleArg::Int(dim), SampleArg::Bool(keep)])
     };
@@ -85,9 +114,24 @@ pub(super) fn samples_along() -> Vec<Sample> {
     ]
 }
 
-pub(super) fn errors_along() -> Vec<ErrorSample> {
+fn errors_along() -> Vec<ErrorSample> {
     vec![
         error([plain(&[3]), SampleArg::Int(1), SampleArg::Bool(false)], "out of range"),
         error([plain(&[3, 0]), SampleArg::Int(1), SampleArg::Bool(false)], "not empty"),
+    ]
+}
+
+fn samples_place() -> Vec<Sample> {
+    let call = |sizes: &[usize], dim: SampleArg, keep| sample([plain(sizes), dim, SampleArg::Bool(keep)]);
+    vec![
+        call(&[], SampleArg::None, false),
+        call(&[3, 4], SampleArg::None, false),
+        call(&[3, 4], SampleArg::Int(0), false),
+        call(&[3, 700], SampleArg::Int(-1), true),
+        call(&[7], SampleArg::Int(0), false),
+        call(&[2, 3, 4], SampleArg::Int(1), false),
+        call(&[2, 3, 2, 2], SampleArg::Int(-2), true),
+        call(&[2, 1, 2, 3, 2], SampleArg::Int(3), false),
+        call(&[0, 3], SampleArg::Int(1), false),
     ]
 }

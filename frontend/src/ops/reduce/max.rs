@@ -3,8 +3,8 @@
 use super::extremum;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use keyway_dispatcher::op::{Arg, Rule};
+use crate::ops::def::OpDef;
+use keyway_dispatcher::op::Arg;
 
 impl Tensor {
     /// The largest elements along `dim`, which stays as size 1 if `keepdim`, and their places: the first of
@@ -26,15 +26,4 @@ impl Tensor {
 }
 
 /// `max`
-pub static DEF: OpDef = OpDef {
-    schema: "max(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
-    rule: Rule::Structured(extremum::rule_along),
-    decomposition: None,
-    derivative: Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: extremum::to_place },
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: extremum::samples_along,
-    errors: extremum::errors_along,
-    entry: Entry::new(),
-}
-.with(Facts::EXACT);
+pub static DEF: OpDef = extremum::along("max(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)");

@@ -1,15 +1,13 @@
 //! `prod`
 
 use super::cases;
-use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::rules::{reduced_dims, reduced_sizes};
-use crate::ops::sample::{SampleArg, error, plain};
+use crate::ops::sample::plain;
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// The product of all elements. Integers and bool give i64.
@@ -34,13 +32,6 @@ impl Tensor {
     pub fn prod_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
     }
-}
-
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = args.tensor(0)?;
-    let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
-    let mask = reduced_dims(args, 1, t.ndim())?;
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), dtype, Strides::Contiguous))
 }
 
 /// For each element the product of the others that it is reduced with, without a division: the table of
@@ -88,7 +79,7 @@ fn pairs(x: &Tensor) -> Result<Tensor> {
 /// `prod`
 pub static DEF: OpDef = OpDef {
     schema: "prod(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(rule),
+    rule: Rule::Structured(super::sum::rule),
     decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b1,
@@ -108,15 +99,7 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples: || cases::over_dims(plain, &[]),
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error(
-                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
-                "different dimensions",
-            ),
-        ]
-    },
+    errors: || cases::dim_errors(&[]),
     entry: Entry::new(),
 }
 .with(Facts::MAY_OVERFLOW);

@@ -4,7 +4,7 @@ use super::cases;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{reduced_dims, reduced_sizes};
-use crate::ops::sample::{Sample, SampleArg, error, plain};
+use crate::ops::sample::{Sample, plain};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -34,7 +34,8 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+/// Also that of `prod`.
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
@@ -53,27 +54,15 @@ pub static DEF: OpDef = OpDef {
     schema: "sum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let kept = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
-                kept.expand(b.sizes(0))
-            })
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let kept = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+            kept.expand(b.sizes(0))
+        })
+    }),
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error(
-                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
-                "different dimensions",
-            ),
-        ]
-    },
+    errors: || cases::dim_errors(&[]),
     entry: Entry::new(),
 };

@@ -2,24 +2,27 @@
 
 use super::cases;
 use crate::DType;
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::rules::{reduced_dims, reduced_sizes};
-use crate::ops::sample::{ErrorSample, Sample, plain};
+use crate::ops::sample::{Sample, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Plan, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 /// Arguments `(self, dim, keepdim)`.
-pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+pub(super) const fn def(schema: &'static str) -> OpDef {
+    OpDef::new(schema, Rule::Structured(rule), Derivative::NotDifferentiable, samples)
+        .forms(Forms::Out)
+        .errors(|| cases::dim_errors(&[]))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), DType::BOOL, Strides::Contiguous))
 }
 
-pub(super) fn samples() -> Vec<Sample> {
+fn samples() -> Vec<Sample> {
     let mut samples = cases::over_dims(plain, &[]);
     samples.push(cases::over(plain(&[2, 0]), Some(&[1]), &[], false));
     samples
-}
-
-pub(super) fn errors() -> Vec<ErrorSample> {
-    cases::dim_errors(&[])
 }

@@ -116,16 +116,12 @@ pub static DEF: OpDef = OpDef {
     schema: "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let offset = if b.is_given(3) { Some(b.int(3)?) } else { None };
-                backward(b.grad(0)?, &b.input(0)?, b.ints(1)?, b.ints(2)?, offset)
-            })
-        },
-    },
+    derivative: Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let offset = if b.is_given(3) { Some(b.int(3)?) } else { None };
+            backward(b.grad(0)?, &b.input(0)?, b.ints(1)?, b.ints(2)?, offset)
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

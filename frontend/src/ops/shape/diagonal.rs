@@ -75,15 +75,11 @@ pub static DEF: OpDef = OpDef {
     schema: "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.diagonal(b.int(1)?, b.int(2)?, b.int(3)?))
-            })
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.diagonal(b.int(1)?, b.int(2)?, b.int(3)?))
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

@@ -89,18 +89,14 @@ pub static DEF: OpDef = OpDef {
     schema: "permute(Tensor self, int[] dims) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let order = order("permute", b.ints(1)?, b.sizes(0).len())?;
-                let mut inverse: SmallVec<[i64; 8]> = SmallVec::from_elem(0, order.len());
-                order.iter().enumerate().for_each(|(to, &from)| inverse[from] = to as i64);
-                b.grad(0)?.permute(&inverse)
-            })
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let order = order("permute", b.ints(1)?, b.sizes(0).len())?;
+            let mut inverse: SmallVec<[i64; 8]> = SmallVec::from_elem(0, order.len());
+            order.iter().enumerate().for_each(|(to, &from)| inverse[from] = to as i64);
+            b.grad(0)?.permute(&inverse)
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

@@ -62,13 +62,9 @@ pub static DEF: OpDef = OpDef {
     schema: "select(Tensor self, int dim, int index) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.select(b.int(1)?, b.int(2)?)))
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || super::placed(b.grad(0)?, b.sizes(0), |zeros| zeros.select(b.int(1)?, b.int(2)?)))
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

@@ -114,18 +114,14 @@ pub static DEF: OpDef = OpDef {
     schema: "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let position = |i: usize| if b.is_given(i) { b.int(i).map(Some) } else { Ok(None) };
-                super::placed(b.grad(0)?, b.sizes(0), |zeros| {
-                    zeros.slice(b.int(1)?, position(2)?, position(3)?, b.int(4)?)
-                })
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let position = |i: usize| if b.is_given(i) { b.int(i).map(Some) } else { Ok(None) };
+            super::placed(b.grad(0)?, b.sizes(0), |zeros| {
+                zeros.slice(b.int(1)?, position(2)?, position(3)?, b.int(4)?)
             })
-        },
-    },
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

@@ -133,22 +133,18 @@ pub static DEF: OpDef = OpDef {
     schema: "split(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
     rule: Rule::Views(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let (sizes, dim) = (b.ints(1)?, b.int(2)?);
-                let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
-                let mut at = 0;
-                for (i, &size) in sizes.iter().enumerate() {
-                    whole.slice(dim, Some(at), Some(at + size), 1)?.copy_(b.grad(i)?)?;
-                    at += size;
-                }
-                Ok(whole)
-            })
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let (sizes, dim) = (b.ints(1)?, b.int(2)?);
+            let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
+            let mut at = 0;
+            for (i, &size) in sizes.iter().enumerate() {
+                whole.slice(dim, Some(at), Some(at + size), 1)?.copy_(b.grad(i)?)?;
+                at += size;
+            }
+            Ok(whole)
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

@@ -80,11 +80,7 @@ pub static DEF: OpDef = OpDef {
     schema: "squeeze(Tensor self, int[]? dim=None) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0))),
-    },
+    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0)))),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

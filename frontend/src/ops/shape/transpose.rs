@@ -78,11 +78,7 @@ pub static DEF: OpDef = OpDef {
     schema: "transpose(Tensor self, int dim0, int dim1) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0)?.transpose(b.int(1)?, b.int(2)?)),
-    },
+    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.transpose(b.int(1)?, b.int(2)?))),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

@@ -59,20 +59,16 @@ pub static DEF: OpDef = OpDef {
     schema: "unbind(Tensor self, int dim=0) -> Tensor[]",
     rule: Rule::Views(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let count = b.sizes(0)[wrap_dim("unbind", b.int(1)?, b.sizes(0).len())?];
-                let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
-                for i in 0..count {
-                    whole.select(b.int(1)?, i as i64)?.copy_(b.grad(i)?)?;
-                }
-                Ok(whole)
-            })
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let count = b.sizes(0)[wrap_dim("unbind", b.int(1)?, b.sizes(0).len())?];
+            let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
+            for i in 0..count {
+                whole.select(b.int(1)?, i as i64)?.copy_(b.grad(i)?)?;
+            }
+            Ok(whole)
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,

@@ -75,16 +75,12 @@ pub static DEF: OpDef = OpDef {
     schema: "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
     rule: Rule::View(rule),
     decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| {
-            g.set(0, || {
-                let (dim, size, step) = (b.int(1)?, b.int(2)? as usize, b.int(3)? as usize);
-                super::gathered(b.grad(0)?, b.sizes(0), |zeros| zeros.unfold(dim, size, step))
-            })
-        },
-    },
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let (dim, size, step) = (b.int(1)?, b.int(2)? as usize, b.int(3)? as usize);
+            super::gathered(b.grad(0)?, b.sizes(0), |zeros| zeros.unfold(dim, size, step))
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
