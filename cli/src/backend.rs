@@ -2,11 +2,11 @@
 
 use crate::failure::Failure;
 use crate::installed;
+use crate::installed::Choice;
 use crate::screen::{self, Screen};
-use keyway::dispatcher::loader::{Candidate, Discovery, Searched, Verdict};
+use keyway::dispatcher::loader::{Candidate, Discovery, Preferences, Searched, Verdict};
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
-use std::path::PathBuf;
 
 /// What to list.
 #[derive(clap::Subcommand)]
@@ -15,6 +15,18 @@ pub enum Command {
     List(Options),
     /// The places where backends are looked for, in order.
     Paths(Options),
+    /// Prefer a backend where several serve the same, in this and every later run.
+    Prefer(Prefer),
+}
+
+/// Which backend to prefer.
+#[derive(clap::Args)]
+pub struct Prefer {
+    /// Its name, as `keyway backend list` shows it.
+    name: String,
+    /// Do not prefer it any longer.
+    #[arg(long)]
+    not: bool,
 }
 
 /// How to list it.
@@ -30,6 +42,8 @@ struct Listed<'a> {
     #[serde(flatten)]
     candidate: &'a Candidate,
     conformance: String,
+    /// Kernels written against another signature than their op has here.
+    left_out: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -42,18 +56,46 @@ struct List<'a> {
 ///
 /// # Errors
 /// None of its own.
-pub fn run(command: &Command, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
-    let discovery = installed::discover(explicit);
+pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
+    let discovery = installed::discover(choice);
     match command {
         Command::List(Options { json: true }) => {
-            let listed = |candidate| Listed { candidate, conformance: standing(candidate).to_string() };
+            let listed = |candidate| Listed {
+                candidate,
+                conformance: standing(candidate).to_string(),
+                left_out: installed::left_out(candidate),
+            };
             let backends = discovery.candidates.iter().map(listed).collect();
             screen.json(&List { backends, searched: &discovery.searched });
         }
         Command::List(_) => list(&discovery, screen),
         Command::Paths(Options { json: true }) => screen.json(&discovery.searched),
         Command::Paths(_) => paths(&discovery.searched, screen),
+        Command::Prefer(options) => return prefer(options, &discovery, screen),
     }
+    Ok(())
+}
+
+fn prefer(options: &Prefer, discovery: &Discovery, screen: &mut Screen) -> Result<(), Failure> {
+    let name = &options.name;
+    let mut there: Vec<&str> = discovery
+        .candidates
+        .iter()
+        .filter_map(|c| Some(c.checked.as_ref()?.manifest.name.as_str()))
+        .collect();
+    there.sort_unstable();
+    there.dedup();
+    if !options.not && !there.contains(&name.as_str()) {
+        let there = if there.is_empty() { "none is installed".to_string() } else { there.join(", ") };
+        return Err(Failure::Usage(format!("there is no backend `{name}`; there: {there}")));
+    }
+    let preferences = Preferences::of_user();
+    let file = preferences.file.clone().unwrap_or_default();
+    preferences
+        .set(name, !options.not)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+    let now = if options.not { "no longer preferred" } else { "preferred from the next run on" };
+    screen.line(format!("{name}: {now} (kept in {})", file.display()));
     Ok(())
 }
 
@@ -78,9 +120,15 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         ],
         &[5],
     );
+    let preferred = Preferences::of_user().preferred();
     for candidate in &discovery.candidates {
         let library = candidate.found_as.display().to_string();
-        let state = state(&candidate.verdict).to_string();
+        let chosen = matches!(candidate.verdict, Verdict::Chosen);
+        let name = candidate.checked.as_ref().map(|c| c.manifest.name.as_str());
+        let state = match preferred.iter().any(|p| chosen && Some(p.as_str()) == name) {
+            true => "preferred".to_string(),
+            false => state(&candidate.verdict).to_string(),
+        };
         let row = match &candidate.checked {
             Some(checked) => {
                 let m = &checked.manifest;
@@ -107,6 +155,15 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         if let Some(reason) = candidate.reason() {
             let name = candidate.found_as.file_name().unwrap_or(candidate.found_as.as_os_str());
             screen.line(format!("\n{}: {reason}", name.to_string_lossy()));
+        }
+        let left_out = installed::left_out(candidate);
+        if !left_out.is_empty() {
+            let name = candidate.found_as.file_name().unwrap_or(candidate.found_as.as_os_str());
+            screen.line(format!(
+                "\n{}: kernels written against other signatures are left out: {}",
+                name.to_string_lossy(),
+                left_out.join(", ")
+            ));
         }
     }
 }

@@ -2,6 +2,7 @@
 //! only the system's loader sees (a missing dependency, an undefined symbol) is found too.
 
 use crate::failure::Failure;
+use crate::installed::Choice;
 use crate::screen::{self, Screen};
 use crate::{backend, installed};
 use keyway::Device;
@@ -45,6 +46,8 @@ struct Findings<'a> {
     /// By library: features that its code needs and this processor lacks.
     missing_features: Vec<(PathBuf, Vec<String>)>,
     devices: Vec<Found>,
+    /// By library: kernels written against another signature than their op has here.
+    left_out: Vec<(PathBuf, Vec<String>)>,
     usable: usize,
     verdict: String,
 }
@@ -53,9 +56,9 @@ struct Findings<'a> {
 ///
 /// # Errors
 /// Two definitions of one op.
-pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
-    let config = Config::of_process(explicit.to_vec());
-    let discovery = &installed::start_quietly(explicit)?.discovery;
+pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
+    let config = Config::of_process(choice.backends.clone());
+    let discovery = &installed::start_quietly(choice)?.discovery;
     let usable = discovery.chosen().count();
     let missing = |c: &Candidate| {
         c.checked.as_ref().map_or(Vec::new(), |l| config.cpu.missing(&l.manifest.cpu_features))
@@ -78,6 +81,12 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
         },
         discovery,
         devices: devices(),
+        left_out: discovery
+            .candidates
+            .iter()
+            .map(|c| (c.found_as.clone(), installed::left_out(c)))
+            .filter(|(_, kernels)| !kernels.is_empty())
+            .collect(),
         usable,
         verdict: overall(discovery, usable),
     };
@@ -189,6 +198,11 @@ fn library(candidate: &Candidate, missing: &[String], screen: &mut Screen) {
         if !m.needs.is_empty() {
             screen.line(format!("  install    {}", m.needs.join(", ")));
         }
+    }
+    let left_out = installed::left_out(candidate);
+    if !left_out.is_empty() {
+        screen
+            .line(format!("  left out   kernels written against other signatures: {}", left_out.join(", ")));
     }
     let state = backend::state(&candidate.verdict);
     screen.line(match candidate.reason() {

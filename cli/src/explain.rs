@@ -1,11 +1,11 @@
 //! `keyway explain`: every candidate for a key, with the reason why it serves or was passed over.
 
 use crate::failure::Failure;
+use crate::installed::Choice;
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::registry;
-use std::path::PathBuf;
 
 /// The key to explain.
 #[derive(clap::Args)]
@@ -30,8 +30,8 @@ pub struct Options {
 ///
 /// # Errors
 /// Names that do not exist.
-pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
-    let backends = installed::start(explicit)?;
+pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
+    let backends = installed::start(choice)?;
     let op = names::op(&options.op)?;
     let device = names::device(&options.device)?;
     let layout = names::layout(&options.layout)?;

@@ -2,21 +2,53 @@
 
 use crate::failure::Failure;
 use crate::screen;
-use keyway::dispatcher::loader::{Config, Discovery, Loader, Place, Searched};
+use keyway::dispatcher::loader::{Candidate, Config, Discovery, KernelRecord, Loader, Place, Searched};
+use keyway::dispatcher::registry;
 use keyway::runtime::{self, Backends};
 use std::path::{Path, PathBuf};
 
+/// Which backends a run uses.
+#[derive(clap::Args, Default)]
+pub struct Choice {
+    /// Look for backends in this folder, or use this library, before the usual places; may be repeated.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub backends: Vec<PathBuf>,
+    /// Prefer this backend where several serve the same; may be repeated, the first is preferred most.
+    #[arg(long = "backend", global = true, value_name = "NAME")]
+    pub preferred: Vec<String>,
+    /// What a device does with a call that nobody serves there: error, or cpu:warn or cpu:allow to run it on the CPU.
+    #[arg(long, global = true, value_name = "POLICY")]
+    pub fallback: Option<String>,
+}
+
 /// Looks for backends without opening any of them.
-pub fn discover(explicit: &[PathBuf]) -> Discovery {
-    Loader::new(Config::of_process(explicit.to_vec())).discover()
+pub fn discover(choice: &Choice) -> Discovery {
+    Loader::new(Config::of_process(choice.backends.clone())).discover()
+}
+
+/// The kernels of a library that were written against another signature than their op has here, as text; read from its
+/// records, without opening it.
+pub fn left_out(candidate: &Candidate) -> Vec<String> {
+    let Some(checked) = &candidate.checked else { return Vec::new() };
+    if runtime::register_ops().is_err() {
+        return Vec::new();
+    }
+    let differs = |record: &KernelRecord| {
+        let op = registry::find_op(&record.op)?;
+        (op.schema.signature != record.signature)
+            .then(|| format!("{} ({}, here {})", record.op, record.signature, op.schema.signature))
+    };
+    let mut found: Vec<String> = checked.kernels.iter().filter_map(differs).collect();
+    found.dedup();
+    found
 }
 
 /// Loads the backends. Libraries that cannot be used are named on standard error.
 ///
 /// # Errors
-/// Two definitions of one op.
-pub fn start(explicit: &[PathBuf]) -> Result<&'static Backends, Failure> {
-    let backends = start_quietly(explicit)?;
+/// Two definitions of one op; a preferred backend that is not there, a fallback that cannot be.
+pub fn start(choice: &Choice) -> Result<&'static Backends, Failure> {
+    let backends = start_quietly(choice)?;
     for rejected in &backends.rejected {
         screen::warning(rejected);
     }
@@ -27,8 +59,13 @@ pub fn start(explicit: &[PathBuf]) -> Result<&'static Backends, Failure> {
 ///
 /// # Errors
 /// As [`start`].
-pub fn start_quietly(explicit: &[PathBuf]) -> Result<&'static Backends, Failure> {
-    runtime::start_with(explicit)?;
+pub fn start_quietly(choice: &Choice) -> Result<&'static Backends, Failure> {
+    runtime::start_with(&choice.backends)?;
+    let preferred: Vec<&str> = choice.preferred.iter().map(String::as_str).collect();
+    keyway::backend::prefer_backends(&preferred).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(policy) = &choice.fallback {
+        keyway::set_fallback(policy).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
     runtime::backends().ok_or_else(|| Failure::NoBackend("the runtime did not start".to_string()))
 }
 

@@ -18,17 +18,16 @@ mod train;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
+use installed::Choice;
 use screen::Screen;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Tensors whose kernels come from backends that are found at run time.
 #[derive(Parser)]
 #[command(name = "keyway", version, arg_required_else_help = true)]
 struct Cli {
-    /// Look for backends in this folder, or use this library, before the usual places; may be repeated.
-    #[arg(long, global = true, value_name = "DIR")]
-    backends: Vec<PathBuf>,
+    #[command(flatten)]
+    choice: Choice,
     #[command(subcommand)]
     command: Command,
 }
@@ -52,12 +51,12 @@ enum Command {
 
 fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
     match &cli.command {
-        Command::Backend(command) => backend::run(command, &cli.backends, screen),
-        Command::Ops(options) => ops::run(options, &cli.backends, screen),
-        Command::Explain(options) => explain::run(options, &cli.backends, screen),
-        Command::Doctor(options) => doctor::run(options, &cli.backends, screen),
-        Command::Conformance(options) => conformance::run(options, &cli.backends, screen),
-        Command::Train(options) => train::run(options, &cli.backends, screen),
+        Command::Backend(command) => backend::run(command, &cli.choice, screen),
+        Command::Ops(options) => ops::run(options, &cli.choice, screen),
+        Command::Explain(options) => explain::run(options, &cli.choice, screen),
+        Command::Doctor(options) => doctor::run(options, &cli.choice, screen),
+        Command::Conformance(options) => conformance::run(options, &cli.choice, screen),
+        Command::Train(options) => train::run(options, &cli.choice, screen),
     }
 }
 

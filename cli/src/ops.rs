@@ -1,6 +1,7 @@
 //! `keyway ops`: each op with who serves it.
 
 use crate::failure::Failure;
+use crate::installed::Choice;
 use crate::screen::Screen;
 use crate::{installed, screen};
 use keyway::dispatcher::op::OpEntry;
@@ -9,7 +10,6 @@ use keyway::dispatcher::table::{Generation, OpRows, current};
 use keyway::{DType, Device, Layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 /// How to list the ops.
 #[derive(clap::Args)]
@@ -40,8 +40,8 @@ struct Op {
 ///
 /// # Errors
 /// Two definitions of one op.
-pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
-    let backends = installed::start(explicit)?;
+pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
+    let backends = installed::start(choice)?;
     let generation = current();
     let places = places();
     if options.json {

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod autograd;
+pub mod backend;
 pub mod data;
 pub mod error;
 pub mod io;
@@ -32,6 +33,7 @@ pub mod rng;
 pub mod runtime;
 pub mod tensor;
 
+pub use backend::{set_fallback, with_backend};
 pub use error::{Error, Result};
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use keyway_dispatcher::call::convert::{Conversions, set_conversions};
 use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected};
 use keyway_dispatcher::op::OpEntry;
+use keyway_dispatcher::plugin::PluginEntry;
 use keyway_dispatcher::{host, install, registry};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
@@ -42,12 +43,30 @@ pub fn start_with(paths: &[PathBuf]) -> Result<()> {
     let entries = register_ops()?;
     let _one = LOADING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if BACKENDS.get().is_none() {
-        let backends = load(&Loader::new(Config::of_process(paths.to_vec())));
+        let config = Config::of_process(paths.to_vec());
+        let preferred = config.preferences.preferred();
+        let backends = load(&Loader::new(config));
+        apply_policies(&preferred);
         // A definition is bound only now, so that no thread calls an op while the backends are loading.
         crate::ops::all().zip(entries).for_each(|(definition, entry)| definition.bind(entry));
         let _ = BACKENDS.set(backends);
     }
     Ok(())
+}
+
+/// What the user has said for every run: the preferred backends, and the fallback of the environment.
+fn apply_policies(preferred: &[String]) {
+    let loaded = registry::plugins();
+    let names: Vec<&str> =
+        preferred.iter().map(String::as_str).filter(|name| loaded.iter().any(|p| p.name == *name)).collect();
+    let mut failed = registry::prefer(&names).err();
+    if let Ok(policy) = std::env::var(crate::backend::FALLBACK_VARIABLE) {
+        let set = registry::FallbackPolicy::parse(&policy).and_then(registry::set_default_fallback);
+        failed = failed.or(set.err());
+    }
+    if let Some(error) = failed {
+        keyway_dispatcher::log::warn(&format!("{}: {error}", crate::backend::FALLBACK_VARIABLE));
+    }
 }
 
 /// Loads more backends from these paths only. A library that is loaded already is not loaded again.
@@ -71,7 +90,34 @@ fn load(loader: &Loader) -> Backends {
             keyway_dispatcher::log::warn(&format!("{}: {error}", plugin.path.display()));
         }
     }
+    warn_of_left_out(&present);
     Backends { rejected: loaded.rejected, discovery: loaded.discovery }
+}
+
+/// Says which kernels of plugins that have just come serve nothing, because their ops are others here. Kernels of ops that
+/// this program does not know are no news: the plugin may be made for a later one.
+fn warn_of_left_out(before: &[&'static PluginEntry]) {
+    let mut by_plugin: Vec<(&'static str, Vec<String>)> = Vec::new();
+    for left in registry::left_out() {
+        let Some(expected) = left.expected else { continue };
+        let plugin = left.kernel.plugin;
+        if before.iter().any(|p| std::ptr::eq(*p, plugin)) {
+            continue;
+        }
+        let text = format!("{} ({}, here {expected})", left.kernel.op, left.kernel.signature);
+        match by_plugin.iter_mut().find(|(name, _)| *name == plugin.name) {
+            Some((_, kernels)) if !kernels.contains(&text) => kernels.push(text),
+            Some(_) => {}
+            None => by_plugin.push((plugin.name, vec![text])),
+        }
+    }
+    for (plugin, kernels) in by_plugin {
+        keyway_dispatcher::log::warn(&format!(
+            "`{plugin}`: kernels written against other signatures are left out: {}; \
+             a build against this version would bring them back",
+            kernels.join(", ")
+        ));
+    }
 }
 
 /// What came of loading the backends of the usual places; `None` before the runtime is started.

@@ -370,7 +370,7 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
     assert!(message(run()).contains("no kernel for"));
     assert_eq!(count(), 0);
 
-    set_fallback(d.kind, FallbackPolicy::Warn(Device::CPU.kind));
+    set_fallback(d.kind, FallbackPolicy::Warn(Device::CPU.kind)).unwrap();
     assert_eq!(run().unwrap(), (d, vec![2, 4, 6]));
     assert_eq!(run().unwrap(), (d, vec![2, 4, 6]));
     let said: Vec<String> = lines.lock().unwrap().iter().filter(|l| l.starts_with("add:")).cloned().collect();
@@ -378,7 +378,7 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
     assert!(said[0].contains("no kernel for test.keyway/remote:0, running on cpu"), "{said:?}");
     assert_eq!(count(), 2);
 
-    set_fallback(d.kind, FallbackPolicy::Allow(Device::CPU.kind));
+    set_fallback(d.kind, FallbackPolicy::Allow(Device::CPU.kind)).unwrap();
     assert_eq!(run().unwrap(), (d, vec![2, 4, 6]));
     assert_eq!(count(), 3, "silent in the log, not in the ledger");
     assert!(ledger::fallbacks().iter().any(|f| f.from == d.to_string() && f.to == "cpu"));
@@ -398,7 +398,7 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
     let mut out = Tensor::empty(&[3], DType::I64, d).unwrap();
     n.add_out(&n, &mut out).unwrap();
     assert_eq!(out.to_vec::<i64>().unwrap(), [4, 8, 12]);
-    set_fallback(d.kind, FallbackPolicy::Error);
+    set_fallback(d.kind, FallbackPolicy::Error).unwrap();
     assert!(message(run()).contains("no kernel for"));
 }
 

@@ -5,6 +5,7 @@ mod summary;
 
 use crate::failure::Failure;
 use crate::files::{self, Outputs};
+use crate::installed::Choice;
 use crate::screen::{self, Screen};
 use keyway::dispatcher::loader::trust::sha256_file;
 use keyway_conformance::certificate::Certificate;
@@ -108,13 +109,13 @@ impl Options {
     }
 
     /// What a command line needs to judge the same backend on the same values.
-    fn target(&self, explicit: &[PathBuf]) -> Vec<OsString> {
+    fn target(&self, choice: &Choice) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["conformance".into()];
         let mut option = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
             words.push(name.into());
             words.push(value.as_ref().to_os_string());
         };
-        explicit.iter().for_each(|path| option("--backends", path));
+        choice.backends.iter().for_each(|path| option("--backends", path));
         self.library.iter().for_each(|path| option("--library", path));
         if self.seed != 0 {
             option("--seed", &self.seed.to_string());
@@ -128,9 +129,9 @@ impl Options {
         words
     }
 
-    fn worker_command(&self, program: &Path, explicit: &[PathBuf]) -> Command {
+    fn worker_command(&self, program: &Path, choice: &Choice) -> Command {
         let mut command = Command::new(program);
-        command.args(self.target(explicit)).arg("--worker");
+        command.args(self.target(choice)).arg("--worker");
         for (name, values) in
             [("--op", &self.op), ("--family", &self.family), ("--dtype", &self.dtype), ("--case", &self.case)]
         {
@@ -155,9 +156,9 @@ impl Options {
 /// # Errors
 /// Wrong usage, a backend that cannot be loaded, a case that is not as expected, an interrupt, a report that
 /// cannot be written.
-pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
+pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     if options.worker {
-        return serve(options, explicit);
+        return serve(options, choice);
     }
     if options.list {
         let mut table = screen::table(&["FAMILY", "WHAT IT CHECKS"], &[]);
@@ -180,7 +181,7 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
     let given = options.known.as_deref().map(KnownFailures::read).transpose();
     let given = given.map_err(|e| Failure::Usage(e.to_string()))?;
 
-    let report = judge(options, explicit, &selection, given)?;
+    let report = judge(options, choice, &selection, given)?;
     summary::print(&report, screen);
     let written = outputs.write(|what, path| {
         let text = match what {
@@ -201,11 +202,11 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
     Failure::all(failures)
 }
 
-fn serve(options: &Options, explicit: &[PathBuf]) -> Result<(), Failure> {
+fn serve(options: &Options, choice: &Choice) -> Result<(), Failure> {
     let job = worker::Job {
         name: Some(options.backend.clone()),
         library: options.library.clone(),
-        backends: explicit.to_vec(),
+        backends: choice.backends.clone(),
         selection: options.selection(),
     };
     // A runner that is gone wants nothing more.
@@ -215,13 +216,13 @@ fn serve(options: &Options, explicit: &[PathBuf]) -> Result<(), Failure> {
 
 fn judge(
     options: &Options,
-    explicit: &[PathBuf],
+    choice: &Choice,
     selection: &Selection,
     given: Option<KnownFailures>,
 ) -> Result<Report, Failure> {
     let program = std::env::current_exe()
         .map_err(|e| Failure::Usage(format!("cannot find this program to start workers with: {e}")))?;
-    let command = || options.worker_command(&program, explicit);
+    let command = || options.worker_command(&program, choice);
     let ordinary = Duration::from_secs_f64(options.timeout);
     let limits = if options.huge {
         Limits { jobs: 1, timeout: ordinary * 10, memory: HUGE_MEMORY }
@@ -249,7 +250,7 @@ fn judge(
     };
     let sha256 = sha256_file(&ran.judged.library).unwrap_or_default();
     let mut words = vec!["keyway".to_string()];
-    words.extend(options.target(explicit).iter().map(|w| quoted(&w.to_string_lossy())));
+    words.extend(options.target(choice).iter().map(|w| quoted(&w.to_string_lossy())));
     let again = words.join(" ");
     Ok(Report::new(ran, selection, sha256, &known, |id| format!("{again} --case {}", quoted(id))))
 }

@@ -8,6 +8,7 @@ mod summary;
 
 use crate::failure::Failure;
 use crate::files::{self, Outputs};
+use crate::installed::Choice;
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::Device;
@@ -81,7 +82,7 @@ fn rate(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// Wrong usage, no backend, what the training reports, and files that cannot be written.
-pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Result<(), Failure> {
+pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let outputs = Outputs::new([
         (outputs::SAVE, &options.save),
         (outputs::PLOT, &options.plot),
@@ -90,7 +91,7 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
     outputs.check()?;
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     parallel::adopt_current_thread();
-    let device = device(&options.device, explicit)?;
+    let device = device(&options.device, choice)?;
 
     let profile = options.profile.then(profiler::profile);
     let task = digits::Task {
@@ -110,8 +111,8 @@ pub fn run(options: &Options, explicit: &[PathBuf], screen: &mut Screen) -> Resu
 }
 
 /// The device, if somebody serves it.
-fn device(name: &str, explicit: &[PathBuf]) -> Result<Device, Failure> {
-    let backends = installed::start(explicit)?;
+fn device(name: &str, choice: &Choice) -> Result<Device, Failure> {
+    let backends = installed::start(choice)?;
     let device = names::device(name)?;
     if keyway::dispatcher::device::server(device.kind).is_some() {
         return Ok(device);

@@ -1,6 +1,7 @@
 //! All that the loader's decisions depend on, so that tests can set it without touching the process.
 
 use super::cpu::CpuFeatures;
+use super::preferences::Preferences;
 use super::quarantine::Quarantine;
 use super::reason::AbiRange;
 use super::search::SearchPaths;
@@ -19,6 +20,8 @@ pub struct Config {
     pub trust: TrustPolicy,
     /// Records of libraries that failed before.
     pub quarantine: Quarantine,
+    /// The plugins that the user prefers.
+    pub preferences: Preferences,
     /// What the processor can do.
     pub cpu: CpuFeatures,
     /// The ABI versions that the host speaks.
@@ -41,6 +44,7 @@ impl Config {
             search,
             trust: TrustPolicy::of_process(),
             quarantine: Quarantine::of_user(),
+            preferences: Preferences::of_user(),
             cpu: CpuFeatures::detect(),
             host_abi: HOST_ABI,
         }

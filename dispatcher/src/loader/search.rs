@@ -1,9 +1,10 @@
 //! Where plugins are looked for, and what was found in each place.
 //!
-//! In this order: paths that the user named, `KEYWAY_BACKEND_PATH`, `backends/` beside the program (for a
-//! program in `bin/` also beside that folder), the user's data folder, the system's. The working directory
-//! is never searched, so a relative entry in the environment is left out. A process with more rights than
-//! the user who started it does not look at the environment at all.
+//! In this order: paths that the user named, `KEYWAY_BACKEND_PATH`, the user's data folder, `backends/` beside the
+//! program (for a program in `bin/` also beside that folder), the system's. The user's own folder comes before what
+//! came with the program, so that a faster kernel put there wins. The working directory is never searched, so a relative
+//! entry in the environment is left out. A process with more rights than the user who started it does not look at the
+//! environment at all.
 
 use super::error::LoadError;
 use super::privilege::{home_folder, is_privileged};
@@ -27,10 +28,10 @@ pub enum Place {
     Explicit,
     /// `KEYWAY_BACKEND_PATH`.
     Environment,
-    /// It lies beside the program.
-    Program,
     /// The user's data folder.
     User,
+    /// It lies beside the program.
+    Program,
     /// The system.
     System,
 }
@@ -147,6 +148,7 @@ impl SearchPaths {
             |list: &[PathBuf]| list.iter().filter(|p| !p.as_os_str().is_empty()).cloned().collect::<Vec<_>>();
         paths.extend(given(&self.explicit).into_iter().map(|p| (Place::Explicit, p)));
         paths.extend(given(&self.environment).into_iter().map(|p| (Place::Environment, p)));
+        paths.extend(self.data_home.iter().map(|home| (Place::User, home.join("keyway/backends"))));
         if let Some(folder) = self.program.as_deref().and_then(Path::parent) {
             paths.push((Place::Program, folder.join("backends")));
             if folder.file_name() == Some(OsStr::new("bin"))
@@ -155,7 +157,6 @@ impl SearchPaths {
                 paths.push((Place::Program, above.join("backends")));
             }
         }
-        paths.extend(self.data_home.iter().map(|home| (Place::User, home.join("keyway/backends"))));
         paths.extend(self.system.iter().map(|p| (Place::System, p.clone())));
         paths
     }
@@ -248,9 +249,9 @@ mod tests {
             [
                 "Explicit x",
                 "Environment /env",
+                "User /users/u/.local/share/keyway/backends",
                 "Program /opt/keyway/bin/backends",
                 "Program /opt/keyway/backends",
-                "User /users/u/.local/share/keyway/backends",
                 "System /usr/lib/keyway/backends",
             ]
         );

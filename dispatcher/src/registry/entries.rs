@@ -1,7 +1,7 @@
 //! What plugins and layers register.
 
-use crate::base::error::Result;
-use crate::base::key::{DispatchKey, KeySet, Layout};
+use crate::base::error::{Error, Result};
+use crate::base::key::{Device, DispatchKey, KeySet, Layout};
 use crate::base::plugin::PluginEntry;
 use crate::op::{Call, OpEntry, Outputs};
 use keyway_sdk::abi::layout::LayoutApi;
@@ -62,7 +62,7 @@ pub struct FunctionalEntry {
     pub plugin: Option<&'static PluginEntry>,
 }
 
-/// What a device does when it has no kernel.
+/// What a device does with a call that nobody serves there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FallbackPolicy {
     /// The call fails.
@@ -72,4 +72,39 @@ pub enum FallbackPolicy {
     Warn(u16),
     /// The call goes to this kind of device.
     Allow(u16),
+}
+
+impl FallbackPolicy {
+    /// Reads `error`, `cpu:warn`, `cpu:allow`, or `cpu`, which warns.
+    ///
+    /// # Errors
+    /// `Value` for anything else.
+    pub fn parse(text: &str) -> Result<FallbackPolicy> {
+        if text == "error" {
+            return Ok(FallbackPolicy::Error);
+        }
+        let (name, allow) = match text.rsplit_once(':') {
+            Some((name, "allow")) => (name, true),
+            Some((name, "warn")) => (name, false),
+            _ => (text, false),
+        };
+        if name.is_empty() || name.contains(':') {
+            return Err(Error::Value {
+                op: "fallback",
+                argument: "policy",
+                expected: "`error`, or a device such as `cpu`, alone or with `:warn` or `:allow`".to_string(),
+                got: format!("`{text}`"),
+            });
+        }
+        let kind = Device::new(name, 0)?.kind;
+        Ok(if allow { FallbackPolicy::Allow(kind) } else { FallbackPolicy::Warn(kind) })
+    }
+
+    /// The other device's kind, if calls go there.
+    pub fn target(self) -> Option<u16> {
+        match self {
+            FallbackPolicy::Error => None,
+            FallbackPolicy::Warn(to) | FallbackPolicy::Allow(to) => Some(to),
+        }
+    }
 }

@@ -8,8 +8,8 @@ pub mod table;
 
 pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry};
 pub use state::{
-    Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins,
-    register_functional, register_ops, restore, retire, set_fallback, set_priority,
+    Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins, prefer,
+    register_functional, register_ops, restore, retire, set_default_fallback, set_fallback, set_priority,
 };
 pub(crate) use state::{first_generation, lock};
 

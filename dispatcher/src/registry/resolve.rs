@@ -45,15 +45,15 @@ impl Batch {
         let interposers = DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number();
         let acting = functional.iter().flatten().filter(|f| interposers.contains(&f.key.number()));
         let always = acting.fold(0, |mask, f| mask | KeySet::of(f.key).0);
-        let fallback =
-            (0..DEVICES.len() as u16).map(|kind| state.fallback.get(&kind).copied().unwrap_or_default());
+        let fallback = (0..DEVICES.len() as u16).map(|kind| state.fallbacks.of(kind)).collect();
         publish(Generation {
             number: state.generation,
             ops,
             layout_entries,
             always,
             functional,
-            fallback: fallback.collect(),
+            fallback,
+            default_fallback: state.fallbacks.of(u16::MAX),
         })
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct State {
     pub(crate) layouts: Vec<&'static LayoutEntry>,
     pub(crate) plugins: Vec<&'static PluginEntry>,
     pub(super) functional: Vec<&'static FunctionalEntry>,
-    pub(super) fallback: HashMap<u16, FallbackPolicy>,
+    pub(super) fallbacks: Fallbacks,
     /// By the op's name, also of ops that are not there.
     pub(super) kernels_of: HashMap<&'static str, Vec<&'static KernelEntry>>,
     /// The devices of plugins that lost a device's name to another, by that device and the plugin.
@@ -89,12 +89,101 @@ pub fn find_functional(name: &str) -> Option<DispatchKey> {
     batch.state.functional.iter().find(|f| f.name == name && !is_retired(f.plugin)).map(|f| f.key)
 }
 
-/// Says what a kind of device does when it has no kernel.
-pub fn set_fallback(device_kind: u16, policy: FallbackPolicy) {
-    let mut batch = lock();
-    batch.state.fallback.insert(device_kind, policy);
-    batch.publish();
+/// Says what a kind of device does with a call that nobody serves there.
+///
+/// # Errors
+/// `Value` for a policy with which a call would go in a circle.
+pub fn set_fallback(device_kind: u16, policy: FallbackPolicy) -> Result<()> {
+    change_fallback(|fallbacks| {
+        fallbacks.by_kind.insert(device_kind, policy);
+    })
 }
+
+/// Says what every kind of device does that has no policy of its own; the device that calls go to serves them itself.
+///
+/// # Errors
+/// As [`set_fallback`].
+pub fn set_default_fallback(policy: FallbackPolicy) -> Result<()> {
+    change_fallback(|fallbacks| fallbacks.default = policy)
+}
+
+fn change_fallback(change: impl FnOnce(&mut Fallbacks)) -> Result<()> {
+    let mut batch = lock();
+    let mut changed = batch.state.fallbacks.clone();
+    change(&mut changed);
+    if let Some(circle) = changed.circle() {
+        let names: Vec<&str> = circle.into_iter().map(|kind| DEVICES.name(kind)).collect();
+        return Err(Error::Value {
+            op: "fallback",
+            argument: "policy",
+            expected: "devices that do not fall back to each other in a circle".to_string(),
+            got: names.join(" -> "),
+        });
+    }
+    batch.state.fallbacks = changed;
+    batch.publish();
+    Ok(())
+}
+
+/// What devices do with calls that nobody serves there.
+#[derive(Clone, Default)]
+pub(super) struct Fallbacks {
+    by_kind: HashMap<u16, FallbackPolicy>,
+    default: FallbackPolicy,
+}
+
+impl Fallbacks {
+    /// The policy of a kind of device.
+    pub(super) fn of(&self, kind: u16) -> FallbackPolicy {
+        let default = if self.default.target() == Some(kind) { FallbackPolicy::Error } else { self.default };
+        self.by_kind.get(&kind).copied().unwrap_or(default)
+    }
+
+    /// The kinds of devices that a call would go round in, if there are such.
+    fn circle(&self) -> Option<Vec<u16>> {
+        let starts = self.by_kind.keys().copied();
+        starts.into_iter().find_map(|start| {
+            let mut way = vec![start];
+            while let Some(to) = self.of(way[way.len() - 1]).target() {
+                way.push(to);
+                if to == start {
+                    return Some(way);
+                }
+                // A circle that does not lead back here is found from its own members.
+                if way.len() > self.by_kind.len() + 2 {
+                    return None;
+                }
+            }
+            None
+        })
+    }
+}
+
+/// Puts these plugins before all others where several serve one key, the first of them first, whatever their priorities.
+///
+/// # Errors
+/// `Value` for a plugin that is not loaded; nothing is changed then.
+pub fn prefer(names: &[&str]) -> Result<()> {
+    let loaded = plugins();
+    for name in names {
+        if !loaded.iter().any(|p| p.name == *name) {
+            let there: Vec<_> = loaded.iter().map(|p| p.name).collect();
+            return Err(Error::Value {
+                op: "prefer",
+                argument: "backend",
+                expected: format!("the name of a loaded backend ({})", there.join(", ")),
+                got: format!("`{name}`"),
+            });
+        }
+    }
+    for (rank, name) in names.iter().rev().enumerate() {
+        set_priority(name, PREFERRED.saturating_add(rank as i32));
+    }
+    Ok(())
+}
+
+/// Above every priority that a plugin may declare.
+const PREFERRED: i32 = 1 << 24;
 
 /// Gives a plugin another priority; 0 is usual and higher wins. Returns whether there is such a plugin.
 pub fn set_priority(plugin: &str, priority: i32) -> bool {

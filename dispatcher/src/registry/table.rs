@@ -59,6 +59,8 @@ pub struct Generation {
     pub(crate) always: u64,
     pub(crate) functional: [Option<&'static FunctionalEntry>; 64],
     pub(super) fallback: Vec<FallbackPolicy>,
+    /// Of devices that were named later.
+    pub(super) default_fallback: FallbackPolicy,
 }
 
 impl Generation {
@@ -79,7 +81,7 @@ impl Generation {
 
     /// What a kind of device does with a call that nobody serves there.
     pub fn fallback(&self, kind: u16) -> FallbackPolicy {
-        self.fallback.get(kind as usize).copied().unwrap_or_default()
+        self.fallback.get(kind as usize).copied().unwrap_or(self.default_fallback)
     }
 
     /// Who owns a layout.

@@ -1,0 +1,78 @@
+//! Which backend serves a call where several could, and what happens where none does.
+//!
+//! Decisions:
+//! - a choice for one thread is a dispatch key: while no thread chooses, calls cost nothing for it;
+//! - a call never moves to another device in silence: the policy is `error` until somebody says otherwise, and the
+//!   profiler and [`fallbacks`] show what moved.
+
+use crate::error::Result;
+pub use keyway_dispatcher::call::BackendGuard;
+use keyway_dispatcher::key::Device;
+pub use keyway_dispatcher::ledger::{Fallback, fallbacks};
+use keyway_dispatcher::registry::{self, FallbackPolicy};
+
+/// The environment variable with the policy of every device, in the form that [`set_fallback`] takes.
+pub const FALLBACK_VARIABLE: &str = "KEYWAY_FALLBACK";
+
+/// Runs `run`; the calls of this thread in it go to the kernels of the backend `name` where it has any that serve them,
+/// else to the usual candidates.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let x = Tensor::from_slice(&[1.0f32])?;
+/// let y = keyway::with_backend("keyway-cpu", || x.add(1.0))??;
+/// assert_eq!(y.item::<f32>()?, 2.0);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// A backend that is not loaded; the names of those that are stand in the message.
+pub fn with_backend<R>(name: &str, run: impl FnOnce() -> R) -> Result<R> {
+    let _guard = choose_backend(name)?;
+    Ok(run())
+}
+
+/// As [`with_backend`], while the guard lives.
+///
+/// # Errors
+/// As [`with_backend`].
+pub fn choose_backend(name: &str) -> Result<BackendGuard> {
+    crate::runtime::start()?;
+    Ok(keyway_dispatcher::call::choose_backend(name)?)
+}
+
+/// Puts these backends before all others for the whole program, the first of them first, whatever their priorities. Of a
+/// device that several serve, the preferred one takes the name: to be called before tensors are made there.
+///
+/// # Errors
+/// As [`with_backend`].
+pub fn prefer_backends(names: &[&str]) -> Result<()> {
+    crate::runtime::start()?;
+    Ok(registry::prefer(names)?)
+}
+
+/// Says what devices do with a call that nobody serves there: `error`, or a device such as `cpu` that runs it, with a
+/// warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors move there and back. A device that
+/// [`set_device_fallback`] named keeps its own policy.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// keyway::set_fallback("cpu:allow")?;
+/// # keyway::set_fallback("error")?;
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// A policy that cannot be read, or with which calls would go round in a circle.
+pub fn set_fallback(policy: &str) -> Result<()> {
+    Ok(registry::set_default_fallback(FallbackPolicy::parse(policy)?)?)
+}
+
+/// As [`set_fallback`], for one kind of device.
+///
+/// # Errors
+/// As [`set_fallback`].
+pub fn set_device_fallback(device: &str, policy: &str) -> Result<()> {
+    Ok(registry::set_fallback(Device::parse(device)?.kind, FallbackPolicy::parse(policy)?)?)
+}
