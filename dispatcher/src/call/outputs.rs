@@ -7,8 +7,8 @@ use crate::memory::Shared;
 use crate::op::{Arg, Args, Call, Out, Outputs};
 use crate::tensor::TensorRef;
 
-/// A result that is the very object of an argument gets an object of its own: it shares the memory, but not
-/// the place in a graph.
+/// Unaliases results: one that is an argument itself becomes a tensor of its own that shares the memory, but not the place
+/// in a graph.
 #[inline]
 pub fn unalias(args: &Args<'_>, made: &mut Outputs) {
     // What has no other owner is no argument.

@@ -75,7 +75,7 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     if !is_grad_enabled() || !inputs.iter().any(Tensor::requires_grad) {
         return Ok(outputs);
     }
-    // An output that is also an input gets an object of its own, to hold its own history.
+    // An output that is also an input is unaliased, so that it holds its own history.
     let outputs: Vec<Tensor> = outputs
         .into_iter()
         .map(|o| if inputs.iter().any(|i| i.is_same(&o)) { o.detach() } else { o })

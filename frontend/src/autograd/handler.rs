@@ -196,7 +196,7 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
         let edge = Edge { node: node.clone(), output };
         match tensor.base() {
             Some(base) if in_place => super::view::rewrite_base(tensor, &base.clone(), edge.node),
-            None if in_place => meta::rebase(tensor, edge),
+            None if in_place => meta::rebase_history(tensor, edge),
             _ => meta::set_first_edge(tensor, edge),
         }
     }

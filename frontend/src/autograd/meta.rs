@@ -1,4 +1,4 @@
-//! What autograd hangs on a tensor.
+//! The autograd metadata of a tensor, kept in its extension slot.
 
 use super::error::AutogradError;
 use super::hooks::Hook;
@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 pub(crate) struct Meta {
     /// A leaf that collects a gradient.
     leaf: AtomicBool,
-    /// How often in-place changes of this tensor or of its views have given it another history.
+    /// How often the history was rebased by in-place changes of this tensor or of its views.
     rebased: AtomicU32,
     /// Whether `state` has an edge, once true for ever; so that asking whether a gradient is wanted takes no lock.
     recorded: AtomicBool,
@@ -153,13 +153,13 @@ pub(crate) fn set_first_edge(tensor: &mut TensorRef, edge: Edge) {
     }
 }
 
-/// How often the base of a view was given another history.
+/// How often the history of a view's base was rebased.
 fn rebased_so_far(tensor: &TensorRef) -> u32 {
     tensor.base().and_then(|b| get(b)).map_or(0, |m| m.rebased.load(Ordering::Relaxed))
 }
 
-/// Gives a tensor another history after it, or a view of it, was changed in place.
-pub(crate) fn rebase(base: &TensorRef, edge: Edge) {
+/// Rebases the history of a tensor after it, or a view of it, was changed in place.
+pub(crate) fn rebase_history(base: &TensorRef, edge: Edge) {
     set_edge(base, edge);
     if let Some(meta) = get(base) {
         meta.rebased.fetch_add(1, Ordering::Relaxed);

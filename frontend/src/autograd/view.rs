@@ -63,7 +63,7 @@ pub(super) fn rewrite_base(view: &TensorRef, base: &TensorRef, inner: Shared<Nod
     let shapes = SmallVec::from_iter([Shape::of(base)]);
     let slices = CopySlices { geometry: Geometry::of(view, base), inner };
     let node = Node::new(Body::CopySlices(slices), edges, shapes);
-    meta::rebase(base, Edge { node, output: 0 });
+    meta::rebase_history(base, Edge { node, output: 0 });
 }
 
 /// The node of a view of a base whose history was rewritten.

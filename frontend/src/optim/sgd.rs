@@ -13,11 +13,11 @@ pub struct SgdOptions {
     pub lr: f64,
     /// How much of the last step's direction is kept.
     pub momentum: f64,
-    /// How much of the gradient is left out of the kept direction; not from the first.
+    /// The dampening of the momentum buffer: the share of the gradient that is left out of it, but for the first step.
     pub dampening: f64,
     /// How much of the parameter is added to its gradient.
     pub weight_decay: f64,
-    /// Looks ahead along the kept direction. Needs momentum and no dampening.
+    /// Nesterov momentum. Needs momentum and no dampening.
     pub nesterov: bool,
 }
 
@@ -85,7 +85,7 @@ const OWNER: &str = "Sgd";
 #[derive(Debug)]
 pub struct Sgd {
     groups: Vec<Group<SgdOptions>>,
-    /// The kept direction of each parameter, over all groups.
+    /// The momentum buffer of each parameter, over all groups.
     directions: Vec<Option<Tensor>>,
 }
 

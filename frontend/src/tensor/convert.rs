@@ -94,7 +94,7 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Shows each element's bytes in row-major order. Needs no backend: the host walks the strides.
+    /// Shows each element's bytes in row-major order. Needs no backend: the host iterates over the strides.
     fn visit_bytes(&self, mut visit: impl FnMut(&[u8])) -> Result<()> {
         // A composite tensor is converted by its owner, who knows the host's memory.
         let home =

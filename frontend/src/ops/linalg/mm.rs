@@ -45,7 +45,7 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     Ok(Dims::from_slice(&[n, m]))
 }
 
-/// `a @ b`, laid out as `like`: a gradient that lies in memory as its tensor does is added to it without a walk by
+/// `a @ b`, laid out as `like`: a gradient that lies in memory as its tensor does is added to it without a pass by
 /// strides.
 pub(super) fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     match like.strides() {
