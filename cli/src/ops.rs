@@ -3,10 +3,11 @@
 use crate::failure::Failure;
 use crate::installed::Choice;
 use crate::screen::Screen;
-use crate::{installed, screen};
+use crate::{installed, names, screen};
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry::{self, serving};
 use keyway::dispatcher::table::{Generation, OpRows, current};
+use keyway::ops::tiers;
 use keyway::{DType, Device, Layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +15,25 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How to list the ops.
 #[derive(clap::Args)]
 pub struct Options {
+    /// Only those of this device.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// List what a device lacks for a tier of ops: load, infer or train.
+    #[arg(long, value_name = "TIER")]
+    missing_for: Option<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Serialize)]
+struct Lacks {
+    device: String,
+    tier: &'static str,
+    /// Ops of the tier that nobody serves there for f32.
+    ops: Vec<&'static str>,
+    /// Kernels with which all of them would be served, with their dtypes.
+    kernels: Vec<(&'static str, &'static str)>,
 }
 
 /// Who serves an op for one device and layout.
@@ -42,8 +59,15 @@ struct Op {
 /// Two definitions of one op.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let backends = installed::start(choice)?;
+    let device = options.device.as_deref().map(names::device).transpose()?;
+    if let Some(tier) = &options.missing_for {
+        return missing_for(tier, device.unwrap_or(Device::CPU), options.json, screen);
+    }
     let generation = current();
-    let places = places();
+    let mut places = places();
+    if let Some(device) = device {
+        places.retain(|(of, _)| of.kind == device.kind);
+    }
     if options.json {
         let ops: Vec<Op> = sorted(generation).into_iter().map(|rows| describe(rows, &places)).collect();
         screen.json(&ops);
@@ -59,6 +83,35 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     if registry::kernels().is_empty() {
         screen::note(&format!("no backend is installed: {}", installed::advice("cpu", &backends.discovery)));
     }
+    Ok(())
+}
+
+/// Lists what a device lacks for a tier.
+fn missing_for(tier: &str, device: Device, json: bool, screen: &mut Screen) -> Result<(), Failure> {
+    let Some(tiers) = tiers::up_to(tier) else {
+        let there: Vec<String> = tiers::ALL.iter().map(|t| format!("{}: {}", t.name, t.about)).collect();
+        return Err(Failure::Usage(format!(
+            "there is no tier `{tier}`; there are\n  {}",
+            there.join("\n  ")
+        )));
+    };
+    let missing = tiers::missing(tiers, device, DType::F32).map_err(|e| Failure::Usage(e.to_string()))?;
+    let count: usize = tiers.iter().map(|tier| tier.ops.len()).sum();
+    let last = tiers.last().map_or("", |tier| tier.name);
+    if json {
+        let kernels = missing.kernels.into_iter().collect();
+        screen.json(&Lacks { device: device.to_string(), tier: last, ops: missing.ops, kernels });
+        return Ok(());
+    }
+    if missing.ops.is_empty() {
+        screen.line(format!("{device} serves all {count} ops of the tier `{last}`."));
+        return Ok(());
+    }
+    screen.line(format!("{device} lacks {} of the {count} ops of the tier `{last}`:", missing.ops.len()));
+    screen.line(format!("  {}", missing.ops.join(", ")));
+    screen.line(format!("With these {} kernels it would serve all:", missing.kernels.len()));
+    let kernels: Vec<String> = missing.kernels.iter().map(|(op, dtype)| format!("{op} ({dtype})")).collect();
+    screen.line(format!("  {}", kernels.join(", ")));
     Ok(())
 }
 

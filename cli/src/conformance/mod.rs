@@ -41,6 +41,9 @@ pub struct Options {
     /// Only this case, by its id or a pattern of ids; may be repeated.
     #[arg(long, value_name = "ID")]
     case: Vec<String>,
+    /// Judge the ops of a tier (load, infer, train), all of which the backend must serve.
+    #[arg(long, value_name = "TIER")]
+    profile: Option<String>,
     /// A part of the cases: some samples, dtypes and strides of each op.
     #[arg(long)]
     quick: bool,
@@ -104,6 +107,7 @@ impl Options {
             cases: self.case.clone(),
             quick: self.quick,
             huge: self.huge,
+            profile: self.profile.clone(),
             seed: self.seed,
         }
     }
@@ -117,6 +121,9 @@ impl Options {
         };
         choice.backends.iter().for_each(|path| option("--backends", path));
         self.library.iter().for_each(|path| option("--library", path));
+        if let Some(profile) = &self.profile {
+            option("--profile", profile);
+        }
         if self.seed != 0 {
             option("--seed", &self.seed.to_string());
         }

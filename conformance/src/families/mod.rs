@@ -15,6 +15,7 @@ mod large;
 mod layouts;
 mod leaks;
 mod out;
+mod profile;
 mod promotion;
 mod random;
 mod strided;
@@ -64,6 +65,7 @@ pub const ALL: &[Family] = &[
     leaks::FAMILY,
     devices::FAMILY,
     layouts::FAMILY,
+    profile::FAMILY,
     huge::FAMILY,
 ];
 
@@ -77,6 +79,8 @@ pub struct Scope<'a> {
     pub quick: bool,
     /// Whether cases of more than 2^31 elements are wanted too.
     pub huge: bool,
+    /// The tier of ops that the target must serve, if one was asked for.
+    pub profile: Option<&'a str>,
 }
 
 /// An op with its samples, which are made once.

@@ -3,6 +3,7 @@
 use crate::case::{Case, glob};
 use crate::families::{self, Family};
 use keyway::DType;
+use keyway::ops::tiers;
 use serde::{Deserialize, Serialize};
 
 /// Which cases to run; an empty list stands for all.
@@ -21,6 +22,9 @@ pub struct Selection {
     /// Whether cases of more than 2^31 elements are wanted too.
     #[serde(default)]
     pub huge: bool,
+    /// The tier of ops to judge, all of which must be served.
+    #[serde(default)]
+    pub profile: Option<String>,
     /// Mixed into the values of the samples.
     pub seed: u64,
 }
@@ -50,6 +54,14 @@ pub enum SelectionError {
         /// What came.
         got: String,
     },
+    /// No tier of that name.
+    #[error("there is no profile `{got}`; there are:\n{there}")]
+    Profile {
+        /// What came.
+        got: String,
+        /// What there is, each on a line with what it is for.
+        there: String,
+    },
     /// No case of that id.
     #[error("no case matches `{got}`; an id is family/op/dtype/sample/variant, as a report prints it")]
     Case {
@@ -76,6 +88,11 @@ impl Selection {
                 return Err(SelectionError::Family { got: got.clone(), there: there.join("\n") });
             }
         }
+        if let Some(got) = self.profile.as_ref().filter(|name| tiers::up_to(name).is_none()) {
+            let line = |tier: &tiers::Tier| format!("  {:14}{}", tier.name, tier.about);
+            let there: Vec<String> = tiers::ALL.iter().map(line).collect();
+            return Err(SelectionError::Profile { got: got.clone(), there: there.join("\n") });
+        }
         for got in &self.dtypes {
             if !DType::REAL.iter().any(|d| d.name() == got) {
                 let there: Vec<&str> = DType::REAL.iter().map(|d| d.name()).collect();
@@ -92,7 +109,9 @@ impl Selection {
 
     /// Whether an op is wanted.
     pub fn wants_op(&self, name: &str) -> bool {
-        self.ops.is_empty() || self.ops.iter().any(|pattern| glob(pattern, name))
+        let tiers = self.profile.as_deref().map(|name| tiers::up_to(name).unwrap_or_default());
+        tiers.is_none_or(|tiers| tiers.iter().any(|tier| tier.ops.contains(&name)))
+            && (self.ops.is_empty() || self.ops.iter().any(|pattern| glob(pattern, name)))
     }
 
     /// Whether a family is wanted.

@@ -89,7 +89,13 @@ fn list(target: &Target, selection: &Selection) -> Vec<Case> {
         .filter(|def| selection.wants_op(def.name()) && target.answers_for(def))
         .map(|def| Op { def, samples: (def.samples)() })
         .collect();
-    let scope = Scope { target, ops: &ops, quick: selection.quick, huge: selection.huge };
+    let scope = Scope {
+        target,
+        ops: &ops,
+        quick: selection.quick,
+        huge: selection.huge,
+        profile: selection.profile.as_deref(),
+    };
     let mut cases = families::list(&scope, |family| selection.wants_family(family));
     cases.retain(|case| selection.wants(case));
     cases

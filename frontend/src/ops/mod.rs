@@ -8,6 +8,7 @@ mod define;
 mod forms;
 pub mod rules;
 pub mod sample;
+pub mod tiers;
 
 /// Declares the modules of a family and lists their definitions: the one line that a new op costs here.
 macro_rules! family {

@@ -1,0 +1,189 @@
+//! Which ops a device needs for what: to hold and print tensors, to infer, to train.
+//!
+//! A tier names ops as programs call them. A device needs no kernel for each: an op counts where its decomposition does,
+//! so some twenty kernels suffice for all three tiers (`keyway ops --device D --missing-for train` lists those that lack).
+
+use crate::error::Result;
+use crate::{DType, Device, Layout};
+use keyway_dispatcher::registry::{find_op, serving};
+use std::collections::BTreeSet;
+
+/// Ops that belong together because a use needs all of them.
+#[derive(Debug)]
+pub struct Tier {
+    /// Its name on command lines.
+    pub name: &'static str,
+    /// What a device can do that serves it.
+    pub about: &'static str,
+    /// Its ops, besides those of the tiers before it.
+    pub ops: &'static [&'static str],
+}
+
+/// The tiers; each needs those before it.
+pub static ALL: [Tier; 3] = [
+    Tier {
+        name: "load",
+        about: "hold tensors of any strides, convert, fill, print, save and load them",
+        ops: &["clone", "copy", "fill", "to_dtype", "cat"],
+    },
+    Tier {
+        name: "infer",
+        about: "run networks of linear layers, norms, attention and embeddings",
+        ops: &[
+            "add",
+            "sub",
+            "mul",
+            "div",
+            "neg",
+            "exp",
+            "log",
+            "sqrt",
+            "rsqrt",
+            "square",
+            "abs",
+            "pow",
+            "tanh",
+            "sigmoid",
+            "relu",
+            "silu",
+            "gelu",
+            "maximum",
+            "minimum",
+            "clamp",
+            "where",
+            "eq",
+            "gt",
+            "ge",
+            "lt",
+            "le",
+            "sum",
+            "mean",
+            "amax",
+            "argmax",
+            "var",
+            "softmax",
+            "log_softmax",
+            "mm",
+            "bmm",
+            "addmm",
+            "matmul",
+            "linear",
+            "layer_norm",
+            "rms_norm",
+            "batch_norm",
+            "group_norm",
+            "scaled_dot_product_attention",
+            "index_select",
+            "gather",
+            "embedding",
+            "masked_fill",
+            "stack",
+        ],
+    },
+    Tier {
+        name: "train",
+        about: "train such networks: losses, the gradients of all of these, dropout, optimisers, random numbers",
+        ops: &[
+            "nll_loss",
+            "cross_entropy",
+            "mse_loss",
+            "l1_loss",
+            "binary_cross_entropy_with_logits",
+            "relu_backward",
+            "sigmoid_backward",
+            "tanh_backward",
+            "silu_backward",
+            "gelu_backward",
+            "layer_norm_backward",
+            "scatter_add",
+            "index_add",
+            "addcmul",
+            "addcdiv",
+            "lerp",
+            "uniform",
+            "normal",
+            "dropout",
+        ],
+    },
+];
+
+/// The tier of this name with those before it.
+pub fn up_to(name: &str) -> Option<&'static [Tier]> {
+    ALL.iter().position(|tier| tier.name == name).map(|at| &ALL[..=at])
+}
+
+/// What a device lacks for a tier.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// The ops of the tier that nobody serves there.
+    pub ops: Vec<&'static str>,
+    /// Kernels with which all of them would be served: the parts that end their decompositions, and the ops without any.
+    pub kernels: BTreeSet<(&'static str, &'static str)>,
+}
+
+/// What a device lacks for these tiers on strided tensors of a dtype.
+///
+/// # Errors
+/// Two definitions of one op, which is a defect of the program.
+pub fn missing(tiers: &[Tier], device: Device, dtype: DType) -> Result<Missing> {
+    crate::runtime::start()?;
+    let mut missing = Missing::default();
+    for &name in tiers.iter().flat_map(|tier| tier.ops) {
+        let served =
+            find_op(name).is_some_and(|op| serving::server(op, device, Layout::STRIDED, dtype).is_some());
+        if !served {
+            missing.ops.push(name);
+            needed(name, device, dtype, &mut missing.kernels);
+        }
+    }
+    Ok(missing)
+}
+
+/// Adds the kernels without which an op is not served.
+fn needed(
+    name: &'static str,
+    device: Device,
+    dtype: DType,
+    kernels: &mut BTreeSet<(&'static str, &'static str)>,
+) {
+    let op = find_op(name);
+    if op.is_some_and(|op| serving::server(op, device, Layout::STRIDED, dtype).is_some()) {
+        return;
+    }
+    match op.and_then(|op| op.spec.decomposition) {
+        Some(decomposition) => {
+            decomposition
+                .parts
+                .iter()
+                .for_each(|part| needed(part.op, device, part.dtype_for(dtype), kernels));
+        }
+        None => {
+            kernels.insert((name, dtype.name()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_op_of_a_tier_is_defined_and_stands_in_one_tier() {
+        let names: Vec<&str> = ALL.iter().flat_map(|tier| tier.ops).copied().collect();
+        for name in &names {
+            assert!(crate::ops::all().any(|def| def.name() == *name), "`{name}` is no op");
+            assert_eq!(names.iter().filter(|n| n == &name).count(), 1, "`{name}` stands twice");
+        }
+        assert_eq!(up_to("infer").map(<[Tier]>::len), Some(2));
+        assert!(up_to("fly").is_none());
+    }
+
+    #[test]
+    fn the_cpu_lacks_nothing_and_a_device_without_kernels_lacks_primitives() {
+        assert_eq!(missing(&ALL, Device::CPU, DType::F32).unwrap(), Missing::default());
+        let nowhere = Device::new("tiers.example/none", 0).unwrap();
+        let lacks = missing(&ALL[..1], nowhere, DType::F32).unwrap();
+        assert_eq!(lacks.ops, ALL[0].ops);
+        assert!(lacks.kernels.contains(&("clone", "f32")));
+    }
+}
