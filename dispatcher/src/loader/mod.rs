@@ -35,7 +35,7 @@ pub use discovery::{Candidate, Discovery, Verdict};
 pub use error::LoadError;
 pub use manifest::{KernelRecord, Manifest};
 pub use quarantine::{Quarantine, QuarantineRecord};
-pub use reason::{AbiRange, CountedIn, Distrust, SameAs};
+pub use reason::{AbiRange, Distrust, HandedOver, SameAs};
 pub use search::{Place, SearchPaths, Searched, Skipped};
 pub use variants::PassedOver;
 
