@@ -198,7 +198,7 @@ fn a_damaged_manifest() {
     let cases: [(&[u8], &[u8]); 4] = [
         (b"KEYWAY\0\x01", b"KEYWAY\0\x02"),
         (b"{\"name\"", b"<\"name\""),
-        (b"\"kernels\":1", b"\"kernels\":-"),
+        (b"\"priority\":0", b"\"priority\":-"),
         (b"One kernel", b"One \xff\xfernel"),
     ];
     for (from, to) in cases {
