@@ -18,8 +18,6 @@ keyway_sdk::plugin! {
     description: "Kernels for the CPU",
     devices: ["cpu"],
     layouts: ["strided"],
-    kernels: 1268,
-    needs: [],
     setup: |contents| {
         contents.device(&device::API);
         Ok(())

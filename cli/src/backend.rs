@@ -133,7 +133,7 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
             Some(checked) => {
                 let m = &checked.manifest;
                 let (devices, layouts) = (m.devices.join(","), m.layouts.join(","));
-                let kernels = m.kernels.to_string();
+                let kernels = checked.n_kernels().to_string();
                 [
                     m.name.clone(),
                     m.version.clone(),

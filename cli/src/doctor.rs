@@ -184,7 +184,8 @@ fn library(candidate: &Candidate, missing: &[String], screen: &mut Screen) {
             .line(format!("  backend    {} {}, variant {}: {}", m.name, m.version, m.variant, m.description));
         screen.line(format!("  built for  {}, SDK {}", m.abi(), m.sdk));
         let (devices, layouts) = (list(&m.devices), list(&m.layouts));
-        screen.line(format!("  serves     {} kernels, devices {devices}, layouts {layouts}", m.kernels));
+        let kernels = checked.n_kernels();
+        screen.line(format!("  serves     {kernels} kernels, devices {devices}, layouts {layouts}"));
         let features = match (m.cpu_features.len(), missing) {
             (n, []) => format!("{n} needed, all are there"),
             (n, missing) => format!("{n} needed, missing: {}", missing.join(", ")),

@@ -4,7 +4,7 @@
 mod loader_support;
 
 use keyway_dispatcher::loader::{
-    AbiRange, Config, CountedIn, CpuFeatures, Discovery, Distrust, LoadError, Loader, PassedOver, Place,
+    AbiRange, Config, CpuFeatures, Discovery, Distrust, HandedOver, LoadError, Loader, PassedOver, Place,
     Quarantine, SameAs, SearchPaths, Skipped, Verdict, trust,
 };
 use loader_support::*;
@@ -67,7 +67,7 @@ fn discovery_reads_the_manifest_without_opening_the_library() {
     let discovery = Loader::new(folder.config()).discover();
     assert_eq!(discovery.chosen().count(), 2);
     let checked = discovery.candidates[0].checked.as_ref().unwrap();
-    assert_eq!(checked.manifest.kernels, 1);
+    assert_eq!(checked.kernels[0].dtypes, ["f32"]);
     assert!(checked.needed.iter().any(|l| l.starts_with("libc.so")), "{:?}", checked.needed);
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     assert!(!maps.contains(file.to_str().unwrap()), "discovery must not map the library");
@@ -198,7 +198,7 @@ fn a_damaged_manifest() {
     let cases: [(&[u8], &[u8]); 4] = [
         (b"KEYWAY\0\x01", b"KEYWAY\0\x02"),
         (b"{\"name\"", b"<\"name\""),
-        (b"\"kernels\":1", b"\"kernels\":-"),
+        (b"\"priority\":0", b"\"priority\":-"),
         (b"One kernel", b"One \xff\xfernel"),
     ];
     for (from, to) in cases {
@@ -253,27 +253,59 @@ fn a_negotiation_that_disagrees_with_the_manifest() {
     assert_says(&error, &["ABI 2", "got 1"]);
 }
 
-#[test]
-fn a_kernel_count_that_does_not_match() {
+/// The numbers of kernels in the records and in the table, one that is in one of the two alone, and in which.
+fn differing(bytes: &[u8]) -> (u64, u64, String, HandedOver) {
     let folder = Folder::new();
-    folder.add("a.so", &patched(&minimal(), b"\"kernels\":1", b"\"kernels\":7"));
+    folder.add("a.so", bytes);
     let error = rejected(&folder);
-    assert_eq!(error, LoadError::KernelCount { declared: 7, found: 1, counted_in: CountedIn::Records });
-    assert_says(&error, &["expected 7", "got 1", "kernel records", "use kernels as _"]);
+    assert_says(&error, &["test_nothin", "build the library again"]);
+    match error {
+        LoadError::KernelsDiffer { recorded, handed_over, kernel, what } => {
+            (recorded, handed_over, kernel, what)
+        }
+        other => panic!("{other}"),
+    }
 }
 
 #[test]
-fn a_kernel_count_that_only_the_loaded_table_shows() {
+fn a_kernel_with_a_record_that_is_not_handed_over() {
+    // The record then tells of two dtypes, of which one arrives: an item that the linker dropped.
+    let mut bytes = minimal();
+    // 33 bytes of text, padded to 36.
+    let at = find(&bytes, b"test_nothing T>T cpu strided f32,\0\0\0").unwrap();
+    bytes[at..at + 36].copy_from_slice(b"test_nothing T>T cpu strided f32,u8,");
+    bytes[at - 4..at].copy_from_slice(&36u32.to_le_bytes());
+    let kernel = "test_nothing T>T for cpu, strided, u8".to_string();
+    assert_eq!(differing(&bytes), (2, 1, kernel, HandedOver::Recorded));
+}
+
+#[test]
+fn a_kernel_without_a_record() {
+    // As after a tool that removes sections it does not know.
+    let bytes = patched(&minimal(), b".note.keyway.k\0", b".note.keyway.x\0");
+    let kernel = "test_nothing T>T for cpu, strided, f32".to_string();
+    assert_eq!(differing(&bytes), (0, 1, kernel, HandedOver::Unrecorded));
+}
+
+#[test]
+fn as_many_records_as_kernels_but_other_ones() {
+    let bytes =
+        patched(&minimal(), b"test_nothing T>T cpu strided f32,", b"test_nothinh T>T cpu strided f32,");
+    let kernel = "test_nothing T>T for cpu, strided, f32".to_string();
+    assert_eq!(differing(&bytes), (1, 1, kernel, HandedOver::Unrecorded));
+}
+
+#[test]
+fn the_optional_fields_of_a_manifest_arrive() {
     let folder = Folder::new();
-    // The records then declare two dtypes, as the manifest does, but one kernel arrives.
-    let bytes = patched(&minimal(), b"\"kernels\":1", b"\"kernels\":2");
-    let mut bytes =
-        patched(&bytes, b"test_nothing T>T cpu strided f32,", b"test_nothin T>T cpu strided f3,2,");
-    let at = find(&bytes, b"test_nothin T>T").unwrap();
-    bytes[at - 4..at].copy_from_slice(&33u32.to_le_bytes());
-    folder.add("a.so", &bytes);
-    let error = rejected(&folder);
-    assert_eq!(error, LoadError::KernelCount { declared: 2, found: 1, counted_in: CountedIn::Table });
+    folder.add("a.so", &std::fs::read(built("keyway_test_empty")).unwrap());
+    let loaded = load(folder.config());
+    let find = |name: &str| &loaded.plugins.iter().find(|p| p.manifest.name == name).unwrap().manifest;
+    let (given, left_out) = (find("keyway.test/empty"), find("keyway.test/faulty"));
+    assert_eq!((given.priority, left_out.priority), (-12, 0));
+    assert_eq!(given.compatible_with, ["keyway.test/device", "other.example/plugin"]);
+    assert!(left_out.compatible_with.is_empty() && left_out.needs.is_empty());
+    assert!(given.devices.is_empty() && given.layouts.is_empty());
 }
 
 #[test]

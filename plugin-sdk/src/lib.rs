@@ -1,8 +1,21 @@
-//! Everything that a Keyway plugin needs, and all that it may depend on.
+//! Everything that a Keyway plugin needs.
 //!
 //! [`abi`] is the binary contract that host and plugin share; [`author`] is the safe way to write against
 //! it; [`philox`] is the random stream that all backends share. A plugin is a `cdylib` crate that calls
-//! [`plugin!`] once and [`register_kernel!`] for each kernel.
+//! [`plugin!`] once and [`register_kernel!`] for each kernel. Kernels that loop over host memory also use
+//! `keyway-cpu-loops`; those of a device whose memory the host cannot read iterate by [`author::strided`].
+//!
+//! - **Where the SDK comes from**: it is not published to crates.io; depend on it by path or by git, on the revision
+//!   of the Keyway that will load the plugin: `keyway-sdk = { git = "https://github.com/keyway-rs/keyway" }` or
+//!   `keyway-sdk = { path = "../keyway/plugin-sdk" }`, and `keyway-cpu-loops` in the same way. No other crate of
+//!   Keyway's is needed.
+//! - **Where the library goes**: `cargo build --release` leaves `target/release/libNAME.so`; copy it into a folder of
+//!   `keyway backend paths`, or try it in place with `keyway --backends target/release backend list`. The folder and
+//!   the library must not be writable by others, or they are refused.
+//! - **What a panic does**: it never crosses the boundary. The call fails with the status
+//!   [`PANICKED`](abi::codes::status::PANICKED) and the panic's message, and the plugin is poisoned: since its state
+//!   may be half changed, every later call of any of its functions fails with that status, without running, until
+//!   the process ends. So a kernel answers an [`Error`] for what can go wrong, and panics for its own bugs alone.
 //!
 //! Decisions:
 //! - the only `abi_stable` type is the frozen root in `keyway-abi-root`; whatever may grow is a
@@ -11,7 +24,9 @@
 //!   registration, and no list is kept by hand;
 //! - an output may be exactly one of the arguments (in-place calls), so views read and write through raw
 //!   pointers, and a slice of an argument is lent only where no output meets it, one of an output only
-//!   where no argument does; [`author::Call::contiguous`] copies in the other cases;
+//!   where no argument does; `contiguous` of `keyway-cpu-loops` copies in the other cases;
+//! - loops over host memory, and the copies that they need, are a crate of their own: a plugin for a device whose memory
+//!   the host cannot read does not compile them;
 //! - device memory is viewed only on the CPU and on devices that this plugin calls host-accessible;
 //! - `bool` memory is never lent as `&[bool]`, since another library may have written any byte;
 //! - every entry is wrapped in a panic guard, because a panic that reaches `extern "C"` ends the process.
@@ -19,6 +34,10 @@
 pub mod abi;
 pub mod author;
 pub mod philox;
+
+// The unit tests' calls of plain vectors are shared with `keyway-cpu-loops`, which knows this crate by its name.
+#[cfg(test)]
+extern crate self as keyway_sdk;
 
 pub use author::Error;
 pub use half;
@@ -31,7 +50,8 @@ pub mod __private {
     pub use crate::abi::tensor::RawCall;
     pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
     pub use crate::author::export::{
-        KernelItems, digit_count, digits, get_interface, initialize, negotiate, run_kernel,
+        KernelItems, check_texts, digit_count, digits, get_interface, initialize, negotiate, no_setup,
+        run_kernel, sign,
     };
     pub use inventory;
     pub use keyway_abi_root::{KeywayRoot, KeywayRootRef, abi_stable};
@@ -42,7 +62,7 @@ pub mod __private {
     /// The text of [`ABI_MAX`].
     pub const ABI_MAX_TEXT: &str = text(&digits::<{ digit_count(ABI_MAX) }>(ABI_MAX));
 
-    const fn text(digits: &'static [u8]) -> &'static str {
+    pub const fn text(digits: &'static [u8]) -> &'static str {
         match std::str::from_utf8(digits) {
             Ok(text) => text,
             Err(_) => panic!("decimal digits are ASCII"),

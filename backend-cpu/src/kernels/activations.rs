@@ -6,7 +6,8 @@
 use super::exponential::{Exp, Expm1, Log1p};
 use super::number::{Apply, Number, RealFunction, map_real, map_real2, real_functions};
 use crate::math;
-use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
 real_functions! {

@@ -1,7 +1,8 @@
 //! `add`
 
 use super::number::Number;
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn add<T: Number>(call: &Call) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! `addcdiv`
 
-use keyway_sdk::author::{Call, Cost, Error, Float};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 fn addcdiv<T: Float>(call: &Call) -> Result<(), Error> {

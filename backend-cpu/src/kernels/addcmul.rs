@@ -1,7 +1,8 @@
 //! `addcmul`
 
 use super::number::Number;
-use keyway_sdk::author::{Call, Cost, Element, Error, Float};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 fn real<T: Float>(call: &Call) -> Result<(), Error> {

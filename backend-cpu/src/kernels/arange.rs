@@ -1,7 +1,8 @@
 //! `arange` and `linspace`: values along a line, computed in f64, integers in i64.
 
 use super::indexed::produce;
-use keyway_sdk::author::{Call, Cost, Error, Float, Int};
+use keyway_cpu_loops::Cost;
+use keyway_sdk::author::{Call, Error, Float, Int};
 use keyway_sdk::half::{bf16, f16};
 
 fn real<T: Float>(call: &Call) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! `argmax`, `argmin`, `max` and `min`: the first place of the extreme along a dimension; NaN wins.
 
+use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 

@@ -1,7 +1,8 @@
 //! Arithmetic of one number: signs, squares, roots and reciprocals. Integers wrap.
 
 use super::number::{Number, real_functions};
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 real_functions! {

@@ -1,7 +1,8 @@
 //! `atan2`
 
 use crate::math;
-use keyway_sdk::author::{Call, Cost, Error, Float};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 fn single<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! `bitwise_and`
 
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use std::ops::BitAnd;
 
 fn bitwise_and<T: Element + BitAnd<Output = T>>(call: &Call) -> Result<(), Error> {

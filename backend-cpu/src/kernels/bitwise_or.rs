@@ -1,6 +1,7 @@
 //! `bitwise_or`
 
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use std::ops::BitOr;
 
 fn bitwise_or<T: Element + BitOr<Output = T>>(call: &Call) -> Result<(), Error> {

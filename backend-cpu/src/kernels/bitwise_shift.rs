@@ -1,7 +1,8 @@
 //! `bitwise_left_shift` and `bitwise_right_shift`, where a count that is negative or no less than the
 //! number of bits shifts every bit out.
 
-use keyway_sdk::author::{Call, Cost, Error, Int};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error, Int};
 
 trait Shift: Int {
     fn left(self, count: Self) -> Self;

@@ -1,6 +1,7 @@
 //! `bitwise_xor`
 
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use std::ops::BitXor;
 
 fn bitwise_xor<T: Element + BitXor<Output = T>>(call: &Call) -> Result<(), Error> {

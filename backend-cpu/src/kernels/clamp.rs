@@ -2,7 +2,8 @@
 
 use super::maximum::larger;
 use super::minimum::smaller;
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn clamp<T: Element>(call: &Call) -> Result<(), Error> {

@@ -1,7 +1,8 @@
 //! `constant_pad`
 
 use super::cells::{Cells, copy_block, shifted};
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// Fills the result, then copies the part of the source that lies in it; a negative width cuts off.

@@ -1,7 +1,8 @@
 //! `copy`, `clone` and `to_dtype`: one loop, from any element type to any other.
 
+use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::abi::codes::dtype;
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// Casts argument `source` into output 0 of type `O`.

@@ -1,6 +1,7 @@
 //! `cumsum` and `cumprod`
 
 use super::number::Number;
+use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Float, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 

@@ -1,7 +1,8 @@
 //! `div`
 
 use super::quotient::Divide;
-use keyway_sdk::author::{Call, Cost, Error, Float};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 /// The rounded modes, which all numbers have.

@@ -1,6 +1,7 @@
 //! `ge`
 
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn ge<T: Element>(call: &Call) -> Result<(), Error> {

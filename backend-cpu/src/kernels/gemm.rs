@@ -6,7 +6,8 @@
 
 use super::gemv::gemv;
 use super::product::{Matrix, Multiply, Tile};
-use keyway_sdk::author::{Error, Plain, Real, Scratch, transpose};
+use keyway_cpu_loops::transpose;
+use keyway_sdk::author::{Error, Plain, Real, Scratch};
 
 /// Elements of a transposed panel along the summed dimension, at most: `gemm`'s own step.
 const DEPTH: usize = 512;

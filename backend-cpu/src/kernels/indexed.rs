@@ -1,7 +1,8 @@
 //! Kernels whose result depends on where an element stands: its number in logical row-major order, whatever
 //! the strides.
 
-use keyway_sdk::author::{Cost, Element, Error, Lanes, View, ViewMut, parallel_for};
+use keyway_cpu_loops::Cost;
+use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut, parallel_for};
 
 /// Elements that are made at a time; a multiple of four, so that a piece begins with a whole random block.
 pub const PIECE: usize = 256;

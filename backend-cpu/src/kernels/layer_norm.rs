@@ -1,7 +1,8 @@
 //! `layer_norm` and `layer_norm_backward`
 
 use super::number::Apply;
-use keyway_sdk::author::{Call, Contiguous, Element, Error, Float, Lanes, Real, parallel_for};
+use keyway_cpu_loops::{CallExt, Contiguous};
+use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
 const LANES: usize = 32;

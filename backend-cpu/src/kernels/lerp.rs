@@ -1,6 +1,7 @@
 //! `lerp`
 
-use keyway_sdk::author::{Call, Cost, Error, Float, Real};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
 fn lerp<T: Float>(call: &Call) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! `logical_and`, `logical_or` and `logical_xor`, on truth values only: the host converts the arguments.
 
-use keyway_sdk::author::{Call, Cost, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error};
 use keyway_sdk::register_kernel;
 
 fn and(call: &Call) -> Result<(), Error> {

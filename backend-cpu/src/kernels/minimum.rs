@@ -1,6 +1,7 @@
 //! `minimum`
 
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// The smaller; NaN if either is, for only NaN differs from itself.

@@ -1,5 +1,6 @@
 //! `nll_loss_forward` and `nll_loss_backward`
 
+use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Float, Plain};
 use keyway_sdk::half::{bf16, f16};
 

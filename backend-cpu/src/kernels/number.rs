@@ -1,7 +1,8 @@
 //! Arithmetic that every element type has: integers wrap, f16 and bf16 go through f32, bool is
 //! or (sum) and and (product).
 
-use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
 /// An element type with sums and products.
@@ -134,7 +135,8 @@ macro_rules! real_functions {
 
         const _: () = {
             use $crate::kernels::number::{Apply, map_real};
-            use keyway_sdk::author::{Call, Cost, Error, Float};
+            use keyway_cpu_loops::Cost;
+            use keyway_sdk::author::{Call, Error, Float};
             use keyway_sdk::half::{bf16, f16};
 
             fn run<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use super::cells::Cells;
 use super::indices::check_indices;
+use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error};
 
 fn one_hot(call: &Call) -> Result<(), Error> {

@@ -2,7 +2,8 @@
 
 use super::quotient::any_negative;
 use crate::math;
-use keyway_sdk::author::{Call, Cost, Error, Float, Int, Real};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error, Float, Int, Real};
 use keyway_sdk::half::{bf16, f16};
 
 /// The power in the accumulation type.

@@ -1,6 +1,7 @@
 //! Questions about one number, and the negation of bits and truth values.
 
-use keyway_sdk::author::{Call, Cost, Element, Error, Float, Real};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Not;
 

@@ -2,7 +2,8 @@
 //! [`keyway_sdk::philox::element`] defines them.
 
 use super::indexed::{PIECE, produce, produce_from};
-use keyway_sdk::author::{Call, Cost, Element, Error, Float};
+use keyway_cpu_loops::Cost;
+use keyway_sdk::author::{Call, Element, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 use keyway_sdk::philox::{element, normal_pair, uniform_f64};
 

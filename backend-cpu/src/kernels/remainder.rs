@@ -1,7 +1,8 @@
 //! `remainder`
 
 use super::quotient::Divide;
-use keyway_sdk::author::{Call, Cost, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 
 fn remainder<T: Divide>(call: &Call) -> Result<(), Error> {

@@ -1,7 +1,8 @@
 //! Rounding to integers. Integers are rounded already.
 
 use super::number::real_functions;
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::{CallExt, Cost};
+use keyway_sdk::author::{Call, Element, Error};
 
 real_functions! {
     "floor" Floor Cheap (f32::floor, f64::floor);

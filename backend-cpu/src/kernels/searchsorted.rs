@@ -2,6 +2,7 @@
 
 use super::cells::Cells;
 use super::order::Key;
+use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 

@@ -1,7 +1,8 @@
 //! `eye`, `tril` and `triu`: matrices by where an element stands to the diagonal.
 
 use super::indexed::{produce, produce_from};
-use keyway_sdk::author::{Call, Cost, Element, Error};
+use keyway_cpu_loops::Cost;
+use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
 /// Rows and columns of the matrices in a shape.

@@ -2,7 +2,8 @@
 
 use super::number::real_functions;
 use crate::math;
-use keyway_sdk::author::{Call, Cost, Error, Float, Real, map1_slices};
+use keyway_cpu_loops::{Cost, map1_slices};
+use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
 real_functions! {

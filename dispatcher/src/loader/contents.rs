@@ -82,6 +82,15 @@ unsafe fn check_text(at: *const RawStr, name: &str, needed: bool) -> Result<(), 
     }
 }
 
+/// The text of an entry of [`Tables`].
+pub(super) fn text(checked: RawStr) -> &'static str {
+    if checked.len == 0 {
+        return "";
+    }
+    // SAFETY: `check_text` read the same bytes; the plugin upholds that they stay for the life of the process.
+    std::str::from_utf8(unsafe { std::slice::from_raw_parts(checked.ptr, checked.len) }).unwrap_or_default()
+}
+
 /// Checks a list and returns it as references.
 ///
 /// # Safety

@@ -3,7 +3,7 @@
 //! Each variant says what was expected and what came, as data; its text ends with what to do next. The
 //! library's own path is not repeated here: [`Rejected`](super::Rejected) carries it.
 
-use super::reason::{AbiRange, CountedIn, Distrust, SameAs};
+use super::reason::{AbiRange, Distrust, HandedOver, SameAs};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -166,17 +166,19 @@ pub enum LoadError {
         /// What came.
         got: String,
     },
-    /// The number of kernels is not the declared one: part of the plugin fell out of its build.
+    /// The kernels that the plugin handed over are not those of its kernel records: some fell out of its build.
     #[error(
-        "expected {declared} kernels as declared in `plugin!`, got {found} in {counted_in}; name each kernel module in the plugin's root (`use kernels as _;`) or correct the count"
+        "expected the {recorded} kernels that its records in the file name, got {handed_over}: `{kernel}` {what}; build the library again, without a tool that removes or merges sections"
     )]
-    KernelCount {
-        /// As declared.
-        declared: u64,
-        /// As found.
-        found: u64,
-        /// Where they were counted.
-        counted_in: CountedIn,
+    KernelsDiffer {
+        /// The number of kernels in the records.
+        recorded: u64,
+        /// The number of kernels that were handed over.
+        handed_over: u64,
+        /// One that is in one of the two alone.
+        kernel: String,
+        /// In which.
+        what: HandedOver,
     },
     /// Another library is used in its place.
     #[error("expected each plugin once, got {same} as {}; remove one of the two", of.display())]

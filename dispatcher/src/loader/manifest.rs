@@ -1,7 +1,7 @@
 //! What a plugin says of itself, read from the bytes of its sections. None of its code runs.
 
 use super::error::LoadError;
-use super::reason::{AbiRange, CountedIn};
+use super::reason::{AbiRange, HandedOver};
 use keyway_sdk::abi::manifest::MAGIC;
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +17,21 @@ pub struct Manifest {
     pub version: String,
     /// One line for listings.
     pub description: String,
-    /// Number of kernels, counting each dtype.
-    pub kernels: u64,
     /// Devices that the plugin serves or brings.
+    #[serde(default)]
     pub devices: Vec<String>,
     /// Layouts that the plugin serves or brings.
+    #[serde(default)]
     pub layouts: Vec<String>,
     /// Other libraries that must be installed, for people to read.
+    #[serde(default)]
     pub needs: Vec<String>,
+    /// Of two plugins that bring a kernel for one key, the one with the higher number wins.
+    #[serde(default)]
+    pub priority: i32,
+    /// Names of the plugins whose device memory the kernels of this one can use.
+    #[serde(default)]
+    pub compatible_with: Vec<String>,
     /// The version of `keyway-sdk` that built it.
     pub sdk: String,
     /// The lowest ABI version that it speaks.
@@ -112,12 +119,15 @@ pub fn parse(section: &[u8]) -> Result<Manifest, LoadError> {
     };
     let mut manifest: Manifest = serde_json::from_str(text)
         .map_err(|e| bad("the JSON object of `plugin!`", format!("{e} in {}", excerpt(text, 120))))?;
-    // The export macro begins each list with an empty entry, so that an empty list needs no other form.
-    for list in
-        [&mut manifest.devices, &mut manifest.layouts, &mut manifest.needs, &mut manifest.cpu_features]
-    {
-        list.retain(|entry| !entry.is_empty());
-    }
+    let lists = [
+        &mut manifest.devices,
+        &mut manifest.layouts,
+        &mut manifest.needs,
+        &mut manifest.compatible_with,
+        &mut manifest.cpu_features,
+    ];
+    // A manifest that is not written by a macro may begin each list with an empty entry instead of minding commas.
+    lists.into_iter().for_each(|list| list.retain(|entry| !entry.is_empty()));
     if manifest.name.is_empty() {
         return Err(bad("a plugin name", "an empty name"));
     }
@@ -157,14 +167,41 @@ pub fn parse_kernels(section: &[u8]) -> Result<Vec<KernelRecord>, LoadError> {
     Ok(kernels)
 }
 
-/// Checks that the records are as many as the manifest declares.
-pub fn check_count(manifest: &Manifest, kernels: &[KernelRecord]) -> Result<(), LoadError> {
-    let found = kernels.iter().map(|k| k.dtypes.len() as u64).sum();
-    if manifest.kernels == found {
-        Ok(())
-    } else {
-        Err(LoadError::KernelCount { declared: manifest.kernels, found, counted_in: CountedIn::Records })
+/// What names a kernel: op, device, layout, dtype and signature.
+type KernelName<'a> = [&'a str; 5];
+
+/// Checks that the kernels which a plugin handed over are those of its records: each record is one
+/// `register_kernel!`, so that a kernel which is in one of the two alone fell out of the build.
+pub fn check_kernels<'a>(
+    records: &'a [KernelRecord],
+    handed_over: impl Iterator<Item = KernelName<'a>>,
+) -> Result<(), LoadError> {
+    let of_record = |k: &'a KernelRecord| {
+        k.dtypes.iter().map(|dtype| [&*k.op, &*k.device, &*k.layout, &**dtype, &*k.signature])
+    };
+    let mut recorded: Vec<KernelName> = records.iter().flat_map(of_record).collect();
+    let mut handed_over: Vec<KernelName> = handed_over.collect();
+    recorded.sort_unstable();
+    handed_over.sort_unstable();
+    if recorded == handed_over {
+        return Ok(());
     }
+    // Both are sorted, so the first place where they differ shows a kernel that the one has and the other has not,
+    // or has fewer times.
+    let at = recorded.iter().zip(&handed_over).take_while(|(a, b)| a == b).count();
+    let (kernel, missing_in) = match (recorded.get(at), handed_over.get(at)) {
+        (Some(a), Some(b)) if a < b => (a, HandedOver::Recorded),
+        (Some(a), None) => (a, HandedOver::Recorded),
+        (_, Some(b)) => (b, HandedOver::Unrecorded),
+        (None, None) => return Ok(()),
+    };
+    let [op, device, layout, dtype, signature] = kernel;
+    Err(LoadError::KernelsDiffer {
+        recorded: recorded.len() as u64,
+        handed_over: handed_over.len() as u64,
+        kernel: excerpt(&format!("{op} {signature} for {device}, {layout}, {dtype}"), 200),
+        what: missing_in,
+    })
 }
 
 #[cfg(test)]
@@ -180,7 +217,7 @@ mod tests {
         out
     }
 
-    const GOOD: &str = r#"{"name":"a/b","version":"1.2.3","description":"d","kernels":3,"devices":["","cpu"],
+    const GOOD: &str = r#"{"name":"a/b","version":"1.2.3","description":"d","devices":["","cpu"],
         "layouts":[""],"needs":["","libx.so.1"],"sdk":"0.1.0","abi_min":1,"abi_max":2,"variant":"x86-64","cpu_features":[]}"#;
 
     #[test]
@@ -198,19 +235,52 @@ mod tests {
     }
 
     #[test]
-    fn kernel_records_are_sorted_and_counted() {
+    fn what_is_left_out_has_a_default() {
+        let manifest = parse(&record(GOOD)).unwrap();
+        assert_eq!((manifest.priority, manifest.compatible_with.len()), (0, 0));
+        let text =
+            GOOD.replace("\"devices\":[\"\",\"cpu\"],", "").replace("\"needs\":[\"\",\"libx.so.1\"],", "");
+        let manifest = parse(&record(&text)).unwrap();
+        assert!(manifest.devices.is_empty() && manifest.needs.is_empty());
+        let given = "\"priority\":-7,\"compatible_with\":[\"other.example/gpu\"],\"sdk\"";
+        let manifest = parse(&record(&GOOD.replace("\"sdk\"", given))).unwrap();
+        assert_eq!(manifest.priority, -7);
+        assert_eq!(manifest.compatible_with, ["other.example/gpu"]);
+        let error = parse(&record(&GOOD.replace("\"sdk\"", "\"priority\":2147483648,\"sdk\""))).unwrap_err();
+        assert!(error.to_string().contains("i32"), "{error}");
+    }
+
+    #[test]
+    fn kernel_records_are_sorted_and_compared_with_what_is_handed_over() {
         let mut section = record("mul TT>T cpu strided f32,f64,");
         section.extend([0; 8]);
         section.extend(record("add TT>T cpu strided f32,"));
-        let kernels = parse_kernels(&section).unwrap();
-        assert_eq!(kernels.iter().map(|k| k.op.as_str()).collect::<Vec<_>>(), ["add", "mul"]);
-        let mut manifest = parse(&record(GOOD)).unwrap();
-        assert_eq!(check_count(&manifest, &kernels), Ok(()));
-        manifest.kernels = 4;
-        assert_eq!(
-            check_count(&manifest, &kernels),
-            Err(LoadError::KernelCount { declared: 4, found: 3, counted_in: CountedIn::Records })
-        );
+        let records = parse_kernels(&section).unwrap();
+        assert_eq!(records.iter().map(|k| k.op.as_str()).collect::<Vec<_>>(), ["add", "mul"]);
+        let kernel = |op, dtype| [op, "cpu", "strided", dtype, "TT>T"];
+        let all = [kernel("mul", "f64"), kernel("add", "f32"), kernel("mul", "f32")];
+        assert_eq!(check_kernels(&records, all.into_iter()), Ok(()));
+
+        let differ = |handed_over: &[KernelName<'static>]| match check_kernels(
+            &records,
+            handed_over.iter().copied(),
+        ) {
+            Err(LoadError::KernelsDiffer { recorded: 3, handed_over, kernel, what }) => {
+                (handed_over, kernel, what)
+            }
+            other => panic!("{other:?}"),
+        };
+        let name = |text: &str| text.to_string();
+        let lost = (2, name("mul TT>T for cpu, strided, f32"), HandedOver::Recorded);
+        assert_eq!(differ(&all[..2]), lost);
+        assert_eq!(differ(&[]), (0, name("add TT>T for cpu, strided, f32"), HandedOver::Recorded));
+        let unknown = [&all[..], &[kernel("sub", "f32")]].concat();
+        assert_eq!(differ(&unknown), (4, name("sub TT>T for cpu, strided, f32"), HandedOver::Unrecorded));
+        let twice = [&all[..], &[all[1]]].concat();
+        assert_eq!(differ(&twice), (4, name("add TT>T for cpu, strided, f32"), HandedOver::Unrecorded));
+        // As many, but other ones.
+        let other = [all[0], all[1], ["mul", "cpu", "strided", "f32", "TTs>T"]];
+        assert_eq!(differ(&other), (3, name("mul TT>T for cpu, strided, f32"), HandedOver::Recorded));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use error::LoadError;
 pub use manifest::{KernelRecord, Manifest};
 pub use preferences::Preferences;
 pub use quarantine::{Quarantine, QuarantineRecord};
-pub use reason::{AbiRange, CountedIn, Distrust, SameAs};
+pub use reason::{AbiRange, Distrust, HandedOver, SameAs};
 pub use search::{Place, SearchPaths, Searched, Skipped};
 pub use variants::PassedOver;
 

@@ -2,9 +2,9 @@
 
 use super::contents::{self, Tables};
 use super::error::LoadError;
-use super::manifest::excerpt;
+use super::manifest::{check_kernels, excerpt};
 use super::precheck::{Checked, FileId, check_abi};
-use super::reason::{AbiRange, CountedIn};
+use super::reason::AbiRange;
 use keyway_abi_root::KeywayRootRef;
 use keyway_abi_root::abi_stable::library::{
     AbiHeaderRef, ROOT_MODULE_LOADER_NAME, ROOT_MODULE_LOADER_NAME_WITH_NUL,
@@ -156,14 +156,9 @@ fn initialize(
     let contents: &'static PluginContents = unsafe { &*contents };
     // SAFETY: the plugin upholds the contract of its lists.
     let tables = unsafe { contents::check(contents) }?;
-    let found = tables.kernels.len() as u64;
-    if found != manifest.kernels {
-        return Err(LoadError::KernelCount {
-            declared: manifest.kernels,
-            found,
-            counted_in: CountedIn::Table,
-        });
-    }
+    let handed_over =
+        tables.kernels.iter().map(|k| [k.op, k.device, k.layout, k.dtype, k.signature].map(contents::text));
+    check_kernels(&checked.kernels, handed_over)?;
     Ok(Opened { abi_version: version, contents, tables })
 }
 

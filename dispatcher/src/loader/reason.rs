@@ -46,22 +46,22 @@ impl fmt::Display for SameAs {
     }
 }
 
-/// Where a kernel count was taken.
+/// How a kernel that a plugin handed over and its kernel records disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum CountedIn {
-    /// In the kernel records inside the file.
-    Records,
-    /// In the table that the loaded library handed over.
-    Table,
+pub enum HandedOver {
+    /// A record tells of it, and it was not handed over.
+    Recorded,
+    /// It was handed over, and no record tells of it.
+    Unrecorded,
 }
 
-impl fmt::Display for CountedIn {
+impl fmt::Display for HandedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            CountedIn::Records => "its kernel records",
-            CountedIn::Table => "the table that it handed over",
+            HandedOver::Recorded => "has a record and was not handed over",
+            HandedOver::Unrecorded => "was handed over and has no record",
         })
     }
 }

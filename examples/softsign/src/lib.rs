@@ -3,8 +3,9 @@
 //! Nothing in Keyway's tree knows of it. Built with `cargo build --release`, the library goes into a folder
 //! that `keyway backend paths` lists; `keyway ops` then shows the op.
 
+use keyway_cpu_loops::prelude::*;
 use keyway_sdk::abi::op::RawOp;
-use keyway_sdk::author::{Call, Cost, Error, Op, Real, RuleCall, map1, map2, op};
+use keyway_sdk::author::{Call, Error, Op, Real, RuleCall, op};
 
 /// The forward op.
 struct Softsign;
@@ -33,11 +34,11 @@ static FORWARD: RawOp = op::<Softsign>();
 static BACKWARD: RawOp = op::<SoftsignBackward>();
 
 fn softsign<T: Real>(call: &Call<'_>) -> Result<(), Error> {
-    map1(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Cheap, |x: T| x / (T::ONE + x.abs()))
+    call.map1(Cost::Cheap, |x: T| x / (T::ONE + x.abs()))
 }
 
 fn softsign_backward<T: Real>(call: &Call<'_>) -> Result<(), Error> {
-    map2(call.view::<T>(0)?, call.view::<T>(1)?, call.out::<T>(0)?, Cost::Cheap, |grad: T, x: T| {
+    call.map2(Cost::Cheap, |grad: T, x: T| {
         let denominator = T::ONE + x.abs();
         grad / (denominator * denominator)
     })
@@ -61,8 +62,6 @@ keyway_sdk::plugin! {
     description: "The softsign activation",
     devices: ["cpu"],
     layouts: ["strided"],
-    kernels: 4,
-    needs: [],
     setup: |contents| {
         contents.op(&FORWARD).op(&BACKWARD);
         Ok(())

@@ -1,16 +1,14 @@
 //! One call of a kernel: typed, checked access to arguments and outputs.
 
-use super::element::{Element, Kind, Plain};
+use super::element::{Element, ElementType};
 use super::error::Error;
 use super::export::host_api;
-use super::host::Scratch;
 use super::tensor::{Origin, OwnedTensor, Tensor, entries, no_host};
 use super::view::{Reads, View, ViewMut, Writes};
 use crate::abi::codes::tag;
 use crate::abi::tensor::{RawArg, RawCall, RawTensor};
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::ops::{Deref, DerefMut};
 
 /// One call of a kernel. Every accessor checks the index, the tag and the dtype and answers
 /// [`Error::InvalidArgument`] where they are wrong; none allocates unless it fails.
@@ -226,36 +224,30 @@ impl<'a> Call<'a> {
     /// Argument `index`, a tensor of `T`, as a read-only view.
     #[inline(always)]
     pub fn view<T: Element>(&self, index: usize) -> Result<View<'a, T>, Error> {
-        let tensor = self.argument_of(index, Kind::of::<T>())?;
+        let tensor = self.argument_of(index, ElementType::of::<T>())?;
         Ok(View::new(tensor, Reads::UnlessWritten(self.outputs)))
     }
 
-    /// Argument `index`, a tensor of elements of this kind.
     // Not inlined: nearly every kernel asks for arguments.
     #[inline(never)]
-    fn argument_of(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
-        self.find_argument(index, kind)
+    fn argument_of(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
+        self.tensor_as(index, element)
     }
 
-    /// As [`Call::argument_of`], inlined.
+    /// Argument `index`, a strided tensor of elements of this type in memory that the host can read: what
+    /// [`Call::view`] checks, for code that knows the type as a value.
     #[inline(always)]
-    pub(crate) fn find_argument(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+    pub fn tensor_as(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
         let tensor = self.tensor(index)?;
-        tensor.check(kind)?;
+        tensor.check(element)?;
         Ok(tensor)
-    }
-
-    /// Argument `index`, a tensor of `T`, as a slice in row-major order: borrowed where that is possible,
-    /// else copied. The copy is what makes an in-place call safe.
-    pub fn contiguous<T: Plain>(&self, index: usize) -> Result<Contiguous<'a, T>, Error> {
-        self.view(index)?.contiguous()
     }
 
     /// A view of a tensor that another op made during this call, whose slices are checked against this
     /// call's outputs.
     pub fn view_of<'b, T: Element>(&'b self, tensor: &'b OwnedTensor) -> Result<View<'b, T>, Error> {
         let tensor = tensor.tensor();
-        tensor.check(Kind::of::<T>())?;
+        tensor.check(ElementType::of::<T>())?;
         Ok(View::new(tensor, Reads::UnlessWritten(self.outputs)))
     }
 
@@ -274,40 +266,27 @@ impl<'a> Call<'a> {
     /// [`ViewMut::reborrow`]. An output beyond the 64th cannot be had.
     #[inline(always)]
     pub fn out<T: Element>(&self, index: usize) -> Result<ViewMut<'a, T>, Error> {
-        Ok(ViewMut::new(self.output_of(index, Kind::of::<T>())?, Writes::UnlessRead(self.args)))
+        Ok(ViewMut::new(self.output_of(index, ElementType::of::<T>())?, Writes::UnlessRead(self.args)))
     }
 
-    /// Output `index`, a tensor of elements of this kind, which is given once.
     // Not inlined: nearly every kernel asks for an output.
     #[inline(never)]
-    fn output_of(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
-        self.find_output(index, kind)
+    fn output_of(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
+        self.output_as(index, element)
     }
 
-    /// As [`Call::output_of`], inlined.
+    /// Output `index`, a strided tensor of elements of this type in memory that the host can write, which is given
+    /// once: what [`Call::out`] checks, for code that knows the type as a value.
     #[inline(always)]
-    pub(crate) fn find_output(&self, index: usize, kind: Kind) -> Result<Tensor<'a>, Error> {
+    pub fn output_as(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
         let tensor = self.output(index)?;
-        tensor.check(kind)?;
+        tensor.check(element)?;
         let bit = 1u64.checked_shl(index as u32).unwrap_or(0);
         if bit == 0 || self.taken.get() & bit != 0 {
             return Err(wrong_output(index, "taken once, and below 64", "a second request for it"));
         }
         self.taken.set(self.taken.get() | bit);
         Ok(tensor)
-    }
-
-    /// Output `index`, a tensor of `T`, as a slice in row-major order: the memory itself where that is
-    /// possible, else a buffer that is written back when it is dropped. What it holds at first is
-    /// unspecified.
-    pub fn contiguous_out<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error> {
-        match self.out(index)?.into_mut_slice() {
-            Ok(slice) => Ok(ContiguousOut(OutKind::Direct(slice))),
-            Err(view) => {
-                let buffer = Scratch::zeroed(view.numel())?;
-                Ok(ContiguousOut(OutKind::Staged { buffer, view }))
-            }
-        }
     }
 
     /// Makes `tensor` the output `index`; for a kernel that allocates its outputs.
@@ -371,85 +350,5 @@ impl<'a> Tensors<'a> {
         let origin = Origin::Argument(self.outputs);
         // SAFETY: as in `get`.
         self.all.iter().map(move |&raw| Tensor { raw: unsafe { &*raw }, origin })
-    }
-}
-
-/// Elements in row-major order: borrowed from the tensor, or a copy.
-#[derive(Debug)]
-pub struct Contiguous<'a, T: Plain>(InKind<'a, T>);
-
-#[derive(Debug)]
-enum InKind<'a, T: Plain> {
-    Borrowed(&'a [T]),
-    Copied(Scratch<T>),
-}
-
-impl<T: Plain> Contiguous<'_, T> {
-    /// Whether the elements had to be copied.
-    pub fn is_copy(&self) -> bool {
-        matches!(self.0, InKind::Copied(_))
-    }
-}
-
-impl<T: Plain> Deref for Contiguous<'_, T> {
-    type Target = [T];
-    #[inline]
-    fn deref(&self) -> &[T] {
-        match &self.0 {
-            InKind::Borrowed(slice) => slice,
-            InKind::Copied(scratch) => scratch,
-        }
-    }
-}
-
-impl<'a, T: Plain> View<'a, T> {
-    /// The elements as a slice in row-major order: borrowed where [`View::as_slice`] can, else copied.
-    pub fn contiguous(&self) -> Result<Contiguous<'a, T>, Error> {
-        if let Some(slice) = self.as_slice() {
-            return Ok(Contiguous(InKind::Borrowed(slice)));
-        }
-        let mut copy = Scratch::zeroed(self.numel())?;
-        super::elementwise::gather(*self, &mut copy)?;
-        Ok(Contiguous(InKind::Copied(copy)))
-    }
-}
-
-/// An output's elements in row-major order: the memory itself, or a buffer written back on drop.
-#[derive(Debug)]
-pub struct ContiguousOut<'a, T: Plain>(OutKind<'a, T>);
-
-#[derive(Debug)]
-enum OutKind<'a, T: Plain> {
-    Direct(&'a mut [T]),
-    Staged { buffer: Scratch<T>, view: ViewMut<'a, T> },
-}
-
-impl<T: Plain> Deref for ContiguousOut<'_, T> {
-    type Target = [T];
-    #[inline]
-    fn deref(&self) -> &[T] {
-        match &self.0 {
-            OutKind::Direct(slice) => slice,
-            OutKind::Staged { buffer, .. } => buffer,
-        }
-    }
-}
-
-impl<T: Plain> DerefMut for ContiguousOut<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [T] {
-        match &mut self.0 {
-            OutKind::Direct(slice) => slice,
-            OutKind::Staged { buffer, .. } => buffer,
-        }
-    }
-}
-
-impl<T: Plain> Drop for ContiguousOut<'_, T> {
-    fn drop(&mut self) {
-        if let OutKind::Staged { buffer, view } = &mut self.0 {
-            // The only error is a shape that differs, and the buffer was made for this view.
-            let _ = super::elementwise::scatter(buffer, view.reborrow());
-        }
     }
 }

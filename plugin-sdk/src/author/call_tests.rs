@@ -84,31 +84,6 @@ fn an_output_is_given_once_and_never_as_an_argument() {
 }
 
 #[test]
-fn contiguous_copies_what_is_strided_or_written() {
-    let mut a: Vec<f64> = (0..6).map(f64::from).collect();
-    let p = a.as_mut_ptr();
-    let (transposed, whole) = (tensor(p, &[3, 2], &[1, 3]), tensor(p, &[6], &[1]));
-    let mut o = [0.0f64; 6];
-    let to = tensor(o.as_mut_ptr(), &[6], &[1]);
-    with_call(&[arg(&transposed), arg(&whole)], &[&to], |call| {
-        let x = call.contiguous::<f64>(0).unwrap();
-        assert!(x.is_copy());
-        assert_eq!(&x[..], [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
-        assert_eq!(call.view::<f64>(0).unwrap().iter().collect::<Vec<_>>(), &x[..]);
-        assert!(!call.contiguous::<f64>(1).unwrap().is_copy());
-        call.contiguous_out::<f64>(0).unwrap().copy_from_slice(&x);
-    });
-    assert_eq!(o, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
-    with_call(&[arg(&whole)], &[&transposed], |call| {
-        let x = call.contiguous::<f64>(0).unwrap();
-        assert!(x.is_copy(), "the output has its memory");
-        let mut out = call.contiguous_out::<f64>(0).unwrap();
-        out.copy_from_slice(&x);
-    });
-    assert_eq!(a, [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
-}
-
-#[test]
 fn memory_that_the_host_cannot_reach_is_not_viewed() {
     let mut a = [1.0f32];
     let mut t = tensor(a.as_mut_ptr(), &[1], &[1]);

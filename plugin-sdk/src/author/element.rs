@@ -39,22 +39,29 @@ pub trait Element:
     }
 }
 
-/// An element type as a value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
-    pub(crate) dtype: u16,
+/// An element type as a value: its dtype and its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElementType {
+    dtype: u16,
     bytes: u16,
 }
 
-impl Kind {
+impl ElementType {
+    /// That of a Rust type.
     #[inline(always)]
-    pub(crate) const fn of<T: Element>() -> Kind {
-        Kind { dtype: T::DTYPE, bytes: size_of::<T>() as u16 }
+    pub const fn of<T: Element>() -> ElementType {
+        ElementType { dtype: T::DTYPE, bytes: size_of::<T>() as u16 }
+    }
+
+    /// The dtype's number.
+    #[inline(always)]
+    pub const fn dtype(self) -> u16 {
+        self.dtype
     }
 
     /// The size of an element, which is also its alignment.
     #[inline(always)]
-    pub(crate) fn bytes(self) -> usize {
+    pub const fn bytes(self) -> usize {
         self.bytes as usize
     }
 }

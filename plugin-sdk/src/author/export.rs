@@ -116,101 +116,170 @@ pub const fn digit_count(value: u32) -> usize {
     count
 }
 
+/// The sign of a number, for a constant text.
+#[doc(hidden)]
+pub const fn sign(value: i32) -> &'static str {
+    if value < 0 { "-" } else { "" }
+}
+
+/// Stops the build if a text of the manifest would end its JSON string.
+#[doc(hidden)]
+pub const fn check_texts(texts: &[&str]) {
+    let mut t = 0;
+    while t < texts.len() {
+        let bytes = texts[t].as_bytes();
+        let mut i = 0;
+        while i < bytes.len() {
+            assert!(
+                bytes[i] >= b' ' && bytes[i] != b'"' && bytes[i] != b'\\',
+                "a text of `plugin!` must be without quotes, backslashes and control characters"
+            );
+            i += 1;
+        }
+        t += 1;
+    }
+}
+
+/// A plugin that brings kernels alone.
+#[doc(hidden)]
+pub fn no_setup(_: &mut Contents) -> Result<(), Error> {
+    Ok(())
+}
+
 /// Exports this library as a Keyway plugin. Used once, in the root of a `cdylib` crate.
-///
-/// `kernels` is the number of kernels (one for each op and dtype) that the author expects; the loader
-/// refuses the library if another number arrived, so that a module which fell out of the build is seen.
 ///
 /// ```ignore
 /// keyway_sdk::plugin! {
 ///     name: "example.org/relu",
 ///     version: env!("CARGO_PKG_VERSION"),
 ///     description: "A faster relu",
-///     devices: ["cpu"],
-///     layouts: ["strided"],
-///     kernels: 2,
-///     needs: [],
-///     setup: |contents| Ok(()),
 /// }
 /// ```
+///
+/// The texts are literals, or macros such as `env!` that expand to one. Further fields may follow, in this order:
+///
+/// | field | default | meaning |
+/// |---|---|---|
+/// | `devices: ["cpu", ..]` | none | devices that the plugin serves or brings, for listings |
+/// | `layouts: ["strided", ..]` | none | layouts that it serves or brings, for listings |
+/// | `needs: ["libx.so.1", ..]` | none | other libraries that must be installed, for people to read |
+/// | `priority: 10` | 0 | which plugin wins where two bring a kernel for one key: the higher one |
+/// | `compatible_with: ["example.org/gpu", ..]` | none | plugins whose device memory the kernels of this one can use |
+/// | `setup: \|contents\| ..` | nothing | brings devices, layouts, ops and interposers, see [`Contents`](crate::author::Contents) |
+///
+/// Kernels are not listed or counted here. Each [`register_kernel!`](crate::register_kernel) leaves an item for this
+/// library and a record in its file; the host refuses the library if what it hands over is not what its records say.
+/// What it cannot see is a module that was not built at all. Kernels in a library crate below this one are linked only
+/// if the crate is named here: `use my_kernels as _;`.
 #[macro_export]
 macro_rules! plugin {
     (@list) => { "" };
     (@list $first:expr $(, $rest:expr)*) => { concat!("\"", $first, "\"" $(, ",\"", $rest, "\"")*) };
+    (@setup) => { $crate::__private::no_setup };
+    (@setup $setup:expr) => { $setup };
+    (@priority) => { 0 };
+    (@priority $priority:expr) => { $priority };
     (
         name: $name:expr,
         version: $version:expr,
-        description: $description:expr,
-        devices: [$($device:expr),* $(,)?],
-        layouts: [$($layout:expr),* $(,)?],
-        kernels: $kernels:expr,
-        needs: [$($needs:expr),* $(,)?],
-        setup: $setup:expr $(,)?
+        description: $description:expr
+        $(, devices: [$($device:expr),* $(,)?])?
+        $(, layouts: [$($layout:expr),* $(,)?])?
+        $(, needs: [$($needs:expr),* $(,)?])?
+        $(, priority: $priority:expr)?
+        $(, compatible_with: [$($compatible:expr),* $(,)?])?
+        $(, setup: $setup:expr)?
+        $(,)?
     ) => {
         #[cfg(panic = "abort")]
         compile_error!("a Keyway plugin must be built with panic = \"unwind\": a panic is caught and reported, an abort kills the host");
 
+        // The author's expressions are resolved among these items, so each has a name that an author does not use.
         const _: () = {
-            use $crate::__private as p;
-            const PARTS: &[&str] = &[
+            const __KEYWAY_SETUP: fn(&mut $crate::author::Contents) -> ::core::result::Result<(), $crate::author::Error> =
+                $crate::plugin!(@setup $($setup)?);
+            const __KEYWAY_PRIORITY: i32 = $crate::plugin!(@priority $($priority)?);
+            const __KEYWAY_PARTS: &[&str] = &[
                 concat!(
-                    "{\"name\":\"", $name, "\",\"version\":\"", $version,
-                    "\",\"description\":\"", $description, "\",\"kernels\":", stringify!($kernels),
-                    ",\"devices\":[", $crate::plugin!(@list $($device),*),
-                    "],\"layouts\":[", $crate::plugin!(@list $($layout),*),
-                    "],\"needs\":[", $crate::plugin!(@list $($needs),*),
-                    "],\"sdk\":\""
+                    "{\"name\":\"", $name, "\",\"version\":\"", $version, "\",\"description\":\"", $description,
+                    "\",\"devices\":[", $crate::plugin!(@list $($($device),*)?),
+                    "],\"layouts\":[", $crate::plugin!(@list $($($layout),*)?),
+                    "],\"needs\":[", $crate::plugin!(@list $($($needs),*)?),
+                    "],\"compatible_with\":[", $crate::plugin!(@list $($($compatible),*)?),
+                    "],\"priority\":"
                 ),
-                p::SDK_VERSION,
+                $crate::__private::sign(__KEYWAY_PRIORITY),
+                $crate::__private::text(&$crate::__private::digits::<
+                    { $crate::__private::digit_count(__KEYWAY_PRIORITY.unsigned_abs()) },
+                >(__KEYWAY_PRIORITY.unsigned_abs())),
+                ",\"sdk\":\"",
+                $crate::__private::SDK_VERSION,
                 "\",\"abi_min\":",
-                p::ABI_MIN_TEXT,
+                $crate::__private::ABI_MIN_TEXT,
                 ",\"abi_max\":",
-                p::ABI_MAX_TEXT,
+                $crate::__private::ABI_MAX_TEXT,
                 ",\"variant\":\"",
-                p::manifest::variant(),
+                $crate::__private::manifest::variant(),
                 "\",\"cpu_features\":",
-                p::manifest::cpu_features(),
+                $crate::__private::manifest::cpu_features(),
                 "}",
             ];
+            const _: () = $crate::__private::check_texts(&[
+                $name, $version, $description,
+                $($($device,)*)? $($($layout,)*)? $($($needs,)*)? $($($compatible,)*)?
+            ]);
             #[used]
             #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".note.keyway"))]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__keyway"))]
-            static MANIFEST: [u8; p::manifest::encoded_len(PARTS)] = p::manifest::encode(PARTS);
+            static __KEYWAY_MANIFEST: [u8; $crate::__private::manifest::encoded_len(__KEYWAY_PARTS)] =
+                $crate::__private::manifest::encode(__KEYWAY_PARTS);
 
-            unsafe extern "C" fn initialize(host: *const p::HostApi, out: *mut p::PluginContents) -> i32 {
-                let setup: fn(&mut $crate::author::Contents) -> ::core::result::Result<(), $crate::author::Error> = $setup;
+            unsafe extern "C" fn __keyway_initialize(
+                host: *const $crate::__private::HostApi,
+                out: *mut $crate::__private::PluginContents,
+            ) -> i32 {
                 // SAFETY: the host upholds the contract of `PluginApi::initialize`.
-                unsafe { p::initialize(host, out, setup) }
+                unsafe { $crate::__private::initialize(host, out, __KEYWAY_SETUP) }
             }
-            static API: p::PluginApi = p::PluginApi {
-                struct_size: ::core::mem::size_of::<p::PluginApi>() as u32,
-                abi_version: p::ABI_MAX,
-                initialize,
+            static __KEYWAY_API: $crate::__private::PluginApi = $crate::__private::PluginApi {
+                struct_size: ::core::mem::size_of::<$crate::__private::PluginApi>() as u32,
+                abi_version: $crate::__private::ABI_MAX,
+                initialize: __keyway_initialize,
             };
-            extern "C" fn negotiate(host_min: u32, host_max: u32) -> u32 {
-                p::negotiate(host_min, host_max)
+            extern "C" fn __keyway_negotiate(host_min: u32, host_max: u32) -> u32 {
+                $crate::__private::negotiate(host_min, host_max)
             }
-            extern "C" fn get_interface(id: u32, version: u32) -> *const u8 {
-                p::get_interface(id, version, &API)
+            extern "C" fn __keyway_get_interface(id: u32, version: u32) -> *const u8 {
+                $crate::__private::get_interface(id, version, &__KEYWAY_API)
             }
-            fn root() -> p::KeywayRootRef {
-                p::root_ref(p::KeywayRoot { negotiate, get_interface })
+            fn __keyway_root() -> $crate::__private::KeywayRootRef {
+                $crate::__private::root_ref($crate::__private::KeywayRoot {
+                    negotiate: __keyway_negotiate,
+                    get_interface: __keyway_get_interface,
+                })
             }
-            extern "C" fn erased_root() -> p::abi_stable::library::RootModuleResult {
-                p::abi_stable::library::__call_root_module_loader(root)
+            extern "C" fn __keyway_erased_root() -> $crate::__private::abi_stable::library::RootModuleResult {
+                $crate::__private::abi_stable::library::__call_root_module_loader(__keyway_root)
             }
             // SAFETY: the name is abi_stable's own loader symbol, and this macro is its only exporter in the library.
             #[unsafe(export_name = "_1as_0lib_1header_0root_bmodule_bloader")]
-            pub static ROOT: p::abi_stable::library::LibHeader = {
+            pub static __KEYWAY_ROOT: $crate::__private::abi_stable::library::LibHeader = {
                 // SAFETY: the constructor returns the type that the header names, as `export_root_module` does.
                 unsafe {
-                    p::abi_stable::library::LibHeader::from_constructor::<p::KeywayRootRef>(
-                        erased_root,
-                        p::abi_stable::library::CheckTypeLayout::Yes,
+                    $crate::__private::abi_stable::library::LibHeader::from_constructor::<
+                        $crate::__private::KeywayRootRef,
+                    >(
+                        __keyway_erased_root,
+                        $crate::__private::abi_stable::library::CheckTypeLayout::Yes,
                     )
                 }
             };
         };
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "`plugin!` takes `name`, `version` and `description`, then any of `devices`, `layouts`, `needs`, `priority`, `compatible_with` and `setup`, each once and in this order; see the documentation of `keyway_sdk::plugin`"
+        );
     };
 }
 
@@ -246,35 +315,36 @@ macro_rules! register_kernel {
     (
         @emit $flags:expr, $op:expr, $signature:expr, $device:expr, $layout:expr, $($dtype:ident => $run:expr),+
     ) => {
+        // The author's expressions are resolved among these items, so each has a name that an author does not use.
         const _: () = {
-            use $crate::__private as p;
-            const FLAGS: u32 = $flags;
-            const PARTS: &[&str] = &[
+            const __KEYWAY_FLAGS: u32 = $flags;
+            const __KEYWAY_PARTS: &[&str] = &[
                 $op, " ", $signature, " ", $device, " ", $layout, " ",
                 concat!($(stringify!($dtype), ","),+),
             ];
             #[used]
             #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".note.keyway.k"))]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__keyway_k"))]
-            static RECORD: [u8; p::manifest::encoded_len(PARTS)] = p::manifest::encode(PARTS);
+            static __KEYWAY_RECORD: [u8; $crate::__private::manifest::encoded_len(__KEYWAY_PARTS)] =
+                $crate::__private::manifest::encode(__KEYWAY_PARTS);
 
-            static KERNELS: &[p::RawKernel] = &[$({
-                unsafe extern "C" fn shim(call: *const p::RawCall) -> i32 {
+            static __KEYWAY_KERNELS: &[$crate::__private::RawKernel] = &[$({
+                unsafe extern "C" fn __keyway_run(__keyway_call: *const $crate::__private::RawCall) -> i32 {
                     // SAFETY: the host upholds the contract of `KernelFn`.
-                    unsafe { p::run_kernel(call, $run) }
+                    unsafe { $crate::__private::run_kernel(__keyway_call, $run) }
                 }
-                p::RawKernel {
-                    struct_size: ::core::mem::size_of::<p::RawKernel>() as u32,
-                    flags: FLAGS,
-                    op: p::RawStr::new($op),
-                    signature: p::RawStr::new($signature),
-                    device: p::RawStr::new($device),
-                    layout: p::RawStr::new($layout),
-                    dtype: p::RawStr::new(stringify!($dtype)),
-                    run: shim,
+                $crate::__private::RawKernel {
+                    struct_size: ::core::mem::size_of::<$crate::__private::RawKernel>() as u32,
+                    flags: __KEYWAY_FLAGS,
+                    op: $crate::__private::RawStr::new($op),
+                    signature: $crate::__private::RawStr::new($signature),
+                    device: $crate::__private::RawStr::new($device),
+                    layout: $crate::__private::RawStr::new($layout),
+                    dtype: $crate::__private::RawStr::new(stringify!($dtype)),
+                    run: __keyway_run,
                 }
             }),+];
-            p::inventory::submit! { p::KernelItems(KERNELS) }
+            $crate::__private::inventory::submit! { $crate::__private::KernelItems(__KEYWAY_KERNELS) }
         };
     };
 }

@@ -1,31 +1,23 @@
 //! Safe types over the contract, for people who write plugins.
 
-mod blocks;
 mod call;
 mod contents;
 mod device;
 mod element;
-pub mod elementwise;
 mod error;
 #[doc(hidden)]
 pub mod export;
 mod extend;
 mod guard;
 pub mod host;
-mod loops;
-mod operand;
-mod pack;
-mod plan;
-mod straight;
+pub mod strided;
 mod tensor;
-mod transpose;
 mod view;
 
-pub use call::{Call, Contiguous, ContiguousOut, Tensors};
+pub use call::{Call, Tensors};
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
-pub use element::{Element, Float, Int, Plain, Real, dtype_name, dtype_size};
-pub use elementwise::{Cost, map0, map1, map1_slices, map2, map2_slices, map3};
+pub use element::{Element, ElementType, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use error::Error;
 pub use export::host_api;
 pub use extend::{Interposer, Layout, Next, Op, RuleCall, interposer, layout_api, op, sub_layout};
@@ -34,12 +26,9 @@ pub use host::{
     num_threads, parallel_chunks_mut, parallel_for,
 };
 pub use tensor::{OwnedTensor, Tensor};
-pub use transpose::transpose;
 pub use view::{Iter, Lanes, View, ViewMut};
 
 #[cfg(test)]
 mod call_tests;
-#[cfg(test)]
-mod elementwise_tests;
 #[cfg(test)]
 mod testing;

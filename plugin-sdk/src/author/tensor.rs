@@ -1,6 +1,6 @@
 //! Tensors as a kernel sees them, without their element type.
 
-use super::element::{Element, Kind, dtype_name, dtype_size};
+use super::element::{Element, ElementType, dtype_name, dtype_size};
 use super::error::Error;
 use super::export::{host_api, reaches};
 use super::view::{Reads, View, ViewMut, Writes};
@@ -183,19 +183,20 @@ impl<'a> Tensor<'a> {
             Origin::Shared => Reads::Shared,
             Origin::Output => return Err(is_an_output()),
         };
-        self.check(Kind::of::<T>())?;
+        self.check(ElementType::of::<T>())?;
         Ok(View::new(*self, reads))
     }
 
     /// What every typed view needs.
     #[inline]
-    pub(crate) fn check(&self, kind: Kind) -> Result<(), Error> {
+    pub(crate) fn check(&self, element: ElementType) -> Result<(), Error> {
         let raw = self.raw;
-        if raw.dtype != kind.dtype {
-            return Err(wrong_dtype(kind.dtype, raw.dtype));
+        if raw.dtype != element.dtype() {
+            return Err(wrong_dtype(element.dtype(), raw.dtype));
         }
         let strided = raw.n_components == 0 && (raw.ndim == 0 || !raw.strides.is_null());
-        let addressed = raw.numel <= 0 || (!raw.data.is_null() && raw.data.addr() & (kind.bytes() - 1) == 0);
+        let addressed =
+            raw.numel <= 0 || (!raw.data.is_null() && raw.data.addr() & (element.bytes() - 1) == 0);
         if !(strided && addressed && (reaches(raw.device) || self.is_host_scalar())) {
             return Err(unreachable_memory(raw));
         }
@@ -353,7 +354,7 @@ impl OwnedTensor {
             });
         }
         let tensor = self.tensor();
-        tensor.check(Kind::of::<T>())?;
+        tensor.check(ElementType::of::<T>())?;
         Ok(ViewMut::new(tensor, Writes::Alone))
     }
 

@@ -1,9 +1,11 @@
-//! Calls made of plain vectors, for the unit tests of this crate.
+//! Calls made of plain vectors, for the unit tests of this crate and of `keyway-cpu-loops`.
 
-use super::call::Call;
-use super::element::Element;
-use crate::abi::codes::{tag, tensor_flag};
-use crate::abi::tensor::{RawArg, RawCall, RawTensor};
+// Each of the two crates uses a part.
+#![allow(dead_code)]
+
+use keyway_sdk::abi::codes::{tag, tensor_flag};
+use keyway_sdk::abi::tensor::{RawArg, RawCall, RawTensor};
+use keyway_sdk::author::{Call, Element};
 
 /// A tensor over memory that outlives it.
 pub(crate) struct TestTensor {

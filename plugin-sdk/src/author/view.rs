@@ -8,12 +8,11 @@
 //! `unsafe`.
 
 use super::element::{Element, Plain};
-use super::operand::Operand;
+use super::strided::Coordinates;
 use super::tensor::{Extent, Tensor, entries, meets};
 use crate::abi::codes::tag;
 use crate::abi::tensor::{RawArg, RawTensor};
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
 
 /// When the memory of a [`View`] may be borrowed.
 #[derive(Clone, Copy, Debug)]
@@ -65,10 +64,10 @@ impl<'a, T: Element> View<'a, T> {
         View { data: tensor.raw.data.cast_const().cast(), tensor, reads }
     }
 
-    /// This view in a walk.
+    /// The raw form of the tensor.
     #[inline(always)]
-    pub(crate) fn operand(&self) -> Operand<'a> {
-        Operand { tensor: self.tensor.raw, bytes: size_of::<T>() }
+    pub fn raw(&self) -> &'a RawTensor {
+        self.tensor.raw
     }
 
     /// The sizes, in elements.
@@ -112,7 +111,7 @@ impl<'a, T: Element> View<'a, T> {
 
     /// The elements in row-major order, whatever the strides.
     pub fn iter(&self) -> Iter<'a, T> {
-        Iter { view: *self, walk: Coordinates::new(self.ndim()), left: self.numel() }
+        Iter { view: *self, index: Coordinates::new(self.ndim()), left: self.numel() }
     }
 
     /// The number of dimensions.
@@ -137,7 +136,7 @@ impl<'a, T: Element> View<'a, T> {
 
 impl<'a, T: Plain> View<'a, T> {
     /// The elements as a slice, if they are contiguous and no output of the call meets them (as it does
-    /// in an in-place call). [`Call::contiguous`](super::Call::contiguous) copies where this gives `None`.
+    /// in an in-place call). `contiguous` of the crate `keyway-cpu-loops` copies where this gives `None`.
     #[inline]
     pub fn as_slice(&self) -> Option<&'a [T]> {
         if !self.is_contiguous() || !self.unwritten() {
@@ -157,51 +156,11 @@ impl<'a, T: Element> IntoIterator for View<'a, T> {
     }
 }
 
-/// An index, without heap for up to 8 dimensions.
-#[derive(Clone, Debug)]
-pub(crate) struct Coordinates {
-    inline: [usize; 8],
-    heap: Vec<usize>,
-    ndim: usize,
-}
-
-impl Coordinates {
-    pub(crate) fn new(ndim: usize) -> Self {
-        Coordinates { inline: [0; 8], heap: if ndim > 8 { vec![0; ndim] } else { Vec::new() }, ndim }
-    }
-
-    /// The offset of the present index; steps to the next in row-major order.
-    fn step(&mut self, sizes: &[i64], strides: &[i64]) -> usize {
-        let at = self.iter().zip(strides).map(|(i, s)| i * *s as usize).sum();
-        for (i, &size) in self.iter_mut().zip(sizes).rev() {
-            *i += 1;
-            if (*i as i64) < size {
-                break;
-            }
-            *i = 0;
-        }
-        at
-    }
-}
-
-impl Deref for Coordinates {
-    type Target = [usize];
-    fn deref(&self) -> &[usize] {
-        if self.ndim > 8 { &self.heap } else { &self.inline[..self.ndim] }
-    }
-}
-
-impl DerefMut for Coordinates {
-    fn deref_mut(&mut self) -> &mut [usize] {
-        if self.ndim > 8 { &mut self.heap } else { &mut self.inline[..self.ndim] }
-    }
-}
-
 /// The elements of a [`View`] in row-major order.
 #[derive(Clone, Debug)]
 pub struct Iter<'a, T> {
     view: View<'a, T>,
-    walk: Coordinates,
+    index: Coordinates,
     left: usize,
 }
 
@@ -211,7 +170,7 @@ impl<T: Element> Iterator for Iter<'_, T> {
     #[inline]
     fn next(&mut self) -> Option<T> {
         self.left = self.left.checked_sub(1)?;
-        let at = self.walk.step(self.view.sizes(), self.view.strides());
+        let at = self.index.step(self.view.sizes(), self.view.strides());
         // SAFETY: `at` is the offset of an index within the sizes, as in `View::get`.
         Some(unsafe { T::load(self.view.data.add(at)) })
     }
@@ -238,10 +197,10 @@ impl<'a, T: Element> ViewMut<'a, T> {
         ViewMut { data: tensor.raw.data.cast(), tensor, writes, _exclusive: PhantomData }
     }
 
-    /// This view in a walk.
+    /// The raw form of the tensor.
     #[inline(always)]
-    pub(crate) fn operand(&self) -> Operand<'a> {
-        Operand { tensor: self.tensor.raw, bytes: size_of::<T>() }
+    pub fn raw(&self) -> &'a RawTensor {
+        self.tensor.raw
     }
 
     /// The same view for a shorter time, so that it can be given away more than once.
@@ -306,9 +265,9 @@ impl<'a, T: Element> ViewMut<'a, T> {
 
     /// Writes every element, in row-major order of the logical index, from an iterator; stops at its end.
     pub fn assign(&mut self, values: impl IntoIterator<Item = T>) {
-        let mut walk = Coordinates::new(self.ndim());
+        let mut index = Coordinates::new(self.ndim());
         for value in values.into_iter().take(self.numel()) {
-            let at = walk.step(self.sizes(), self.strides());
+            let at = index.step(self.sizes(), self.strides());
             // SAFETY: as in `set`.
             unsafe { self.data.add(at).write(value) };
         }
@@ -347,7 +306,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
 impl<'a, T: Plain> ViewMut<'a, T> {
     /// The elements as a slice, if they are contiguous and no argument of the call meets them (as one does
     /// in an in-place call). What they hold before the kernel wrote them is unspecified.
-    /// [`Call::contiguous_out`](super::Call::contiguous_out) makes a copy where this gives `None`.
+    /// `contiguous_out` of the crate `keyway-cpu-loops` makes a copy where this gives `None`.
     #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         self.reborrow().into_mut_slice().ok()

@@ -1,6 +1,7 @@
 //! Kernels of the host's ops for CSR.
 
 use crate::matrix::{Builder, Matrix, give, is_csr, unsupported, vector, with_values};
+use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Arg, Call, Error, Real, call_op};
 use keyway_sdk::register_kernel;
 

@@ -1,6 +1,7 @@
 //! The layout: its components, its conversions, and what makes one valid.
 
 use crate::matrix::{Builder, Matrix, matrix_sizes, unsupported};
+use keyway_cpu_loops::{CallExt, ViewExt};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::layout::LayoutApi;

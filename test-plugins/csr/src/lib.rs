@@ -15,8 +15,6 @@ keyway_sdk::plugin! {
     description: "Matrices as compressed rows",
     devices: ["cpu"],
     layouts: ["test.keyway/csr"],
-    kernels: 14,
-    needs: [],
     setup: |contents| {
         layout::learn_number()?;
         contents.layout(&layout::API).op(&spmv::SPMV).op(&spmv::SPMV_BACKWARD);

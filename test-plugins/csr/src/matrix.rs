@@ -1,9 +1,8 @@
 //! A CSR tensor as slices, and back.
 
 use crate::layout;
-use keyway_sdk::author::{
-    Arg, Call, Contiguous, Error, OwnedTensor, Plain, Tensor, new_composite, new_host_tensor,
-};
+use keyway_cpu_loops::{Contiguous, ViewExt};
+use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Plain, Tensor, new_composite, new_host_tensor};
 
 /// The parts of a CSR argument.
 pub struct Matrix<'a, T: Plain> {

@@ -1,6 +1,7 @@
 //! `csr_spmv`: a matrix of this layout by a vector, an op of the plugin with a derivative of its own.
 
 use crate::matrix::{Matrix, give, matrix_sizes, vector, with_values};
+use keyway_cpu_loops::CallExt;
 use keyway_sdk::abi::op::RawOp;
 use keyway_sdk::author::{Call, Error, Op, Real, RuleCall, op};
 use keyway_sdk::register_kernel;

@@ -4,6 +4,7 @@ use crate::memory::Opened;
 use crate::queue;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::op::RawOp;
+use keyway_sdk::author::strided::Strided;
 use keyway_sdk::author::{Call, Element, Error, Op, Real, RuleCall, Tensor, op};
 use keyway_sdk::register_kernel;
 
@@ -17,12 +18,8 @@ enum Place<T> {
 /// A tensor of a call, taken along.
 struct Operand<T> {
     place: Place<T>,
-    sizes: Vec<usize>,
-    strides: Vec<usize>,
-}
-
-fn dims(list: &[i64]) -> Vec<usize> {
-    list.iter().map(|&v| v as usize).collect()
+    sizes: Vec<i64>,
+    strides: Vec<i64>,
 }
 
 impl<T: Element> Operand<T> {
@@ -41,11 +38,11 @@ impl<T: Element> Operand<T> {
             }
             Place::Device(tensor.data_ptr() as usize)
         };
-        Ok(Operand { place, sizes: dims(tensor.sizes()), strides: dims(tensor.strides()) })
+        Ok(Operand { place, sizes: tensor.sizes().to_vec(), strides: tensor.strides().to_vec() })
     }
 
     fn numel(&self) -> usize {
-        self.sizes.iter().product()
+        self.sizes.iter().product::<i64>() as usize
     }
 
     /// Opens the memory for this thread.
@@ -72,21 +69,6 @@ impl<T: Element> Operand<T> {
     }
 }
 
-/// Calls `body` with the offsets of each index into tensors of these strides.
-fn each<const N: usize>(sizes: &[usize], strides: [&[usize]; N], mut body: impl FnMut([usize; N])) {
-    let mut index = vec![0usize; sizes.len()];
-    for _ in 0..sizes.iter().product() {
-        body(strides.map(|s| index.iter().zip(s).map(|(i, s)| i * s).sum()));
-        for d in (0..sizes.len()).rev() {
-            index[d] += 1;
-            if index[d] < sizes[d] {
-                break;
-            }
-            index[d] = 0;
-        }
-    }
-}
-
 fn submit(call: &Call<'_>, work: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), Error> {
     let index = u32::from(call.output(0)?.device_index());
     queue::submit(index, call.stream() as usize, Box::new(work));
@@ -99,9 +81,10 @@ fn map1<A: Element, T: Element>(
     f: impl Fn(A) -> T + Send + 'static,
 ) -> Result<(), Error> {
     let (a, out) = (Operand::<A>::new(&call.tensor(input)?)?, Operand::<T>::new(&call.output(0)?)?);
+    let both = Strided::new(&out.sizes, [&out.strides, &a.strides])?;
     submit(call, move || {
         let _open = (a.open()?, out.open()?);
-        each(&out.sizes, [&a.strides, &out.strides], |[i, o]| out.set(o, f(a.get(i))));
+        both.offsets().for_each(|[o, i]| out.set(o, f(a.get(i))));
         Ok(())
     })
 }
@@ -109,11 +92,10 @@ fn map1<A: Element, T: Element>(
 fn map2<T: Element>(call: &Call<'_>, f: impl Fn(T, T) -> T + Send + 'static) -> Result<(), Error> {
     let (a, b) = (Operand::<T>::new(&call.tensor(0)?)?, Operand::<T>::new(&call.tensor(1)?)?);
     let out = Operand::<T>::new(&call.output(0)?)?;
+    let all = Strided::new(&out.sizes, [&out.strides, &a.strides, &b.strides])?;
     submit(call, move || {
         let _open = (a.open()?, b.open()?, out.open()?);
-        each(&out.sizes, [&a.strides, &b.strides, &out.strides], |[i, j, o]| {
-            out.set(o, f(a.get(i), b.get(j)))
-        });
+        all.offsets().for_each(|[o, i, j]| out.set(o, f(a.get(i), b.get(j))));
         Ok(())
     })
 }
@@ -170,10 +152,12 @@ fn sum<T: Real>(call: &Call) -> Result<(), Error> {
         let stride = if summed && !keep { 0 } else { of_out.next().copied().unwrap_or(0) };
         seen.push(if summed { 0 } else { stride });
     }
+    let (sums, terms) =
+        (Strided::new(&out.sizes, [&out.strides])?, Strided::new(&a.sizes, [&a.strides, &seen])?);
     submit(call, move || {
         let _open = (a.open()?, out.open()?);
-        each(&out.sizes, [&out.strides], |[o]| out.set(o, T::ZERO));
-        each(&a.sizes, [&a.strides, &seen], |[i, o]| out.set(o, out.get(o) + a.get(i)));
+        sums.offsets().for_each(|[o]| out.set(o, T::ZERO));
+        terms.offsets().for_each(|[i, o]| out.set(o, out.get(o) + a.get(i)));
         Ok(())
     })
 }
@@ -183,13 +167,14 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     let out = Operand::<T>::new(&call.output(0)?)?;
     submit(call, move || {
         let _open = (a.open()?, b.open()?, out.open()?);
+        let at = |operand: &Operand<T>, row: i64, column: i64| {
+            (row * operand.strides[0] + column * operand.strides[1]) as usize
+        };
         for i in 0..out.sizes[0] {
             for j in 0..out.sizes[1] {
-                let term = |k| {
-                    a.get(i * a.strides[0] + k * a.strides[1]) * b.get(k * b.strides[0] + j * b.strides[1])
-                };
+                let term = |k| a.get(at(&a, i, k)) * b.get(at(&b, k, j));
                 let total = (0..a.sizes[1]).fold(T::ZERO, |sum, k| sum + term(k));
-                out.set(i * out.strides[0] + j * out.strides[1], total);
+                out.set(at(&out, i, j), total);
             }
         }
         Ok(())

@@ -19,8 +19,6 @@ keyway_sdk::plugin! {
     description: "An asynchronous device whose memory the host cannot read",
     devices: ["test.keyway/remote"],
     layouts: ["strided"],
-    kernels: 22,
-    needs: [],
     setup: |contents| {
         contents.device(&device::API).op(&kernels::PAUSE).op(&kernels::FAIL);
         Ok(())

@@ -1,12 +1,9 @@
-//! A plugin that registers nothing.
+//! A plugin that registers nothing. Its manifest states what others leave out.
 
 keyway_sdk::plugin! {
     name: "keyway.test/empty",
     version: env!("CARGO_PKG_VERSION"),
     description: "Registers nothing",
-    devices: [],
-    layouts: [],
-    kernels: 0,
-    needs: [],
-    setup: |_contents| Ok(()),
+    priority: -12,
+    compatible_with: ["keyway.test/device", "other.example/plugin"],
 }

@@ -7,11 +7,10 @@
 //! It also brings the device `test.keyway/twin`, whose allocator panics when it is asked for
 //! [`PANICS_AT`] bytes and answers with an error of its own for [`FAILS_AT`].
 
-use keyway_sdk::abi::codes::device_flag;
-use keyway_sdk::abi::device::{DeviceApi, Queue};
-use keyway_sdk::author::{Arg, Call, Device, Error, Properties, call_op, device_api};
+use keyway_sdk::abi::device::DeviceApi;
+use keyway_sdk::author::{Arg, Call, Error, call_op, device_api};
 use keyway_sdk::{plugin, register_kernel};
-use std::ffi::c_void;
+use keyway_test_twin::{Own, Twin};
 
 plugin! {
     name: "keyway.test/faulty",
@@ -19,8 +18,6 @@ plugin! {
     description: "Fails where a test tells it to",
     devices: ["cpu", "test.keyway/twin"],
     layouts: ["strided"],
-    kernels: 8,
-    needs: [],
     setup: |contents| match std::env::var("KEYWAY_TEST_FAULT").as_deref() {
         Ok("panic_at_load") => panic!("told to panic at load"),
         Ok("fail_at_load") => Err(Error::Failed { detail: "told to fail at load".to_string() }),
@@ -75,68 +72,21 @@ pub const PANICS_AT: u64 = 4 * 1313;
 /// The number of bytes at which the allocator answers with an error.
 pub const FAILS_AT: u64 = 4 * 1414;
 
-static TWIN: DeviceApi = device_api::<Twin>();
+static TWIN: DeviceApi = device_api::<Twin<Worse>>();
 
-struct Twin;
+struct Worse;
 
-fn layout(bytes: u64) -> Result<std::alloc::Layout, Error> {
-    std::alloc::Layout::from_size_align(bytes as usize, 64)
-        .map_err(|_| Error::OutOfMemory { requested: bytes, available: 0 })
-}
-
-impl Device for Twin {
-    const NAME: &'static str = "test.keyway/twin";
-    const FLAGS: u64 = device_flag::HOST_ACCESSIBLE;
+impl Own for Worse {
     const PRIORITY: u32 = 50;
+    const COUNT: u32 = 1;
+    const TITLE: &'static str = "the worse twin";
 
-    fn count() -> Result<u32, Error> {
-        Ok(1)
-    }
-    fn properties(_index: u32) -> Result<Properties, Error> {
-        Ok(Properties { units: 1, total_memory: 0, flags: Self::FLAGS, name: "the worse twin" })
-    }
-    unsafe fn allocate(index: u32, bytes: u64, _stream: Queue) -> Result<*mut c_void, Error> {
+    fn before_allocation(index: u32, bytes: u64) -> Result<(), Error> {
         match bytes {
             _ if index > 0 => Err(Error::Failed { detail: "there is one twin only".to_string() }),
             PANICS_AT => panic!("told to panic in the allocator"),
             FAILS_AT => Err(Error::Failed { detail: "told to fail in the allocator".to_string() }),
-            0 => Ok(std::ptr::null_mut()),
-            // SAFETY: the layout is not empty.
-            _ => Ok(unsafe { std::alloc::alloc(layout(bytes)?) }.cast()),
+            _ => Ok(()),
         }
-    }
-    unsafe fn free(_index: u32, pointer: *mut c_void, bytes: u64, _stream: Queue) -> Result<(), Error> {
-        // SAFETY: the host gives back what `allocate` gave, once and with the same size.
-        unsafe { std::alloc::dealloc(pointer.cast(), layout(bytes)?) };
-        Ok(())
-    }
-    unsafe fn copy_from_host(
-        _: u32,
-        to: *mut c_void,
-        from: *const c_void,
-        bytes: u64,
-        _: Queue,
-    ) -> Result<(), Error> {
-        // SAFETY: the host gives two areas of at least `bytes` bytes of host memory.
-        unsafe { std::ptr::copy(from.cast::<u8>(), to.cast::<u8>(), bytes as usize) };
-        Ok(())
-    }
-    unsafe fn copy_to_host(
-        index: u32,
-        to: *mut c_void,
-        from: *const c_void,
-        bytes: u64,
-        s: Queue,
-    ) -> Result<(), Error> {
-        // SAFETY: as for `copy_from_host`.
-        unsafe { Self::copy_from_host(index, to, from, bytes, s) }
-    }
-    unsafe fn copy_between(
-        to: (u32, *mut c_void, Queue),
-        from: (u32, *const c_void, Queue),
-        bytes: u64,
-    ) -> Result<(), Error> {
-        // SAFETY: as for `copy_from_host`.
-        unsafe { Self::copy_from_host(to.0, to.1, from.1, bytes, to.2) }
     }
 }

@@ -9,15 +9,13 @@
 //! It is also a second owner of the device `test.keyway/twin`, of higher priority than that of
 //! `keyway.test/faulty`.
 
-use keyway_sdk::abi::codes::{device_flag, dtype};
-use keyway_sdk::abi::device::{DeviceApi, Queue};
+use keyway_sdk::abi::codes::dtype;
+use keyway_sdk::abi::device::DeviceApi;
 use keyway_sdk::abi::op::{RawInterposer, RawOp};
-use keyway_sdk::author::{
-    Call, Device, Error, Interposer, Next, Op, Properties, RuleCall, device_api, interposer, op,
-};
+use keyway_sdk::author::{Call, Error, Interposer, Next, Op, RuleCall, device_api, interposer, op};
 use keyway_sdk::{plugin, register_kernel};
+use keyway_test_twin::{Own, Twin};
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
 plugin! {
@@ -25,9 +23,6 @@ plugin! {
     version: env!("CARGO_PKG_VERSION"),
     description: "Sees every call",
     devices: ["test.keyway/twin"],
-    layouts: [],
-    kernels: 3,
-    needs: [],
     setup: |contents| {
         contents.interposer(&WATCH).device(&TWIN).op(&COUNT).op(&BREAK);
         Ok(())
@@ -37,7 +32,7 @@ plugin! {
 static WATCH: RawInterposer = interposer::<Watch>();
 static COUNT: RawOp = op::<Count>();
 static BREAK: RawOp = op::<Break>();
-static TWIN: DeviceApi = device_api::<Twin>();
+static TWIN: DeviceApi = device_api::<Twin<Better>>();
 
 type PerOp = HashMap<String, i64>;
 static COUNTS: LazyLock<Mutex<PerOp>> = LazyLock::new(Mutex::default);
@@ -112,65 +107,10 @@ register_kernel! {
     f32 => |_call| Ok(()),
 }
 
-struct Twin;
+struct Better;
 
-const ALIGNMENT: usize = 64;
-
-fn layout(bytes: u64) -> Result<std::alloc::Layout, Error> {
-    std::alloc::Layout::from_size_align(bytes as usize, ALIGNMENT)
-        .map_err(|_| Error::OutOfMemory { requested: bytes, available: 0 })
-}
-
-impl Device for Twin {
-    const NAME: &'static str = "test.keyway/twin";
-    const FLAGS: u64 = device_flag::HOST_ACCESSIBLE;
+impl Own for Better {
     const PRIORITY: u32 = 100;
-
-    fn count() -> Result<u32, Error> {
-        Ok(2)
-    }
-    fn properties(_index: u32) -> Result<Properties, Error> {
-        Ok(Properties { units: 1, total_memory: 0, flags: Self::FLAGS, name: "the better twin" })
-    }
-    unsafe fn allocate(_index: u32, bytes: u64, _stream: Queue) -> Result<*mut c_void, Error> {
-        if bytes == 0 {
-            return Ok(std::ptr::null_mut());
-        }
-        // SAFETY: the layout is not empty.
-        Ok(unsafe { std::alloc::alloc(layout(bytes)?) }.cast())
-    }
-    unsafe fn free(_index: u32, pointer: *mut c_void, bytes: u64, _stream: Queue) -> Result<(), Error> {
-        // SAFETY: the host gives back what `allocate` gave, once and with the same size.
-        unsafe { std::alloc::dealloc(pointer.cast(), layout(bytes)?) };
-        Ok(())
-    }
-    unsafe fn copy_from_host(
-        _: u32,
-        to: *mut c_void,
-        from: *const c_void,
-        bytes: u64,
-        _: Queue,
-    ) -> Result<(), Error> {
-        // SAFETY: the host gives two areas of at least `bytes` bytes of host memory.
-        unsafe { std::ptr::copy(from.cast::<u8>(), to.cast::<u8>(), bytes as usize) };
-        Ok(())
-    }
-    unsafe fn copy_to_host(
-        index: u32,
-        to: *mut c_void,
-        from: *const c_void,
-        bytes: u64,
-        s: Queue,
-    ) -> Result<(), Error> {
-        // SAFETY: as for `copy_from_host`.
-        unsafe { Self::copy_from_host(index, to, from, bytes, s) }
-    }
-    unsafe fn copy_between(
-        to: (u32, *mut c_void, Queue),
-        from: (u32, *const c_void, Queue),
-        bytes: u64,
-    ) -> Result<(), Error> {
-        // SAFETY: as for `copy_from_host`.
-        unsafe { Self::copy_from_host(to.0, to.1, from.1, bytes, to.2) }
-    }
+    const COUNT: u32 = 2;
+    const TITLE: &'static str = "the better twin";
 }

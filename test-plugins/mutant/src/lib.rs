@@ -23,7 +23,5 @@ keyway_sdk::plugin! {
     description: "Another backend's kernels with one fault",
     devices: ["cpu"],
     layouts: ["strided"],
-    kernels: 240,
-    needs: [],
     setup: |_contents| faults::announce(),
 }

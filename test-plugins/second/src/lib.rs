@@ -8,8 +8,6 @@ plugin! {
     description: "Kernels that are asked after those of others",
     devices: ["cpu", "test.keyway/twin"],
     layouts: ["strided"],
-    kernels: 3,
-    needs: [],
     setup: |_contents| Ok(()),
 }
 

@@ -9,8 +9,10 @@ use std::path::Path;
 
 /// How the names of backend packages begin.
 const BACKEND: &str = "keyway-backend-";
-/// The only package of ours that a backend may name.
+/// The package of ours that a backend is written against.
 const SDK: &str = "keyway-sdk";
+/// Our packages that a backend may name.
+const FOR_BACKENDS: &[&str] = &[SDK, "keyway-cpu-loops"];
 /// Packages whose dependencies must not lead to a backend.
 const WITHOUT_BACKENDS: &[&str] = &["keyway", "keyway-dispatcher"];
 
@@ -75,13 +77,14 @@ fn backends(packages: &[Package]) -> Vec<Violation> {
     }
     for backend in backends {
         for name in &backend.dependencies {
-            if name != SDK && packages.iter().any(|package| package.name == *name) {
+            if !FOR_BACKENDS.contains(&name.as_str()) && packages.iter().any(|package| package.name == *name)
+            {
                 let what = format!("{} depends on `{name}`", backend.name);
                 found.push(Violation::new(
                     &backend.manifest,
                     1,
                     what,
-                    "a backend may name only `keyway-sdk` of ours",
+                    "a backend may name only `keyway-sdk` and `keyway-cpu-loops` of ours",
                 ));
             }
         }

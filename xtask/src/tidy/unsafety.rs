@@ -13,6 +13,7 @@ const HOMES: &[&str] = &[
     "abi",
     "abi-root",
     "author",
+    "cpu-loops",
     "device",
     "install",
     "kernels",

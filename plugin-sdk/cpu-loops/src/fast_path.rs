@@ -1,38 +1,36 @@
-//! Elementwise kernels over operands that are one run of elements each.
+//! The contiguous fast path: operands that are one run of elements each.
 //!
-//! Operands that lie densely in one order, beside inputs of one element, need no walk: the function is given their
-//! addresses. All else goes by [`super::blocks`].
+//! Operands that lie densely in one order, beside inputs of one element, need no strided iteration: the inner loop is
+//! given their addresses. All else goes by [`crate::blocks`].
 
-use super::blocks::by_blocks;
-use super::elementwise::Cost;
-use super::error::Error;
-use super::host::parallel_for;
-use super::loops::{LANES, Leaf, Repeated};
-use super::operand::{Operand, Operands, repeat, same};
-use super::plan::OPERANDS;
+use crate::blocks::by_blocks;
+use crate::elementwise::Cost;
+use crate::inner_loop::{InnerLoop, LANES, Repeated};
+use crate::operand::{OPERANDS, Operand, Operands, repeat, same};
+use keyway_sdk::author::{Error, parallel_for};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Applies `leaf` over all operands; the first is the output. An input of one element stands for any shape.
-pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], leaf: Leaf<'_>) -> Result<(), Error> {
+/// Applies `inner` over all operands; the first is the output. An input of one element stands for any shape.
+pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Result<(), Error> {
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
     let n = out.numel();
-    if n > cost.grain() || !flat(out, ins, leaf) {
-        return by_strides(cost, operands, leaf);
+    if n > cost.grain() || !flat(out, ins, inner) {
+        return by_strides(cost, operands, inner);
     }
     if n > 0 {
         let data = |k: usize| operands.get(k).map_or(std::ptr::null_mut(), |o| o.tensor.data.cast());
         // SAFETY: contiguous operands have `numel` elements in a row, and `flat` says that no input meets the output
-        // but as a leaf with chunks allows.
-        unsafe { leaf.run([data(0), data(1), data(2), data(3)], 0, n) };
+        // but as an inner loop with chunks allows.
+        unsafe { inner.run([data(0), data(1), data(2), data(3)], 0, n) };
     }
     Ok(())
 }
 
-/// Whether all operands are contiguous and of one shape, and no input meets the output but as `leaf` allows: what most
+/// Whether all operands are contiguous and of one shape, and no input meets the output but as `inner` allows: what most
 /// small calls are, told from numbers at hand. One element has no shape to compare.
 #[inline(always)]
-fn flat(out: &Operand<'_>, ins: &[Operand<'_>], leaf: Leaf<'_>) -> bool {
+fn flat(out: &Operand<'_>, ins: &[Operand<'_>], inner: InnerLoop<'_>) -> bool {
     let (n, begin) = (out.numel(), out.tensor.data as usize);
     out.is_contiguous()
         && ins.iter().all(|input| {
@@ -41,28 +39,28 @@ fn flat(out: &Operand<'_>, ins: &[Operand<'_>], leaf: Leaf<'_>) -> bool {
             input.is_contiguous()
                 && input.numel() == n
                 && (n == 1 || same(input.sizes(), out.sizes()))
-                && (apart || leaf.lanes() > 0 && input.coincides(out))
+                && (apart || inner.lanes() > 0 && input.coincides(out))
         })
 }
 
 /// As [`apply`], for operands of any strides and any number of elements.
 // Not inlined, so that `apply` needs few registers and little of the stack.
 #[inline(never)]
-fn by_strides(cost: Cost, operands: &[Operand<'_>], leaf: Leaf<'_>) -> Result<(), Error> {
+fn by_strides(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Result<(), Error> {
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
     let range = out.range();
-    let Some(repeated) = straight(out, range, ins, leaf) else {
-        return by_blocks(cost, operands, range, leaf);
+    let Some(repeated) = dense(out, range, ins, inner) else {
+        return by_blocks(cost, operands, range, inner);
     };
     let addresses = &Operands::new(operands);
     parallel_for(out.numel(), cost.grain(), |part| {
-        // SAFETY: `straight` says that each operand has `numel` elements in a row, or repeats one, and that no input
-        // meets the output but as a leaf with chunks allows.
+        // SAFETY: `dense` says that each operand has `numel` elements in a row, or repeats one, and that no input
+        // meets the output but as an inner loop with chunks allows.
         unsafe {
             if repeated == 0 {
-                leaf.run(addresses.at([part.start; OPERANDS]), 0, part.len());
+                inner.run(addresses.at([part.start; OPERANDS]), 0, part.len());
             } else {
-                run_repeated(addresses, part, repeated, leaf);
+                run_repeated(addresses, part, repeated, inner);
             }
         }
     })
@@ -71,17 +69,17 @@ fn by_strides(cost: Cost, operands: &[Operand<'_>], leaf: Leaf<'_>) -> Result<()
 /// Which inputs repeat one element, if all operands but those lie in the output's order, densely from their first
 /// element on. An output has no element twice, so it is dense if it spans no more than its elements.
 #[inline(always)]
-fn straight(
+fn dense(
     out: &Operand<'_>,
     range: (usize, usize),
     ins: &[Operand<'_>],
-    leaf: Leaf<'_>,
+    inner: InnerLoop<'_>,
 ) -> Option<Repeated> {
     let n = out.numel();
     if range.1 - range.0 != n * out.bytes {
         return None;
     }
-    let (row_major, chunks) = (out.is_contiguous(), leaf.lanes() > 0);
+    let (row_major, chunks) = (out.is_contiguous(), inner.lanes() > 0);
     let mut repeated = 0;
     for (k, input) in ins.iter().enumerate() {
         let aligned = same(input.sizes(), out.sizes())
@@ -104,19 +102,19 @@ fn straight(
     Some(repeated)
 }
 
-/// Applies `leaf` to a part of operands of which some repeat one element.
+/// Applies `inner` to a part of operands of which some repeat one element.
 ///
 /// # Safety
-/// As for [`Leaf::run`], with one element at the address of each operand that is repeated.
+/// As for [`InnerLoop::run`], with one element at the address of each operand that is repeated.
 #[inline(never)]
-unsafe fn run_repeated(on: &Operands, part: Range<usize>, repeated: Repeated, leaf: Leaf<'_>) {
+unsafe fn run_repeated(on: &Operands, part: Range<usize>, repeated: Repeated, inner: InnerLoop<'_>) {
     let mut chunks = [const { MaybeUninit::<[u64; LANES]>::uninit() }; OPERANDS];
     let mut at = on.at([part.start; OPERANDS]);
     for (k, chunk) in chunks.iter_mut().enumerate().filter(|(k, _)| repeated >> k & 1 == 1) {
         at[k] = chunk.as_mut_ptr().cast();
         // SAFETY: the caller guarantees the element; there is room for the most elements of the largest size.
-        unsafe { repeat(on.bytes[k], at[k], on.data[k], leaf.lanes().min(part.len())) };
+        unsafe { repeat(on.bytes[k], at[k], on.data[k], inner.lanes().min(part.len())) };
     }
     // SAFETY: as the caller guarantees, and the chunks were filled.
-    unsafe { leaf.run(at, repeated, part.len()) };
+    unsafe { inner.run(at, repeated, part.len()) };
 }

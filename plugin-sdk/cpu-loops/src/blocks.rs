@@ -1,4 +1,4 @@
-//! The walk of elementwise kernels over their operands, compiled once for all functions.
+//! The strided iteration of element-wise kernels over their operands, compiled once for all functions.
 //!
 //! Work is cut into blocks, rectangles of the two innermost dimensions. An operand that is at unit stride along a
 //! block's rows is given to the function where it lies, the output as an input too. Of one that repeats an element
@@ -6,13 +6,12 @@
 //! first-level cache: a repeated value once for as long as it stays the same, a transposed operand some columns at a
 //! time, so that each cache line of it is read once.
 
-use super::elementwise::Cost;
-use super::error::Error;
-use super::host::parallel_for;
-use super::loops::{Addresses, LANES, Leaf, Repeated};
-use super::operand::{Operand, Operands, repeat, same};
-use super::pack::{Rectangle, pack, unpack};
-use super::plan::{Block, Dims, OPERANDS, PerOperand, Walk, collapse, cross};
+use crate::elementwise::Cost;
+use crate::inner_loop::{Addresses, InnerLoop, LANES, Repeated};
+use crate::operand::{OPERANDS, Operand, Operands, PerOperand, repeat, same};
+use crate::order::{Block, BlockIterator, Dims, cross};
+use crate::pack::{Rectangle, pack, unpack};
+use keyway_sdk::author::{Error, parallel_for};
 use std::mem::MaybeUninit;
 
 /// Bytes of a copied block.
@@ -20,7 +19,7 @@ const BLOCK: usize = 8 * 1024;
 /// Bytes of all copied blocks. Where an operand lies across, its block takes as much of them as it can, and is about
 /// as high as it is wide: the longer the pieces that are read on both sides, the less it counts that each begins with
 /// a wait for memory.
-const ROOM: usize = OPERANDS * BLOCK;
+const ARENA: usize = OPERANDS * BLOCK;
 /// The function is called for each row of a block if the rows are at least that long, else for whole blocks.
 const LONG: usize = 64;
 /// The most elements of a block that needs no copies.
@@ -38,44 +37,44 @@ fn wrong_shape(expected: &[i64], got: &[i64]) -> Error {
     }
 }
 
-/// As [`apply`](super::straight::apply), for operands of any strides; `range` is the output's.
-// Not inlined: blocks take pages of the stack, which the straight ways are not to touch.
+/// As [`apply`](crate::fast_path::apply), for operands of any strides; `range` is the output's.
+// Not inlined: blocks take pages of the stack, which the contiguous fast path is not to touch.
 #[inline(never)]
 pub(crate) fn by_blocks(
     cost: Cost,
     operands: &[Operand<'_>],
     range: (usize, usize),
-    leaf: Leaf<'_>,
+    inner: InnerLoop<'_>,
 ) -> Result<(), Error> {
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
     let Some(dims) = dims(*out, ins)? else { return Ok(()) };
     let mut apart = [true; OPERANDS];
     for (k, input) in ins.iter().enumerate() {
-        let exact = leaf.lanes() > 0
+        let exact = inner.lanes() > 0
             && input.coincides(out)
             && dims.iter().all(|d| d.size == 1 || d.strides[k + 1] == d.strides[0]);
         apart[k + 1] = exact || !input.meets(range);
     }
     let addresses = &Operands::new(operands);
-    let blocks = Blocks::new(dims, addresses, operands.len(), apart, cost, leaf.lanes());
-    parallel_for(blocks.walk.len(), cost.grain().div_ceil(blocks.walk.block_len()), |part| {
-        let mut room = Room::new();
-        blocks.walk.each(part, |block| {
-            // SAFETY: the walk's offsets are those of elements that views guarantee.
-            unsafe { blocks.run(&block, &mut room, leaf) }
+    let blocks = Blocks::new(dims, addresses, operands.len(), apart, cost, inner.lanes());
+    parallel_for(blocks.blocks.len(), cost.grain().div_ceil(blocks.blocks.block_len()), |part| {
+        let mut arena = Arena::new();
+        blocks.blocks.each(part, |block| {
+            // SAFETY: the iterator's offsets are those of elements that views guarantee.
+            unsafe { blocks.run(&block, &mut arena, inner) }
         });
     })
 }
 
-/// The dimensions to walk; none if there are no elements.
+/// The dimensions to iterate over; none if there are no elements.
 fn dims(out: Operand<'_>, ins: &[Operand<'_>]) -> Result<Option<Dims>, Error> {
     let mut strides: [Option<&[i64]>; OPERANDS] = [None; OPERANDS];
     strides[0] = Some(out.strides());
-    let mut straight = out.is_contiguous();
+    let mut contiguous = out.is_contiguous();
     for (slot, input) in strides[1..].iter_mut().zip(ins) {
         if same(input.sizes(), out.sizes()) {
             *slot = Some(input.strides());
-            straight &= input.is_contiguous();
+            contiguous &= input.is_contiguous();
         } else if input.sizes().iter().any(|n| *n != 1) {
             return Err(wrong_shape(out.sizes(), input.sizes()));
         }
@@ -83,34 +82,34 @@ fn dims(out: Operand<'_>, ins: &[Operand<'_>]) -> Result<Option<Dims>, Error> {
     if out.numel() == 0 {
         return Ok(None);
     }
-    if straight {
+    if contiguous {
         return Ok(Some(Dims::one(out.numel(), strides.map(|s| s.is_some() as usize))));
     }
-    let mut dims = collapse(out.sizes(), &strides);
+    let mut dims = Dims::collapse(out.sizes(), &strides);
     cross(&mut dims);
     Ok(Some(dims))
 }
 
-/// Room for copied blocks and for chunks of what is repeated, and what is in it.
-struct Room {
+/// Memory for copied blocks and for chunks of what is repeated, and what is in it.
+struct Arena {
     blocks: MaybeUninit<Bytes>,
     chunks: [Chunk; OPERANDS],
     held: [Held; OPERANDS],
 }
 
-/// Room for copies of an element of any size.
+/// Memory for copies of an element of any size.
 type Chunk = MaybeUninit<[u64; LANES]>;
 /// The address, rows and columns of the block of an input that was copied last.
 type Held = (*const u8, usize, usize);
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Bytes([u8; ROOM]);
+struct Bytes([u8; ARENA]);
 
-impl Room {
+impl Arena {
     #[inline(always)]
     fn new() -> Self {
-        Room {
+        Arena {
             blocks: MaybeUninit::uninit(),
             chunks: [const { MaybeUninit::uninit() }; OPERANDS],
             held: [(std::ptr::null(), 0, 0); OPERANDS],
@@ -118,16 +117,16 @@ impl Room {
     }
 }
 
-/// A walk by blocks.
+/// A kernel's operands, cut into blocks.
 struct Blocks<'a> {
-    walk: Walk,
+    blocks: BlockIterator,
     addresses: &'a Operands,
     count: usize,
     /// The operands that are copied into blocks.
     copied: [bool; OPERANDS],
-    /// Where in the room each one's block begins.
+    /// Where in the arena each one's block begins.
     places: PerOperand,
-    /// Bytes of the room for each.
+    /// Bytes of the arena for each.
     share: usize,
     /// The inputs that repeat one element along a row.
     repeated: Repeated,
@@ -145,8 +144,8 @@ impl<'a> Blocks<'a> {
         cost: Cost,
         lanes: usize,
     ) -> Self {
-        let mut walk = Walk::new(dims);
-        let (rows, columns) = (walk.rows, walk.columns);
+        let mut iterator = BlockIterator::new(dims);
+        let (rows, columns) = (iterator.rows, iterator.columns);
         let (mut copied, mut across, mut widest) = (apart.map(|apart| !apart), false, 0);
         let mut repeated = 0;
         for (k, copied) in copied.iter_mut().enumerate().take(count) {
@@ -161,7 +160,7 @@ impl<'a> Blocks<'a> {
             widest = widest.max(if *copied { on.bytes[k] } else { 0 });
         }
         let (mut places, blocks) = ([0; OPERANDS], copied[..count].iter().filter(|c| **c).count());
-        let share = ROOM / blocks.max(1) / CACHE_LINE * CACHE_LINE;
+        let share = ARENA / blocks.max(1) / CACHE_LINE * CACHE_LINE;
         for k in 1..count {
             places[k] = places[k - 1] + if copied[k - 1] { share } else { 0 };
         }
@@ -170,12 +169,12 @@ impl<'a> Blocks<'a> {
         let narrow = if across { most.isqrt().next_power_of_two().max(LONG) } else { most };
         let height = rows.size.min((most / narrow.min(columns.size)).max(1));
         let width = if across { most / height } else { narrow };
-        walk.cut(height, width.min(columns.size));
+        iterator.cut(height, width.min(columns.size));
         if !across && (1..count).any(|k| copied[k] && rows.strides[k] == 0) {
-            walk.go_down();
+            iterator.go_down();
         }
         Blocks {
-            walk,
+            blocks: iterator,
             addresses: on,
             count,
             copied,
@@ -188,19 +187,19 @@ impl<'a> Blocks<'a> {
 
     /// # Safety
     /// Each operand must have the block's elements; views uphold this.
-    unsafe fn run(&self, block: &Block, room: &mut Room, leaf: Leaf<'_>) {
+    unsafe fn run(&self, block: &Block, arena: &mut Arena, inner: InnerLoop<'_>) {
         let (rows, columns) = (block.rows, block.columns);
         let from = self.addresses.at(block.at);
         let (mut at, mut steps) = (from, [0; OPERANDS]);
-        // Taken once: a borrow of the room would end the use of addresses in it.
-        let blocks = (&raw mut room.blocks).cast::<u8>();
-        let chunks = (&raw mut room.chunks).cast::<Chunk>();
-        let held = &mut room.held;
+        // Taken once: a borrow of the arena would end the use of addresses in it.
+        let blocks = (&raw mut arena.blocks).cast::<u8>();
+        let chunks = (&raw mut arena.chunks).cast::<Chunk>();
+        let held = &mut arena.held;
         let rectangle = |k: usize| Rectangle {
             rows,
             columns,
-            row: self.walk.rows.strides[k],
-            column: self.walk.columns.strides[k],
+            row: self.blocks.rows.strides[k],
+            column: self.blocks.columns.strides[k],
         };
         for k in 0..self.count {
             let bytes = self.addresses.bytes[k];
@@ -209,7 +208,7 @@ impl<'a> Blocks<'a> {
                 continue;
             }
             if !self.copied[k] {
-                steps[k] = self.walk.rows.strides[k] * bytes;
+                steps[k] = self.blocks.rows.strides[k] * bytes;
                 continue;
             }
             steps[k] = columns * bytes;
@@ -221,24 +220,24 @@ impl<'a> Blocks<'a> {
                 *held = now;
             } else if k == 0 && held.1 == 0 {
                 // The function may borrow its output as a slice.
-                // SAFETY: so much of the room is a block's.
-                unsafe { at[0].write_bytes(0, self.share.min(self.walk.block_len() * bytes)) };
+                // SAFETY: so much of the arena is a block's.
+                unsafe { at[0].write_bytes(0, self.share.min(self.blocks.block_len() * bytes)) };
                 *held = now;
             }
         }
         // SAFETY: each operand is dense along a row, or in the block, or repeated; an input that meets the output was
-        // copied, or is the output and the leaf has chunks.
+        // copied, or is the output and the inner loop has chunks.
         unsafe {
             if self.whole {
-                leaf.run(at, 0, rows * columns);
+                inner.run(at, 0, rows * columns);
             } else {
                 let ([out, a, b, c], [to, x, y, z]) = (at, steps);
                 for r in 0..rows {
                     let row = |address: *mut u8, step: usize| address.wrapping_add(r * step);
                     if self.repeated != 0 {
-                        self.refill(from, r, (chunks, held), leaf.lanes());
+                        self.refill(from, r, (chunks, held), inner.lanes());
                     }
-                    leaf.run([row(out, to), row(a, x), row(b, y), row(c, z)], self.repeated, columns);
+                    inner.run([row(out, to), row(a, x), row(b, y), row(c, z)], self.repeated, columns);
                 }
             }
             if self.copied[0] {
@@ -260,7 +259,7 @@ impl<'a> Blocks<'a> {
     ) {
         for k in (1..self.count).filter(|k| self.repeated >> k & 1 == 1) {
             let bytes = self.addresses.bytes[k];
-            let element = from[k].wrapping_add(r * self.walk.rows.strides[k] * bytes).cast_const();
+            let element = from[k].wrapping_add(r * self.blocks.rows.strides[k] * bytes).cast_const();
             if held[k].0 != element {
                 // SAFETY: the caller guarantees the element; there is room for the most elements of the largest size.
                 unsafe { repeat(bytes, chunks.wrapping_add(k).cast(), element, lanes) };

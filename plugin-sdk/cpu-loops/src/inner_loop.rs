@@ -1,22 +1,22 @@
-//! The leaves of elementwise kernels: a function applied to elements at unit stride.
+//! The inner loops of element-wise kernels: a function applied to elements at unit stride.
 //!
-//! This is all that is compiled for each function. How strides are walked, what is copied to be at unit stride and
-//! how the work is shared knows operands by the size of their elements alone, and is compiled once
-//! ([`super::blocks`]).
+//! This is all that is compiled for each function. The strided iteration, the copies to unit stride and the sharing
+//! of work among threads know operands by the size of their elements alone, and are compiled once
+//! ([`crate::blocks`]).
 //!
 //! A function of elements is applied to a chunk of them at a time, whose results are written when all of its inputs
 //! are read. The loop over a chunk is vectorised without a check for memory that overlaps, an input may be the output,
 //! and an input that repeats one element is a chunk of copies of it to which the loop comes back.
 
-use super::element::Element;
-use super::plan::OPERANDS;
+use crate::operand::OPERANDS;
+use keyway_sdk::author::Element;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 /// The addresses of the output and of the inputs of a run; those beyond the function's inputs are anything.
 pub(crate) type Addresses = [*mut u8; OPERANDS];
 
-/// Bit `k` is set if operand `k` repeats the chunk at its address; see [`Leaf::lanes`].
+/// Bit `k` is set if operand `k` repeats the chunk at its address; see [`InnerLoop::lanes`].
 pub(crate) type Repeated = u32;
 
 /// Bytes of a chunk of the function's largest type: as many as keep the loads and stores of a core busy.
@@ -79,7 +79,7 @@ type Run = unsafe fn(*const (), *mut u8, *const u8, *const u8, *const u8, Repeat
 
 /// A function of the elements at unit stride of up to three inputs, without its types.
 #[derive(Clone, Copy)]
-pub(crate) struct Leaf<'a> {
+pub(crate) struct InnerLoop<'a> {
     run: Run,
     function: *const (),
     lanes: usize,
@@ -87,9 +87,9 @@ pub(crate) struct Leaf<'a> {
 }
 
 // SAFETY: the function is `Sync`, which the constructors ask for.
-unsafe impl Sync for Leaf<'_> {}
+unsafe impl Sync for InnerLoop<'_> {}
 
-impl<'a> Leaf<'a> {
+impl<'a> InnerLoop<'a> {
     /// `out[i] = f(inputs[i])`.
     #[inline(always)]
     pub(crate) fn of_elements<I: Inputs, O: Element, F: Fn(I::Item) -> O + Sync>(f: &'a F) -> Self {
@@ -101,14 +101,14 @@ impl<'a> Leaf<'a> {
         } else {
             (elements::<I, O, F, LANES>, LANES)
         };
-        Leaf { run, function: std::ptr::from_ref(f).cast(), lanes, _borrow: PhantomData }
+        InnerLoop { run, function: std::ptr::from_ref(f).cast(), lanes, _borrow: PhantomData }
     }
 
     /// `f(inputs, out, n)`, which reads and writes `n` elements.
     #[inline(always)]
     pub(crate) fn of_runs<I: Inputs, O: Element, F: Fn(I, *mut O, usize) + Sync>(f: &'a F) -> Self {
         let run = runs::<I, O, F>;
-        Leaf { run, function: std::ptr::from_ref(f).cast(), lanes: 0, _borrow: PhantomData }
+        InnerLoop { run, function: std::ptr::from_ref(f).cast(), lanes: 0, _borrow: PhantomData }
     }
 
     /// The number of elements in a chunk, at most [`LANES`]; 0 for a function of whole runs, of which no input may
@@ -123,7 +123,7 @@ impl<'a> Leaf<'a> {
     /// # Safety
     /// Each operand must have `n` elements of the function's types at its address, aligned; an input that is repeated
     /// as many as a chunk has, or `n` if that is fewer. An input meets the output only if it is at the same address
-    /// with elements of the same size, and neither that nor repeated if there are no chunks. The walk upholds this.
+    /// with elements of the same size, and neither that nor repeated if there are no chunks. The caller's iteration upholds this.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, [out, a, b, c]: Addresses, repeated: Repeated, n: usize) {
         // SAFETY: as the caller guarantees; the function is borrowed for the life of `self`.
@@ -136,7 +136,7 @@ const fn widest<I: Inputs, O>() -> usize {
 }
 
 /// # Safety
-/// As for [`Leaf::run`]; `function` is an `F`.
+/// As for [`InnerLoop::run`]; `function` is an `F`.
 unsafe fn elements<I: Inputs, O: Element, F: Fn(I::Item) -> O, const N: usize>(
     function: *const (),
     out: *mut u8,
@@ -167,7 +167,7 @@ unsafe fn elements<I: Inputs, O: Element, F: Fn(I::Item) -> O, const N: usize>(
 }
 
 /// # Safety
-/// As for [`Leaf::run`]; `function` is an `F`.
+/// As for [`InnerLoop::run`]; `function` is an `F`.
 unsafe fn runs<I: Inputs, O: Element, F: Fn(I, *mut O, usize)>(
     function: *const (),
     out: *mut u8,

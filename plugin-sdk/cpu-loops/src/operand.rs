@@ -1,20 +1,47 @@
-//! What an elementwise kernel reads and writes, known by the size of its elements alone.
+//! What an element-wise kernel reads and writes, known by the size of its elements alone.
 
-use super::loops::Addresses;
-use super::pack::{Rectangle, pack};
-use super::plan::PerOperand;
-use super::tensor::entries;
-use crate::abi::codes::tensor_flag;
-use crate::abi::tensor::RawTensor;
+use crate::inner_loop::Addresses;
+use crate::pack::{Rectangle, pack};
+use keyway_sdk::abi::codes::tensor_flag;
+use keyway_sdk::abi::tensor::RawTensor;
+use keyway_sdk::author::{Element, View, ViewMut};
 
-/// An operand of a walk: a tensor, and the size of its elements.
+/// Operands of one kernel: the output and up to three inputs.
+pub(crate) const OPERANDS: usize = 4;
+
+/// One number for each operand; those beyond the inputs stay 0.
+pub(crate) type PerOperand = [usize; OPERANDS];
+
+/// An operand: a strided tensor in host memory, and the size of its elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Operand<'a> {
     pub(crate) tensor: &'a RawTensor,
     pub(crate) bytes: usize,
 }
 
+/// # Safety
+/// `pointer` must be null or valid for `len` reads that stay unchanged for `'a`; the host upholds this for the sizes
+/// and strides of a tensor.
+#[inline(always)]
+unsafe fn entries<'a>(pointer: *const i64, len: usize) -> &'a [i64] {
+    if len == 0 || pointer.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller guarantees `len` readable entries.
+    unsafe { std::slice::from_raw_parts(pointer, len) }
+}
+
 impl<'a> Operand<'a> {
+    #[inline(always)]
+    pub(crate) fn of_input<T: Element>(view: &View<'a, T>) -> Self {
+        Operand { tensor: view.raw(), bytes: size_of::<T>() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn of_output<T: Element>(view: &ViewMut<'a, T>) -> Self {
+        Operand { tensor: view.raw(), bytes: size_of::<T>() }
+    }
+
     pub(crate) fn sizes(&self) -> &'a [i64] {
         // SAFETY: there are `ndim` sizes while the tensor lives; the host upholds this.
         unsafe { entries(self.tensor.sizes, self.tensor.ndim as usize) }

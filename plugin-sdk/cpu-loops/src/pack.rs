@@ -1,6 +1,6 @@
 //! Copies between strided memory and dense blocks, by the size of an element alone.
 
-use super::transpose::transpose;
+use crate::transpose::transpose;
 
 /// A block of elements: its extent, and its strides in elements.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ macro_rules! by_size {
 ///
 /// # Safety
 /// `from` must have the block's elements of `bytes` (1, 2, 4 or 8) each and be aligned to that, `to` room for them;
-/// they do not meet. The walk upholds this.
+/// they do not meet. The caller's iteration upholds this.
 pub(crate) unsafe fn pack(bytes: usize, to: *mut u8, from: *const u8, block: Rectangle) {
     // SAFETY: as the caller guarantees.
     unsafe { by_size!(bytes, gather(to, from, block)) }

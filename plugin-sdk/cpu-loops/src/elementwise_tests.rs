@@ -1,8 +1,8 @@
-//! Elementwise loops against a nested loop that knows nothing of collapsing, tiles or blocks.
+//! Element-wise loops against a nested loop that knows nothing of collapsing, tiles or blocks.
 
-use super::element::Plain;
-use super::elementwise::{Cost, map0, map1, map1_slices, map2, map2_slices, map3};
-use super::testing::{arg, row_major, tensor, with_call};
+use crate::testing::{arg, row_major, tensor, with_call};
+use crate::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices, map3};
+use keyway_sdk::author::Plain;
 use proptest::prelude::*;
 
 /// Every index of a shape, in row-major order.

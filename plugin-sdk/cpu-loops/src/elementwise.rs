@@ -1,0 +1,245 @@
+//! Element-wise kernels: a function of one element of each input, applied everywhere.
+//!
+//! Any strides and any rank are served; an element's value does not depend on strides, threads or pieces, as long as
+//! the function is a function.
+
+use crate::contiguous::{Contiguous, ContiguousOut, ViewExt, contiguous_out};
+use crate::fast_path::apply;
+use crate::inner_loop::InnerLoop;
+use crate::operand::{OPERANDS, Operand};
+use keyway_sdk::author::{Call, Element, ElementType, Error, Plain, View, ViewMut};
+
+/// What one element costs, which decides how small a piece of work is worth another thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cost {
+    /// Some arithmetic: bound by memory.
+    #[default]
+    Cheap,
+    /// A division, a square root, a few dozen operations.
+    Medium,
+    /// `exp`, `erf` and the like.
+    Heavy,
+}
+
+impl Cost {
+    /// The least number of elements for one thread.
+    pub const fn grain(self) -> usize {
+        match self {
+            Cost::Cheap => 32 * 1024,
+            Cost::Medium => 8 * 1024,
+            Cost::Heavy => 2 * 1024,
+        }
+    }
+}
+
+/// `out = f()` for each element. The order of the calls is unspecified.
+#[inline]
+pub fn map0<O: Element>(out: ViewMut<'_, O>, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error> {
+    apply(cost, &[Operand::of_output(&out)], InnerLoop::of_elements::<(), O, _>(&|()| f()))
+}
+
+/// `out = f(a)` for each element.
+#[inline]
+pub fn map1<A: Element, O: Element>(
+    a: View<'_, A>,
+    out: ViewMut<'_, O>,
+    cost: Cost,
+    f: impl Fn(A) -> O + Sync,
+) -> Result<(), Error> {
+    let f = |(a,)| f(a);
+    apply(
+        cost,
+        &[Operand::of_output(&out), Operand::of_input(&a)],
+        InnerLoop::of_elements::<(*const A,), O, _>(&f),
+    )
+}
+
+/// `out = f(a, b)` for each element.
+#[inline]
+pub fn map2<A: Element, B: Element, O: Element>(
+    a: View<'_, A>,
+    b: View<'_, B>,
+    out: ViewMut<'_, O>,
+    cost: Cost,
+    f: impl Fn(A, B) -> O + Sync,
+) -> Result<(), Error> {
+    let f = |(a, b)| f(a, b);
+    let operands = [Operand::of_output(&out), Operand::of_input(&a), Operand::of_input(&b)];
+    apply(cost, &operands, InnerLoop::of_elements::<(*const A, *const B), O, _>(&f))
+}
+
+/// `out = f(a, b, c)` for each element.
+#[inline]
+pub fn map3<A: Element, B: Element, C: Element, O: Element>(
+    a: View<'_, A>,
+    b: View<'_, B>,
+    c: View<'_, C>,
+    out: ViewMut<'_, O>,
+    cost: Cost,
+    f: impl Fn(A, B, C) -> O + Sync,
+) -> Result<(), Error> {
+    let f = |(a, b, c)| f(a, b, c);
+    let operands =
+        [Operand::of_output(&out), Operand::of_input(&a), Operand::of_input(&b), Operand::of_input(&c)];
+    apply(cost, &operands, InnerLoop::of_elements::<(*const A, *const B, *const C), O, _>(&f))
+}
+
+/// `f(a, out)` on slices of equal length, for functions that work on blocks. `f` must treat each element
+/// alike, wherever it lies in the slice, and write all of `out`, whose content at first is unspecified.
+#[inline]
+pub fn map1_slices<A: Plain, O: Plain>(
+    a: View<'_, A>,
+    out: ViewMut<'_, O>,
+    cost: Cost,
+    f: impl Fn(&[A], &mut [O]) + Sync,
+) -> Result<(), Error> {
+    let f = |(a,): (*const A,), out: *mut O, n: usize| {
+        // SAFETY: an inner loop is given `n` elements each, of Plain types, that do not overlap.
+        f(unsafe { std::slice::from_raw_parts(a, n) }, unsafe { std::slice::from_raw_parts_mut(out, n) })
+    };
+    apply(cost, &[Operand::of_output(&out), Operand::of_input(&a)], InnerLoop::of_runs(&f))
+}
+
+/// `f(a, b, out)` on slices of equal length; as [`map1_slices`].
+#[inline]
+pub fn map2_slices<A: Plain, B: Plain, O: Plain>(
+    a: View<'_, A>,
+    b: View<'_, B>,
+    out: ViewMut<'_, O>,
+    cost: Cost,
+    f: impl Fn(&[A], &[B], &mut [O]) + Sync,
+) -> Result<(), Error> {
+    let f = |(a, b): (*const A, *const B), out: *mut O, n: usize| {
+        // SAFETY: an inner loop is given `n` elements each, of Plain types; the output overlaps none.
+        unsafe {
+            f(
+                std::slice::from_raw_parts(a, n),
+                std::slice::from_raw_parts(b, n),
+                std::slice::from_raw_parts_mut(out, n),
+            )
+        }
+    };
+    apply(
+        cost,
+        &[Operand::of_output(&out), Operand::of_input(&a), Operand::of_input(&b)],
+        InnerLoop::of_runs(&f),
+    )
+}
+
+/// The loops of this crate on the arguments and output 0 of a call: what most element-wise kernels are. Types are
+/// checked as [`Call::view`] and [`Call::out`] check them.
+pub trait CallExt<'a> {
+    /// `output 0 = f()` for each element; as [`map0`].
+    fn map0<O: Element>(&self, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error>;
+
+    /// `output 0 = f(argument 0)` for each element; as [`map1`].
+    fn map1<A: Element, O: Element>(&self, cost: Cost, f: impl Fn(A) -> O + Sync) -> Result<(), Error>;
+
+    /// `output 0 = f(argument index)` for each element; as [`map1`].
+    fn map1_of<A: Element, O: Element>(
+        &self,
+        index: usize,
+        cost: Cost,
+        f: impl Fn(A) -> O + Sync,
+    ) -> Result<(), Error>;
+
+    /// `output 0 = f(argument 0, argument 1)` for each element; as [`map2`].
+    fn map2<A: Element, B: Element, O: Element>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A, B) -> O + Sync,
+    ) -> Result<(), Error>;
+
+    /// `output 0 = f(argument 0, argument 1, argument 2)` for each element; as [`map3`].
+    fn map3<A: Element, B: Element, C: Element, O: Element>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A, B, C) -> O + Sync,
+    ) -> Result<(), Error>;
+
+    /// Argument `index`, a tensor of `T`, as a slice in row-major order: borrowed where that is possible,
+    /// else copied. The copy is what makes an in-place call safe.
+    fn contiguous<T: Plain>(&self, index: usize) -> Result<Contiguous<'a, T>, Error>;
+
+    /// Output `index`, a tensor of `T`, as a slice in row-major order: the memory itself where that is
+    /// possible, else a buffer that is written back when it is dropped. What it holds at first is
+    /// unspecified.
+    fn contiguous_out<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error>;
+}
+
+impl<'a> CallExt<'a> for Call<'a> {
+    #[inline]
+    fn map0<O: Element>(&self, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error> {
+        let f = |()| f();
+        let inner = InnerLoop::of_elements::<(), O, _>(&f);
+        apply_to_call(self, 0, &[ElementType::of::<O>()], cost, inner)
+    }
+
+    #[inline]
+    fn map1<A: Element, O: Element>(&self, cost: Cost, f: impl Fn(A) -> O + Sync) -> Result<(), Error> {
+        self.map1_of(0, cost, f)
+    }
+
+    #[inline]
+    fn map1_of<A: Element, O: Element>(
+        &self,
+        index: usize,
+        cost: Cost,
+        f: impl Fn(A) -> O + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a,)| f(a);
+        let inner = InnerLoop::of_elements::<(*const A,), O, _>(&f);
+        apply_to_call(self, index, &[ElementType::of::<O>(), ElementType::of::<A>()], cost, inner)
+    }
+
+    #[inline]
+    fn map2<A: Element, B: Element, O: Element>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A, B) -> O + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a, b)| f(a, b);
+        let types = &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>()];
+        apply_to_call(self, 0, types, cost, InnerLoop::of_elements::<(*const A, *const B), O, _>(&f))
+    }
+
+    #[inline]
+    fn map3<A: Element, B: Element, C: Element, O: Element>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A, B, C) -> O + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a, b, c)| f(a, b, c);
+        let types =
+            &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>(), ElementType::of::<C>()];
+        let inner = InnerLoop::of_elements::<(*const A, *const B, *const C), O, _>(&f);
+        apply_to_call(self, 0, types, cost, inner)
+    }
+
+    fn contiguous<T: Plain>(&self, index: usize) -> Result<Contiguous<'a, T>, Error> {
+        self.view(index)?.contiguous()
+    }
+
+    fn contiguous_out<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error> {
+        contiguous_out(self.out(index)?)
+    }
+}
+
+/// Applies `inner` to output 0 and the arguments from `first` on, of these types.
+// Not inlined: a kernel is then its function and this one call.
+#[inline(never)]
+fn apply_to_call(
+    call: &Call<'_>,
+    first: usize,
+    types: &[ElementType],
+    cost: Cost,
+    inner: InnerLoop<'_>,
+) -> Result<(), Error> {
+    let Some((&element, ins)) = types.split_first() else { return Ok(()) };
+    let out = Operand { tensor: call.output_as(0, element)?.raw(), bytes: element.bytes() };
+    let mut operands = [out; OPERANDS];
+    for (k, (operand, &element)) in operands[1..].iter_mut().zip(ins).enumerate() {
+        *operand = Operand { tensor: call.tensor_as(first + k, element)?.raw(), bytes: element.bytes() };
+    }
+    apply(cost, &operands[..types.len()], inner)
+}

@@ -1,0 +1,56 @@
+//! Element-wise loops over strided host memory, for Keyway plugins whose kernels run on the CPU.
+//!
+//! A kernel is one line:
+//!
+//! ```
+//! use keyway_cpu_loops::prelude::*;
+//! use keyway_sdk::author::{Call, Error};
+//!
+//! fn exp(call: &Call<'_>) -> Result<(), Error> {
+//!     call.map1(Cost::Heavy, |x: f32| x.exp())
+//! }
+//! ```
+//!
+//! [`CallExt`] adds `map0` to `map3`, `contiguous` and `contiguous_out` to the SDK's `Call`, [`ViewExt`] adds
+//! `contiguous` to its `View`, and the functions [`map0`] to [`map3`], [`map1_slices`] and [`map2_slices`] take any
+//! views. The host gives the inputs already broadcast to the output's shape (stride 0 where expanded); an input of
+//! one element stands for any shape; the output may be exactly one of the inputs.
+//!
+//! Decisions:
+//! - a crate of its own beside `keyway-sdk`: a plugin for a device whose memory the host cannot read has no use for
+//!   these loops and does not compile them; it iterates by [`keyway_sdk::author::strided`];
+//! - `contiguous` and `contiguous_out` are here and not in the SDK, although they are no loops: each copies where
+//!   strides or an in-place call ask for it, and a copy of strided memory is one of the loops of this crate. A second,
+//!   slower copy in the SDK was turned down, since nobody could tell from a call which of the two it uses;
+//! - extension traits, so that a kernel reads the same whether a method is the SDK's or of this crate;
+//! - for each function one loop at unit stride is compiled and nothing else; the strided iteration, and the copies of
+//!   operands into small dense blocks, is code that all functions share;
+//! - dimensions are collapsed and put in the output's order, so a dense tensor of any memory format is one loop;
+//! - the loop bodies are plain Rust that the compiler vectorises for the level of the build; no run-time feature
+//!   detection.
+
+mod blocks;
+mod contiguous;
+mod elementwise;
+mod fast_path;
+mod inner_loop;
+mod operand;
+mod order;
+mod pack;
+mod transpose;
+
+pub use contiguous::{Contiguous, ContiguousOut, ViewExt};
+pub use elementwise::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices, map3};
+pub use transpose::transpose;
+
+/// What a kernel's file imports: the extension traits and [`Cost`].
+pub mod prelude {
+    pub use crate::{CallExt, Cost, ViewExt};
+}
+
+#[cfg(test)]
+mod elementwise_tests;
+// The SDK's own unit tests make calls of plain vectors in the same way; the file is private to the tests of both.
+#[cfg(test)]
+#[path = "../../src/author/testing.rs"]
+mod testing;
