@@ -3,13 +3,14 @@
 use super::nll_loss_backward;
 use crate::autograd::Backward;
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, optional, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 /// The sizes of the losses of arguments `(self, target, weight)`: those of the input without its classes.
 ///
@@ -76,12 +77,51 @@ fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
     if dims.is_empty() { Ok(spread) } else { spread.sum_dims(&dims, false) }
 }
 
+/// Where the targets are ignored, and the targets as indices in dimension `at`, 0 where they are.
+pub(super) fn places(target: Tensor, ignored: i64, at: usize) -> Result<(Tensor, Tensor)> {
+    let target = cast(target, DType::I64)?;
+    let absent = target.eq(ignored)?;
+    let places = target.masked_fill(&absent, 0)?.unsqueeze(at as i64)?;
+    Ok((absent, places))
+}
+
+fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
+    let x = tensor(args, 0)?;
+    let at = usize::from(x.ndim() > 1);
+    let (absent, places) = places(tensor(args, 1)?, args.int(3)?, at)?;
+    let weights = match optional(args, 2)? {
+        Some(weight) => cast(weight, x.dtype())?
+            .gather(0, &places.reshape_as_sizes(&[places.numel()])?)?
+            .reshape_as_sizes(absent.sizes())?,
+        None => Tensor::ones(absent.sizes(), x.dtype(), x.device())?,
+    };
+    let weights = weights.masked_fill(&absent, 0)?;
+    let picked = x.gather(at as i64, &places)?.squeeze_dim(at as i64)?.neg()?;
+    // Also where an ignored element is infinite or NaN, nothing of it counts.
+    let loss = picked.mul(&weights)?.masked_fill(&absent, 0)?;
+    Ok([loss.contiguous()?, weights.contiguous()?])
+}
+
 /// `nll_loss_forward`: for each target the negated element of its class times the class's weight, and that
 /// weight; both 0 where the target is ignored.
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
+        &[
+            Part::fixed("eq", DType::I64),
+            Part::fixed("masked_fill", DType::I64),
+            Part::fixed("clone", DType::I64),
+            Part::new("gather"),
+            Part::new("fill"),
+            Part::new("masked_fill"),
+            Part::new("neg"),
+            Part::new("mul"),
+            Part::new("clone"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0b10,
