@@ -125,7 +125,10 @@ fn same_places(sizes: &[usize], a: &[usize], b: &[usize]) -> bool {
 }
 
 /// The arguments of a composite call, and what it made, for every sample in every dtype and arrangement.
-fn run_arranged(def: &'static OpDef, mut check: impl FnMut(String, &Args<'_>, &[Tensor], &[Tensor])) -> usize {
+fn run_arranged(
+    def: &'static OpDef,
+    mut check: impl FnMut(String, &Args<'_>, &[Tensor], &[Tensor]),
+) -> usize {
     let mut count = 0;
     for (seed, sample) in (def.samples)().iter().enumerate() {
         for dtype in DTYPES.into_iter().filter(|&dtype| def.dtypes.has(dtype)) {
@@ -165,14 +168,18 @@ fn a_plan_states_what_the_decomposition_makes() {
             for (i, (spec, t)) in plan.outputs.iter().zip(made).enumerate() {
                 if spec.sizes.as_slice() != t.sizes() || spec.dtype != t.dtype() {
                     let (sizes, dtype) = (t.sizes(), t.dtype());
-                    failures.push(format!("{what}: made {dtype} {sizes:?}, plan {} {:?}", spec.dtype, spec.sizes));
+                    failures.push(format!(
+                        "{what}: made {dtype} {sizes:?}, plan {} {:?}",
+                        spec.dtype, spec.sizes
+                    ));
                 }
                 let expected = strides_of(args, &plan, i);
                 // A view lies where its base does; the plan is for a new tensor.
                 let view = tensors.iter().any(|given| given.shares_storage(t));
                 if !view && !same_places(t.sizes(), t.strides(), &expected) {
                     let sizes = t.sizes();
-                    failures.push(format!("{what}: made {sizes:?} strides {:?}, plan {expected:?}", t.strides()));
+                    failures
+                        .push(format!("{what}: made {sizes:?} strides {:?}, plan {expected:?}", t.strides()));
                 }
             }
         });
@@ -267,7 +274,15 @@ fn more_samples(def: &OpDef, dtype: DType) -> Vec<Sample> {
         "embedding_bag" => {
             let at = fixed(&[2, 3], DType::I32, Fill::Index(5));
             let none = || SampleArg::None;
-            vec![sample([plain(&[5, 3]), at, none(), SampleArg::Str("sum"), none(), SampleArg::Bool(false), none()])]
+            vec![sample([
+                plain(&[5, 3]),
+                at,
+                none(),
+                SampleArg::Str("sum"),
+                none(),
+                SampleArg::Bool(false),
+                none(),
+            ])]
         }
         "einsum" => vec![],
         "kl_div" | "linear" => vec![],
@@ -318,7 +333,8 @@ fn the_declared_parts_are_what_is_called() {
             }
         }
         for part in parts {
-            let used = |(compute, calls): (&DType, &Calls)| calls.contains(&(part.op, part.dtype_for(*compute)));
+            let used =
+                |(compute, calls): (&DType, &Calls)| calls.contains(&(part.op, part.dtype_for(*compute)));
             if !called.iter().any(used) {
                 failures.push(format!("{} never calls {part:?}", def.name()));
             }
@@ -337,7 +353,11 @@ fn parts_are_ops_with_kernels_and_lead_to_no_circle() {
         for part in parts[def.name()].iter() {
             let found = keyway::ops::all().find(|d| d.name() == *part);
             let rule = found.map(|d| d.rule).unwrap_or_else(|| panic!("{}: no op `{part}`", def.name()));
-            assert!(!rule.is_view() && !matches!(rule, Rule::Host(_)), "{}: `{part}` needs no kernel", def.name());
+            assert!(
+                !rule.is_view() && !matches!(rule, Rule::Host(_)),
+                "{}: `{part}` needs no kernel",
+                def.name()
+            );
         }
         let (mut seen, mut next) = (BTreeSet::new(), parts[def.name()].clone());
         while let Some(part) = next.pop() {

@@ -5,8 +5,7 @@
 //! - formulas of several roundings compute f16 and bf16 in f32;
 //! - casts of arguments of several dtypes to their common one are the dispatcher's, and no parts.
 
-use super::gelu::Approximate;
-use super::{add, div, ge, gt, logical_and, lt, maximum, minimum, mul, ne, sub, where_};
+use super::{add, div, ge, gt, lt, maximum, minimum, mul, ne, sub, where_};
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, float_of};
@@ -293,7 +292,7 @@ const APPROXIMATION: (f64, f64) = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2, 0.044715);
 
 /// The normal distribution's share below each element, exact or approximated.
 fn share(x: &Tensor, approximate: &str) -> Result<Tensor> {
-    let inner = if approximate == Approximate::Tanh.name() {
+    let inner = if approximate == "tanh" {
         let (k, c) = APPROXIMATION;
         x.mul(x)?.mul(k * c)?.add(k)?.mul(x)?.tanh()?
     } else {
@@ -311,7 +310,7 @@ fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
     let (grad, x, approximate) = (real(args, 0)?, real(args, 1)?, args.str(2)?);
     let square = x.square()?;
     // The share below `x`, and `x` times its derivative.
-    let slope = if approximate == Approximate::Tanh.name() {
+    let slope = if approximate == "tanh" {
         let (k, c) = APPROXIMATION;
         let t = square.mul(k * c)?.add(k)?.mul(&x)?.tanh()?;
         let inner = square.mul(3.0 * k * c)?.add(k)?.mul(&x)?;
