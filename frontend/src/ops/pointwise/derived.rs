@@ -5,7 +5,7 @@
 //! - formulas of several roundings compute f16 and bf16 in f32;
 //! - casts of arguments of several dtypes to their common one are the dispatcher's, and no parts.
 
-use super::{add, div, ge, gt, lt, maximum, minimum, mul, ne, sub, where_};
+use super::{add, div, ge, gt, maximum, minimum, mul, ne, sub, where_};
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, float_of};
@@ -54,7 +54,7 @@ derived! {
     LOGICAL_OR = logical_or, [of_bool("where"), of_bool("to_dtype")];
     LOGICAL_XOR = logical_xor, [of_bool("where"), of_bool("logical_not"), of_bool("to_dtype")];
     LT = lt, [new("gt")];
-    MINIMUM = minimum, [new("lt"), new("ne"), of_bool("logical_or"), new("where")];
+    MINIMUM = minimum, [new("lt"), new("ne"), of_bool("logical_or"), new("where"), new("to_dtype")];
     NE = ne, [new("eq"), of_bool("logical_not")];
     RECIPROCAL = reciprocal, [new("div")];
     RELU = relu, [new("maximum")];
@@ -165,12 +165,10 @@ fn leaky_relu(args: &Args<'_>) -> Result<Tensor> {
 
 /// A NaN wins, whichever of the two it is.
 fn minimum(args: &Args<'_>) -> Result<Tensor> {
-    let (own, other) = match (args.get(0), args.get(1)) {
-        (own @ Arg::Tensor(_), other) | (other, own) => (own, other),
-    };
-    let less = lt::DEF.run(&[own, other])?;
-    let first = less.logical_or(&ne::DEF.run(&[own, own])?)?;
-    choose(&first, own, other)
+    let (own, other) = if matches!(args.get(0), Arg::Tensor(_)) { (0, 1) } else { (1, 0) };
+    let (own, other) = (cast(tensor(args, own)?, args.promote(FIRST_TWO)?)?, args.get(other));
+    let first = own.lt(other)?.logical_or(&own.ne(&own)?)?;
+    choose(&first, (&own).into(), other)
 }
 
 fn clamp(args: &Args<'_>) -> Result<Tensor> {
