@@ -115,6 +115,13 @@ impl Built {
     /// # Errors
     /// What the op reports.
     pub fn call(&self, def: &'static OpDef, tensors: &[Tensor]) -> Result<Vec<Tensor>> {
+        self.with_values(tensors, |values| {
+            Ok(def.call(values, Out::New)?.into_iter().map(Tensor::from_ref).collect())
+        })
+    }
+
+    /// Gives `run` the arguments, with these tensors in the place of the built ones.
+    pub fn with_values<R>(&self, tensors: &[Tensor], run: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         let mut lists: Vec<Vec<&keyway_dispatcher::tensor::TensorRef>> = Vec::new();
         let mut at = 0;
         for arg in &self.args {
@@ -143,6 +150,6 @@ impl Built {
                 SampleArg::DType(v) => Arg::DType(*v),
             })
             .collect();
-        Ok(def.call(&values, Out::New)?.into_iter().map(Tensor::from_ref).collect())
+        run(&values)
     }
 }

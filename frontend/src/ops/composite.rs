@@ -4,7 +4,16 @@ use super::rules::require;
 use crate::error::Result;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Outputs};
+use keyway_dispatcher::op::{Args, Decomposition, Outputs, Part};
+use keyway_dispatcher::tensor::TensorRef;
+
+/// The decomposition that calls `run`, which calls `parts`. The op's rule has checked the arguments.
+pub(crate) const fn decomposed(
+    run: fn(&Args<'_>) -> RuleResult<Outputs>,
+    parts: &'static [Part],
+) -> Option<Decomposition> {
+    Some(Decomposition { run, parts })
+}
 
 /// Tensor argument `i`.
 pub(crate) fn tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
@@ -16,14 +25,14 @@ pub(crate) fn optional(args: &Args<'_>, i: usize) -> Result<Option<Tensor>> {
     Ok(args.optional_tensor(i)?.map(|t| Tensor::from_ref(t.clone())))
 }
 
-/// Tensor argument `i`, of a float dtype.
-pub(crate) fn float_tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
-    let t = tensor(args, i)?;
+/// Tensor argument `i`, for rules that refuse it unless its dtype is a float.
+pub(crate) fn float_tensor<'a>(args: &Args<'a>, i: usize) -> RuleResult<&'a TensorRef> {
+    let t = args.tensor(i)?;
     require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
     Ok(t)
 }
 
-/// The one result of a composed op.
+/// The one result of a decomposition.
 pub(crate) fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
     Ok(Outputs::from_iter([made?.into_ref()]))
 }

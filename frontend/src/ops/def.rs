@@ -153,6 +153,13 @@ impl OpDef {
         self
     }
 
+    /// This definition, with a decomposition.
+    #[must_use]
+    pub const fn decomposed(mut self, decomposition: Decomposition) -> OpDef {
+        self.decomposition = Some(decomposition);
+        self
+    }
+
     /// Whether these facts hold of the op.
     pub const fn is(&self, facts: Facts) -> bool {
         self.entry.facts.has(facts)

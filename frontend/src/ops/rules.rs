@@ -189,6 +189,11 @@ pub fn reduced_sizes(sizes: &[usize], mask: u64, keepdim: bool) -> Dims {
     out
 }
 
+/// How many elements a reduction over the dimensions in `mask` makes one of.
+pub fn reduced_count(sizes: &[usize], mask: u64) -> usize {
+    sizes.iter().enumerate().filter(|(i, _)| mask & (1 << i) != 0).map(|(_, size)| size).product()
+}
+
 /// Writes the sizes that argument `i` gives as integers to `sizes`, which is empty; at most one is -1, which stands for
 /// what is left of `numel`.
 ///

@@ -1,13 +1,15 @@
 //! `scaled_dot_product_attention`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, one, optional, tensor, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::tensor::TensorRef;
 
 /// The options of [`Tensor::scaled_dot_product_attention`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,15 +66,77 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> Result<Tensor> {
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let query = float_tensor(args, 0)?;
-    let (key, value) = checked(args, &query)?;
-    let (wide, key, value) = (widened(&query)?, widened(&key)?, widened(&value)?);
+    let [key, value] = [args.tensor(1)?, args.tensor(2)?];
+    let (causal, grouped) = (args.bool(5)?, args.bool(7)?);
+    let least = if grouped { 3 } else { 2 };
+    for (i, t) in [query, key, value].into_iter().enumerate() {
+        if t.ndim() < least {
+            return Err(wrong_shape(args, i, format!("of {least} or more dimensions"), t.sizes()));
+        }
+        require(args, i, t.dtype(), t.dtype() == query.dtype(), "of the query's dtype")?;
+    }
+    let last = |t: &TensorRef, back: usize| t.sizes()[t.ndim() - back];
+    if last(key, 1) != last(query, 1) {
+        let expected = format!("[.., keys, {}], as the query's last dimension is", last(query, 1));
+        return Err(wrong_shape(args, 1, expected, key.sizes()));
+    }
+    if last(value, 2) != last(key, 2) {
+        let expected = format!("[.., {}, ev], a row for each key", last(key, 2));
+        return Err(wrong_shape(args, 2, expected, value.sizes()));
+    }
+    if !matches!(args.get(3), Arg::None) && causal {
+        let expected = "false where a mask is given; put the triangle into the mask".to_string();
+        return Err(wrong_value(args, 5, expected));
+    }
+    let mut leads = [key, value].map(|t| Dims::from_slice(&t.sizes()[..t.ndim() - 2]));
+    if grouped {
+        let heads = last(query, 3);
+        for (i, lead) in leads.iter_mut().enumerate() {
+            let own = lead.last_mut().filter(|own| **own > 0 && heads.is_multiple_of(**own));
+            match own {
+                Some(own) => *own = heads,
+                None => {
+                    let expected = format!("of a number of heads that divides the query's {heads}");
+                    return Err(wrong_shape(args, i + 1, expected, args.tensor(i + 1)?.sizes()));
+                }
+            }
+        }
+    }
+    let [key_lead, value_lead] = leads;
+    let own_lead = &query.sizes()[..query.ndim() - 2];
+    let mut scores = broadcast(args.name(), own_lead, &key_lead)?;
+    let mut sizes = broadcast(args.name(), &scores, &value_lead)?;
+    scores.extend([last(query, 2), last(key, 2)]);
+    sizes.extend([last(query, 2), last(value, 1)]);
+    if let Some(mask) = args.optional_tensor(3)? {
+        if broadcast(args.name(), mask.sizes(), &scores)? != scores {
+            let expected = format!("of a shape that broadcasts to the scores' {scores:?}");
+            return Err(wrong_shape(args, 3, expected, mask.sizes()));
+        }
+        let allowed = mask.dtype() == DType::BOOL || mask.dtype().is_float();
+        require(args, 3, mask.dtype(), allowed, "bool or a float dtype")?;
+    }
+    if !(0.0..=1.0).contains(&args.float(4)?) {
+        return Err(wrong_value(args, 4, "a probability from 0 to 1".into()));
+    }
+    if !matches!(args.get(6), Arg::None) {
+        args.float(6)?;
+    }
+    Ok(Plan::one(query.dtype(), sizes, query.dtype(), Strides::Contiguous))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let query = tensor(args, 0)?;
+    let heads = args.bool(7)?.then(|| query.sizes()[query.ndim() - 3]);
+    let [key, value] = [1, 2].map(|i| in_heads(&widened(&tensor(args, i)?)?, heads));
+    let (wide, key, value) = (widened(&query)?, key?, value?);
     let length = query.sizes()[query.ndim() - 1] as f64;
     let scale = if matches!(args.get(6), Arg::None) { 1.0 / length.sqrt() } else { args.float(6)? };
     let scores = wide.mul(scale)?.matmul(&key.transpose(-2, -1)?)?;
     let weights = match optional(args, 3)? {
-        Some(mask) => masked_softmax(args, &scores, &mask)?,
+        Some(mask) => masked_softmax(&scores, &mask)?,
         None if args.bool(5)? => {
             let [queries, keys] = [2, 1].map(|back| scores.sizes()[scores.ndim() - back]);
             let later = Tensor::ones(&[queries, keys], DType::BOOL, scores.device())?.triu(1)?;
@@ -81,52 +145,16 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         None => scores.softmax(-1)?,
     };
     let p = args.float(4)?;
-    if !(0.0..=1.0).contains(&p) {
-        return Err(wrong_value(args, 4, "a probability from 0 to 1".into()).into());
-    }
     let weights = if p > 0.0 { weights.dropout(p, true)? } else { weights };
     cast(weights.matmul(&value)?, query.dtype())
 }
 
-/// Key and value in as many heads as the query has.
-fn checked(args: &Args<'_>, query: &Tensor) -> Result<(Tensor, Tensor)> {
-    let (mut key, mut value) = (tensor(args, 1)?, tensor(args, 2)?);
-    let least = if args.bool(7)? { 3 } else { 2 };
-    for (i, t) in [query, &key, &value].into_iter().enumerate() {
-        if t.ndim() < least {
-            return Err(wrong_shape(args, i, format!("of {least} or more dimensions"), t.sizes()).into());
-        }
-        require(args, i, t.dtype(), t.dtype() == query.dtype(), "of the query's dtype")?;
+/// A key or value in as many heads as the query has, if those are to be as many.
+fn in_heads(t: &Tensor, heads: Option<usize>) -> Result<Tensor> {
+    match heads {
+        Some(heads) => repeated(t, heads / t.sizes()[t.ndim() - 3].max(1)),
+        None => Ok(t.clone()),
     }
-    let last = |t: &Tensor, back: usize| t.sizes()[t.ndim() - back];
-    if last(&key, 1) != last(query, 1) {
-        let expected = format!("[.., keys, {}], as the query's last dimension is", last(query, 1));
-        return Err(wrong_shape(args, 1, expected, key.sizes()).into());
-    }
-    if last(&value, 2) != last(&key, 2) {
-        let expected = format!("[.., {}, ev], a row for each key", last(&key, 2));
-        return Err(wrong_shape(args, 2, expected, value.sizes()).into());
-    }
-    if !matches!(args.get(3), Arg::None) && args.bool(5)? {
-        return Err(wrong_value(
-            args,
-            5,
-            "false where a mask is given; put the triangle into the mask".into(),
-        )
-        .into());
-    }
-    if args.bool(7)? {
-        let heads = last(query, 3);
-        for (i, t) in [&mut key, &mut value].into_iter().enumerate() {
-            let own = last(t, 3);
-            if own == 0 || heads % own != 0 {
-                let expected = format!("of a number of heads that divides the query's {heads}");
-                return Err(wrong_shape(args, i + 1, expected, t.sizes()).into());
-            }
-            *t = repeated(t, heads / own)?;
-        }
-    }
-    Ok((key, value))
 }
 
 /// Each head (dimension -3) `times` times in a row.
@@ -145,15 +173,10 @@ fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
 
 /// The softmax of masked scores. A row whose scores are all minus infinity gives zeros, and no gradient: it is
 /// taken out before the softmax, whose derivative would be NaN there.
-fn masked_softmax(args: &Args<'_>, scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    if broadcast(args.name(), mask.sizes(), scores.sizes())?.as_slice() != scores.sizes() {
-        let expected = format!("of a shape that broadcasts to the scores' {:?}", scores.sizes());
-        return Err(wrong_shape(args, 3, expected, mask.sizes()).into());
-    }
+fn masked_softmax(scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let scores = if mask.dtype() == DType::BOOL {
         scores.masked_fill(&mask.logical_not()?, f64::NEG_INFINITY)?
     } else {
-        require(args, 3, mask.dtype(), mask.dtype().is_float(), "bool or a float dtype")?;
         scores.add(&cast(mask.clone(), scores.dtype())?)?
     };
     let blind = scores.detach().eq(f64::NEG_INFINITY)?.all_dims(&[-1], true)?;
@@ -205,8 +228,26 @@ fn errors() -> Vec<ErrorSample> {
 /// `scaled_dot_product_attention`
 pub static DEF: OpDef = OpDef {
     schema: "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool is_causal=False, float? scale=None, bool enable_gqa=False) -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("mul"),
+            Part::widened("matmul"),
+            Part::widened("clone"),
+            Part::widened("softmax"),
+            Part::widened("masked_fill"),
+            Part::widened("add"),
+            Part::widened("eq"),
+            Part::widened("dropout"),
+            Part::fixed("fill", DType::BOOL),
+            Part::fixed("triu", DType::BOOL),
+            Part::fixed("logical_not", DType::BOOL),
+            Part::fixed("all", DType::BOOL),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -1,11 +1,14 @@
 //! `argsort`
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
+use crate::ops::index::geometry::kept;
+use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// Where each element of [`Tensor::sort`] was.
@@ -24,24 +27,30 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
-    let t = Tensor::from_ref(args.tensor(0)?.clone());
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
     args.dim(1, t.ndim())?;
-    let (_, places) = t.sort(args.int(1)?, args.bool(2)?, args.bool(3)?)?;
-    Ok(Outputs::from_iter([places.into_ref()]))
+    args.bool(2)?;
+    args.bool(3)?;
+    Ok(Plan::one(t.dtype(), Dims::from_slice(t.sizes()), DType::I64, kept(t, t.sizes())))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (_, places) = tensor(args, 0)?.sort(args.int(1)?, args.bool(2)?, args.bool(3)?)?;
+    Ok(places)
 }
 
 /// `argsort`
 pub static DEF: OpDef = OpDef {
     schema: "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("sort")]),
     derivative: Derivative::NotDifferentiable,
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {
         let call = |sizes: &[usize], dim, descending| {
-            let values = tensor(sizes, Fill::Distinct(-20.0, 20.0));
+            let values = filled(sizes, Fill::Distinct(-20.0, 20.0));
             sample([values, SampleArg::Int(dim), SampleArg::Bool(descending), SampleArg::Bool(true)])
         };
         vec![

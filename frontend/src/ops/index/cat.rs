@@ -2,12 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{piece, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
-use keyway_dispatcher::dims::{Dims, channels_last_strides, wrap_dim};
+use keyway_dispatcher::dims::{Dims, channels_last_strides, contiguous_strides, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::Format;
 
 impl Tensor {
@@ -85,11 +86,29 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (list, plan) = (args.tensors(0)?, rule(args)?);
+    let spec = &plan.outputs[0];
+    let strides = match &spec.strides {
+        Strides::Exact(strides) => Dims::clone(strides),
+        _ => contiguous_strides(&spec.sizes),
+    };
+    let made = Tensor::empty_strided(&spec.sizes, &strides, spec.dtype, list[0].device())?;
+    let dim = args.dim(1, spec.sizes.len())?;
+    let mut start = 0;
+    for t in list {
+        let size = t.sizes()[dim];
+        made.narrow(dim as i64, start, size)?.copy_(&Tensor::from_ref((*t).clone()))?;
+        start += size as i64;
+    }
+    Ok(made)
+}
+
 /// `cat`
 pub static DEF: OpDef = OpDef {
     schema: "cat(Tensor[] tensors, int dim=0) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("copy")]),
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,

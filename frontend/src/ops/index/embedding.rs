@@ -3,12 +3,13 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_shape, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The rows of this matrix at `indices`, of any shape; the result has one dimension more. The row
@@ -45,11 +46,22 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (weight, indices) = (tensor(args, 0)?, tensor(args, 1)?);
+    let mut sizes = Dims::from_slice(indices.sizes());
+    sizes.push(weight.sizes()[1]);
+    let rows = weight.index_select(0, &indices.reshape_as_sizes(&[indices.numel()])?)?;
+    rows.reshape_as_sizes(&sizes)
+}
+
 /// `embedding`
 pub static DEF: OpDef = OpDef {
     schema: "embedding(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("index_select"), Part::fixed("clone", DType::I64)],
+    ),
     derivative: Derivative::Formula {
         saves: 0b10,
         saves_outputs: 0,

@@ -2,13 +2,14 @@
 
 use super::bags::{Cells, as_grid};
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, one, optional, tensor};
+use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor};
-use keyway_dispatcher::dims::wrap_dim;
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 /// What becomes of the rows of a bag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -80,30 +81,65 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (weight, indices) = (float_tensor(args, 0)?, tensor(args, 1)?);
-    index_of(args, 1)?;
-    let &[rows, columns] = weight.sizes() else {
-        return Err(wrong_shape(args, 0, "a matrix of one row for each index".into(), weight.sizes()).into());
-    };
+fn mode(args: &Args<'_>) -> RuleResult<BagMode> {
     let name = args.str(3)?;
-    let Some(&(mode, _)) = BagMode::ALL.iter().find(|(_, n)| *n == name) else {
-        return Err(wrong_value(args, 3, "`sum`, `mean` or `max`".into()).into());
+    match BagMode::ALL.iter().find(|(_, n)| *n == name) {
+        Some((mode, _)) => Ok(*mode),
+        None => Err(wrong_value(args, 3, "`sum`, `mean` or `max`".into())),
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (weight, indices) = (float_tensor(args, 0)?, index_of(args, 1)?);
+    let &[rows, columns] = weight.sizes() else {
+        return Err(wrong_shape(args, 0, "a matrix of one row for each index".into(), weight.sizes()));
     };
-    let factors = optional(args, 4)?;
-    if let Some(factors) = &factors {
+    let mode = mode(args)?;
+    if let Some(factors) = args.optional_tensor(4)? {
         if mode != BagMode::Sum {
-            return Err(wrong_value(args, 3, "`sum` where weights are given".into()).into());
+            return Err(wrong_value(args, 3, "`sum` where weights are given".into()));
         }
         if factors.sizes() != indices.sizes() {
             let expected = format!("of the indices' shape {:?}", indices.sizes());
-            return Err(wrong_shape(args, 4, expected, factors.sizes()).into());
+            return Err(wrong_shape(args, 4, expected, factors.sizes()));
         }
     }
+    if let Some(row) = args.optional_int(6)? {
+        wrap_dim(args.name(), row, rows)?;
+    }
+    let with_end = args.bool(5)?;
+    let bags = match (args.optional_tensor(2)?, indices.sizes()) {
+        (None, &[bags, _]) => bags,
+        (None, [_]) => {
+            return Err(wrong_value(args, 2, "a tensor, where the indices are of one dimension".into()));
+        }
+        (None, sizes) => return Err(wrong_shape(args, 1, "of 1 or 2 dimensions".into(), sizes)),
+        (Some(_), [_]) => {
+            let offsets = index_of(args, 2)?;
+            if offsets.ndim() != 1 || (with_end && offsets.numel() == 0) {
+                return Err(wrong_offsets(args, indices.numel()));
+            }
+            offsets.numel() - usize::from(with_end)
+        }
+        (Some(_), sizes) => {
+            let expected = "of one dimension where offsets are given".to_string();
+            return Err(wrong_shape(args, 1, expected, sizes));
+        }
+    };
+    let sizes = Dims::from_slice(&[bags, columns]);
+    let mut plan = Plan::one(weight.dtype(), sizes, weight.dtype(), Strides::Contiguous);
+    plan.cast = 0b1_0001;
+    plan.cast_index = 0b110;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (weight, indices) = (tensor(args, 0)?, cast(tensor(args, 1)?, DType::I64)?);
+    let (rows, columns) = (weight.sizes()[0], weight.sizes()[1]);
+    let (mode, factors) = (mode(args)?, optional(args, 4)?);
     let padding = args.optional_int(6)?.map(|row| wrap_dim(args.name(), row, rows)).transpose()?;
     let absent = |indices: &Tensor| padding.map(|row| indices.eq(row as i64)).transpose();
-    let ends = ends(args, &indices)?;
-    let made = match ends {
+    let made = match ends(args, indices.numel())? {
         None => Cells::of(&weight, &indices, factors.as_ref(), absent(&indices)?)?.by_rows(mode)?,
         Some(ends) if mode == BagMode::Max => {
             let (grid, outside) = as_grid(&ends, &indices)?;
@@ -121,34 +157,25 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(made, weight.dtype())
 }
 
-/// Where each bag ends, if the offsets say so.
-fn ends(args: &Args<'_>, indices: &Tensor) -> Result<Option<Vec<usize>>> {
-    let given = optional(args, 2)?;
-    let Some(offsets) = given else {
-        return match indices.ndim() {
-            2 => Ok(None),
-            1 => Err(wrong_value(args, 2, "a tensor, where the indices are of one dimension".into()).into()),
-            _ => Err(wrong_shape(args, 1, "of 1 or 2 dimensions".into(), indices.sizes()).into()),
-        };
-    };
-    if indices.ndim() != 1 {
-        let expected = "of one dimension where offsets are given".to_string();
-        return Err(wrong_shape(args, 1, expected, indices.sizes()).into());
-    }
-    index_of(args, 2)?;
-    let starts = cast(offsets.clone(), DType::I64)?.to_vec::<i64>()?;
+#[cold]
+fn wrong_offsets(args: &Args<'_>, indices: usize) -> Error {
+    let expected =
+        format!("one dimension of integers, ascending from 0 to at most {indices}, the number of indices");
+    wrong_value(args, 2, expected)
+}
+
+/// Where each bag of so many indices ends, if the offsets say so. Their values are read here, as a kernel would.
+fn ends(args: &Args<'_>, indices: usize) -> Result<Option<Vec<usize>>> {
+    let Some(offsets) = optional(args, 2)? else { return Ok(None) };
+    let starts = cast(offsets, DType::I64)?.to_vec::<i64>()?;
     let ascending =
         starts.windows(2).all(|pair| pair[0] <= pair[1]) && starts.first().is_none_or(|&s| s == 0);
-    let (n, with_end) = (indices.numel(), args.bool(5)?);
-    let inside = starts.last().is_none_or(|&last| last as usize <= n) && !(with_end && starts.is_empty());
-    if offsets.ndim() != 1 || !ascending || !inside {
-        let expected =
-            format!("one dimension of integers, ascending from 0 to at most {n}, the number of indices");
-        return Err(wrong_value(args, 2, expected).into());
+    if !ascending || starts.last().is_some_and(|&last| last as usize > indices) {
+        return Err(wrong_offsets(args, indices).into());
     }
     let mut ends: Vec<usize> = starts.iter().skip(1).map(|&s| s as usize).collect();
-    if !with_end && !starts.is_empty() {
-        ends.push(indices.numel());
+    if !args.bool(5)? && !starts.is_empty() {
+        ends.push(indices);
     }
     Ok(Some(ends))
 }
@@ -216,8 +243,29 @@ fn errors() -> Vec<ErrorSample> {
 /// `embedding_bag`
 pub static DEF: OpDef = OpDef {
     schema: "embedding_bag(Tensor weight, Tensor indices, Tensor? offsets=None, str mode='mean', Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::new("embedding"),
+            Part::widened("mul"),
+            Part::fixed("eq", DType::I64),
+            Part::fixed("index_select", DType::I64),
+            Part::fixed("logical_or", DType::BOOL),
+            Part::fixed("logical_not", DType::BOOL),
+            Part::fixed("all", DType::BOOL),
+            Part::widened("masked_fill"),
+            Part::widened("fill"),
+            Part::widened("sum"),
+            Part::widened("max"),
+            Part::widened("index_add"),
+            Part::widened("clamp"),
+            Part::widened("div"),
+            Part::fixed("to_dtype", DType::I64),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -114,6 +114,13 @@ pub(super) fn slices(args: &Args<'_>, number: bool) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+/// An index of one dimension as one of this shape, the same along every other dimension than `dim`.
+pub(super) fn spread(index: &Tensor, dim: usize, sizes: &[usize]) -> Result<Tensor> {
+    let mut along = vec![1; sizes.len()];
+    along[dim] = index.numel();
+    index.reshape_as_sizes(&along)?.expand(sizes)
+}
+
 /// The part `start..start + len` of one dimension.
 pub(super) fn piece(t: &Tensor, dim: usize, start: usize, len: usize) -> Result<Tensor> {
     if t.sizes()[dim] == len {

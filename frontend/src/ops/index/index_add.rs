@@ -1,11 +1,13 @@
 //! `index_add`
 
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::geometry::slices;
+use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Rule};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
     /// This tensor with the slices of `source` added to those at `index` along `dim`. Sums run in the order
@@ -45,11 +47,24 @@ impl Tensor {
     }
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, index, source) = (tensor(args, 0)?, tensor(args, 2)?, tensor(args, 3)?);
+    let (dim, sizes) = (args.dim(1, t.ndim())?, Dims::from_slice(with_dim(source.sizes())));
+    let source = cast(source.reshape_as_sizes(&sizes)?, t.dtype())?;
+    let alpha = match args.get(4) {
+        // Among truth values only whether it is 0 counts.
+        _ if t.dtype() == DType::BOOL => Arg::Bool(args.float(4)? != 0.0),
+        alpha => alpha,
+    };
+    let source = if matches!(alpha, Arg::Int(1)) { source } else { source.mul(alpha)? };
+    t.scatter_add(dim as i64, &spread(&index, dim, &sizes)?, &source)
+}
+
 /// `index_add`
 pub static DEF: OpDef = OpDef {
     schema: "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     rule: Rule::Structured(|args| slices(args, false)),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mul"), Part::new("scatter_add")]),
     derivative: Derivative::of_inputs(0b100, |b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         g.set(3, || {

@@ -3,12 +3,13 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::index::geometry::{index as index_of, kept, wrong_shape, zeros};
+use crate::ops::index::geometry::{index as index_of, kept, spread, with_dim, wrong_shape, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// The slices at `index`, of one dimension, along `dim`.
@@ -46,11 +47,20 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, index) = (tensor(args, 0)?, tensor(args, 2)?);
+    let dim = args.dim(1, t.ndim())?;
+    let mut sizes = Dims::from_slice(with_dim(t.sizes()));
+    sizes[dim] = index.numel();
+    let made = t.gather(dim as i64, &spread(&index, dim, &sizes)?)?;
+    if t.ndim() == 0 { made.reshape_as_sizes(&[]) } else { Ok(made) }
+}
+
 /// `index_select`
 pub static DEF: OpDef = OpDef {
     schema: "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("gather")]),
     derivative: Derivative::Formula {
         saves: 0b100,
         saves_outputs: 0,

@@ -1,5 +1,7 @@
 //! `masked_fill`
 
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
@@ -7,7 +9,7 @@ use crate::ops::rules::FIRST_THREE;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Typing};
 
 forms! {
     /// This tensor with `value`, a number or a 0-d tensor, where `mask` is true.
@@ -38,11 +40,21 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, mask) = (tensor(args, 0)?, tensor(args, 1)?);
+    let value = match args.get(2) {
+        Arg::Tensor(_) => cast(tensor(args, 2)?, t.dtype())?,
+        // As a tensor, so that it is cast as a fill casts it, and promotes nothing.
+        number => Tensor::full(&[], number, t.dtype(), t.device())?,
+    };
+    mask.select_where(&value, &t)
+}
+
 /// `masked_fill`
 pub static DEF: OpDef = OpDef {
     schema: "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("fill"), Part::new("where")]),
     derivative: Derivative::of_inputs(0b10, |b, g| {
         let mask = b.input(1)?;
         g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;

@@ -3,12 +3,13 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_value};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// For each index a row of `num_classes` i64 zeros with a 1 at the index. Without a number of classes
@@ -50,11 +51,20 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let index = tensor(args, 0)?.unsqueeze(-1)?;
+    let mut sizes = Dims::from_slice(index.sizes());
+    let last = sizes.len() - 1;
+    sizes[last] = args.int(1)? as usize;
+    let ones = Tensor::ones(index.sizes(), DType::I64, index.device())?;
+    Tensor::zeros(&sizes, DType::I64, index.device())?.scatter_add(-1, &index, &ones)
+}
+
 /// `one_hot`
 pub static DEF: OpDef = OpDef {
     schema: "one_hot(Tensor self, int num_classes) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("fill"), Part::new("scatter_add")]),
     derivative: Derivative::NotDifferentiable,
     forms: Forms::New,
     dtypes: Dtypes::INT,

@@ -2,12 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::constant_pad::padded_sizes;
-use crate::ops::index::geometry::wrong_value;
+use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 /// What a border is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,71 +57,90 @@ impl Tensor {
     }
 }
 
-/// Where each element of a padded dimension comes from.
-fn places(args: &Args<'_>, mode: PadMode, size: usize, before: i64, after: i64) -> RuleResult<Vec<i64>> {
-    let size = size as i64;
-    // What negative widths leave of the dimension: a circular border is taken from it alone.
-    let (first, end) = ((-before).max(0), size - (-after).max(0));
-    let most = match mode {
+/// The widths before and after, for each dimension that gets or loses elements.
+fn borders(widths: &[i64], ndim: usize) -> impl Iterator<Item = (usize, i64, i64)> {
+    let pairs = widths.chunks_exact(2).enumerate();
+    pairs.map(move |(k, pair)| (ndim - 1 - k, pair[0], pair[1])).filter(|&(_, a, b)| (a, b) != (0, 0))
+}
+
+/// The part of a dimension of this size that negative widths leave: a circular border is made of it alone.
+fn left(size: i64, before: i64, after: i64) -> (i64, i64) {
+    (before.saturating_neg().max(0), size - after.saturating_neg().max(0))
+}
+
+/// The greatest width of a dimension of this size.
+fn most(mode: PadMode, size: i64, before: i64, after: i64) -> i64 {
+    let (first, end) = left(size, before, after);
+    match mode {
         PadMode::Reflect => size - 1,
-        PadMode::Circular => (end - first).max(0),
-        PadMode::Constant | PadMode::Replicate => {
-            if size > 0 {
-                i64::MAX
-            } else {
-                0
-            }
-        }
-    };
-    if before > most || after > most {
-        return Err(wrong_value(
-            args,
-            1,
-            format!("widths of at most {} for a dimension of size {size}", most.max(0)),
-        ));
+        PadMode::Circular => end - first,
+        PadMode::Constant => i64::MAX,
+        PadMode::Replicate if size > 0 => i64::MAX,
+        PadMode::Replicate => 0,
     }
+    .max(0)
+}
+
+/// Where each element of a padded dimension comes from.
+fn places(mode: PadMode, size: i64, before: i64, after: i64) -> Vec<i64> {
+    let (first, end) = left(size, before, after);
     let one = |i: i64| match mode {
         PadMode::Reflect if i < 0 => -i,
         PadMode::Reflect if i >= size => 2 * (size - 1) - i,
         PadMode::Circular => first + (i - first).rem_euclid(end - first),
         _ => i.clamp(0, size - 1),
     };
-    Ok((-before..size + after).map(one).collect())
+    (-before..size + after).map(one).collect()
 }
 
-fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
-    let mut t = Tensor::from_ref(args.tensor(0)?.clone());
-    let widths = args.ints(1)?;
-    let sizes = padded_sizes(args)?;
+fn mode(args: &Args<'_>) -> RuleResult<PadMode> {
     let name = args.str(2)?;
-    let Some((mode, _)) = PadMode::ALL.iter().find(|(_, n)| *n == name) else {
-        return Err(wrong_value(args, 2, "`constant`, `reflect`, `replicate` or `circular`".into()));
-    };
-    if *mode == PadMode::Constant {
-        return Ok(Outputs::from_iter([t.constant_pad(widths, args.get(3))?.into_ref()]));
+    match PadMode::ALL.iter().find(|(_, n)| *n == name) {
+        Some((mode, _)) => Ok(*mode),
+        None => Err(wrong_value(args, 2, "`constant`, `reflect`, `replicate` or `circular`".into())),
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (t, widths) = (args.tensor(0)?, args.ints(1)?);
+    let (sizes, mode) = (padded_sizes(args)?, mode(args)?);
+    args.float(3)?;
+    for (d, before, after) in borders(widths, t.ndim()) {
+        let size = t.sizes()[d];
+        let most = most(mode, size as i64, before, after);
+        if before > most || after > most {
+            return Err(wrong_value(
+                args,
+                1,
+                format!("widths of at most {most} for a dimension of size {size}"),
+            ));
+        }
     }
     keyway_dispatcher::dims::numel(args.name(), &sizes)?;
-    for (k, pair) in widths.chunks_exact(2).enumerate().filter(|(_, pair)| **pair != [0, 0]) {
-        let d = t.ndim() - 1 - k;
-        let (mut before, mut after) = (pair[0], pair[1]);
-        if *mode == PadMode::Circular && before.min(after) < 0 {
-            // What is cut off is no part of the circle, as in PyTorch.
-            let size = t.sizes()[d] as i64;
-            let (from, to) = ((-before).max(0), size - (-after).max(0));
-            t = t.narrow(d as i64, from, (to - from).max(0) as usize)?;
-            (before, after) = (before.max(0), after.max(0));
-        }
-        let table = Tensor::from_slice(&places(args, *mode, t.sizes()[d], before, after)?)?;
+    let strides = kept(t, &sizes);
+    Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (mut t, widths, mode) = (tensor(args, 0)?, args.ints(1)?, mode(args)?);
+    if mode == PadMode::Constant {
+        return t.constant_pad(widths, args.get(3));
+    }
+    for (d, before, after) in borders(widths, t.ndim()) {
+        let table = Tensor::from_slice(&places(mode, t.sizes()[d] as i64, before, after))?;
         t = t.index_select(d as i64, &table.to_device(t.device())?)?;
     }
-    Ok(Outputs::from_iter([t.into_ref()]))
+    Ok(t)
 }
 
 /// `pad`
 pub static DEF: OpDef = OpDef {
     schema: "pad(Tensor self, int[] pad, str mode=constant, Scalar value=0) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("constant_pad"), Part::new("index_select")],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::ALL,

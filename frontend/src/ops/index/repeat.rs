@@ -28,8 +28,12 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    repeated(args, args.ints(1)?)
+}
+
+/// The plan of argument 0 repeated so many times along each dimension, as argument 1 says.
+pub(super) fn repeated(args: &Args<'_>, repeats: &[i64]) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
-    let repeats = args.ints(1)?;
     if repeats.len() < t.ndim() || repeats.iter().any(|&r| r < 0) {
         return Err(wrong_value(
             args,

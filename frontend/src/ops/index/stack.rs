@@ -2,13 +2,15 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::cat::list;
 use crate::ops::index::geometry::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, sample};
-use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::dims::{Dims, channels_last_strides, is_channels_last};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::tensor::TensorRef;
 
 impl Tensor {
     /// Tensors of one shape side by side in a new dimension `dim`.
@@ -29,29 +31,49 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let list = args.tensors(0)?;
     let Some(first) = list.first() else { return Err(wrong_value(args, 0, "one tensor at least".into())) };
     let dim = args.dim(1, first.ndim() + 1)?;
     let mut sizes = Dims::from_slice(first.sizes());
     sizes.insert(dim, 1);
-    let mut parts = Vec::with_capacity(list.len());
+    let mut last = false;
     for t in list {
         if t.sizes() != first.sizes() {
             let expected = format!("of shape {:?}, as the first is", first.sizes());
             return Err(wrong_shape(args, 0, expected, t.sizes()));
         }
-        parts.push(Tensor::from_ref((*t).clone()).reshape_as_sizes(&sizes)?);
+        // The new dimension has one element here, whose stride says nothing.
+        let mut strides = Dims::from_slice(t.strides());
+        if t.is_strided() && !t.is_contiguous() {
+            strides.insert(dim, 0);
+            last |= is_channels_last(&sizes, &strides);
+        }
     }
-    let parts: Vec<&Tensor> = parts.iter().collect();
-    Ok(Outputs::from_iter([Tensor::cat(&parts, dim as i64)?.into_ref()]))
+    sizes[dim] = list.len();
+    let dtype = args.promote(0b1)?;
+    let strides = if last { Strides::exact(channels_last_strides(&sizes)) } else { Strides::Contiguous };
+    let mut plan = Plan::one(dtype, sizes, dtype, strides);
+    plan.cast = 0b1;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let list = args.tensors(0)?;
+    let Some(first) = list.first() else {
+        return Err(wrong_value(args, 0, "one tensor at least".into()).into());
+    };
+    let dim = args.dim(1, first.ndim() + 1)? as i64;
+    let part = |t: &&TensorRef| Tensor::from_ref((*t).clone()).unsqueeze(dim);
+    let parts = list.iter().map(part).collect::<Result<Vec<_>>>()?;
+    Tensor::cat(&parts.iter().collect::<Vec<_>>(), dim)
 }
 
 /// `stack`
 pub static DEF: OpDef = OpDef {
     schema: "stack(Tensor[] tensors, int dim=0) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("cat")]),
     derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,

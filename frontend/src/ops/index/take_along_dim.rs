@@ -1,13 +1,14 @@
 //! `take_along_dim`
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::geometry::wrong_shape;
+use crate::ops::index::geometry::{index as index_of, kept, wrong_shape};
 use crate::ops::sample::{SampleArg, error, index, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The elements at `indices` along `dim`, as [`Tensor::gather`], but with the other dimensions
@@ -29,40 +30,62 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
-    let t = Tensor::from_ref(args.tensor(0)?.clone());
-    let index = Tensor::from_ref(args.tensor(1)?.clone());
+/// The shape of the tensor and of the index before the gather: broadcast but for the dimension, which is given too.
+/// `None` where all elements are taken from.
+fn shapes(args: &Args<'_>) -> RuleResult<Option<(usize, Dims, Dims)>> {
+    let (t, index) = (args.tensor(0)?.sizes(), args.tensor(1)?.sizes());
     if args.optional_int(2)?.is_none() {
-        let made = t.reshape(&[-1])?.gather(0, &index.reshape(&[-1])?)?;
-        return Ok(Outputs::from_iter([made.into_ref()]));
+        return Ok(None);
     }
-    if t.ndim() != index.ndim() {
-        return Err(wrong_shape(args, 1, format!("of {} dimensions", t.ndim()), index.sizes()));
+    if t.len() != index.len() {
+        return Err(wrong_shape(args, 1, format!("of {} dimensions", t.len()), index));
     }
-    let dim = args.dim(2, t.ndim())?;
-    let without = |sizes: &[usize]| {
+    let dim = args.dim(2, t.len())?;
+    let with = |sizes: &[usize], new: Option<usize>| {
         let mut sizes = Dims::from_slice(sizes);
-        if let Some(size) = sizes.get_mut(dim) {
-            *size = 1;
+        if let (Some(size), Some(new)) = (sizes.get_mut(dim), new) {
+            *size = new;
         }
         sizes
     };
-    let shape = broadcast(args.name(), &without(t.sizes()), &without(index.sizes()))?;
-    let spread = |x: &Tensor| {
-        let mut sizes = shape.clone();
-        if let Some(size) = sizes.get_mut(dim) {
-            *size = x.sizes()[dim];
+    let shape = broadcast(args.name(), &with(t, Some(1)), &with(index, Some(1)))?;
+    Ok(Some((dim, with(&shape, t.get(dim).copied()), with(&shape, index.get(dim).copied()))))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (t, index) = (args.tensor(0)?, index_of(args, 1)?);
+    let (sizes, strides) = match shapes(args)? {
+        None => (Dims::from_elem(index.numel(), 1), Strides::Contiguous),
+        // What is broadcast is in no format.
+        Some((_, own, sizes)) if own.as_slice() != t.sizes() => (sizes, Strides::Contiguous),
+        Some((_, _, sizes)) => {
+            let strides = kept(t, &sizes);
+            (sizes, strides)
         }
-        if x.sizes() == sizes.as_slice() { Ok(x.clone()) } else { x.expand(&sizes) }
     };
-    Ok(Outputs::from_iter([spread(&t)?.gather(dim as i64, &spread(&index)?)?.into_ref()]))
+    let mut plan = Plan::one(t.dtype(), sizes, t.dtype(), strides);
+    plan.cast_index = 0b10;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, index) = (tensor(args, 0)?, tensor(args, 1)?);
+    let Some((dim, own, sizes)) = shapes(args)? else {
+        return t.reshape(&[-1])?.gather(0, &index.reshape(&[-1])?);
+    };
+    let spread =
+        |x: &Tensor, sizes: &[usize]| if x.sizes() == sizes { Ok(x.clone()) } else { x.expand(sizes) };
+    spread(&t, &own)?.gather(dim as i64, &spread(&index, &sizes)?)
 }
 
 /// `take_along_dim`
 pub static DEF: OpDef = OpDef {
     schema: "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("gather"), Part::new("clone"), Part::fixed("clone", DType::I64)],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,

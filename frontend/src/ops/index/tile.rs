@@ -2,10 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::index::repeat::repeated;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use smallvec::SmallVec;
 
 impl Tensor {
     /// As [`Tensor::repeat`], with missing numbers in front taken as 1.
@@ -25,19 +28,23 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
-    let t = Tensor::from_ref(args.tensor(0)?.clone());
-    let given = args.ints(1)?;
-    let mut repeats = vec![1; t.ndim().saturating_sub(given.len())];
+/// The numbers, with as many as are missing in front.
+fn repeats(args: &Args<'_>) -> RuleResult<SmallVec<[i64; 8]>> {
+    let (ndim, given) = (args.tensor(0)?.ndim(), args.ints(1)?);
+    let mut repeats = SmallVec::from_elem(1, ndim.saturating_sub(given.len()));
     repeats.extend_from_slice(given);
-    Ok(Outputs::from_iter([t.repeat(&repeats)?.into_ref()]))
+    Ok(repeats)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    tensor(args, 0)?.repeat(&repeats(args)?)
 }
 
 /// `tile`
 pub static DEF: OpDef = OpDef {
     schema: "tile(Tensor self, int[] dims) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: Rule::Structured(|args| repeated(args, &repeats(args)?)),
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("repeat")]),
     derivative: Derivative::Composite,
     forms: Forms::Out,
     dtypes: Dtypes::ALL,

@@ -2,10 +2,11 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::rules::{FIRST, FIRST_THREE};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Plan, Strides};
 
 /// Arguments `(self, left, right, beta, alpha)`, where `product_sizes` gives the sizes of the product of two
 /// arguments.
@@ -24,6 +25,24 @@ pub(super) fn rule(
     plan.cast = FIRST_THREE;
     plan.broadcast = FIRST;
     Ok(plan)
+}
+
+/// The sum by itself: f16 and bf16 are rounded once, after it. A `beta` of 0 takes nothing of `self`, not even a NaN.
+pub(super) fn compose(
+    args: &Args<'_>,
+    product: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    sizes: &[usize],
+) -> RuleResult<Outputs> {
+    let dtype = args.promote(FIRST_THREE)?;
+    let wide = |i: usize| widened(&cast(tensor(args, i)?, dtype)?);
+    let sum = || -> Result<Tensor> {
+        let product = scaled(product(&wide(1)?, &wide(2)?)?, args.get(4))?;
+        if args.float(3)? == 0.0 {
+            return cast(product, dtype);
+        }
+        cast(scaled(wide(0)?, args.get(3))?.expand(sizes)?.add(&product)?, dtype)
+    };
+    one(sum())
 }
 
 /// `grad` times a factor of the call.

@@ -3,9 +3,10 @@
 use super::added;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::decomposed;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use keyway_dispatcher::op::{Arg, Rule};
+use keyway_dispatcher::op::{Arg, Part, Rule};
 
 impl Tensor {
     /// `self + mat1 @ mat2` for matrices; `self` is broadcast to the product's shape.
@@ -64,7 +65,16 @@ fn samples() -> Vec<Sample> {
 pub static DEF: OpDef = OpDef {
     schema: "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     rule: Rule::Structured(|args| added::rule(args, super::mm::product_sizes)),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| added::compose(args, Tensor::mm, &super::mm::product_sizes(args, 1, 2)?),
+        &[
+            Part::widened("mm"),
+            Part::widened("mul"),
+            Part::widened("add"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0b110,
         saves_outputs: 0,

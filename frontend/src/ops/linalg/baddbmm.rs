@@ -3,9 +3,10 @@
 use super::added;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::decomposed;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use keyway_dispatcher::op::{Arg, Rule};
+use keyway_dispatcher::op::{Arg, Part, Rule};
 
 impl Tensor {
     /// `self + batch1 @ batch2` for batches of matrices; `self` is broadcast to the product's shape.
@@ -63,7 +64,16 @@ fn samples() -> Vec<Sample> {
 pub static DEF: OpDef = OpDef {
     schema: "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     rule: Rule::Structured(|args| added::rule(args, super::bmm::product_sizes)),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| added::compose(args, Tensor::bmm, &super::bmm::product_sizes(args, 1, 2)?),
+        &[
+            Part::widened("bmm"),
+            Part::widened("mul"),
+            Part::widened("add"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0b110,
         saves_outputs: 0,

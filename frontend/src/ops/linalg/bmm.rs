@@ -2,12 +2,15 @@
 
 use super::mm::product_plan;
 use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::forms;
+use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Plan, Rule};
+use keyway_dispatcher::op::{Args, Part, Plan, Rule};
 
 forms! {
     /// The products of two batches of matrices, `[b, n, k]` by `[b, k, m]` to `[b, n, m]`.
@@ -54,11 +57,20 @@ fn samples() -> Vec<Sample> {
         .collect()
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (a, b, dtype) = (tensor(args, 0)?, tensor(args, 1)?, args.promote(FIRST_TWO)?);
+    let made = Tensor::empty(&product_sizes(args, 0, 1)?, dtype, a.device())?;
+    for i in 0..made.sizes()[0] as i64 {
+        made.select(0, i)?.copy_(&a.select(0, i)?.mm(&b.select(0, i)?)?)?;
+    }
+    Ok(made)
+}
+
 /// `bmm`
 pub static DEF: OpDef = OpDef {
     schema: "bmm(Tensor self, Tensor mat2) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm"), Part::new("copy")]),
     derivative: Derivative::of_inputs(0b11, |b, g| {
         g.set(0, || b.grad(0)?.bmm(&b.input(1)?.transpose(1, 2)?))?;
         g.set(1, || b.input(0)?.transpose(1, 2)?.bmm(b.grad(0)?))

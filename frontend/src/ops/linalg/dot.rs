@@ -2,12 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The sum of the products of two vectors.
@@ -46,11 +47,15 @@ fn samples() -> Vec<Sample> {
     [3, 1, 0, 70].iter().map(|&n| sample([plain(&[n]), plain(&[n])])).collect()
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    tensor(args, 0)?.unsqueeze(0)?.mm(&tensor(args, 1)?.unsqueeze(1)?)?.reshape_as_sizes(&[])
+}
+
 /// `dot`
 pub static DEF: OpDef = OpDef {
     schema: "dot(Tensor self, Tensor tensor) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm")]),
     derivative: Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0,

@@ -1,15 +1,16 @@
 //! `einsum`
 
-use super::equation::{Equation, Label};
+use super::equation::{Equation, Label, pair};
 use crate::error::Result;
-use crate::ops::composite::{cast, one, widened};
+use crate::ops::composite::{cast, decomposed, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{require, wrong_value};
+use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
 use crate::{DType, Tensor};
-use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::dims::{Dims, contiguous_strides};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::tensor::TensorRef;
 use std::collections::BTreeMap;
 
 impl Tensor {
@@ -91,12 +92,6 @@ impl Labelled {
     }
 }
 
-/// The first two dimensions of one label.
-fn pair(labels: &[Label]) -> Option<(usize, usize)> {
-    let second = |i: usize| labels[i + 1..].iter().position(|&l| l == labels[i]).map(|k| i + 1 + k);
-    (0..labels.len()).find_map(|i| second(i).map(|j| (i, j)))
-}
-
 /// The product of two, summed over each label that is not `needed` any more.
 fn product(a: Labelled, b: Labelled, needed: impl Fn(Label) -> bool) -> Result<Labelled> {
     let a = a.keeping(|label| needed(label) || b.place(label).is_some())?;
@@ -126,12 +121,12 @@ fn joined(a: usize, b: usize) -> usize {
     if a == 1 { b } else { a }
 }
 
-/// Refuses sizes that differ for one label.
-fn check_sizes(
+/// The size of each label, if no two differ.
+fn sizes_of_labels(
     args: &Args<'_>,
     equation: &Equation,
-    operands: &[&keyway_dispatcher::tensor::TensorRef],
-) -> RuleResult<()> {
+    operands: &[&TensorRef],
+) -> RuleResult<BTreeMap<Label, usize>> {
     let mut known: BTreeMap<Label, usize> = BTreeMap::new();
     for (labels, t) in equation.operands.iter().zip(operands) {
         for (d, (&label, &size)) in labels.iter().zip(t.sizes()).enumerate() {
@@ -139,25 +134,50 @@ fn check_sizes(
             let before = known.entry(label).or_insert(size);
             *before = joined(*before, size);
             if (size != 1 && size != *before) || twice.is_some_and(|first| first != size) {
-                let argument = args.op.schema.param_name(1);
                 let expected = format!("of one size or 1 in every dimension of one label, as of {label}");
-                return Err(Error::Shape { op: args.name(), argument, expected, got: t.sizes().into() });
+                return Err(wrong_shape(args, 1, expected, t.sizes()));
             }
         }
     }
-    Ok(())
+    Ok(known)
+}
+
+/// The equation, for these operands.
+fn parsed(args: &Args<'_>, operands: &[&TensorRef]) -> RuleResult<Equation> {
+    let ndims: Vec<usize> = operands.iter().map(|t| t.ndim()).collect();
+    Equation::parse(args.str(0)?, &ndims).map_err(|expected| wrong_value(args, 0, expected))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let given = args.tensors(1)?;
+    let Some(first) = given.first() else {
+        return Err(wrong_value(args, 1, "one operand or more".into()));
+    };
+    let numbers = given.iter().any(|t| t.dtype() != DType::BOOL);
+    require(args, 1, first.dtype(), numbers, "a number dtype")?;
+    let equation = parsed(args, given)?;
+    let known = sizes_of_labels(args, &equation, given)?;
+    let size = |label: &Label| known.get(label).copied().unwrap_or(1);
+    let sizes: Dims = equation.result.iter().map(size).collect();
+    // The last product or sum is row-major in the order of its labels.
+    let strides = match equation.order() {
+        Some(order) => {
+            let full: Vec<usize> = order.iter().map(size).collect();
+            let made = contiguous_strides(&full);
+            let of = |label: &Label| order.iter().position(|l| l == label).map_or(0, |d| made[d]);
+            Strides::exact(equation.result.iter().map(of).collect())
+        }
+        None => Strides::Contiguous,
+    };
+    let dtype = args.promote(0b10)?;
+    let mut plan = Plan::one(dtype, sizes, dtype, strides);
+    plan.cast = 0b10;
+    Ok(plan)
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let given = args.tensors(1)?;
-    if let Some(t) = given.first().filter(|_| given.iter().all(|t| t.dtype() == DType::BOOL)) {
-        require(args, 1, t.dtype(), false, "a number dtype")?;
-    }
-    let ndims: Vec<usize> = given.iter().map(|t| t.ndim()).collect();
-    let equation =
-        Equation::parse(args.str(0)?, &ndims).map_err(|expected| wrong_value(args, 0, expected))?;
-    check_sizes(args, &equation, given)?;
-    let Equation { operands, result } = equation;
+    let Equation { operands, result } = parsed(args, given)?;
     // What an operand behind the first `k` still needs.
     let later = |k: usize, label: Label| operands[k..].iter().any(|labels| labels.contains(&label));
     let mut made: Option<Labelled> = None;
@@ -222,8 +242,19 @@ fn errors() -> Vec<ErrorSample> {
 /// `einsum`
 pub static DEF: OpDef = OpDef {
     schema: "einsum(str equation, Tensor[] operands) -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::new("bmm"),
+            Part::widened("bmm"),
+            Part::new("clone"),
+            Part::widened("clone"),
+            Part::widened("sum"),
+            Part::new("to_dtype"),
+            Part::widened("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

@@ -103,4 +103,49 @@ impl Equation {
         }
         Ok(Equation { operands, result })
     }
+
+    /// The labels of what the last product or sum gives, in the order of its dimensions; `None` where there is neither,
+    /// and the result is a view.
+    pub(super) fn order(&self) -> Option<Vec<Label>> {
+        let kept = |labels: &[Label]| -> Vec<Label> {
+            labels.iter().copied().filter(|label| self.result.contains(label)).collect()
+        };
+        let mut operands = self.operands.iter().map(|labels| without_pairs(labels));
+        let mut order = operands.next()?;
+        let mut made = false;
+        for (k, other) in operands.enumerate() {
+            let later = |label: &Label| {
+                self.result.contains(label)
+                    || self.operands[k + 2..].iter().any(|labels| labels.contains(label))
+            };
+            let own: Vec<Label> =
+                order.into_iter().filter(|label| later(label) || other.contains(label)).collect();
+            let other: Vec<Label> =
+                other.into_iter().filter(|label| later(label) || own.contains(label)).collect();
+            let shared = own.iter().filter(|label| other.contains(label) && later(label));
+            let rows = own.iter().filter(|label| !other.contains(label));
+            let columns = other.iter().filter(|label| !own.contains(label));
+            order = shared.chain(rows).chain(columns).copied().collect();
+            made = true;
+        }
+        let last = kept(&order);
+        (made || last.len() < order.len()).then_some(last)
+    }
+}
+
+/// The labels after the diagonal of each pair of equal ones was taken, which becomes the last dimension.
+fn without_pairs(labels: &[Label]) -> Vec<Label> {
+    let mut labels = labels.to_vec();
+    while let Some((i, j)) = pair(&labels) {
+        labels.remove(j);
+        let label = labels.remove(i);
+        labels.push(label);
+    }
+    labels
+}
+
+/// The first two dimensions of one label.
+pub(super) fn pair(labels: &[Label]) -> Option<(usize, usize)> {
+    let second = |i: usize| labels[i + 1..].iter().position(|&l| l == labels[i]).map(|k| i + 1 + k);
+    (0..labels.len()).find_map(|i| second(i).map(|j| (i, j)))
 }

@@ -2,11 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, optional, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{FIRST_THREE, FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// `self @ weight^T + bias`, for a weight of `[out, in]` and inputs of `[.., in]`.
@@ -28,30 +30,37 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
-    let (x, weight) = (Tensor::from_ref(args.tensor(0)?.clone()), Tensor::from_ref(args.tensor(1)?.clone()));
-    let bias = args.optional_tensor(2)?.map(|b| Tensor::from_ref(b.clone()));
-    let wrong = |argument, expected: String, got: &Tensor| {
-        Err(Error::Shape { op: args.name(), argument, expected, got: got.sizes().into() })
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (x, weight, bias) = (args.tensor(0)?.sizes(), args.tensor(1)?.sizes(), args.optional_tensor(2)?);
+    let &[outputs, inputs] = weight else {
+        return Err(wrong_shape(args, 1, "a matrix, [out, in]".into(), weight));
     };
-    let &[outputs, inputs] = weight.sizes() else {
-        return wrong("weight", "a matrix, [out, in]".into(), &weight);
+    let Some((_, lead)) = x.split_last().filter(|(last, _)| **last == inputs) else {
+        let expected = format!("{inputs} elements in the last dimension, as `weight` has columns");
+        return Err(wrong_shape(args, 0, expected, x));
     };
-    if x.sizes().last() != Some(&inputs) {
-        return wrong(
-            "input",
-            format!("{inputs} elements in the last dimension, as `weight` has columns"),
-            &x,
-        );
+    if let Some(bias) = bias.filter(|b| b.sizes() != [outputs]) {
+        let expected = format!("a vector of {outputs} elements, as `weight` has rows");
+        return Err(wrong_shape(args, 2, expected, bias.sizes()));
     }
-    if let Some(bias) = bias.as_ref().filter(|b| b.sizes() != [outputs]) {
-        return wrong("bias", format!("a vector of {outputs} elements, as `weight` has rows"), bias);
-    }
-    Ok(Outputs::from_iter([apply(&x, &weight, bias.as_ref())?.into_ref()]))
+    let operands = if bias.is_some() { FIRST_THREE } else { FIRST_TWO };
+    let dtype = args.promote(operands)?;
+    let mut sizes = Dims::from_slice(lead);
+    sizes.push(outputs);
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
+    plan.cast = operands;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    apply(&tensor(args, 0)?, &tensor(args, 1)?, optional(args, 2)?.as_ref())
 }
 
 fn apply(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    let Some(bias) = bias else { return x.matmul(&weight.t()?) };
+    let Some(bias) = bias else {
+        let weight = weight.t()?;
+        return if x.ndim() == 2 { x.mm(&weight) } else { x.matmul(&weight) };
+    };
     if x.ndim() == 2 {
         return bias.addmm(x, &weight.t()?);
     }
@@ -73,8 +82,11 @@ fn samples() -> Vec<Sample> {
 /// `linear`
 pub static DEF: OpDef = OpDef {
     schema: "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("addmm"), Part::new("mm"), Part::new("matmul"), Part::new("clone")],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

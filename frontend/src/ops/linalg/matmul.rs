@@ -2,11 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, broadcast};
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Outputs, Rule};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The matrix product of the last two dimensions, broadcast over the others; a vector stands for a row on
@@ -28,26 +30,52 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
-    let (a, b) = (Tensor::from_ref(args.tensor(0)?.clone()), Tensor::from_ref(args.tensor(1)?.clone()));
-    check(&a, &b)?;
-    Ok(Outputs::from_iter([product(&a, &b)?.into_ref()]))
+/// The sizes of the product of tensors of these sizes, which are arguments `i` and `j`.
+///
+/// # Errors
+/// `Shape`, `Broadcast`.
+pub(crate) fn product_sizes(
+    args: &Args<'_>,
+    [i, j]: [usize; 2],
+    a: &[usize],
+    b: &[usize],
+) -> RuleResult<Dims> {
+    let few = |at, got: &[usize]| Err(wrong_shape(args, at, "at least one dimension".into(), got));
+    let Some((&k, rows)) = a.split_last() else { return few(i, a) };
+    // A vector stands for a row on the left and for a column on the right; its dimension is in no result.
+    let (inner, lead, columns) = match b {
+        [] => return few(j, b),
+        [n] => (*n, &[][..], None),
+        [lead @ .., n, m] => (*n, lead, Some(*m)),
+    };
+    if inner != k {
+        let place = if columns.is_none() { "elements" } else { "rows (the last dimension but one)" };
+        let name = args.op.schema.param_name(i);
+        let expected = format!("{k} {place}, as the last dimension of `{name}`, {a:?}, is {k}");
+        return Err(wrong_shape(args, j, expected, b));
+    }
+    let mut sizes = match rows {
+        [] => Dims::from_slice(lead),
+        [own @ .., n] => {
+            let mut sizes = broadcast(args.name(), own, lead)?;
+            sizes.push(*n);
+            sizes
+        }
+    };
+    sizes.extend(columns);
+    Ok(sizes)
 }
 
-fn check(a: &Tensor, b: &Tensor) -> RuleResult<()> {
-    let wrong = |argument, expected: String, got: &Tensor| {
-        Err(Error::Shape { op: "matmul", argument, expected, got: got.sizes().into() })
-    };
-    let Some(&k) = a.sizes().last() else { return wrong("self", "at least one dimension".into(), a) };
-    let inner = match b.sizes() {
-        [] => return wrong("other", "at least one dimension".into(), b),
-        [n] | [.., n, _] => *n,
-    };
-    if inner == k {
-        return Ok(());
-    }
-    let place = if b.ndim() == 1 { "elements" } else { "rows (the last dimension but one)" };
-    wrong("other", format!("{k} {place}, as the last dimension of `self`, {:?}, is {k}", a.sizes()), b)
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let sizes = product_sizes(args, [0, 1], args.tensor(0)?.sizes(), args.tensor(1)?.sizes())?;
+    let dtype = args.promote(FIRST_TWO)?;
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
+    plan.cast = FIRST_TWO;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    product(&tensor(args, 0)?, &tensor(args, 1)?)
 }
 
 fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
@@ -117,8 +145,11 @@ fn samples() -> Vec<Sample> {
 /// `matmul`
 pub static DEF: OpDef = OpDef {
     schema: "matmul(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("dot"), Part::new("mv"), Part::new("mm"), Part::new("bmm"), Part::new("clone")],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

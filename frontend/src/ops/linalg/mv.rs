@@ -2,12 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// A matrix times a vector, `[n, k]` by `[k]` to `[n]`.
@@ -55,11 +56,15 @@ fn samples() -> Vec<Sample> {
         .collect()
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    tensor(args, 0)?.mm(&tensor(args, 1)?.unsqueeze(1)?)?.squeeze_dim(1)
+}
+
 /// `mv`
 pub static DEF: OpDef = OpDef {
     schema: "mv(Tensor self, Tensor vec) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm")]),
     derivative: Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0,

@@ -2,10 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, error, plain, sample};
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Outputs, Rule};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The products of each element with each of another vector, `[n]` by `[m]` to `[n, m]`.
@@ -25,16 +28,22 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let mut sizes = Dims::new();
     for i in 0..2 {
-        let sizes = args.tensor(i)?.sizes();
-        if sizes.len() != 1 {
-            let (argument, got) = (args.op.schema.param_name(i), sizes.into());
-            return Err(Error::Shape { op: args.name(), argument, expected: "a vector".into(), got });
-        }
+        let &[size] = args.tensor(i)?.sizes() else {
+            return Err(wrong_shape(args, i, "a vector".into(), args.tensor(i)?.sizes()));
+        };
+        sizes.push(size);
     }
-    let (a, b) = (Tensor::from_ref(args.tensor(0)?.clone()), Tensor::from_ref(args.tensor(1)?.clone()));
-    Ok(Outputs::from_iter([a.unsqueeze(1)?.mul(&b)?.into_ref()]))
+    let dtype = args.promote(FIRST_TWO)?;
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
+    plan.cast = FIRST_TWO;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    tensor(args, 0)?.unsqueeze(1)?.mul(&tensor(args, 1)?)
 }
 
 fn samples() -> Vec<Sample> {
@@ -44,8 +53,8 @@ fn samples() -> Vec<Sample> {
 /// `outer`
 pub static DEF: OpDef = OpDef {
     schema: "outer(Tensor self, Tensor vec2) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mul")]),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

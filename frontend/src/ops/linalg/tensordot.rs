@@ -1,14 +1,14 @@
 //! `tensordot`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, one, tensor};
+use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{require, wrong_value};
+use crate::ops::rules::{FIRST_TWO, require, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
-use keyway_dispatcher::error::Error;
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The sum of the products over pairs of dimensions, `dims[k]` of this tensor with `other_dims[k]` of
@@ -39,44 +39,59 @@ impl Tensor {
     }
 }
 
-/// The dimensions in argument `i`, counted from the front, and those of `t` that are not among them.
-fn dims(args: &Args<'_>, i: usize, t: &Tensor) -> Result<(Vec<usize>, Vec<usize>)> {
+/// The dimensions in argument `i`, counted from the front, and those of a tensor of these sizes that are not among them.
+fn dims(args: &Args<'_>, i: usize, sizes: &[usize]) -> RuleResult<(Vec<usize>, Vec<usize>)> {
     let given = args.ints(i)?.iter().map(|&d| {
         // A tensor without dimensions has none to sum over, not even the one that an index may name.
-        if t.ndim() == 0 {
+        if sizes.is_empty() {
             Err(Error::Dim { op: args.name(), dim: d, ndim: 0 })
         } else {
-            wrap_dim(args.name(), d, t.ndim())
+            wrap_dim(args.name(), d, sizes.len())
         }
     });
-    let given = given.collect::<Result<Vec<usize>, Error>>()?;
+    let given = given.collect::<RuleResult<Vec<usize>>>()?;
     if given.iter().enumerate().any(|(k, d)| given[..k].contains(d)) {
-        return Err(wrong_value(args, i, "different dimensions".into()).into());
+        return Err(wrong_value(args, i, "different dimensions".into()));
     }
-    let free = (0..t.ndim()).filter(|d| !given.contains(d)).collect();
+    let free = (0..sizes.len()).filter(|d| !given.contains(d)).collect();
     Ok((given, free))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (a, b) = (args.tensor(0)?, args.tensor(1)?);
+    require(args, 0, a.dtype(), a.dtype() != DType::BOOL || b.dtype() != DType::BOOL, "a number dtype")?;
+    let (summed_a, free_a) = dims(args, 2, a.sizes())?;
+    let (summed_b, free_b) = dims(args, 3, b.sizes())?;
+    if summed_a.len() != summed_b.len() {
+        let expected = format!("{} dimensions, as in `dims_self`", summed_a.len());
+        return Err(wrong_value(args, 3, expected));
+    }
+    for (&i, &j) in summed_a.iter().zip(&summed_b) {
+        let (m, n) = (a.sizes()[i], b.sizes()[j]);
+        if m != n && m != 1 && n != 1 {
+            let expected =
+                format!("dimensions of the sizes of those in `dims_self`; {j} is of size {n}, not {m}");
+            return Err(wrong_value(args, 3, expected));
+        }
+    }
+    let mut sizes: Dims = free_a.iter().map(|&d| a.sizes()[d]).collect();
+    sizes.extend(free_b.iter().map(|&d| b.sizes()[d]));
+    let dtype = args.promote(FIRST_TWO)?;
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
+    plan.cast = FIRST_TWO;
+    Ok(plan)
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (mut a, mut b) = (tensor(args, 0)?, tensor(args, 1)?);
-    require(args, 0, a.dtype(), a.dtype() != DType::BOOL || b.dtype() != DType::BOOL, "a number dtype")?;
-    let (summed_a, free_a) = dims(args, 2, &a)?;
-    let (summed_b, free_b) = dims(args, 3, &b)?;
-    if summed_a.len() != summed_b.len() {
-        let expected = format!("{} dimensions, as in `dims_self`", summed_a.len());
-        return Err(wrong_value(args, 3, expected).into());
-    }
+    let (summed_a, free_a) = dims(args, 2, a.sizes())?;
+    let (summed_b, free_b) = dims(args, 3, b.sizes())?;
     for (&i, &j) in summed_a.iter().zip(&summed_b) {
         match (a.sizes()[i], b.sizes()[j]) {
             (m, n) if m == n => {}
             // A repeated element's products have the sum of the others as a factor; integers are not widened.
             (1, _) => b = cast(b.sum_dims(&[j as i64], true)?, b.dtype())?,
-            (_, 1) => a = cast(a.sum_dims(&[i as i64], true)?, a.dtype())?,
-            (m, n) => {
-                let expected =
-                    format!("dimensions of the sizes of those in `dims_self`; {j} is of size {n}, not {m}");
-                return Err(wrong_value(args, 3, expected).into());
-            }
+            _ => a = cast(a.sum_dims(&[i as i64], true)?, a.dtype())?,
         }
     }
     let as_matrix = |t: &Tensor, order: [&[usize]; 2]| -> Result<Tensor> {
@@ -121,8 +136,11 @@ fn errors() -> Vec<ErrorSample> {
 /// `tensordot`
 pub static DEF: OpDef = OpDef {
     schema: "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("sum"), Part::new("to_dtype"), Part::new("clone"), Part::new("mm")],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,

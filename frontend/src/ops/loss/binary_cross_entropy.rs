@@ -1,12 +1,12 @@
 //! `binary_cross_entropy`
 
-use super::{one, reduce_narrowed, wide_pair};
+use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::optional;
+use crate::ops::composite::{optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{SampleArg, plain, sample, uniform};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
     /// `-(t log(x) + (1 - t) log(1 - x))` for probabilities x, each logarithm at least -100, times `weight`.
@@ -43,15 +43,30 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, target) = wide_pair(args)?;
     let other = target.rsub(1.0)?.mul(&log(&x.rsub(1.0)?)?)?;
     let loss = target.mul(&log(&x)?)?.add(&other)?.neg()?;
-    let loss = if let Some(weight) = optional(args, 2)? { loss.mul(&weight)? } else { loss };
+    let loss = if let Some(weight) = optional(args, 2)? { loss.mul(&widened(&weight)?)? } else { loss };
     reduce_narrowed(args, 3, loss, 0b111)
 }
 
 /// `binary_cross_entropy`
 pub static DEF: OpDef = OpDef {
     schema: "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(|args| super::rule(args, 3, 0b111)),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("le"),
+            Part::widened("where"),
+            Part::widened("log"),
+            Part::widened("sub"),
+            Part::widened("mul"),
+            Part::widened("add"),
+            Part::widened("neg"),
+            Part::widened("mean"),
+            Part::widened("sum"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -1,12 +1,12 @@
 //! `binary_cross_entropy_with_logits`
 
-use super::{one, reduce_narrowed, wide_pair};
+use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, plain, sample, tensor as filled, uniform};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
     /// [`Tensor::binary_cross_entropy`] of the sigmoid, without overflow; `pos_weight` weighs the part of the
@@ -50,15 +50,31 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         None => wrong,
     };
     let loss = target.rsub(1.0)?.mul(&x)?.add(&wrong)?;
-    let loss = if let Some(weight) = optional(args, 2)? { loss.mul(&weight)? } else { loss };
+    let loss = if let Some(weight) = optional(args, 2)? { loss.mul(&widened(&weight)?)? } else { loss };
     reduce_narrowed(args, 4, loss, 0b1111)
 }
 
 /// `binary_cross_entropy_with_logits`
 pub static DEF: OpDef = OpDef {
     schema: "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, str reduction='mean') -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(|args| super::rule(args, 4, 0b1111)),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("abs"),
+            Part::widened("neg"),
+            Part::widened("exp"),
+            Part::widened("log1p"),
+            Part::widened("relu"),
+            Part::widened("add"),
+            Part::widened("sub"),
+            Part::widened("mul"),
+            Part::widened("mean"),
+            Part::widened("sum"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -1,14 +1,16 @@
 //! `cross_entropy`
 
 use super::nll_loss_forward::{self, weighted_mean};
-use super::{one, reduce, tensor};
+use super::{decomposed, one, reduce, reduced, tensor};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::wrong_shape;
+use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// [`Tensor::nll_loss`] of [`Tensor::log_softmax`]. An integer `target` holds classes; a float one of the shape
@@ -46,15 +48,39 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let (own, target) = (float_tensor(args, 0)?, tensor(args, 1)?);
-    if own.ndim() == 0 {
-        return Err(wrong_shape(args, 0, "of one dimension or more".into(), own.sizes()).into());
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (x, target) = (float_tensor(args, 0)?, args.tensor(1)?);
+    if x.ndim() == 0 {
+        return Err(wrong_shape(args, 0, "of one dimension or more".into(), x.sizes()));
     }
+    args.int(3)?;
+    args.float(4)?;
+    if !target.dtype().is_float() {
+        let sizes = nll_loss_forward::check(args)?;
+        let mut plan = reduced(args, 5, x.dtype(), sizes, 0)?;
+        plan.cast = 0b101;
+        plan.cast_index = 0b10;
+        return Ok(plan);
+    }
+    if target.sizes() != x.sizes() {
+        let expected = format!("of the input's shape {:?}, as probabilities are", x.sizes());
+        return Err(wrong_shape(args, 1, expected, target.sizes()));
+    }
+    let mut sizes = Dims::from_slice(x.sizes());
+    let classes = sizes.remove(usize::from(x.ndim() > 1));
+    nll_loss_forward::check_weight(args, classes)?;
+    let mut plan = reduced(args, 5, args.promote(FIRST_TWO)?, sizes, 0)?;
+    plan.cast = 0b111;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (own, target) = (tensor(args, 0)?, tensor(args, 1)?);
     let classes = target.dtype().is_integer();
     // Where the loss has several parts, f16 and bf16 are rounded once, after the last.
     let x = if !classes || args.float(4)? > 0.0 { widened(&own)? } else { own.clone() };
-    let dtype = if classes { own.dtype() } else { args.promote(0b11)? };
+    let target = if classes { target } else { widened(&target)? };
+    let dtype = if classes { own.dtype() } else { args.promote(FIRST_TWO)? };
     cast(loss(args, &x, &target)?, dtype)
 }
 
@@ -70,10 +96,6 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
         weighted = logs.mul(&cast(weight, logs.dtype())?.reshape_as_sizes(&shape)?)?;
     }
     if target.dtype().is_float() {
-        if target.sizes() != x.sizes() {
-            let expected = format!("of the input's shape {:?}, as probabilities are", x.sizes());
-            return Err(wrong_shape(args, 1, expected, target.sizes()).into());
-        }
         let target = target.mul(1.0 - smoothing)?.add(smoothing / classes as f64)?;
         let loss = target.mul(&weighted)?.sum_dims(&[dim], false)?.neg()?;
         return reduce(args, 5, loss);
@@ -96,8 +118,29 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
 /// `cross_entropy`
 pub static DEF: OpDef = OpDef {
     schema: "cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, Scalar label_smoothing=0, str reduction='mean') -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::new("log_softmax"),
+            Part::widened("log_softmax"),
+            Part::new("nll_loss_forward"),
+            Part::widened("nll_loss_forward"),
+            Part::widened("mul"),
+            Part::widened("add"),
+            Part::widened("sum"),
+            Part::widened("neg"),
+            Part::fixed("eq", DType::I64),
+            Part::widened("where"),
+            Part::widened("div"),
+            Part::widened("mean"),
+            Part::new("mul"),
+            Part::new("sum"),
+            Part::new("div"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

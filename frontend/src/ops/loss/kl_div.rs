@@ -1,12 +1,15 @@
 //! `kl_div`
 
-use super::{one, reduce_narrowed, wide_pair};
+use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::cast;
+use crate::ops::composite::{cast, float_tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{SampleArg, plain, sample, uniform};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// `t (log(t) - x)` for log-probabilities x and probabilities t, or their logarithms if `log_target`.
@@ -28,6 +31,20 @@ impl Tensor {
     }
 }
 
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    args.bool(2)?;
+    if args.str(3)? != "batchmean" {
+        return super::rule(args, 3, FIRST_TWO);
+    }
+    float_tensor(args, 0)?;
+    args.tensor(1)?;
+    args.broadcast(FIRST_TWO)?;
+    let dtype = args.promote(FIRST_TWO)?;
+    let mut plan = Plan::one(dtype, Dims::new(), dtype, Strides::Contiguous);
+    plan.cast = FIRST_TWO;
+    Ok(plan)
+}
+
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, target) = wide_pair(args)?;
     let loss = if args.bool(2)? {
@@ -47,8 +64,23 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `kl_div`
 pub static DEF: OpDef = OpDef {
     schema: "kl_div(Tensor self, Tensor target, bool log_target=False, str reduction='mean') -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("exp"),
+            Part::widened("sub"),
+            Part::widened("mul"),
+            Part::widened("eq"),
+            Part::widened("where"),
+            Part::widened("log"),
+            Part::widened("div"),
+            Part::widened("mean"),
+            Part::widened("sum"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

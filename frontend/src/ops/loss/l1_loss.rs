@@ -1,11 +1,11 @@
 //! `l1_loss`
 
-use super::{one, reduce_narrowed, wide_pair};
+use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, plain, tensor as filled};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
 impl Tensor {
     /// The absolute differences from `target`. `reduction` is `none`, `mean` or `sum`.
@@ -34,8 +34,18 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `l1_loss`
 pub static DEF: OpDef = OpDef {
     schema: "l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(|args| super::rule(args, 2, 0b11)),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("sub"),
+            Part::widened("abs"),
+            Part::widened("mean"),
+            Part::widened("sum"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

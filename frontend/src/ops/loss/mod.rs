@@ -1,11 +1,12 @@
 //! Losses.
 
-use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
-use keyway_dispatcher::error::Error;
-use keyway_dispatcher::op::Args;
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Plan, Strides};
 
 crate::ops::family! {
     binary_cross_entropy,
@@ -20,9 +21,42 @@ crate::ops::family! {
     smooth_l1_loss,
 }
 
+/// The plan of a loss of each element of the arguments in `mask`, of which the first is of a float dtype, reduced as text
+/// argument `i` says.
+fn rule(args: &Args<'_>, i: usize, mask: u32) -> RuleResult<Plan> {
+    float_tensor(args, 0)?;
+    args.tensor(1)?;
+    reduced(args, i, args.promote(mask)?, args.broadcast(mask)?, mask)
+}
+
+/// The plan of a loss of these sizes, reduced as text argument `i` says. Where it is not, it has the memory format of the
+/// arguments in `like`.
+fn reduced(args: &Args<'_>, i: usize, dtype: DType, sizes: Dims, like: u32) -> RuleResult<Plan> {
+    match args.str(i)? {
+        "none" => {
+            let strides = if like == 0 { Strides::Contiguous } else { Strides::Preserve };
+            let mut plan = Plan::one(dtype, sizes, dtype, strides);
+            plan.broadcast = like;
+            plan.cast = like;
+            Ok(plan)
+        }
+        "mean" | "sum" => {
+            let mut plan = Plan::one(dtype, Dims::new(), dtype, Strides::Contiguous);
+            plan.cast = like;
+            Ok(plan)
+        }
+        other => Err(Error::Value {
+            op: args.name(),
+            argument: args.op.schema.param_name(i),
+            expected: "none, mean or sum".to_string(),
+            got: format!("`{other}`"),
+        }),
+    }
+}
+
 /// Input and target, f16 and bf16 widened to f32, for losses of several steps; see [`reduce_narrowed`].
 fn wide_pair(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
-    Ok((widened(&float_tensor(args, 0)?)?, widened(&tensor(args, 1)?)?))
+    Ok((widened(&tensor(args, 0)?)?, widened(&tensor(args, 1)?)?))
 }
 
 /// [`reduce`] of a loss that was computed of widened tensors, in the dtype that those in `mask` promote to.
@@ -30,19 +64,12 @@ fn reduce_narrowed(args: &Args<'_>, i: usize, loss: Tensor, mask: u32) -> Result
     cast(reduce(args, i, loss)?, args.promote(mask)?)
 }
 
-/// A loss reduced as text argument `i` says.
+/// A loss reduced as text argument `i` says, which the rule has checked.
 fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
     match args.str(i)? {
-        "none" => Ok(loss),
         "mean" => loss.mean(),
         "sum" => loss.sum(),
-        other => Err(Error::Value {
-            op: args.name(),
-            argument: args.op.schema.param_name(i),
-            expected: "none, mean or sum".to_string(),
-            got: format!("`{other}`"),
-        }
-        .into()),
+        _ => Ok(loss),
     }
 }
 

@@ -1,13 +1,14 @@
 //! `nll_loss`
 
 use super::nll_loss_forward::{self, weighted_mean};
-use super::{one, reduce};
+use super::{decomposed, one, reduce, reduced};
 use crate::error::Result;
 use crate::ops::composite::optional;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// The negated log-probability of each target class, times the class's `weight`. Classes are in dimension 1,
@@ -42,6 +43,15 @@ impl Tensor {
     }
 }
 
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let sizes = nll_loss_forward::check(args)?;
+    args.int(3)?;
+    let mut plan = reduced(args, 4, args.tensor(0)?.dtype(), sizes, 0)?;
+    plan.cast = 0b101;
+    plan.cast_index = 0b10;
+    Ok(plan)
+}
+
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (loss, weights) =
         nll_loss_forward::DEF.run_two(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
@@ -55,8 +65,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `nll_loss`
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("nll_loss_forward"), Part::new("sum"), Part::new("div")],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -1,13 +1,14 @@
 //! `nll_loss_backward`
 
 use super::nll_loss_forward;
+use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
-use crate::{DType, error::Result};
+use crate::{DType, Tensor, error::Result};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let grad = args.tensor(0)?;
@@ -33,12 +34,38 @@ fn formula(b: &crate::autograd::Backward<'_>, g: &mut crate::autograd::Grads<'_>
     g.set(2, || picked.mul(&b.input(0)?))
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, target) = (tensor(args, 0)?, tensor(args, 1)?);
+    let mut sizes = Dims::from_slice(target.sizes());
+    let at = usize::from(!sizes.is_empty());
+    sizes.insert(at, args.int(3)?.max(0) as usize);
+    let (absent, places) = nll_loss_forward::places(target, args.int(4)?, at)?;
+    let values = grad.mul(&cast(tensor(args, 2)?, grad.dtype())?)?.neg()?.masked_fill(&absent, 0)?;
+    Tensor::zeros(&sizes, grad.dtype(), grad.device())?.scatter_add(
+        at as i64,
+        &places,
+        &values.unsqueeze(at as i64)?,
+    )
+}
+
 /// `nll_loss_backward`: zeros of the input's shape, with the negated gradient times its weight at each
 /// target's class.
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss_backward(Tensor grad, Tensor target, Tensor weights, int classes, int ignore_index) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::fixed("eq", DType::I64),
+            Part::fixed("masked_fill", DType::I64),
+            Part::new("mul"),
+            Part::new("neg"),
+            Part::new("masked_fill"),
+            Part::new("fill"),
+            Part::new("scatter_add"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

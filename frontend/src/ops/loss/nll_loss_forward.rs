@@ -3,47 +3,52 @@
 use super::nll_loss_backward;
 use crate::autograd::Backward;
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, optional, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::require;
+use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+/// The sizes of the losses of arguments `(self, target, weight)`: those of the input without its classes.
+///
+/// # Errors
+/// What the arguments must be.
+pub(super) fn check(args: &Args<'_>) -> RuleResult<Dims> {
     let (t, target) = (args.tensor(0)?, args.tensor(1)?);
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
     require(args, 1, target.dtype(), target.dtype().is_integer(), "integers: classes")?;
-    let wrong = |argument, expected: String, got: &[usize]| {
-        Err(Error::Shape { op: args.name(), argument, expected, got: got.into() })
-    };
     if t.ndim() == 0 {
-        return wrong(
-            "self",
-            "of one dimension or more, one of which holds the classes".to_string(),
-            t.sizes(),
-        );
+        let expected = "of one dimension or more, one of which holds the classes".to_string();
+        return Err(wrong_shape(args, 0, expected, t.sizes()));
     }
     let mut sizes = Dims::from_slice(t.sizes());
     let classes = sizes.remove(usize::from(t.ndim() > 1));
     if target.sizes() != sizes.as_slice() {
-        return wrong(
-            "target",
-            format!("of shape {sizes:?}, that of the input without its classes"),
-            target.sizes(),
-        );
+        let expected = format!("of shape {sizes:?}, that of the input without its classes");
+        return Err(wrong_shape(args, 1, expected, target.sizes()));
     }
-    if let Some(weight) = args.optional_tensor(2)?
-        && weight.sizes() != [classes]
-    {
-        return wrong("weight", format!("of shape [{classes}], a weight for each class"), weight.sizes());
+    check_weight(args, classes)?;
+    Ok(sizes)
+}
+
+/// Refuses a weight, argument 2, that is not a number for each class.
+pub(super) fn check_weight(args: &Args<'_>, classes: usize) -> RuleResult<()> {
+    match args.optional_tensor(2)? {
+        Some(weight) if weight.sizes() != [classes] => {
+            let expected = format!("of shape [{classes}], a weight for each class");
+            Err(wrong_shape(args, 2, expected, weight.sizes()))
+        }
+        _ => Ok(()),
     }
-    let mut plan = Plan::one(t.dtype(), sizes.clone(), t.dtype(), Strides::Contiguous).and(
-        sizes,
-        t.dtype(),
-        Strides::Contiguous,
-    );
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (sizes, dtype) = (check(args)?, args.tensor(0)?.dtype());
+    let mut plan =
+        Plan::one(dtype, sizes.clone(), dtype, Strides::Contiguous).and(sizes, dtype, Strides::Contiguous);
     plan.cast = 0b101;
     plan.cast_index = 0b10;
     Ok(plan)
@@ -72,12 +77,51 @@ fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
     if dims.is_empty() { Ok(spread) } else { spread.sum_dims(&dims, false) }
 }
 
+/// Where the targets are ignored, and the targets as indices in dimension `at`, 0 where they are.
+pub(super) fn places(target: Tensor, ignored: i64, at: usize) -> Result<(Tensor, Tensor)> {
+    let target = cast(target, DType::I64)?;
+    let absent = target.eq(ignored)?;
+    let places = target.masked_fill(&absent, 0)?.unsqueeze(at as i64)?;
+    Ok((absent, places))
+}
+
+fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
+    let x = tensor(args, 0)?;
+    let at = usize::from(x.ndim() > 1);
+    let (absent, places) = places(tensor(args, 1)?, args.int(3)?, at)?;
+    let weights = match optional(args, 2)? {
+        Some(weight) => cast(weight, x.dtype())?
+            .gather(0, &places.reshape_as_sizes(&[places.numel()])?)?
+            .reshape_as_sizes(absent.sizes())?,
+        None => Tensor::ones(absent.sizes(), x.dtype(), x.device())?,
+    };
+    let weights = weights.masked_fill(&absent, 0)?;
+    let picked = x.gather(at as i64, &places)?.squeeze_dim(at as i64)?.neg()?;
+    // Also where an ignored element is infinite or NaN, nothing of it counts.
+    let loss = picked.mul(&weights)?.masked_fill(&absent, 0)?;
+    Ok([loss.contiguous()?, weights.contiguous()?])
+}
+
 /// `nll_loss_forward`: for each target the negated element of its class times the class's weight, and that
 /// weight; both 0 where the target is ignored.
 pub static DEF: OpDef = OpDef {
     schema: "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
+        &[
+            Part::fixed("eq", DType::I64),
+            Part::fixed("masked_fill", DType::I64),
+            Part::fixed("clone", DType::I64),
+            Part::new("gather"),
+            Part::new("fill"),
+            Part::new("masked_fill"),
+            Part::new("neg"),
+            Part::new("mul"),
+            Part::new("clone"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0b10,

@@ -1,11 +1,12 @@
 //! `smooth_l1_loss`
 
-use super::{one, reduce_narrowed, wide_pair};
+use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, sample, tensor as filled, uniform};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// Half the square of the difference from `target` over `beta` where it is below `beta`, else its absolute
@@ -27,6 +28,11 @@ impl Tensor {
     }
 }
 
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    args.float(2)?;
+    super::rule(args, 3, 0b11)
+}
+
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let beta = args.float(2)?;
     let (x, target) = wide_pair(args)?;
@@ -43,8 +49,22 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `smooth_l1_loss`
 pub static DEF: OpDef = OpDef {
     schema: "smooth_l1_loss(Tensor self, Tensor target, Scalar beta=1, str reduction='mean') -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("sub"),
+            Part::widened("abs"),
+            Part::widened("square"),
+            Part::widened("mul"),
+            Part::widened("lt"),
+            Part::widened("where"),
+            Part::widened("mean"),
+            Part::widened("sum"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -3,11 +3,11 @@
 use super::channels;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::one;
+use crate::ops::composite::{decomposed, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
-use keyway_dispatcher::op::{Args, Rule};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
     /// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel of an input `[batch, channels, ..]`
@@ -43,15 +43,14 @@ impl Tensor {
     }
 }
 
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let values = |sizes: &[usize]| sizes[0] * sizes[2..].iter().product::<usize>();
+    channels::rule(args, 2, values, "of more than one value for each channel while training")
+}
+
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let call = channels::Call::of(args, 2)?;
-    let sizes = call.x.sizes();
-    if call.from_input && sizes[0] * sizes[2..].iter().product::<usize>() == 1 {
-        let expected = "of more than one value for each channel while training".to_string();
-        return Err(wrong_shape(args, 0, expected, sizes).into());
-    }
-    let dims: Vec<i64> = (0..sizes.len() as i64).filter(|&d| d != 1).collect();
-    call.run(&dims)
+    let dims: Vec<i64> = (0..args.tensor(0)?.ndim() as i64).filter(|&d| d != 1).collect();
+    channels::Call::of(args)?.run(&dims)
 }
 
 fn errors() -> Vec<ErrorSample> {
@@ -67,8 +66,8 @@ fn errors() -> Vec<ErrorSample> {
 /// `batch_norm`
 pub static DEF: OpDef = OpDef {
     schema: "batch_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(|args| one(compose(args)), channels::PARTS),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -4,37 +4,87 @@
 use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, optional, widened};
+use crate::ops::composite::{cast, float_tensor, optional, tensor, widened};
 use crate::ops::def::OpDef;
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, fixed, plain, sample, uniform};
 use crate::{DType, ops::sample::Fill};
-use keyway_dispatcher::op::{Arg, Args};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Strides};
 
 /// The arguments `(self, running_mean, running_var, weight, bias, from input, momentum, eps)`.
 pub(super) struct Call {
     /// The input, f16 and bf16 widened to f32.
-    pub x: Tensor,
+    x: Tensor,
     dtype: DType,
     running: Option<[Tensor; 2]>,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
     /// Whether mean and variance are those of the input.
-    pub from_input: bool,
+    from_input: bool,
     momentum: f64,
     eps: f64,
 }
 
-/// Argument `i`, nothing or a number for each channel.
-pub(super) fn per_channel(args: &Args<'_>, i: usize, channels: usize) -> Result<Option<Tensor>> {
-    let t = optional(args, i)?;
-    match &t {
+/// What [`Call::run`] calls.
+pub(super) const PARTS: &[Part] = &[
+    Part::widened("mean"),
+    Part::widened("var"),
+    Part::widened("sub"),
+    Part::widened("add"),
+    Part::widened("rsqrt"),
+    Part::widened("mul"),
+    Part::widened("addcmul"),
+    Part::widened("lerp"),
+    Part::widened("to_dtype"),
+    Part::new("to_dtype"),
+];
+
+/// Refuses an argument `i` that is neither nothing nor a number for each channel.
+pub(super) fn check_channels(args: &Args<'_>, i: usize, channels: usize) -> RuleResult<()> {
+    match args.optional_tensor(i)? {
         Some(t) if t.sizes() != [channels] => {
-            Err(wrong_shape(args, i, format!("of shape [{channels}], a number for each channel"), t.sizes())
-                .into())
+            let expected = format!("of shape [{channels}], a number for each channel");
+            Err(wrong_shape(args, i, expected, t.sizes()))
         }
-        _ => Ok(t),
+        _ => Ok(()),
     }
+}
+
+/// The plan of such a call with an input of `least` dimensions or more, whose statistics are not those of one value:
+/// `values` counts the values that the input's own statistics are taken of.
+pub(super) fn rule(
+    args: &Args<'_>,
+    least: usize,
+    values: fn(&[usize]) -> usize,
+    several: &str,
+) -> RuleResult<Plan> {
+    let x = float_tensor(args, 0)?;
+    let sizes = x.sizes();
+    if sizes.len() < least {
+        let expected = format!("of {least} or more dimensions, [batch, channels, ..]");
+        return Err(wrong_shape(args, 0, expected, sizes));
+    }
+    for i in 1..=4 {
+        check_channels(args, i, sizes[1])?;
+    }
+    let from_input = args.bool(5)?;
+    match (args.optional_tensor(1)?, args.optional_tensor(2)?) {
+        (Some(_), Some(_)) => {}
+        (None, None) if from_input => {}
+        (None, _) => return Err(wrong_value(args, 1, "a tensor, as `running_var` or the mode asks".into())),
+        (_, None) => return Err(wrong_value(args, 2, "a tensor, as `running_mean` is".into())),
+    }
+    args.float(6)?;
+    args.float(7)?;
+    if from_input && values(sizes) == 1 {
+        return Err(wrong_shape(args, 0, several.to_string(), sizes));
+    }
+    let mut plan = Plan::one(x.dtype(), Dims::from_slice(sizes), x.dtype(), Strides::Like(0));
+    // The running statistics are changed in place, so they come as they are.
+    plan.cast = 0b1_1001;
+    Ok(plan)
 }
 
 /// A number for each channel in the shape in which it meets an input of `ndim` dimensions.
@@ -81,34 +131,35 @@ pub(super) fn call(
 }
 
 impl Call {
-    pub(super) fn of(args: &Args<'_>, least: usize) -> Result<Call> {
-        let x = float_tensor(args, 0)?;
-        if x.ndim() < least {
-            let expected = format!("of {least} or more dimensions, [batch, channels, ..]");
-            return Err(wrong_shape(args, 0, expected, x.sizes()).into());
-        }
-        let channels = x.sizes()[1];
-        let [mean, var, weight, bias] = [1, 2, 3, 4].map(|i| per_channel(args, i, channels));
-        let from_input = args.bool(5)?;
-        let running = match (mean?, var?) {
+    pub(super) fn of(args: &Args<'_>) -> Result<Call> {
+        let own = tensor(args, 0)?;
+        let (x, dtype) = (widened(&own)?, own.dtype());
+        let in_x = |i: usize| optional(args, i)?.map(|t| cast(t, x.dtype())).transpose();
+        let running = match (optional(args, 1)?, optional(args, 2)?) {
             (Some(mean), Some(var)) => Some([mean, var]),
-            (None, None) if from_input => None,
-            (None, _) => {
-                return Err(wrong_value(args, 1, "a tensor, as `running_var` or the mode asks".into()).into());
-            }
-            (_, None) => return Err(wrong_value(args, 2, "a tensor, as `running_mean` is".into()).into()),
+            _ => None,
         };
-        let (momentum, eps) = (args.float(6)?, args.float(7)?);
-        let dtype = x.dtype();
-        let wide = widened(&x)?;
-        Ok(Call { x: wide, dtype, running, weight: weight?, bias: bias?, from_input, momentum, eps })
+        let (weight, bias, from_input) = (in_x(3)?, in_x(4)?, args.bool(5)?);
+        Ok(Call {
+            x,
+            dtype,
+            running,
+            weight,
+            bias,
+            from_input,
+            momentum: args.float(6)?,
+            eps: args.float(7)?,
+        })
     }
 
     /// The result, where mean and variance are taken over these dimensions if they are the input's.
     pub(super) fn run(&self, dims: &[i64]) -> Result<Tensor> {
         let ndim = self.x.ndim();
         let [mean, var] = match &self.running {
-            Some([mean, var]) if !self.from_input => [spread(mean, ndim)?, spread(var, ndim)?],
+            Some([mean, var]) if !self.from_input => {
+                let in_x = |t: &Tensor| spread(&cast(t.clone(), self.x.dtype())?, ndim);
+                [in_x(mean)?, in_x(var)?]
+            }
             _ => [self.x.mean_dims(dims, true)?, self.x.var_dims(dims, 0.0, true)?],
         };
         if let (Some(running), true) = (&self.running, self.from_input) {

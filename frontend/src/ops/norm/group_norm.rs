@@ -1,13 +1,15 @@
 //! `group_norm`
 
-use super::channels::{normalised, per_channel, spread};
+use super::channels::{check_channels, normalised, spread};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, one, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::Format;
 
 impl Tensor {
@@ -38,19 +40,34 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> Result<Tensor> {
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let x = float_tensor(args, 0)?;
-    let &[batch, channels, ref rest @ ..] = x.sizes() else {
+    let &[_, channels, ..] = x.sizes() else {
         let expected = "of 2 or more dimensions, [batch, channels, ..]".to_string();
-        return Err(wrong_shape(args, 0, expected, x.sizes()).into());
+        return Err(wrong_shape(args, 0, expected, x.sizes()));
     };
-    let groups = usize::try_from(args.int(1)?).ok().filter(|&g| g > 0 && channels % g == 0);
-    let Some(groups) = groups else {
-        return Err(wrong_value(args, 1, format!("a divisor of the {channels} channels")).into());
+    let groups = args.int(1)?;
+    if groups <= 0 || !channels.is_multiple_of(groups as usize) {
+        return Err(wrong_value(args, 1, format!("a divisor of the {channels} channels")));
+    }
+    check_channels(args, 2, channels)?;
+    check_channels(args, 3, channels)?;
+    args.float(4)?;
+    let strides = match x.format() {
+        Format::ChannelsLast => Strides::Like(0),
+        _ => Strides::Contiguous,
     };
-    let (weight, bias, eps) =
-        (per_channel(args, 2, channels)?, per_channel(args, 3, channels)?, args.float(4)?);
+    let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), strides);
+    plan.cast = 0b1101;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (x, groups, eps) = (tensor(args, 0)?, args.int(1)? as usize, args.float(4)?);
+    let (batch, channels) = (x.sizes()[0], x.sizes()[1]);
     let wide = widened(&x)?;
+    let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, wide.dtype())?, x.ndim())).transpose();
+    let (weight, bias) = (in_x(2)?, in_x(3)?);
     let made = if x.format() == Format::ChannelsLast {
         // Statistics over split channels, so that the elements stay where they lie.
         let split = wide.unflatten(1, &[groups as i64, (channels / groups) as i64])?;
@@ -58,12 +75,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         let (mean, var) = (split.mean_dims(&dims, true)?, split.var_dims(&dims, 0.0, true)?);
         normalised(&split, [&mean, &var], None, None, eps)?.flatten(1, 2)?
     } else {
-        let size = channels / groups * rest.iter().product::<usize>();
+        let size = channels / groups * x.sizes()[2..].iter().product::<usize>();
         let rows = wide.reshape_as_sizes(&[batch * groups, size])?;
         rows.layer_norm(&[size as i64], None, None, eps)?.reshape_as_sizes(x.sizes())?
     };
-    let [weight, bias] = [weight, bias].map(|t| t.map(|t| spread(&t, x.ndim())).transpose());
-    let made = match (weight?, bias?) {
+    let made = match (weight, bias) {
         (Some(weight), Some(bias)) => bias.addcmul(&made, &weight, 1)?,
         (Some(weight), None) => made.mul(&weight)?,
         (None, Some(bias)) => made.add(&bias)?,
@@ -93,8 +109,23 @@ fn samples() -> Vec<Sample> {
 /// `group_norm`
 pub static DEF: OpDef = OpDef {
     schema: "group_norm(Tensor self, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("layer_norm"),
+            Part::widened("mean"),
+            Part::widened("var"),
+            Part::widened("sub"),
+            Part::widened("add"),
+            Part::widened("rsqrt"),
+            Part::widened("mul"),
+            Part::widened("addcmul"),
+            Part::widened("clone"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

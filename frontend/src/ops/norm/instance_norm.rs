@@ -3,11 +3,11 @@
 use super::channels;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::one;
+use crate::ops::composite::{decomposed, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
-use keyway_dispatcher::op::{Args, Rule};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
     /// As [`Tensor::batch_norm`], but with the mean and the variance of each channel of each sample by itself,
@@ -40,15 +40,14 @@ impl Tensor {
     }
 }
 
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let values = |sizes: &[usize]| sizes[2..].iter().product();
+    channels::rule(args, 3, values, "of more than one value for each channel of a sample")
+}
+
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let call = channels::Call::of(args, 3)?;
-    let sizes = call.x.sizes();
-    if call.from_input && sizes[2..].iter().product::<usize>() == 1 {
-        let expected = "of more than one value for each channel of a sample".to_string();
-        return Err(wrong_shape(args, 0, expected, sizes).into());
-    }
-    let dims: Vec<i64> = (2..sizes.len() as i64).collect();
-    call.run(&dims)
+    let dims: Vec<i64> = (2..args.tensor(0)?.ndim() as i64).collect();
+    channels::Call::of(args)?.run(&dims)
 }
 
 fn errors() -> Vec<ErrorSample> {
@@ -64,8 +63,8 @@ fn errors() -> Vec<ErrorSample> {
 /// `instance_norm`
 pub static DEF: OpDef = OpDef {
     schema: "instance_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(|args| one(compose(args)), channels::PARTS),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

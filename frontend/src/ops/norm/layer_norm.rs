@@ -4,13 +4,14 @@ use super::layer_norm_backward;
 use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::require;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// `(x - mean) / sqrt(variance + eps) * weight + bias`, mean and variance (not corrected) over the last
@@ -130,12 +131,48 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
+/// `x - mean` over the last dimensions, from `lead` on, and the reciprocal of the deviation; of a float that is not
+/// narrower than f32.
+pub(super) fn standardised(x: &Tensor, lead: usize, eps: f64) -> Result<(Tensor, Tensor)> {
+    let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
+    let centred = x.sub(&x.mean_dims(&dims, true)?)?;
+    let rstd = centred.square()?.mean_dims(&dims, true)?.add(eps)?.rsqrt()?;
+    Ok((centred, rstd))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let own = tensor(args, 0)?;
+    let x = widened(&own)?;
+    let (centred, rstd) = standardised(&x, x.ndim() - args.ints(1)?.len(), args.float(4)?)?;
+    let mut made = centred.mul(&rstd)?;
+    if let Some(weight) = optional(args, 2)? {
+        made = made.mul(&cast(weight, x.dtype())?)?;
+    }
+    if let Some(bias) = optional(args, 3)? {
+        made = made.add(&cast(bias, x.dtype())?)?;
+    }
+    cast(made, own.dtype())?.contiguous()
+}
+
 /// `layer_norm`; its second and third results are the mean and the reciprocal standard deviation, which are
 /// constants to the graph.
 pub static DEF: OpDef = OpDef {
     schema: "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, Scalar eps=1e-05) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("mean"),
+            Part::widened("sub"),
+            Part::widened("square"),
+            Part::widened("add"),
+            Part::widened("rsqrt"),
+            Part::widened("mul"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+            Part::new("clone"),
+        ],
+    ),
     derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

@@ -1,12 +1,15 @@
 //! `layer_norm_backward`
 
-use super::layer_norm::{check, leading};
+use super::layer_norm::{check, leading, standardised};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(1)?;
@@ -28,12 +31,49 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
+    let own = tensor(args, 1)?;
+    let x = widened(&own)?;
+    let in_x = |t: Tensor| cast(t, x.dtype());
+    let grad = in_x(tensor(args, 0)?)?;
+    let lead = x.ndim() - args.ints(2)?.len();
+    let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
+    let (centred, rstd) = standardised(&x, lead, args.float(4)?)?;
+    let hat = centred.mul(&rstd)?;
+    let inner = match optional(args, 3)? {
+        Some(weight) => grad.mul(&in_x(weight)?)?,
+        None => grad.clone(),
+    };
+    let along = hat.mul(&inner.mul(&hat)?.mean_dims(&dims, true)?)?;
+    let of_input = inner.sub(&inner.mean_dims(&dims, true)?)?.sub(&along)?.mul(&rstd)?;
+    // Weight and bias meet every sample.
+    let leading: Vec<i64> = (0..lead as i64).collect();
+    let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum_dims(&leading, false) };
+    let made = [of_input, summed(grad.mul(&hat)?)?, summed(grad)?];
+    let [a, b, c] = made.map(|t| cast(t, own.dtype())?.contiguous());
+    Ok([a?, b?, c?])
+}
+
 /// `layer_norm_backward`: the gradients of input, weight and bias in one walk. Used where they are not
 /// differentiated again.
 pub static DEF: OpDef = OpDef {
     schema: "layer_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
+        &[
+            Part::widened("mean"),
+            Part::widened("sub"),
+            Part::widened("square"),
+            Part::widened("add"),
+            Part::widened("rsqrt"),
+            Part::widened("mul"),
+            Part::widened("sum"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+            Part::new("clone"),
+        ],
+    ),
     derivative: Derivative::Missing(
         "`layer_norm` uses tensor ops where its gradients are differentiated again",
     ),

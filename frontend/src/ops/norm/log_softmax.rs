@@ -1,12 +1,14 @@
 //! `log_softmax`
 
+use super::softmax::shifted;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// The logarithm of [`Tensor::softmax`], without overflow. Integers become f32.
@@ -32,11 +34,28 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Plan::elementwise(args, rules::FIRST, rules::unary_float(args)?)
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (x, dtype) = shifted(args)?;
+    let total = x.exp()?.sum_dims(&[args.int(1)?], true)?;
+    cast(x.sub(&total.log()?)?, dtype)
+}
+
 /// `log_softmax`
 pub static DEF: OpDef = OpDef {
     schema: "log_softmax(Tensor self, int dim) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("amax"),
+            Part::widened("sub"),
+            Part::widened("exp"),
+            Part::widened("sum"),
+            Part::widened("log"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0b1,

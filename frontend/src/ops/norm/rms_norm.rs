@@ -2,11 +2,13 @@
 
 use super::layer_norm::{check, leading};
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, one, optional, widened};
+use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Rule};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// `x / sqrt(mean(x^2) + eps) * weight`, the mean over the last dimensions, whose sizes are
@@ -34,10 +36,23 @@ impl Tensor {
     }
 }
 
-fn compose(args: &Args<'_>) -> Result<Tensor> {
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let x = float_tensor(args, 0)?;
     let lead = leading(args, 0, 1)?;
     check(args, 2, &x.sizes()[lead..])?;
+    if !matches!(args.get(3), Arg::None) {
+        args.float(3)?;
+    }
+    let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), Strides::Preserve);
+    plan.cast = 0b101;
+    // A weight of the input's shape has a say in the memory format.
+    plan.broadcast = if lead == 0 { 0b101 } else { 0b1 };
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    let lead = x.ndim() - args.ints(1)?.len();
     let wide = widened(&x)?;
     let eps = match args.get(3) {
         Arg::None if wide.dtype() == DType::F64 => f64::EPSILON,
@@ -46,7 +61,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     };
     let dims: Vec<i64> = (lead as i64..x.ndim() as i64).collect();
     let made = wide.mul(&wide.square()?.mean_dims(&dims, true)?.add(eps)?.rsqrt()?)?;
-    let made = if let Some(weight) = optional(args, 2)? { made.mul(&weight)? } else { made };
+    let made = match optional(args, 2)? {
+        Some(weight) => made.mul(&cast(weight, made.dtype())?)?,
+        None => made,
+    };
     cast(made, x.dtype())
 }
 
@@ -70,8 +88,19 @@ fn samples() -> Vec<Sample> {
 /// `rms_norm`
 pub static DEF: OpDef = OpDef {
     schema: "rms_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-    rule: Rule::Host(|args| one(compose(args))),
-    decomposition: None,
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("square"),
+            Part::widened("mean"),
+            Part::widened("add"),
+            Part::widened("rsqrt"),
+            Part::widened("mul"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,

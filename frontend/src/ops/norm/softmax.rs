@@ -1,12 +1,13 @@
 //! `softmax`
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// `exp(x)` divided by its sum along `dim`, without overflow. Integers become f32.
@@ -32,11 +33,42 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Plan::elementwise(args, rules::FIRST, rules::unary_float(args)?)
 }
 
+/// Argument 0 as floats, f16 and bf16 widened to f32, less its greatest element along the dimension of argument 1, and
+/// the dtype of the result.
+pub(super) fn shifted(args: &Args<'_>) -> Result<(Tensor, DType)> {
+    let x = tensor(args, 0)?;
+    let dtype = rules::float_of(x.dtype());
+    let x = widened(&cast(x, dtype)?)?;
+    // There is no greatest of no elements.
+    if x.numel() == 0 {
+        return Ok((x, dtype));
+    }
+    let greatest = x.amax_dims(&[args.int(1)?], true)?;
+    Ok((x.sub(&greatest)?, dtype))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (x, dtype) = shifted(args)?;
+    let parts = x.exp()?;
+    cast(parts.div(&parts.sum_dims(&[args.int(1)?], true)?)?, dtype)
+}
+
 /// `softmax`
 pub static DEF: OpDef = OpDef {
     schema: "softmax(Tensor self, int dim) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("amax"),
+            Part::widened("sub"),
+            Part::widened("exp"),
+            Part::widened("sum"),
+            Part::widened("div"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0b1,

@@ -1,5 +1,6 @@
 //! `abs`
 
+use super::derived;
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::Fill;
 use crate::ops::{forms, rules, sample};
@@ -28,4 +29,5 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::NUMERIC)
 .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
 .errors(sample::refuses_bool)
-.with(Facts::EXACT.and(Facts::SIGNED_ZEROS));
+.with(Facts::EXACT.and(Facts::SIGNED_ZEROS))
+.decomposed(derived::ABS);

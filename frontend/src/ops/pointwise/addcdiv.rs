@@ -1,5 +1,6 @@
 //! `addcdiv`
 
+use super::derived;
 use crate::Tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, SampleArg, error, fixed, plain};
@@ -54,4 +55,5 @@ pub static DEF: OpDef = OpDef {
     samples: super::addcmul::samples,
     errors,
     entry: Entry::new(),
-};
+}
+.decomposed(derived::ADDCDIV);

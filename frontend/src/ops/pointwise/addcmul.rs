@@ -1,5 +1,6 @@
 //! `addcmul`
 
+use super::derived;
 use crate::Tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, plain, sample, tensor};
@@ -57,4 +58,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-};
+}
+.decomposed(derived::ADDCMUL);

@@ -1,5 +1,6 @@
 //! `clamp`
 
+use super::derived;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
@@ -113,4 +114,5 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-};
+}
+.decomposed(derived::CLAMP);

@@ -2,10 +2,11 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::decomposed;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Out, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, Args, Out, Outputs, Part};
 
 impl Tensor {
     /// `self / other`, rounded towards negative infinity; integers stay integers.
@@ -45,8 +46,8 @@ fn samples() -> Vec<Sample> {
 /// `floor_divide`
 pub static DEF: OpDef = OpDef {
     schema: "floor_divide(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
+    rule: super::modulus::RULE,
+    decomposition: decomposed(compose, &[Part::new("div")]),
     derivative: Derivative::Composite,
     forms: Forms::InPlace,
     dtypes: Dtypes::NUMERIC,

@@ -1,5 +1,6 @@
 //! `gelu`
 
+use super::derived;
 use crate::DType;
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, unary_of};
@@ -85,4 +86,5 @@ pub static DEF: OpDef = OpDef::unary(
 .forms(Forms::Out)
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
-.errors(errors);
+.errors(errors)
+.decomposed(derived::GELU);

@@ -1,6 +1,7 @@
 //! `gelu_backward`
 
 use super::backward::SHAPES;
+use super::derived;
 use super::gelu::{Approximate, check};
 use crate::Tensor;
 use crate::error::Result;
@@ -78,4 +79,5 @@ pub static DEF: OpDef = OpDef::binary(
 .forms(Forms::New)
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
-.errors(errors);
+.errors(errors)
+.decomposed(derived::GELU_BACKWARD);

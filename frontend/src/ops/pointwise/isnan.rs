@@ -1,5 +1,6 @@
 //! `isnan`
 
+use super::derived;
 use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::{forms, rules};
 
@@ -21,4 +22,5 @@ forms! {
 /// `isnan`
 pub static DEF: OpDef =
     OpDef::unary("isnan(Tensor self) -> Tensor", rules::predicate, Derivative::NotDifferentiable)
-        .forms(Forms::New);
+        .forms(Forms::New)
+        .decomposed(derived::ISNAN);

@@ -1,5 +1,6 @@
 //! `leaky_relu`
 
+use super::derived;
 use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
 use crate::ops::{forms, rules, sample};
@@ -38,4 +39,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
-.errors(|| sample::refuses_integers(&[SampleArg::Float(0.01)]));
+.errors(|| sample::refuses_integers(&[SampleArg::Float(0.01)]))
+.decomposed(derived::LEAKY_RELU);

@@ -1,5 +1,6 @@
 //! `logical_not`
 
+use super::derived;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::{forms, rules};
 
@@ -20,4 +21,5 @@ forms! {
 
 /// `logical_not`
 pub static DEF: OpDef =
-    OpDef::unary("logical_not(Tensor self) -> Tensor", rules::predicate, Derivative::NotDifferentiable);
+    OpDef::unary("logical_not(Tensor self) -> Tensor", rules::predicate, Derivative::NotDifferentiable)
+        .decomposed(derived::LOGICAL_NOT);

@@ -1,5 +1,6 @@
 //! `logical_or`
 
+use super::derived;
 use super::logical;
 use crate::ops::def::OpDef;
 use crate::ops::forms;
@@ -22,4 +23,5 @@ forms! {
 }
 
 /// `logical_or`
-pub static DEF: OpDef = logical::def("logical_or(Tensor self, Tensor other) -> Tensor");
+pub static DEF: OpDef =
+    logical::def("logical_or(Tensor self, Tensor other) -> Tensor").decomposed(derived::LOGICAL_OR);

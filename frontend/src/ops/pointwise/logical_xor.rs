@@ -1,5 +1,6 @@
 //! `logical_xor`
 
+use super::derived;
 use super::logical;
 use crate::ops::def::OpDef;
 use crate::ops::forms;
@@ -22,4 +23,5 @@ forms! {
 }
 
 /// `logical_xor`
-pub static DEF: OpDef = logical::def("logical_xor(Tensor self, Tensor other) -> Tensor");
+pub static DEF: OpDef =
+    logical::def("logical_xor(Tensor self, Tensor other) -> Tensor").decomposed(derived::LOGICAL_XOR);

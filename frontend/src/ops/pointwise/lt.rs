@@ -1,5 +1,6 @@
 //! `lt`
 
+use super::derived;
 use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::Arg;
@@ -25,4 +26,5 @@ pub static DEF: OpDef = OpDef::binary(
     rules::comparison,
     Derivative::NotDifferentiable,
 )
-.forms(Forms::Out);
+.forms(Forms::Out)
+.decomposed(derived::LT);

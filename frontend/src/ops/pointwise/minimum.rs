@@ -1,5 +1,6 @@
 //! `minimum`
 
+use super::derived;
 use super::rival;
 use crate::ops::def::OpDef;
 use crate::ops::forms;
@@ -24,4 +25,5 @@ forms! {
 /// `minimum`
 pub static DEF: OpDef = rival::def("minimum(Tensor self, Tensor other) -> Tensor", |b, g| {
     rival::derivative(b, g, &super::gt::DEF)
-});
+})
+.decomposed(derived::MINIMUM);

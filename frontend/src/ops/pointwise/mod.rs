@@ -2,6 +2,7 @@
 
 mod backward;
 mod bitwise;
+mod derived;
 mod logical;
 mod modulus;
 mod rival;

@@ -1,4 +1,4 @@
-//! What `fmod` and `remainder` share: they differ in how the quotient is rounded.
+//! What `fmod` and `remainder` share: they differ in how the quotient is rounded. Their rule is that of `floor_divide`, too.
 
 use crate::DType;
 use crate::autograd::{Backward, Grads};

@@ -1,5 +1,6 @@
 //! `reciprocal`
 
+use super::derived;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -25,4 +26,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.square()?.neg()?))),
 )
 .samples(|| sample::unary(0.5, 3.0))
-.with(Facts::SIGNED_ZEROS);
+.with(Facts::SIGNED_ZEROS)
+.decomposed(derived::RECIPROCAL);

@@ -1,6 +1,7 @@
 //! `relu_backward`
 
 use super::backward;
+use super::derived;
 use crate::Tensor;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::forms;
@@ -31,4 +32,5 @@ pub static DEF: OpDef = backward::def(
         g.set(1, || b.grad(0)?.zeros_like())
     }),
     || backward::samples(&Fill::AwayFrom(-2.2, 2.2, 0.05)),
-);
+)
+.decomposed(derived::RELU_BACKWARD);

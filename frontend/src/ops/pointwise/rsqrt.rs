@@ -1,5 +1,6 @@
 //! `rsqrt`
 
+use super::derived;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -29,4 +30,5 @@ pub static DEF: OpDef = OpDef::unary(
         })
     }),
 )
-.samples(|| sample::unary(0.5, 3.0));
+.samples(|| sample::unary(0.5, 3.0))
+.decomposed(derived::RSQRT);

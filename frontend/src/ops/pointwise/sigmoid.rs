@@ -1,5 +1,6 @@
 //! `sigmoid`
 
+use super::derived;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -24,4 +25,5 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.sigmoid_backward(&b.output(0)?))),
 )
-.samples(|| sample::unary(-3.0, 3.0));
+.samples(|| sample::unary(-3.0, 3.0))
+.decomposed(derived::SIGMOID);

@@ -1,5 +1,6 @@
 //! `silu`
 
+use super::derived;
 use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -26,4 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .dtypes(Dtypes::FLOAT)
 .samples(|| sample::unary(-3.0, 3.0))
-.errors(|| sample::refuses_integers(&[]));
+.errors(|| sample::refuses_integers(&[]))
+.decomposed(derived::SILU);

@@ -1,6 +1,7 @@
 //! `silu_backward`
 
 use super::backward;
+use super::derived;
 use crate::Tensor;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::forms;
@@ -37,4 +38,5 @@ pub static DEF: OpDef = backward::def(
         })
     }),
     || backward::samples(&Fill::Uniform(-3.0, 3.0)),
-);
+)
+.decomposed(derived::SILU_BACKWARD);

@@ -1,5 +1,6 @@
 //! `square`
 
+use super::derived;
 use crate::DType;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::forms;
@@ -32,4 +33,5 @@ pub static DEF: OpDef = OpDef::unary(
     "square(Tensor self) -> Tensor",
     rule,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?)?.mul(2))),
-);
+)
+.decomposed(derived::SQUARE);

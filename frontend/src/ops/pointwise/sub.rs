@@ -1,5 +1,6 @@
 //! `sub`
 
+use super::derived;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{
@@ -83,4 +84,5 @@ pub static DEF: OpDef = OpDef::binary(
 .dtypes(Dtypes::NUMERIC)
 .samples(samples)
 .errors(errors)
-.with(Facts::SIGNED_ZEROS);
+.with(Facts::SIGNED_ZEROS)
+.decomposed(derived::SUB);

@@ -1,6 +1,7 @@
 //! `tanh_backward`
 
 use super::backward;
+use super::derived;
 use crate::Tensor;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::forms;
@@ -31,4 +32,5 @@ pub static DEF: OpDef = backward::def(
         g.set(1, || b.grad(0)?.mul(&b.input(0)?)?.mul(&b.input(1)?.mul(-2)?))
     }),
     || backward::samples(&Fill::Uniform(-0.9, 0.9)),
-);
+)
+.decomposed(derived::TANH_BACKWARD);

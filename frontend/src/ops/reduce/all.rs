@@ -1,10 +1,11 @@
 //! `all`
 
-use super::truth;
-use crate::Tensor;
+use super::{any, truth};
 use crate::error::Result;
+use crate::ops::composite::{one, tensor};
 use crate::ops::def::OpDef;
-use keyway_dispatcher::op::Arg;
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 
 impl Tensor {
     /// Whether no element is 0; true where there is none.
@@ -31,5 +32,18 @@ impl Tensor {
     }
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let untrue = tensor(args, 0)?.logical_not()?;
+    any::DEF.run(&[(&untrue).into(), args.get(1), args.get(2)])?.logical_not()
+}
+
 /// `all`
-pub static DEF: OpDef = truth::def("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor");
+pub static DEF: OpDef = truth::def("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
+    .decomposed(Decomposition {
+        run: |args| one(compose(args)),
+        parts: &[
+            Part::new("logical_not"),
+            Part::fixed("logical_not", DType::BOOL),
+            Part::fixed("any", DType::BOOL),
+        ],
+    });

@@ -1,10 +1,11 @@
 //! `any`
 
-use super::truth;
-use crate::Tensor;
+use super::{sum, truth};
 use crate::error::Result;
+use crate::ops::composite::{cast, one, tensor};
 use crate::ops::def::OpDef;
-use keyway_dispatcher::op::Arg;
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
 
 impl Tensor {
     /// Whether any element is not 0; false where there is none.
@@ -31,5 +32,18 @@ impl Tensor {
     }
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let truths = cast(tensor(args, 0)?, DType::BOOL)?;
+    sum::DEF.run(&[(&truths).into(), args.get(1), args.get(2)])?.ne(0)
+}
+
 /// `any`
-pub static DEF: OpDef = truth::def("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor");
+pub static DEF: OpDef = truth::def("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
+    .decomposed(Decomposition {
+        run: |args| one(compose(args)),
+        parts: &[
+            Part::fixed("to_dtype", DType::BOOL),
+            Part::fixed("sum", DType::BOOL),
+            Part::fixed("ne", DType::I64),
+        ],
+    });

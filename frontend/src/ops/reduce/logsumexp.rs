@@ -1,14 +1,15 @@
 //! `logsumexp`
 
-use super::cases;
+use super::{amax, cases, sum};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::float_of;
-use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::rules::{reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// `log(sum(exp(x)))` over `dims`, which stay as size 1 if `keepdim`, without overflow. No dims means all.
@@ -39,11 +40,43 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+/// The exponentials are of the distances from the greatest element, or from 0 where that is infinite.
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    let dtype = float_of(x.dtype());
+    let x = widened(&cast(x, dtype)?)?;
+    let mask = reduced_dims(args, 1, x.ndim())?;
+    let sum = |x: &Tensor| sum::DEF.run(&[x.into(), args.get(1), args.get(2)]);
+    if reduced_count(x.sizes(), mask) == 0 {
+        return cast(sum(&x)?.log()?, dtype);
+    }
+    let greatest = amax::DEF.run(&[(&x).into(), args.get(1), Arg::Bool(true)])?;
+    let shift = greatest.masked_fill(&greatest.abs()?.ge(f64::INFINITY)?, 0)?;
+    let kept = reduced_sizes(x.sizes(), mask, args.bool(2)?);
+    let made = sum(&x.sub(&shift)?.exp()?)?.log()?.add(&shift.reshape_as_sizes(&kept)?)?;
+    cast(made, dtype)
+}
+
 /// `logsumexp`
 pub static DEF: OpDef = OpDef {
     schema: "logsumexp(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("amax"),
+            Part::widened("abs"),
+            Part::widened("ge"),
+            Part::widened("masked_fill"),
+            Part::widened("sub"),
+            Part::widened("exp"),
+            Part::widened("sum"),
+            Part::widened("log"),
+            Part::widened("add"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0b1,

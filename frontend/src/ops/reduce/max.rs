@@ -1,10 +1,11 @@
 //! `max`
 
-use super::extremum;
+use super::{amax, argmax, extremum};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
-use keyway_dispatcher::op::Arg;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
 
 impl Tensor {
     /// The largest elements along `dim`, which stays as size 1 if `keepdim`, and their places: the first of
@@ -25,5 +26,12 @@ impl Tensor {
     }
 }
 
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let values = amax::DEF.run(&[args.get(0), Arg::Ints(&[args.int(1)?]), args.get(2)])?;
+    let places = argmax::DEF.run(&[args.get(0), args.get(1), args.get(2)])?;
+    Ok(Outputs::from_iter([values.into_ref(), places.into_ref()]))
+}
+
 /// `max`
-pub static DEF: OpDef = extremum::along("max(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)");
+pub static DEF: OpDef = extremum::along("max(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)")
+    .decomposed(Decomposition { run: compose, parts: &[Part::new("amax"), Part::new("argmax")] });

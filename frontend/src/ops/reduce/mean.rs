@@ -1,14 +1,15 @@
 //! `mean`
 
-use super::cases;
+use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::require;
-use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::rules::{reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The mean of all elements; NaN if there is none. Integers are an error.
@@ -42,11 +43,22 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype(), Strides::Contiguous))
 }
 
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let t = tensor(args, 0)?;
+    let mask = reduced_dims(args, 1, t.ndim())?;
+    let count = reduced_count(t.sizes(), mask);
+    let sum = sum::DEF.run(&[(&widened(&t)?).into(), args.get(1), args.get(2)])?;
+    cast(sum.div(count as f64)?, t.dtype())
+}
+
 /// `mean`
 pub static DEF: OpDef = OpDef {
     schema: "mean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::widened("sum"), Part::widened("div"), Part::widened("to_dtype"), Part::new("to_dtype")],
+    ),
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,

@@ -1,19 +1,51 @@
 //! What `var` and `std` share: the arguments `(self, dim, correction, keepdim)`.
 
-use super::cases;
+use super::{cases, mean, sum};
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::rules::{reduced_dims, reduced_sizes, require};
-use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, tensor};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::rules::{reduced_count, reduced_dims, reduced_sizes, require};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, tensor as filled};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan, Strides};
 
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype(), Strides::Contiguous))
+}
+
+/// The ops that [`variance`] calls.
+pub(super) const PARTS: &[Part] = &[
+    Part::widened("mean"),
+    Part::widened("sub"),
+    Part::widened("square"),
+    Part::widened("sum"),
+    Part::widened("div"),
+    Part::widened("to_dtype"),
+    Part::new("to_dtype"),
+];
+
+/// The variance, f16 and bf16 widened to f32.
+fn wide_variance(args: &Args<'_>) -> Result<Tensor> {
+    let x = widened(&tensor(args, 0)?)?;
+    let mask = reduced_dims(args, 1, x.ndim())?;
+    let divisor = (reduced_count(x.sizes(), mask) as f64 - args.float(2)?).max(0.0);
+    let mean = mean::DEF.run(&[(&x).into(), args.get(1), Arg::Bool(true)])?;
+    let squares = x.sub(&mean)?.square()?;
+    sum::DEF.run(&[(&squares).into(), args.get(1), args.get(3)])?.div(divisor)
+}
+
+/// The mean square of the distances from the mean.
+pub(super) fn variance(args: &Args<'_>) -> RuleResult<Outputs> {
+    one(wide_variance(args).and_then(|made| cast(made, args.tensor(0)?.dtype())))
+}
+
+/// The root of [`variance`].
+pub(super) fn deviation(args: &Args<'_>) -> RuleResult<Outputs> {
+    one(wide_variance(args).and_then(|made| cast(made.sqrt()?, args.tensor(0)?.dtype())))
 }
 
 /// For a derivative: the input, the dimensions that were reduced (none means all), and by what the squares
@@ -25,7 +57,7 @@ pub(super) fn parts<'a>(b: &Backward<'a>) -> Result<(Tensor, &'a [i64], f64)> {
 }
 
 pub(super) fn samples() -> Vec<Sample> {
-    let input = |sizes: &[usize]| tensor(sizes, Fill::Distinct(-2.0, 2.0));
+    let input = |sizes: &[usize]| filled(sizes, Fill::Distinct(-2.0, 2.0));
     // One element alone has no deviation, and the derivative of its root none either.
     cases::over_dims(input, &[SampleArg::Float(0.5)]).split_off(1)
 }

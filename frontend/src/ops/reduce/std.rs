@@ -3,8 +3,9 @@
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::decomposed;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use keyway_dispatcher::op::{Arg, Rule};
+use keyway_dispatcher::op::{Arg, Part, Rule};
 
 impl Tensor {
     /// The standard deviation of all elements, divided by their number less 1.
@@ -36,7 +37,19 @@ impl Tensor {
 pub static DEF: OpDef = OpDef {
     schema: "std(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> Tensor",
     rule: Rule::Structured(spread::rule),
-    decomposition: None,
+    decomposition: decomposed(
+        spread::deviation,
+        &[
+            Part::widened("mean"),
+            Part::widened("sub"),
+            Part::widened("square"),
+            Part::widened("sum"),
+            Part::widened("div"),
+            Part::widened("sqrt"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0b1,

@@ -3,6 +3,7 @@
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::decomposed;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use keyway_dispatcher::op::{Arg, Rule};
 
@@ -36,7 +37,7 @@ impl Tensor {
 pub static DEF: OpDef = OpDef {
     schema: "var(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> Tensor",
     rule: Rule::Structured(spread::rule),
-    decomposition: None,
+    decomposition: decomposed(spread::variance, spread::PARTS),
     derivative: Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0,

@@ -1,0 +1,321 @@
+//! Element-wise ops in terms of simpler ones: what serves them on a device that brings few kernels.
+//!
+//! Decisions:
+//! - comparisons come down to `ge`, logic to `where` of bool, choices to `where` and `maximum`;
+//! - formulas of several roundings compute f16 and bf16 in f32;
+//! - casts of arguments of several dtypes to their common one are the dispatcher's, and no parts.
+
+use super::{add, div, ge, gt, maximum, minimum, mul, ne, sub, where_};
+use crate::error::Result;
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::rules::{FIRST_THREE, FIRST_TWO, float_of};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+
+/// A decomposition for each name: the function that composes, and the ops that it calls.
+macro_rules! derived {
+    ($($name:ident = $run:expr, [$($part:expr),* $(,)?];)*) => {$(
+        pub(super) const $name: Decomposition =
+            Decomposition { run: |args| one($run(args)), parts: &[$($part),*] };
+    )*};
+}
+
+const fn new(op: &'static str) -> Part {
+    Part::new(op)
+}
+
+const fn wide(op: &'static str) -> Part {
+    Part::widened(op)
+}
+
+const fn of_bool(op: &'static str) -> Part {
+    Part::fixed(op, DType::BOOL)
+}
+
+derived! {
+    ABS = abs, [new("gt"), new("sub"), new("where")];
+    ADDCDIV = addcdiv, [wide("div"), wide("add"), wide("to_dtype"), new("to_dtype")];
+    ADDCMUL = addcmul, [wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
+    CLAMP = clamp, [new("maximum"), new("minimum")];
+    EQ = eq, [new("ge"), of_bool("logical_and")];
+    GELU = gelu, [wide("erf"), wide("tanh"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
+    GELU_BACKWARD = gelu_backward, [
+        wide("erf"), wide("tanh"), wide("exp"), wide("tanh_backward"), wide("square"), wide("mul"), wide("add"),
+        wide("to_dtype"), new("to_dtype"),
+    ];
+    GT = gt, [new("ge"), of_bool("logical_and"), of_bool("logical_not")];
+    ISNAN = isnan, [new("ne")];
+    LE = le, [new("ge")];
+    LEAKY_RELU = leaky_relu, [new("gt"), new("mul"), new("where")];
+    LERP = lerp, [wide("sub"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
+    LOGICAL_AND = logical_and, [of_bool("where"), of_bool("to_dtype")];
+    LOGICAL_NOT = logical_not, [of_bool("where"), of_bool("to_dtype")];
+    LOGICAL_OR = logical_or, [of_bool("where"), of_bool("to_dtype")];
+    LOGICAL_XOR = logical_xor, [of_bool("where"), of_bool("logical_not"), of_bool("to_dtype")];
+    LT = lt, [new("gt")];
+    MINIMUM = minimum, [new("lt"), new("ne"), of_bool("logical_or"), new("where"), new("to_dtype")];
+    NE = ne, [new("eq"), of_bool("logical_not")];
+    RECIPROCAL = reciprocal, [new("div")];
+    RELU = relu, [new("maximum")];
+    RELU_BACKWARD = relu_backward, [new("gt"), new("where")];
+    RSQRT = rsqrt, [new("sqrt"), new("div")];
+    SIGMOID = sigmoid, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
+    SIGMOID_BACKWARD = sigmoid_backward, [wide("sub"), wide("mul"), wide("to_dtype"), new("to_dtype")];
+    SILU = silu, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
+    SILU_BACKWARD = silu_backward, [
+        wide("sigmoid"), wide("sub"), wide("add"), wide("mul"), wide("to_dtype"), new("to_dtype"),
+    ];
+    SQUARE = square, [new("mul"), new("to_dtype")];
+    SUB = difference, [new("add")];
+    TANH_BACKWARD = tanh_backward, [
+        wide("square"), wide("sub"), wide("mul"), wide("to_dtype"), new("to_dtype"),
+    ];
+}
+
+/// An argument that is a tensor or a number.
+enum Operand<'a> {
+    Tensor(Tensor),
+    Number(Arg<'a>),
+}
+
+impl<'a> Operand<'a> {
+    /// Argument `i`, f16 and bf16 widened to f32.
+    fn wide(args: &Args<'a>, i: usize) -> Result<Operand<'a>> {
+        Ok(match args.get(i) {
+            Arg::Tensor(_) => Operand::Tensor(widened(&tensor(args, i)?)?),
+            number => Operand::Number(number),
+        })
+    }
+
+    fn arg(&self) -> Arg<'_> {
+        match self {
+            Operand::Tensor(t) => t.into(),
+            Operand::Number(number) => *number,
+        }
+    }
+}
+
+/// Argument `i` in the float dtype of the computation, f16 and bf16 widened to f32.
+fn real(args: &Args<'_>, i: usize) -> Result<Tensor> {
+    let t = tensor(args, i)?;
+    let dtype = float_of(t.dtype());
+    widened(&cast(t, dtype)?)
+}
+
+/// A result in the dtype that the arguments in `mask` promote to, integers as f32.
+fn narrowed(args: &Args<'_>, mask: u32, made: Tensor) -> Result<Tensor> {
+    cast(made, float_of(args.promote(mask)?))
+}
+
+/// Argument `i` as bool.
+fn truth(args: &Args<'_>, i: usize) -> Result<Tensor> {
+    match args.get(i) {
+        Arg::Tensor(_) => cast(tensor(args, i)?, DType::BOOL),
+        _ => Tensor::scalar(args.float(i)? != 0.0),
+    }
+}
+
+fn choose(condition: &Tensor, yes: Arg<'_>, no: Arg<'_>) -> Result<Tensor> {
+    where_::DEF.run(&[condition.into(), yes, no])
+}
+
+fn difference(args: &Args<'_>) -> Result<Tensor> {
+    let alpha = match args.get(2) {
+        Arg::Int(alpha) => Arg::Int(alpha.wrapping_neg()),
+        Arg::Bool(alpha) => Arg::Int(-i64::from(alpha)),
+        _ => Arg::Float(-args.float(2)?),
+    };
+    add::DEF.run(&[args.get(0), args.get(1), alpha])
+}
+
+/// Written so that -0 gives +0 and the lowest integer itself.
+fn abs(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    choose(&x.gt(0)?, (&x).into(), (&x.rsub(0)?).into())
+}
+
+fn square(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    let x = if x.dtype() == DType::BOOL { x.to_dtype(DType::I64)? } else { x };
+    x.mul(&x)
+}
+
+fn reciprocal(args: &Args<'_>) -> Result<Tensor> {
+    div::DEF.run(&[Arg::Int(1), args.get(0), Arg::None])
+}
+
+fn rsqrt(args: &Args<'_>) -> Result<Tensor> {
+    div::DEF.run(&[Arg::Int(1), (&tensor(args, 0)?.sqrt()?).into(), Arg::None])
+}
+
+fn relu(args: &Args<'_>) -> Result<Tensor> {
+    tensor(args, 0)?.maximum(0)
+}
+
+fn relu_backward(args: &Args<'_>) -> Result<Tensor> {
+    let made = choose(&tensor(args, 1)?.gt(0)?, args.get(0), Arg::Int(0))?;
+    narrowed(args, FIRST_TWO, made)
+}
+
+fn leaky_relu(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    choose(&x.gt(0)?, (&x).into(), (&x.mul(args.get(1))?).into())
+}
+
+/// A NaN wins, whichever of the two it is.
+fn minimum(args: &Args<'_>) -> Result<Tensor> {
+    let (own, other) = if matches!(args.get(0), Arg::Tensor(_)) { (0, 1) } else { (1, 0) };
+    let (own, other) = (cast(tensor(args, own)?, args.promote(FIRST_TWO)?)?, args.get(other));
+    let first = own.lt(other)?.logical_or(&own.ne(&own)?)?;
+    choose(&first, (&own).into(), other)
+}
+
+fn clamp(args: &Args<'_>) -> Result<Tensor> {
+    match (args.get(1), args.get(2)) {
+        (min, Arg::None) => maximum::DEF.run(&[args.get(0), min]),
+        (Arg::None, max) => minimum::DEF.run(&[args.get(0), max]),
+        (min, max) => {
+            let above = maximum::DEF.run(&[args.get(0), min])?;
+            minimum::DEF.run(&[(&above).into(), max])
+        }
+    }
+}
+
+fn lt(args: &Args<'_>) -> Result<Tensor> {
+    gt::DEF.run(&[args.get(1), args.get(0)])
+}
+
+fn le(args: &Args<'_>) -> Result<Tensor> {
+    ge::DEF.run(&[args.get(1), args.get(0)])
+}
+
+/// Whether each is at least the other.
+fn both(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
+    let (a, b) = (args.get(0), args.get(1));
+    Ok((ge::DEF.run(&[a, b])?, ge::DEF.run(&[b, a])?))
+}
+
+fn gt(args: &Args<'_>) -> Result<Tensor> {
+    let (there, back) = both(args)?;
+    there.logical_and(&back.logical_not()?)
+}
+
+fn eq(args: &Args<'_>) -> Result<Tensor> {
+    let (there, back) = both(args)?;
+    there.logical_and(&back)
+}
+
+fn ne(args: &Args<'_>) -> Result<Tensor> {
+    super::eq::DEF.run(&[args.get(0), args.get(1)])?.logical_not()
+}
+
+fn isnan(args: &Args<'_>) -> Result<Tensor> {
+    ne::DEF.run(&[args.get(0), args.get(0)])
+}
+
+fn logical_not(args: &Args<'_>) -> Result<Tensor> {
+    choose(&truth(args, 0)?, Arg::Bool(false), Arg::Bool(true))
+}
+
+fn logical_and(args: &Args<'_>) -> Result<Tensor> {
+    choose(&truth(args, 0)?, (&truth(args, 1)?).into(), Arg::Bool(false))
+}
+
+fn logical_or(args: &Args<'_>) -> Result<Tensor> {
+    choose(&truth(args, 0)?, Arg::Bool(true), (&truth(args, 1)?).into())
+}
+
+fn logical_xor(args: &Args<'_>) -> Result<Tensor> {
+    let other = truth(args, 1)?;
+    choose(&truth(args, 0)?, (&other.logical_not()?).into(), (&other).into())
+}
+
+fn addcmul(args: &Args<'_>) -> Result<Tensor> {
+    let [own, a, b] = [0, 1, 2].map(|i| Operand::wide(args, i));
+    let product = mul::DEF.run(&[a?.arg(), b?.arg()])?;
+    let made = add::DEF.run(&[own?.arg(), (&product).into(), args.get(3)])?;
+    cast(made, args.promote(FIRST_THREE)?)
+}
+
+fn addcdiv(args: &Args<'_>) -> Result<Tensor> {
+    let [own, a, b] = [0, 1, 2].map(|i| Operand::wide(args, i));
+    let quotient = div::DEF.run(&[a?.arg(), b?.arg(), Arg::None])?;
+    let made = add::DEF.run(&[own?.arg(), (&quotient).into(), args.get(3)])?;
+    cast(made, args.promote(FIRST_THREE)?)
+}
+
+fn lerp(args: &Args<'_>) -> Result<Tensor> {
+    let (start, end) = (Operand::wide(args, 0)?, Operand::wide(args, 1)?);
+    let span = sub::DEF.run(&[end.arg(), start.arg(), Arg::Int(1)])?;
+    let way = mul::DEF.run(&[(&span).into(), Operand::wide(args, 2)?.arg()])?;
+    let made = add::DEF.run(&[start.arg(), (&way).into(), Arg::Int(1)])?;
+    cast(made, args.promote(FIRST_THREE)?)
+}
+
+/// `1 + exp(-x)`
+fn denominator(x: &Tensor) -> Result<Tensor> {
+    x.neg()?.exp()?.add(1)
+}
+
+fn sigmoid(args: &Args<'_>) -> Result<Tensor> {
+    let below = denominator(&real(args, 0)?)?;
+    narrowed(args, 0b1, div::DEF.run(&[Arg::Int(1), (&below).into(), Arg::None])?)
+}
+
+fn silu(args: &Args<'_>) -> Result<Tensor> {
+    let x = real(args, 0)?;
+    narrowed(args, 0b1, x.div(&denominator(&x)?)?)
+}
+
+fn sigmoid_backward(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, y) = (real(args, 0)?, real(args, 1)?);
+    narrowed(args, FIRST_TWO, grad.mul(&y.rsub(1)?.mul(&y)?)?)
+}
+
+fn tanh_backward(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, y) = (real(args, 0)?, real(args, 1)?);
+    narrowed(args, FIRST_TWO, grad.mul(&y.square()?.rsub(1)?)?)
+}
+
+fn silu_backward(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, x) = (real(args, 0)?, real(args, 1)?);
+    let s = x.sigmoid()?;
+    let slope = s.rsub(1)?.mul(&x)?.add(1)?.mul(&s)?;
+    narrowed(args, FIRST_TWO, grad.mul(&slope)?)
+}
+
+/// `sqrt(2 / pi)` and the factor of the cube in the approximation of `gelu`.
+const APPROXIMATION: (f64, f64) = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2, 0.044715);
+
+/// The normal distribution's share below each element, exact or approximated.
+fn share(x: &Tensor, approximate: &str) -> Result<Tensor> {
+    let inner = if approximate == "tanh" {
+        let (k, c) = APPROXIMATION;
+        x.mul(x)?.mul(k * c)?.add(k)?.mul(x)?.tanh()?
+    } else {
+        x.mul(FRAC_1_SQRT_2)?.erf()?
+    };
+    inner.add(1)?.mul(0.5)
+}
+
+fn gelu(args: &Args<'_>) -> Result<Tensor> {
+    let x = real(args, 0)?;
+    narrowed(args, 0b1, x.mul(&share(&x, args.str(1)?)?)?)
+}
+
+fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
+    let (grad, x, approximate) = (real(args, 0)?, real(args, 1)?, args.str(2)?);
+    let square = x.square()?;
+    // The share below `x`, and `x` times its derivative.
+    let slope = if approximate == "tanh" {
+        let (k, c) = APPROXIMATION;
+        let t = square.mul(k * c)?.add(k)?.mul(&x)?.tanh()?;
+        let inner = square.mul(3.0 * k * c)?.add(k)?.mul(&x)?;
+        t.add(1)?.add(&inner.tanh_backward(&t)?)?.mul(0.5)?
+    } else {
+        let density = square.mul(-0.5)?.exp()?.mul(0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2)?;
+        share(&x, approximate)?.add(&density.mul(&x)?)?
+    };
+    narrowed(args, FIRST_TWO, grad.mul(&slope)?)
+}

@@ -1,0 +1,423 @@
+//! Decompositions: that the rule of a composite op states what its decomposition makes, that the declared parts are
+//! those that a run calls, and that the decomposition of an op that has a kernel agrees with the kernel.
+//! `KEYWAY_OPS=linear,matmul` limits the run to those ops.
+
+use keyway::ops::build::{Built, build};
+use keyway::ops::def::{Derivative, OpDef};
+use keyway::ops::sample::{Fill, Sample, SampleArg, fixed, index, plain, sample};
+use keyway::{DType, Tensor};
+use keyway_dispatcher::call::redispatch;
+use keyway_dispatcher::dims::{channels_last_strides, contiguous_strides, is_dense};
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::tensor::{Format, TensorRef};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Once;
+
+const DTYPES: [DType; 8] =
+    [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::BOOL];
+
+/// Ops that no backend here has a kernel of: everything that they make comes from the decomposition.
+fn is_composite(def: &OpDef) -> bool {
+    def.decomposition.is_some()
+        && (matches!(def.derivative, Derivative::Composite) || def.name() == "argsort")
+}
+
+fn ops() -> impl Iterator<Item = &'static OpDef> {
+    let only = std::env::var("KEYWAY_OPS").ok();
+    keyway::ops::all()
+        .filter(|def| def.decomposition.is_some())
+        .filter(move |def| only.as_ref().is_none_or(|names| names.split(',').any(|name| name == def.name())))
+}
+
+/// What a call computes in, and its plan if the rule gives one; `None` where the op needs no kernel.
+fn planned(args: &Args<'_>) -> Option<(DType, Option<Plan>)> {
+    match args.op.spec.rule {
+        Rule::Elementwise(inputs, typing) => {
+            let typing = typing(args).ok()?;
+            Some((typing.compute, Plan::elementwise(args, inputs, typing).ok()))
+        }
+        Rule::Structured(rule) => rule(args).ok().map(|plan| (plan.compute, Some(plan))),
+        Rule::Allocates(rule) => rule(args).ok().map(|plan| (plan.compute, None)),
+        _ => None,
+    }
+}
+
+/// How the tensors of a call lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Memory {
+    Contiguous,
+    Reversed,
+    ChannelsLast,
+    /// The first tensor with dimensions in reverse order, the others row-major.
+    Mixed,
+    Gaps,
+}
+
+const MEMORIES: [Memory; 5] =
+    [Memory::Contiguous, Memory::Reversed, Memory::ChannelsLast, Memory::Mixed, Memory::Gaps];
+
+fn arranged(t: &Tensor, memory: Memory, i: usize) -> Tensor {
+    let sizes = t.sizes();
+    let reversed = || -> Vec<usize> {
+        let mut strides = vec![1; sizes.len()];
+        for d in 1..sizes.len() {
+            strides[d] = strides[d - 1] * sizes[d - 1].max(1);
+        }
+        strides
+    };
+    let strides: Vec<usize> = match memory {
+        Memory::Reversed => reversed(),
+        Memory::Mixed if i == 0 => reversed(),
+        Memory::ChannelsLast if (3..=5).contains(&sizes.len()) => channels_last_strides(sizes).to_vec(),
+        Memory::Gaps => contiguous_strides(sizes).iter().map(|s| 2 * s).collect(),
+        _ => return t.clone(),
+    };
+    let made = Tensor::empty_strided(sizes, &strides, t.dtype(), t.device()).unwrap();
+    made.copy_(t).unwrap();
+    made
+}
+
+/// The strides of a new output, as the plan states them; written here a second time, on purpose.
+fn strides_of(args: &Args<'_>, plan: &Plan, output: usize) -> Vec<usize> {
+    let spec = &plan.outputs[output];
+    let like = |t: &TensorRef| match t.format() {
+        Format::ChannelsLast => channels_last_strides(t.sizes()).to_vec(),
+        _ if is_dense(t.sizes(), t.strides()) => t.strides().to_vec(),
+        _ => contiguous_strides(t.sizes()).to_vec(),
+    };
+    let row_major = contiguous_strides(&spec.sizes).to_vec();
+    match &spec.strides {
+        Strides::Contiguous => row_major,
+        Strides::Exact(strides) => strides.to_vec(),
+        Strides::Like(i) => match args.values[*i] {
+            Arg::Tensor(t) if t.sizes() == spec.sizes.as_slice() => like(t),
+            _ => row_major,
+        },
+        Strides::Preserve => {
+            let full: Vec<&TensorRef> = args
+                .values
+                .iter()
+                .enumerate()
+                .filter_map(|(i, arg)| match arg {
+                    Arg::Tensor(t) if plan.broadcast & (1 << i) != 0 => Some(*t),
+                    _ => None,
+                })
+                .filter(|t| t.sizes() == spec.sizes.as_slice())
+                .collect();
+            let decided: Vec<&TensorRef> =
+                full.iter().copied().filter(|t| t.format() != Format::Either).collect();
+            match (decided.iter().find(|t| t.format() == Format::ChannelsLast), decided.first()) {
+                (Some(t), _) => like(t),
+                (None, Some(first)) if decided.iter().all(|t| t.strides() == first.strides()) => like(first),
+                (None, Some(_)) => row_major,
+                (None, None) => full.first().map_or(row_major, |t| like(t)),
+            }
+        }
+    }
+}
+
+/// Whether elements lie alike; strides of dimensions of one element do not count.
+fn same_places(sizes: &[usize], a: &[usize], b: &[usize]) -> bool {
+    sizes.contains(&0) || sizes.iter().zip(a.iter().zip(b)).all(|(&size, (x, y))| size == 1 || x == y)
+}
+
+/// The arguments of a composite call, and what it made, for every sample in every dtype and arrangement.
+fn run_arranged(
+    def: &'static OpDef,
+    mut check: impl FnMut(String, &Args<'_>, &[Tensor], &[Tensor]),
+) -> usize {
+    let mut count = 0;
+    for (seed, sample) in (def.samples)().iter().enumerate() {
+        for dtype in DTYPES.into_iter().filter(|&dtype| def.dtypes.has(dtype)) {
+            let built = build(&sample.args, dtype, seed as u64).unwrap();
+            for memory in MEMORIES {
+                let tensors: Vec<Tensor> =
+                    built.tensors.iter().enumerate().map(|(i, t)| arranged(t, memory, i)).collect();
+                // Integers divided by a zero that the sample's fraction became, say.
+                let Ok(made) = built.call(def, &tensors) else {
+                    assert!(!dtype.is_float(), "{} {dtype} sample {seed} fails", def.name());
+                    continue;
+                };
+                let what = format!("{} {dtype} {memory:?}: sample {seed} {:?}", def.name(), sample.args);
+                let entry = def.entry().unwrap();
+                built.with_values(&tensors, |values| {
+                    check(what, &Args { op: entry, values }, &tensors, &made);
+                });
+                count += 1;
+            }
+        }
+    }
+    count
+}
+
+#[test]
+fn a_plan_states_what_the_decomposition_makes() {
+    let (mut failures, mut count) = (Vec::new(), 0);
+    for def in ops().filter(|def| is_composite(def)) {
+        count += run_arranged(def, |what, args, tensors, made| {
+            let Some((_, Some(plan))) = planned(args) else {
+                failures.push(format!("{what}: no plan"));
+                return;
+            };
+            if plan.outputs.len() != made.len() {
+                failures.push(format!("{what}: {} outputs, not {}", made.len(), plan.outputs.len()));
+            }
+            for (i, (spec, t)) in plan.outputs.iter().zip(made).enumerate() {
+                if spec.sizes.as_slice() != t.sizes() || spec.dtype != t.dtype() {
+                    let (sizes, dtype) = (t.sizes(), t.dtype());
+                    failures.push(format!(
+                        "{what}: made {dtype} {sizes:?}, plan {} {:?}",
+                        spec.dtype, spec.sizes
+                    ));
+                }
+                let expected = strides_of(args, &plan, i);
+                // A view lies where its base does; the plan is for a new tensor.
+                let view = tensors.iter().any(|given| given.shares_storage(t));
+                if !view && !same_places(t.sizes(), t.strides(), &expected) {
+                    let sizes = t.sizes();
+                    failures
+                        .push(format!("{what}: made {sizes:?} strides {:?}, plan {expected:?}", t.strides()));
+                }
+            }
+        });
+    }
+    assert!(count > 0, "nothing was run");
+    let shown: Vec<_> = failures.iter().take(60).map(String::as_str).collect();
+    assert!(failures.is_empty(), "{} of {count} differ:\n{}", failures.len(), shown.join("\n"));
+}
+
+/// The key of the recorder: the last of the interposers', which no plugin here takes.
+const RECORDER: DispatchKey = DispatchKey::INTERPOSER_LAST;
+
+type Calls = BTreeSet<(&'static str, DType)>;
+
+thread_local! {
+    static CALLS: RefCell<Calls> = RefCell::default();
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    static ON: Cell<bool> = const { Cell::new(false) };
+}
+
+fn install_recorder() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        register_functional(FunctionalEntry {
+            key: RECORDER,
+            name: "recorder".to_string(),
+            applies: |_| true,
+            handler: Box::new(|call, below| {
+                // Ops of the host, views among them, have no kernel; what they call belongs to who called them.
+                let Some((compute, _)) = planned(&call.args).filter(|_| ON.get()) else {
+                    return redispatch(call, below);
+                };
+                let depth = DEPTH.replace(DEPTH.get() + 1);
+                if depth == 0 {
+                    CALLS.with_borrow_mut(|calls| calls.insert((call.args.name(), compute)));
+                }
+                let result = redispatch(call, below);
+                DEPTH.set(depth);
+                result
+            }),
+            plugin: None,
+        })
+        .unwrap();
+    });
+}
+
+/// What a decomposition calls itself.
+fn recorded(def: &'static OpDef, args: &Args<'_>) -> (Calls, keyway_dispatcher::Result<Vec<Tensor>>) {
+    install_recorder();
+    let _on = KeyGuard::include(KeySet::of(RECORDER));
+    CALLS.take();
+    ON.set(true);
+    let run = def.decomposition.map(|d| d.run).unwrap();
+    let made = run(args).map(|made| made.into_iter().map(Tensor::from_ref).collect());
+    ON.set(false);
+    (CALLS.take(), made)
+}
+
+/// Calls that reach parts which no sample does.
+fn more_samples(def: &OpDef, dtype: DType) -> Vec<Sample> {
+    // Statistics are kept in f32 at least.
+    let kept = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    match def.name() {
+        "batch_norm" | "instance_norm" => {
+            let running = || fixed(&[3], kept, Fill::Values(vec![0.5, 1.5, 2.0]));
+            let [none, float] = [|| SampleArg::None, || SampleArg::Float(0.1)];
+            vec![sample([
+                plain(&[2, 3, 4]),
+                running(),
+                running(),
+                none(),
+                none(),
+                SampleArg::Bool(true),
+                float(),
+                float(),
+            ])]
+        }
+        "scaled_dot_product_attention" => {
+            let [query, key, value] = [(); 3].map(|()| plain(&[2, 3, 4]));
+            let no = || SampleArg::Bool(false);
+            vec![sample([
+                query,
+                key,
+                value,
+                SampleArg::None,
+                SampleArg::Float(0.5),
+                no(),
+                SampleArg::None,
+                no(),
+            ])]
+        }
+        "embedding_bag" => {
+            let at = fixed(&[2, 3], DType::I32, Fill::Index(5));
+            let none = || SampleArg::None;
+            vec![sample([
+                plain(&[5, 3]),
+                at,
+                none(),
+                SampleArg::Str("sum"),
+                none(),
+                SampleArg::Bool(false),
+                none(),
+            ])]
+        }
+        "einsum" => vec![],
+        "kl_div" | "linear" => vec![],
+        _ => more_of_primitives(def),
+    }
+}
+
+fn more_of_primitives(def: &OpDef) -> Vec<Sample> {
+    match def.name() {
+        "embedding" => vec![sample([plain(&[4, 3]), index(&[2, 2], 4), SampleArg::None])],
+        _ => vec![],
+    }
+}
+
+#[test]
+fn the_declared_parts_are_what_is_called() {
+    let (mut failures, mut runs) = (Vec::new(), 0);
+    for def in ops() {
+        let parts = def.decomposition.map(|d| d.parts).unwrap();
+        // For each dtype of a call, what the parts say and what was called.
+        let mut called: BTreeMap<DType, Calls> = BTreeMap::new();
+        for dtype in DTYPES.into_iter().filter(|&dtype| def.dtypes.has(dtype)) {
+            let samples = (def.samples)().into_iter().chain(more_samples(def, dtype));
+            for (seed, sample) in samples.enumerate() {
+                let Ok(built) = build(&sample.args, dtype, seed as u64) else { continue };
+                for memory in MEMORIES {
+                    let tensors: Vec<Tensor> =
+                        built.tensors.iter().enumerate().map(|(i, t)| arranged(t, memory, i)).collect();
+                    built.with_values(&tensors, |values| {
+                        let args = Args { op: def.entry().unwrap(), values };
+                        let Some((compute, _)) = planned(&args) else { return };
+                        let (calls, made) = recorded(def, &args);
+                        if made.is_ok() {
+                            called.entry(compute).or_default().extend(calls);
+                            runs += 1;
+                        } else if dtype.is_float() {
+                            failures.push(format!("{} {dtype} sample {seed}: {made:?}", def.name()));
+                        }
+                    });
+                }
+            }
+        }
+        for (&compute, calls) in &called {
+            for (op, dtype) in calls {
+                if !parts.iter().any(|part| part.op == *op && part.dtype_for(compute) == *dtype) {
+                    failures.push(format!("{} in {compute} calls {op} in {dtype}", def.name()));
+                }
+            }
+        }
+        for part in parts {
+            let used =
+                |(compute, calls): (&DType, &Calls)| calls.contains(&(part.op, part.dtype_for(*compute)));
+            if !called.iter().any(used) {
+                failures.push(format!("{} never calls {part:?}", def.name()));
+            }
+        }
+    }
+    assert!(runs > 0, "nothing was run");
+    assert!(failures.is_empty(), "{} parts differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn parts_are_ops_with_kernels_and_lead_to_no_circle() {
+    let parts: BTreeMap<&str, Vec<&str>> = keyway::ops::all()
+        .map(|def| (def.name(), def.decomposition.map_or(vec![], |d| d.parts.iter().map(|p| p.op).collect())))
+        .collect();
+    for def in ops() {
+        for part in parts[def.name()].iter() {
+            let found = keyway::ops::all().find(|d| d.name() == *part);
+            let rule = found.map(|d| d.rule).unwrap_or_else(|| panic!("{}: no op `{part}`", def.name()));
+            assert!(
+                !rule.is_view() && !matches!(rule, Rule::Host(_)),
+                "{}: `{part}` needs no kernel",
+                def.name()
+            );
+        }
+        let (mut seen, mut next) = (BTreeSet::new(), parts[def.name()].clone());
+        while let Some(part) = next.pop() {
+            assert_ne!(part, def.name(), "`{part}` is decomposed into itself");
+            if seen.insert(part) {
+                next.extend(&parts[part]);
+            }
+        }
+    }
+}
+
+/// The dtype's tolerance, relative and absolute.
+fn tolerance(dtype: DType) -> (f64, f64) {
+    match dtype {
+        DType::F64 => (1e-7, 1e-7),
+        DType::F32 => (1.3e-6, 1e-5),
+        _ => (0.0, 0.0),
+    }
+}
+
+fn agrees(a: &Tensor, b: &Tensor, factor: f64) -> bool {
+    let (relative, absolute) = tolerance(b.dtype());
+    let close = |(x, y): (&f64, &f64)| {
+        (x.is_nan() && y.is_nan()) || x == y || (x - y).abs() <= factor * (absolute + relative * y.abs())
+    };
+    let same = a.sizes() == b.sizes() && a.dtype() == b.dtype();
+    same && a.to_f64_vec().unwrap().iter().zip(&b.to_f64_vec().unwrap()).all(close)
+}
+
+#[test]
+fn a_decomposition_agrees_with_the_kernel() {
+    let (mut failures, mut count) = (Vec::new(), 0);
+    let dtypes = [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::BOOL];
+    for def in ops().filter(|def| !is_composite(def)) {
+        for (seed, sample) in (def.samples)().iter().chain(&more_of_primitives(def)).enumerate() {
+            for dtype in dtypes.into_iter().filter(|&dtype| def.dtypes.has(dtype)) {
+                let built: Built = build(&sample.args, dtype, seed as u64).unwrap();
+                let what = format!("{} {dtype}: sample {seed} {:?}", def.name(), sample.args);
+                let Ok(kernel) = built.call(def, &built.tensors) else { continue };
+                let made = built.with_values(&built.tensors, |values| {
+                    let run = def.decomposition.map(|d| d.run).unwrap();
+                    run(&Args { op: def.entry().unwrap(), values })
+                });
+                let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
+                match made {
+                    Err(error) => failures.push(format!("{what}: {error}")),
+                    Ok(made) => {
+                        let made: Vec<Tensor> = made.into_iter().map(Tensor::from_ref).collect();
+                        let all = made.len() == kernel.len()
+                            && made.iter().zip(&kernel).all(|(a, b)| agrees(a, b, factor));
+                        if !all {
+                            failures.push(format!("{what}: {made:?}, the kernel {kernel:?}"));
+                        }
+                    }
+                }
+                count += 1;
+            }
+        }
+    }
+    println!("{count} calls");
+    let shown: Vec<_> = failures.iter().take(40).map(String::as_str).collect();
+    assert!(failures.is_empty(), "{} of {count} differ:\n{}", failures.len(), shown.join("\n"));
+}
