@@ -1,6 +1,6 @@
 //! The second candidate: kernels for keys that `keyway.test/faulty` serves too, or has the memory of.
 
-use keyway_sdk::{plugin, register_kernel};
+use keyway_sdk::{Error, plugin, register_kernel};
 
 plugin! {
     name: "keyway.test/second",
@@ -27,4 +27,16 @@ register_kernel! {
 register_kernel! {
     op: "test_nothing", signature: "T>T", device: "test.keyway/twin", layout: "strided",
     f32 => |_call| Ok(()),
+}
+
+// A fused kernel of a composite op, with a result by which it is known. It serves matrices only.
+register_kernel! {
+    op: "linear", signature: "TTO>T", device: "cpu", layout: "strided",
+    f32 => |call| {
+        if call.tensor(0)?.sizes().len() != 2 {
+            return Err(Error::Unsupported { what: "an input that is no matrix".to_string() });
+        }
+        call.contiguous_out::<f32>(0)?.fill(42.0);
+        Ok(())
+    },
 }
