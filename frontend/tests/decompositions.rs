@@ -189,6 +189,28 @@ fn a_plan_states_what_the_decomposition_makes() {
     assert!(failures.is_empty(), "{} of {count} differ:\n{}", failures.len(), shown.join("\n"));
 }
 
+#[test]
+fn a_call_that_needs_a_gradient_is_refused_as_any_other() {
+    let mut failures = Vec::new();
+    for def in ops().filter(|def| is_composite(def) && def.dtypes.has(DType::F32)) {
+        for (seed, sample) in (def.errors)().iter().enumerate() {
+            let built = build(&sample.args, DType::F32, seed as u64).unwrap();
+            let tensors: Vec<Tensor> = built
+                .tensors
+                .iter()
+                .zip(&built.tested)
+                .map(|(t, tested)| t.clone().set_requires_grad(*tested).unwrap())
+                .collect();
+            match built.call(def, &tensors) {
+                Err(error) if error.to_string().contains(sample.message) => {}
+                Err(error) => failures.push(format!("{}: `{error}` lacks `{}`", def.name(), sample.message)),
+                Ok(_) => failures.push(format!("{}: error sample {seed} passes", def.name())),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} samples fail:\n{}", failures.len(), failures.join("\n"));
+}
+
 /// The key of the recorder: the last of the interposers', which no plugin here takes.
 const RECORDER: DispatchKey = DispatchKey::INTERPOSER_LAST;
 

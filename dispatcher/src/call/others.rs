@@ -6,7 +6,7 @@ use super::outputs::deliver;
 use super::{Place, explain, fallback};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
-use crate::op::{Call, Outputs, Plan};
+use crate::op::{Call, Outputs, Plan, Rule};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
 use keyway_sdk::abi::codes::status;
@@ -85,7 +85,7 @@ pub(super) fn without_kernel(
 ) -> Result<Outputs> {
     let Place { device, layout, .. } = place;
     if call.args.op.spec.decomposition.is_some() {
-        return decompose(call);
+        return parts_of(call);
     }
     match generation.fallback(device.kind) {
         FallbackPolicy::Warn(to) => fallback::run(call, device, to, true),
@@ -97,8 +97,24 @@ pub(super) fn without_kernel(
 /// Runs an op as its decomposition into others, passing over its kernels; for a layer that must see the parts.
 ///
 /// # Errors
-/// `UnknownOp` for an op that has none; as the parts.
+/// `UnknownOp` for an op that has none; as the op's rule and the parts.
 pub fn decompose(call: &Call<'_>) -> Result<Outputs> {
+    let args = &call.args;
+    // The decomposition relies on arguments that the rule has seen.
+    match args.op.spec.rule {
+        Rule::Elementwise(inputs, typing) => {
+            typing(args)?;
+            args.broadcast(inputs)?;
+        }
+        Rule::Structured(rule) | Rule::Allocates(rule) => drop(rule(args)?),
+        Rule::View(_) | Rule::Views(_) | Rule::Host(_) | Rule::Foreign(_) => {}
+    }
+    super::place(args)?;
+    parts_of(call)
+}
+
+/// Runs the decomposition of a call that the op's rule has seen.
+fn parts_of(call: &Call<'_>) -> Result<Outputs> {
     let Some(decomposition) = call.args.op.spec.decomposition else {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
