@@ -30,6 +30,11 @@ pub fn set_conversions(conversions: Conversions) {
     let _ = CONVERSIONS.set(conversions);
 }
 
+/// The ops that convert, if any have been named.
+pub(super) fn known() -> Option<&'static Conversions> {
+    CONVERSIONS.get()
+}
+
 fn conversions() -> Result<&'static Conversions> {
     CONVERSIONS.get().ok_or_else(|| Error::Registration {
         what: "conversions",

@@ -13,7 +13,9 @@ use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 /// - [`Element::dtype`] gives the number of the dtype named [`Element::NAME`], whose elements are of this size.
 /// - [`Element::load`] may be called on memory that another library wrote: its default is right only where every bit
 ///   pattern is a value of the type.
-pub unsafe trait Element: Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static {
+pub unsafe trait Element:
+    Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static
+{
     /// The dtype's name, as `register_kernel!` and the schema write it.
     const NAME: &'static str;
     /// The dtype's number: a constant for a built-in dtype, else what a [`DTypeNumber`](super::DTypeNumber) gives.
