@@ -45,15 +45,7 @@ pub(crate) const BUILT_IN: [&str; 15] = [
 ];
 
 /// The sizes of the built-in dtypes in bytes, at the index of their code.
-const SIZES: [u8; 15] = [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16];
-/// The categories of the built-in dtypes, at the index of their code.
-const CATEGORIES: [Category; 15] = {
-    use Category::{Bool, Complex, Float, Integer};
-    [
-        Bool, Integer, Integer, Integer, Integer, Integer, Float, Float, Float, Float, Integer, Integer,
-        Integer, Complex, Complex,
-    ]
-};
+const SIZES: [usize; 15] = [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16];
 
 #[allow(missing_docs)]
 impl DType {
@@ -121,7 +113,7 @@ impl DType {
     #[inline]
     pub fn size(self) -> usize {
         match SIZES.get(self.0 as usize) {
-            Some(&size) => size as usize,
+            Some(&size) => size,
             None => table::size(self),
         }
     }
@@ -133,7 +125,7 @@ impl DType {
     #[inline]
     pub fn storage_size(self) -> Result<usize> {
         match SIZES.get(self.0 as usize) {
-            Some(&size) => Ok(size as usize),
+            Some(&size) => Ok(size),
             None => table::storage_size(self),
         }
     }
@@ -141,16 +133,23 @@ impl DType {
     /// The kind of this dtype.
     #[inline]
     pub fn category(self) -> Category {
-        match CATEGORIES.get(self.0 as usize) {
-            Some(&category) => category,
-            None => table::category(self),
+        // A match, not a table: the compiler makes one bit test of a question about it.
+        match self.0 {
+            code::BOOL => Category::Bool,
+            code::U8 | code::I8 | code::I16 | code::I32 | code::I64 | code::U16 | code::U32 | code::U64 => {
+                Category::Integer
+            }
+            code::F16 | code::BF16 | code::F32 | code::F64 => Category::Float,
+            code::C64 | code::C128 => Category::Complex,
+            _ => table::category(self),
         }
     }
 
     /// Whether this is a real floating-point dtype.
     #[inline]
     pub fn is_float(self) -> bool {
-        matches!(self.category(), Category::Float)
+        matches!(self.0, code::F16 | code::BF16 | code::F32 | code::F64)
+            || (!self.is_built_in() && table::category(self) == Category::Float)
     }
 
     /// Whether this is an integer dtype; `bool` is not.

@@ -2,6 +2,7 @@
 
 use keyway::dispatcher::dtype::Limits;
 use keyway::dispatcher::memory::write_bytes;
+use keyway::dispatcher::{Layout, registry};
 use keyway::{DType, Device, Tensor, io::safetensors, nn::StateDict, runtime};
 use std::sync::OnceLock;
 
@@ -63,6 +64,9 @@ fn the_host_knows_the_dtype() {
     assert_eq!((fp8.size(), fp8.name(), fp8.plugin()), (1, NAME, Some("example.org/fp8")));
     assert!(fp8.is_float() && fp8.is_differentiable());
     assert_eq!(fp8.limits(), Some(Limits { max: 448.0, min: -448.0, epsilon: 0.125 }));
+    let cast = registry::find_op("to_dtype").unwrap();
+    let server = registry::serving::server(cast, Device::CPU, Layout::STRIDED, fp8);
+    assert_eq!(server.map(|candidate| candidate.name()), Some("(host)"));
     assert_eq!(fp8.promote(fp8), Some(fp8));
     assert_eq!(fp8.promote(DType::F32), Some(DType::F32));
     assert_eq!(DType::BF16.promote(fp8), Some(DType::F32));
