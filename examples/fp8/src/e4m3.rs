@@ -23,11 +23,9 @@ impl E4m3 {
     /// The number, exactly.
     pub fn value(self) -> f64 {
         let magnitude = self.0 & !SIGN;
-        if magnitude == NAN {
-            return f64::NAN;
-        }
         let (exponent, mantissa) = (i32::from(magnitude >> MANTISSA_BITS), f64::from(magnitude & 7));
         let value = match exponent {
+            _ if magnitude == NAN => f64::NAN,
             0 => mantissa / 8.0 * power(MIN_EXPONENT),
             _ => (1.0 + mantissa / 8.0) * power(exponent - 7),
         };
