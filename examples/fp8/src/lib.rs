@@ -73,8 +73,6 @@ keyway_sdk::plugin! {
     description: "The dtype fp8 e4m3",
     devices: ["cpu"],
     layouts: ["strided"],
-    kernels: 2,
-    needs: [],
     setup: |contents| {
         contents.dtype(&E4M3);
         Ok(())
