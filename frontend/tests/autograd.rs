@@ -2,7 +2,7 @@
 //! custom functions, checkpoints.
 
 use keyway::autograd::{self, AutogradError, BackwardOptions, Context, Function};
-use keyway::{Error, Result, Tensor};
+use keyway::{DType, Device, Error, Result, Tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -331,4 +331,35 @@ fn class_weights_get_a_gradient_through_the_mean_of_their_own() {
     let expected = [-3.0 * w1 / total, 3.0 * w0 / total];
     let got = values(&weight.grad().unwrap());
     assert!(got.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{got:?} {expected:?}");
+}
+
+/// Makes a complex tensor of any input.
+struct MakesComplex;
+
+impl Function for MakesComplex {
+    fn name(&self) -> &'static str {
+        "makes_complex"
+    }
+    fn forward(&self, _: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        Ok(vec![Tensor::empty(inputs[0].sizes(), DType::C64, Device::CPU)?])
+    }
+    fn backward(&self, _: &Context, _: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![None])
+    }
+}
+
+#[test]
+fn a_complex_tensor_that_needs_a_gradient_is_refused() {
+    let complex = Tensor::empty(&[2], DType::C64, Device::CPU).unwrap();
+    let error = autograd_error(complex.clone().set_requires_grad(true));
+    assert!(matches!(&error, AutogradError::Complex { dtype, .. } if dtype == "c64"), "{error}");
+    assert!(complex.clone().set_requires_grad(false).is_ok());
+
+    let error = autograd_error(autograd::apply(MakesComplex, &[leaf(&[1.0])]));
+    assert!(matches!(&error, AutogradError::Complex { op, .. } if op == "makes_complex"), "{error}");
+    assert!(autograd::apply(MakesComplex, &[leaf(&[1.0]).detach()]).is_ok(), "no gradient is wanted");
+
+    // In place, a real tensor in the graph written over a complex one outside it: before anything is written.
+    let error = autograd_error(complex.copy_(&leaf(&[1.0, 2.0])));
+    assert!(matches!(&error, AutogradError::Complex { op, .. } if op == "copy"), "{error}");
 }

@@ -97,6 +97,7 @@ fn the_authors_names_are_the_authors_and_the_plugin_is_whole() {
         ops: empty(),
         kernels: empty(),
         interposers: empty(),
+        dtypes: empty(),
     };
     // SAFETY: the table is static; `contents` is as large as it says; nothing here asks for a service of the host.
     let status = unsafe { ((*api).initialize)(std::ptr::null(), &mut contents) };

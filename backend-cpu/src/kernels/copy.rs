@@ -10,7 +10,7 @@ fn cast_into<O: Element>(call: &Call, source: usize) -> Result<(), Error> {
     macro_rules! from {
         ($($code:ident => $type:ty, $convert:expr);* $(;)?) => {
             match call.tensor(source)?.dtype() {
-                code if code == O::DTYPE => call.map1_of(source, Cost::Cheap, |x: O| x),
+                code if code == O::dtype() => call.map1_of(source, Cost::Cheap, |x: O| x),
                 $(dtype::$code => call.map1_of(source, Cost::Cheap, |x: $type| $convert(x)),)*
                 other => Err(Error::Unsupported { what: format!("a cast from dtype {other} to {}", O::NAME) }),
             }
@@ -30,7 +30,7 @@ fn cast_into<O: Element>(call: &Call, source: usize) -> Result<(), Error> {
         U32 => u32, |x| O::from_i64(i64::from(x));
         U64 => u64, |x: u64| {
             // Beyond i64 an integer wraps, as between all integers; a float must not.
-            let float = matches!(O::DTYPE, dtype::F64 | dtype::F32 | dtype::F16 | dtype::BF16);
+            let float = matches!(O::dtype(), dtype::F64 | dtype::F32 | dtype::F16 | dtype::BF16);
             if float && x > i64::MAX as u64 { O::from_f64(x as f64) } else { O::from_i64(x as i64) }
         };
         BOOL => bool, |x| O::from_i64(i64::from(x));

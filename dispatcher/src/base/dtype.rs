@@ -1,10 +1,15 @@
 //! Element types: numbers that host and plugins share, and PyTorch's promotion rules over them.
 
+mod number;
+pub(crate) mod table;
+
+use crate::base::error::Result;
 use crate::base::intern::DTYPES;
 use keyway_sdk::abi::codes::dtype as code;
 use std::fmt;
 
-/// An element type. Open: a plugin may bring others, which are numbered from `VENDOR_FIRST` on.
+/// An element type. Open: a plugin may bring others, which are numbered from `VENDOR_FIRST` on when they are first named,
+/// and of which tensors can be made once a plugin has described them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DType(pub(crate) u16);
 
@@ -19,14 +24,28 @@ pub enum Category {
     Float,
     /// Complex floating point.
     Complex,
-    /// Brought by a plugin; does not promote.
-    Vendor,
+    /// A plugin's dtype that is no number, or that nobody has described yet. Promotes with numbers alone.
+    Other,
+}
+
+/// The range and precision of a dtype, as NumPy's `finfo` and `iinfo` give them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Limits {
+    /// The largest finite value.
+    pub max: f64,
+    /// The lowest finite value.
+    pub min: f64,
+    /// The distance from 1 to the next larger value; NaN for integers and bool.
+    pub epsilon: f64,
 }
 
 /// The names of the built-in dtypes, at the index of their code.
 pub(crate) const BUILT_IN: [&str; 15] = [
     "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "u16", "u32", "u64", "c64", "c128",
 ];
+
+/// The sizes of the built-in dtypes in bytes, at the index of their code.
+const SIZES: [usize; 15] = [1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16];
 
 #[allow(missing_docs)]
 impl DType {
@@ -84,20 +103,37 @@ impl DType {
         DTYPES.name(self.0)
     }
 
-    /// Bytes of one element; 0 for a dtype of a plugin, which the host treats as opaque.
-    pub const fn size(self) -> usize {
-        match self.0 {
-            code::BOOL | code::U8 | code::I8 => 1,
-            code::I16 | code::U16 | code::F16 | code::BF16 => 2,
-            code::I32 | code::U32 | code::F32 => 4,
-            code::I64 | code::U64 | code::F64 | code::C64 => 8,
-            code::C128 => 16,
-            _ => 0,
+    /// Whether this is one of the host's own dtypes, and not a plugin's.
+    #[inline]
+    pub const fn is_built_in(self) -> bool {
+        (self.0 as usize) < BUILT_IN.len()
+    }
+
+    /// Bytes of one element; 0 for a dtype that nobody has described.
+    #[inline]
+    pub fn size(self) -> usize {
+        match SIZES.get(self.0 as usize) {
+            Some(&size) => size,
+            None => table::size(self),
+        }
+    }
+
+    /// Bytes of one element, for memory that is about to hold some.
+    ///
+    /// # Errors
+    /// [`Undescribed`](crate::Error::Undescribed) for a dtype that is known by its name alone.
+    #[inline]
+    pub fn storage_size(self) -> Result<usize> {
+        match SIZES.get(self.0 as usize) {
+            Some(&size) => Ok(size),
+            None => table::storage_size(self),
         }
     }
 
     /// The kind of this dtype.
-    pub const fn category(self) -> Category {
+    #[inline]
+    pub fn category(self) -> Category {
+        // A match, not a table: the compiler makes one bit test of a question about it.
         match self.0 {
             code::BOOL => Category::Bool,
             code::U8 | code::I8 | code::I16 | code::I32 | code::I64 | code::U16 | code::U32 | code::U64 => {
@@ -105,26 +141,36 @@ impl DType {
             }
             code::F16 | code::BF16 | code::F32 | code::F64 => Category::Float,
             code::C64 | code::C128 => Category::Complex,
-            _ => Category::Vendor,
+            _ => table::category(self),
         }
     }
 
     /// Whether this is a real floating-point dtype.
-    pub const fn is_float(self) -> bool {
-        matches!(self.category(), Category::Float)
+    #[inline]
+    pub fn is_float(self) -> bool {
+        matches!(self.0, code::F16 | code::BF16 | code::F32 | code::F64)
+            || (!self.is_built_in() && table::category(self) == Category::Float)
     }
 
     /// Whether this is an integer dtype; `bool` is not.
-    pub const fn is_integer(self) -> bool {
+    #[inline]
+    pub fn is_integer(self) -> bool {
         matches!(self.category(), Category::Integer)
     }
 
-    /// Whether gradients can be of this dtype.
-    pub const fn is_differentiable(self) -> bool {
-        matches!(self.category(), Category::Float | Category::Complex)
+    /// Whether gradients can be of this dtype: real floating point. Complex derivatives need conjugates, which the
+    /// formulas do not take yet, so a complex tensor takes no part in a graph.
+    #[inline]
+    pub fn is_differentiable(self) -> bool {
+        self.is_float()
     }
 
-    /// The smallest and largest value of an integer dtype or `bool`.
+    /// The plugin that described this dtype; `None` for a built-in one, and for one that is known by its name alone.
+    pub fn plugin(self) -> Option<&'static str> {
+        table::plugin(self)
+    }
+
+    /// The smallest and largest value of a built-in integer dtype or `bool`.
     pub const fn integer_range(self) -> Option<(i128, i128)> {
         Some(match self.0 {
             code::BOOL => (0, 1),
@@ -140,15 +186,18 @@ impl DType {
         })
     }
 
-    /// The dtype that holds both, as `torch.promote_types`; `None` where there is none (a plugin's dtype,
-    /// or u64 with a signed integer, which no integer dtype holds).
+    /// The dtype that holds both, as `torch.promote_types`; `None` where there is none, as for u64 with a signed integer,
+    /// which no integer dtype holds. A plugin's dtype promotes with itself to itself; where it meets any other, the built-in
+    /// dtype that its plugin names (`promotes_to`) stands for it, and there is no common one if the plugin names none.
     pub fn promote(self, other: DType) -> Option<DType> {
         if self == other {
             return Some(self);
         }
+        if !(self.is_built_in() && other.is_built_in()) {
+            return self.stand_in()?.promote(other.stand_in()?);
+        }
         let (low, high) = if self.category() <= other.category() { (self, other) } else { (other, self) };
         match (low.category(), high.category()) {
-            (_, Category::Vendor) => None,
             (Category::Bool, _) => Some(high),
             (Category::Integer, Category::Integer) => promote_integers(low, high),
             (Category::Integer, _) => Some(high),
@@ -166,6 +215,13 @@ impl DType {
             }
             _ => Some(DType::C128),
         }
+    }
+}
+
+impl DType {
+    /// The built-in dtype that takes part in promotion.
+    fn stand_in(self) -> Option<DType> {
+        if self.is_built_in() { Some(self) } else { table::promotes_to(self) }
     }
 }
 
@@ -199,7 +255,8 @@ impl fmt::Debug for DType {
 }
 
 /// What takes part in promotion: tensors with dimensions, 0-d tensors, and bare numbers. A number or a 0-d
-/// tensor widens a result only if its category is higher than that of what stands before it, as in PyTorch.
+/// tensor widens a result only if its category is higher than that of what stands before it, as in PyTorch. With a
+/// plugin's dtype it is the same: fp8 with the number 2.5 is fp8, and so is i64 with a 0-d fp8 tensor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Promotion {
     dimensioned: Option<DType>,
@@ -250,7 +307,16 @@ impl Promotion {
                 Some(_) => next,
             });
         }
-        Ok(result.unwrap_or(DType::F32))
+        let result = result.unwrap_or(DType::F32);
+        match (self.zero_dim, self.dimensioned) {
+            // What is no number goes with numbers, but with tensors of its own dtype alone.
+            (Some(low), Some(high))
+                if !result.is_built_in() && low != high && result.category() == Category::Other =>
+            {
+                Err((low, high))
+            }
+            _ => Ok(result),
+        }
     }
 }
 

@@ -57,6 +57,14 @@ pub enum Error {
         /// The dtype that came.
         got: DType,
     },
+    /// A dtype that a plugin named, but none described.
+    #[error(
+        "dtype `{dtype}` is known by its name alone, so no tensor can be of it; install the plugin that brings the dtype"
+    )]
+    Undescribed {
+        /// The dtype.
+        dtype: DType,
+    },
     /// Two dtypes that have no common one.
     #[error("{op}: no dtype holds both {left} and {right}; convert one of them with `to_dtype`")]
     Promotion {

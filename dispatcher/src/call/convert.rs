@@ -5,6 +5,7 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use crate::op::{Arg, Args, OpEntry, Out};
+use crate::registry::serving;
 use crate::tensor::TensorRef;
 use std::sync::OnceLock;
 
@@ -27,7 +28,13 @@ static CONVERSIONS: OnceLock<Conversions> = OnceLock::new();
 
 /// Says which ops convert; the first call counts.
 pub fn set_conversions(conversions: Conversions) {
+    serving::set_casts([conversions.to_dtype, conversions.to_format, conversions.copy]);
     let _ = CONVERSIONS.set(conversions);
+}
+
+/// The ops that convert, if any have been named.
+pub(super) fn known() -> Option<&'static Conversions> {
+    CONVERSIONS.get()
 }
 
 fn conversions() -> Result<&'static Conversions> {

@@ -62,6 +62,7 @@ fn general(
         // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
         unsafe { run(call) }
     })
+    .unwrap_or_else(|status| status)
 }
 
 /// Runs a kernel that makes its own outputs.

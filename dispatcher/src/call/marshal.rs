@@ -4,11 +4,12 @@ use super::holder::Holder;
 use crate::base::dims::{Dims, expanded_strides, same};
 use crate::base::dtype::{Category, DType};
 use crate::base::key::Device;
+use crate::base::message::set_message;
 use crate::device::{current_stream, streams_in_use};
 use crate::memory::Storage;
 use crate::op::{Arg, Args, Plan};
 use crate::tensor::TensorRef;
-use keyway_sdk::abi::codes::{dtype as code, tag, tensor_flag};
+use keyway_sdk::abi::codes::{dtype as code, status, tag, tensor_flag};
 use keyway_sdk::abi::tensor::{RawArg, RawCall, RawTensor};
 use keyway_sdk::half::{bf16, f16};
 use smallvec::SmallVec;
@@ -24,8 +25,8 @@ pub(crate) struct CallContext {
 
 const ZEROS: [usize; 64] = [0; 64];
 
-/// The bytes of a number in the dtype that a kernel computes in.
-fn encode(arg: Arg<'_>, dtype: DType) -> [u8; 16] {
+/// The bytes of a number in the dtype that a kernel computes in; `None` where its plugin failed to convert it.
+fn encode(arg: Arg<'_>, dtype: DType) -> Option<[u8; 16]> {
     let (integer, real) = match arg {
         Arg::Int(v) => (v, v as f64),
         Arg::Bool(v) => (i64::from(v), f64::from(u8::from(v))),
@@ -40,7 +41,7 @@ fn encode(arg: Arg<'_>, dtype: DType) -> [u8; 16] {
         code::F32 => put(&(real as f32).to_ne_bytes()),
         code::F16 => put(&f16::from_f64(real).to_ne_bytes()),
         code::BF16 => put(&bf16::from_f64(real).to_ne_bytes()),
-        _ if dtype.category() == Category::Integer => {
+        _ if dtype.is_built_in() && dtype.category() == Category::Integer => {
             put(&integer.to_le_bytes()[..dtype.size()]);
             if cfg!(target_endian = "big") {
                 out[..dtype.size()].reverse();
@@ -48,9 +49,22 @@ fn encode(arg: Arg<'_>, dtype: DType) -> [u8; 16] {
         }
         code::C64 => put(&(real as f32).to_ne_bytes()),
         code::C128 => put(&real.to_ne_bytes()),
-        _ => {}
+        _ => return encode_by_plugin(real, dtype),
     }
-    out
+    Some(out)
+}
+
+/// The bytes of a number in a plugin's dtype.
+#[cold]
+fn encode_by_plugin(real: f64, dtype: DType) -> Option<[u8; 16]> {
+    let mut out = [0u8; 16];
+    match dtype.encode(&[real], &mut out[..dtype.size()]) {
+        Ok(()) => Some(out),
+        Err(error) => {
+            set_message(&error.to_string());
+            None
+        }
+    }
 }
 
 /// Tensors, arguments and broadcast shapes that find room on the stack; more than these go to the heap.
@@ -241,14 +255,14 @@ impl Frame<'_, '_> {
         self.raws.push(raw)
     }
 
-    /// The raw form of number argument `i`, which stands in the place of a tensor.
+    /// The raw form of number argument `i`, which stands in the place of a tensor; `None` as for [`encode`].
     #[inline(never)]
-    fn number(&mut self, i: usize, arg: Arg<'_>) -> *const RawTensor {
+    fn number(&mut self, i: usize, arg: Arg<'_>) -> Option<*const RawTensor> {
         let marshalling = self.marshalling;
-        let bytes = self.numbers.push(encode(arg, marshalling.compute));
+        let bytes = self.numbers.push(encode(arg, marshalling.compute)?);
         let shape = (marshalling.broadcast & (1 << i) != 0)
             .then(|| (marshalling.target, marshalling.target.iter().product()));
-        self.raws.push(raw_number(bytes, marshalling.compute, self.device, shape))
+        Some(self.raws.push(raw_number(bytes, marshalling.compute, self.device, shape)))
     }
 }
 
@@ -291,6 +305,9 @@ fn note_use(args: &[Arg<'_>], outputs: &[TensorRef]) {
 
 /// Builds the raw call on this stack and hands it to `run`; what `run` returned. What the plugin makes or states
 /// goes to `context`; without one it may do neither.
+///
+/// # Errors
+/// The status of a number that its dtype's plugin failed to convert, with a message kept.
 #[inline(always)]
 pub(crate) fn with_call<R>(
     args: &[Arg<'_>],
@@ -300,7 +317,7 @@ pub(crate) fn with_call<R>(
     device: Device,
     context: Option<&mut CallContext>,
     run: impl FnOnce(*const RawCall) -> R,
-) -> R {
+) -> Result<R, i32> {
     if streams_in_use() {
         note_use(args, outputs);
     }
@@ -322,7 +339,10 @@ pub(crate) fn with_call<R>(
         raw_args.push(match *arg {
             Arg::Tensor(t) => raw_arg(tag::TENSOR, 0, frame.argument(i, t, tensors) as u64),
             Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) if marshalling.number_slots & (1 << i) != 0 => {
-                raw_arg(tag::TENSOR, 0, frame.number(i, *arg) as u64)
+                match frame.number(i, *arg) {
+                    Some(number) => raw_arg(tag::TENSOR, 0, number as u64),
+                    None => return Err(status::FAILED),
+                }
             }
             Arg::Tensors(list) => {
                 let first = frame.pointers.next();
@@ -355,7 +375,7 @@ pub(crate) fn with_call<R>(
         stream: current_stream(device),
         context: context.map_or(std::ptr::null_mut(), |context| std::ptr::from_mut(context).cast()),
     };
-    run(&call)
+    Ok(run(&call))
 }
 
 /// Whether a call is of few enough arguments and outputs for [`inline_call`].

@@ -6,6 +6,7 @@ pub mod explain;
 pub mod fallback;
 mod fast_path;
 mod holder;
+mod host_cast;
 mod invoke;
 mod kernel;
 pub mod layouts;
@@ -237,7 +238,7 @@ fn resolved(
     let place = place(&call.args)?;
     let cell = generation.cell(rows, place.device, place.layout, plan.compute);
     let Some(kernel) = cell.kernel else {
-        return others::without_kernel(generation, call, plan.compute, place, Vec::new());
+        return others::without_kernel(generation, call, plan, place, Vec::new());
     };
     let result = with_kernel(kernel, call, plan, allocates, place);
     match &result {

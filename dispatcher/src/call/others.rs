@@ -1,10 +1,10 @@
-//! What comes after the first kernel of a key: the other kernels, the op's decomposition, the device's fallback.
+//! What comes after the first kernel of a key: the other kernels, the op's decomposition, the host for casts of a plugin's
+//! dtype, the device's fallback.
 
 use super::kernel::with_kernel;
 use super::ledger::{self, Served};
 use super::outputs::deliver;
-use super::{Place, explain, fallback};
-use crate::base::dtype::DType;
+use super::{Place, explain, fallback, host_cast};
 use crate::base::error::{Error, Result};
 use crate::op::{Call, Outputs, Plan, Rule};
 use crate::registry::table::Generation;
@@ -71,7 +71,7 @@ fn ask(
             result => return result,
         }
     }
-    without_kernel(generation, call, plan.compute, place, refused)
+    without_kernel(generation, call, plan, place, refused)
 }
 
 /// Serves a call that no kernel serves.
@@ -79,7 +79,7 @@ fn ask(
 pub(super) fn without_kernel(
     generation: &'static Generation,
     call: &Call<'_>,
-    compute: DType,
+    plan: &Plan,
     place: Place,
     refused: Vec<String>,
 ) -> Result<Outputs> {
@@ -87,10 +87,13 @@ pub(super) fn without_kernel(
     if call.args.op.spec.decomposition.is_some() {
         return parts_of(call);
     }
+    if let Some(made) = host_cast::run(call, plan)? {
+        return Ok(made);
+    }
     match generation.fallback(device.kind) {
         FallbackPolicy::Warn(to) => fallback::run(call, device, to, true),
         FallbackPolicy::Allow(to) => fallback::run(call, device, to, false),
-        FallbackPolicy::Error => Err(explain::missing(&call.args, device, layout, compute, refused)),
+        FallbackPolicy::Error => Err(explain::missing(&call.args, device, layout, plan.compute, refused)),
     }
 }
 

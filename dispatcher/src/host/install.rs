@@ -1,5 +1,6 @@
 //! From what a plugin hands over to what the registry keeps.
 
+use crate::base::dtype::table::{announce, describe};
 use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES};
 use crate::base::key::Layout;
@@ -42,6 +43,10 @@ pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
         retired: false.into(),
     }));
 
+    let mut dtypes = Vec::new();
+    for api in tables.dtypes {
+        dtypes.push((announce(api, plugin.name)?, *api));
+    }
     let mut devices = Vec::new();
     for api in tables.devices {
         let name = text(api.name);
@@ -113,6 +118,7 @@ pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
             plugin: Some(plugin),
         })?;
     }
+    dtypes.into_iter().for_each(|(dtype, api)| describe(dtype, api, plugin.name));
     batch.add(plugin, devices, layouts, kernels);
     batch.publish();
     Ok(plugin)

@@ -53,6 +53,7 @@ pub(crate) fn run(
         // SAFETY: `raw` and `context` live until the plugin returns.
         unsafe { (interposer.run)(RawStr::new(call.args.name()), raw, next, context) }
     });
+    let code = code.unwrap_or_else(|status| status);
     match (code, state.result) {
         (status::OK, Some(result)) => result,
         (status::OK, None) => Err(Error::Backend {

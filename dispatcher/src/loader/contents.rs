@@ -3,6 +3,7 @@
 use super::error::LoadError;
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::device::DeviceApi;
+use keyway_sdk::abi::dtype::DTypeApi;
 use keyway_sdk::abi::layout::LayoutApi;
 use keyway_sdk::abi::op::{RawInterposer, RawKernel, RawOp};
 use keyway_sdk::abi::plugin::{PluginContents, RawList};
@@ -56,6 +57,7 @@ entry!(
     Name op, Text signature, Name device, Name layout, Name dtype, Function run
 );
 entry!(RawInterposer, "interposers", Name name, Function run);
+entry!(DTypeApi, "dtypes", Name name, Text promotes_to, Function to_f64, Function from_f64);
 
 fn bad<T: Entry>(index: usize, expected: impl Into<String>, got: impl Into<String>) -> LoadError {
     LoadError::BadTable { table: T::TABLE, index, expected: expected.into(), got: got.into() }
@@ -167,6 +169,8 @@ pub struct Tables {
     pub kernels: &'static [&'static RawKernel],
     /// Interposers.
     pub interposers: &'static [&'static RawInterposer],
+    /// Dtypes.
+    pub dtypes: &'static [&'static DTypeApi],
 }
 
 /// Checks all that `initialize` wrote.
@@ -182,6 +186,7 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
             ops: check_list(&contents.ops)?,
             kernels: check_list(&contents.kernels)?,
             interposers: check_list(&contents.interposers)?,
+            dtypes: check_list(&contents.dtypes)?,
         }
     };
     for (index, layout) in tables.layouts.iter().enumerate() {
@@ -202,6 +207,10 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
                     .map_err(|(expected, got)| bad::<LayoutApi>(index, expected, got))?;
             }
         }
+    }
+    for (index, dtype) in tables.dtypes.iter().enumerate() {
+        crate::base::dtype::table::check(dtype)
+            .map_err(|(expected, got)| bad::<DTypeApi>(index, expected, got))?;
     }
     Ok(tables)
 }
@@ -282,5 +291,20 @@ mod tests {
         };
         let error = check_kernels(vec![entry.cast_const()]).unwrap_err();
         assert!(error.contains("the function `run`"), "{error}");
+    }
+    #[test]
+    fn a_dtype_without_a_conversion_is_refused() {
+        let entry: *mut DTypeApi =
+            Box::leak(Box::new(std::mem::MaybeUninit::<DTypeApi>::zeroed())).as_mut_ptr();
+        // SAFETY: the fields lie within the structure.
+        unsafe {
+            (&raw mut (*entry).struct_size).write(size_of::<DTypeApi>() as u32);
+            (&raw mut (*entry).name).write(RawStr::new("test.example/null"));
+        }
+        let pointers: &'static [*const DTypeApi] = Box::leak(Box::new([entry.cast_const()]));
+        let list = RawList { items: pointers.as_ptr(), len: 1 };
+        // SAFETY: the list points to one pointer, to a leaked structure.
+        let error = unsafe { check_list(&list) }.map(<[&DTypeApi]>::len).unwrap_err().to_string();
+        assert!(error.contains("dtypes[0]") && error.contains("the function `to_f64`"), "{error}");
     }
 }

@@ -6,13 +6,14 @@ use crate::base::dtype::DType;
 use crate::base::key::{Device, Layout};
 use crate::op::{OpEntry, Rule};
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 
 /// One candidate for a key of an op.
 #[derive(Clone, Copy, Debug)]
 pub enum Candidate {
     /// The host makes a view of a strided tensor: metadata only.
     View,
-    /// The host does the work itself, by moving bytes or changing a layout.
+    /// The host does the work itself, by moving bytes, changing a layout, or casting a plugin's dtype.
     Host,
     /// A kernel, of the exact layout or of its parent.
     Kernel(&'static KernelEntry),
@@ -40,8 +41,22 @@ impl Candidate {
     }
 }
 
+/// The ids of the ops that the host does itself, after the kernels, for a plugin's dtype.
+static CASTS: OnceLock<[usize; 3]> = OnceLock::new();
+
+/// Says which ops copy and cast; the first call counts.
+pub(crate) fn set_casts(ops: [&OpEntry; 3]) {
+    let _ = CASTS.set(ops.map(|op| op.id));
+}
+
+fn is_host_cast(op: &OpEntry, layout: Layout, dtype: DType) -> bool {
+    let known = layout.is_strided() && !dtype.is_built_in() && dtype.size() > 0;
+    known && CASTS.get().is_some_and(|casts| casts.contains(&op.id))
+}
+
 /// The candidates of a key in the order in which they are asked: the host where it needs nobody, else kernels of the exact
-/// layout by priority, kernels of the layout's parent, the op's decomposition, the device's fallback.
+/// layout by priority, kernels of the layout's parent, the op's decomposition, the host for casts of a plugin's dtype, the
+/// device's fallback.
 pub fn candidates(
     generation: &Generation,
     rows: &OpRows,
@@ -58,6 +73,9 @@ pub fn candidates(
     found.extend(generation.cell(rows, device, layout, dtype).kernels().map(Candidate::Kernel));
     if rows.op.spec.decomposition.is_some() {
         found.push(Candidate::Decomposition);
+    }
+    if is_host_cast(rows.op, layout, dtype) {
+        found.push(Candidate::Host);
     }
     match generation.fallback(device.kind) {
         FallbackPolicy::Error => {}

@@ -53,7 +53,7 @@ impl Span<'_> {
 /// Whether a storage holds elements up to `end`.
 #[inline(always)]
 fn ends_within(storage: &Storage, numel: usize, end: usize, dtype: DType) -> bool {
-    numel == 0 || end.checked_mul(dtype.size().max(1)).is_some_and(|end| end <= storage.bytes())
+    numel == 0 || end.checked_mul(dtype.size()).is_some_and(|end| end <= storage.bytes())
 }
 
 /// Marks what is made in inference mode.
@@ -65,7 +65,7 @@ impl TensorImpl {
     /// A strided tensor over part of a storage.
     ///
     /// # Errors
-    /// `SizeOverflow`, or `Value` when the elements would lie outside the storage.
+    /// `SizeOverflow`, `Undescribed`, or `Value` when the elements would lie outside the storage.
     pub fn strided(
         storage: Storage,
         offset: usize,
@@ -73,6 +73,7 @@ impl TensorImpl {
         strides: &[usize],
         dtype: DType,
     ) -> Result<TensorRef> {
+        dtype.storage_size()?;
         let numel = Span { offset, sizes, strides, dtype }.numel_within("strided", &storage)?;
         let format = Format::of(sizes, strides);
         Ok(TensorImpl::place(|t| {
@@ -121,11 +122,11 @@ impl TensorImpl {
     /// A new contiguous tensor, its elements undefined.
     ///
     /// # Errors
-    /// `SizeOverflow`, and what the allocation reports.
+    /// `SizeOverflow`, `Undescribed`, and what the allocation reports.
     #[inline]
     pub fn empty(sizes: &[usize], dtype: DType, device: Device) -> Result<TensorRef> {
         let numel = dims::numel("empty", sizes)?;
-        let storage = Storage::allocate(device, numel * dtype.size())?;
+        let storage = Storage::allocate(device, numel * dtype.storage_size()?)?;
         Ok(TensorImpl::place(|t| {
             t.geometry.set_row_major(sizes);
             t.set_strided(&storage, 0, numel, dtype, Format::of_row_major(sizes, t.geometry.strides()));
@@ -136,12 +137,12 @@ impl TensorImpl {
     /// A new contiguous tensor on the device and in the sizes of a row-major one, its elements undefined.
     ///
     /// # Errors
-    /// What the allocation reports.
+    /// `Undescribed`, and what the allocation reports.
     #[inline]
     pub(crate) fn empty_like(like: &TensorImpl, dtype: DType) -> Result<TensorRef> {
         // The product of the sizes was counted when `like` was made.
         let numel = like.numel();
-        let storage = Storage::allocate(like.device(), numel * dtype.size())?;
+        let storage = Storage::allocate(like.device(), numel * dtype.storage_size()?)?;
         Ok(TensorImpl::place(|t| {
             t.geometry.set_row_major(like.sizes());
             t.set_strided(&storage, 0, numel, dtype, Format::Contiguous);
@@ -152,7 +153,7 @@ impl TensorImpl {
     /// A new tensor with these strides, its elements undefined.
     ///
     /// # Errors
-    /// `SizeOverflow`, and what the allocation reports.
+    /// `SizeOverflow`, `Undescribed`, and what the allocation reports.
     pub fn empty_strided(sizes: Dims, strides: Dims, dtype: DType, device: Device) -> Result<TensorRef> {
         let numel = dims::numel("empty", &sizes)?;
         let format = Format::of(&sizes, &strides);
@@ -164,7 +165,7 @@ impl TensorImpl {
         } else {
             numel
         };
-        let storage = Storage::allocate(device, elements * dtype.size())?;
+        let storage = Storage::allocate(device, elements * dtype.storage_size()?)?;
         Ok(TensorImpl::place(|t| {
             t.set_strided(&storage, 0, numel, dtype, format);
             t.geometry.set(&sizes, &strides);
@@ -175,7 +176,7 @@ impl TensorImpl {
     /// A tensor of a composite layout, as its parts. The first component gives the device.
     ///
     /// # Errors
-    /// `Layout` when there is no component.
+    /// `Undescribed`; `Layout` when there is no component.
     pub fn composite(
         layout: Layout,
         dtype: DType,
@@ -183,6 +184,7 @@ impl TensorImpl {
         components: Vec<TensorRef>,
         attrs: Vec<i64>,
     ) -> Result<TensorRef> {
+        dtype.storage_size()?;
         let numel = dims::numel("composite", &sizes)?;
         let Some(first) = components.first() else {
             return Err(Error::Layout { op: "composite", layout, reason: "needs at least one component" });

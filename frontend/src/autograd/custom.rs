@@ -81,6 +81,7 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
         .map(|o| if inputs.iter().any(|i| i.is_same(&o)) { o.detach() } else { o })
         .collect();
     let name = function.name();
+    outputs.iter().try_for_each(|o| meta::refuse_complex(name, o.as_ref()))?;
     let saved = context
         .saved
         .iter()

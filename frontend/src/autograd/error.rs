@@ -86,6 +86,17 @@ pub enum AutogradError {
         /// The dtype.
         dtype: String,
     },
+    /// A complex tensor in the graph.
+    #[error(
+        "{op}: a gradient is wanted, but derivatives of complex tensors are not supported and this one is {dtype}; keep \
+         real and imaginary part as two tensors, or call it under `no_grad`"
+    )]
+    Complex {
+        /// The op.
+        op: String,
+        /// The dtype.
+        dtype: String,
+    },
     /// Switching a result of the graph.
     #[error(
         "`requires_grad` can be switched off only on leaves; use `detach()` for a tensor outside the graph"

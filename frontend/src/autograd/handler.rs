@@ -111,6 +111,7 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
     let in_place = matches!(call.out, Out::InPlace);
     if in_place {
         check_in_place(call)?;
+        meta::refuse_complex(call.args.name(), call.args.tensor(0)?)?;
     }
     let op = call.args.op;
     // The node's lists are written where they stay.
@@ -186,11 +187,14 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
     if let ([tensor], false) = (&mut made[..], in_place) {
         if tensor.dtype().is_differentiable() {
             meta::set_first_edge(tensor, Edge { node, output: 0 });
+        } else {
+            meta::refuse_complex(op.name, tensor)?;
         }
         return result;
     }
     for (output, tensor) in made.iter_mut().enumerate() {
         if !tensor.dtype().is_differentiable() {
+            meta::refuse_complex(op.name, tensor)?;
             continue;
         }
         let edge = Edge { node: node.clone(), output };

@@ -5,6 +5,7 @@ use super::hooks::Hook;
 use super::node::{Edge, Node};
 use crate::Tensor;
 use crate::error::Result;
+use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::key::DispatchKey;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef, ViewOrigin};
@@ -81,7 +82,18 @@ fn rebased_base(tensor: &TensorRef) -> Option<(&TensorRef, u32)> {
     (rebased > 0).then_some((base, rebased))
 }
 
+/// Refuses a complex tensor where a gradient is wanted: the formulas take no conjugates, so it would be a wrong one.
+pub(crate) fn refuse_complex(op: &str, tensor: &TensorRef) -> Result<()> {
+    if tensor.dtype().category() != Category::Complex {
+        return Ok(());
+    }
+    Err(AutogradError::Complex { op: op.to_string(), dtype: tensor.dtype().to_string() }.into())
+}
+
 pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
+    if on {
+        refuse_complex("set_requires_grad", tensor)?;
+    }
     if on && !tensor.dtype().is_differentiable() {
         return Err(AutogradError::NotFloating { dtype: tensor.dtype().to_string() }.into());
     }

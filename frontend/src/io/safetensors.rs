@@ -14,10 +14,13 @@
 //! Decisions:
 //! - a save replaces the file as a whole, by a rename, so that a full disk or a crash keeps the old one;
 //! - the same tensors and metadata give the same bytes: entries are ordered by size of element, then by name;
+//! - a tensor of a plugin's dtype is saved as bytes of U8, its dtype named in the metadata under `keyway.dtypes`, so that
+//!   other programs can read the rest of the file;
 //! - a load checks the header wholly before it allocates anything, and reads into memory that kernels may use.
 
 mod error;
 mod header;
+mod plugin_dtypes;
 mod read;
 mod write;
 

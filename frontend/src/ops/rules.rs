@@ -93,6 +93,12 @@ pub fn float_of(dtype: DType) -> DType {
     if matches!(dtype.category(), Category::Bool | Category::Integer) { DType::F32 } else { dtype }
 }
 
+/// The dtype that the kernel of a cast is chosen by: the one that it makes, as it reads every built-in dtype; but a
+/// plugin's dtype is known to its own kernels alone, so one that is read comes before a built-in one that is made.
+pub fn conversion_key(from: DType, to: DType) -> DType {
+    if to.is_built_in() && !from.is_built_in() { from } else { to }
+}
+
 /// Refuses a dtype that the op does not make sense for.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use crate::error::{Error, Result};
+use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::memory::{bytes::Plain, read_bytes};
 use keyway_dispatcher::{DType, Device};
 
@@ -46,7 +47,8 @@ impl Tensor {
         value.ok_or(Error::Length { op: "item", sizes: self.sizes().to_vec(), expected: 0, got: 1 })
     }
 
-    /// All elements in row-major order as f64, whatever the dtype; large integers are rounded.
+    /// All elements in row-major order as f64, whatever the dtype; large integers are rounded. A plugin's dtype is read
+    /// with the conversion that the plugin brings.
     ///
     /// # Errors
     /// A dtype that is no real number.
@@ -71,8 +73,13 @@ impl Tensor {
             DType::U16 => widen!(u16),
             DType::U8 => widen!(u8),
             DType::BOOL => self.to_vec::<bool>()?.into_iter().map(|v| f64::from(u8::from(v))).collect(),
-            other => {
+            other if other.is_built_in() || other.category() == Category::Complex => {
                 return Err(Error::HostType { op: "to_f64_vec", expected: DType::F64, got: other });
+            }
+            other => {
+                let mut values = vec![0.0; self.numel()];
+                other.decode(&self.to_bytes()?, &mut values)?;
+                values
             }
         })
     }

@@ -5,6 +5,7 @@ use super::Tensor;
 use crate::DType;
 use crate::error::Result;
 use keyway_dispatcher::Device;
+use keyway_dispatcher::dtype::Category;
 use std::fmt;
 
 /// Elements shown at each end of a dimension that is cut short.
@@ -99,11 +100,13 @@ fn composite(t: &Tensor) -> String {
 }
 
 /// One element.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Value {
     Bool(bool),
     Integer(i128),
     Real(f64),
+    /// As a plugin prints it.
+    Text(String),
 }
 
 /// The elements to be shown; a list that is cut short holds both its ends.
@@ -120,13 +123,13 @@ fn strided(t: &Tensor) -> Result<String> {
     let t = t.detach();
     if t.ndim() == 0 {
         let values = decode(&t)?;
-        let style = Style::of(&values, t.dtype());
-        return Ok(values.first().map_or_else(String::new, |v| style.text(*v)));
+        let style = Style::of(&values);
+        return Ok(values.first().map_or_else(String::new, |v| style.text(v)));
     }
     let shown = collect(&t, t.numel() > MOST)?;
     let mut values = Vec::new();
     shown.visit(&mut values);
-    let style = Style::of(&values, t.dtype());
+    let style = Style::of(&values);
     Ok(shown.text(&style, OPEN.len(), t.ndim()))
 }
 
@@ -169,8 +172,23 @@ fn decode(t: &Tensor) -> Result<Vec<Value>> {
         DType::U32 => read!(u32, |v| Value::Integer(i128::from(v))),
         DType::I64 => read!(i64, |v| Value::Integer(i128::from(v))),
         DType::U64 => read!(u64, |v| Value::Integer(i128::from(v))),
-        _ => t.to_f64_vec()?.into_iter().map(Value::Real).collect(),
+        dtype if dtype.is_built_in() => t.to_f64_vec()?.into_iter().map(Value::Real).collect(),
+        dtype => decode_by_plugin(t, dtype, &bytes)?,
     })
+}
+
+/// The elements of a plugin's dtype: as the plugin prints them, else as numbers of their category.
+fn decode_by_plugin(t: &Tensor, dtype: DType, bytes: &[u8]) -> Result<Vec<Value>> {
+    let texts: Option<Vec<_>> = bytes.chunks_exact(dtype.size()).map(|e| dtype.format_element(e)).collect();
+    if let Some(texts) = texts {
+        return texts.into_iter().map(|text| Ok(Value::Text(text?))).collect();
+    }
+    let number = |x: f64| match dtype.category() {
+        Category::Bool => Value::Bool(x != 0.0),
+        Category::Integer => Value::Integer(x as i128),
+        _ => Value::Real(x),
+    };
+    Ok(t.to_f64_vec()?.into_iter().map(number).collect())
 }
 
 /// How the elements of one tensor are written.
@@ -181,10 +199,10 @@ struct Style {
 }
 
 impl Style {
-    fn of(values: &[Value], dtype: DType) -> Style {
+    fn of(values: &[Value]) -> Style {
         let mut style = Style { whole: true, scientific: false, width: 1 };
-        if !dtype.is_float() {
-            style.width = values.iter().map(|v| style.plain(*v).len()).max().unwrap_or(1);
+        if !values.iter().any(|v| matches!(v, Value::Real(_))) {
+            style.width = values.iter().map(|v| style.plain(v).chars().count()).max().unwrap_or(1);
             return style;
         }
         // Zeros, infinities and NaN have no say in the style.
@@ -199,13 +217,13 @@ impl Style {
         style.whole = numbers.iter().all(|x| x.fract() == 0.0);
         style.scientific =
             !numbers.is_empty() && (most / least > 1000.0 || most > 1e8 || (!style.whole && least < 1e-4));
-        style.width = numbers.iter().map(|x| style.plain(Value::Real(*x)).len()).max().unwrap_or(1);
+        style.width = numbers.iter().map(|x| style.plain(&Value::Real(*x)).len()).max().unwrap_or(1);
         style
     }
 
     /// Without padding.
-    fn plain(&self, value: Value) -> String {
-        match value {
+    fn plain(&self, value: &Value) -> String {
+        match *value {
             Value::Bool(v) => if v { "True" } else { "False" }.to_string(),
             Value::Integer(v) => v.to_string(),
             Value::Real(v) if v.is_nan() => "nan".to_string(),
@@ -218,10 +236,11 @@ impl Style {
             }
             Value::Real(v) if self.whole => format!("{v:.0}."),
             Value::Real(v) => format!("{v:.DIGITS$}"),
+            Value::Text(ref text) => text.clone(),
         }
     }
 
-    fn text(&self, value: Value) -> String {
+    fn text(&self, value: &Value) -> String {
         format!("{:>width$}", self.plain(value), width = self.width)
     }
 }
@@ -229,7 +248,7 @@ impl Style {
 impl Shown {
     fn visit(&self, into: &mut Vec<Value>) {
         match self {
-            Shown::Values(values, _) => into.extend(values),
+            Shown::Values(values, _) => into.extend_from_slice(values),
             Shown::Lists(lists, _) => lists.iter().for_each(|l| l.visit(into)),
         }
     }
@@ -238,7 +257,7 @@ impl Shown {
         let gap = " ".repeat(indent + 1);
         match self {
             Shown::Values(values, cut) => {
-                let mut items: Vec<String> = values.iter().map(|v| style.text(*v)).collect();
+                let mut items: Vec<String> = values.iter().map(|v| style.text(v)).collect();
                 if *cut {
                     items.insert(EDGE, " ...".to_string());
                 }

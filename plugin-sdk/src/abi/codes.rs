@@ -19,7 +19,7 @@ pub mod status {
 }
 
 /// Element types. Host and plugin share these numbers; other dtypes get numbers from `VENDOR_FIRST` on
-/// when their name is interned.
+/// when their name is interned, and are described by a [`DTypeApi`](super::dtype::DTypeApi).
 pub mod dtype {
     /// One byte, 0 or 1.
     pub const BOOL: u16 = 0;
@@ -53,6 +53,22 @@ pub mod dtype {
     pub const C128: u16 = 14;
     /// The first number for a dtype that a plugin brings.
     pub const VENDOR_FIRST: u16 = 32;
+}
+
+/// The kind of values of a [`DTypeApi`](super::dtype::DTypeApi), in the order of promotion.
+pub mod dtype_category {
+    /// Truth values.
+    pub const BOOL: u32 = 0;
+    /// Integers of 0 or more.
+    pub const UNSIGNED: u32 = 1;
+    /// Integers with a sign.
+    pub const SIGNED: u32 = 2;
+    /// Real floating point.
+    pub const FLOAT: u32 = 3;
+    /// Complex floating point.
+    pub const COMPLEX: u32 = 4;
+    /// Anything else.
+    pub const OTHER: u32 = 5;
 }
 
 /// What a [`RawArg`](super::tensor::RawArg) holds.

@@ -11,6 +11,7 @@
 
 pub mod codes;
 pub mod device;
+pub mod dtype;
 pub mod host;
 pub mod layout;
 pub mod manifest;

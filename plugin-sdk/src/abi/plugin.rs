@@ -1,6 +1,7 @@
 //! The table that a plugin answers with.
 
 use super::device::DeviceApi;
+use super::dtype::DTypeApi;
 use super::host::HostApi;
 use super::layout::LayoutApi;
 use super::op::{RawInterposer, RawKernel, RawOp};
@@ -33,6 +34,8 @@ pub struct PluginContents {
     pub kernels: RawList<RawKernel>,
     /// Interposers.
     pub interposers: RawList<RawInterposer>,
+    /// Dtypes.
+    pub dtypes: RawList<DTypeApi>,
 }
 
 /// The interface [`codes::interface::PLUGIN`](super::codes::interface::PLUGIN).

@@ -313,7 +313,7 @@ impl<'a> Call<'a> {
     /// Makes a contiguous tensor of `T` on this call's device, its elements unspecified.
     pub fn new_tensor<T: Element>(&self, sizes: &[i64]) -> Result<OwnedTensor, Error> {
         let (device, index) = self.device();
-        super::host::new_tensor(T::DTYPE, device, index, sizes)
+        super::host::new_tensor(T::dtype(), device, index, sizes)
     }
 }
 

@@ -4,11 +4,12 @@ use super::export::{KernelItems, set_reachable};
 use super::host::{NameKind, intern};
 use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
+use crate::abi::dtype::DTypeApi;
 use crate::abi::layout::LayoutApi;
 use crate::abi::op::{RawInterposer, RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
 
-/// Devices, layouts, ops and interposers that the plugin brings. Kernels need no line here:
+/// Devices, layouts, dtypes, ops and interposers that the plugin brings. Kernels need no line here:
 /// `register_kernel!` gathers them.
 #[derive(Default)]
 pub struct Contents {
@@ -16,6 +17,7 @@ pub struct Contents {
     layouts: Vec<&'static LayoutApi>,
     ops: Vec<&'static RawOp>,
     interposers: Vec<&'static RawInterposer>,
+    dtypes: Vec<&'static DTypeApi>,
 }
 
 impl Contents {
@@ -28,6 +30,12 @@ impl Contents {
     /// Brings a layout.
     pub fn layout(&mut self, layout: &'static LayoutApi) -> &mut Self {
         self.layouts.push(layout);
+        self
+    }
+
+    /// Brings a dtype.
+    pub fn dtype(&mut self, dtype: &'static DTypeApi) -> &mut Self {
+        self.dtypes.push(dtype);
         self
     }
 
@@ -68,6 +76,7 @@ impl Contents {
         out.ops = list(self.ops);
         out.kernels = list(kernels);
         out.interposers = list(self.interposers);
+        out.dtypes = list(self.dtypes);
     }
 }
 

@@ -5,27 +5,36 @@ use half::{bf16, f16};
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-mod sealed {
-    pub trait Sealed {}
-}
-
-/// A Rust type that a tensor's memory may hold. Sealed: the list is that of [`dtype`].
-pub trait Element:
-    sealed::Sealed + Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static
+/// A Rust type that a tensor's memory may hold: those of the built-in dtypes, and types of a plugin's own for dtypes that
+/// it brings (see [`DType`](super::DType)).
+///
+/// # Safety
+/// - The size is 1, 2, 4 or 8 bytes, the alignment is equal to it, and there is no padding.
+/// - [`Element::dtype`] gives the number of the dtype named [`Element::NAME`], whose elements are of this size.
+/// - [`Element::load`] may be called on memory that another library wrote: its default is right only where every bit
+///   pattern is a value of the type.
+pub unsafe trait Element:
+    Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static
 {
-    /// The dtype's number.
-    const DTYPE: u16;
     /// The dtype's name, as `register_kernel!` and the schema write it.
     const NAME: &'static str;
+    /// The dtype's number: a constant for a built-in dtype, else what a [`DTypeNumber`](super::DTypeNumber) gives.
+    fn dtype() -> u16;
 
     /// Converts as `as` does: saturating for integers, rounding to nearest for floats, `x != 0` for bool.
     fn from_f64(value: f64) -> Self;
     /// Converts to the nearest `f64`.
     fn to_f64(self) -> f64;
     /// Converts as `as` does: wrapping for integers, rounding to nearest for floats, `x != 0` for bool.
-    fn from_i64(value: i64) -> Self;
+    #[inline(always)]
+    fn from_i64(value: i64) -> Self {
+        Self::from_f64(value as f64)
+    }
     /// Converts as `as` does: wrapping for integers, truncating and saturating for floats.
-    fn to_i64(self) -> i64;
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self.to_f64() as i64
+    }
 
     /// Reads one element. For `bool` any byte other than 0 reads as true.
     ///
@@ -49,8 +58,10 @@ pub struct ElementType {
 impl ElementType {
     /// That of a Rust type.
     #[inline(always)]
-    pub const fn of<T: Element>() -> ElementType {
-        ElementType { dtype: T::DTYPE, bytes: size_of::<T>() as u16 }
+    pub fn of<T: Element>() -> ElementType {
+        // What is known by its size alone is copied as an integer of that size.
+        const { assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8) && align_of::<T>() == size_of::<T>()) };
+        ElementType { dtype: T::dtype(), bytes: size_of::<T>() as u16 }
     }
 
     /// The dtype's number.
@@ -68,7 +79,10 @@ impl ElementType {
 
 /// An element type of which every bit pattern is a value: all but `bool`. Only these may be borrowed as
 /// slices of tensor memory, since another library may have written any byte there.
-pub trait Plain: Element {}
+///
+/// # Safety
+/// Every bit pattern of the type's size is a value of it.
+pub unsafe trait Plain: Element {}
 
 /// A floating-point element type with the type in which its sums are accumulated.
 pub trait Float: Plain + Display {
@@ -142,11 +156,14 @@ pub trait Int:
 
 macro_rules! int {
     ($($t:ident $code:ident),+) => {$(
-        impl sealed::Sealed for $t {}
-        impl Plain for $t {}
-        impl Element for $t {
-            const DTYPE: u16 = dtype::$code;
+        // SAFETY: every bit pattern of a number is a value.
+        unsafe impl Plain for $t {}
+        // SAFETY: a number of 1 to 8 bytes, aligned to its size, of which every bit pattern is a value; the code is that
+        // of the name.
+        unsafe impl Element for $t {
             const NAME: &'static str = stringify!($t);
+            #[inline(always)]
+            fn dtype() -> u16 { dtype::$code }
             #[inline(always)]
             fn from_f64(value: f64) -> Self { value as $t }
             #[inline(always)]
@@ -172,11 +189,14 @@ int!(u8 U8, i8 I8, i16 I16, i32 I32, i64 I64, u16 U16, u32 U32, u64 U64);
 
 macro_rules! real {
     ($($t:ident $code:ident),+) => {$(
-        impl sealed::Sealed for $t {}
-        impl Plain for $t {}
-        impl Element for $t {
-            const DTYPE: u16 = dtype::$code;
+        // SAFETY: every bit pattern of a number is a value.
+        unsafe impl Plain for $t {}
+        // SAFETY: a number of 1 to 8 bytes, aligned to its size, of which every bit pattern is a value; the code is that
+        // of the name.
+        unsafe impl Element for $t {
             const NAME: &'static str = stringify!($t);
+            #[inline(always)]
+            fn dtype() -> u16 { dtype::$code }
             #[inline(always)]
             fn from_f64(value: f64) -> Self { value as $t }
             #[inline(always)]
@@ -220,11 +240,14 @@ real!(f32 F32, f64 F64);
 
 macro_rules! half_float {
     ($($t:ident $code:ident),+) => {$(
-        impl sealed::Sealed for $t {}
-        impl Plain for $t {}
-        impl Element for $t {
-            const DTYPE: u16 = dtype::$code;
+        // SAFETY: every bit pattern of a number is a value.
+        unsafe impl Plain for $t {}
+        // SAFETY: a number of 1 to 8 bytes, aligned to its size, of which every bit pattern is a value; the code is that
+        // of the name.
+        unsafe impl Element for $t {
             const NAME: &'static str = stringify!($t);
+            #[inline(always)]
+            fn dtype() -> u16 { dtype::$code }
             #[inline(always)]
             fn from_f64(value: f64) -> Self { $t::from_f64(value) }
             #[inline(always)]
@@ -245,10 +268,13 @@ macro_rules! half_float {
 }
 half_float!(f16 F16, bf16 BF16);
 
-impl sealed::Sealed for bool {}
-impl Element for bool {
-    const DTYPE: u16 = dtype::BOOL;
+// SAFETY: one byte; `load` accepts any; the code is that of the name.
+unsafe impl Element for bool {
     const NAME: &'static str = "bool";
+    #[inline(always)]
+    fn dtype() -> u16 {
+        dtype::BOOL
+    }
     #[inline(always)]
     fn from_f64(value: f64) -> Self {
         value != 0.0
@@ -312,8 +338,8 @@ mod tests {
     use super::*;
 
     fn agrees<T: Element>() {
-        assert_eq!(dtype_name(T::DTYPE), T::NAME);
-        assert_eq!(dtype_size(T::DTYPE), Some(size_of::<T>()));
+        assert_eq!(dtype_name(T::dtype()), T::NAME);
+        assert_eq!(dtype_size(T::dtype()), Some(size_of::<T>()));
         assert_eq!(T::from_i64(1).to_f64(), 1.0);
         assert_eq!(T::from_f64(1.0).to_i64(), 1);
         assert_eq!(T::from_f64(0.0), T::default());
@@ -360,7 +386,7 @@ mod tests {
     fn half_types_accumulate_in_f32() {
         assert_eq!(f16::from_acc(bf16::from_f64(1.5).to_acc()).to_f64(), 1.5);
         fn acc<T: Float>() -> u16 {
-            T::Acc::DTYPE
+            T::Acc::dtype()
         }
         assert_eq!(
             [acc::<f16>(), acc::<bf16>(), acc::<f32>(), acc::<f64>()],

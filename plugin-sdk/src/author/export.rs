@@ -286,7 +286,8 @@ macro_rules! plugin {
 /// Registers one kernel for one op, device and layout, and each of the given dtypes.
 ///
 /// The kernel is a `fn(&Call) -> Result<(), Error>`; the signature is that of the op, in the letters of
-/// [`RawOp::schema`](crate::abi::op::RawOp::schema). `flags: allocates` marks a kernel that makes its own outputs.
+/// [`RawOp::schema`](crate::abi::op::RawOp::schema). `flags: allocates` marks a kernel that makes its own outputs. A dtype
+/// is named as it is, or by a string literal: `"vendor.example/fp8_e4m3" => run`.
 ///
 /// ```ignore
 /// register_kernel! {
@@ -297,10 +298,12 @@ macro_rules! plugin {
 /// ```
 #[macro_export]
 macro_rules! register_kernel {
+    (@name $dtype:ident) => { stringify!($dtype) };
+    (@name $dtype:literal) => { $dtype };
     (
         op: $op:expr, signature: $signature:expr, device: $device:expr, layout: $layout:expr,
         flags: allocates,
-        $($dtype:ident => $run:expr),+ $(,)?
+        $($dtype:tt => $run:expr),+ $(,)?
     ) => {
         $crate::register_kernel!(
             @emit $crate::abi::codes::kernel_flag::ALLOCATES, $op, $signature, $device, $layout, $($dtype => $run),+
@@ -308,19 +311,19 @@ macro_rules! register_kernel {
     };
     (
         op: $op:expr, signature: $signature:expr, device: $device:expr, layout: $layout:expr,
-        $($dtype:ident => $run:expr),+ $(,)?
+        $($dtype:tt => $run:expr),+ $(,)?
     ) => {
         $crate::register_kernel!(@emit 0, $op, $signature, $device, $layout, $($dtype => $run),+);
     };
     (
-        @emit $flags:expr, $op:expr, $signature:expr, $device:expr, $layout:expr, $($dtype:ident => $run:expr),+
+        @emit $flags:expr, $op:expr, $signature:expr, $device:expr, $layout:expr, $($dtype:tt => $run:expr),+
     ) => {
         // The author's expressions are resolved among these items, so each has a name that an author does not use.
         const _: () = {
             const __KEYWAY_FLAGS: u32 = $flags;
             const __KEYWAY_PARTS: &[&str] = &[
                 $op, " ", $signature, " ", $device, " ", $layout, " ",
-                concat!($(stringify!($dtype), ","),+),
+                concat!($($crate::register_kernel!(@name $dtype), ","),+),
             ];
             #[used]
             #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".note.keyway.k"))]
@@ -340,7 +343,7 @@ macro_rules! register_kernel {
                     signature: $crate::__private::RawStr::new($signature),
                     device: $crate::__private::RawStr::new($device),
                     layout: $crate::__private::RawStr::new($layout),
-                    dtype: $crate::__private::RawStr::new(stringify!($dtype)),
+                    dtype: $crate::__private::RawStr::new($crate::register_kernel!(@name $dtype)),
                     run: __keyway_run,
                 }
             }),+];

@@ -353,7 +353,7 @@ pub fn new_tensor(dtype: u16, device: u16, index: u16, sizes: &[i64]) -> Result<
 
 /// Makes a contiguous strided tensor of `T` in host memory, its elements unspecified.
 pub fn new_host_tensor<T: Element>(sizes: &[i64]) -> Result<OwnedTensor, Error> {
-    new_tensor(T::DTYPE, 0, 0, sizes)
+    new_tensor(T::dtype(), 0, 0, sizes)
 }
 
 /// Makes a tensor of a composite layout from [`Arg::Owned`] and [`Arg::Tensor`]; it shares their memory.

@@ -3,6 +3,7 @@
 mod call;
 mod contents;
 mod device;
+mod dtype;
 mod element;
 mod error;
 #[doc(hidden)]
@@ -17,6 +18,7 @@ mod view;
 pub use call::{Call, Tensors};
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
+pub use dtype::{Category, DType, DTypeNumber, Limits, dtype_api};
 pub use element::{Element, ElementType, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use error::Error;
 pub use export::host_api;

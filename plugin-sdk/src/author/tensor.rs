@@ -1,6 +1,7 @@
 //! Tensors as a kernel sees them, without their element type.
 
-use super::element::{Element, ElementType, dtype_name, dtype_size};
+use super::dtype::known_size;
+use super::element::{Element, ElementType, dtype_name};
 use super::error::Error;
 use super::export::{host_api, reaches};
 use super::view::{Reads, View, ViewMut, Writes};
@@ -231,7 +232,7 @@ pub(crate) fn extent(raw: &RawTensor) -> Extent {
     if raw.numel <= 0 || raw.data.is_null() {
         return Extent::Nothing;
     }
-    let Some(size) = dtype_size(raw.dtype) else { return Extent::Unknown };
+    let Some(size) = known_size(raw.dtype) else { return Extent::Unknown };
     let elements = if raw.flags & tensor_flag::CONTIGUOUS != 0 {
         raw.numel as usize
     } else {

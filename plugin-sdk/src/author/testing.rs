@@ -32,7 +32,7 @@ pub(crate) fn tensor<T: Element>(data: *mut T, sizes: &[i64], strides: &[i64]) -
     let raw = RawTensor {
         struct_size: size_of::<RawTensor>() as u32,
         ndim: sizes.len() as u32,
-        dtype: T::DTYPE,
+        dtype: T::dtype(),
         layout: 0,
         device: 0,
         device_index: 0,

@@ -111,7 +111,7 @@ impl<T: Plain> Builder<T> {
 /// A CSR tensor of these components.
 pub fn composite<T: Plain>(sizes: [usize; 2], components: &[Arg<'_>]) -> Result<OwnedTensor, Error> {
     let number = layout::number().ok_or_else(|| unsupported("a layout without a number"))?;
-    new_composite(number, T::DTYPE, &sizes.map(|s| s as i64), components, &[])
+    new_composite(number, T::dtype(), &sizes.map(|s| s as i64), components, &[])
 }
 
 /// The same pattern with other values.

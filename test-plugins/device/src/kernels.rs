@@ -28,7 +28,7 @@ impl<T: Element> Operand<T> {
             let first = tensor.view::<T>()?.get(&vec![0; tensor.ndim()]);
             Place::Value(first.unwrap_or_default())
         } else {
-            if tensor.dtype() != T::DTYPE || tensor.n_components() > 0 {
+            if tensor.dtype() != T::dtype() || tensor.n_components() > 0 {
                 let expected = format!("a strided tensor of {}", T::NAME);
                 return Err(Error::InvalidArgument {
                     argument: "tensor",

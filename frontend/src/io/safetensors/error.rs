@@ -183,6 +183,28 @@ pub enum SafetensorsError {
         /// The tensor's dtype.
         got: DType,
     },
+    /// A tensor of a plugin's dtype that is not there.
+    #[error(
+        "{path}, tensor `{tensor}`: expected a backend that brings the dtype `{dtype}`, got none; install the plugin that \
+         was there when the file was saved",
+        path = path.display()
+    )]
+    MissingDtype {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// The dtype's name.
+        dtype: String,
+    },
+    /// Metadata under a key that the dtypes of plugins are saved under.
+    #[error("cannot save to {path}: expected metadata without the key `{key}`, got it; use another key", path = path.display())]
+    ReservedMetadata {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: &'static str,
+    },
     /// A tensor that cannot be saved because the format keeps its name for itself.
     #[error(
         "cannot save to {path}: expected any name but `__metadata__` for a tensor, got it; name the tensor otherwise",

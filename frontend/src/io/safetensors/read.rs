@@ -2,6 +2,7 @@
 
 use super::SafetensorsError as Error;
 use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST};
+use super::plugin_dtypes;
 use crate::nn::StateDict;
 use crate::{DType, Device, Result, Tensor};
 use keyway_dispatcher::memory::write_bytes;
@@ -61,7 +62,9 @@ pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
     let failed = |source| Error::Read { path: path.to_path_buf(), source };
     let mut file = std::fs::File::open(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
-    let Header { entries, metadata } = read_header(path, &mut file, bytes)?;
+    let mut header = read_header(path, &mut file, bytes)?;
+    plugin_dtypes::restore(path, &mut header)?;
+    let Header { entries, metadata } = header;
     let mut buffer = Vec::new();
     let mut tensors = StateDict::new();
     for entry in entries {

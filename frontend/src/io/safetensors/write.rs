@@ -2,7 +2,7 @@
 
 use super::SafetensorsError as Error;
 use super::header::{self, Entry};
-use super::to_format;
+use super::{plugin_dtypes, to_format};
 use crate::io::replace::replace;
 use crate::nn::StateDict;
 use crate::{Result, Tensor};
@@ -27,8 +27,8 @@ use std::path::Path;
 /// ```
 ///
 /// # Errors
-/// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format does not have, and the name
-/// `__metadata__`; what the device reports.
+/// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format does not have, the name
+/// `__metadata__` and the metadata key `keyway.dtypes`; what the device reports.
 pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
     save_with_metadata(path, tensors, &BTreeMap::new())
 }
@@ -56,9 +56,10 @@ pub fn save_with_metadata(
     let path = path.as_ref();
     let ordered = ordered(path, tensors)?;
     let entries = entries(&ordered);
+    let metadata = plugin_dtypes::with_dtypes(path, &ordered, metadata)?;
     let data = entries.last().map_or(0, |entry| entry.range.1);
     let failed = |bytes, source| Error::Write { path: path.to_path_buf(), bytes, source };
-    let header = header::write(&entries, metadata).map_err(|error| failed(data, error.into()))?;
+    let header = header::write(&entries, &metadata).map_err(|error| failed(data, error.into()))?;
     let bytes = header.len() as u64 + data;
     // An error of a device must not be turned into one of the file.
     let mut trouble = None;
@@ -94,7 +95,7 @@ fn ordered<'a>(path: &Path, tensors: &'a StateDict) -> Result<Vec<(&'a String, &
         if header::is_reserved(name) {
             return Err(Error::ReservedName { path: path.to_path_buf() });
         }
-        if to_format(tensor.dtype()).is_none() {
+        if to_format(tensor.dtype()).is_none() && !plugin_dtypes::is_saved_as_bytes(tensor.dtype()) {
             return Err(Error::UnsupportedDtype {
                 path: path.to_path_buf(),
                 tensor: name.clone(),
@@ -113,12 +114,8 @@ fn entries(ordered: &[(&String, &Tensor)]) -> Vec<Entry> {
     let entry = |(name, tensor): &(&String, &Tensor)| {
         let begin = end;
         end += (tensor.numel() * tensor.dtype().size()) as u64;
-        Entry {
-            name: (*name).clone(),
-            dtype: tensor.dtype(),
-            shape: tensor.sizes().to_vec(),
-            range: (begin, end),
-        }
+        let (dtype, shape) = plugin_dtypes::stored(tensor);
+        Entry { name: (*name).clone(), dtype, shape, range: (begin, end) }
     };
     ordered.iter().map(entry).collect()
 }

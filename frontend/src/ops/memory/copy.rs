@@ -3,6 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::rules::conversion_key;
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -39,7 +40,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         let got = source.sizes().into();
         return Err(Error::Shape { op: args.name(), argument: "src", expected, got });
     }
-    let mut plan = Plan::one(target.dtype(), sizes, target.dtype(), Strides::Like(0));
+    let key = conversion_key(source.dtype(), target.dtype());
+    let mut plan = Plan::one(key, sizes, target.dtype(), Strides::Like(0));
     // The kernel casts by itself; it reads nothing of argument 0.
     plan.broadcast = 0b11;
     plan.alias = true;

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::rules::conversion_key;
 use crate::ops::sample::{Fill, SampleArg, unary_of};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -10,7 +11,8 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The values in another dtype; this tensor itself if it has it already. Floats are rounded towards
-    /// zero to integers; to bool, everything but 0 is true.
+    /// zero to integers; to bool, everything but 0 is true. To and from a plugin's dtype the host casts by itself, through
+    /// f64 and as the plugin rounds, where no kernel does.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -30,8 +32,8 @@ impl Tensor {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let dtype = args.optional_dtype(1)?.unwrap_or(t.dtype());
-    // The kernel is chosen by the dtype that it makes; it reads every dtype.
-    let mut plan = Plan::one(dtype, Dims::from_slice(t.sizes()), dtype, Strides::Like(0));
+    let mut plan =
+        Plan::one(conversion_key(t.dtype(), dtype), Dims::from_slice(t.sizes()), dtype, Strides::Like(0));
     plan.broadcast = 0b1;
     Ok(plan)
 }
