@@ -223,7 +223,7 @@ pub enum LoadError {
     },
     /// Something that the library brings cannot be registered; nothing of it is.
     #[error(
-        "expected a {what} that can be registered, got `{name}`: {reason}; report this to the plugin's author, or remove one of two plugins that bring the same"
+        "expected to register the {what} `{name}`, got: {reason}; report this to the plugin's author, or remove one of two plugins that bring the same"
     )]
     Registration {
         /// Op, kernel, device, layout, interposer.
