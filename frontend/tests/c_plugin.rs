@@ -63,11 +63,10 @@ fn a_device_in_c_adds_and_prints() {
     assert!(text.contains("1.5") && text.contains("example.org/c-device"), "{text}");
     // Values that the walk must not change on the way.
     let odd = Tensor::from_slice(&[f32::INFINITY, -0.0, f32::NAN]).unwrap().to_device(device).unwrap();
-    let back = odd.flip(0).and_then(|_| odd.copied()).unwrap_or_else(|_| odd.copied().unwrap());
-    let bits: Vec<u32> = back.to_vec::<f32>().unwrap().iter().map(|v| v.to_bits()).collect();
+    let bits: Vec<u32> = odd.copied().unwrap().to_vec::<f32>().unwrap().iter().map(|v| v.to_bits()).collect();
     assert_eq!(bits[..2], [f32::INFINITY.to_bits(), (-0.0f32).to_bits()]);
     // More memory than there is: an error, and the device works on.
-    let error = Tensor::zeros(&[1 << 60], DType::F32, device).unwrap_err().to_string();
+    let error = Tensor::empty(&[1 << 60], DType::F32, device).unwrap_err().to_string();
     assert!(error.contains("example.org/c-device"), "{error}");
     assert_eq!((&a + &a).unwrap().to_vec::<f32>().unwrap(), [0.0, 2.0, 4.0, 6.0]);
 }
