@@ -78,8 +78,14 @@ fn tables_of_any_size_load_and_run() {
 fn each_fault_is_refused_with_the_table_and_the_field() {
     let _one = one_at_a_time();
     for (fault, parts) in [
-        (1, &["expected 3 kernels", "got 2 in its kernel records"][..]),
-        (2, &["expected 2 kernels", "got 1 in the table"]),
+        (1, &["expected the 3 kernels", "got 2: `lost T>T for cpu, strided, f32` has a record"][..]),
+        (
+            2,
+            &[
+                "expected the 2 kernels",
+                "got 1: `twice_fault2 T>T for test.keyway/device-fault2, strided, f32`",
+            ],
+        ),
         (3, &["kernels[0]", "`struct_size` of at least 96", "got 8"]),
         (4, &["kernels[0]", "the function `run`", "a null pointer"]),
         (5, &["kernels[0]", "`op` in UTF-8"]),

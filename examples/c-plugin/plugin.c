@@ -169,8 +169,8 @@ static const KeywayDeviceApi device = {
 
 /* ---- The plugin ---- */
 
-KEYWAY_MANIFEST("example.org/c-plugin", "1.0.0", "A plugin in plain C", 4,
-                "\"cpu\",\"example.org/c-device\"", "\"strided\"");
+KEYWAY_MANIFEST("example.org/c-plugin", "1.0.0", "A plugin in plain C", "\"cpu\",\"example.org/c-device\"",
+                "\"strided\"");
 
 static const KeywayKernel *const kernels[] = { &axpby_cpu, &add_own, &mul_own, &clone_own };
 static const KeywayOp *const ops[] = { &axpby };

@@ -10,7 +10,7 @@ use std::path::Path;
 /// One use of each macro of the header.
 const MACROS: &str = r#"
 static int32_t run(const KeywayCall *call) { return call->n_args == 0 ? KEYWAY_STATUS_FAILED : KEYWAY_STATUS_OK; }
-KEYWAY_MANIFEST("example.org/sizes", "1.0.0", "Sizes only", 1, "\"cpu\"", "\"strided\"");
+KEYWAY_MANIFEST("example.org/sizes", "1.0.0", "Sizes only", "\"cpu\"", "\"strided\"");
 KEYWAY_KERNEL(exp_f32, "exp", "T>T", "cpu", "strided", "f32", run);
 static const KeywayKernel *const kernels[] = { &exp_f32 };
 static int32_t initialize(const KeywayHostApi *host, KeywayPluginContents *out) {

@@ -56,9 +56,7 @@ static int32_t twice(const KeywayCall *call) {
 }
 
 #if IS(1)
-#define COUNT 3
-#else
-#define COUNT 2
+KEYWAY_RECORD(lost, KEYWAY_KERNEL_SECTION, "lost T>T cpu strided f32,");
 #endif
 #if IS(22)
 #define SIGNATURE "TT>T"
@@ -68,7 +66,7 @@ static int32_t twice(const KeywayCall *call) {
 #if IS(13)
 KEYWAY_RECORD(keyway_manifest_, KEYWAY_MANIFEST_SECTION, "{\"name\":\"keyway.test/c\",\"version\":1}");
 #else
-KEYWAY_MANIFEST("keyway.test/" NAME, "1.0.0", "Compiled by a test", COUNT, "\"cpu\"", "\"strided\"");
+KEYWAY_MANIFEST("keyway.test/" NAME, "1.0.0", "Compiled by a test", "\"cpu\"", "\"strided\"");
 #endif
 KEYWAY_KERNEL(on_cpu, "twice_" NAME, SIGNATURE, "cpu", "strided", "f32", twice);
 KEYWAY_KERNEL(on_device, "twice_" NAME, SIGNATURE, DEVICE, "strided", "f32", twice);

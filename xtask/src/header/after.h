@@ -70,21 +70,27 @@ static inline void keyway_fill(void *out, const void *value, uint32_t size) {
 #endif
 
 /*
- * What the library says of itself, read without running it. Once in a library, at file scope.
- * `kernels` is the number of KEYWAY_KERNEL; `devices` and `layouts` are lists of names in quotes:
+ * What the library says of itself, read without running it. Once in a library, at file scope. All are string literals
+ * without quotes inside, but for the lists of names, which have them:
  *
- *     KEYWAY_MANIFEST("example.org/fast", "1.0.0", "A faster exp", 1, "\"cpu\"", "\"strided\"");
+ *     KEYWAY_MANIFEST("example.org/fast", "1.0.0", "A faster exp", "\"cpu\"", "\"strided\"");
+ *
+ * KEYWAY_MANIFEST_WITH takes besides the priority (0 is usual; of two plugins that bring a kernel for one key, the higher
+ * wins) and the names of the plugins whose device memory the kernels can use.
  */
-#define KEYWAY_MANIFEST(name, version, description, kernels, devices, layouts)                                         \
+#define KEYWAY_MANIFEST(name, version, description, devices, layouts)                                                  \
+    KEYWAY_MANIFEST_WITH(name, version, description, devices, layouts, 0, "")
+#define KEYWAY_MANIFEST_WITH(name, version, description, devices, layouts, priority, compatible_with)                  \
     KEYWAY_RECORD(keyway_manifest_, KEYWAY_MANIFEST_SECTION,                                                           \
                   "{\"name\":\"" name "\",\"version\":\"" version "\",\"description\":\"" description                  \
-                  "\",\"kernels\":" KEYWAY_TEXT(kernels) ",\"devices\":[" devices "],\"layouts\":[" layouts            \
-                  "],\"needs\":[],\"sdk\":\"keyway.h\",\"abi_min\":" KEYWAY_TEXT(KEYWAY_ABI_MIN)                       \
-                  ",\"abi_max\":" KEYWAY_TEXT(KEYWAY_ABI_MAX) ",\"variant\":\"" KEYWAY_VARIANT                         \
-                  "\",\"cpu_features\":[" KEYWAY_CPU_FEATURES "]}")
+                  "\",\"devices\":[" devices "],\"layouts\":[" layouts "],\"compatible_with\":[" compatible_with       \
+                  "],\"priority\":" KEYWAY_TEXT(priority) ",\"sdk\":\"keyway.h\",\"abi_min\":"                         \
+                  KEYWAY_TEXT(KEYWAY_ABI_MIN) ",\"abi_max\":" KEYWAY_TEXT(KEYWAY_ABI_MAX)                              \
+                  ",\"variant\":\"" KEYWAY_VARIANT "\",\"cpu_features\":[" KEYWAY_CPU_FEATURES "]}")
 
 /*
- * Defines `variable`, the table of one kernel, and the record by which the host counts it. All but `variable` and
+ * Defines `variable`, the table of one kernel, and the record by which the host knows of it: it compares
+ * the records with what `initialize` hands over. All but `variable` and
  * `function` are string literals:
  *
  *     KEYWAY_KERNEL(exp_f32, "exp", "T>T", "cpu", "strided", "f32", run_exp);
