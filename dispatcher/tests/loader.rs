@@ -310,11 +310,21 @@ fn the_optional_fields_of_a_manifest_arrive() {
 
 #[test]
 fn without_the_loader_symbol() {
+    let without_root = patched(&minimal(), b"_1as_0lib_1header", b"_1as_0lib_1hexder");
+    let without_entry = |bytes: &[u8]| patched(bytes, b"keyway_plugin_v1", b"kexway_plugin_v1");
     let folder = Folder::new();
-    folder.add("a.so", &patched(&minimal(), b"_1as_0lib_1header", b"_1as_0lib_1hexder"));
+    folder.add("a.so", &without_entry(&without_root));
     let error = rejected(&folder);
     assert!(matches!(error, LoadError::MissingSymbol { .. }), "{error}");
-    assert_says(&error, &["_1as_0lib_1header_0root_bmodule_bloader", "cdylib"]);
+    assert_says(&error, &["keyway_plugin_v1", "_1as_0lib_1header_0root_bmodule_bloader", "cdylib"]);
+    // One of the two is enough.
+    for bytes in [without_root, without_entry(&minimal())] {
+        let folder = Folder::new();
+        folder.add("a.so", &bytes);
+        let loaded = load(folder.config());
+        assert_eq!((loaded.plugins.len(), loaded.rejected.len()), (2, 0), "{:?}", loaded.rejected);
+        assert_eq!(loaded.plugins[0].tables().kernels.len(), 1);
+    }
 }
 
 #[test]

@@ -80,16 +80,11 @@ pub fn load_backends(paths: &[PathBuf]) -> Result<Backends> {
 }
 
 fn load(loader: &Loader) -> Backends {
-    let loaded = loader.load_all(host::table(), host::take_message);
+    let mut loaded = loader.load_all(host::table(), host::take_message);
     let present = registry::plugins();
-    for plugin in &loaded.plugins {
-        if present.iter().any(|p| p.path == plugin.path) {
-            continue;
-        }
-        if let Err(error) = install::install(plugin) {
-            keyway_dispatcher::log::warn(&format!("{}: {error}", plugin.path.display()));
-        }
-    }
+    let new = loaded.plugins.iter().filter(|plugin| present.iter().all(|p| p.path != plugin.path));
+    let refused: Vec<_> = new.filter_map(|plugin| install::install(plugin).err()).collect();
+    refused.into_iter().for_each(|rejected| loaded.refuse(rejected));
     warn_of_left_out(&present);
     Backends { rejected: loaded.rejected, discovery: loaded.discovery }
 }

@@ -46,7 +46,7 @@ pub use half;
 pub mod __private {
     pub use crate::abi::host::HostApi;
     pub use crate::abi::op::RawKernel;
-    pub use crate::abi::plugin::{PluginApi, PluginContents};
+    pub use crate::abi::plugin::{EntryPoint, PluginApi, PluginContents};
     pub use crate::abi::tensor::RawCall;
     pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
     pub use crate::author::export::{

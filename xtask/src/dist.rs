@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! dist/bin/keyway
+//! dist/include/keyway.h
 //! dist/backends/libkeyway_backend_cpu-x86-64-v2.so
 //! dist/backends/libkeyway_backend_cpu-x86-64-v3.so
 //! dist/backends/libkeyway_backend_cpu-x86-64-v4.so
@@ -11,6 +12,7 @@
 
 use crate::build::{self, Job};
 use crate::failure::{Failure, Result};
+use crate::header;
 use crate::workspace::Workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,6 +50,8 @@ pub fn build_and_stage(workspace: &Workspace, options: &Options) -> Result<Vec<P
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         stage(&workspace.path(licence), &workspace.path("dist"), licence, FILE_MODE)?;
     }
+    let include = folder(&workspace.path("dist/include"))?;
+    stage(&workspace.path(header::HEADER), &include, "keyway.h", FILE_MODE)?;
     let mut names = Vec::new();
     for job in build::jobs(build::BACKENDS, build::X86, only) {
         let built = build::library(workspace, &job)?;

@@ -20,6 +20,14 @@ pub enum Failure {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// A definition of the contract that has no form in C.
+    #[error("cannot say in C what {file} holds: {what}; use a type that xtask/src/header/declare.rs knows", file = file.display())]
+    NoC {
+        /// The source.
+        file: PathBuf,
+        /// What stands there.
+        what: String,
+    },
     /// A program could not be started.
     #[error("cannot start `{program}`: {source}; {advice}")]
     Start {

@@ -9,6 +9,7 @@ mod build;
 mod demo;
 mod dist;
 mod failure;
+mod header;
 mod mutants;
 mod test;
 mod tidy;
@@ -33,6 +34,8 @@ enum Task {
     Demo(demo::Options),
     /// Run every test of the workspace and of the example workspaces.
     Test(test::Options),
+    /// Write `plugin-sdk/include/keyway.h` anew from the Rust definitions of the contract.
+    Header,
     /// Check the rules that the compiler does not check.
     Tidy,
     /// Judge the CPU backend with one fault at a time, and show which faults the conformance suite finds.
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Task::Dist(options) => dist::run(&workspace, &options),
         Task::Demo(options) => demo::run(&workspace, &options),
         Task::Test(options) => test::run(&workspace, &options),
+        Task::Header => header::run(&workspace),
         Task::Tidy => tidy::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Bench(options) => bench::run(&workspace, &options),

@@ -14,21 +14,8 @@ use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use crate::base::message::{failure, take_message};
 use keyway_sdk::abi::codes::status;
-use keyway_sdk::abi::device::{DeviceApi, RawDeviceProperties, RawMemoryStats};
-use std::mem::offset_of;
+use keyway_sdk::abi::device::{RawDeviceProperties, RawMemoryStats};
 use std::ptr::NonNull;
-
-/// Whether a field of the device's table is there at all: an older plugin has a shorter table.
-macro_rules! optional {
-    ($entry:expr, $field:ident) => {
-        if $entry.api.struct_size as usize >= offset_of!(DeviceApi, $field) + size_of::<usize>() {
-            $entry.api.$field
-        } else {
-            None
-        }
-    };
-}
-pub(super) use optional;
 
 pub(super) fn check(
     entry: &'static DeviceEntry,
@@ -128,12 +115,8 @@ pub(crate) fn order_after(
     stream: &StreamRef,
     others: &[StreamRef],
 ) {
-    let functions = (
-        optional!(entry, event_create),
-        optional!(entry, event_record),
-        optional!(entry, event_wait),
-        optional!(entry, event_destroy),
-    );
+    let functions =
+        (entry.api.event_create, entry.api.event_record, entry.api.event_wait, entry.api.event_destroy);
     let (Some(create), Some(record), Some(wait), Some(destroy)) = functions else { return };
     let index = u32::from(device.index);
     for other in others {
@@ -275,7 +258,7 @@ pub fn properties(device: Device) -> Result<Properties> {
 /// `NoDevice`, `Backend`.
 pub fn memory_stats(device: Device) -> Result<Option<RawMemoryStats>> {
     let entry = entry_of(device)?;
-    let Some(function) = optional!(entry, memory_stats) else { return Ok(None) };
+    let Some(function) = entry.api.memory_stats else { return Ok(None) };
     let mut raw =
         RawMemoryStats { struct_size: size_of::<RawMemoryStats>() as u32, ..RawMemoryStats::default() };
     // SAFETY: `raw` says its own size; the plugin fills in no more than that.
@@ -292,7 +275,7 @@ macro_rules! simple {
         /// `NoDevice`, `Backend`. A device without this function answers `Ok`.
         pub fn $name(device: Device) -> Result<()> {
             let entry = entry_of(device)?;
-            let Some(function) = optional!(entry, $name) else { return Ok(()) };
+            let Some(function) = entry.api.$name else { return Ok(()) };
             // SAFETY: the function takes an index only.
             let code = unsafe { function(u32::from(device.index)) };
             check(entry, device, stringify!($name), code)
@@ -318,7 +301,7 @@ simple!(
 /// `NoDevice`, `Backend`; `Value` when the device has no limit to set.
 pub fn set_memory_limit(device: Device, bytes: u64) -> Result<()> {
     let entry = entry_of(device)?;
-    let Some(function) = optional!(entry, set_memory_limit) else {
+    let Some(function) = entry.api.set_memory_limit else {
         return Err(Error::Value {
             op: "set_memory_limit",
             argument: "device",

@@ -1,11 +1,10 @@
 //! Streams and events, and the stream that a thread's work goes to.
 
-use super::{DeviceApi, DeviceEntry, check, ensure, entry_of, optional};
+use super::{DeviceEntry, check, ensure, entry_of};
 use crate::base::error::Result;
 use crate::base::key::Device;
 use keyway_sdk::abi::device::Queue;
 use std::cell::{Cell, RefCell};
-use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -81,11 +80,7 @@ unsafe impl Sync for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let destroy = if self.event {
-            optional!(self.entry, event_destroy)
-        } else {
-            optional!(self.entry, stream_destroy)
-        };
+        let destroy = if self.event { self.entry.api.event_destroy } else { self.entry.api.stream_destroy };
         if let (Some(destroy), false) = (destroy, self.raw.is_null()) {
             // SAFETY: the handle came from the same table and is destroyed once, here.
             unsafe { destroy(u32::from(self.device.index), self.raw) };
@@ -125,7 +120,7 @@ impl Stream {
         let entry = entry_of(device)?;
         ensure(entry, device)?;
         let mut raw = std::ptr::null_mut();
-        if let Some(create) = optional!(entry, stream_create) {
+        if let Some(create) = entry.api.stream_create {
             // SAFETY: `create` writes one pointer.
             let code = unsafe { create(u32::from(device.index), &mut raw) };
             check(entry, device, "stream_create", code)?;
@@ -147,7 +142,7 @@ impl Stream {
     /// # Errors
     /// `Backend`.
     pub fn synchronize(&self) -> Result<()> {
-        let Some(wait) = optional!(self.0.entry, stream_synchronize) else { return Ok(()) };
+        let Some(wait) = self.0.entry.api.stream_synchronize else { return Ok(()) };
         // SAFETY: the stream came from the same table and lives.
         let code = unsafe { wait(u32::from(self.0.device.index), self.0.raw) };
         check(self.0.entry, self.0.device, "stream_synchronize", code)
@@ -158,7 +153,7 @@ impl Stream {
     /// # Errors
     /// `Backend`.
     pub fn wait(&self, event: &Event) -> Result<()> {
-        let Some(wait) = optional!(self.0.entry, event_wait) else { return Ok(()) };
+        let Some(wait) = self.0.entry.api.event_wait else { return Ok(()) };
         // SAFETY: both came from the same kind of table and live.
         let code = unsafe { wait(u32::from(self.0.device.index), event.0.raw, self.0.raw) };
         check(self.0.entry, self.0.device, "event_wait", code)
@@ -174,7 +169,7 @@ impl Event {
         let entry = entry_of(device)?;
         ensure(entry, device)?;
         let mut raw = std::ptr::null_mut();
-        if let Some(create) = optional!(entry, event_create) {
+        if let Some(create) = entry.api.event_create {
             // SAFETY: `create` writes one pointer.
             let code = unsafe { create(u32::from(device.index), &mut raw) };
             check(entry, device, "event_create", code)?;
@@ -187,7 +182,7 @@ impl Event {
     /// # Errors
     /// `Backend`.
     pub fn record(&self, stream: &Stream) -> Result<()> {
-        let Some(record) = optional!(self.0.entry, event_record) else { return Ok(()) };
+        let Some(record) = self.0.entry.api.event_record else { return Ok(()) };
         // SAFETY: both came from the same kind of table and live.
         let code = unsafe { record(u32::from(self.0.device.index), self.0.raw, stream.0.raw) };
         check(self.0.entry, self.0.device, "event_record", code)
@@ -198,7 +193,7 @@ impl Event {
     /// # Errors
     /// `Backend`.
     pub fn is_done(&self) -> Result<bool> {
-        let Some(query) = optional!(self.0.entry, event_query) else { return Ok(true) };
+        let Some(query) = self.0.entry.api.event_query else { return Ok(true) };
         let mut done = 0;
         // SAFETY: the event lives; `query` writes one u32.
         let code = unsafe { query(u32::from(self.0.device.index), self.0.raw, &mut done) };
@@ -211,7 +206,7 @@ impl Event {
     /// # Errors
     /// `Backend`.
     pub fn synchronize(&self) -> Result<()> {
-        let Some(wait) = optional!(self.0.entry, event_synchronize) else { return Ok(()) };
+        let Some(wait) = self.0.entry.api.event_synchronize else { return Ok(()) };
         // SAFETY: the event came from the same table and lives.
         let code = unsafe { wait(u32::from(self.0.device.index), self.0.raw) };
         check(self.0.entry, self.0.device, "event_synchronize", code)
@@ -222,7 +217,7 @@ impl Event {
     /// # Errors
     /// `Backend`.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Option<u64>> {
-        let Some(elapsed) = optional!(self.0.entry, event_elapsed) else { return Ok(None) };
+        let Some(elapsed) = self.0.entry.api.event_elapsed else { return Ok(None) };
         let mut nanoseconds = 0;
         // SAFETY: both events live; `elapsed` writes one u64.
         let code =

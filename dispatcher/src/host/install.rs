@@ -6,7 +6,7 @@ use crate::base::intern::{DEVICES, DTYPES};
 use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
-use crate::loader::Plugin;
+use crate::loader::{LoadError, Plugin, Rejected};
 use crate::op::{OpSpec, Rule};
 use crate::registry::{self, FunctionalEntry, KernelEntry, LayoutEntry};
 use keyway_sdk::abi::RawStr;
@@ -28,8 +28,18 @@ fn full(what: &'static str, name: &str) -> Error {
 /// Registers everything that a plugin brings and makes it visible at once.
 ///
 /// # Errors
-/// `Registration`; nothing of the plugin is visible then.
-pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
+/// [`LoadError::Registration`]; nothing of the plugin is registered then. The names that it brought keep their numbers.
+pub fn install(loaded: &Plugin) -> std::result::Result<&'static PluginEntry, Rejected> {
+    register(loaded).map_err(|error| {
+        let (what, name, reason) = match error {
+            Error::Registration { what, name, reason } => (what, name, reason),
+            other => ("plugin", loaded.manifest.name.clone(), other.to_string()),
+        };
+        Rejected { path: loaded.path.clone(), error: LoadError::Registration { what, name, reason } }
+    })
+}
+
+fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
     let tables = loaded.tables();
     let mut batch = registry::lock();
     let plugin: &'static PluginEntry = Box::leak(Box::new(PluginEntry {
@@ -93,31 +103,34 @@ pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
         })));
     }
 
-    for raw in tables.ops {
-        let backward = match text(raw.backward) {
-            "" => None,
-            name => Some(name),
-        };
-        batch.op(OpSpec {
-            schema: text(raw.schema),
-            rule: Rule::Foreign(raw.rule),
-            decomposition: None,
-            extra: None,
-            backward,
-            owner: plugin.name,
-        })?;
-    }
-    for raw in tables.interposers {
-        let name = text(raw.name);
-        let key = batch.free_interposer_key().ok_or_else(|| full("interposer", name))?;
-        batch.functional(FunctionalEntry {
-            key,
-            name: name.to_string(),
-            applies: |_| true,
-            handler: Box::new(move |call, below| super::interposer::run(raw, plugin, call, below)),
-            plugin: Some(plugin),
-        })?;
-    }
+    batch.all_or_nothing(|batch| {
+        for raw in tables.ops {
+            let backward = match text(raw.backward) {
+                "" => None,
+                name => Some(name),
+            };
+            batch.op(OpSpec {
+                schema: text(raw.schema),
+                rule: Rule::Foreign(raw.rule),
+                decomposition: None,
+                extra: None,
+                backward,
+                owner: plugin.name,
+            })?;
+        }
+        for raw in tables.interposers {
+            let name = text(raw.name);
+            let key = batch.free_interposer_key().ok_or_else(|| full("interposer", name))?;
+            batch.functional(FunctionalEntry {
+                key,
+                name: name.to_string(),
+                applies: |_| true,
+                handler: Box::new(move |call, below| super::interposer::run(raw, plugin, call, below)),
+                plugin: Some(plugin),
+            })?;
+        }
+        Ok(())
+    })?;
     dtypes.into_iter().for_each(|(dtype, api)| describe(dtype, api, plugin.name));
     batch.add(plugin, devices, layouts, kernels);
     batch.publish();

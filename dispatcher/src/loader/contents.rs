@@ -6,8 +6,9 @@ use keyway_sdk::abi::device::DeviceApi;
 use keyway_sdk::abi::dtype::DTypeApi;
 use keyway_sdk::abi::layout::LayoutApi;
 use keyway_sdk::abi::op::{RawInterposer, RawKernel, RawOp};
-use keyway_sdk::abi::plugin::{PluginContents, RawList};
-use std::mem::{offset_of, size_of};
+use keyway_sdk::abi::plugin::{EntryPoint, PluginApi, PluginContents, RawList};
+use keyway_sdk::abi::table::{Table, complete, stated_size};
+use std::mem::{MaybeUninit, offset_of};
 
 /// More entries or longer names than this are taken for a table that was not filled in.
 const MAX_ENTRIES: usize = 1 << 20;
@@ -15,7 +16,7 @@ const MAX_NAME: usize = 1 << 16;
 
 /// A field that is checked before a reference to its structure is made: a null function pointer behind a
 /// Rust reference is undefined behaviour.
-enum Field {
+pub(super) enum Field {
     /// A function that must be there.
     Function(&'static str, usize),
     /// A name that must not be empty.
@@ -25,22 +26,18 @@ enum Field {
 }
 
 /// A structure that crosses the boundary behind a pointer.
-trait Entry: 'static {
+pub(super) trait Entry: Table + 'static {
     /// The table's name in messages.
     const TABLE: &'static str;
-    /// Size of the structure at the first ABI version: a plugin may know no more than this. When the
-    /// structure grows, this stays.
-    const MIN_SIZE: usize;
     /// What is checked.
-    const FIELDS: &'static [Field];
+    const CHECKED: &'static [Field];
 }
 
 macro_rules! entry {
     ($type:ident, $table:literal, $($kind:ident $field:ident),+) => {
         impl Entry for $type {
             const TABLE: &'static str = $table;
-            const MIN_SIZE: usize = size_of::<$type>();
-            const FIELDS: &'static [Field] = &[$(Field::$kind(stringify!($field), offset_of!($type, $field))),+];
+            const CHECKED: &'static [Field] = &[$(Field::$kind(stringify!($field), offset_of!($type, $field))),+];
         }
     };
 }
@@ -58,6 +55,8 @@ entry!(
 );
 entry!(RawInterposer, "interposers", Name name, Function run);
 entry!(DTypeApi, "dtypes", Name name, Text promotes_to, Function to_f64, Function from_f64);
+entry!(PluginApi, "interfaces", Function initialize);
+entry!(EntryPoint, "entry", Function negotiate, Function get_interface);
 
 fn bad<T: Entry>(index: usize, expected: impl Into<String>, got: impl Into<String>) -> LoadError {
     LoadError::BadTable { table: T::TABLE, index, expected: expected.into(), got: got.into() }
@@ -93,12 +92,59 @@ pub(super) fn text(checked: RawStr) -> &'static str {
     std::str::from_utf8(unsafe { std::slice::from_raw_parts(checked.ptr, checked.len) }).unwrap_or_default()
 }
 
-/// Checks a list and returns it as references.
+/// Checks a table of a plugin and returns it whole: itself, or a copy in which what a plugin of an older ABI does not
+/// have is absent. All that comes later reads plain fields.
 ///
 /// # Safety
-/// If `items` is not null it must point to `len` pointers, each of them null or pointing to a structure of
-/// as many bytes as its first field says, valid for the life of the process. The plugin upholds this: the
-/// host opens only libraries whose root has the contract's layout, and never unmaps them.
+/// `pointer` must be null or point to a structure of as many bytes as its first field says, valid and unchanged for the
+/// life of the process. The plugin upholds this: the host opens only libraries whose entry has the contract's layout,
+/// and never unmaps them.
+pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<&'static T, LoadError> {
+    if pointer.is_null() || !pointer.is_aligned() {
+        return Err(bad::<T>(index, "an entry", format!("the pointer {pointer:p}")));
+    }
+    // SAFETY: not null, aligned; every structure of the contract begins with its size.
+    let size = unsafe { stated_size(pointer) };
+    if size < T::MIN_SIZE {
+        return Err(bad::<T>(
+            index,
+            format!("a `struct_size` of at least {}", T::MIN_SIZE),
+            format!("{size}"),
+        ));
+    }
+    let whole: *const T = if size >= size_of::<T>() {
+        pointer
+    } else {
+        // SAFETY: the caller guarantees as many bytes as the structure says.
+        Box::leak(Box::new(unsafe { complete(pointer, MaybeUninit::zeroed()) })).as_ptr()
+    };
+    for field in T::CHECKED {
+        let checked = match *field {
+            Field::Function(name, offset) => {
+                // SAFETY: `whole` is a whole structure, whose field at the offset is one pointer wide.
+                let function = unsafe { whole.byte_add(offset).cast::<usize>().read() };
+                if function == 0 {
+                    Err((format!("the function `{name}`"), "a null pointer".to_string()))
+                } else {
+                    Ok(())
+                }
+            }
+            // SAFETY: as above; the field is a RawStr, whose bytes the plugin keeps.
+            Field::Name(name, offset) => unsafe { check_text(whole.byte_add(offset).cast(), name, true) },
+            // SAFETY: as above.
+            Field::Text(name, offset) => unsafe { check_text(whole.byte_add(offset).cast(), name, false) },
+        };
+        checked.map_err(|(expected, got)| bad::<T>(index, expected, got))?;
+    }
+    // SAFETY: the structure is whole and aligned and lives as long as the process; its functions were found not null,
+    // and what a shorter one lacks is zero, which `Table` allows.
+    Ok(unsafe { &*whole })
+}
+
+/// Checks a list and returns it as references to whole structures.
+///
+/// # Safety
+/// If `items` is not null it must point to `len` pointers, each as [`adopt`] says; the plugin upholds this.
 unsafe fn check_list<T: Entry>(list: &RawList<T>) -> Result<&'static [&'static T], LoadError> {
     if list.len == 0 {
         return Ok(&[]);
@@ -114,46 +160,14 @@ unsafe fn check_list<T: Entry>(list: &RawList<T>) -> Result<&'static [&'static T
         ));
     }
     // SAFETY: not null, aligned, and the caller guarantees `len` pointers.
-    let pointers: &'static [*const T] = unsafe { std::slice::from_raw_parts(list.items, list.len) };
-    for (index, &pointer) in pointers.iter().enumerate() {
-        if pointer.is_null() || !pointer.is_aligned() {
-            return Err(bad::<T>(index, "an entry", format!("the pointer {pointer:p}")));
-        }
-        // SAFETY: not null, aligned; every structure of the contract begins with its size as a u32.
-        let size = unsafe { pointer.cast::<u32>().read() } as usize;
-        if size < T::MIN_SIZE {
-            return Err(bad::<T>(
-                index,
-                format!("a `struct_size` of at least {}", T::MIN_SIZE),
-                format!("{size}"),
-            ));
-        }
-        for field in T::FIELDS {
-            let checked = match *field {
-                Field::Function(name, offset) => {
-                    // SAFETY: the offset lies within MIN_SIZE; the field is one pointer wide.
-                    let function = unsafe { pointer.byte_add(offset).cast::<usize>().read() };
-                    if function == 0 {
-                        Err((format!("the function `{name}`"), "a null pointer".to_string()))
-                    } else {
-                        Ok(())
-                    }
-                }
-                // SAFETY: the offset lies within MIN_SIZE and names a RawStr, whose bytes the plugin keeps.
-                Field::Name(name, offset) => unsafe {
-                    check_text(pointer.byte_add(offset).cast(), name, true)
-                },
-                // SAFETY: as above.
-                Field::Text(name, offset) => unsafe {
-                    check_text(pointer.byte_add(offset).cast(), name, false)
-                },
-            };
-            checked.map_err(|(expected, got)| bad::<T>(index, expected, got))?;
-        }
-    }
-    // SAFETY: every pointer was found not null, aligned and its structure valid; `&T` and `*const T` have one
-    // layout; the caller guarantees that the structures live as long as the process.
-    Ok(unsafe { std::slice::from_raw_parts(list.items.cast::<&'static T>(), list.len) })
+    let pointers: &[*const T] = unsafe { std::slice::from_raw_parts(list.items, list.len) };
+    let entries = pointers
+        .iter()
+        .enumerate()
+        // SAFETY: the caller guarantees what each pointer is.
+        .map(|(index, &pointer)| unsafe { adopt(index, pointer) })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(entries.leak())
 }
 
 /// What a plugin brings, checked: every entry is there, large enough, with its names and functions.

@@ -16,8 +16,8 @@ use object::{Endianness, SectionIndex};
 pub struct Inspected {
     /// Libraries that it needs (`DT_NEEDED`).
     pub needed: Vec<String>,
-    /// Whether it exports the symbol asked for.
-    pub exports_root: bool,
+    /// Whether it exports one of the symbols asked for.
+    pub exports_entry: bool,
     /// The bytes of the manifest section, if there is one.
     pub manifest: Option<Vec<u8>>,
     /// The bytes of the kernel records' section; empty if there is none.
@@ -115,10 +115,10 @@ fn check_machine(head: &[u8]) -> Result<(), LoadError> {
     })
 }
 
-/// Reads the headers and the few sections that matter; `root_symbol` is what a plugin must export.
+/// Reads the headers and the few sections that matter; a plugin must export one of `entries`.
 ///
 /// Never panics, whatever the bytes are, and reads no more than those sections.
-pub fn inspect<'d, R: ReadRef<'d>>(data: R, root_symbol: &[u8]) -> Result<Inspected, LoadError> {
+pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspected, LoadError> {
     let size = data
         .len()
         .map_err(|()| LoadError::Unreadable { detail: "the file's size is unknown".to_string() })?;
@@ -195,18 +195,19 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, root_symbol: &[u8]) -> Result<Inspec
             }
         }
     }
-    let mut exports_root = false;
+    let mut exports_entry = false;
     if let Some(section) = of_type(elf::SHT_DYNSYM) {
         let symbols: &[elf::Sym64<Endianness>] =
             section.data_as_array(endian, data).map_err(|_| broken("dynamic symbols"))?;
         let strings = strings_of(section);
-        exports_root = symbols.iter().any(|s| {
-            !s.is_undefined(endian) && string_at(strings, u64::from(s.st_name(endian))) == root_symbol
+        exports_entry = symbols.iter().filter(|s| !s.is_undefined(endian)).any(|s| {
+            let name = string_at(strings, u64::from(s.st_name(endian)));
+            entries.iter().any(|entry| entry.as_bytes() == name)
         });
     }
     Ok(Inspected {
         needed,
-        exports_root,
+        exports_entry,
         manifest: named(SECTION).map(<[u8]>::to_vec),
         kernels: named(KERNEL_SECTION).unwrap_or_default().to_vec(),
     })
@@ -227,7 +228,7 @@ mod tests {
     }
 
     fn error(bytes: &[u8]) -> LoadError {
-        inspect(bytes, b"root").unwrap_err()
+        inspect(bytes, &["root"]).unwrap_err()
     }
 
     #[test]
@@ -273,13 +274,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_give_an_answer(tail in proptest::collection::vec(any::<u8>(), 0..600)) {
-            let _ = inspect(&tail[..], b"root");
+            let _ = inspect(&tail[..], &["root"]);
             let mut bytes = elf_header(host_machine(), 3);
             bytes.extend(&tail);
             if tail.len() > 44 {
                 bytes[20..64].copy_from_slice(&tail[..44]);
             }
-            let _ = inspect(&bytes[..], b"root");
+            let _ = inspect(&bytes[..], &["root"]);
         }
     }
 }

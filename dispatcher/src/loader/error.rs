@@ -110,13 +110,11 @@ pub enum LoadError {
         /// What the library answered; 0 means none.
         answered: u32,
     },
-    /// The library does not export the symbol that every plugin exports.
-    #[error(
-        "expected the exported symbol `{symbol}`, got a library without it; build the plugin as a `cdylib` and do not hide its symbols"
-    )]
+    /// The library exports none of the symbols of which every plugin exports one.
+    #[error("expected the exported symbol `{}`, got a library without it; build the plugin as a `cdylib` (in C with KEYWAY_PLUGIN) and do not hide its symbols", symbols.join("` or `"))]
     MissingSymbol {
-        /// The symbol.
-        symbol: String,
+        /// The symbols; one is enough.
+        symbols: Vec<String>,
     },
     /// The library needs a symbol that no library of this system gives.
     #[error(
@@ -222,6 +220,18 @@ pub enum LoadError {
         status: i32,
         /// What the library said.
         message: String,
+    },
+    /// Something that the library brings cannot be registered; nothing of it is.
+    #[error(
+        "expected to register the {what} `{name}`, got: {reason}; report this to the plugin's author, or remove one of two plugins that bring the same"
+    )]
+    Registration {
+        /// Op, kernel, device, layout, interposer.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: String,
     },
     /// The library crashed or hung before.
     #[error("expected a library without a record of failures, got one quarantined because: {reason}; update the plugin, or clear the record {} to try again", record.display())]

@@ -125,6 +125,20 @@ pub struct Loaded {
     pub discovery: Discovery,
 }
 
+impl Loaded {
+    /// Counts a plugin that was opened among the libraries that cannot be used, because what it brings could not be
+    /// registered.
+    pub fn refuse(&mut self, rejected: Rejected) {
+        self.plugins.retain(|plugin| plugin.path != rejected.path);
+        for candidate in &mut self.discovery.candidates {
+            if candidate.path == rejected.path && candidate.verdict == Verdict::Chosen {
+                candidate.verdict = Verdict::Rejected(rejected.error.clone());
+            }
+        }
+        self.rejected.push(rejected);
+    }
+}
+
 /// Finds and opens plugins.
 #[derive(Debug, Clone)]
 pub struct Loader {

@@ -3,19 +3,17 @@
 use super::contents::{self, Tables};
 use super::error::LoadError;
 use super::manifest::{check_kernels, excerpt};
-use super::precheck::{Checked, FileId, check_abi};
+use super::precheck::{Checked, FileId, check_abi, no_entry};
 use super::reason::AbiRange;
 use keyway_abi_root::KeywayRootRef;
-use keyway_abi_root::abi_stable::library::{
-    AbiHeaderRef, ROOT_MODULE_LOADER_NAME, ROOT_MODULE_LOADER_NAME_WITH_NUL,
-};
+use keyway_abi_root::abi_stable::library::{AbiHeaderRef, ROOT_MODULE_LOADER_NAME_WITH_NUL};
 use keyway_sdk::abi::codes::{interface, status};
 use keyway_sdk::abi::host::HostApi;
-use keyway_sdk::abi::plugin::{PluginApi, PluginContents, RawList};
+use keyway_sdk::abi::plugin::{ENTRY_SYMBOL, EntryPoint, PluginApi, PluginContents, RawList};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::collections::HashMap;
 use std::error::Error as _;
-use std::mem::size_of;
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -65,32 +63,62 @@ pub fn open(
         Some(Known { opened: Some(opened), .. }) => return Ok(*opened),
         _ => {}
     }
-    let root = open_root(path)?;
+    let entry = open_entry(path)?;
     let known = opened_before.entry(path.to_path_buf()).or_insert(Known { id: checked.id, opened: None });
-    let opened = initialize(root, checked, host_abi, host, take_error)?;
+    let opened = initialize(entry, checked, host_abi, host, take_error)?;
     known.opened = Some(opened);
     Ok(opened)
 }
 
-fn open_root(path: &Path) -> Result<KeywayRootRef, LoadError> {
+/// The two functions of a plugin's entry.
+#[derive(Clone, Copy)]
+struct Entry {
+    negotiate: extern "C" fn(u32, u32) -> u32,
+    get_interface: GetInterface,
+}
+
+#[derive(Clone, Copy)]
+enum GetInterface {
+    Own(extern "C" fn(u32, u32) -> *const c_void),
+    AbiStable(extern "C" fn(u32, u32) -> *const u8),
+}
+
+impl Entry {
+    fn interface(&self, id: u32, version: u32) -> *const c_void {
+        match self.get_interface {
+            GetInterface::Own(get) => get(id, version),
+            GetInterface::AbiStable(get) => get(id, version).cast(),
+        }
+    }
+}
+
+/// Opens the library and finds its entry: the symbol of the contract, else the `abi_stable` root.
+fn open_entry(path: &Path) -> Result<Entry, LoadError> {
     // SAFETY: opening runs the library's constructors. The loader opens only files that are whole libraries
     // for this machine, that carry a manifest, and that nobody but trusted users could have written.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
         .map_err(|error| classify(path, &error))?;
+    // SAFETY: a data symbol of this name is an entry point, as the contract says; it is only looked at below.
+    let own = unsafe { library.get::<*const EntryPoint>(ENTRY_SYMBOL) }.ok().map(|symbol| *symbol);
     // SAFETY: the symbol is abi_stable's: whatever version made it, it begins with an `AbiHeader`.
-    let header = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL) }
-        .map(|symbol| *symbol)
-        .map_err(|_| LoadError::MissingSymbol { symbol: ROOT_MODULE_LOADER_NAME.to_string() });
+    let header = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL) }.ok().map(|s| *s);
     // The layout checker and every table of the plugin refer into the library: it stays mapped for ever.
     std::mem::forget(library);
-    header?
+    if let Some(own) = own {
+        // SAFETY: the library is never unmapped, and the symbol is constant data.
+        let own = unsafe { contents::adopt(0, own) }?;
+        return Ok(Entry { negotiate: own.negotiate, get_interface: GetInterface::Own(own.get_interface) });
+    }
+    let root = header
+        .ok_or_else(no_entry)?
         .upgrade()
         .and_then(|header| header.init_root_module::<KeywayRootRef>())
-        .map_err(|error| LoadError::BadRoot { detail: useful_part(&error.to_string()) })
+        .map_err(|error| LoadError::BadRoot { detail: useful_part(&error.to_string()) })?;
+    Ok(Entry { negotiate: root.negotiate(), get_interface: GetInterface::AbiStable(root.get_interface()) })
 }
 
 fn initialize(
-    root: KeywayRootRef,
+    entry: Entry,
     checked: &Checked,
     host_abi: AbiRange,
     host: &'static HostApi,
@@ -100,31 +128,16 @@ fn initialize(
     check_abi(manifest.abi(), host_abi)?;
     let common =
         AbiRange { min: manifest.abi_min.max(host_abi.min), max: manifest.abi_max.min(host_abi.max) };
-    let version = root.negotiate()(host_abi.min, host_abi.max);
+    let version = (entry.negotiate)(host_abi.min, host_abi.max);
     if !(common.min..=common.max).contains(&version) {
         return Err(LoadError::AbiDisagrees { declared: common, answered: version });
     }
-    let api: *const PluginApi = root.get_interface()(interface::PLUGIN, version).cast();
+    let api: *const PluginApi = entry.interface(interface::PLUGIN, version).cast();
     if api.is_null() || !api.is_aligned() {
         return Err(LoadError::MissingInterface { interface: interface::PLUGIN, version });
     }
-    let bad_api =
-        |expected: String, got: String| LoadError::BadTable { table: "interfaces", index: 0, expected, got };
-    // SAFETY: not null, aligned, and every table of the contract begins with its size as a u32.
-    let size = unsafe { api.cast::<u32>().read() } as usize;
-    if size < size_of::<PluginApi>() {
-        return Err(bad_api(
-            format!("a `struct_size` of at least {}", size_of::<PluginApi>()),
-            size.to_string(),
-        ));
-    }
-    // SAFETY: the table is large enough, and the field is one pointer wide.
-    if unsafe { api.byte_add(std::mem::offset_of!(PluginApi, initialize)).cast::<usize>().read() } == 0 {
-        return Err(bad_api("the function `initialize`".to_string(), "a null pointer".to_string()));
-    }
-    // SAFETY: not null, aligned, large enough and its function there; get_interface's contract says that it
-    // is valid for the life of the process.
-    let api: &'static PluginApi = unsafe { &*api };
+    // SAFETY: not null; the contract of `get_interface` says that the table lives as long as the process.
+    let api = unsafe { contents::adopt(0, api) }?;
 
     fn empty<T>() -> RawList<T> {
         RawList { items: std::ptr::null(), len: 0 }

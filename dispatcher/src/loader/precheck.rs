@@ -6,6 +6,7 @@ use super::manifest::{self, KernelRecord, Manifest};
 use super::reason::AbiRange;
 use keyway_abi_root::abi_stable::library::ROOT_MODULE_LOADER_NAME;
 use keyway_sdk::abi::manifest::SECTION;
+use keyway_sdk::abi::plugin::ENTRY_SYMBOL;
 use object::read::ReadCache;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -43,6 +44,13 @@ impl Checked {
     }
 }
 
+/// The symbols by which a library is a plugin; it exports one of them.
+const ENTRIES: [&str; 2] = [ENTRY_SYMBOL, ROOT_MODULE_LOADER_NAME];
+
+pub(super) fn no_entry() -> LoadError {
+    LoadError::MissingSymbol { symbols: ENTRIES.map(str::to_string).to_vec() }
+}
+
 fn unreadable(error: &std::io::Error) -> LoadError {
     LoadError::Unreadable { detail: error.to_string() }
 }
@@ -69,15 +77,15 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, FileId), LoadError> {
 pub fn check(path: &Path, host: AbiRange) -> Result<Checked, LoadError> {
     let (file, id) = open_regular(path)?;
     let data = ReadCache::new(file);
-    let found = elf::inspect(&data, ROOT_MODULE_LOADER_NAME.as_bytes())?;
+    let found = elf::inspect(&data, &ENTRIES)?;
     let Some(section) = found.manifest else {
         return Err(LoadError::NoManifest { section: SECTION.to_string() });
     };
     let manifest = manifest::parse(&section)?;
     // First: what follows is written for the ABI versions that both know.
     check_abi(manifest.abi(), host)?;
-    if !found.exports_root {
-        return Err(LoadError::MissingSymbol { symbol: ROOT_MODULE_LOADER_NAME.to_string() });
+    if !found.exports_entry {
+        return Err(no_entry());
     }
     let kernels = manifest::parse_kernels(&found.kernels)?;
     Ok(Checked { id, manifest, kernels, needed: found.needed })

@@ -66,7 +66,8 @@ pub(crate) fn first_generation() -> &'static Generation {
 /// [`Error::Registration`] for a schema that cannot be read or a name that is taken; none is registered then.
 pub fn register_ops(specs: &[OpSpec]) -> Result<Vec<&'static OpEntry>> {
     let mut batch = lock();
-    let entries = specs.iter().map(|spec| batch.op(*spec)).collect::<Result<Vec<_>>>()?;
+    let entries =
+        batch.all_or_nothing(|batch| specs.iter().map(|spec| batch.op(*spec)).collect::<Result<Vec<_>>>())?;
     batch.publish();
     Ok(entries)
 }
@@ -257,6 +258,18 @@ pub fn layouts() -> Vec<&'static LayoutEntry> {
 }
 
 impl Batch {
+    /// Runs `change`; if it fails, what it registered is taken out again.
+    pub(crate) fn all_or_nothing<T>(&mut self, change: impl FnOnce(&mut Batch) -> Result<T>) -> Result<T> {
+        let (ops, functional) = (self.state.ops.len(), self.state.functional.len());
+        change(self).inspect_err(|_| {
+            let state = &mut *self.state;
+            for op in state.ops.drain(ops..) {
+                state.by_name.remove(op.name);
+            }
+            state.functional.truncate(functional);
+        })
+    }
+
     /// Adds a plugin with what it brings besides ops and interposers.
     pub(crate) fn add(
         &mut self,

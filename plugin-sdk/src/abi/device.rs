@@ -61,7 +61,7 @@ pub struct RawMemoryStats {
     pub limit: u64,
 }
 
-/// The functions of one device type; null-able ones are marked `Option`.
+/// The functions of one device type. Those up to `copy_between` are always there.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DeviceApi {

@@ -1,12 +1,40 @@
 //! The binary contract, `repr(C)` only.
 //!
-//! Rules that keep a plugin loading for years:
-//! - a table begins with `struct_size`; a reader looks at a field only if it lies within that size, so
-//!   tables grow at their end and never change in place;
-//! - enumerations cross as integers (`codes`), never as Rust enums;
-//! - arrays of structures that may grow are arrays of pointers;
-//! - memory is freed by the side that allocated it; strings are copied by the reader at once;
-//! - every function returns a status from [`codes`], and the message goes to
+//! `include/keyway.h` says the same in C; it is made from these files by `cargo xtask header`.
+//!
+//! # How the contract grows
+//!
+//! A plugin that was built once loads for years, into hosts that are older and newer than its SDK. For this:
+//!
+//! - **A table begins with `struct_size`**, the size that its writer knows, and grows at its end only. A field never
+//!   changes its place, type or meaning; one that is no longer used stays. Every offset stands in `sizes.rs`, and the
+//!   compiler compares.
+//! - **A table has a least size**, [`Table::MIN_SIZE`], a number that never changes. What lies within is there in every
+//!   version; a table that is shorter is refused. A field beyond it may be absent, so its type has a zero that means
+//!   "absent": an `Option` of a function, a null pointer, the number 0, an empty text.
+//! - **A reader never looks beyond the writer's `struct_size`, and no Rust reference is made to a structure that is
+//!   shorter than its type.** The host copies a plugin's shorter table over zeroes when it loads it, the SDK a host's
+//!   shorter table over services that answer `UNSUPPORTED` ([`complete`](table::complete)); after that all code reads
+//!   plain fields. Half a field counts as none.
+//! - **A structure that the other side fills in** (`PluginContents`, `RawDeviceProperties`, `RawMemoryStats`) carries
+//!   the reader's size in; the writer writes the fields that fit and leaves their size there
+//!   ([`fill`](table::fill)).
+//! - **What is read in each call is frozen**: [`RawTensor`](tensor::RawTensor), [`RawCall`](tensor::RawCall),
+//!   [`RawArg`](tensor::RawArg), [`RawStr`]. Should a later version append to a tensor or a call, its `struct_size` says
+//!   so, the Rust type stays as it is, and who wants more asks for the larger structure by that size.
+//! - **Arrays of structures that may grow are arrays of pointers.**
+//! - **Enumerations cross as integers** ([`codes`]), never as Rust enums; an unknown number is an answer, not an error
+//!   of the program.
+//! - **What does not fit into this is a new interface**, with a number of its own in [`codes::interface`]; what cannot be
+//!   told apart by sizes and interfaces is a new ABI version, which both sides negotiate.
+//!
+//! To add a field: put it at the end of its structure, with a type that may be zero; add its offset and the new size
+//! in `sizes.rs`; leave the least size; run `cargo xtask header`.
+//!
+//! # Who owns what
+//!
+//! - Memory is freed by the side that allocated it; strings are copied by the reader at once.
+//! - Every function returns a status from [`codes`], and the message goes to
 //!   [`HostApi::set_error`](host::HostApi) before the return.
 
 pub mod codes;
@@ -17,7 +45,12 @@ pub mod layout;
 pub mod manifest;
 pub mod op;
 pub mod plugin;
+mod sizes;
+pub mod table;
 pub mod tensor;
+
+pub use sizes::STRUCTURES;
+pub use table::Table;
 
 /// The lowest ABI version that this SDK can speak.
 pub const ABI_MIN: u32 = 1;

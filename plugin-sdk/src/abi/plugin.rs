@@ -5,6 +5,29 @@ use super::dtype::DTypeApi;
 use super::host::HostApi;
 use super::layout::LayoutApi;
 use super::op::{RawInterposer, RawKernel, RawOp};
+use std::ffi::c_void;
+
+/// The name of the data symbol by which a library is a plugin: an [`EntryPoint`].
+///
+/// The host looks for it first. A library without it may export the `abi_stable` root of `keyway-abi-root` instead,
+/// whose two functions are the same; `plugin!` exports both.
+pub const ENTRY_SYMBOL: &str = "keyway_plugin_v1";
+
+/// What a plugin exports as [`ENTRY_SYMBOL`]. It is constant: nothing of the plugin runs before the host asks.
+#[repr(C)]
+#[derive(Debug)]
+pub struct EntryPoint {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Takes the lowest and highest ABI version that the host speaks and returns the highest that both speak, or 0 if
+    /// there is none.
+    pub negotiate: extern "C" fn(host_min: u32, host_max: u32) -> u32,
+    /// Returns the table that `id` names (see [`codes::interface`](super::codes::interface)) at ABI `version`, or null
+    /// if the plugin has none. The table lives as long as the process.
+    pub get_interface: extern "C" fn(id: u32, version: u32) -> *const c_void,
+}
 
 /// A list of pointers that the plugin keeps for the life of the process.
 #[repr(C)]
@@ -20,7 +43,7 @@ pub struct RawList<T> {
 #[repr(C)]
 #[derive(Debug)]
 pub struct PluginContents {
-    /// Size of this structure in bytes, as the host knows it.
+    /// Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more.
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,

@@ -2,7 +2,8 @@
 
 use std::ffi::c_void;
 
-/// A tensor that the host owns. Kernels hold it only for the time of one call.
+/// A tensor that the host owns. Kernels hold it only for the time of one call. This structure is frozen: a later host
+/// may append to it, and says so by `struct_size`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawTensor {
@@ -55,7 +56,7 @@ pub struct RawArg {
     pub value: u64,
 }
 
-/// One call of a kernel.
+/// One call of a kernel. This structure is frozen, as [`RawTensor`] is.
 ///
 /// What the host guarantees:
 /// - everything that the call points to lives and stays unchanged until the kernel returns, but for what the

@@ -1,13 +1,14 @@
 //! What a plugin's set-up function fills in.
 
 use super::export::{KernelItems, set_reachable};
-use super::host::{NameKind, intern};
+use super::host::{Level, NameKind, intern, log};
 use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
 use crate::abi::dtype::DTypeApi;
 use crate::abi::layout::LayoutApi;
 use crate::abi::op::{RawInterposer, RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
+use crate::abi::table::fill;
 
 /// Devices, layouts, dtypes, ops and interposers that the plugin brings. Kernels need no line here:
 /// `register_kernel!` gathers them.
@@ -69,14 +70,21 @@ impl Contents {
                 }
             }
         }
-        // SAFETY: the caller guarantees a valid `out`.
-        let out = unsafe { &mut *out };
-        out.devices = list(self.devices);
-        out.layouts = list(self.layouts);
-        out.ops = list(self.ops);
-        out.kernels = list(kernels);
-        out.interposers = list(self.interposers);
-        out.dtypes = list(self.dtypes);
+        let contents = PluginContents {
+            struct_size: 0,
+            reserved: 0,
+            devices: list(self.devices),
+            layouts: list(self.layouts),
+            ops: list(self.ops),
+            kernels: list(kernels),
+            interposers: list(self.interposers),
+            dtypes: list(self.dtypes),
+        };
+        // SAFETY: the caller guarantees that `out` is writable for the size that it says.
+        let written = unsafe { fill(out, &contents) };
+        if written < size_of::<PluginContents>() && contents.dtypes.len > 0 {
+            log(Level::Warn, "the host is older than dtypes of plugins: those of this plugin are left out");
+        }
     }
 }
 

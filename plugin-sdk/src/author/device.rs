@@ -4,6 +4,7 @@ use super::error::Error;
 use super::guard::guarded;
 use crate::abi::RawStr;
 use crate::abi::device::{DeviceApi, Queue, RawDeviceProperties, RawMemoryStats};
+use crate::abi::table::{Table, fill};
 use std::ffi::c_void;
 
 /// What one device says of itself.
@@ -148,19 +149,19 @@ unsafe fn give<T>(out: *mut T, work: impl FnOnce() -> Result<T, Error>) -> i32 {
     })
 }
 
-/// Writes as much of `value` as the reader's structure holds, which begins with its size.
+/// Fills in the reader's structure as far as it goes.
 ///
 /// # Safety
-/// `out` must point to a structure that begins with `struct_size`, writable for that many bytes; the host
-/// upholds this.
-unsafe fn give_sized<T>(out: *mut T, mut value: T) {
-    let own = size_of::<T>();
-    // SAFETY: both structures begin with a u32 that is their size; the bytes copied lie within both.
-    unsafe {
-        let theirs = out.cast::<u32>().read() as usize;
-        let size = if theirs == 0 { own } else { own.min(theirs) };
-        std::ptr::from_mut(&mut value).cast::<u32>().write(size as u32);
-        std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast::<u8>(), out.cast::<u8>(), size);
+/// As [`fill`]; the host upholds this.
+unsafe fn give_sized<T: Table>(out: *mut T, value: &T) -> Result<(), Error> {
+    // SAFETY: per this function's contract.
+    match unsafe { fill(out, value) } {
+        0 => Err(Error::InvalidArgument {
+            argument: "out",
+            expected: "a structure that says its size".into(),
+            got: "a size of 0".into(),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -195,14 +196,13 @@ pub const fn device_api<D: Device>() -> DeviceApi {
         count: entry!(D; => out: u32; D::count()),
         properties: entry!(D; index: u32, out: *mut RawDeviceProperties; {
             let p = D::properties(index)?;
-            give_sized(out, RawDeviceProperties {
+            give_sized(out, &RawDeviceProperties {
                 struct_size: 0,
                 units: p.units,
                 total_memory: p.total_memory,
                 flags: p.flags,
                 name: RawStr::new(p.name),
-            });
-            Ok(())
+            })
         }),
         allocate: entry!(D; index: u32, bytes: u64, stream: Queue => out: *mut c_void; D::allocate(index, bytes, stream)),
         free: entry!(D; index: u32, pointer: *mut c_void, bytes: u64, stream: Queue; D::free(index, pointer, bytes, stream)),
@@ -265,9 +265,7 @@ pub const fn device_api<D: Device>() -> DeviceApi {
         },
         synchronize: Some(entry!(D; index: u32; D::synchronize(index))),
         memory_stats: if D::STATS {
-            Some(
-                entry!(D; index: u32, out: *mut RawMemoryStats; { give_sized(out, D::memory_stats(index)?); Ok(()) }),
-            )
+            Some(entry!(D; index: u32, out: *mut RawMemoryStats; give_sized(out, &D::memory_stats(index)?)))
         } else {
             None
         },

@@ -4,6 +4,7 @@ use super::call::Call;
 use super::contents::Contents;
 use super::error::Error;
 use super::guard::guarded;
+use super::services;
 use crate::abi::op::RawKernel;
 use crate::abi::plugin::{PluginApi, PluginContents};
 use crate::abi::{ABI_MAX, ABI_MIN, codes};
@@ -17,8 +18,7 @@ static HOST: AtomicPtr<crate::abi::host::HostApi> = AtomicPtr::new(std::ptr::nul
 
 /// The host's services, or `None` before the host initialised this library (as in its unit tests).
 pub fn host_api() -> Option<&'static crate::abi::host::HostApi> {
-    // SAFETY: the pointer is null or was given by the host to `initialize`, whose contract says that it
-    // lives as long as the process.
+    // SAFETY: the pointer is null or that of a whole table which lives as long as the process, see `initialize`.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
 }
 
@@ -63,7 +63,9 @@ pub unsafe fn initialize(
     out: *mut PluginContents,
     setup: fn(&mut Contents) -> Result<(), Error>,
 ) -> i32 {
-    HOST.store(host.cast_mut(), Ordering::Release);
+    // SAFETY: the host gives a table that lives as long as the process.
+    let Some(host) = (unsafe { services::whole(host) }) else { return codes::status::INVALID_ARGUMENT };
+    HOST.store(std::ptr::from_ref(host).cast_mut(), Ordering::Release);
     guarded(|| {
         let mut contents = Contents::default();
         setup(&mut contents)?;
@@ -252,6 +254,17 @@ macro_rules! plugin {
             extern "C" fn __keyway_get_interface(id: u32, version: u32) -> *const u8 {
                 $crate::__private::get_interface(id, version, &__KEYWAY_API)
             }
+            extern "C" fn __keyway_get_table(id: u32, version: u32) -> *const ::core::ffi::c_void {
+                $crate::__private::get_interface(id, version, &__KEYWAY_API).cast()
+            }
+            // SAFETY: the name is Keyway's own, and this macro is its only exporter in the library.
+            #[unsafe(export_name = "keyway_plugin_v1")]
+            pub static __KEYWAY_ENTRY: $crate::__private::EntryPoint = $crate::__private::EntryPoint {
+                struct_size: ::core::mem::size_of::<$crate::__private::EntryPoint>() as u32,
+                reserved: 0,
+                negotiate: __keyway_negotiate,
+                get_interface: __keyway_get_table,
+            };
             fn __keyway_root() -> $crate::__private::KeywayRootRef {
                 $crate::__private::root_ref($crate::__private::KeywayRoot {
                     negotiate: __keyway_negotiate,

@@ -11,6 +11,7 @@ pub mod export;
 mod extend;
 mod guard;
 pub mod host;
+mod services;
 pub mod strided;
 mod tensor;
 mod view;

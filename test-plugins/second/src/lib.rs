@@ -1,5 +1,6 @@
 //! The second candidate: kernels for keys that `keyway.test/faulty` serves too, or has the memory of.
 
+use keyway_cpu_loops::prelude::*;
 use keyway_sdk::{Error, plugin, register_kernel};
 
 plugin! {

@@ -51,8 +51,10 @@ pub(super) fn restore(path: &Path, header: &mut Header) -> crate::Result<()> {
     let Some(text) = header.metadata.remove(KEY) else { return Ok(()) };
     // The plugins must be there before their dtypes are looked up.
     crate::runtime::start()?;
-    let wrong =
-        |reason: String| Error::Header { path: path.to_path_buf(), reason: format!("a `{KEY}` that {reason}") };
+    let wrong = |reason: String| Error::Header {
+        path: path.to_path_buf(),
+        reason: format!("a `{KEY}` that {reason}"),
+    };
     let dtypes: BTreeMap<String, String> =
         serde_json::from_str(&text).map_err(|error| wrong(format!("is no object of texts ({error})")))?;
     for (name, dtype) in dtypes {
@@ -71,7 +73,9 @@ fn restore_entry(entry: &mut Entry, dtype: DType) -> Result<(), String> {
     if entry.dtype != DType::U8 || (size > 1 && entry.shape.last() != Some(&size)) {
         let (name, stored, shape) = (&entry.name, entry.dtype, &entry.shape);
         let expected = if size > 1 { format!("u8 with a last size of {size}") } else { "u8".to_string() };
-        return Err(format!("gives `{name}` the dtype {dtype}, stored as {expected}, but it is {stored} {shape:?}"));
+        return Err(format!(
+            "gives `{name}` the dtype {dtype}, stored as {expected}, but it is {stored} {shape:?}"
+        ));
     }
     if size > 1 {
         entry.shape.pop();

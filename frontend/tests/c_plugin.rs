@@ -1,0 +1,72 @@
+//! The plugin in plain C of `examples/c-plugin`, compiled by the system's compiler as its README says.
+
+#[path = "../../plugin-sdk/tests/c_compiler/mod.rs"]
+mod c_compiler;
+
+use keyway::ops::by_name;
+use keyway::{DType, Device, Tensor, runtime};
+use keyway_dispatcher::op::Arg;
+use std::path::Path;
+
+/// Loads the plugin. `false` without a compiler.
+fn load() -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/c-plugin/plugin.c");
+    static ONCE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ONCE.get_or_init(|| {
+        let Some(library) = c_compiler::plugin(&source, "keyway_c_example", &[]) else { return false };
+        let loaded = runtime::load_backends(&[library]).unwrap();
+        assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+        true
+    })
+}
+
+fn ramp(sizes: &[usize]) -> Tensor {
+    let numel = sizes.iter().product::<usize>();
+    Tensor::from_vec((0..numel).map(|i| i as f32).collect(), sizes).unwrap()
+}
+
+#[test]
+fn an_op_in_c_runs_on_the_cpu() {
+    if !load() {
+        return;
+    }
+    let (a, b) = (ramp(&[2, 3]), ramp(&[3, 2]).t().unwrap());
+    let made = by_name::call("axpby", &[(&a).into(), (&b).into(), Arg::Float(0.5), Arg::Int(10)]).unwrap();
+    assert_eq!(made[0].to_vec::<f32>().unwrap(), [0.0, 20.5, 41.0, 11.5, 32.0, 52.5]);
+    // Arguments that are left out have the defaults of the schema.
+    let made = by_name::call("axpby", &[(&a).into(), (&a).into()]).unwrap();
+    assert_eq!(made[0].to_vec::<f32>().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+    // It has no derivative, and says so where one is asked for.
+    let x = ramp(&[2]).set_requires_grad(true).unwrap();
+    let error = by_name::call("axpby", &[(&x).into(), (&x).into()]).unwrap_err().to_string();
+    assert!(error.contains("axpby"), "{error}");
+    // There is no kernel for f64: the error names who serves the op.
+    let wide = a.to_dtype(DType::F64).unwrap();
+    let error = by_name::call("axpby", &[(&wide).into(), (&wide).into()]).unwrap_err().to_string();
+    assert!(error.contains("axpby: no kernel for") && error.contains("example.org/c-plugin"), "{error}");
+}
+
+#[test]
+fn a_device_in_c_adds_and_prints() {
+    if !load() {
+        return;
+    }
+    let device = Device::new("example.org/c-device", 0).unwrap();
+    assert_eq!(keyway_dispatcher::device::properties(device).unwrap().name, "a device in C");
+    let a = ramp(&[2, 2]).to_device(device).unwrap();
+    let sum = (&a + &a.t().unwrap()).unwrap();
+    assert_eq!(sum.device(), device);
+    assert_eq!(sum.to_vec::<f32>().unwrap(), [0.0, 3.0, 3.0, 6.0]);
+    let scaled = (&sum * 0.5).unwrap();
+    assert_eq!(scaled.to_device(Device::CPU).unwrap().to_vec::<f32>().unwrap(), [0.0, 1.5, 1.5, 3.0]);
+    let text = format!("{scaled}");
+    assert!(text.contains("1.5") && text.contains("example.org/c-device"), "{text}");
+    // Values that the walk must not change on the way.
+    let odd = Tensor::from_slice(&[f32::INFINITY, -0.0, f32::NAN]).unwrap().to_device(device).unwrap();
+    let bits: Vec<u32> = odd.copied().unwrap().to_vec::<f32>().unwrap().iter().map(|v| v.to_bits()).collect();
+    assert_eq!(bits[..2], [f32::INFINITY.to_bits(), (-0.0f32).to_bits()]);
+    // More memory than there is: an error, and the device works on.
+    let error = Tensor::empty(&[1 << 60], DType::F32, device).unwrap_err().to_string();
+    assert!(error.contains("example.org/c-device"), "{error}");
+    assert_eq!((&a + &a).unwrap().to_vec::<f32>().unwrap(), [0.0, 2.0, 4.0, 6.0]);
+}
