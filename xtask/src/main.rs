@@ -9,6 +9,8 @@ mod build;
 mod demo;
 mod dist;
 mod failure;
+mod loom;
+mod miri;
 mod mutants;
 mod test;
 mod tidy;
@@ -33,6 +35,10 @@ enum Task {
     Demo(demo::Options),
     /// Run every test of the workspace and of the example workspaces.
     Test(test::Options),
+    /// Run the models of what is free of locks in every order of their threads' steps.
+    Loom,
+    /// Run the unit tests of pointers, lists and strided walks under Miri, which finds undefined behaviour.
+    Miri,
     /// Check the rules that the compiler does not check.
     Tidy,
     /// Judge the CPU backend with one fault at a time, and show which faults the conformance suite finds.
@@ -46,6 +52,8 @@ fn main() -> ExitCode {
         Task::Dist(options) => dist::run(&workspace, &options),
         Task::Demo(options) => demo::run(&workspace, &options),
         Task::Test(options) => test::run(&workspace, &options),
+        Task::Loom => loom::run(&workspace),
+        Task::Miri => miri::run(&workspace),
         Task::Tidy => tidy::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Bench(options) => bench::run(&workspace, &options),
