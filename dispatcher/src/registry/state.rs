@@ -61,9 +61,17 @@ pub(crate) fn lock() -> Batch {
 /// [`Error::Registration`] for a schema that cannot be read or a name that is taken; none is registered then.
 pub fn register_ops(specs: &[OpSpec]) -> Result<Vec<&'static OpEntry>> {
     let mut batch = lock();
-    let entries = specs.iter().map(|spec| batch.op(*spec)).collect::<Result<Vec<_>>>()?;
-    batch.publish();
-    Ok(entries)
+    let before = batch.state.ops.len();
+    match specs.iter().map(|spec| batch.op(*spec)).collect::<Result<Vec<_>>>() {
+        Ok(entries) => {
+            batch.publish();
+            Ok(entries)
+        }
+        Err(error) => {
+            batch.take_back_ops(before);
+            Err(error)
+        }
+    }
 }
 
 /// Registers a functionality key.
@@ -300,6 +308,14 @@ impl Batch {
         self.state.by_name.insert(name, entry);
         self.state.dirty.ops.insert(name);
         Ok(entry)
+    }
+
+    /// Takes the ops from the given place on out again, none of which was published.
+    fn take_back_ops(&mut self, from: usize) {
+        let state = &mut *self.state;
+        for entry in state.ops.drain(from..) {
+            state.by_name.remove(entry.name);
+        }
     }
 
     pub(crate) fn functional(&mut self, entry: FunctionalEntry) -> Result<()> {
