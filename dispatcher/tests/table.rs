@@ -94,6 +94,21 @@ fn what_has_no_kernel_is_composed_or_missing() {
     assert!(taken.contains("`tests` has defined an op of this name"), "{taken}");
 }
 
+#[test]
+fn ops_that_are_refused_leave_nothing_behind() {
+    let _one = load(&[]);
+    let (first, second) = ("test_retried(Tensor self) -> Tensor", "test_missing(Tensor self) -> Tensor");
+    for _ in 0..2 {
+        let taken = registry::register_ops(&[spec(first), spec(second)]).unwrap_err().to_string();
+        assert!(taken.contains("test_missing"), "the one that is at fault, each time: {taken}");
+        assert!(registry::find_op("test_retried").is_none());
+    }
+    let entries = registry::register_ops(&[spec(first)]).unwrap();
+    assert!(std::ptr::eq(registry::find_op("test_retried").unwrap(), entries[0]));
+    let rows = registry::table::current().op(entries[0]).expect("a row of its own");
+    assert_eq!(rows.op.name, "test_retried");
+}
+
 static SEEN: AtomicUsize = AtomicUsize::new(0);
 const KEY: DispatchKey = DispatchKey::AUTOCAST;
 

@@ -1,11 +1,12 @@
 //! The runtime: ops registered, autograd on, backends found. Started by the first call that needs it.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use keyway_dispatcher::call::convert::{Conversions, set_conversions};
 use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected};
 use keyway_dispatcher::op::OpEntry;
 use keyway_dispatcher::plugin::PluginEntry;
 use keyway_dispatcher::{host, install, registry};
+use once_cell::sync::OnceCell;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
@@ -18,7 +19,9 @@ pub struct Backends {
     pub discovery: Discovery,
 }
 
-static OPS: OnceLock<Result<Vec<&'static OpEntry>, String>> = OnceLock::new();
+static OPS: OnceCell<Vec<&'static OpEntry>> = OnceCell::new();
+static AUTOGRAD: OnceCell<()> = OnceCell::new();
+static PROFILER: OnceCell<()> = OnceCell::new();
 static BACKENDS: OnceLock<Backends> = OnceLock::new();
 static LOADING: Mutex<()> = Mutex::new(());
 
@@ -120,35 +123,31 @@ pub fn backends() -> Option<&'static Backends> {
     BACKENDS.get()
 }
 
-/// Registers the ops and autograd; needs no backend.
+/// Registers the ops and autograd; needs no backend. What failed is tried again by the next call.
 ///
 /// # Errors
 /// As [`start`].
 pub fn register_ops() -> Result<&'static [&'static OpEntry]> {
-    let done = OPS.get_or_init(|| {
+    let entries = OPS.get_or_try_init(|| {
         let specs: Vec<_> = crate::ops::all().map(|d| d.spec()).collect();
-        let entries = registry::register_ops(&specs).map_err(|e| e.to_string())?;
-        set_conversions(conversions(&entries)?);
-        crate::autograd::install().map_err(|e| e.to_string())?;
-        crate::profiler::install().map_err(|e| e.to_string())?;
-        Ok(entries)
-    });
-    match done {
-        Ok(entries) => Ok(entries),
-        Err(reason) => Err(Error::Dispatch(keyway_dispatcher::Error::Registration {
-            what: "ops",
-            name: "keyway".into(),
-            reason: reason.clone(),
-        })),
-    }
+        registry::register_ops(&specs)
+    })?;
+    set_conversions(conversions(entries)?);
+    AUTOGRAD.get_or_try_init(crate::autograd::install)?;
+    PROFILER.get_or_try_init(crate::profiler::install)?;
+    Ok(entries)
 }
 
 /// The ops that convert tensors on the way of a call.
-fn conversions(entries: &[&'static OpEntry]) -> Result<Conversions, String> {
+fn conversions(entries: &[&'static OpEntry]) -> keyway_dispatcher::Result<Conversions> {
     use crate::ops::memory::{clone, copy, to_device, to_dtype, to_layout};
     let of = |def: &crate::ops::def::OpDef| {
         let entry = entries.iter().copied().find(|entry| entry.name == def.name());
-        entry.ok_or_else(|| format!("`{}` is not in the list of its family", def.name()))
+        entry.ok_or_else(|| keyway_dispatcher::Error::Registration {
+            what: "op",
+            name: def.name().to_owned(),
+            reason: "it is not in the list of its family".to_owned(),
+        })
     };
     Ok(Conversions {
         to_dtype: of(&to_dtype::DEF)?,

@@ -68,6 +68,22 @@ pub enum Failure {
         /// The beginning of what stands there.
         got: String,
     },
+    /// A filter of tests that selects none: what it named was moved or renamed.
+    #[error("`{command}` ran no tests; mend the names in xtask/src/{file}")]
+    NoTests {
+        /// The command line.
+        command: String,
+        /// Where its filters stand.
+        file: &'static str,
+    },
+    /// The report of a test runner cannot be read.
+    #[error("cannot read the report {path}: {fault}; run `cargo xtask test --plain`, which needs none", path = path.display())]
+    Report {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
+    },
     /// Tests failed.
     #[error("{failed} tests failed and {broken} test programs did not finish; the lines above name them")]
     Tests {

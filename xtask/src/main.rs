@@ -10,6 +10,8 @@ mod demo;
 mod dist;
 mod failure;
 mod header;
+mod loom;
+mod miri;
 mod mutants;
 mod test;
 mod tidy;
@@ -36,6 +38,10 @@ enum Task {
     Test(test::Options),
     /// Write `plugin-sdk/include/keyway.h` anew from the Rust definitions of the contract.
     Header,
+    /// Run the models of what is free of locks in every order of their threads' steps.
+    Loom,
+    /// Run the unit tests of pointers, lists and strided walks under Miri, which finds undefined behaviour.
+    Miri,
     /// Check the rules that the compiler does not check.
     Tidy,
     /// Judge the CPU backend with one fault at a time, and show which faults the conformance suite finds.
@@ -50,6 +56,8 @@ fn main() -> ExitCode {
         Task::Demo(options) => demo::run(&workspace, &options),
         Task::Test(options) => test::run(&workspace, &options),
         Task::Header => header::run(&workspace),
+        Task::Loom => loom::run(&workspace),
+        Task::Miri => miri::run(&workspace),
         Task::Tidy => tidy::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Bench(options) => bench::run(&workspace, &options),

@@ -1,21 +1,26 @@
 //! `cargo xtask test`: every test of the workspace and of the workspaces under `examples/`.
 //!
+//! With cargo-nextest each test has a process of its own and a time limit, and the counts come from its JUnit report;
+//! without it the tests run by `cargo test`, so that a Rust toolchain is enough.
+//!
 //! Test programs find the plugins that they load beside themselves, because their packages name these plugins as
 //! dev-dependencies; nothing has to be built or staged first.
+
+mod junit;
 
 use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// What to pass on.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Run the workspace's tests with cargo-nextest: each test in a process of its own, with a time limit.
+    /// Run the workspace's tests by `cargo test` even if cargo-nextest is installed.
     #[arg(long)]
-    pub nextest: bool,
+    pub plain: bool,
     /// Arguments for the runner, as after `cargo test`; with any, only the workspace's tests run.
     #[arg(last = true)]
     pub arguments: Vec<String>,
@@ -23,54 +28,77 @@ pub struct Options {
 
 /// What one runner reported.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-struct Tally {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-    /// Builds and test programs that ended without a count: a compile error, a crash, a time limit.
-    broken: u64,
+pub struct Tally {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
+    /// Tests that were left out.
+    pub ignored: u64,
+    /// Builds and test programs that ended without a count: a compile error, a crash.
+    pub broken: u64,
 }
 
 impl Tally {
-    fn add(&mut self, other: Tally) {
+    pub fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.broken += other.broken;
     }
 
+    /// Counts a command that failed while no test of it failed.
+    fn note(&mut self, command: &Command, status: ExitStatus) {
+        if !status.success() {
+            eprintln!("`{}` ended with {status}", workspace::line(command));
+            self.broken += u64::from(self.failed == 0 && self.broken == 0);
+        }
+    }
+
     /// The failed tests; a program that ended without a count is one more.
-    fn all_failed(&self) -> u64 {
+    pub fn all_failed(&self) -> u64 {
         self.failed + self.broken
     }
+}
+
+/// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
+const REPORT: &str = "target/nextest/default/junit.xml";
+
+/// Where the counts of a command's tests stand.
+enum Counts {
+    /// In the lines that it prints.
+    Lines,
+    /// In the JUnit report that it writes to this file.
+    Report(PathBuf),
 }
 
 /// Runs everything, goes on after failures, and prints the sums as the last line.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let start = Instant::now();
     let mut parts = Vec::new();
-    let mut step = |name: &str, mut command: Command, reader: fn(&str) -> Option<Tally>| -> Result<()> {
+    let mut step = |name: &str, mut command: Command, counts: Counts| -> Result<()> {
         println!("\n== {name}: {}", workspace::line(&command));
-        let tally = follow(&mut command, reader)?;
+        let tally = match counts {
+            Counts::Lines => follow(&mut command)?,
+            Counts::Report(path) => report(&mut command, &path)?,
+        };
         parts.push((name.to_owned(), tally));
         Ok(())
     };
 
-    if options.nextest {
+    if !options.plain && has_nextest(workspace) {
         let mut tests = workspace.cargo();
-        tests
-            .args(["nextest", "run", "--workspace", "--no-fail-fast", "--color=never"])
-            .args(&options.arguments);
-        step("workspace", tests, nextest_line)?;
+        tests.args(["nextest", "run", "--no-fail-fast", "--color=never"]).args(selection(&options.arguments));
+        step("workspace", tests, Counts::Report(workspace.path(REPORT)))?;
         if options.arguments.is_empty() {
             let mut docs = workspace.cargo();
             docs.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
-            step("documentation", docs, libtest_line)?;
+            step("documentation", docs, Counts::Lines)?;
         }
     } else {
         let mut tests = workspace.cargo();
         tests.args(["test", "--no-fail-fast"]).args(selection(&options.arguments));
-        step("workspace", tests, libtest_line)?;
+        step("workspace", tests, Counts::Lines)?;
     }
     if options.arguments.is_empty() {
         for manifest in example_workspaces(&workspace.path("examples"))? {
@@ -83,11 +111,11 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             let mut build = workspace.cargo();
             build.arg("build").arg("--manifest-path").arg(&manifest);
             build.arg("--target-dir").arg(workspace.target().join("examples"));
-            step(&format!("build of examples/{name}"), build, |_| None)?;
+            step(&format!("build of examples/{name}"), build, Counts::Lines)?;
             let mut tests = workspace.cargo();
             tests.args(["test", "--workspace", "--no-fail-fast"]).arg("--manifest-path").arg(&manifest);
             tests.arg("--target-dir").arg(workspace.target().join("examples"));
-            step(&format!("examples/{name}"), tests, libtest_line)?;
+            step(&format!("examples/{name}"), tests, Counts::Lines)?;
         }
     }
 
@@ -103,6 +131,13 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         Tally { failed: 0, broken: 0, .. } => Ok(()),
         Tally { failed, broken, .. } => Err(Failure::Tests { failed, broken }),
     }
+}
+
+/// Whether cargo-nextest is installed.
+fn has_nextest(workspace: &Workspace) -> bool {
+    let mut command = workspace.cargo();
+    command.args(["nextest", "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// The caller's arguments, with `--workspace` before them unless they name packages: cargo lets it win over names.
@@ -121,9 +156,32 @@ fn summary_line(name: &str, tally: &Tally) -> String {
     format!("{name}: {} passed, {} failed, {} ignored{broken}", tally.passed, tally.failed, tally.ignored)
 }
 
-/// Runs a command, shows both of its outputs as they come, and sums what `reader` finds in their lines. A command that
+/// Runs a command that writes a JUnit report, and sums what stands there. Without a report the command counts as broken,
+/// and so does one that fails although no test of its report failed.
+fn report(command: &mut Command, path: &Path) -> Result<Tally> {
+    // An older report must not be taken for this run's.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Failure::file("remove", path)(error));
+        }
+        _ => {}
+    }
+    let status =
+        command.stdin(Stdio::null()).status().map_err(|source| workspace::not_started(command, source))?;
+    let mut tally = match std::fs::read_to_string(path) {
+        Ok(text) => {
+            junit::read(&text).map_err(|fault| Failure::Report { path: path.to_path_buf(), fault })?
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Tally::default(),
+        Err(error) => return Err(Failure::file("read", path)(error)),
+    };
+    tally.note(command, status);
+    Ok(tally)
+}
+
+/// Runs a command, shows both of its outputs as they come, and sums the counts that stand in their lines. A command that
 /// fails while no test of it failed counts as broken.
-fn follow(command: &mut Command, reader: fn(&str) -> Option<Tally>) -> Result<Tally> {
+pub fn follow(command: &mut Command) -> Result<Tally> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -133,29 +191,26 @@ fn follow(command: &mut Command, reader: fn(&str) -> Option<Tally>) -> Result<Ta
     let (output, errors) = (child.stdout.take(), child.stderr.take());
     let mut tally = Tally::default();
     std::thread::scope(|scope| {
-        let errors = scope.spawn(move || errors.map(|stream| echo(stream, std::io::stderr(), reader)));
+        let errors = scope.spawn(move || errors.map(|stream| echo(stream, std::io::stderr())));
         if let Some(stream) = output {
-            tally.add(echo(stream, std::io::stdout(), reader));
+            tally.add(echo(stream, std::io::stdout()));
         }
         if let Ok(Some(other)) = errors.join() {
             tally.add(other);
         }
     });
     let status = child.wait().map_err(|source| workspace::not_started(command, source))?;
-    if !status.success() {
-        eprintln!("`{}` ended with {status}", workspace::line(command));
-        tally.broken += u64::from(tally.failed == 0 && tally.broken == 0);
-    }
+    tally.note(command, status);
     Ok(tally)
 }
 
-/// Copies a stream line by line and sums what `reader` finds. Bytes that are not text are shown as they are.
-fn echo(stream: impl Read, mut to: impl Write, reader: fn(&str) -> Option<Tally>) -> Tally {
+/// Copies a stream line by line and sums the counts. Bytes that are not text are shown as they are.
+fn echo(stream: impl Read, mut to: impl Write) -> Tally {
     let mut tally = Tally::default();
     for line in BufReader::new(stream).split(b'\n').map_while(std::result::Result::ok) {
         // A closed terminal must not stop the count.
         let _ = to.write_all(&line).and_then(|()| to.write_all(b"\n"));
-        if let Some(found) = reader(&String::from_utf8_lossy(&line)) {
+        if let Some(found) = libtest_line(&String::from_utf8_lossy(&line)) {
             tally.add(found);
         }
     }
@@ -174,17 +229,6 @@ fn libtest_line(line: &str) -> Option<Tally> {
         failed: number_before(counts, " failed"),
         ignored: number_before(counts, " ignored"),
         broken: 0,
-    })
-}
-
-/// Reads `Summary [   0.012s] 6 tests run: 4 passed (1 slow), 1 failed, 1 timed out, 2 skipped`.
-fn nextest_line(line: &str) -> Option<Tally> {
-    let (_, counts) = line.trim_start().strip_prefix("Summary [")?.split_once("run:")?;
-    Some(Tally {
-        passed: number_before(counts, " passed"),
-        failed: number_before(counts, " failed"),
-        ignored: number_before(counts, " skipped"),
-        broken: number_before(counts, " timed out") + number_before(counts, " exec failed"),
     })
 }
 
@@ -242,18 +286,24 @@ mod tests {
     }
 
     #[test]
-    fn nextest_counts() {
-        let line =
-            "     Summary [   0.012s] 7 tests run: 4 passed (1 slow), 1 failed, 2 timed out, 5 skipped";
-        assert_eq!(nextest_line(line), Some(Tally { passed: 4, failed: 1, ignored: 5, broken: 2 }));
-        assert_eq!(nextest_line("        PASS [   0.004s] a::b"), None);
+    fn a_report_is_read_and_an_old_one_is_not() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let path = scratch.path().join("junit.xml");
+        std::fs::write(&path, "<testsuites><testcase/></testsuites>").expect("an old report");
+        let mut fails = Command::new("rustc");
+        fails.arg("--no-such-option").stderr(Stdio::null());
+        let tally = report(&mut fails, &path).expect("rustc starts");
+        assert_eq!(tally, Tally { broken: 1, ..Tally::default() }, "no report of this run");
+        let mut works = Command::new("rustc");
+        works.arg("--version").stdout(Stdio::null());
+        assert_eq!(report(&mut works, &path).expect("rustc starts"), Tally::default(), "nothing to run");
     }
 
     #[test]
     fn a_failure_without_counts_is_not_lost() {
         let mut command = Command::new("rustc");
         command.arg("--no-such-option");
-        let tally = follow(&mut command, libtest_line).expect("rustc starts");
+        let tally = follow(&mut command).expect("rustc starts");
         assert_eq!(tally.all_failed(), 1);
         assert!(summary_line("a", &tally).contains("did not finish"));
     }
@@ -262,7 +312,7 @@ mod tests {
     fn echo_keeps_bytes_and_sums() {
         let mut shown = Vec::new();
         let text = b"test result: ok. 2 passed; 0 failed\n\xff\ntest result: ok. 3 passed; 1 failed\n";
-        let tally = echo(text.as_slice(), &mut shown, libtest_line);
+        let tally = echo(text.as_slice(), &mut shown);
         assert_eq!((tally.passed, tally.failed), (5, 1));
         assert_eq!(shown, text);
     }

@@ -5,9 +5,10 @@
 
 mod absences;
 mod files;
+mod levels;
 mod manifests;
-mod parts;
 mod source;
+mod tokens;
 mod unsafety;
 
 use crate::failure::{Failure, Result};
@@ -45,6 +46,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     let mut found = files::check(&files);
     found.extend(unsafety::check(&files));
     found.extend(absences::check(&files));
+    found.extend(levels::check(&files));
     found.extend(manifests::check(workspace, &files)?);
     found.sort();
 

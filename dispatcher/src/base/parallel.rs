@@ -1,12 +1,13 @@
 //! The one pool of threads, which plugins reach through the host's services.
 
+use once_cell::sync::OnceCell;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+static POOL: OnceCell<ThreadPool> = OnceCell::new();
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// Pieces given to each thread, so that one that is held up does not hold up the rest.
@@ -32,29 +33,30 @@ pub fn num_threads() -> usize {
     }
 }
 
+/// The pool, unless the system gives no threads now; the next call asks again.
 fn pool() -> Option<&'static ThreadPool> {
-    POOL.get_or_init(|| {
+    let make = || {
         ThreadPoolBuilder::new()
             // The caller is the one that is missing.
             .num_threads((num_threads().max(cores()) - 1).max(1))
             .thread_name(|i| format!("keyway-{i}"))
             .build()
-            .ok()
-    })
-    .as_ref()
+    };
+    POOL.get_or_try_init(make).ok()
 }
 
 /// Makes the calling thread one of the pool's, which makes its calls cheaper. For the main thread of a
 /// program, before the first use; does nothing later.
 pub fn adopt_current_thread() {
-    let _ = POOL.get_or_init(|| {
+    let make = || {
         ThreadPoolBuilder::new()
             .num_threads(num_threads().max(cores()))
             .thread_name(|i| format!("keyway-{i}"))
             .use_current_thread()
             .build()
-            .ok()
-    });
+    };
+    // Without it the pool is made at its first use, and a call hands its work over.
+    let _ = POOL.get_or_try_init(make);
 }
 
 /// Runs `body` over `0..n` in ranges of at least `grain` (the last may be shorter), and returns when all is

@@ -5,6 +5,7 @@
 //! be freed on another thread than the one that made it: it then stays there. Each list is bounded, and a thread that
 //! ends gives its blocks back.
 
+use super::sync::{alloc, dealloc};
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -30,10 +31,10 @@ thread_local! {
     };
 }
 
-/// The list of blocks for this layout; `None` if such blocks are not kept.
+/// The list of blocks for this layout; `None` if such blocks are not kept. Under loom, which watches the allocator, none is.
 const fn class(layout: Layout) -> Option<usize> {
     let steps = layout.size().div_ceil(STEP);
-    if steps == 0 || steps > CLASSES || layout.align() > STEP { None } else { Some(steps - 1) }
+    if cfg!(loom) || steps == 0 || steps > CLASSES || layout.align() > STEP { None } else { Some(steps - 1) }
 }
 
 /// The layout that a block is really made with.
@@ -77,7 +78,7 @@ impl Drop for Lists {
         for class in 0..CLASSES {
             while let Some(free) = self.pop(class) {
                 // SAFETY: blocks of a class were made with the class's layout, and the list owned this one.
-                unsafe { std::alloc::dealloc(free.as_ptr(), block(class)) };
+                unsafe { dealloc(free.as_ptr(), block(class)) };
             }
         }
     }
@@ -86,8 +87,7 @@ impl Drop for Lists {
 #[cold]
 fn from_system(layout: Layout) -> NonNull<u8> {
     // SAFETY: callers make no objects of no size: `class` is `None` for those, and `take` refuses them.
-    NonNull::new(unsafe { std::alloc::alloc(layout) })
-        .unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
+    NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
 }
 
 /// Memory for a `T`, not initialised.
@@ -124,7 +124,7 @@ pub(super) unsafe fn give<T>(memory: NonNull<T>) {
         None => const { Layout::new::<T>() },
     };
     // SAFETY: `take` made it with this layout, and no list took it.
-    unsafe { std::alloc::dealloc(memory.as_ptr().cast(), layout) };
+    unsafe { dealloc(memory.as_ptr().cast(), layout) };
 }
 
 #[cfg(test)]

@@ -4,10 +4,15 @@ mod blocks;
 mod copy;
 mod extension;
 mod host;
+#[cfg(all(test, loom))]
+mod loom_tests;
+mod published;
 mod shared;
+mod sync;
 
 pub use copy::{copy_bytes, read_bytes, write_bytes};
 pub(crate) use extension::Extension;
+pub(crate) use published::Published;
 pub(crate) use shared::shared;
 pub use shared::{Shared, Weak};
 

@@ -6,11 +6,11 @@
 //! there of `Arc`'s interface means what it means there.
 
 use super::blocks;
+use super::sync::{AtomicU64, Ordering, fence};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// One owner, in the lower half of the counts.
 const STRONG: u64 = 1;

@@ -7,11 +7,11 @@ mod state;
 pub mod table;
 
 pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry};
+pub(crate) use state::lock;
 pub use state::{
     Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins, prefer,
     register_functional, register_ops, restore, retire, set_default_fallback, set_fallback, set_priority,
 };
-pub(crate) use state::{first_generation, lock};
 
 use crate::base::key::Layout;
 

@@ -1,6 +1,6 @@
 //! What has been registered, and how it is changed.
 
-use super::table::{Generation, Row};
+use super::table::Row;
 use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry};
 use crate::base::error::{Error, Result};
 use crate::base::intern::DEVICES;
@@ -53,11 +53,6 @@ pub struct Batch {
 
 pub(crate) fn lock() -> Batch {
     Batch { state: STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) }
-}
-
-/// The first generation, for readers that come before any registration.
-pub(crate) fn first_generation() -> &'static Generation {
-    lock().publish()
 }
 
 /// Registers ops and makes them visible.

@@ -10,8 +10,8 @@
 use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry};
 use crate::base::dtype::DType;
 use crate::base::key::{Device, Layout};
+use crate::memory::Published;
 use crate::op::OpEntry;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The kernels of one key of one op, in the order in which they are asked: those of the exact layout by priority, then
 /// those of its parent. What comes after them (the op's decomposition, the device's fallback) is the same for all keys of
@@ -95,29 +95,34 @@ impl Generation {
     }
 }
 
-static CURRENT: AtomicPtr<Generation> = AtomicPtr::new(std::ptr::null_mut());
+#[cfg(not(loom))]
+static CURRENT: Published<Generation> = Published::new();
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref CURRENT: Published<Generation> = Published::new();
+}
 
 /// The current generation.
 #[inline]
 pub fn current() -> &'static Generation {
-    // SAFETY: the pointer is null or came from `publish`, which leaks what it publishes.
-    match unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
+    match CURRENT.get() {
         Some(generation) => generation,
-        None => crate::registry::first_generation(),
+        None => first(),
     }
 }
 
 /// The current generation, if anything has been published.
 pub(super) fn current_if_any() -> Option<&'static Generation> {
-    // SAFETY: as in `current`.
-    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+    CURRENT.get()
+}
+
+/// The first generation, for readers that come before any registration.
+#[cold]
+fn first() -> &'static Generation {
+    CURRENT.get_or_first(super::lock, |mut batch| batch.publish())
 }
 
 /// Makes `generation` the current one.
 pub(super) fn publish(generation: Generation) -> &'static Generation {
-    let leaked: &'static mut Generation = Box::leak(Box::new(generation));
-    let pointer: *mut Generation = leaked;
-    CURRENT.store(pointer, Ordering::Release);
-    // SAFETY: leaked above, and nobody holds the mutable reference any more.
-    unsafe { &*pointer }
+    CURRENT.publish(generation)
 }

@@ -14,9 +14,8 @@ use crate::ops::def::Derivative;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// How a backward pass is run.
 #[derive(Clone, Default)]
@@ -34,11 +33,12 @@ pub struct BackwardOptions {
 /// Gradients of a node's inputs, where there is one.
 pub(super) type Made = SmallVec<[Option<Tensor>; 4]>;
 
-/// Of which nodes it is known whether a target can be reached from them. A few are searched one by one.
+/// Of which nodes it is known whether a target can be reached from them. A few are searched one by one. Their numbers count
+/// up, so the hasher needs no defence against chosen keys.
 #[derive(Default)]
 struct Known {
     few: SmallVec<[(u64, bool); 16]>,
-    many: HashMap<u64, bool, BuildHasherDefault<NumberHasher>>,
+    many: FxHashMap<u64, bool>,
 }
 
 impl Known {
@@ -56,25 +56,6 @@ impl Known {
             self.many.extend(self.few.drain(..));
             self.many.insert(node.number, leads);
         }
-    }
-}
-
-/// Spreads the numbers of nodes, which count up and so need no defence against chosen keys.
-#[derive(Default)]
-struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // 2^64 over the golden ratio: neighbours fall far apart in the upper bits, which the table looks at first.
-        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What the sources must not know: the dispatcher names no op, the frontend names no concrete device.
 
 use super::Violation;
-use super::parts::Parts;
 use super::source::File;
+use super::tokens::Tokens;
 use std::collections::BTreeSet;
 
 /// Where ops are defined, one file each: `frontend/src/ops/<family>/<op>.rs`.
@@ -30,9 +30,9 @@ pub fn check(files: &[File]) -> Vec<Violation> {
     }
     for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
         if file.path.starts_with("dispatcher/src/") {
-            found.extend(literals(file).filter_map(|(line, text)| op(file, line, &text, &ops)));
+            found.extend(literals(file).filter_map(|(line, text)| op(file, line, text, &ops)));
         } else if file.path.starts_with("frontend/src/") {
-            found.extend(literals(file).filter_map(|(line, text)| device(file, line, &text)));
+            found.extend(literals(file).filter_map(|(line, text)| device(file, line, text)));
         }
     }
     found
@@ -48,10 +48,8 @@ fn op_names(files: &[File]) -> BTreeSet<&str> {
 }
 
 /// The string literals outside tests.
-fn literals(file: &File) -> impl Iterator<Item = (usize, String)> + use<> {
-    let mut parts = Parts::of(&file.text);
-    let literals = std::mem::take(&mut parts.literals);
-    literals.into_iter().filter(move |(line, _)| !parts.is_test(*line))
+fn literals(file: &File) -> impl Iterator<Item = (usize, &str)> {
+    file.tokens().map(Tokens::literals).unwrap_or_default().into_iter()
 }
 
 fn op(file: &File, line: usize, text: &str, ops: &BTreeSet<&str>) -> Option<Violation> {

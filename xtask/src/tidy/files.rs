@@ -1,8 +1,8 @@
 //! Rules on single files: length, names, paths of one machine, and the README's commands.
 
 use super::Violation;
-use super::parts::is_word;
 use super::source::File;
+use super::tokens::is_word;
 
 /// The length to aim at.
 pub const AIM: usize = 300;
@@ -23,6 +23,7 @@ const COMMANDS: &[&str] = &["cargo xtask demo", "cargo xtask test"];
 pub fn check(files: &[File]) -> Vec<Violation> {
     let mut found: Vec<Violation> = files.iter().filter_map(length).collect();
     found.extend(files.iter().filter_map(name));
+    found.extend(files.iter().filter_map(language));
     found.extend(files.iter().flat_map(machine_paths));
     found.extend(readme(files));
     found
@@ -58,6 +59,12 @@ fn name(file: &File) -> Option<Violation> {
         let what = format!("`{empty}` says nothing about what the module holds");
         Violation::new(&file.path, 1, what, "name it after its subject")
     })
+}
+
+/// A source that cannot be taken apart would pass every rule on what it says.
+fn language(file: &File) -> Option<Violation> {
+    let what = "this is not Rust: a bracket or a quote is not closed here, or closes nothing";
+    file.not_rust().map(|line| Violation::new(&file.path, line, what, "run `rustfmt` on it, which says more"))
 }
 
 fn machine_paths(file: &File) -> Vec<Violation> {
@@ -117,6 +124,12 @@ mod tests {
         assert_eq!(faults("a/data.csv", &"x\n".repeat(601)), [""; 0]);
         let files = [File::new("a.rs", &"x\n".repeat(301)), File::new("b.rs", &"x\n".repeat(300))];
         assert_eq!(long(&files), ["a.rs (301)"]);
+    }
+
+    #[test]
+    fn a_source_that_is_not_rust_is_found() {
+        let faults = faults("a/src/b.rs", "fn a() {}\nfn b() {\n");
+        assert!(faults.len() == 1 && faults[0].contains("not Rust"), "{faults:?}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The repository's files.
 
+use super::tokens::Tokens;
 use crate::failure::{Failure, Result};
+use std::cell::OnceCell;
 use std::path::Path;
 
 /// Folders that hold nothing of the repository's own.
@@ -17,12 +19,28 @@ pub struct File {
     pub path: String,
     /// What it holds.
     pub text: String,
+    /// Its tokens, or the line where it stops being Rust; taken apart once, when the first rule asks.
+    tokens: OnceCell<std::result::Result<Tokens, usize>>,
 }
 
 impl File {
-    #[cfg(test)]
     pub fn new(path: &str, text: &str) -> Self {
-        Self { path: path.into(), text: text.into() }
+        Self { path: path.into(), text: text.into(), tokens: OnceCell::new() }
+    }
+
+    /// The tokens of a Rust source. Of a text that is not Rust there are none; [`File::not_rust`] tells, and a rule of
+    /// its own reports it.
+    pub fn tokens(&self) -> Option<&Tokens> {
+        self.taken_apart()?.as_ref().ok()
+    }
+
+    /// The line where a Rust source stops being Rust.
+    pub fn not_rust(&self) -> Option<usize> {
+        self.taken_apart()?.as_ref().err().copied()
+    }
+
+    fn taken_apart(&self) -> Option<&std::result::Result<Tokens, usize>> {
+        self.is_rust().then(|| self.tokens.get_or_init(|| Tokens::of(&self.text)))
     }
 
     /// Whether the file is a Rust source.
@@ -68,7 +86,7 @@ fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) -> Result<()> {
         } else if kind.is_file() && name != GIT {
             let bytes = std::fs::read(entry.path()).map_err(Failure::file("read", &entry.path()))?;
             if let Ok(text) = String::from_utf8(bytes) {
-                files.push(File { path, text });
+                files.push(File::new(&path, &text));
             }
         }
     }

@@ -3,7 +3,6 @@
 //! That each block says why it is sound is clippy's to check (`undocumented_unsafe_blocks`).
 
 use super::Violation;
-use super::parts::{Parts, has_word};
 use super::source::File;
 
 /// Crates without `unsafe`, by folder.
@@ -15,13 +14,15 @@ const HOMES: &[&str] = &[
     "author",
     "cpu-loops",
     "device",
-    "install",
+    "holder",
+    "host",
+    "invoke",
     "kernels",
     "loader",
     "loader_support",
     "math",
     "memory",
-    "table",
+    "raw",
 ];
 /// Folders that the rule leaves alone: bindings to another language, and plugins that stand in for devices, are
 /// `unsafe` throughout.
@@ -42,9 +43,8 @@ fn check_file(file: &File) -> Vec<Violation> {
     } else {
         ("`unsafe` outside its modules", "move it into one of those that xtask/src/tidy/unsafety.rs lists")
     };
-    let parts = Parts::of(&file.text);
-    let lines = parts.code.iter().enumerate().filter(|(_, code)| has_word(code, "unsafe"));
-    lines.map(|(index, _)| Violation::new(&file.path, index + 1, what, mend)).collect()
+    let lines = file.tokens().map(|tokens| tokens.lines_of("unsafe")).unwrap_or_default();
+    lines.into_iter().map(|line| Violation::new(&file.path, line, what, mend)).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,56 @@
+//! [`Published`]: one value that readers reach without a lock, replaced as a whole.
+
+use super::sync::{AtomicPtr, Ordering};
+
+/// A pointer to the current one of values that are never changed and never freed.
+///
+/// `arc-swap` and hazard pointers were turned down: values are made only when a plugin comes or goes, so they may stay,
+/// and a reader pays one load.
+pub(crate) struct Published<T: 'static>(AtomicPtr<T>);
+
+impl<T: Send + Sync + 'static> Published<T> {
+    /// With no value yet.
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Published(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// With no value yet. Loom's atomics are not made at compile time.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Published(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// The current value.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&'static T> {
+        // Acquire: the value was written before its address was.
+        // SAFETY: the pointer is null or came from `publish`, which leaks the value and leaves nobody a way to change it.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The current value, or the first one, made under the lock that all who publish hold. Of several threads that find
+    /// no value one makes it, and a value that was published meanwhile is not replaced by an older one.
+    pub(crate) fn get_or_first<G>(
+        &self,
+        lock: impl FnOnce() -> G,
+        first: impl FnOnce(G) -> &'static T,
+    ) -> &'static T {
+        self.get().unwrap_or_else(|| {
+            let guard = lock();
+            match self.get() {
+                Some(value) => value,
+                None => first(guard),
+            }
+        })
+    }
+
+    /// Makes a value the current one. Those who publish take turns by a lock of their own.
+    pub(crate) fn publish(&self, value: T) -> &'static T {
+        let value: *mut T = Box::leak(Box::new(value));
+        // Release: for the Acquire of `get`.
+        self.0.store(value, Ordering::Release);
+        // SAFETY: leaked above, and nobody holds the mutable reference any more.
+        unsafe { &*value }
+    }
+}

@@ -1,0 +1,127 @@
+//! `cargo xtask miri`: unit tests under Miri, which finds undefined behaviour.
+//!
+//! Miri belongs to the nightly toolchain. What is missing of it is installed by rustup; where that cannot be, one line says
+//! so, and the task succeeds: the rest of the checks must stay possible on a machine without a network.
+
+use crate::failure::{Failure, Result};
+use crate::test::{self, Tally};
+use crate::workspace::{self, Workspace};
+use std::process::{Command, Stdio};
+
+/// The toolchain that has Miri.
+const TOOLCHAIN: &str = "nightly";
+/// What it needs of it, by rustup's names.
+const COMPONENTS: &[&str] = &["miri", "rust-src"];
+
+/// The unit tests to run: of a package, those below a module. Miri is a hundred times slower than the machine, so only what
+/// handles pointers is named.
+const TESTS: &[(&str, &str)] = &[
+    ("keyway-dispatcher", "memory::"),
+    ("keyway-dispatcher", "tensor::geometry"),
+    ("keyway-sdk", "author::"),
+];
+
+/// Runs the tests of each line.
+pub fn run(workspace: &Workspace) -> Result<()> {
+    if let Err(reason) = prepare(workspace) {
+        println!("miri: not run: {reason}");
+        return Ok(());
+    }
+    let mut sum = Tally::default();
+    for (package, module) in TESTS {
+        let mut command = toolchain(workspace);
+        command.args(["cargo", "miri", "test", "--package", package, "--lib", "--target-dir"]);
+        command.arg(workspace.target().join("miri")).args(["--", module]);
+        println!("\n== {package}: {}", workspace::line(&command));
+        let tally = test::follow(&mut command)?;
+        if tally == Tally::default() {
+            return Err(Failure::NoTests { command: workspace::line(&command), file: "miri.rs" });
+        }
+        sum.add(tally);
+    }
+    match sum {
+        Tally { failed: 0, broken: 0, passed, .. } => {
+            println!("miri: {passed} tests, no undefined behaviour");
+            Ok(())
+        }
+        Tally { failed, broken, .. } => Err(Failure::Tests { failed, broken }),
+    }
+}
+
+/// A command of the nightly toolchain.
+fn toolchain(workspace: &Workspace) -> Command {
+    let mut command = workspace.command("rustup");
+    command.args(["run", TOOLCHAIN]);
+    command
+}
+
+/// Installs what is missing; why that cannot be.
+fn prepare(workspace: &Workspace) -> std::result::Result<(), String> {
+    if is_there(workspace) {
+        return Ok(());
+    }
+    let mut install = workspace.command("rustup");
+    install.args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal", "--no-self-update"]);
+    for component in COMPONENTS {
+        install.args(["--component", component]);
+    }
+    let output = install
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("there is no rustup to install a {TOOLCHAIN} toolchain with ({error})"))?;
+    if output.status.success() && is_there(workspace) {
+        return Ok(());
+    }
+    let line = workspace::line(&install);
+    Err(format!(
+        "`{line}` ended with {}: {}",
+        output.status,
+        reason(&String::from_utf8_lossy(&output.stderr))
+    ))
+}
+
+/// Whether the toolchain has all components.
+fn is_there(workspace: &Workspace) -> bool {
+    let mut list = workspace.command("rustup");
+    list.args(["component", "list", "--installed", "--toolchain", TOOLCHAIN]).stdin(Stdio::null());
+    list.output()
+        .is_ok_and(|output| output.status.success() && has_all(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Whether a list of components, one a line and perhaps with the target's name at its end, holds all that are needed.
+fn has_all(list: &str) -> bool {
+    let has = |component: &&str| {
+        list.lines().any(|line| {
+            line.strip_prefix(*component).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        })
+    };
+    COMPONENTS.iter().all(has)
+}
+
+/// The line of an error output that tells why.
+fn reason(errors: &str) -> &str {
+    let lines = || errors.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines().find_map(|line| line.strip_prefix("error:"));
+    first.or_else(|| lines().last()).unwrap_or("it said nothing").trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_components_are_needed() {
+        assert!(has_all("cargo-x86_64-unknown-linux-gnu\nmiri-x86_64-unknown-linux-gnu\nrust-src\n"));
+        assert!(!has_all("cargo-x86_64-unknown-linux-gnu\nrust-src\n"));
+        assert!(!has_all("miri-x86_64-unknown-linux-gnu\nrust-srcs\n"));
+        assert!(!has_all(""));
+    }
+
+    #[test]
+    fn the_reason_is_one_line() {
+        let errors = "info: syncing\nerror: could not download file\n\nCaused by:\n  no route\n";
+        assert_eq!(reason(errors), "could not download file");
+        assert_eq!(reason("a\n  b \n"), "b");
+        assert_eq!(reason(""), "it said nothing");
+    }
+}
