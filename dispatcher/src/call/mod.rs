@@ -20,12 +20,14 @@ pub use choice::{BackendGuard, choose_backend};
 pub(crate) use holder::{Holder, tensor_of};
 pub(crate) use marshal::{CallContext, Marshalling, with_call};
 pub use others::decompose;
+pub(crate) use outputs::deliver;
 pub use outputs::unalias;
 
 use self::ledger::Served;
 use crate::base::dims::Dims;
 use crate::base::error::{Error, Result};
 use crate::base::key::{Device, DispatchKey, KeySet, Layout, local_keys};
+use crate::base::progress::Nested;
 use crate::op::{Arg, Args, Call, Out, OutSpec, Outputs, Plan, Rule, Strides, ViewSpec};
 use crate::registry::more_special;
 use crate::registry::table::{Generation, OpRows, current};
@@ -33,7 +35,6 @@ use crate::tensor::{TensorImpl, TensorRef};
 use invoke::rule as foreign_rule;
 use kernel::with_kernel;
 use keyway_sdk::abi::tensor::KernelFn;
-use outputs::deliver;
 
 /// Calls an op.
 ///
@@ -195,6 +196,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             Err(error) => Err(error),
         },
         Rule::Host(run) => {
+            let _nested = Nested::enter();
             let result = run(args).and_then(|made| deliver(call, made));
             ledger::set_served(Served::Host);
             result

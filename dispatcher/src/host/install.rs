@@ -8,7 +8,7 @@ use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
 use crate::loader::Plugin;
 use crate::op::{OpSpec, Rule};
-use crate::registry::{self, FunctionalEntry, KernelEntry, LayoutEntry};
+use crate::registry::{self, KernelEntry, LayoutEntry};
 use keyway_sdk::abi::RawStr;
 
 /// Copies a string of the plugin for the life of the process.
@@ -108,15 +108,7 @@ pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
         })?;
     }
     for raw in tables.interposers {
-        let name = text(raw.name);
-        let key = batch.free_interposer_key().ok_or_else(|| full("interposer", name))?;
-        batch.functional(FunctionalEntry {
-            key,
-            name: name.to_string(),
-            applies: |_| true,
-            handler: Box::new(move |call, below| super::interposer::run(raw, plugin, call, below)),
-            plugin: Some(plugin),
-        })?;
+        batch.interposer(text(raw.name), super::interposer::spec(raw), plugin)?;
     }
     dtypes.into_iter().for_each(|(dtype, api)| describe(dtype, api, plugin.name));
     batch.add(plugin, devices, layouts, kernels);

@@ -6,6 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::base::key::{Device, Layout};
 use crate::base::message::set_message;
+use crate::base::progress::Nested;
 use crate::call::{CallContext, Holder, tensor_of};
 use crate::op::{Arg, Args, Out, Outputs};
 use crate::tensor::{TensorImpl, TensorRef};
@@ -176,7 +177,7 @@ fn give(tensor: TensorRef) -> TensorHandle {
 ///
 /// # Safety
 /// `handle` must come from [`give`] and not have been taken back; the plugin upholds this.
-unsafe fn take(handle: TensorHandle) -> Box<Holder> {
+pub(super) unsafe fn take(handle: TensorHandle) -> Box<Holder> {
     // SAFETY: per this function's contract.
     unsafe { Box::from_raw(handle.cast_mut().cast::<Holder>()) }
 }
@@ -342,7 +343,7 @@ unsafe extern "C" fn rule_output(
 }
 
 /// An argument read from a plugin; lists and tensors are owned here while the call runs.
-enum Owned {
+pub(super) enum Owned {
     Plain(Arg<'static>),
     Tensor(TensorRef),
     Tensors(Vec<TensorRef>),
@@ -351,11 +352,25 @@ enum Owned {
     Str(String),
 }
 
+impl Owned {
+    /// What came, for messages.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Owned::Plain(arg) => arg.describe(),
+            Owned::Tensor(t) => Arg::Tensor(t).describe(),
+            Owned::Tensors(list) => format!("a list of {} tensors", list.len()),
+            Owned::Ints(v) => Arg::Ints(v).describe(),
+            Owned::Floats(v) => Arg::Floats(v).describe(),
+            Owned::Str(v) => Arg::Str(v).describe(),
+        }
+    }
+}
+
 /// Reads one argument of `call_op`.
 ///
 /// # Safety
 /// The address in `arg` must be valid as its tag says; the plugin upholds this.
-unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
+pub(super) unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
     let len = arg.len as usize;
     let tensor = |raw: *const RawTensor| -> Result<TensorRef> {
         // SAFETY: the plugin gives raw tensors of the call under way, or of handles that it owns.
@@ -426,6 +441,13 @@ unsafe extern "C" fn call_op(
 }
 
 fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Outputs> {
+    let _nested = Nested::enter();
+    let owned: Vec<&Owned> = owned.iter().collect();
+    values_of(&owned, |values| crate::call::call(Args { op, values }, Out::New))
+}
+
+/// Lends owned arguments to `run`.
+pub(super) fn values_of<R>(owned: &[&Owned], run: impl FnOnce(&[Arg<'_>]) -> R) -> R {
     let lists: Vec<Vec<&TensorRef>> = owned
         .iter()
         .map(|o| if let Owned::Tensors(list) = o { list.iter().collect() } else { Vec::new() })
@@ -442,5 +464,5 @@ fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Output
             Owned::Str(v) => Arg::Str(v),
         })
         .collect();
-    crate::call::call(Args { op, values: &values }, Out::New)
+    run(&values)
 }

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::ops::def::Derivative;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
+use keyway_dispatcher::progress::BackwardGuard;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -174,6 +175,7 @@ fn run(
     targets: Option<&[Edge]>,
 ) -> Result<Vec<Option<Tensor>>> {
     let _mode = if options.create_graph { enable_grad() } else { no_grad() };
+    let _running = BackwardGuard::enter();
     let mut pending = start(outputs, options)?;
     let retain = options.retain_graph || options.create_graph;
     let leads = targets.map(|t| leading_to(&pending, t));

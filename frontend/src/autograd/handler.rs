@@ -25,6 +25,7 @@ pub(crate) fn install() -> DispatchResult<()> {
         applies,
         handler: Box::new(handle),
         plugin: None,
+        interposer: None,
     })
 }
 

@@ -118,6 +118,22 @@ pub mod kernel_flag {
     pub const ALLOCATES: u32 = 1;
 }
 
+/// What an interposer is.
+pub mod interposer_flag {
+    /// It acts on every thread that does not exclude it; without this flag, on threads that switch it on.
+    pub const DEFAULT_ON: u32 = 1;
+}
+
+/// What a call that an interposer sees is.
+pub mod interposed_flag {
+    /// The thread runs a backward pass.
+    pub const BACKWARD: u32 = 1;
+    /// The result is written to argument 0.
+    pub const IN_PLACE: u32 = 2;
+    /// The results are written to tensors of the caller (`out=`).
+    pub const OUT: u32 = 4;
+}
+
 /// What a layout is.
 pub mod layout_flag {
     /// Named component tensors and attributes, not one strided buffer.

@@ -1,8 +1,7 @@
-//! Kernels, new ops and interposers as a plugin hands them over.
+//! Kernels and new ops as a plugin hands them over.
 
 use super::RawStr;
-use super::tensor::{KernelFn, RawCall};
-use std::ffi::c_void;
+use super::tensor::KernelFn;
 
 /// One kernel for one (op, device, layout, dtype).
 #[repr(C)]
@@ -58,32 +57,3 @@ pub struct RawOp {
 unsafe impl Send for RawOp {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawOp {}
-
-/// Runs the rest of an intercepted call. Its outputs stay with the host.
-pub type NextFn = unsafe extern "C" fn(context: *mut c_void) -> i32;
-
-/// A functionality key above the backends that sees each call and may act before and after it. It acts on
-/// every thread, unless the thread excludes it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct RawInterposer {
-    /// Size of this structure in bytes.
-    pub struct_size: u32,
-    /// Zero.
-    pub reserved: u32,
-    /// Name for listings.
-    pub name: RawStr,
-    /// Called around each op; must call `next` exactly once, or return an error. `call` has the arguments as
-    /// the caller gave them; the outputs stay with the host.
-    pub run: unsafe extern "C" fn(
-        op: RawStr,
-        call: *const RawCall,
-        next: NextFn,
-        next_context: *mut c_void,
-    ) -> i32,
-}
-
-// SAFETY: function pointers and static strings, all immutable; the plugin keeps them.
-unsafe impl Send for RawInterposer {}
-// SAFETY: as for Send.
-unsafe impl Sync for RawInterposer {}

@@ -3,8 +3,9 @@
 use super::device::DeviceApi;
 use super::dtype::DTypeApi;
 use super::host::HostApi;
+use super::interposer::RawInterposer;
 use super::layout::LayoutApi;
-use super::op::{RawInterposer, RawKernel, RawOp};
+use super::op::{RawKernel, RawOp};
 
 /// A list of pointers that the plugin keeps for the life of the process.
 #[repr(C)]

@@ -2,21 +2,22 @@
 
 use super::export::{KernelItems, set_reachable};
 use super::host::{NameKind, intern};
+use super::interposer::InterposerItem;
 use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
 use crate::abi::dtype::DTypeApi;
+use crate::abi::interposer::RawInterposer;
 use crate::abi::layout::LayoutApi;
-use crate::abi::op::{RawInterposer, RawKernel, RawOp};
+use crate::abi::op::{RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
 
-/// Devices, layouts, dtypes, ops and interposers that the plugin brings. Kernels need no line here:
-/// `register_kernel!` gathers them.
+/// Devices, layouts, dtypes and ops that the plugin brings. Kernels and interposers need no line here:
+/// `register_kernel!` and `register_interposer!` gather them.
 #[derive(Default)]
 pub struct Contents {
     devices: Vec<&'static DeviceApi>,
     layouts: Vec<&'static LayoutApi>,
     ops: Vec<&'static RawOp>,
-    interposers: Vec<&'static RawInterposer>,
     dtypes: Vec<&'static DTypeApi>,
 }
 
@@ -45,12 +46,6 @@ impl Contents {
         self
     }
 
-    /// Brings an interposer.
-    pub fn interposer(&mut self, interposer: &'static RawInterposer) -> &mut Self {
-        self.interposers.push(interposer);
-        self
-    }
-
     /// Writes the lists to the host's structure.
     ///
     /// # Safety
@@ -69,13 +64,17 @@ impl Contents {
                 }
             }
         }
+        let mut interposers: Vec<&'static RawInterposer> =
+            inventory::iter::<InterposerItem>.into_iter().map(|item| item.0).collect();
+        // SAFETY: as for the kernels.
+        interposers.sort_by_key(|i| unsafe { i.name.read() });
         // SAFETY: the caller guarantees a valid `out`.
         let out = unsafe { &mut *out };
         out.devices = list(self.devices);
         out.layouts = list(self.layouts);
         out.ops = list(self.ops);
         out.kernels = list(kernels);
-        out.interposers = list(self.interposers);
+        out.interposers = list(interposers);
         out.dtypes = list(self.dtypes);
     }
 }

@@ -1,16 +1,14 @@
-//! Layouts, ops and interposers as traits, and the tables made of them.
+//! Layouts and ops as traits, and the tables made of them.
 
 use super::call::Call;
 use super::error::Error;
 use super::export::{host_api, run_kernel};
-use super::guard::guarded;
 use super::tensor::no_host;
 use crate::abi::RawStr;
 use crate::abi::codes::layout_flag;
 use crate::abi::layout::LayoutApi;
-use crate::abi::op::{NextFn, RawInterposer, RawOp};
+use crate::abi::op::RawOp;
 use crate::abi::tensor::RawCall;
-use std::ffi::c_void;
 use std::ops::Deref;
 
 /// A composite layout: named component tensors and integer attributes.
@@ -119,55 +117,5 @@ pub const fn op<O: Op>() -> RawOp {
         schema: RawStr::new(O::SCHEMA),
         rule: Some(kernel_entry!(O: Op, |call| O::rule(&RuleCall(call)))),
         backward: RawStr::new(O::BACKWARD),
-    }
-}
-
-/// The rest of an intercepted call.
-#[derive(Debug)]
-pub struct Next {
-    run: NextFn,
-    context: *mut c_void,
-}
-
-impl Next {
-    /// Runs it. Its outputs stay with the host.
-    pub fn run(self) -> Result<(), Error> {
-        // SAFETY: the host gave the function with this context; `self` is used up, so it runs once.
-        match unsafe { (self.run)(self.context) } {
-            0 => Ok(()),
-            status => Err(Error::Host { status }),
-        }
-    }
-}
-
-/// A functionality key above the backends that sees each call.
-pub trait Interposer: 'static {
-    /// Name for listings.
-    const NAME: &'static str;
-    /// Called around each op. `call` has the arguments as the caller gave them, and no outputs.
-    fn run(op: &str, call: &Call<'_>, next: Next) -> Result<(), Error>;
-}
-
-/// The table of an interposer, for `static API: RawInterposer = interposer::<MyInterposer>();`.
-pub const fn interposer<I: Interposer>() -> RawInterposer {
-    unsafe extern "C" fn shim<I: Interposer>(
-        op: RawStr,
-        call: *const RawCall,
-        next: NextFn,
-        context: *mut c_void,
-    ) -> i32 {
-        guarded(|| {
-            // SAFETY: the host upholds the contract of `RawInterposer::run`: both live until the return.
-            let (name, raw) = unsafe { (op.read(), &*call) };
-            // SAFETY: as above; the outputs are sealed, so this is the only `Call` that gives none.
-            let call = unsafe { Call::new(raw) }.sealed();
-            I::run(&name, &call, Next { run: next, context })
-        })
-    }
-    RawInterposer {
-        struct_size: size_of::<RawInterposer>() as u32,
-        reserved: 0,
-        name: RawStr::new(I::NAME),
-        run: shim::<I>,
     }
 }
