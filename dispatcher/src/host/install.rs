@@ -7,7 +7,6 @@ use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
 use crate::loader::Plugin;
-use crate::op::{OpSpec, Rule};
 use crate::registry::{self, KernelEntry, LayoutEntry};
 use keyway_sdk::abi::RawStr;
 
@@ -93,19 +92,8 @@ pub fn install(loaded: &Plugin) -> Result<&'static PluginEntry> {
         })));
     }
 
-    for raw in tables.ops {
-        let backward = match text(raw.backward) {
-            "" => None,
-            name => Some(name),
-        };
-        batch.op(OpSpec {
-            schema: text(raw.schema),
-            rule: Rule::Foreign(raw.rule),
-            decomposition: None,
-            extra: None,
-            backward,
-            owner: plugin.name,
-        })?;
+    for spec in super::ops::specs(tables.ops, plugin.name)? {
+        batch.op(spec)?;
     }
     for raw in tables.interposers {
         batch.interposer(text(raw.name), super::interposer::spec(raw), plugin)?;

@@ -1,5 +1,6 @@
 //! The services that plugins call.
 
+use super::rules::{rule_output, rule_plan};
 use crate::base::dims::Dims;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -36,6 +37,7 @@ static TABLE: HostApi = HostApi {
     call_op,
     rule_output,
     tensor_retain,
+    rule_plan,
 };
 
 /// The table that every plugin is given.
@@ -44,7 +46,7 @@ pub fn table() -> &'static HostApi {
 }
 
 /// Runs a service; an error becomes its status and message, and a panic stays on this side.
-fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
+pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => status::OK,
         Ok(Err(error)) => {
@@ -141,7 +143,7 @@ unsafe extern "C" fn free(kind: u16, index: u16, pointer: *mut c_void, bytes: u6
 ///
 /// # Safety
 /// `sizes` must point to `ndim` numbers; the plugin upholds this.
-unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
+pub(super) unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
     if ndim == 0 {
         return Ok(Dims::new());
     }
@@ -160,7 +162,7 @@ unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
         .collect()
 }
 
-fn read_dtype(code: u16) -> Result<DType> {
+pub(super) fn read_dtype(code: u16) -> Result<DType> {
     DType::from_code(code).ok_or_else(|| Error::Value {
         op: "host service",
         argument: "dtype",
@@ -283,7 +285,7 @@ unsafe extern "C" fn tensor_release(tensor: TensorHandle) {
 }
 
 #[cold]
-fn not_its_own(service: &'static str) -> Error {
+pub(super) fn not_its_own(service: &'static str) -> Error {
     Error::Value {
         op: service,
         argument: "context",
@@ -314,30 +316,6 @@ unsafe extern "C" fn set_output(context: *mut c_void, index: u32, tensor: Tensor
             context.made.resize(index + 1, None);
         }
         context.made[index] = Some(holder.tensor.clone());
-        Ok(())
-    })
-}
-
-unsafe extern "C" fn rule_output(
-    context: *mut c_void,
-    index: u32,
-    dtype: u16,
-    ndim: u32,
-    sizes: *const i64,
-) -> i32 {
-    serve(|| {
-        // SAFETY: the plugin gives `ndim` sizes and the context of the call under way, which is null in a kernel.
-        let (sizes, context) = unsafe { (read_sizes(ndim, sizes)?, context.cast::<CallContext>().as_mut()) };
-        let Some(context) = context else { return Err(not_its_own("rule_output")) };
-        if index as usize != context.stated.len() {
-            return Err(Error::Value {
-                op: "rule_output",
-                argument: "index",
-                expected: format!("{}: outputs are stated in order", context.stated.len()),
-                got: index.to_string(),
-            });
-        }
-        context.stated.push((read_dtype(dtype)?, sizes));
         Ok(())
     })
 }

@@ -52,7 +52,7 @@ entry!(
     Function copy_from_host, Function copy_to_host, Function copy_between
 );
 entry!(LayoutApi, "layouts", Name name, Text parent);
-entry!(RawOp, "ops", Name schema, Text backward);
+entry!(RawOp, "ops", Name schema, Text backward, Text samples);
 entry!(
     RawKernel, "kernels",
     Name op, Text signature, Name device, Name layout, Name dtype, Function run
@@ -226,6 +226,10 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
     for (index, dtype) in tables.dtypes.iter().enumerate() {
         crate::base::dtype::table::check(dtype)
             .map_err(|(expected, got)| bad::<DTypeApi>(index, expected, got))?;
+    }
+    for (index, op) in tables.ops.iter().enumerate() {
+        // SAFETY: `parts` points to `n_parts` RawStr; the plugin upholds this.
+        unsafe { check_names::<RawOp>(index, "parts", op.parts, op.n_parts)? };
     }
     for (index, interposer) in tables.interposers.iter().enumerate() {
         let (list, count) = (interposer.ops, interposer.n_ops);

@@ -1,15 +1,12 @@
-//! Layouts and ops as traits, and the tables made of them.
+//! Layouts as traits, and the tables made of them.
 
 use super::call::Call;
 use super::error::Error;
-use super::export::{host_api, run_kernel};
-use super::tensor::no_host;
+use super::export::run_kernel;
 use crate::abi::RawStr;
 use crate::abi::codes::layout_flag;
 use crate::abi::layout::LayoutApi;
-use crate::abi::op::RawOp;
 use crate::abi::tensor::RawCall;
-use std::ops::Deref;
 
 /// A composite layout: named component tensors and integer attributes.
 pub trait Layout: 'static {
@@ -71,51 +68,5 @@ pub const fn sub_layout(name: &'static str, parent: &'static str) -> LayoutApi {
         validate: None,
         to_strided: None,
         from_strided: None,
-    }
-}
-
-/// An op that the plugin brings.
-pub trait Op: 'static {
-    /// See [`RawOp::schema`].
-    const SCHEMA: &'static str;
-    /// See [`RawOp::backward`].
-    const BACKWARD: &'static str = "";
-    /// States each output with [`RuleCall::state`], from the arguments' metadata.
-    fn rule(call: &RuleCall<'_>) -> Result<(), Error>;
-}
-
-/// A call as a shape rule sees it: for the arguments' metadata. Their elements may not have been computed yet.
-#[derive(Debug)]
-pub struct RuleCall<'a>(&'a Call<'a>);
-
-impl RuleCall<'_> {
-    /// States output `index`.
-    pub fn state(&self, index: usize, dtype: u16, sizes: &[i64]) -> Result<(), Error> {
-        let host = host_api().ok_or_else(no_host)?;
-        let context = self.0.raw().context;
-        // SAFETY: `context` is this call's; the host copies the sizes.
-        match unsafe { (host.rule_output)(context, index as u32, dtype, sizes.len() as u32, sizes.as_ptr()) }
-        {
-            0 => Ok(()),
-            status => Err(Error::Host { status }),
-        }
-    }
-}
-
-impl<'a> Deref for RuleCall<'a> {
-    type Target = Call<'a>;
-    fn deref(&self) -> &Call<'a> {
-        self.0
-    }
-}
-
-/// The table of an op, for `static OP: RawOp = op::<MyOp>();`.
-pub const fn op<O: Op>() -> RawOp {
-    RawOp {
-        struct_size: size_of::<RawOp>() as u32,
-        reserved: 0,
-        schema: RawStr::new(O::SCHEMA),
-        rule: Some(kernel_entry!(O: Op, |call| O::rule(&RuleCall(call)))),
-        backward: RawStr::new(O::BACKWARD),
     }
 }

@@ -148,9 +148,4 @@ keyway_sdk::plugin! {
     name: "example.org/nan-guard",
     version: env!("CARGO_PKG_VERSION"),
     description: "Names the op that makes the first NaN",
-    devices: [],
-    layouts: [],
-    kernels: 0,
-    needs: [],
-    setup: |_contents| Ok(()),
 }

@@ -205,8 +205,6 @@ keyway_sdk::plugin! {
     description: "Runs each op a second time and reports the worst difference",
     devices: ["cpu"],
     layouts: ["strided"],
-    kernels: 4,
-    needs: [],
     setup: |contents| {
         contents.op(&WORST).op(&REPORT);
         Ok(())
