@@ -22,7 +22,8 @@ fn the_op_that_makes_the_first_nan_is_named() {
     assert!(guard.is_on());
     assert_eq!(x.exp().unwrap().sizes(), [2, 2]);
     let text = x.log().unwrap_err().to_string();
-    for part in ["example.org/nan-guard", "`log` made the first NaN (forward pass)", "f32 [2, 2], at [1, 0]"] {
+    for part in ["example.org/nan-guard", "`log` made the first NaN (forward pass)", "f32 [2, 2], at [1, 0]"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     // What passes a NaN on is not to blame.

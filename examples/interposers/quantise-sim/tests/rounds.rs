@@ -9,7 +9,8 @@ fn products_are_rounded_where_it_is_on_and_gradients_pass() {
     let loaded = runtime::load_backends(&paths).unwrap();
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
 
-    let a = Tensor::from_vec(vec![127.0f64, 0.4, 50.6, 0.0], &[2, 2]).unwrap().set_requires_grad(true).unwrap();
+    let a =
+        Tensor::from_vec(vec![127.0f64, 0.4, 50.6, 0.0], &[2, 2]).unwrap().set_requires_grad(true).unwrap();
     let eye = Tensor::from_vec(vec![1.0f64, 0.0, 0.0, 1.0], &[2, 2]).unwrap();
     let exact = a.mm(&eye).unwrap().to_vec::<f64>().unwrap();
     assert_eq!(exact, [127.0, 0.4, 50.6, 0.0]);

@@ -17,7 +17,8 @@
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::op::RawOp;
 use keyway_sdk::author::{
-    Arg, Argument, Call, Error, Interposed, Interposer, Level, Op, OwnedTensor, RuleCall, Tensor, call_op, log, op,
+    Arg, Argument, Call, Error, Interposed, Interposer, Level, Op, OwnedTensor, RuleCall, Tensor, call_op,
+    log, op,
 };
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, MutexGuard};
@@ -179,7 +180,9 @@ fn report(call: &Call<'_>) -> Result<(), Error> {
     for (op, Found { calls, judged, worst }) in &all {
         let line = match judged {
             0 => format!("shadow: {op}: {calls} calls, none judged"),
-            _ => format!("shadow: {op}: worst difference {worst:.1e} in {judged} of {calls} calls, judged by {judge}"),
+            _ => format!(
+                "shadow: {op}: worst difference {worst:.1e} in {judged} of {calls} calls, judged by {judge}"
+            ),
         };
         log(Level::Warn, &line);
     }
