@@ -91,6 +91,7 @@ fn strides_of(args: &Args<'_>, plan: &Plan, output: usize) -> Vec<usize> {
     let row_major = contiguous_strides(&spec.sizes).to_vec();
     match &spec.strides {
         Strides::Contiguous => row_major,
+        Strides::Images(_) => panic!("{}: no composite op is in the format of its images", args.name()),
         Strides::Exact(strides) => strides.to_vec(),
         Strides::Like(i) => match args.values[*i] {
             Arg::Tensor(t) if t.sizes() == spec.sizes.as_slice() => like(t),
@@ -242,6 +243,7 @@ fn install_recorder() {
                 DEPTH.set(depth);
                 result
             }),
+            interposer: None,
             plugin: None,
         })
         .unwrap();
