@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::installed;
 use crate::installed::Choice;
 use crate::screen::{self, Screen};
+use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::{Candidate, Discovery, Preferences, Searched, Verdict};
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
@@ -151,6 +152,11 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         table.add_row(row);
     }
     screen.table(&table);
+    for checked in discovery.candidates.iter().filter_map(|c| c.checked.as_ref()) {
+        if !checked.interposers.is_empty() {
+            screen.line(format!("\n{}: interposers {}", checked.manifest.name, interposers(checked)));
+        }
+    }
     for candidate in &discovery.candidates {
         if let Some(reason) = candidate.reason() {
             let name = candidate.found_as.file_name().unwrap_or(candidate.found_as.as_os_str());
@@ -166,6 +172,11 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
             ));
         }
     }
+}
+
+/// The names of a library's interposers, as its file states them.
+pub fn interposers(checked: &Checked) -> String {
+    checked.interposers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// What the conformance suite's certificate says of a library. The library is hashed only if it has one.

@@ -186,6 +186,9 @@ fn library(candidate: &Candidate, missing: &[String], screen: &mut Screen) {
         let (devices, layouts) = (list(&m.devices), list(&m.layouts));
         let kernels = checked.n_kernels();
         screen.line(format!("  serves     {kernels} kernels, devices {devices}, layouts {layouts}"));
+        if !checked.interposers.is_empty() {
+            screen.line(format!("  interposes {}", backend::interposers(checked)));
+        }
         let features = match (m.cpu_features.len(), missing) {
             (n, []) => format!("{n} needed, all are there"),
             (n, missing) => format!("{n} needed, missing: {}", missing.join(", ")),

@@ -169,3 +169,27 @@ fn output_that_cannot_be_written_is_a_failure() {
     command.arg("ops").stdout(full);
     assert!(run(command).expect(1).err.contains("standard output"));
 }
+
+#[test]
+fn interposers_stand_in_every_report() {
+    let folder = tempfile::tempdir().unwrap();
+    for library in [library(), library_of("keyway_test_interposer")] {
+        std::fs::copy(&library, folder.path().join(library.file_name().unwrap())).unwrap();
+    }
+    let said = |arguments: &[&str]| {
+        let mut command = program(folder.path());
+        command.args(arguments);
+        run(command).expect(0)
+    };
+    let listed = said(&["backend", "list"]).out;
+    assert!(listed.contains("keyway.test/interposer: interposers meddler (off), watch"), "{listed}");
+    let json = said(&["backend", "list", "--json"]).json();
+    let all = json["backends"].as_array().unwrap();
+    let of = all.iter().find(|b| b["library"]["manifest"]["name"] == "keyway.test/interposer").unwrap();
+    assert_eq!(of["library"]["interposers"][1]["name"], "watch");
+    assert!(said(&["doctor"]).out.contains("interposes meddler (off), watch"));
+    let explained = said(&["explain", "add"]).out;
+    assert!(explained.contains("interposer `watch` of `keyway.test/interposer` acts first"), "{explained}");
+    assert!(!explained.contains("meddler"), "{explained}");
+    assert_eq!(said(&["explain", "add", "--json"]).json()["interposers"][0]["name"], "watch");
+}

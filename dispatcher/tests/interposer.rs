@@ -9,8 +9,8 @@ use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::key::{KeyGuard, KeySet};
 use keyway_dispatcher::memory::read_bytes;
 use keyway_dispatcher::op::{Arg, Args, Out};
-use keyway_dispatcher::registry::{find_functional, restore, retire};
-use keyway_dispatcher::tensor::TensorImpl;
+use keyway_dispatcher::registry::{find_functional, interposers, interposers_of, restore, retire};
+use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device, Layout};
 use table_support::*;
 
@@ -49,7 +49,7 @@ fn it_sees_every_call_and_may_fail_it() {
     for (mode, part) in [
         (1, "told to fail before test_nothing"),
         (2, "told to fail after test_nothing"),
-        (3, "without running the call"),
+        (3, "interposer `watch` answered without running the call, and set 0 of its 1 outputs"),
     ] {
         set_mode("test_nothing", mode);
         let text = one("test_nothing", &t).unwrap_err().to_string();
@@ -65,6 +65,101 @@ fn it_sees_every_call_and_may_fail_it() {
     assert!(find_functional("watch").is_none());
     assert!(restore("keyway.test/interposer"));
     assert_eq!(count("test_nothing"), before + 6);
+}
+
+/// The text of the error of a call that the second interposer acts on.
+fn meddled(mode: i64) -> String {
+    set_mode("meddler", mode);
+    let _on = KeyGuard::include(KeySet::of(find_functional("meddler").unwrap()));
+    let text = one("test_nothing", &zeros(&[2], DType::F32)).unwrap_err().to_string();
+    assert!(text.contains("keyway.test/interposer") && text.contains("test_nothing"), "{text}");
+    text
+}
+
+fn floats(t: &TensorRef) -> Vec<f32> {
+    let mut bytes = vec![0; 4 * t.numel()];
+    read_bytes(t.storage().unwrap(), 0, &mut bytes).unwrap();
+    bytes.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect()
+}
+
+#[test]
+fn one_that_is_off_acts_where_a_thread_switches_it_on_and_inside_those_of_higher_order() {
+    let _one = load(PLUGINS);
+    set_mode("meddler", 0);
+    let t = zeros(&[2], DType::F32);
+    let (plain, inside) = (count("meddler"), count("meddler inside watch"));
+    one("test_nothing", &t).unwrap();
+    let key = KeySet::of(find_functional("meddler").unwrap());
+    {
+        let _on = KeyGuard::include(key);
+        one("test_nothing", &t).unwrap();
+        // It does not name this op.
+        assert!(one("test_fail", &t).is_err());
+        let _off = KeyGuard::exclude(key);
+        one("test_nothing", &t).unwrap();
+    }
+    assert_eq!((count("meddler"), count("meddler inside watch")), (plain, inside + 1));
+    let listed = interposers();
+    let names: Vec<&str> = listed.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(names, ["watch", "meddler"]);
+    assert_eq!(
+        (listed[1].order, listed[1].default_on, listed[1].plugin),
+        (-1, false, "keyway.test/interposer")
+    );
+    assert_eq!(interposers_of(op("test_fail")).len(), 1);
+}
+
+#[test]
+fn an_op_pays_only_for_the_interposers_that_name_it() {
+    let _one = load(PLUGINS);
+    let key = find_functional("meddler").unwrap().number();
+    let mask = |name: &str| keyway_dispatcher::table::current().op(op(name)).unwrap().functional;
+    assert_eq!(mask("test_nothing") >> key & 1, 1);
+    assert_eq!(mask("test_fail") >> key & 1, 0);
+}
+
+#[test]
+fn outputs_and_arguments_may_be_replaced() {
+    let _one = load(PLUGINS);
+    let t = zeros(&[2], DType::F32);
+    let _on = KeyGuard::include(KeySet::of(find_functional("meddler").unwrap()));
+    for mode in [1, 6] {
+        set_mode("meddler", mode);
+        assert_eq!(floats(&one("test_nothing", &t).unwrap()), [1.0, 1.0], "{mode}");
+    }
+    // The decomposition gives its argument back: the one that the interposer put there.
+    set_mode("meddler", 8);
+    assert_eq!(floats(&one("test_composed", &t).unwrap()), [1.0, 1.0]);
+    // What the rest of the call could not do, the interposer may.
+    set_mode("meddler", 14);
+    assert_eq!(floats(&one("test_missing", &t).unwrap()), [1.0, 1.0]);
+    set_mode("meddler", 15);
+    let before = count("test_nothing");
+    one("test_nothing", &t).unwrap();
+    assert_eq!(count("test_nothing"), before + 2);
+    assert_eq!(count("test_nothing at depth 1"), 1);
+    set_mode("meddler", 0);
+}
+
+#[test]
+fn a_misuse_fails_the_call_and_says_what_was_wrong() {
+    let _one = load(PLUGINS);
+    for (mode, part) in [
+        (2, "output 0 was replaced by a tensor of another shape: expected [2], got [7]"),
+        (3, "output 0 was replaced by a tensor of another dtype: expected f32, got f64"),
+        (4, "output 1 was set, but there are 1: expected an index below that"),
+        (5, "it ran the call twice"),
+        (7, "output 0 was replaced by a tensor of another shape: expected [2], got [7]"),
+        (9, "argument 0 (`self`) must be of the kind `Tensor`, but the text `no tensor` came"),
+        (10, "argument 3 was set, but the call has 1"),
+        (11, "argument 0 (`self`) was set after `next`"),
+        (12, "it ran the call twice"),
+        (13, "the place of an output, after `next`, got 0, before `next`"),
+    ] {
+        let text = meddled(mode);
+        assert!(text.contains(part), "{mode}: {text}");
+    }
+    set_mode("meddler", 0);
 }
 
 #[test]

@@ -124,6 +124,7 @@ fn install_key() {
                 redispatch(call, below)
             }),
             plugin: None,
+            interposer: None,
         })
         .unwrap();
     });
@@ -163,6 +164,7 @@ fn keys_come_from_tensors_and_from_the_thread() {
         applies: |_| true,
         handler: Box::new(redispatch),
         plugin: None,
+        interposer: None,
     };
     assert!(register_functional(again).unwrap_err().to_string().contains("belongs to `counter`"));
 }

@@ -24,6 +24,7 @@ pub mod autograd;
 pub mod backend;
 pub mod data;
 pub mod error;
+pub mod interposer;
 pub mod io;
 pub mod nn;
 pub mod ops;
@@ -35,6 +36,7 @@ pub mod tensor;
 
 pub use backend::{set_fallback, with_backend};
 pub use error::{Error, Result};
+pub use interposer::interposer;
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;
 pub use keyway_dispatcher::op::Arg;

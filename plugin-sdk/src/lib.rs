@@ -45,6 +45,7 @@ pub use half;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::abi::host::HostApi;
+    pub use crate::abi::interposer::RawInterposer;
     pub use crate::abi::op::RawKernel;
     pub use crate::abi::plugin::{EntryPoint, PluginApi, PluginContents};
     pub use crate::abi::tensor::RawCall;
@@ -53,6 +54,7 @@ pub mod __private {
         KernelItems, check_texts, digit_count, digits, get_interface, initialize, negotiate, no_setup,
         run_kernel, sign,
     };
+    pub use crate::author::interposer::{InterposerItem, raw_strs, table as interposer};
     pub use inventory;
     pub use keyway_abi_root::{KeywayRoot, KeywayRootRef, abi_stable};
 

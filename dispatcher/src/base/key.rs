@@ -147,6 +147,11 @@ impl DispatchKey {
     /// Counts and times calls.
     pub const PROFILER: DispatchKey = DispatchKey(56);
 
+    /// The key of this number, 0 to 63.
+    pub const fn new(number: u8) -> Option<DispatchKey> {
+        if number < 64 { Some(DispatchKey(number)) } else { None }
+    }
+
     /// The number, 0 to 63.
     pub const fn number(self) -> u8 {
         self.0
@@ -215,7 +220,8 @@ pub struct KeyGuard {
 }
 
 impl KeyGuard {
-    fn set(to: (KeySet, KeySet)) -> KeyGuard {
+    /// Makes these the thread's included and excluded keys.
+    pub(crate) fn set(to: (KeySet, KeySet)) -> KeyGuard {
         KeyGuard { before: LOCAL.replace(to), _not_send: std::marker::PhantomData }
     }
 

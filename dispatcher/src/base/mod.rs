@@ -9,3 +9,4 @@ pub mod log;
 pub(crate) mod message;
 pub mod parallel;
 pub mod plugin;
+pub mod progress;

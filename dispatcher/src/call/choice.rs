@@ -1,7 +1,7 @@
 //! Calls of a thread that go to one plugin's kernels where it has any.
 
 use super::others::{self, Asked};
-use super::{Call, Place, as_argument, backend, foreign_plan, place};
+use super::{Call, Place, as_argument, backend, foreign, place};
 use crate::base::error::{Error, Result};
 use crate::base::key::{DispatchKey, KeyGuard, KeySet};
 use crate::base::plugin::PluginEntry;
@@ -51,6 +51,7 @@ pub fn choose_backend(plugin: &str) -> Result<BackendGuard> {
             applies: |op| !matches!(op.spec.rule, Rule::Host(_)),
             handler: Box::new(|call, _| chosen_first(call)),
             plugin: None,
+            interposer: None,
         });
     }
     let key = KeyGuard::include(KeySet::of(DispatchKey::BACKEND_CHOICE));
@@ -84,7 +85,7 @@ fn plan(call: &Call<'_>) -> Result<Option<(Plan, bool)>> {
         Rule::Elementwise(inputs, typing) => (Plan::elementwise(args, inputs, typing(args)?)?, false),
         Rule::Structured(rule) => (rule(args)?, false),
         Rule::Allocates(rule) => (rule(args)?, true),
-        Rule::Foreign(rule) => (foreign_plan(rule, args)?, false),
+        Rule::Foreign(rule) => (foreign::plan(rule, args)?, false),
         Rule::View(_) | Rule::Views(_) => match args.get(0) {
             Arg::Tensor(base) if base.is_strided() => return Ok(None),
             _ => (as_argument(args)?, true),

@@ -4,6 +4,7 @@
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
+use crate::base::progress::Nested;
 use crate::op::{Arg, Args, OpEntry, Out};
 use crate::registry::serving;
 use crate::tensor::TensorRef;
@@ -46,6 +47,7 @@ fn conversions() -> Result<&'static Conversions> {
 }
 
 fn one(op: &'static OpEntry, values: &[Arg<'_>], out: Out<'_>) -> Result<TensorRef> {
+    let _nested = Nested::enter();
     let made = super::call(Args { op, values }, out)?;
     made.into_iter().next().ok_or_else(|| Error::UnknownOp { name: op.name.to_string() })
 }
@@ -69,7 +71,7 @@ pub(super) fn to_device(t: &TensorRef, device: Device) -> Result<TensorRef> {
 }
 
 /// Writes `source` into `target`, whatever their dtypes, strides, layouts and devices.
-pub(super) fn copy_into(target: &TensorRef, source: &TensorRef) -> Result<()> {
+pub(crate) fn copy_into(target: &TensorRef, source: &TensorRef) -> Result<()> {
     // A composite source becomes strided where it is, since its owner may not know the target's device.
     let strided = match source.is_strided() {
         true => source.clone(),

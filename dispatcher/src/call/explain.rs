@@ -7,7 +7,7 @@ use crate::base::key::{Device, Layout};
 use crate::device::server;
 use crate::op::{Arg, Args, OpEntry};
 use crate::registry::table::current;
-use crate::registry::{KernelEntry, kernels, serving};
+use crate::registry::{InterposerInfo, KernelEntry, interposers_of, kernels, serving};
 use serde::Serialize;
 use smallvec::SmallVec;
 
@@ -31,6 +31,8 @@ pub struct Explanation {
     pub signature: String,
     /// Device, layout and dtype.
     pub key: String,
+    /// The interposers that act before any candidate is asked, the first in front.
+    pub interposers: Vec<InterposerInfo>,
     /// Candidates in the order in which they are asked, then the kernels that are passed over.
     pub candidates: Vec<Candidate>,
     /// Who serves the key, in a few words.
@@ -88,6 +90,7 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
         op: op.schema.text.to_string(),
         signature: op.schema.signature.clone(),
         key: key_text(device, layout, dtype),
+        interposers: interposers_of(op),
         candidates: found,
         verdict,
     }

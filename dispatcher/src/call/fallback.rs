@@ -7,6 +7,7 @@ use super::convert::to_device;
 use super::outputs::check_target;
 use crate::base::error::Result;
 use crate::base::key::{Device, KeySet};
+use crate::base::progress::Nested;
 use crate::call::ledger::{self, Served};
 use crate::call::route;
 use crate::memory::{Shared, Storage, copy_bytes};
@@ -35,6 +36,7 @@ pub fn twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
 
 /// Runs a call on another kind of device and brings the results back.
 pub(crate) fn run(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Outputs> {
+    let _nested = Nested::enter();
     let there = Device { kind: to, index: 0 };
     let name = call.args.name();
     let first = ledger::record_fallback(call.args.op, device, there);

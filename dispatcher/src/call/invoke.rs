@@ -1,11 +1,9 @@
 //! Calls of kernels and of shape rules.
 
 use super::marshal::{CallContext, Marshalling, inline_call, is_straight, with_call};
-use crate::base::dims::Dims;
-use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
-use crate::base::message::{failure, take_message};
+use crate::base::message::failure;
 use crate::op::{Arg, Args, Outputs, Plan};
 use crate::registry::KernelEntry;
 use crate::tensor::TensorRef;
@@ -49,7 +47,7 @@ pub(crate) fn fill_straight(
 
 /// Runs a kernel on arguments of any kind.
 #[inline(never)]
-fn general(
+pub(super) fn general(
     args: &[Arg<'_>],
     marshalling: Marshalling<'_>,
     outputs: &[TensorRef],
@@ -89,16 +87,6 @@ pub(crate) fn make(
         status: status::FAILED,
         message: format!("the kernel did not set all of its {n_outputs} outputs"),
     })
-}
-
-/// Asks a plugin's shape rule.
-pub(crate) fn rule(run: KernelFn, args: &Args<'_>, device: Device) -> Result<SmallVec<[(DType, Dims); 1]>> {
-    let mut context = CallContext::default();
-    let code = general(args.values, Marshalling::AS_IS, &[], 0, device, Some(&mut context), run);
-    if code == status::OK {
-        return Ok(context.stated);
-    }
-    Err(Error::Backend { op: args.name(), plugin: args.op.spec.owner, status: code, message: take_message() })
 }
 
 /// Runs a plugin's function on one tensor outside any op: validation and conversion of layouts.

@@ -7,7 +7,7 @@ use crate::base::key::Device;
 use crate::base::message::set_message;
 use crate::device::{current_stream, streams_in_use};
 use crate::memory::Storage;
-use crate::op::{Arg, Args, Plan};
+use crate::op::{Arg, Args, OutSpec, Plan};
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::{dtype as code, status, tag, tensor_flag};
 use keyway_sdk::abi::tensor::{RawArg, RawCall, RawTensor};
@@ -20,7 +20,9 @@ use std::mem::MaybeUninit;
 #[derive(Default)]
 pub(crate) struct CallContext {
     pub(crate) made: SmallVec<[Option<TensorRef>; 2]>,
-    pub(crate) stated: SmallVec<[(DType, Dims); 1]>,
+    pub(crate) stated: SmallVec<[OutSpec; 1]>,
+    /// How they are computed; its outputs are those in `stated`.
+    pub(crate) plan: Option<Plan>,
 }
 
 const ZEROS: [usize; 64] = [0; 64];

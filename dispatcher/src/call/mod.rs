@@ -5,6 +5,7 @@ pub mod convert;
 pub mod explain;
 pub mod fallback;
 mod fast_path;
+pub(crate) mod foreign;
 mod holder;
 mod host_cast;
 mod invoke;
@@ -17,23 +18,23 @@ mod outputs;
 mod strides;
 
 pub use choice::{BackendGuard, choose_backend};
+pub use foreign::reference;
 pub(crate) use holder::{Holder, tensor_of};
 pub(crate) use marshal::{CallContext, Marshalling, with_call};
 pub use others::decompose;
+pub(crate) use outputs::deliver;
 pub use outputs::unalias;
 
 use self::ledger::Served;
 use crate::base::dims::Dims;
 use crate::base::error::{Error, Result};
 use crate::base::key::{Device, DispatchKey, KeySet, Layout, local_keys};
-use crate::op::{Arg, Args, Call, Out, OutSpec, Outputs, Plan, Rule, Strides, ViewSpec};
+use crate::base::progress::Nested;
+use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Rule, Strides, ViewSpec};
 use crate::registry::more_special;
 use crate::registry::table::{Generation, OpRows, current};
 use crate::tensor::{TensorImpl, TensorRef};
-use invoke::rule as foreign_rule;
 use kernel::with_kernel;
-use keyway_sdk::abi::tensor::KernelFn;
-use outputs::deliver;
 
 /// Calls an op.
 ///
@@ -195,23 +196,13 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             Err(error) => Err(error),
         },
         Rule::Host(run) => {
+            let _nested = Nested::enter();
             let result = run(args).and_then(|made| deliver(call, made));
             ledger::set_served(Served::Host);
             result
         }
-        Rule::Foreign(rule) => resolved(generation, rows, call, &foreign_plan(rule, args)?, false),
+        Rule::Foreign(rule) => resolved(generation, rows, call, &foreign::plan(rule, args)?, false),
     }
-}
-
-/// The plan of an op that a plugin brought.
-fn foreign_plan(rule: Option<KernelFn>, args: &Args<'_>) -> Result<Plan> {
-    let mut plan = as_argument(args)?;
-    if let Some(rule) = rule {
-        let outputs = foreign_rule(rule, args, place(args)?.device)?.into_iter();
-        let contiguous = |(dtype, sizes)| OutSpec { sizes, dtype, strides: Strides::Contiguous };
-        plan.outputs = outputs.map(contiguous).collect();
-    }
-    Ok(plan)
 }
 
 /// The plan of an op whose output is like its first tensor.

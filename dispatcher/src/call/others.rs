@@ -6,6 +6,7 @@ use super::ledger::{self, Served};
 use super::outputs::deliver;
 use super::{Place, explain, fallback, host_cast};
 use crate::base::error::{Error, Result};
+use crate::base::progress::Nested;
 use crate::op::{Call, Outputs, Plan, Rule};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
@@ -121,6 +122,7 @@ fn parts_of(call: &Call<'_>) -> Result<Outputs> {
     let Some(decomposition) = call.args.op.spec.decomposition else {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
+    let _nested = Nested::enter();
     let result = (decomposition.run)(&call.args).and_then(|made| deliver(call, made));
     ledger::set_served(Served::Decomposition);
     match result {

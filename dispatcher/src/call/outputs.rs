@@ -76,7 +76,7 @@ pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) ->
 }
 
 /// Hands results over, copying them where the caller gave tensors to write to.
-pub(super) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
+pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
     if matches!(call.out, Out::New) {
         return Ok(made);
     }

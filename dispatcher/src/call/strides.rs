@@ -15,7 +15,34 @@ pub(super) fn choose_strides(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Op
             _ => None,
         },
         Strides::Preserve => preserved(args, plan, spec),
+        Strides::Images(mask) => of_images(args, *mask, spec),
     }
+}
+
+/// See [`Strides::Images`].
+fn of_images(args: &Args<'_>, mask: u32, spec: &OutSpec) -> Option<Dims> {
+    if !(3..=5).contains(&spec.sizes.len()) {
+        return None;
+    }
+    let mut either: Option<&TensorRef> = None;
+    let mut row_major = false;
+    for (_, arg) in args.values.iter().enumerate().take(32).filter(|(i, _)| mask & (1 << i) != 0) {
+        let Arg::Tensor(t) = arg else { continue };
+        if !t.is_strided() || !(3..=5).contains(&t.ndim()) {
+            continue;
+        }
+        match t.format() {
+            Format::ChannelsLast => return Some(dims::channels_last_strides(&spec.sizes)),
+            Format::Either => {
+                either.get_or_insert(t);
+            }
+            Format::Contiguous | Format::Other => row_major = true,
+        }
+    }
+    let t = either.filter(|_| !row_major)?;
+    let last = dims::channels_last_strides(t.sizes());
+    let decided = last.as_slice() == t.strides() && last != dims::contiguous_strides(t.sizes());
+    decided.then(|| dims::channels_last_strides(&spec.sizes))
 }
 
 /// The strides of `t` if it is dense; `None` for row-major ones.

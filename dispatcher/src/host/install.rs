@@ -7,8 +7,7 @@ use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
 use crate::loader::{LoadError, Plugin, Rejected};
-use crate::op::{OpSpec, Rule};
-use crate::registry::{self, FunctionalEntry, KernelEntry, LayoutEntry};
+use crate::registry::{self, KernelEntry, LayoutEntry};
 use keyway_sdk::abi::RawStr;
 
 /// Copies a string of the plugin for the life of the process.
@@ -103,31 +102,13 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
         })));
     }
 
+    let ops = super::ops::specs(tables.ops, plugin.name)?;
     batch.all_or_nothing(|batch| {
-        for raw in tables.ops {
-            let backward = match text(raw.backward) {
-                "" => None,
-                name => Some(name),
-            };
-            batch.op(OpSpec {
-                schema: text(raw.schema),
-                rule: Rule::Foreign(raw.rule),
-                decomposition: None,
-                extra: None,
-                backward,
-                owner: plugin.name,
-            })?;
+        for spec in ops {
+            batch.op(spec)?;
         }
         for raw in tables.interposers {
-            let name = text(raw.name);
-            let key = batch.free_interposer_key().ok_or_else(|| full("interposer", name))?;
-            batch.functional(FunctionalEntry {
-                key,
-                name: name.to_string(),
-                applies: |_| true,
-                handler: Box::new(move |call, below| super::interposer::run(raw, plugin, call, below)),
-                plugin: Some(plugin),
-            })?;
+            batch.interposer(text(raw.name), super::interposer::spec(raw), plugin)?;
         }
         Ok(())
     })?;

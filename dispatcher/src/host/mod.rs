@@ -2,6 +2,8 @@
 
 pub mod install;
 mod interposer;
+mod ops;
+mod rules;
 mod services;
 
 pub use crate::base::message::take_message;

@@ -1,11 +1,13 @@
 //! The services that plugins call.
 
+use super::rules::{rule_output, rule_plan};
 use crate::base::dims::Dims;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::base::key::{Device, Layout};
 use crate::base::message::set_message;
+use crate::base::progress::Nested;
 use crate::call::{CallContext, Holder, tensor_of};
 use crate::op::{Arg, Args, Out, Outputs};
 use crate::tensor::{TensorImpl, TensorRef};
@@ -35,6 +37,7 @@ static TABLE: HostApi = HostApi {
     call_op,
     rule_output,
     tensor_retain,
+    rule_plan,
 };
 
 /// The table that every plugin is given.
@@ -43,7 +46,7 @@ pub fn table() -> &'static HostApi {
 }
 
 /// Runs a service; an error becomes its status and message, and a panic stays on this side.
-fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
+pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => status::OK,
         Ok(Err(error)) => {
@@ -140,7 +143,7 @@ unsafe extern "C" fn free(kind: u16, index: u16, pointer: *mut c_void, bytes: u6
 ///
 /// # Safety
 /// `sizes` must point to `ndim` numbers; the plugin upholds this.
-unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
+pub(super) unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
     if ndim == 0 {
         return Ok(Dims::new());
     }
@@ -159,7 +162,7 @@ unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
         .collect()
 }
 
-fn read_dtype(code: u16) -> Result<DType> {
+pub(super) fn read_dtype(code: u16) -> Result<DType> {
     DType::from_code(code).ok_or_else(|| Error::Value {
         op: "host service",
         argument: "dtype",
@@ -176,7 +179,7 @@ fn give(tensor: TensorRef) -> TensorHandle {
 ///
 /// # Safety
 /// `handle` must come from [`give`] and not have been taken back; the plugin upholds this.
-unsafe fn take(handle: TensorHandle) -> Box<Holder> {
+pub(super) unsafe fn take(handle: TensorHandle) -> Box<Holder> {
     // SAFETY: per this function's contract.
     unsafe { Box::from_raw(handle.cast_mut().cast::<Holder>()) }
 }
@@ -282,7 +285,7 @@ unsafe extern "C" fn tensor_release(tensor: TensorHandle) {
 }
 
 #[cold]
-fn not_its_own(service: &'static str) -> Error {
+pub(super) fn not_its_own(service: &'static str) -> Error {
     Error::Value {
         op: service,
         argument: "context",
@@ -317,32 +320,8 @@ unsafe extern "C" fn set_output(context: *mut c_void, index: u32, tensor: Tensor
     })
 }
 
-unsafe extern "C" fn rule_output(
-    context: *mut c_void,
-    index: u32,
-    dtype: u16,
-    ndim: u32,
-    sizes: *const i64,
-) -> i32 {
-    serve(|| {
-        // SAFETY: the plugin gives `ndim` sizes and the context of the call under way, which is null in a kernel.
-        let (sizes, context) = unsafe { (read_sizes(ndim, sizes)?, context.cast::<CallContext>().as_mut()) };
-        let Some(context) = context else { return Err(not_its_own("rule_output")) };
-        if index as usize != context.stated.len() {
-            return Err(Error::Value {
-                op: "rule_output",
-                argument: "index",
-                expected: format!("{}: outputs are stated in order", context.stated.len()),
-                got: index.to_string(),
-            });
-        }
-        context.stated.push((read_dtype(dtype)?, sizes));
-        Ok(())
-    })
-}
-
 /// An argument read from a plugin; lists and tensors are owned here while the call runs.
-enum Owned {
+pub(super) enum Owned {
     Plain(Arg<'static>),
     Tensor(TensorRef),
     Tensors(Vec<TensorRef>),
@@ -351,11 +330,25 @@ enum Owned {
     Str(String),
 }
 
+impl Owned {
+    /// What came, for messages.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Owned::Plain(arg) => arg.describe(),
+            Owned::Tensor(t) => Arg::Tensor(t).describe(),
+            Owned::Tensors(list) => format!("a list of {} tensors", list.len()),
+            Owned::Ints(v) => Arg::Ints(v).describe(),
+            Owned::Floats(v) => Arg::Floats(v).describe(),
+            Owned::Str(v) => Arg::Str(v).describe(),
+        }
+    }
+}
+
 /// Reads one argument of `call_op`.
 ///
 /// # Safety
 /// The address in `arg` must be valid as its tag says; the plugin upholds this.
-unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
+pub(super) unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
     let len = arg.len as usize;
     let tensor = |raw: *const RawTensor| -> Result<TensorRef> {
         // SAFETY: the plugin gives raw tensors of the call under way, or of handles that it owns.
@@ -426,6 +419,13 @@ unsafe extern "C" fn call_op(
 }
 
 fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Outputs> {
+    let _nested = Nested::enter();
+    let owned: Vec<&Owned> = owned.iter().collect();
+    values_of(&owned, |values| crate::call::call(Args { op, values }, Out::New))
+}
+
+/// Lends owned arguments to `run`.
+pub(super) fn values_of<R>(owned: &[&Owned], run: impl FnOnce(&[Arg<'_>]) -> R) -> R {
     let lists: Vec<Vec<&TensorRef>> = owned
         .iter()
         .map(|o| if let Owned::Tensors(list) = o { list.iter().collect() } else { Vec::new() })
@@ -442,5 +442,5 @@ fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Output
             Owned::Str(v) => Arg::Str(v),
         })
         .collect();
-    crate::call::call(Args { op, values: &values }, Out::New)
+    run(&values)
 }

@@ -4,8 +4,9 @@ use super::error::LoadError;
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::device::DeviceApi;
 use keyway_sdk::abi::dtype::DTypeApi;
+use keyway_sdk::abi::interposer::RawInterposer;
 use keyway_sdk::abi::layout::LayoutApi;
-use keyway_sdk::abi::op::{RawInterposer, RawKernel, RawOp};
+use keyway_sdk::abi::op::{RawKernel, RawOp};
 use keyway_sdk::abi::plugin::{EntryPoint, PluginApi, PluginContents, RawList};
 use keyway_sdk::abi::table::{Table, complete, stated_size};
 use std::mem::{MaybeUninit, offset_of};
@@ -48,7 +49,7 @@ entry!(
     Function copy_from_host, Function copy_to_host, Function copy_between
 );
 entry!(LayoutApi, "layouts", Name name, Text parent);
-entry!(RawOp, "ops", Name schema, Text backward);
+entry!(RawOp, "ops", Name schema, Text backward, Text samples);
 entry!(
     RawKernel, "kernels",
     Name op, Text signature, Name device, Name layout, Name dtype, Function run
@@ -170,6 +171,31 @@ unsafe fn check_list<T: Entry>(list: &RawList<T>) -> Result<&'static [&'static T
     Ok(entries.leak())
 }
 
+/// Checks `count` names of entry `index`.
+///
+/// # Safety
+/// If `list` is aligned and not null it must point to `count` readable `RawStr`, the bytes of each readable if its
+/// pointer is not null.
+unsafe fn check_names<T: Entry>(
+    index: usize,
+    name: &str,
+    list: *const RawStr,
+    count: u32,
+) -> Result<(), LoadError> {
+    if count as usize > MAX_ENTRIES {
+        return Err(bad::<T>(index, format!("at most {MAX_ENTRIES} names in `{name}`"), format!("{count}")));
+    }
+    if count > 0 && (list.is_null() || !list.is_aligned()) {
+        return Err(bad::<T>(index, format!("{count} names in `{name}`"), format!("the pointer {list:p}")));
+    }
+    for i in 0..count as usize {
+        // SAFETY: per this function's contract.
+        unsafe { check_text(list.add(i), name, true) }
+            .map_err(|(expected, got)| bad::<T>(index, expected, got))?;
+    }
+    Ok(())
+}
+
 /// What a plugin brings, checked: every entry is there, large enough, with its names and functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables {
@@ -207,24 +233,22 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
         let lists =
             [("components", layout.components, layout.n_components), ("attrs", layout.attrs, layout.n_attrs)];
         for (name, list, count) in lists {
-            if count > 0 && (list.is_null() || !list.is_aligned()) {
-                return Err(bad::<LayoutApi>(
-                    index,
-                    format!("{count} names in `{name}`"),
-                    format!("the pointer {list:p}"),
-                ));
-            }
-            for i in 0..count as usize {
-                // SAFETY: `components` and `attrs` point to as many RawStr as their counts say; the plugin
-                // upholds this.
-                unsafe { check_text(list.add(i), name, true) }
-                    .map_err(|(expected, got)| bad::<LayoutApi>(index, expected, got))?;
-            }
+            // SAFETY: `components` and `attrs` point to as many RawStr as their counts say; the plugin upholds this.
+            unsafe { check_names::<LayoutApi>(index, name, list, count)? };
         }
     }
     for (index, dtype) in tables.dtypes.iter().enumerate() {
         crate::base::dtype::table::check(dtype)
             .map_err(|(expected, got)| bad::<DTypeApi>(index, expected, got))?;
+    }
+    for (index, op) in tables.ops.iter().enumerate() {
+        // SAFETY: `parts` points to `n_parts` RawStr; the plugin upholds this.
+        unsafe { check_names::<RawOp>(index, "parts", op.parts, op.n_parts)? };
+    }
+    for (index, interposer) in tables.interposers.iter().enumerate() {
+        let (list, count) = (interposer.ops, interposer.n_ops);
+        // SAFETY: `ops` points to `n_ops` RawStr; the plugin upholds this.
+        unsafe { check_names::<RawInterposer>(index, "ops", list, count)? };
     }
     Ok(tables)
 }

@@ -5,7 +5,7 @@
 
 use super::error::LoadError;
 use super::manifest::excerpt;
-use keyway_sdk::abi::manifest::{KERNEL_SECTION, SECTION};
+use keyway_sdk::abi::manifest::{INTERPOSER_SECTION, KERNEL_SECTION, SECTION};
 use object::elf::{self, FileHeader64};
 use object::read::ReadRef;
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, SectionHeader as _, Sym as _};
@@ -22,6 +22,8 @@ pub struct Inspected {
     pub manifest: Option<Vec<u8>>,
     /// The bytes of the kernel records' section; empty if there is none.
     pub kernels: Vec<u8>,
+    /// The bytes of the interposer records' section; empty if there is none.
+    pub interposers: Vec<u8>,
 }
 
 const HEADER_SIZE: u64 = 64;
@@ -210,6 +212,7 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspecte
         exports_entry,
         manifest: named(SECTION).map(<[u8]>::to_vec),
         kernels: named(KERNEL_SECTION).unwrap_or_default().to_vec(),
+        interposers: named(INTERPOSER_SECTION).unwrap_or_default().to_vec(),
     })
 }
 

@@ -59,6 +59,21 @@ pub struct KernelRecord {
     pub dtypes: Vec<String>,
 }
 
+/// One `keyway_sdk::register_interposer!`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct InterposerRecord {
+    /// Its name.
+    pub name: String,
+    /// Whether it acts until a thread excludes it.
+    pub default_on: bool,
+}
+
+impl std::fmt::Display for InterposerRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.name, if self.default_on { "" } else { " (off)" })
+    }
+}
+
 impl Manifest {
     /// The ABI versions that the plugin speaks.
     pub fn abi(&self) -> AbiRange {
@@ -165,6 +180,19 @@ pub fn parse_kernels(section: &[u8]) -> Result<Vec<KernelRecord>, LoadError> {
         (&a.op, &a.device, &a.layout, &a.dtypes).cmp(&(&b.op, &b.device, &b.layout, &b.dtypes))
     });
     Ok(kernels)
+}
+
+/// Reads the interposer records from the bytes of their section, sorted.
+pub fn parse_interposers(section: &[u8]) -> Result<Vec<InterposerRecord>, LoadError> {
+    let record = |text: &str| match text.rsplit_once(' ') {
+        Some((name, state @ ("on" | "off"))) if !name.is_empty() && !name.contains(' ') => {
+            Ok(InterposerRecord { name: name.to_string(), default_on: state == "on" })
+        }
+        _ => Err(bad("an interposer record, a name and `on` or `off`", excerpt(text, 80))),
+    };
+    let mut found = records(section)?.into_iter().map(record).collect::<Result<Vec<_>, _>>()?;
+    found.sort();
+    Ok(found)
 }
 
 /// What names a kernel: op, device, layout, dtype and signature.

@@ -2,7 +2,7 @@
 
 use super::elf;
 use super::error::LoadError;
-use super::manifest::{self, KernelRecord, Manifest};
+use super::manifest::{self, InterposerRecord, KernelRecord, Manifest};
 use super::reason::AbiRange;
 use keyway_abi_root::abi_stable::library::ROOT_MODULE_LOADER_NAME;
 use keyway_sdk::abi::manifest::SECTION;
@@ -33,6 +33,8 @@ pub struct Checked {
     pub manifest: Manifest,
     /// The kernel records.
     pub kernels: Vec<KernelRecord>,
+    /// The interposer records.
+    pub interposers: Vec<InterposerRecord>,
     /// Libraries that it needs.
     pub needed: Vec<String>,
 }
@@ -88,7 +90,8 @@ pub fn check(path: &Path, host: AbiRange) -> Result<Checked, LoadError> {
         return Err(no_entry());
     }
     let kernels = manifest::parse_kernels(&found.kernels)?;
-    Ok(Checked { id, manifest, kernels, needed: found.needed })
+    let interposers = manifest::parse_interposers(&found.interposers)?;
+    Ok(Checked { id, manifest, kernels, interposers, needed: found.needed })
 }
 
 /// Checks that the plugin and the host have an ABI version in common.

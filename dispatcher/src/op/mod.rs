@@ -2,11 +2,13 @@
 //! themselves are defined above; no op is named here.
 
 mod args;
+mod foreign;
 mod plan;
 mod rule;
 pub mod schema;
 
 pub use args::{Arg, Args, Call, Out};
+pub use foreign::{BackwardOp, ForeignOp};
 pub use plan::{OutSpec, Plan, Strides, Typing, ViewSpec};
 pub use rule::{Decomposition, Part, PartDtype, Rule};
 
@@ -29,8 +31,8 @@ pub struct OpSpec {
     pub decomposition: Option<Decomposition>,
     /// What the layer that defined the op keeps with it.
     pub extra: Option<&'static (dyn Any + Send + Sync)>,
-    /// The op that is this one's backward; for ops of plugins.
-    pub backward: Option<&'static str>,
+    /// What a plugin that brought the op says of it besides.
+    pub foreign: Option<&'static ForeignOp>,
     /// Who defined it.
     pub owner: &'static str,
 }

@@ -1,5 +1,6 @@
 //! What plugins and layers register.
 
+use super::InterposerSpec;
 use crate::base::error::{Error, Result};
 use crate::base::key::{Device, DispatchKey, KeySet, Layout};
 use crate::base::plugin::PluginEntry;
@@ -60,6 +61,15 @@ pub struct FunctionalEntry {
     pub handler: Box<Handler>,
     /// Whose it is; `None` for the program's own.
     pub plugin: Option<&'static PluginEntry>,
+    /// What an interposer of a plugin declares; `None` for any other functionality.
+    pub interposer: Option<InterposerSpec>,
+}
+
+impl FunctionalEntry {
+    /// Whether it does something for an op.
+    pub(crate) fn acts_on(&self, op: &OpEntry) -> bool {
+        (self.applies)(op) && self.interposer.as_ref().is_none_or(|spec| spec.wants(op.name))
+    }
 }
 
 /// What a device does with a call that nobody serves there.

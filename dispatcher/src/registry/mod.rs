@@ -1,12 +1,15 @@
 //! What has been registered, and the table that is resolved from it.
 
 mod entries;
+mod interposers;
 mod resolve;
 pub mod serving;
 mod state;
 pub mod table;
 
 pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry};
+pub(crate) use interposers::first_of;
+pub use interposers::{InterposerInfo, InterposerSpec, interposers, interposers_of};
 pub(crate) use state::lock;
 pub use state::{
     Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins, prefer,

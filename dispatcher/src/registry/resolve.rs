@@ -4,7 +4,7 @@ use super::state::{Batch, Dirty, State, is_retired};
 use super::table::{Cell, Generation, Layouts, OpRows, Row, current_if_any, publish};
 use super::{FunctionalEntry, KernelEntry, LayoutEntry};
 use crate::base::intern::{DEVICES, LAYOUTS};
-use crate::base::key::{DispatchKey, KeySet, Layout};
+use crate::base::key::{KeySet, Layout};
 use crate::base::plugin::PluginEntry;
 use crate::device::{DeviceEntry, server, set_server};
 use crate::op::OpEntry;
@@ -38,12 +38,12 @@ impl Batch {
                 Some(rows) => rows.devices,
                 None => resolve_op(state, op),
             };
-            let applies = functional.iter().flatten().filter(|f| (f.applies)(op));
+            let applies = functional.iter().flatten().filter(|f| f.acts_on(op));
             let functional = applies.fold(0, |mask, f| mask | KeySet::of(f.key).0);
             ops.push(OpRows { op, functional, devices });
         }
-        let interposers = DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number();
-        let acting = functional.iter().flatten().filter(|f| interposers.contains(&f.key.number()));
+        let on = |f: &&FunctionalEntry| f.interposer.as_ref().is_some_and(|spec| spec.default_on);
+        let acting = functional.iter().flatten().copied().filter(on);
         let always = acting.fold(0, |mask, f| mask | KeySet::of(f.key).0);
         let fallback = (0..DEVICES.len() as u16).map(|kind| state.fallbacks.of(kind)).collect();
         publish(Generation {

@@ -78,8 +78,8 @@ pub fn register_functional(entry: FunctionalEntry) -> Result<()> {
     Ok(())
 }
 
-/// The key of a functionality or an interposer, by its name. An interposer acts on every call of threads
-/// that do not exclude its key, any other functionality where a tensor or the thread brings its key.
+/// The key of a functionality or an interposer, by its name. An interposer that is on by default acts on threads that
+/// do not exclude its key, any other functionality where a tensor or the thread brings its key.
 pub fn find_functional(name: &str) -> Option<DispatchKey> {
     let batch = lock();
     batch.state.functional.iter().find(|f| f.name == name && !is_retired(f.plugin)).map(|f| f.key)
@@ -192,8 +192,16 @@ pub fn retire(plugin: &str) -> bool {
     change_plugin(plugin, |p| p.retired.store(true, Ordering::Relaxed))
 }
 
-/// Puts a retired plugin back. Returns whether there is such a plugin.
+/// Puts a retired plugin back. Returns whether there is such a plugin, and room for its interposers: while it was
+/// retired others may have taken all keys.
 pub fn restore(plugin: &str) -> bool {
+    let mut batch = lock();
+    let retired = |p: &&'static PluginEntry| p.name == plugin && p.retired.load(Ordering::Relaxed);
+    let found: Vec<_> = batch.state.plugins.iter().copied().filter(retired).collect();
+    if !found.iter().all(|p| batch.take_keys_again(p)) {
+        return false;
+    }
+    drop(batch);
     change_plugin(plugin, |p| p.retired.store(false, Ordering::Relaxed))
 }
 
@@ -326,13 +334,6 @@ impl Batch {
         }
         self.state.functional.push(Box::leak(Box::new(entry)));
         Ok(())
-    }
-
-    /// The next free key for an interposer.
-    pub(crate) fn free_interposer_key(&self) -> Option<DispatchKey> {
-        (DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number())
-            .map(DispatchKey)
-            .find(|key| self.state.functional.iter().all(|f| f.key != *key))
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Generation {
     pub number: u64,
     pub(super) ops: Vec<OpRows>,
     pub(super) layout_entries: Vec<Option<&'static LayoutEntry>>,
-    /// The keys of interposers, which act on every call.
+    /// The keys of the interposers that act where no thread has switched them on.
     pub(crate) always: u64,
     pub(crate) functional: [Option<&'static FunctionalEntry>; 64],
     pub(super) fallback: Vec<FallbackPolicy>,

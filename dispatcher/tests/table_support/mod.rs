@@ -27,7 +27,7 @@ pub fn spec(schema: &'static str) -> OpSpec {
         rule: Rule::Structured(like_first),
         decomposition: None,
         extra: None,
-        backward: None,
+        foreign: None,
         owner: "tests",
     }
 }

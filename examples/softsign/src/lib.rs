@@ -5,29 +5,31 @@
 
 use keyway_cpu_loops::prelude::*;
 use keyway_sdk::abi::op::RawOp;
-use keyway_sdk::author::{Call, Error, Op, Real, RuleCall, op};
+use keyway_sdk::author::{Call, Elementwise, Error, Op, Real, op};
 
 /// The forward op.
 struct Softsign;
 
 impl Op for Softsign {
     const SCHEMA: &'static str = "softsign(Tensor self) -> Tensor";
+    // Promotion, broadcasting, strides, and the in-place and `out=` forms come of this.
+    const ELEMENTWISE: Option<Elementwise> = Some(Elementwise::Float(0b1));
     const BACKWARD: &'static str = "softsign_backward";
-    fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
-        let x = call.tensor(0)?;
-        call.state(0, x.dtype(), x.sizes())
-    }
+    // The backward op reads the input alone.
+    const SAVES_OUTPUTS: u32 = 0;
+    const SAMPLES: &'static str = r#"[
+        {"args": [{"sizes": [2, 3]}]},
+        {"args": [{"sizes": [7], "fill": {"distinct": [-9, 9]}}]}
+    ]"#;
+    const REFERENCE: Option<fn(&Call<'_>) -> Result<(), Error>> = Some(softsign::<f64>);
 }
 
-/// Its backward: the gradient of the output, then the input, then the output.
+/// Its backward: the gradient of the output, then the input.
 struct SoftsignBackward;
 
 impl Op for SoftsignBackward {
-    const SCHEMA: &'static str = "softsign_backward(Tensor grad, Tensor self, Tensor result) -> Tensor";
-    fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
-        let x = call.tensor(1)?;
-        call.state(0, x.dtype(), x.sizes())
-    }
+    const SCHEMA: &'static str = "softsign_backward(Tensor grad, Tensor self) -> Tensor";
+    const ELEMENTWISE: Option<Elementwise> = Some(Elementwise::Promoted(0b11));
 }
 
 static FORWARD: RawOp = op::<Softsign>();
@@ -51,7 +53,7 @@ keyway_sdk::register_kernel! {
 }
 
 keyway_sdk::register_kernel! {
-    op: "softsign_backward", signature: "TTT>T", device: "cpu", layout: "strided",
+    op: "softsign_backward", signature: "TT>T", device: "cpu", layout: "strided",
     f32 => softsign_backward::<f32>,
     f64 => softsign_backward::<f64>,
 }

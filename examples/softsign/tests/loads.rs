@@ -16,3 +16,15 @@ fn the_op_and_its_derivative_arrive() {
     y.backward_with(BackwardOptions { gradients, ..BackwardOptions::default() }).unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), [0.0625, 1.0, 0.25]);
 }
+
+#[test]
+fn every_form_and_the_samples_are_there() {
+    let library = std::env::current_exe().unwrap().parent().unwrap().join("libsoftsign_plugin.so");
+    runtime::load_backends(&[library]).unwrap();
+    let x = Tensor::from_slice(&[-3.0f64, 1.0]).unwrap();
+    keyway::ops::by_name::call_in_place("softsign", &[(&x).into()]).unwrap();
+    assert_eq!(x.to_vec::<f64>().unwrap(), [-0.75, 0.5]);
+    assert_eq!(keyway::ops::by_name::samples("softsign").unwrap().len(), 2);
+    let expected = keyway::ops::by_name::reference("softsign", &[(&x).into()]).unwrap().unwrap();
+    assert_eq!(expected[0].to_vec::<f64>().unwrap()[1], 1.0 / 3.0);
+}

@@ -1,11 +1,11 @@
 //! The engine: runs nodes newest first, so that all gradients of a node have come before it runs.
 
 use super::anomaly;
-use super::context::{Backward, Grads};
+use super::context::{Backward, Grads, SavedArg};
 use super::error::AutogradError;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
-use super::node::{Body, Edge, Node, OpCall, OwnedArg, Shape, lock};
+use super::node::{Body, Edge, Node, OpCall, Shape, lock};
 use super::pending::{Pending, Slots, Waiting};
 use super::{custom, view};
 use crate::Tensor;
@@ -13,6 +13,8 @@ use crate::error::Result;
 use crate::ops::def::Derivative;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
+use keyway_dispatcher::progress::BackwardGuard;
+use keyway_dispatcher::schema::Kind;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -155,6 +157,7 @@ fn run(
     targets: Option<&[Edge]>,
 ) -> Result<Vec<Option<Tensor>>> {
     let _mode = if options.create_graph { enable_grad() } else { no_grad() };
+    let _running = BackwardGuard::enter();
     let mut pending = start(outputs, options)?;
     let retain = options.retain_graph || options.create_graph;
     let leads = targets.map(|t| leading_to(&pending, t));
@@ -272,32 +275,45 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: &[Tensor], wanted: &[b
     Ok(made.slots)
 }
 
-/// The backward op that a plugin named: gradients of the outputs, inputs, outputs, other arguments.
+/// The backward op that a plugin named: gradients of the outputs, saved inputs, saved outputs, other arguments, and which
+/// gradients are wanted if it asks.
 fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()> {
-    let name = backward.call.op.spec.backward.unwrap_or("");
-    let op = keyway_dispatcher::registry::find_op(name)
-        .ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: name.to_string() })?;
-    let args = &backward.call.args;
-    let tensors: Vec<(usize, Tensor)> = args
+    let spec = &backward.call.op.spec;
+    let Some(named) = spec.foreign.and_then(|foreign| foreign.backward) else { return Ok(()) };
+    let op = keyway_dispatcher::registry::find_op(named.op)
+        .ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: named.op.to_string() })?;
+    let params = &backward.call.op.schema.params;
+    let is_tensor =
+        |i: usize| matches!(params.get(i).map(|p| p.kind), Some(Kind::Tensor | Kind::OptionalTensor));
+    let bit = |mask: u32, i: usize| i < 32 && mask & (1 << i) != 0;
+    let tensors: Vec<usize> = (0..params.len()).filter(|&i| is_tensor(i)).collect();
+    // A number may have come in the place of a tensor, and nothing in that of an optional one.
+    let inputs = tensors
         .iter()
-        .enumerate()
-        .filter(|(_, arg)| matches!(arg, OwnedArg::Tensor { .. }))
-        .map(|(i, _)| Ok((i, backward.input(i)?)))
-        .collect::<Result<_>>()?;
-    let outputs =
-        (0..backward.saved.outputs.len()).map(|i| backward.output(i)).collect::<Result<Vec<_>>>()?;
+        .filter(|&&i| bit(named.saves, i))
+        .map(|&i| backward.saved(i))
+        .collect::<Result<Vec<_>>>()?;
+    let outputs = (0..backward.grads.len())
+        .filter(|&i| bit(named.saves_outputs, i))
+        .map(|i| backward.output(i))
+        .collect::<Result<Vec<_>>>()?;
+    let wanted: Vec<i64> = tensors.iter().map(|&i| i64::from(made.needs(i))).collect();
     let mut values: Vec<Arg<'_>> = backward.grads.iter().map(Arg::from).collect();
-    values.extend(tensors.iter().map(|(_, t)| Arg::from(t)));
+    values.extend(inputs.iter().map(SavedArg::arg));
     values.extend(outputs.iter().map(Arg::from));
-    values.extend(args.iter().filter(|a| !matches!(a, OwnedArg::Tensor { .. })).map(OwnedArg::arg));
+    values.extend((0..params.len()).filter(|&i| !is_tensor(i)).map(|i| backward.arg(i)));
+    if named.wants {
+        values.push(Arg::Ints(&wanted));
+    }
     let call = keyway_dispatcher::op::Args { op, values: &values };
     let grads = keyway_dispatcher::call::call(call, keyway_dispatcher::op::Out::New)?;
     if grads.len() != tensors.len() {
         let (expected, got) = (tensors.len(), grads.len());
-        return Err(AutogradError::GradientCount { op: name.to_string(), expected, got }.into());
+        let op = format!("`{}`, the `backward` of `{}` by `{}`", named.op, backward.call.op.name, spec.owner);
+        return Err(AutogradError::GradientCount { op, expected, got }.into());
     }
-    for ((i, _), grad) in tensors.iter().zip(grads) {
-        made.set(*i, || Ok(Tensor::from_ref(grad)))?;
+    for (i, grad) in tensors.into_iter().zip(grads) {
+        made.set(i, || Ok(Tensor::from_ref(grad)))?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ pub(crate) fn install() -> DispatchResult<()> {
         applies,
         handler: Box::new(handle),
         plugin: None,
+        interposer: None,
     })
 }
 
@@ -86,8 +87,16 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
         Some(Derivative::Composite) => Ok(Plan::Parts),
         Some(Derivative::NotDifferentiable) => Ok(Plan::Nothing),
         Some(Derivative::Missing(why)) => missing(why.to_string()),
-        None if op.spec.backward.is_some() => Ok(Plan::Formula { saves: u32::MAX, saves_outputs: u32::MAX }),
-        None => missing(format!("the plugin `{}` that brought the op gives no backward op", op.spec.owner)),
+        None => match op.spec.foreign.and_then(|foreign| foreign.backward) {
+            Some(backward) => {
+                Ok(Plan::Formula { saves: backward.saves, saves_outputs: backward.saves_outputs })
+            }
+            None if op.spec.decomposition.is_some() => Ok(Plan::Parts),
+            None => missing(format!(
+                "the plugin `{}` that brought the op gives neither a backward op nor a decomposition",
+                op.spec.owner
+            )),
+        },
     }
 }
 

@@ -1,9 +1,22 @@
 //! Calls of ops by name: the way to those that plugins bring.
 
-use crate::Tensor;
+use super::sample::{Fill, Role, Sample, SampleArg, TensorSample};
 use crate::error::Result;
-use keyway_dispatcher::op::{Arg, Args, Out};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, OpEntry, Out};
+use keyway_dispatcher::schema::Kind;
 use keyway_dispatcher::{Error, registry};
+use serde_json::Value;
+
+fn find(name: &str) -> Result<&'static OpEntry> {
+    crate::runtime::start()?;
+    Ok(registry::find_op(name).ok_or_else(|| Error::UnknownOp { name: name.to_string() })?)
+}
+
+fn run(name: &str, args: &[Arg<'_>], out: Out<'_>) -> Result<Vec<Tensor>> {
+    let made = keyway_dispatcher::call::call(Args { op: find(name)?, values: args }, out)?;
+    Ok(made.into_iter().map(Tensor::from_ref).collect())
+}
 
 /// Calls the op of this name, with one argument for each parameter of its schema. Gradients flow as for any
 /// other op.
@@ -20,8 +33,190 @@ use keyway_dispatcher::{Error, registry};
 /// # Errors
 /// A name that no backend has brought; otherwise as the op.
 pub fn call(name: &str, args: &[Arg<'_>]) -> Result<Vec<Tensor>> {
+    run(name, args, Out::New)
+}
+
+/// As [`call`], with the result written to argument 0, which is given back.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Arg, Tensor};
+/// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+/// keyway::ops::by_name::call_in_place("mul", &[(&a).into(), Arg::Float(3.0)])?;
+/// assert_eq!(a.to_vec::<f32>()?, [3.0, 6.0]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`call`]; a result that argument 0 cannot hold.
+pub fn call_in_place(name: &str, args: &[Arg<'_>]) -> Result<Tensor> {
+    let count = find(name)?.schema.outputs;
+    if count != Some(1) {
+        return Err(Error::Value {
+            op: "call_in_place",
+            argument: "name",
+            expected: "an op with one output".to_string(),
+            got: format!("`{name}`"),
+        }
+        .into());
+    }
+    let made = run(name, args, Out::InPlace)?;
+    Ok(made.into_iter().next().ok_or_else(|| Error::UnknownOp { name: name.to_string() })?)
+}
+
+/// As [`call`], with the results written to these tensors, one for each output.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Arg, Tensor};
+/// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+/// let out = a.empty_like()?;
+/// keyway::ops::by_name::call_out("mul", &[(&a).into(), Arg::Float(3.0)], &[&out])?;
+/// assert_eq!(out.to_vec::<f32>()?, [3.0, 6.0]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// As [`call`]; another number of tensors, or a result that one of them cannot hold.
+pub fn call_out(name: &str, args: &[Arg<'_>], out: &[&Tensor]) -> Result<()> {
+    let count = find(name)?.schema.outputs;
+    if count.is_some_and(|count| count != out.len()) {
+        return Err(Error::Value {
+            op: "call_out",
+            argument: "out",
+            expected: format!("{} tensors for the outputs of `{name}`", count.unwrap_or(0)),
+            got: out.len().to_string(),
+        }
+        .into());
+    }
+    let out: Vec<_> = out.iter().map(|t| t.as_ref()).collect();
+    run(name, args, Out::Given(&out)).map(|_| ())
+}
+
+/// The names of the ops that plugins brought.
+///
+/// # Errors
+/// As [`runtime::start`](crate::runtime::start).
+pub fn foreign() -> Result<Vec<&'static str>> {
     crate::runtime::start()?;
-    let op = registry::find_op(name).ok_or_else(|| Error::UnknownOp { name: name.to_string() })?;
-    let made = keyway_dispatcher::call::call(Args { op, values: args }, Out::New)?;
-    Ok(made.into_iter().map(Tensor::from_ref).collect())
+    Ok(keyway_dispatcher::table::current()
+        .ops()
+        .filter(|r| r.op.spec.foreign.is_some())
+        .map(|r| r.op.name)
+        .collect())
+}
+
+/// The valid calls that come with an op: those of its definition, or those that its plugin brought.
+///
+/// # Errors
+/// A name that no backend has brought; a sample with a filling or a dtype that is none.
+pub fn samples(name: &str) -> Result<Vec<Sample>> {
+    let op = find(name)?;
+    if let Some(definition) = super::def::definition(op) {
+        return Ok((definition.samples)());
+    }
+    let text = op.spec.foreign.map_or("", |foreign| foreign.samples);
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list: Value = serde_json::from_str(text).map_err(|error| unreadable(op, &error.to_string()))?;
+    list.as_array().into_iter().flatten().map(|sample| read(op, sample)).collect()
+}
+
+/// What an op gives by the function that its plugin brought for those who judge it, on tensors in host memory with
+/// floats as f64; `None` where it brought none.
+///
+/// # Errors
+/// A name that no backend has brought; as the op's rule and the function say.
+pub fn reference(name: &str, args: &[Arg<'_>]) -> Result<Option<Vec<Tensor>>> {
+    match keyway_dispatcher::call::reference(&Args { op: find(name)?, values: args }) {
+        None => Ok(None),
+        Some(made) => Ok(Some(made?.into_iter().map(Tensor::from_ref).collect())),
+    }
+}
+
+#[cold]
+fn unreadable(op: &OpEntry, reason: &str) -> crate::Error {
+    Error::Registration {
+        what: "op",
+        name: op.name.to_string(),
+        reason: format!("`{}` gives `samples` that cannot be read: {reason}", op.spec.owner),
+    }
+    .into()
+}
+
+fn read(op: &OpEntry, sample: &Value) -> Result<Sample> {
+    let none = Vec::new();
+    let values = sample.get("args").and_then(Value::as_array).unwrap_or(&none);
+    let args = op
+        .schema
+        .params
+        .iter()
+        .zip(values)
+        .map(|(param, value)| {
+            argument(param.kind, value)
+                .ok_or_else(|| unreadable(op, &format!("`{}` cannot be {value}", param.name)))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let loosened = sample.get("loosened").and_then(Value::as_array).and_then(|pair| match &pair[..] {
+        [factor, reason] => Some((factor.as_f64()?, &*String::leak(reason.as_str()?.to_string()))),
+        _ => None,
+    });
+    let smooth = sample.get("smooth").and_then(Value::as_bool).unwrap_or(true);
+    Ok(Sample { args, smooth, loosened })
+}
+
+fn argument(kind: Kind, value: &Value) -> Option<SampleArg> {
+    let number = |v: &Value| match (v.as_i64(), v.as_bool()) {
+        (Some(v), _) => Some(SampleArg::Int(v)),
+        (None, Some(v)) => Some(SampleArg::Bool(v)),
+        (None, None) => v.as_f64().map(SampleArg::Float),
+    };
+    Some(match kind {
+        _ if value.is_null() => SampleArg::None,
+        Kind::Tensor | Kind::OptionalTensor if value.is_object() => SampleArg::Tensor(tensor(value)?),
+        Kind::Tensor | Kind::OptionalTensor | Kind::Scalar => number(value)?,
+        Kind::Tensors => SampleArg::Tensors(value.as_array()?.iter().map(tensor).collect::<Option<_>>()?),
+        Kind::Int => SampleArg::Int(value.as_i64()?),
+        Kind::Float => SampleArg::Float(value.as_f64()?),
+        Kind::Bool => SampleArg::Bool(value.as_bool()?),
+        Kind::Ints => SampleArg::Ints(value.as_array()?.iter().map(Value::as_i64).collect::<Option<_>>()?),
+        Kind::Floats => SampleArg::Floats(floats(value)?),
+        // Kept for the life of the process, as the samples of definitions are.
+        Kind::Str => SampleArg::Str(String::leak(value.as_str()?.to_string())),
+        Kind::DType => SampleArg::DType(dtype(value.get("dtype")?)?),
+    })
+}
+
+fn floats(value: &Value) -> Option<Vec<f64>> {
+    value.as_array()?.iter().map(Value::as_f64).collect()
+}
+
+fn dtype(value: &Value) -> Option<DType> {
+    DType::from_name(value.as_str()?)
+}
+
+fn tensor(value: &Value) -> Option<TensorSample> {
+    let size = |v: &Value| usize::try_from(v.as_u64()?).ok();
+    let sizes = value.get("sizes")?.as_array()?.iter().map(size).collect::<Option<_>>()?;
+    let role = match value.get("dtype") {
+        Some(name) => Role::Fixed(dtype(name)?),
+        None => Role::Tested,
+    };
+    let fill = match value.get("fill") {
+        None => Fill::Uniform(-2.0, 2.0),
+        Some(fill) => {
+            let (name, value) = fill.as_object()?.iter().next()?;
+            let list = || floats(value);
+            match (name.as_str(), list().as_deref()) {
+                ("uniform", Some(&[low, high])) => Fill::Uniform(low, high),
+                ("distinct", Some(&[low, high])) => Fill::Distinct(low, high),
+                ("away_from", Some(&[low, high, step])) => Fill::AwayFrom(low, high, step),
+                ("values", Some(values)) if !values.is_empty() => Fill::Values(values.to_vec()),
+                ("index", None) => Fill::Index(value.as_i64()?),
+                _ => return None,
+            }
+        }
+    };
+    Some(TensorSample { sizes, fill, role })
 }

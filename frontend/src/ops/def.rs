@@ -172,7 +172,7 @@ impl OpDef {
             rule: self.rule,
             decomposition: self.decomposition,
             extra: Some(self),
-            backward: None,
+            foreign: None,
             owner: "keyway",
         }
     }

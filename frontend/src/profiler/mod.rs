@@ -54,6 +54,7 @@ pub(crate) fn install() -> DispatchResult<()> {
         applies: |_| true,
         handler: Box::new(handle),
         plugin: None,
+        interposer: None,
     })
 }
 

@@ -118,6 +118,49 @@ pub mod kernel_flag {
     pub const ALLOCATES: u32 = 1;
 }
 
+/// What an op of a plugin is.
+pub mod op_flag {
+    /// Element-wise, computed in f32 where the arguments are integers: the result is a float.
+    pub const TO_FLOAT: u32 = 1;
+    /// Element-wise, with a result of bool.
+    pub const TO_BOOL: u32 = 2;
+    /// The backward op takes, as its last argument, which gradients are wanted.
+    pub const BACKWARD_WANTS: u32 = 4;
+}
+
+/// How the elements of an output lie.
+pub mod output_format {
+    /// Row-major without gaps.
+    pub const CONTIGUOUS: u32 = 0;
+    /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
+    pub const CHANNELS_LAST: u32 = 1;
+    /// By the strides that are given.
+    pub const STRIDES: u32 = 2;
+    /// As an element-wise op keeps the format of the arguments that are broadcast.
+    pub const PRESERVE: u32 = 3;
+    /// As one argument, if that has the output's shape and no gaps.
+    pub const LIKE: u32 = 4;
+    /// In the format of the images among some arguments, whatever their shapes: channels_last if any of 3 to 5 dimensions
+    /// is, else row-major.
+    pub const IMAGES: u32 = 5;
+}
+
+/// What an interposer is.
+pub mod interposer_flag {
+    /// It acts on every thread that does not exclude it; without this flag, on threads that switch it on.
+    pub const DEFAULT_ON: u32 = 1;
+}
+
+/// What a call that an interposer sees is.
+pub mod interposed_flag {
+    /// The thread runs a backward pass.
+    pub const BACKWARD: u32 = 1;
+    /// The result is written to argument 0.
+    pub const IN_PLACE: u32 = 2;
+    /// The results are written to tensors of the caller (`out=`).
+    pub const OUT: u32 = 4;
+}
+
 /// What a layout is.
 pub mod layout_flag {
     /// Named component tensors and attributes, not one strided buffer.

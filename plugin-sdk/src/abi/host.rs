@@ -1,6 +1,7 @@
 //! What the host offers to plugins.
 
 use super::RawStr;
+use super::op::{RawOutput, RawPlan};
 use super::tensor::RawArg;
 use std::ffi::c_void;
 
@@ -80,14 +81,11 @@ pub struct HostApi {
         n_outputs: *mut u32,
     ) -> i32,
     /// For a shape rule: states output `index` of the call with this `context`.
-    pub rule_output: unsafe extern "C" fn(
-        context: *mut c_void,
-        index: u32,
-        dtype: u16,
-        ndim: u32,
-        sizes: *const i64,
-    ) -> i32,
+    pub rule_output: unsafe extern "C" fn(context: *mut c_void, index: u32, output: *const RawOutput) -> i32,
     /// Makes an owned handle of a tensor that a call gave, for use as a component or an output; zero for a
     /// temporary, which carries no handle.
     pub tensor_retain: unsafe extern "C" fn(tensor: *const super::tensor::RawTensor) -> TensorHandle,
+    /// For a shape rule: states how the outputs of the call with this `context` are computed. Without it the compute dtype
+    /// is that of the first tensor, and the kernel sees the arguments as they are.
+    pub rule_plan: unsafe extern "C" fn(context: *mut c_void, plan: *const RawPlan) -> i32,
 }

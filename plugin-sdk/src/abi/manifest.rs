@@ -1,11 +1,12 @@
 //! The manifest: what a plugin says of itself, readable without running any of its code.
 //!
-//! Two kinds of record lie in sections of their own, which survive `strip -s` and `--gc-sections`
+//! Three kinds of record lie in sections of their own, which survive `strip -s` and `--gc-sections`
 //! because their names begin with `.note`:
 //! - [`SECTION`]: one [`encode`]d record whose text is the JSON object described by the host's
 //!   `loader::manifest`;
 //! - [`KERNEL_SECTION`]: one record for each `register_kernel!`, the text
-//!   `op signature device layout dtype,dtype,...`.
+//!   `op signature device layout dtype,dtype,...`;
+//! - [`INTERPOSER_SECTION`]: one record for each `register_interposer!`, the text `name on` or `name off`.
 //!
 //! A record is [`MAGIC`], the length of the text as a little-endian `u32`, the text, and zero bytes up to
 //! a multiple of 4.
@@ -14,6 +15,8 @@
 pub const SECTION: &str = ".note.keyway";
 /// Section that holds the kernel records (ELF name; Mach-O has `__DATA,__keyway_k`).
 pub const KERNEL_SECTION: &str = ".note.keyway.k";
+/// Section that holds the interposers' records (ELF name; Mach-O has `__DATA,__keyway_i`).
+pub const INTERPOSER_SECTION: &str = ".note.keyway.i";
 /// First bytes of a record. The last byte is the version of this encoding.
 pub const MAGIC: [u8; 8] = *b"KEYWAY\0\x01";
 

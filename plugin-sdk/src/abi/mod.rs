@@ -41,6 +41,7 @@ pub mod codes;
 pub mod device;
 pub mod dtype;
 pub mod host;
+pub mod interposer;
 pub mod layout;
 pub mod manifest;
 pub mod op;

@@ -1,8 +1,7 @@
-//! Kernels, new ops and interposers as a plugin hands them over.
+//! Kernels and new ops as a plugin hands them over.
 
 use super::RawStr;
-use super::tensor::{KernelFn, RawCall};
-use std::ffi::c_void;
+use super::tensor::KernelFn;
 
 /// One kernel for one (op, device, layout, dtype).
 #[repr(C)]
@@ -32,26 +31,53 @@ unsafe impl Send for RawKernel {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawKernel {}
 
-/// An op that the plugin brings.
+/// An op that the plugin brings. Masks have bit `i` for argument or output `i`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawOp {
     /// Size of this structure in bytes.
     pub struct_size: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// See [`codes::op_flag`](super::codes::op_flag).
+    pub flags: u32,
     /// `name(Tensor a, Scalar s=1, *, int[] dims, bool flag=False) -> (Tensor, Tensor)`. In a signature the
     /// types are the letters T Tensor, O optional Tensor, L Tensor list, s Scalar, i int, f float, b bool,
     /// I int list, F float list, S str, d dtype; then `>` and one T for each output.
     pub schema: RawStr,
-    /// States the outputs through `rule_output`, in order, from the arguments' metadata: their elements may
-    /// not have been computed yet. `None` means one
-    /// output like argument 0.
+    /// States the outputs through `rule_output`, in order, and through `rule_plan` how they are computed, from the
+    /// arguments' metadata: their elements may not have been computed yet. `None` means one output like argument 0, or
+    /// what `elementwise` says.
     pub rule: Option<KernelFn>,
-    /// The op that is this one's backward: it takes the gradients of the outputs, then the inputs, then the
-    /// outputs, then the other arguments, and returns one gradient for each tensor input. Empty if the op
-    /// has no derivative.
+    /// Tensor arguments of which each element of the one output needs those at its place alone. The host then casts them
+    /// to their promoted dtype, broadcasts them and states the output, which keeps their memory format and may be one of
+    /// them; there is no `rule`. 0 for an op of another kind.
+    pub elementwise: u32,
+    /// Tensor arguments that `backward` takes.
+    pub saves: u32,
+    /// Outputs that `backward` takes.
+    pub saves_outputs: u32,
+    /// Number of names in `parts`.
+    pub n_parts: u32,
+    /// The op that is this one's backward: it takes the gradients of the outputs, then those tensor arguments that
+    /// `saves` names, then those outputs that `saves_outputs` names, then all other arguments, then, with the flag
+    /// `BACKWARD_WANTS`, an `int[]` with 1 for each tensor argument whose gradient is wanted, else 0. It returns one
+    /// gradient for each tensor argument; of one that is not wanted any tensor, such as an empty one. Empty where the
+    /// op has no derivative of its own: gradients then go through the parts of `decomposition`.
     pub backward: RawStr,
+    /// Computes the op with others, through `call_op` and `set_output`: the last candidate of each of its keys. Argument
+    /// tensors are as the caller gave them. `None` where there is no such way.
+    pub decomposition: Option<KernelFn>,
+    /// The ops that `decomposition` calls and that need a kernel.
+    pub parts: *const RawStr,
+    /// Valid calls, for whoever judges a kernel: a JSON list of objects `{"args": [...]}`, an entry for each parameter.
+    /// `null`, numbers, booleans, text and lists of numbers stand for themselves; `{"dtype": "i64"}` is a dtype; a tensor
+    /// is `{"sizes": [2, 3]}`, with a `"fill"` of `{"uniform": [-2, 2]}`, `{"distinct": [-2, 2]}`,
+    /// `{"away_from": [-2, 2, 1]}`, `{"index": 5}` or `{"values": [..]}`, and a `"dtype"` where it is not the one under
+    /// test; a list of tensors is a list of those. `"smooth": false` beside `args` says that the function has a kink
+    /// there, `"loosened": [10, "why"]` how many times the dtype's tolerance a result may be off. Empty for none.
+    pub samples: RawStr,
+    /// What the op is, for whoever judges a kernel: called on tensors of f64 in host memory where the kernel would be
+    /// given floats, with outputs of f64 in the place of floats. `None` where there is no such function.
+    pub reference: Option<KernelFn>,
 }
 
 // SAFETY: function pointers and static strings, all immutable; the plugin keeps them.
@@ -59,31 +85,46 @@ unsafe impl Send for RawOp {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawOp {}
 
-/// Runs the rest of an intercepted call. Its outputs stay with the host.
-pub type NextFn = unsafe extern "C" fn(context: *mut c_void) -> i32;
-
-/// A functionality key above the backends that sees each call and may act before and after it. It acts on
-/// every thread, unless the thread excludes it.
+/// One output, as a rule states it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct RawInterposer {
+pub struct RawOutput {
     /// Size of this structure in bytes.
     pub struct_size: u32,
+    /// Number of dimensions.
+    pub ndim: u32,
+    /// `ndim` sizes.
+    pub sizes: *const i64,
+    /// `ndim` strides, for the format `STRIDES`: each element has a place of its own, and there are no gaps. Else null.
+    pub strides: *const i64,
+    /// The output's dtype.
+    pub dtype: u16,
     /// Zero.
-    pub reserved: u32,
-    /// Name for listings.
-    pub name: RawStr,
-    /// Called around each op; must call `next` exactly once, or return an error. `call` has the arguments as
-    /// the caller gave them; the outputs stay with the host.
-    pub run: unsafe extern "C" fn(
-        op: RawStr,
-        call: *const RawCall,
-        next: NextFn,
-        next_context: *mut c_void,
-    ) -> i32,
+    pub reserved: u16,
+    /// How the elements lie, see [`codes::output_format`](super::codes::output_format).
+    pub format: u32,
+    /// The argument, for the format `LIKE`; the mask of arguments, for `IMAGES`.
+    pub of: u32,
 }
 
-// SAFETY: function pointers and static strings, all immutable; the plugin keeps them.
-unsafe impl Send for RawInterposer {}
-// SAFETY: as for Send.
-unsafe impl Sync for RawInterposer {}
+/// How the outputs of a call are computed, as a rule states it. Masks have bit `i` for argument `i`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawPlan {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// The dtype that the kernel is chosen by.
+    pub compute: u16,
+    /// Zero.
+    pub reserved: u16,
+    /// Tensor arguments that are cast to `compute` before the kernel sees them.
+    pub cast: u32,
+    /// Tensor arguments that are cast to i64: indices.
+    pub cast_index: u32,
+    /// Tensor arguments that the kernel sees in the shape of output 0, with stride 0 where they are repeated.
+    pub broadcast: u32,
+    /// Tensor arguments that the kernel sees in row-major order without gaps.
+    pub contiguous: u32,
+    /// 1 where an output may be exactly the memory of an argument, as in an in-place call, else 0.
+    pub alias: u32,
+}

@@ -3,8 +3,9 @@
 use super::device::DeviceApi;
 use super::dtype::DTypeApi;
 use super::host::HostApi;
+use super::interposer::RawInterposer;
 use super::layout::LayoutApi;
-use super::op::{RawInterposer, RawKernel, RawOp};
+use super::op::{RawKernel, RawOp};
 use std::ffi::c_void;
 
 /// The name of the data symbol by which a library is a plugin: an [`EntryPoint`].

@@ -10,8 +10,9 @@ use super::RawStr;
 use super::device::{DeviceApi, RawDeviceProperties, RawMemoryStats};
 use super::dtype::DTypeApi;
 use super::host::HostApi;
+use super::interposer::{RawInterposed, RawInterposer};
 use super::layout::LayoutApi;
-use super::op::{RawInterposer, RawKernel, RawOp};
+use super::op::{RawKernel, RawOp, RawOutput, RawPlan};
 use super::plugin::{EntryPoint, PluginApi, PluginContents, RawList};
 use super::table::{Field, Structure, Table};
 use super::tensor::{RawArg, RawCall, RawTensor};
@@ -94,10 +95,10 @@ structures! {
         struct_size: 0, bits: 4, name: 8, alignment: 24, category: 28, flags: 32, promotes_to: 40, max: 56, min: 64,
         epsilon: 72, to_f64: 80, from_f64: 88, format: 96,
     }
-    table HostApi: 128 least 48 {
+    table HostApi: 136 least 48 {
         struct_size: 0, abi_version: 4, log: 8, set_error: 16, parallel_for: 24, num_threads: 32, intern: 40,
         allocate: 48, free: 56, tensor_new: 64, tensor_composite: 72, tensor_raw: 80, tensor_release: 88,
-        set_output: 96, call_op: 104, rule_output: 112, tensor_retain: 120,
+        set_output: 96, call_op: 104, rule_output: 112, tensor_retain: 120, rule_plan: 128,
     }
     table DeviceApi: 208 least 88 {
         struct_size: 0, priority: 4, name: 8, flags: 24, count: 32, properties: 40, allocate: 48, free: 56,
@@ -118,6 +119,21 @@ structures! {
     table RawKernel: 96 least 96 {
         struct_size: 0, flags: 4, op: 8, signature: 24, device: 40, layout: 56, dtype: 72, run: 88,
     }
-    table RawOp: 48 least 48 { struct_size: 0, reserved: 4, schema: 8, rule: 24, backward: 32 }
-    table RawInterposer: 32 least 32 { struct_size: 0, reserved: 4, name: 8, run: 24 }
+    table RawOp: 104 least 64 {
+        struct_size: 0, flags: 4, schema: 8, rule: 24, elementwise: 32, saves: 36, saves_outputs: 40, n_parts: 44,
+        backward: 48, decomposition: 64, parts: 72, samples: 80, reference: 96,
+    }
+    table RawOutput: 40 least 40 {
+        struct_size: 0, ndim: 4, sizes: 8, strides: 16, dtype: 24, reserved: 26, format: 28, of: 32,
+    }
+    table RawPlan: 28 least 28 {
+        struct_size: 0, compute: 4, reserved: 6, cast: 8, cast_index: 12, broadcast: 16, contiguous: 20, alias: 24,
+    }
+    table RawInterposer: 48 least 48 {
+        struct_size: 0, flags: 4, name: 8, ops: 24, n_ops: 32, order: 36, run: 40,
+    }
+    table RawInterposed: 80 least 80 {
+        struct_size: 0, flags: 4, depth: 8, n_outputs: 12, op: 16, call: 32, context: 40, set_argument: 48, next: 56,
+        output: 64, set_output: 72,
+    }
 }

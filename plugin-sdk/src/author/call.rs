@@ -201,6 +201,14 @@ impl<'a> Call<'a> {
         Ok(self.tagged(index, tag::DTYPE, "a dtype")?.value as u16)
     }
 
+    /// What argument `index` is, see [`codes::tag`](crate::abi::codes::tag).
+    pub(crate) fn tag(&self, index: usize) -> Result<u32, Error> {
+        match self.args.get(index) {
+            Some(arg) => Ok(arg.tag),
+            None => Err(wrong(index, "any argument", None, self.args.len())),
+        }
+    }
+
     /// Whether argument `index` was not given.
     #[inline]
     pub fn is_none(&self, index: usize) -> Result<bool, Error> {

@@ -2,22 +2,23 @@
 
 use super::export::{KernelItems, set_reachable};
 use super::host::{Level, NameKind, intern, log};
+use super::interposer::InterposerItem;
 use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
 use crate::abi::dtype::DTypeApi;
+use crate::abi::interposer::RawInterposer;
 use crate::abi::layout::LayoutApi;
-use crate::abi::op::{RawInterposer, RawKernel, RawOp};
+use crate::abi::op::{RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
 use crate::abi::table::fill;
 
-/// Devices, layouts, dtypes, ops and interposers that the plugin brings. Kernels need no line here:
-/// `register_kernel!` gathers them.
+/// Devices, layouts, dtypes and ops that the plugin brings. Kernels and interposers need no line here:
+/// `register_kernel!` and `register_interposer!` gather them.
 #[derive(Default)]
 pub struct Contents {
     devices: Vec<&'static DeviceApi>,
     layouts: Vec<&'static LayoutApi>,
     ops: Vec<&'static RawOp>,
-    interposers: Vec<&'static RawInterposer>,
     dtypes: Vec<&'static DTypeApi>,
 }
 
@@ -46,12 +47,6 @@ impl Contents {
         self
     }
 
-    /// Brings an interposer.
-    pub fn interposer(&mut self, interposer: &'static RawInterposer) -> &mut Self {
-        self.interposers.push(interposer);
-        self
-    }
-
     /// Writes the lists to the host's structure.
     ///
     /// # Safety
@@ -70,6 +65,10 @@ impl Contents {
                 }
             }
         }
+        let mut interposers: Vec<&'static RawInterposer> =
+            inventory::iter::<InterposerItem>.into_iter().map(|item| item.0).collect();
+        // SAFETY: as for the kernels.
+        interposers.sort_by_key(|i| unsafe { i.name.read() });
         let contents = PluginContents {
             struct_size: 0,
             reserved: 0,
@@ -77,7 +76,7 @@ impl Contents {
             layouts: list(self.layouts),
             ops: list(self.ops),
             kernels: list(kernels),
-            interposers: list(self.interposers),
+            interposers: list(interposers),
             dtypes: list(self.dtypes),
         };
         // SAFETY: the caller guarantees that `out` is writable for the size that it says.

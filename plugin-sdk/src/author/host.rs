@@ -283,14 +283,15 @@ pub(super) fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
     })
 }
 
-const MOST_OUTPUTS: usize = 32;
+/// An argument as it crosses the boundary, with the list that it points to.
+pub(super) struct Lent {
+    raw: RawArg,
+    _list: Vec<*const RawTensor>,
+}
 
-/// Calls the functional form of another op through the whole dispatcher.
-pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> {
-    let host = host_api().ok_or_else(no_host)?;
-    let mut lists: Vec<Vec<*const RawTensor>> = Vec::new();
-    let mut raw = Vec::with_capacity(args.len());
-    for arg in args {
+impl Lent {
+    pub(super) fn of(arg: &Arg<'_>) -> Result<Lent, Error> {
+        let mut pointers = Vec::new();
         let (tag, len, value) = match *arg {
             Arg::None => (tag::NONE, 0, 0),
             Arg::Tensor(t) => (tag::TENSOR, 0, lendable(&t)? as u64),
@@ -299,10 +300,8 @@ pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> 
                 (tag::TENSOR, 0, std::ptr::from_ref(t.tensor().raw) as u64)
             }
             Arg::Tensors(list) => {
-                let list = list.iter().map(lendable).collect::<Result<Vec<_>, _>>()?;
-                let (len, at) = (list.len(), list.as_ptr() as u64);
-                lists.push(list);
-                (tag::TENSORS, len, at)
+                pointers = list.iter().map(lendable).collect::<Result<Vec<_>, _>>()?;
+                (tag::TENSORS, pointers.len(), pointers.as_ptr() as u64)
             }
             Arg::Int(v) => (tag::INT, 0, v as u64),
             Arg::Float(v) => (tag::FLOAT, 0, v.to_bits()),
@@ -312,8 +311,21 @@ pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> 
             Arg::Str(v) => (tag::STR, v.len(), v.as_ptr() as u64),
             Arg::Dtype(v) => (tag::DTYPE, 0, v as u64),
         };
-        raw.push(RawArg { tag, len: len as u32, value });
+        Ok(Lent { raw: RawArg { tag, len: len as u32, value }, _list: pointers })
     }
+
+    pub(super) fn raw(&self) -> *const RawArg {
+        &self.raw
+    }
+}
+
+const MOST_OUTPUTS: usize = 32;
+
+/// Calls the functional form of another op through the whole dispatcher.
+pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> {
+    let host = host_api().ok_or_else(no_host)?;
+    let lent = args.iter().map(Lent::of).collect::<Result<Vec<_>, _>>()?;
+    let raw: Vec<RawArg> = lent.iter().map(|lent| lent.raw).collect();
     let mut outputs: [TensorHandle; MOST_OUTPUTS] = [std::ptr::null(); MOST_OUTPUTS];
     let mut n = 0u32;
     // SAFETY: the arguments and the lists that they point to live until the call returns, `outputs` has
@@ -328,7 +340,7 @@ pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> 
             &mut n,
         )
     })?;
-    drop(lists);
+    drop(lent);
     let given = (n as usize).min(MOST_OUTPUTS);
     // SAFETY: the host filled in `n` owned handles. Each is wrapped before the first error is looked at.
     let owned: Vec<_> =

@@ -11,6 +11,8 @@ pub mod export;
 mod extend;
 mod guard;
 pub mod host;
+pub mod interposer;
+mod op;
 mod services;
 pub mod strided;
 mod tensor;
@@ -23,11 +25,13 @@ pub use dtype::{Category, DType, DTypeNumber, Limits, dtype_api};
 pub use element::{Element, ElementType, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use error::Error;
 pub use export::host_api;
-pub use extend::{Interposer, Layout, Next, Op, RuleCall, interposer, layout_api, op, sub_layout};
+pub use extend::{Layout, layout_api, sub_layout};
 pub use host::{
     Arg, Level, NameKind, Scratch, call_op, intern, log, new_composite, new_host_tensor, new_tensor,
     num_threads, parallel_chunks_mut, parallel_for,
 };
+pub use interposer::{Argument, Form, Interposed, Interposer};
+pub use op::{Compute, Elementwise, Op, Placement, RuleCall, op};
 pub use tensor::{OwnedTensor, Tensor};
 pub use view::{Iter, Lanes, View, ViewMut};
 

@@ -4,17 +4,22 @@
 //! - `interposer_count(Tensor like, str op)` gives the number of calls of an op so far, as an i64 of no
 //!   dimensions;
 //! - `interposer_break(Tensor like, str op, int mode)` makes calls of an op end otherwise: 1 fails before the call, 2 fails
-//!   after it, 3 does not run it and says that all is well, 4 panics, 0 is as usual. It gives one element, 0.
+//!   after it, 3 does not run it and says that all is well, 4 panics, 0 is as usual. It gives one element, 0. The op
+//!   `meddler` stands for the mode of the second interposer, which is off until a thread switches it on.
 //!
 //! It is also a second owner of the device `test.keyway/twin`, of higher priority than that of
 //! `keyway.test/faulty`.
 
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::device::DeviceApi;
-use keyway_sdk::abi::op::{RawInterposer, RawOp};
-use keyway_sdk::author::{Call, Error, Interposer, Next, Op, RuleCall, device_api, interposer, op};
-use keyway_sdk::{plugin, register_kernel};
+use keyway_sdk::abi::op::RawOp;
+use keyway_sdk::author::{
+    Arg, Call, Element, Error, Interposed, Interposer, Op, OwnedTensor, RuleCall, call_op, device_api,
+    new_host_tensor, op,
+};
+use keyway_sdk::{plugin, register_interposer, register_kernel};
 use keyway_test_twin::{Own, Twin};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
@@ -24,12 +29,11 @@ plugin! {
     description: "Sees every call",
     devices: ["test.keyway/twin"],
     setup: |contents| {
-        contents.interposer(&WATCH).device(&TWIN).op(&COUNT).op(&BREAK);
+        contents.device(&TWIN).op(&COUNT).op(&BREAK);
         Ok(())
     },
 }
 
-static WATCH: RawInterposer = interposer::<Watch>();
 static COUNT: RawOp = op::<Count>();
 static BREAK: RawOp = op::<Break>();
 static TWIN: DeviceApi = device_api::<Twin<Better>>();
@@ -42,27 +46,132 @@ fn locked(which: &'static LazyLock<Mutex<PerOp>>) -> MutexGuard<'static, PerOp> 
     which.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+fn counted(key: &str) {
+    *locked(&COUNTS).entry(key.to_string()).or_default() += 1;
+}
+
+fn mode_of(op: &str) -> i64 {
+    locked(&MODES).get(op).copied().unwrap_or(0)
+}
+
+thread_local! {
+    /// Whether this thread is inside a call that `watch` runs.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
 struct Watch;
 
 impl Interposer for Watch {
     const NAME: &'static str = "watch";
 
-    fn run(op: &str, _call: &Call<'_>, next: Next) -> Result<(), Error> {
-        *locked(&COUNTS).entry(op.to_string()).or_default() += 1;
-        let mode = locked(&MODES).get(op).copied().unwrap_or(0);
+    fn run(call: &mut Interposed<'_>) -> Result<(), Error> {
+        let op = call.op();
+        counted(op);
+        counted(&format!("{op} at depth {}", call.depth()));
+        if call.in_backward() {
+            counted(&format!("{op} in backward"));
+        }
         let told = |when: &str| Err(Error::Failed { detail: format!("told to fail {when} {op}") });
-        match mode {
+        match mode_of(op) {
             1 => told("before"),
             2 => {
-                next.run()?;
+                call.next()?;
                 told("after")
             }
             3 => Ok(()),
             4 => panic!("told to panic at {op}"),
-            _ => next.run(),
+            _ => {
+                let outside = INSIDE.replace(true);
+                let result = call.next();
+                INSIDE.set(outside);
+                result
+            }
         }
     }
 }
+
+/// Does to the calls of some ops what an interposer may do, and what it may not.
+struct Meddler;
+
+impl Interposer for Meddler {
+    const NAME: &'static str = "meddler";
+    const OPS: &'static [&'static str] = &["test_no*", "test_composed", "test_missing"];
+    const ORDER: i32 = -1;
+    const DEFAULT_ON: bool = false;
+
+    fn run(call: &mut Interposed<'_>) -> Result<(), Error> {
+        counted(if INSIDE.get() { "meddler inside watch" } else { "meddler" });
+        let ones = |sizes: &[i64]| ones::<f32>(sizes);
+        let sizes = call.tensor(0)?.sizes().to_vec();
+        match mode_of("meddler") {
+            1 => {
+                call.next()?;
+                call.set_output(0, ones(&sizes)?)
+            }
+            2 => {
+                call.next()?;
+                call.set_output(0, ones(&[7])?)
+            }
+            3 => {
+                call.next()?;
+                call.set_output(0, crate::ones::<f64>(&sizes)?)
+            }
+            4 => {
+                call.next()?;
+                call.set_output(1, ones(&sizes)?)
+            }
+            5 => {
+                call.next()?;
+                call.next()
+            }
+            6 => call.set_output(0, ones(&sizes)?),
+            7 => call.set_output(0, ones(&[7])?),
+            8 => {
+                call.set_argument(0, Arg::Owned(&ones(&sizes)?))?;
+                call.next()
+            }
+            9 => {
+                call.set_argument(0, Arg::Str("no tensor"))?;
+                call.next()
+            }
+            10 => {
+                call.set_argument(3, Arg::Int(1))?;
+                call.next()
+            }
+            11 => {
+                call.next()?;
+                call.set_argument(0, Arg::Owned(&ones(&sizes)?))
+            }
+            12 => {
+                call.next()?;
+                // Forgets the answer: the host does not.
+                let _ = call.next();
+                Ok(())
+            }
+            13 => call.output(0).map(|_| ()),
+            14 => {
+                // What fails below is answered here.
+                let _ = call.next();
+                call.set_output(0, ones(&sizes)?)
+            }
+            15 => {
+                // An op that it calls itself does not come back to it.
+                call_op("test_nothing", &[Arg::Tensor(call.tensor(0)?)])?;
+                call.next()
+            }
+            _ => call.next(),
+        }
+    }
+}
+
+fn ones<T: Element>(sizes: &[i64]) -> Result<OwnedTensor, Error> {
+    let mut tensor = new_host_tensor::<T>(sizes)?;
+    tensor.view_mut::<T>()?.assign(std::iter::repeat(T::from_f64(1.0)));
+    Ok(tensor)
+}
+
+register_interposer!(Watch);
+register_interposer!(Meddler);
 
 struct Count;
 struct Break;

@@ -1,0 +1,58 @@
+//! What a thread is in the middle of: calls of ops that others are part of, and backward passes.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    static BACKWARD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How many calls of ops this thread is in the middle of that have others do their work: decompositions, ops of the
+/// host, conversions of arguments, fallbacks, and calls that a plugin makes.
+pub fn depth() -> u32 {
+    DEPTH.get()
+}
+
+/// Whether this thread runs a backward pass.
+pub fn in_backward() -> bool {
+    BACKWARD.get() != 0
+}
+
+/// While it lives, calls of this thread are part of another one.
+#[derive(Debug)]
+pub(crate) struct Nested(PhantomData<*const ()>);
+
+impl Nested {
+    #[inline]
+    pub(crate) fn enter() -> Nested {
+        DEPTH.set(DEPTH.get() + 1);
+        Nested(PhantomData)
+    }
+}
+
+impl Drop for Nested {
+    #[inline]
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// While it lives, this thread runs a backward pass; for the layer that does so.
+#[derive(Debug)]
+pub struct BackwardGuard(PhantomData<*const ()>);
+
+impl BackwardGuard {
+    /// Begins a pass, which may lie within another.
+    #[must_use = "the pass is over when the guard is dropped"]
+    pub fn enter() -> BackwardGuard {
+        BACKWARD.set(BACKWARD.get() + 1);
+        BackwardGuard(PhantomData)
+    }
+}
+
+impl Drop for BackwardGuard {
+    fn drop(&mut self) {
+        BACKWARD.set(BACKWARD.get() - 1);
+    }
+}

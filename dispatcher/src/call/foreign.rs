@@ -1,0 +1,133 @@
+//! Ops that plugins brought: their plans, decompositions and references.
+
+use super::invoke::general;
+use super::marshal::{CallContext, Marshalling};
+use super::outputs::unalias;
+use super::place;
+use crate::base::dims::Dims;
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::key::Device;
+use crate::base::message::{failure, take_message};
+use crate::op::{Args, Outputs, Plan, Rule, Strides, Typing};
+use crate::tensor::TensorImpl;
+use keyway_sdk::abi::codes::status;
+use keyway_sdk::abi::tensor::KernelFn;
+
+/// The plan of an op of a plugin: as its rule states it, or like argument 0.
+pub(super) fn plan(rule: Option<KernelFn>, args: &Args<'_>) -> Result<Plan> {
+    let like_first = super::as_argument(args);
+    let Some(run) = rule else { return like_first };
+    let device = place(args)?.device;
+    let mut context = CallContext::default();
+    let code = general(args.values, Marshalling::AS_IS, &[], 0, device, Some(&mut context), run);
+    let failed = |status: i32, message: String| {
+        Err(Error::Backend { op: args.name(), plugin: args.op.spec.owner, status, message })
+    };
+    if code != status::OK {
+        return failed(code, take_message());
+    }
+    let expected = args.op.schema.outputs.unwrap_or(context.stated.len());
+    if context.stated.len() != expected {
+        let stated = context.stated.len();
+        return failed(
+            status::FAILED,
+            format!(
+                "its `rule` stated {stated} outputs, but the schema has {expected}: call `rule_output` for each"
+            ),
+        );
+    }
+    // An op without tensors states its own dtype.
+    let compute = context.stated.first().map_or(DType::F32, |output| output.dtype);
+    let mut plan = match (context.plan, like_first) {
+        (Some(plan), _) => plan,
+        (None, Ok(plan)) => plan,
+        (None, Err(_)) => Plan::one(compute, Dims::new(), compute, Strides::Contiguous),
+    };
+    plan.outputs = context.stated;
+    Ok(plan)
+}
+
+fn inputs_of(args: &Args<'_>) -> u32 {
+    if let Rule::Elementwise(inputs, _) = args.op.spec.rule { inputs } else { 0 }
+}
+
+/// The typing of an element-wise op: the promoted dtype of its inputs.
+pub(crate) fn promoted(args: &Args<'_>) -> Result<Typing> {
+    Ok(Typing::of(args.promote(inputs_of(args))?))
+}
+
+/// As [`promoted`], f32 for integers.
+pub(crate) fn promoted_to_float(args: &Args<'_>) -> Result<Typing> {
+    let dtype = args.promote(inputs_of(args))?;
+    Ok(Typing::of(if dtype.is_integer() || dtype == DType::BOOL { DType::F32 } else { dtype }))
+}
+
+/// As [`promoted`], with a result of bool.
+pub(crate) fn promoted_to_bool(args: &Args<'_>) -> Result<Typing> {
+    Ok(Typing { compute: args.promote(inputs_of(args))?, result: DType::BOOL })
+}
+
+/// Runs the decomposition of a plugin's op.
+pub(crate) fn decomposed(args: &Args<'_>) -> Result<Outputs> {
+    let Some(run) = args.op.spec.foreign.and_then(|foreign| foreign.decomposition) else {
+        return Err(Error::UnknownOp { name: args.name().to_string() });
+    };
+    let device = place(args)?.device;
+    let mut context = CallContext::default();
+    let count = args.op.schema.outputs;
+    let code =
+        general(args.values, Marshalling::AS_IS, &[], count.unwrap_or(0), device, Some(&mut context), run);
+    if code != status::OK {
+        return Err(failure(args.name(), args.op.spec.owner, device, code));
+    }
+    let made: Option<Outputs> = context.made.iter().cloned().collect();
+    match made.filter(|made| made.len() == count.unwrap_or(made.len())) {
+        Some(mut made) => {
+            unalias(args, &mut made);
+            Ok(made)
+        }
+        None => Err(Error::Backend {
+            op: args.name(),
+            plugin: args.op.spec.owner,
+            status: status::FAILED,
+            message: format!(
+                "its `decomposition` set {} of {} outputs: call `set_output` for each",
+                context.made.iter().flatten().count(),
+                count.map_or("all".to_string(), |count| count.to_string())
+            ),
+        }),
+    }
+}
+
+/// What a plugin's op is, by the function that the plugin brought for those who judge it; `None` where it brought none.
+/// The arguments are in host memory, floats as f64.
+///
+/// # Errors
+/// As the op's rule and the function say.
+pub fn reference(args: &Args<'_>) -> Option<Result<Outputs>> {
+    let run = args.op.spec.foreign?.reference?;
+    Some(run_reference(run, args))
+}
+
+fn run_reference(run: KernelFn, args: &Args<'_>) -> Result<Outputs> {
+    let plan = match args.op.spec.rule {
+        Rule::Elementwise(inputs, typing) => Plan::elementwise(args, inputs, typing(args)?)?,
+        Rule::Foreign(rule) => plan(rule, args)?,
+        _ => super::as_argument(args)?,
+    };
+    let wide = |dtype: DType| if dtype.is_float() { DType::F64 } else { dtype };
+    let outputs: Outputs = plan
+        .outputs
+        .iter()
+        .map(|output| TensorImpl::empty(&output.sizes, wide(output.dtype), Device::CPU))
+        .collect::<Result<_>>()?;
+    let plan = Plan { compute: wide(plan.compute), ..plan };
+    let marshalling = Marshalling::planned(&plan, args.op.number_slots);
+    let code = general(args.values, marshalling, &outputs, outputs.len(), Device::CPU, None, run);
+    if code == status::OK {
+        Ok(outputs)
+    } else {
+        Err(failure(args.name(), args.op.spec.owner, Device::CPU, code))
+    }
+}

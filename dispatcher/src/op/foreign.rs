@@ -1,0 +1,29 @@
+//! What a plugin says of an op that it brings, besides its schema and its rule.
+
+use keyway_sdk::abi::tensor::KernelFn;
+
+/// What a plugin says of an op that it brings.
+#[derive(Debug)]
+pub struct ForeignOp {
+    /// The op that is this one's backward.
+    pub backward: Option<BackwardOp>,
+    /// Computes it with other ops.
+    pub decomposition: Option<KernelFn>,
+    /// Valid calls, as JSON; see `keyway_sdk::abi::op::RawOp::samples`. Empty for none.
+    pub samples: &'static str,
+    /// What it is, on f64.
+    pub reference: Option<KernelFn>,
+}
+
+/// The backward op of a plugin's op. Masks have bit `i` for argument or output `i` of the forward op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackwardOp {
+    /// Its name.
+    pub op: &'static str,
+    /// The tensor arguments that it takes.
+    pub saves: u32,
+    /// The outputs that it takes.
+    pub saves_outputs: u32,
+    /// Whether it is told, by its last argument, which gradients are wanted.
+    pub wants: bool,
+}

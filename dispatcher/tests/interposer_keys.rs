@@ -1,0 +1,47 @@
+//! There are sixteen keys for interposers. A program of its own, since it takes them all.
+
+mod table_support;
+
+use keyway_dispatcher::key::DispatchKey;
+use keyway_dispatcher::registry::{
+    FunctionalEntry, find_functional, interposers, register_functional, restore, retire,
+};
+use table_support::*;
+
+#[test]
+fn a_retired_plugin_gives_its_keys_up_and_comes_back_only_where_there_are_some() {
+    let _one = load(&["keyway_test_minimal", "keyway_test_faulty", "keyway_test_interposer"]);
+    let plugin = "keyway.test/interposer";
+    let (watch, meddler) = (find_functional("watch").unwrap(), find_functional("meddler").unwrap());
+    assert_ne!(watch, meddler);
+    assert!(retire(plugin));
+    assert!(interposers().is_empty());
+
+    // Another owner of the key that `watch` had, while it was away.
+    let taken = |key: DispatchKey, name: &str| FunctionalEntry {
+        key,
+        name: name.to_string(),
+        applies: |_| false,
+        handler: Box::new(|call, below| keyway_dispatcher::call::redispatch(call, below)),
+        plugin: None,
+        interposer: None,
+    };
+    register_functional(taken(watch, "first")).unwrap();
+    assert!(restore(plugin));
+    let moved = find_functional("watch").unwrap();
+    assert!(moved != watch && moved != meddler, "{moved:?}");
+    assert_eq!(find_functional("meddler"), Some(meddler));
+    one("test_nothing", &zeros(&[2], keyway_dispatcher::DType::F32)).unwrap();
+
+    assert!(retire(plugin));
+    let range = DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number();
+    for number in range {
+        let key = DispatchKey::new(number).unwrap();
+        if key != watch {
+            register_functional(taken(key, &format!("filler {number}"))).unwrap();
+        }
+    }
+    assert!(!restore(plugin), "no key is left");
+    assert!(find_functional("watch").is_none());
+    one("test_nothing", &zeros(&[2], keyway_dispatcher::DType::F32)).unwrap();
+}

@@ -1,0 +1,50 @@
+//! The plugin, loaded by the real loader beside the CPU backend.
+
+use keyway::{Tensor, interposer, runtime};
+
+fn load() {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    let paths = ["libkeyway_backend_cpu.so", "libnan_guard.so"].map(|name| folder.join(name));
+    let loaded = runtime::load_backends(&paths).unwrap();
+    assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+}
+
+#[test]
+fn the_op_that_makes_the_first_nan_is_named() {
+    load();
+    let x = Tensor::from_vec(vec![1.0f32, 2.0, -3.0, 4.0], &[2, 2]).unwrap();
+    // It is off until asked for.
+    assert!(x.log().unwrap().to_vec::<f32>().unwrap()[2].is_nan());
+
+    let guard = interposer("nan-guard").unwrap();
+    assert!(!guard.is_on());
+    let on = guard.enter();
+    assert!(guard.is_on());
+    assert_eq!(x.exp().unwrap().sizes(), [2, 2]);
+    let text = x.log().unwrap_err().to_string();
+    for part in ["example.org/nan-guard", "`log` made the first NaN (forward pass)", "f32 [2, 2], at [1, 0]"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // What passes a NaN on is not to blame.
+    let spoilt = {
+        let _off = guard.exclude();
+        x.log().unwrap()
+    };
+    spoilt.add(&x).unwrap();
+    let text = x.copied().unwrap().sqrt_().unwrap_err().to_string();
+    assert!(text.contains("`sqrt` made the first NaN"), "{text}");
+    drop(on);
+    assert!(!guard.is_on());
+}
+
+#[test]
+fn the_backward_pass_is_watched() {
+    load();
+    let x = Tensor::from_slice(&[0.0f64]).unwrap().set_requires_grad(true).unwrap();
+    // The derivative of sqrt is infinite at 0, and 0 times that is no number.
+    let y = x.sqrt().unwrap().mul(0.0).unwrap().sum().unwrap();
+    let _on = interposer("nan-guard").unwrap().enter();
+    let text = y.backward().unwrap_err().to_string();
+    assert!(text.contains("(backward pass)"), "{text}");
+}

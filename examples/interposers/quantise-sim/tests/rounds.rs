@@ -1,0 +1,30 @@
+//! The plugin, loaded by the real loader beside the CPU backend.
+
+use keyway::{Tensor, interposer, runtime};
+
+#[test]
+fn products_are_rounded_where_it_is_on_and_gradients_pass() {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    let paths = ["libkeyway_backend_cpu.so", "libquantise_sim.so"].map(|name| folder.join(name));
+    let loaded = runtime::load_backends(&paths).unwrap();
+    assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+
+    let a =
+        Tensor::from_vec(vec![127.0f64, 0.4, 50.6, 0.0], &[2, 2]).unwrap().set_requires_grad(true).unwrap();
+    let eye = Tensor::from_vec(vec![1.0f64, 0.0, 0.0, 1.0], &[2, 2]).unwrap();
+    let exact = a.mm(&eye).unwrap().to_vec::<f64>().unwrap();
+    assert_eq!(exact, [127.0, 0.4, 50.6, 0.0]);
+
+    let sim = interposer("quantise-sim").unwrap();
+    let on = sim.enter();
+    let rounded = a.mm(&eye).unwrap();
+    assert_eq!(rounded.to_vec::<f64>().unwrap(), [127.0, 0.0, 51.0, 0.0]);
+    // Other ops are left alone.
+    assert_eq!(a.mul(1.0).unwrap().to_vec::<f64>().unwrap(), exact);
+    rounded.sum().unwrap().backward().unwrap();
+    assert_eq!(a.grad().unwrap().to_vec::<f64>().unwrap(), [1.0; 4]);
+    drop(on);
+    assert_eq!(a.mm(&eye).unwrap().to_vec::<f64>().unwrap(), exact);
+    // The caller's tensor is as it was.
+    assert_eq!(a.to_vec::<f64>().unwrap(), exact);
+}

@@ -1,0 +1,58 @@
+//! The plugin, loaded by the real loader beside the CPU backend.
+
+use keyway::ops::by_name;
+use keyway::{Arg, DType, Tensor, interposer, runtime};
+
+fn worst(op: &str) -> f64 {
+    let like = Tensor::scalar(0.0f32).unwrap();
+    let made = by_name::call("shadow_worst", &[(&like).into(), Arg::Str(op)]).unwrap();
+    made[0].to_vec::<f64>().unwrap()[0]
+}
+
+fn load() {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    let paths = ["libkeyway_backend_cpu.so", "libshadow.so"].map(|name| folder.join(name));
+    let loaded = runtime::load_backends(&paths).unwrap();
+    assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+}
+
+#[test]
+fn each_op_is_run_twice_and_the_worst_difference_kept() {
+    load();
+    let x = Tensor::from_slice(&[0.1f32, 1.3, -2.7]).unwrap();
+    x.exp().unwrap();
+    assert!(worst("exp").is_nan(), "nothing is judged while it is off");
+    let on = interposer("shadow").unwrap().enter();
+    let fine = x.exp().unwrap();
+    let single = worst("exp");
+    assert!(single > 0.0 && single < 1e-6, "{single}");
+    // Half precision is off by more.
+    x.to_dtype(DType::F16).unwrap().exp().unwrap();
+    assert!(worst("exp") > 1e-5, "{}", worst("exp"));
+    // In place: the second run reads what the argument held before.
+    let changed = x.copied().unwrap();
+    changed.mul_(3.0).unwrap();
+    assert!(worst("mul") < 1e-6, "{}", worst("mul"));
+    drop(on);
+    let like = Tensor::scalar(0.0f32).unwrap();
+    let ops = by_name::call("shadow_report", &[(&like).into()]).unwrap();
+    assert!(ops[0].to_vec::<f64>().unwrap()[0] >= 2.0);
+    assert_eq!(fine.dtype(), DType::F32);
+}
+
+#[test]
+fn a_named_device_that_agrees_with_itself() {
+    const NAME: &str = "a_named_device_that_agrees_with_itself";
+    if std::env::var_os("KEYWAY_SHADOW").is_none() {
+        // The environment is read once, so this test goes on in a program of its own.
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        assert!(again.args([NAME, "--exact"]).env("KEYWAY_SHADOW", "cpu").status().unwrap().success());
+        return;
+    }
+    load();
+    let x = Tensor::from_slice(&[0.1f32, 1.3, -2.7]).unwrap();
+    let on = interposer("shadow").unwrap().enter();
+    x.exp().unwrap();
+    drop(on);
+    assert_eq!(worst("exp"), 0.0);
+}
