@@ -122,7 +122,7 @@ fn what_cannot_be_registered_leaves_nothing_behind() {
     for (fault, parts) in [
         (18, &["to register the op `no schema`"][..]),
         (19, &["to register the op `twice_fault19`", "has defined an op of this name"]),
-        (20, &["to register the interposer `watch-fault20`", "no room"]),
+        (20, &["to register the interposer `watch-fault20-", "no room"]),
     ] {
         let name = format!("fault{fault}");
         let before = (registry::plugins().len(), registry::kernels().len(), registry::layouts().len());

@@ -17,8 +17,18 @@ use syn::{Attribute, Expr, Fields, GenericArgument, Item, ItemStruct, Lit, Meta,
 pub const HEADER: &str = "plugin-sdk/include/keyway.h";
 
 /// The sources, in an order in which each follows those whose structures it holds by value.
-const SOURCES: [&str; 8] =
-    ["mod.rs", "codes.rs", "tensor.rs", "host.rs", "device.rs", "layout.rs", "op.rs", "plugin.rs"];
+const SOURCES: [&str; 10] = [
+    "mod.rs",
+    "codes.rs",
+    "tensor.rs",
+    "host.rs",
+    "device.rs",
+    "layout.rs",
+    "dtype.rs",
+    "op.rs",
+    "interposer.rs",
+    "plugin.rs",
+];
 
 const BEFORE: &str = include_str!("header/before.h");
 const AFTER: &str = include_str!("header/after.h");

@@ -102,8 +102,9 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
         })));
     }
 
+    let ops = super::ops::specs(tables.ops, plugin.name)?;
     batch.all_or_nothing(|batch| {
-        for spec in super::ops::specs(tables.ops, plugin.name)? {
+        for spec in ops {
             batch.op(spec)?;
         }
         for raw in tables.interposers {

@@ -139,9 +139,9 @@ impl Batch {
             let present: Vec<&str> =
                 live().filter(|f| f.interposer.is_some()).map(|f| f.name.as_str()).collect();
             return refused(format!(
-                "`{}` would be the owner of more than {} interposers at once; retire a plugin that brings one of: {}",
-                plugin.name,
+                "there is no room for more than {} interposers at once, and `{}` brings another; retire a plugin that brings one of: {}",
                 KEYS.len(),
+                plugin.name,
                 present.join(", ")
             ));
         };

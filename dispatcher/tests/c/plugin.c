@@ -8,6 +8,7 @@
  */
 #include "keyway.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #ifndef FAULT
@@ -157,12 +158,16 @@ static const KeywayOp second = {
 #endif
 };
 
-static int32_t watch(KeywayStr name, const KeywayCall *call, KeywayNextFn next, void *context) {
-    (void)name, (void)call;
-    return next(context);
+static int32_t watch(const KeywayInterposed *call) {
+    uint32_t made = 0;
+    return call->next(call->context, &made);
 }
 
-static const KeywayInterposer interposer = { .name = KEYWAY_STR("watch-" NAME), .run = IS(24) ? NULL : watch };
+static const KeywayInterposer interposer = {
+    .flags = KEYWAY_INTERPOSER_FLAG_DEFAULT_ON,
+    .name = KEYWAY_STR("watch-" NAME),
+    .run = IS(24) ? NULL : watch,
+};
 
 /* ---- The plugin ---- */
 
@@ -204,7 +209,14 @@ static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out)
     kernels[0] = placed(&kernel, sizeof kernel, IS(3) ? 8 : IS(21) ? UINT32_MAX : sizeof kernel + more);
     kernels[1] = placed(&on_device, sizeof on_device, sizeof on_device + more);
     for (size_t i = 0; i < 20; i++) {
-        interposers[i] = placed(&interposer, sizeof interposer, sizeof interposer + more);
+        /* The first has the plain name; no two have the same. */
+        static char names[20][64];
+        KeywayInterposer one = interposer;
+        if (i > 0) {
+            one.name.len = (size_t)snprintf(names[i], sizeof names[i], "watch-" NAME "-%zu", i);
+            one.name.ptr = (const uint8_t *)names[i];
+        }
+        interposers[i] = placed(&one, sizeof one, sizeof one + more);
     }
 
     memset(&own, 0, sizeof own);
