@@ -11,6 +11,7 @@ use crate::abi::layout::LayoutApi;
 use crate::abi::op::{RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
 use crate::abi::table::fill;
+use std::mem::offset_of;
 
 /// Devices, layouts, dtypes and ops that the plugin brings. Kernels and interposers need no line here:
 /// `register_kernel!` and `register_interposer!` gather them.
@@ -81,8 +82,17 @@ impl Contents {
         };
         // SAFETY: the caller guarantees that `out` is writable for the size that it says.
         let written = unsafe { fill(out, &contents) };
-        if written < size_of::<PluginContents>() && contents.dtypes.len > 0 {
-            log(Level::Warn, "the host is older than dtypes of plugins: those of this plugin are left out");
+        let later = [
+            ("interposers", offset_of!(PluginContents, interposers), contents.interposers.len),
+            ("dtypes of plugins", offset_of!(PluginContents, dtypes), contents.dtypes.len),
+        ];
+        for (what, offset, count) in later {
+            if count > 0 && offset >= written {
+                log(
+                    Level::Warn,
+                    &format!("the host is older than {what}: those of this plugin are left out"),
+                );
+            }
         }
     }
 }

@@ -4,12 +4,10 @@
 use keyway_sdk::__private::initialize;
 use keyway_sdk::abi::codes::{dtype, name_kind, status};
 use keyway_sdk::abi::host::{HostApi, ParallelBody};
-use keyway_sdk::abi::op::RawInterposer;
 use keyway_sdk::abi::plugin::PluginContents;
 use keyway_sdk::abi::{RawStr, Table};
 use keyway_sdk::author::{
-    Arg, Call, Contents, Error, Interposer, Next, Scratch, call_op, host_api, interposer, new_tensor,
-    num_threads,
+    Arg, Contents, Error, Interposed, Interposer, Scratch, call_op, host_api, new_tensor, num_threads,
 };
 use std::ffi::c_void;
 use std::mem::offset_of;
@@ -47,19 +45,18 @@ unsafe extern "C" fn intern(kind: u32, _name: RawStr) -> u16 {
 struct Watch;
 impl Interposer for Watch {
     const NAME: &'static str = "watch";
-    fn run(_op: &str, _call: &Call<'_>, next: Next) -> Result<(), Error> {
-        next.run()
+    fn run(call: &mut Interposed<'_>) -> Result<(), Error> {
+        call.next()
     }
 }
-static WATCH: RawInterposer = interposer::<Watch>();
+keyway_sdk::register_interposer!(Watch);
 
 /// Words of memory of exactly `bytes` bytes, all of them `fill`.
 fn words(bytes: usize, fill: u64) -> *mut u64 {
     vec![fill; bytes / 8].leak().as_mut_ptr()
 }
 
-fn setup(contents: &mut Contents) -> Result<(), Error> {
-    contents.interposer(&WATCH);
+fn setup(_contents: &mut Contents) -> Result<(), Error> {
     Ok(())
 }
 
