@@ -3,7 +3,7 @@
 use super::error::LoadError;
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::device::DeviceApi;
-use keyway_sdk::abi::layout::LayoutApi;
+use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::abi::op::{RawInterposer, RawKernel, RawOp};
 use keyway_sdk::abi::plugin::{PluginContents, RawList};
 use std::mem::{offset_of, size_of};
@@ -49,7 +49,8 @@ entry!(
     Name name, Function count, Function properties, Function allocate, Function free,
     Function copy_from_host, Function copy_to_host, Function copy_between
 );
-entry!(LayoutApi, "layouts", Name name, Text parent);
+entry!(LayoutApi, "layouts", Name name);
+entry!(LayoutOpsApi, "layout_ops", Name layout, Name device, Text shapes);
 entry!(RawOp, "ops", Name schema, Text backward);
 entry!(
     RawKernel, "kernels",
@@ -167,6 +168,8 @@ pub struct Tables {
     pub kernels: &'static [&'static RawKernel],
     /// Interposers.
     pub interposers: &'static [&'static RawInterposer],
+    /// Functions of layouts, for each device.
+    pub layout_ops: &'static [&'static LayoutOpsApi],
 }
 
 /// Checks all that `initialize` wrote.
@@ -182,17 +185,18 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
             ops: check_list(&contents.ops)?,
             kernels: check_list(&contents.kernels)?,
             interposers: check_list(&contents.interposers)?,
+            layout_ops: check_list(&contents.layout_ops)?,
         }
     };
     for (index, layout) in tables.layouts.iter().enumerate() {
         let lists =
             [("components", layout.components, layout.n_components), ("attrs", layout.attrs, layout.n_attrs)];
         for (name, list, count) in lists {
-            if count > 0 && (list.is_null() || !list.is_aligned()) {
+            if count as usize > MAX_ENTRIES || (count > 0 && (list.is_null() || !list.is_aligned())) {
                 return Err(bad::<LayoutApi>(
                     index,
-                    format!("{count} names in `{name}`"),
-                    format!("the pointer {list:p}"),
+                    format!("at most {MAX_ENTRIES} names in `{name}`, and a pointer to them"),
+                    format!("{count} at the pointer {list:p}"),
                 ));
             }
             for i in 0..count as usize {

@@ -138,6 +138,7 @@ fn initialize(
         ops: empty(),
         kernels: empty(),
         interposers: empty(),
+        layout_ops: empty(),
     }));
     drop(take_error());
     // SAFETY: `host` lives as long as the process and `contents` is writable and as large as it says.

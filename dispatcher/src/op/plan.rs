@@ -13,6 +13,11 @@ pub enum Strides {
     Preserve,
     /// As argument `i`, if that has the output's shape and is dense.
     Like(usize),
+    /// In the format of the images among the arguments of the mask, which has bit `i` for argument `i`, whatever their
+    /// shapes: channels_last if any argument of 3 to 5 dimensions is, else row-major. An argument that is both, with one
+    /// channel or one pixel, decides only where no other is row-major, and then by the order of its strides. For ops such as
+    /// convolution and pooling.
+    Images(u32),
     /// Row-major.
     Contiguous,
     /// These. Rare, and kept apart so that a plan stays small.

@@ -1,21 +1,17 @@
 //! What has been registered, and the table that is resolved from it.
 
 mod entries;
+mod layouts;
 mod resolve;
 pub mod serving;
 mod state;
 pub mod table;
 
-pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry};
+pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry, LayoutOpsEntry};
+pub(crate) use layouts::more_special;
+pub use layouts::{all_layout_ops, layout_ops};
 pub use state::{
     Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins, prefer,
     register_functional, register_ops, restore, retire, set_default_fallback, set_fallback, set_priority,
 };
 pub(crate) use state::{first_generation, lock};
-
-use crate::base::key::Layout;
-
-/// The rank of a layout when arguments of several layouts meet: the more special one decides.
-pub(crate) fn more_special(a: Layout, b: Layout) -> Layout {
-    if b.id() > a.id() { b } else { a }
-}

@@ -102,10 +102,14 @@ pub mod kernel_flag {
     pub const ALLOCATES: u32 = 1;
 }
 
-/// What a layout is.
-pub mod layout_flag {
-    /// Named component tensors and attributes, not one strided buffer.
-    pub const COMPOSITE: u64 = 1;
+/// How the elements of a new strided tensor lie, for [`HostApi::tensor_new`](super::host::HostApi).
+pub mod memory_format {
+    /// Row-major without gaps.
+    pub const CONTIGUOUS: u32 = 0;
+    /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
+    pub const CHANNELS_LAST: u32 = 1;
+    /// By the strides that are given.
+    pub const STRIDES: u32 = 2;
 }
 
 /// Names that [`HostApi::intern`](super::host::HostApi) turns into numbers.

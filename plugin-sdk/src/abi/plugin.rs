@@ -2,7 +2,7 @@
 
 use super::device::DeviceApi;
 use super::host::HostApi;
-use super::layout::LayoutApi;
+use super::layout::{LayoutApi, LayoutOpsApi};
 use super::op::{RawInterposer, RawKernel, RawOp};
 
 /// A list of pointers that the plugin keeps for the life of the process.
@@ -33,6 +33,8 @@ pub struct PluginContents {
     pub kernels: RawList<RawKernel>,
     /// Interposers.
     pub interposers: RawList<RawInterposer>,
+    /// What can be done with layouts, for each device.
+    pub layout_ops: RawList<LayoutOpsApi>,
 }
 
 /// The interface [`codes::interface::PLUGIN`](super::codes::interface::PLUGIN).

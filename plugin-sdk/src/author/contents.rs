@@ -4,7 +4,7 @@ use super::export::{KernelItems, set_reachable};
 use super::host::{NameKind, intern};
 use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
-use crate::abi::layout::LayoutApi;
+use crate::abi::layout::{LayoutApi, LayoutOpsApi};
 use crate::abi::op::{RawInterposer, RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
 
@@ -14,6 +14,7 @@ use crate::abi::plugin::{PluginContents, RawList};
 pub struct Contents {
     devices: Vec<&'static DeviceApi>,
     layouts: Vec<&'static LayoutApi>,
+    layout_ops: Vec<&'static LayoutOpsApi>,
     ops: Vec<&'static RawOp>,
     interposers: Vec<&'static RawInterposer>,
 }
@@ -25,9 +26,15 @@ impl Contents {
         self
     }
 
-    /// Brings a layout.
+    /// Declares a layout.
     pub fn layout(&mut self, layout: &'static LayoutApi) -> &mut Self {
         self.layouts.push(layout);
+        self
+    }
+
+    /// Brings the functions of a layout on a device. The layout is declared too, with [`Contents::layout`].
+    pub fn layout_ops(&mut self, ops: &'static LayoutOpsApi) -> &mut Self {
+        self.layout_ops.push(ops);
         self
     }
 
@@ -68,6 +75,7 @@ impl Contents {
         out.ops = list(self.ops);
         out.kernels = list(kernels);
         out.interposers = list(self.interposers);
+        out.layout_ops = list(self.layout_ops);
     }
 }
 

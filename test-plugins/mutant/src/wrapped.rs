@@ -83,6 +83,7 @@ fn empty_contents() -> PluginContents {
         ops: empty(),
         kernels: empty(),
         interposers: empty(),
+        layout_ops: empty(),
     }
 }
 
