@@ -57,7 +57,7 @@ fn tables_of_any_size_load_and_run() {
         assert_eq!((tables.devices.len(), tables.layouts.len(), tables.ops.len()), (1, 1, 2), "{name}");
         // A host's structure without interposers is one without interposers.
         assert_eq!(tables.interposers.len(), usize::from(name != "smaller"), "{name}");
-        assert!(tables.layouts[0].validate.is_none() && tables.layouts[0].from_strided.is_none(), "{name}");
+        assert_eq!((tables.layouts[0].precedence, tables.layout_ops.len()), (1, 0), "{name}");
 
         let device = Device::new(&format!("test.keyway/device-{name}"), 0).unwrap();
         for on in [Device::CPU, device] {

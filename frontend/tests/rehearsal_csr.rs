@@ -7,6 +7,7 @@ use keyway::autograd::{BackwardOptions, backward, grad};
 use keyway::ops::by_name;
 use keyway::{DType, Device, Layout, Tensor};
 use keyway_dispatcher::layouts::validate;
+use keyway_dispatcher::registry::{FallbackPolicy, set_fallback};
 use keyway_dispatcher::tensor::TensorImpl;
 use rehearsal_support::*;
 
@@ -65,7 +66,7 @@ fn there_and_back() {
         (s.layout(), s.sizes(), s.dtype(), s.device()),
         (csr(), [3, 4].as_slice(), DType::F64, Device::CPU)
     );
-    let parts = s.components();
+    let parts = s.components().unwrap();
     assert_eq!(parts.len(), 3);
     assert_eq!(parts[0].to_vec::<i64>().unwrap(), [0, 2, 3, 5]);
     assert_eq!(parts[1].to_vec::<i64>().unwrap(), [0, 2, 3, 0, 3]);
@@ -81,7 +82,8 @@ fn there_and_back() {
     assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
     assert!(format!("{s:?}").contains("f64[3, 4] on cpu (test.keyway/csr)"), "{s:?}");
     let text = message(matrix(&[1.0, 2.0], &[2]).to_layout(csr()));
-    assert!(text.contains("keyway.test/csr") && text.contains("no matrix"), "{text}");
+    assert!(text.contains("must be a matrix, to be held by layout `test.keyway/csr`"), "{text}");
+    assert!(text.contains("its shape is [2]"), "{text}");
     assert!(
         message(Tensor::from_slice(&[1i64]).unwrap().view(&[1, 1]).unwrap().to_layout(csr()))
             .contains("dtype")
@@ -91,7 +93,7 @@ fn there_and_back() {
 #[test]
 fn parts_that_do_not_fit() {
     let _one = load(PLUGINS);
-    let parts: Vec<_> = sparse().components().into_iter().map(Tensor::into_ref).collect();
+    let parts: Vec<_> = sparse().components().unwrap().into_iter().map(Tensor::into_ref).collect();
     let make = |parts: Vec<_>| {
         TensorImpl::composite(csr(), DType::F64, [3, 4].as_slice().into(), parts, Vec::new()).unwrap()
     };
@@ -111,12 +113,23 @@ fn moving_moves_the_parts() {
     let s = sparse();
     let there = s.to_device(remote(1)).unwrap();
     assert_eq!((there.device(), there.layout()), (remote(1), csr()));
-    assert!(there.components().iter().all(|c| c.device() == remote(1)));
+    assert!(there.components().unwrap().iter().all(|c| c.device() == remote(1)));
     assert_eq!(there.to_device(Device::CPU).unwrap().to_vec::<f64>().unwrap(), DENSE);
     assert_eq!(there.to_vec::<f64>().unwrap(), DENSE, "the host converts what it brought home");
-    // The owner of the layout does not know the device, and says so.
+    // Nobody serves the layout on the device, which is said with who does elsewhere.
     let text = message(there.to_strided());
     assert!(text.contains("another device") && text.contains("to_device"), "{text}");
+    assert!(text.contains("cpu (by `keyway.test/csr`)"), "{text}");
+    let over_there = dense().to_device(remote(1)).unwrap();
+    assert!(message(over_there.to_layout(csr())).contains("another device"));
+    // A policy of the device lets the host go through the CPU.
+    set_fallback(remote(1).kind, FallbackPolicy::Allow(Device::CPU.kind)).unwrap();
+    let strided = there.to_strided().unwrap();
+    let back = over_there.to_layout(csr()).unwrap();
+    validate(back.as_ref()).unwrap();
+    set_fallback(remote(1).kind, FallbackPolicy::Error).unwrap();
+    assert_eq!((strided.device(), strided.to_vec::<f64>().unwrap()), (remote(1), DENSE.to_vec()));
+    assert_eq!((back.device(), back.to_vec::<f64>().unwrap()), (remote(1), DENSE.to_vec()));
     assert!(message(there.mul(2.0)).contains("no kernel for (test.keyway/remote:1, test.keyway/csr, f64)"));
     assert!(message(there.add(&s)).contains("expected all tensors on"));
 }
@@ -127,7 +140,10 @@ fn arithmetic() {
     let s = sparse();
     let doubled = s.mul(2.0).unwrap();
     assert_eq!(doubled.layout(), csr());
-    assert!(doubled.components()[1].shares_storage(&s.components()[1]), "the pattern is shared");
+    assert!(
+        doubled.components().unwrap()[1].shares_storage(&s.components().unwrap()[1]),
+        "the pattern is shared"
+    );
     assert_eq!(doubled.to_vec::<f64>().unwrap(), DENSE.map(|v| 2.0 * v));
     let sum = s.add_scaled(&doubled, 10.0).unwrap();
     assert_eq!((sum.layout(), sum.to_vec::<f64>().unwrap()), (csr(), DENSE.map(|v| 21.0 * v).to_vec()));
@@ -141,7 +157,7 @@ fn arithmetic() {
     assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
     // The kernel gives its argument back; the caller gets another tensor over the same parts.
     let same = s.transpose(1, 1).unwrap();
-    assert!(!same.is_same(&s) && same.components()[2].shares_storage(&s.components()[2]));
+    assert!(!same.is_same(&s) && same.components().unwrap()[2].shares_storage(&s.components().unwrap()[2]));
     // A product of other dtypes: the host has the layout's own kernel cast the values.
     let b = numbers(8);
     let narrow = s.to_dtype(DType::F32).unwrap();
@@ -236,7 +252,7 @@ fn an_op_of_the_plugin_with_its_own_backward() {
     assert_eq!(of_left.layout(), csr());
     let full = numeric(&DENSE, |a| f(a, &x));
     let stored: Vec<f64> = PATTERN.iter().map(|&at| full[at]).collect();
-    assert_close(&of_left.components()[2].to_vec::<f64>().unwrap(), &stored, 1e-6);
+    assert_close(&of_left.components().unwrap()[2].to_vec::<f64>().unwrap(), &stored, 1e-6);
 
     // A second pass adds to it, sparse to sparse, in a tensor of its own.
     let before = of_left.to_vec::<f64>().unwrap();
@@ -274,4 +290,120 @@ fn a_matrix_that_is_shared_keeps_one_version() {
     assert_eq!((same.layout(), same.version()), (csr(), 0));
     s.as_ref().bump_version();
     assert_eq!((s.version(), same.version()), (1, 1));
+}
+
+/// The components of the matrix.
+fn parts() -> [Tensor; 3] {
+    let [crow, col, values] = sparse().components().unwrap().try_into().unwrap();
+    [crow, col, values.copied().unwrap()]
+}
+
+#[test]
+fn a_matrix_is_made_of_components_that_are_checked() {
+    let _one = load(PLUGINS);
+    let [crow, col, values] = parts();
+    let make = |sizes: &[usize], parts: &[&Tensor], attrs: &[i64]| {
+        let parts: Vec<Tensor> = parts.iter().map(|&part| part.clone()).collect();
+        Tensor::from_components(csr(), sizes, DType::F64, &parts, attrs)
+    };
+    let made = make(&[3, 4], &[&crow, &col, &values], &[]).unwrap();
+    assert_eq!((made.layout(), made.to_vec::<f64>().unwrap()), (csr(), DENSE.to_vec()));
+    assert!(made.component("values").unwrap().shares_storage(&values));
+    values.mul_(2.0).unwrap();
+    assert_eq!(made.to_vec::<f64>().unwrap(), DENSE.map(|v| 2.0 * v), "components are shared");
+
+    let narrow = values.to_dtype(DType::F32).unwrap();
+    let far = values.to_device(remote(0)).unwrap();
+    let high = Tensor::from_slice(&[0i64, 2, 9, 0, 3]).unwrap();
+    let falling = Tensor::from_slice(&[0i64, 3, 2, 5]).unwrap();
+    for (sizes, parts, attrs, part) in [
+        (&[3, 4][..], &[&crow, &col][..], &[][..], "3 components and 0 attributes of `test.keyway/csr`"),
+        (&[3, 4], &[&crow, &col, &values], &[1], "but got 3 and 1"),
+        (&[3, 4], &[&crow, &col, &narrow], &[], "f64"),
+        (&[3, 4], &[&crow, &narrow, &values], &[], "i64"),
+        (&[3, 4], &[&crow, &col, &far], &[], "all on cpu, but got test.keyway/remote:0"),
+        (&[3, 4], &[&crow, &high, &values], &[], "columns below 4"),
+        (&[3, 4], &[&falling, &col, &values], &[], "numbers that do not fall"),
+        (&[4, 3], &[&crow, &col, &values], &[], "one more than rows"),
+        (&[12], &[&crow, &col, &values], &[], "must be a matrix"),
+        (&[1 << 40, 1 << 40], &[&crow, &col, &values], &[], "more bytes than an address can count"),
+        (&[usize::MAX, 4], &[&crow, &col, &values], &[], "`sizes` must be"),
+    ] {
+        let text = message(make(sizes, parts, attrs));
+        assert!(text.contains(part), "{text}");
+    }
+    let strided = Tensor::from_components(Layout::STRIDED, &[5], DType::F64, &[values], &[]);
+    assert!(message(strided).contains("a composite layout that a backend brings"));
+    assert!(message(made.component("rows")).contains("crow_indices, col_indices, values"));
+    assert!(message(dense().component("values")).contains("a strided one has none"));
+    assert!(dense().components().unwrap().is_empty());
+}
+
+#[test]
+fn a_component_that_is_changed_spoils_what_was_saved() {
+    let _one = load(PLUGINS);
+    let s = sparse();
+    let right = matrix(&numbers(8), &[4, 2]).set_requires_grad(true).unwrap();
+    let y = s.mm(&right).unwrap().sum().unwrap();
+    s.component("values").unwrap().mul_(2.0).unwrap();
+    assert_eq!(s.version(), 1);
+    let text = message(y.backward());
+    assert!(text.contains("saved for backward at version 0, but is at version 1"), "{text}");
+
+    // A result of the graph whose component changed has a history that does not know.
+    let w = dense().set_requires_grad(true).unwrap();
+    let s = w.to_layout(csr()).unwrap();
+    s.component("values").unwrap().detach().mul_(2.0).unwrap();
+    let text = message(s.to_strided());
+    assert!(text.contains("a component of `self` was changed in place"), "{text}");
+    assert_eq!(s.detach().to_vec::<f64>().unwrap(), DENSE.map(|v| 2.0 * v));
+}
+
+#[test]
+fn components_keep_their_place_in_the_graph() {
+    let _one = load(PLUGINS);
+    // From the whole to a component: the gradient is a matrix of the pattern.
+    let s = sparse().set_requires_grad(true).unwrap();
+    let values = s.component("values").unwrap();
+    assert!(values.requires_grad() && !s.component("col_indices").unwrap().requires_grad());
+    values.mul(&values).unwrap().sum().unwrap().backward().unwrap();
+    let grad = s.grad().unwrap();
+    assert_eq!((grad.layout(), grad.to_vec::<f64>().unwrap()), (csr(), DENSE.map(|v| 2.0 * v).to_vec()));
+    assert!(grad.component("col_indices").unwrap().shares_storage(&s.component("col_indices").unwrap()));
+
+    // From components to the whole, where the gradient has the pattern of the matrix.
+    let [crow, col, values] = parts();
+    let values = values.set_requires_grad(true).unwrap();
+    let make = || {
+        let parts = [crow.clone(), col.clone(), values.clone()];
+        Tensor::from_components(csr(), &[3, 4], DType::F64, &parts, &[]).unwrap()
+    };
+    let made = make();
+    assert_eq!(made.grad_fn(), Some("from_components"));
+    let x = matrix(&numbers(4), &[4]);
+    let y = by_name::call("csr_spmv", &[(&made).into(), (&x).into()]).unwrap().remove(0);
+    run_backward(&y);
+    let (x, start) = (numbers(4), numbers(3));
+    let wanted: Vec<f64> = PATTERN.iter().map(|at| start[at / 4] * x[at % 4]).collect();
+    assert_close(&values.grad().unwrap().to_vec::<f64>().unwrap(), &wanted, 1e-12);
+    // This layout does not say how a strided gradient is projected on its pattern.
+    let text = message(make().to_strided().unwrap().sum().unwrap().backward());
+    assert!(text.contains("cannot project a gradient on its pattern"), "{text}");
+}
+
+#[test]
+fn derived_data_goes_with_the_version() {
+    let _one = load(PLUGINS);
+    let s = sparse();
+    let counts = || by_name::call("csr_row_counts", &[(&s).into()]).unwrap().remove(0);
+    let first = counts();
+    assert_eq!(first.to_vec::<i64>().unwrap(), [2, 1, 2]);
+    assert!(counts().shares_storage(&first), "kept beside the row pointers");
+    let twin = s.mul(3.0).unwrap();
+    let of_twin = by_name::call("csr_row_counts", &[(&twin).into()]).unwrap().remove(0);
+    assert!(of_twin.shares_storage(&first), "both matrices have one pattern");
+    s.component("crow_indices").unwrap().add_(0i64).unwrap();
+    let later = counts();
+    assert!(!later.shares_storage(&first), "the pointers were changed");
+    assert_eq!(later.to_vec::<i64>().unwrap(), [2, 1, 2]);
 }

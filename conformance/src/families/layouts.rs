@@ -1,4 +1,5 @@
-//! Composite layouts that the target brings: round trips, printing, moving, gradients.
+//! Composite layouts that the target serves: round trips, printing, moving, components, gradients. The tensors have a
+//! shape that the layout says it can hold, and values that it takes.
 
 use super::{Context, Family, Scope};
 use crate::array::{Array, Number};
@@ -6,22 +7,26 @@ use crate::case::Case;
 use crate::compare::{self, Tolerance};
 use crate::memory::{Arrangement, Placed, read};
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::dispatcher::registry;
+use keyway::dispatcher::{layouts, registry};
 use keyway::{DType, Device, Layout, Tensor};
 
 /// The family.
 pub const FAMILY: Family = Family {
     name: "layout",
-    about: "composite layouts: round trip, printing, moving, gradients",
+    about: "composite layouts: round trip, printing, moving, components, gradients",
     cases,
     run,
 };
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    for layout in registry::layouts() {
-        let composite = !layout.components.is_empty();
-        if composite && layout.plugin.name == scope.target.plugin {
-            for variant in ["round_trip", "zeros", "printing", "moving", "gradients"] {
+    let mut layouts = registry::layouts();
+    // Several plugins may declare one layout.
+    layouts.sort_by_key(|entry| entry.layout.name());
+    layouts.dedup_by_key(|entry| entry.layout);
+    for layout in layouts {
+        let served = registry::layout_ops(layout.layout, scope.target.device.kind);
+        if served.is_some_and(|entry| entry.plugin.name == scope.target.plugin) {
+            for variant in ["round_trip", "zeros", "printing", "moving", "components", "gradients"] {
                 let mut case = Case::about(FAMILY.name, layout.layout.name(), variant);
                 case.dtype = Some(DType::F32);
                 cases.push(case);
@@ -30,12 +35,42 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// A matrix of which two elements in three are zero.
-fn matrix(dtype: DType) -> Array {
-    Array::from_fn(dtype, [4, 6], |i| {
-        let place = i[0] * 6 + i[1];
-        Number::Float(if place.is_multiple_of(3) { 0.5 + place as f64 } else { 0.0 })
-    })
+/// Shapes of which a layout should hold one.
+const SHAPES: [&[usize]; 8] =
+    [&[4, 6], &[6, 6], &[24], &[2, 4, 6], &[8, 8], &[2, 3, 4, 4], &[32, 32], &[2, 2, 3, 4, 4]];
+
+/// Values, from those that any layout for them should hold to those of which few elements differ from zero.
+const FILLINGS: [fn(&[usize]) -> bool; 3] = [
+    |index| index.iter().fold(0, |place, i| place * 6 + i).is_multiple_of(3),
+    |index| index.windows(2).all(|pair| pair[0] == pair[1]),
+    |index| index.iter().all(|&i| i == 0),
+];
+
+/// Values of the first shape that the layout can hold, and of the first filling that it takes.
+fn sample(layout: Layout, dtype: DType, device: Device) -> Result<Array, Stop> {
+    let mut shape = None;
+    for sizes in SHAPES {
+        if shape.is_none() && layouts::accepts(layout, device, sizes).map_err(keyway::Error::from)? {
+            shape = Some(sizes);
+        }
+    }
+    let Some(sizes) = shape else {
+        let expected = format!("a layout that holds one of the shapes {SHAPES:?}");
+        return Err(Failure::new("the shapes that the layout accepts", expected, "none of them").into());
+    };
+    let mut refusals = Vec::new();
+    for filled in FILLINGS {
+        let values = Array::from_fn(dtype, sizes.to_vec(), |index| {
+            let place = index.iter().fold(0, |place, i| place * 6 + i);
+            Number::Float(if filled(index) { 0.5 + place as f64 } else { 0.0 })
+        });
+        match Placed::new(&values, Arrangement::Contiguous, device)?.tensor.to_layout(layout) {
+            Ok(_) => return Ok(values),
+            Err(error) => refusals.push(error.to_string()),
+        }
+    }
+    let expected = format!("a tensor of shape {sizes:?}, which the layout accepts");
+    Err(Failure::new("the conversion to the layout", expected, refusals.join("; ")).into())
 }
 
 fn same(what: &str, expected: &Array, got: &Tensor) -> Steps {
@@ -51,11 +86,10 @@ fn run(context: &Context<'_>) -> Steps {
     let (dtype, device) = (context.dtype(), context.target.device);
     let layout = Layout::from_name(&context.case.subject)
         .ok_or_else(|| Stop::Skipped(format!("there is no layout `{}`", context.case.subject)))?;
-    let values = if context.case.variant == "zeros" {
-        matrix(dtype).map(dtype, |_| Number::Float(0.0))
-    } else {
-        matrix(dtype)
-    };
+    let mut values = sample(layout, dtype, device)?;
+    if context.case.variant == "zeros" {
+        values = values.map(dtype, |_| Number::Float(0.0));
+    }
     let dense = Placed::new(&values, Arrangement::Contiguous, device)?.tensor;
     let composite = dense.to_layout(layout)?;
     if composite.layout() != layout || composite.sizes() != dense.sizes() || composite.dtype() != dtype {
@@ -66,6 +100,8 @@ fn run(context: &Context<'_>) -> Steps {
         )
         .into());
     }
+    // What kernels make, the host does not check.
+    layouts::validate(composite.as_ref()).map_err(keyway::Error::from)?;
     match context.case.variant.as_str() {
         "round_trip" | "zeros" => same("there and back", &values, &composite.to_strided()?),
         "printing" => {
@@ -86,6 +122,16 @@ fn run(context: &Context<'_>) -> Steps {
             let there = composite.to_device(Device::CPU)?;
             let back = there.to_device(device)?;
             same("moved to the host and back", &values, &back.to_strided()?)
+        }
+        "components" => {
+            let parts = composite.components()?;
+            let made = Tensor::from_components(layout, composite.sizes(), dtype, &parts, composite.attrs())?;
+            same("made anew of its components", &values, &made.to_strided()?)?;
+            let one_less = parts[1..].to_vec();
+            match Tensor::from_components(layout, composite.sizes(), dtype, &one_less, composite.attrs()) {
+                Err(_) => Ok(()),
+                Ok(_) => Err(Failure::new("a component too few", "an error", "a tensor").into()),
+            }
         }
         "gradients" => {
             let leaf =

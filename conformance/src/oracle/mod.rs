@@ -61,7 +61,10 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.
-pub const WITHOUT: &[(&str, &str)] = &[];
+pub const WITHOUT: &[(&str, &str)] = &[
+    ("component", "only the layouts of backends have components; family `layout`"),
+    ("from_components", "only the layouts of backends have components; family `layout`"),
+];
 
 /// The oracle of an op.
 pub fn find(op: &str) -> Option<Oracle> {

@@ -69,12 +69,14 @@ pub const MAX_DEVICES: usize = 1024;
 
 /// The most dtype names that there can be.
 pub const MAX_DTYPES: usize = 128;
+/// The most layout names that there can be.
+pub const MAX_LAYOUTS: usize = 64;
 
 /// Device names; `cpu` is 0, because host memory exists with no plugin at all.
 pub static DEVICES: LazyLock<Interner> = LazyLock::new(|| Interner::new(&["cpu"], 1, MAX_DEVICES));
 /// Layout names; `strided` is 0 and its sub-layout `channels_last` is 1.
 pub static LAYOUTS: LazyLock<Interner> =
-    LazyLock::new(|| Interner::new(&["strided", "channels_last"], 2, 64));
+    LazyLock::new(|| Interner::new(&["strided", "channels_last"], 2, MAX_LAYOUTS));
 /// Dtype names; the built-in ones stand at their codes.
 pub static DTYPES: LazyLock<Interner> = LazyLock::new(|| {
     use keyway_sdk::abi::codes::dtype::VENDOR_FIRST;

@@ -89,7 +89,8 @@ impl Layout {
         self.0 <= Layout::CHANNELS_LAST.0
     }
 
-    /// The layout whose kernels serve this one too.
+    /// The layout whose kernels serve this one too: `channels_last` tensors are strided. No other layout has one, since
+    /// kernels read the components of the layout that they were written for.
     pub const fn parent(self) -> Option<Layout> {
         if self.0 == Layout::CHANNELS_LAST.0 { Some(Layout::STRIDED) } else { None }
     }

@@ -89,19 +89,19 @@ pub(crate) fn make(
     })
 }
 
-/// Runs a plugin's function on one tensor outside any op: validation and conversion of layouts.
-pub(crate) fn on_tensor(
+/// Runs a plugin's function on tensors of one device outside any op: what can be done with a layout.
+pub(crate) fn on_tensors(
     run: KernelFn,
     what: &'static str,
     plugin: &'static str,
-    tensor: &TensorRef,
+    tensors: &[&TensorRef],
     output: Option<&TensorRef>,
     makes: bool,
 ) -> Result<Option<TensorRef>> {
-    let values = [Arg::Tensor(tensor)];
+    let values: SmallVec<[Arg<'_>; 2]> = tensors.iter().map(|&t| Arg::Tensor(t)).collect();
     let outputs: SmallVec<[TensorRef; 1]> = output.cloned().into_iter().collect();
     let n_outputs = outputs.len() + usize::from(makes);
-    let device = tensor.device();
+    let device = tensors.first().map_or(Device::CPU, |t| t.device());
     let mut context = CallContext::default();
     let code = general(&values, Marshalling::AS_IS, &outputs, n_outputs, device, Some(&mut context), run);
     if code != status::OK {

@@ -94,3 +94,69 @@ fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     }
     common.or(either).filter(|_| agree).and_then(strides_like)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::dtype::DType;
+    use crate::base::key::Device;
+    use crate::op::schema::Schema;
+    use crate::op::{OpEntry, OpSpec, Rule};
+    use crate::tensor::TensorImpl;
+
+    fn tensor(sizes: &[usize], last: bool) -> TensorRef {
+        let strides = if last { dims::channels_last_strides(sizes) } else { dims::contiguous_strides(sizes) };
+        TensorImpl::empty_strided(Dims::from_slice(sizes), strides, DType::F32, Device::CPU).unwrap()
+    }
+
+    /// Whether the output of an op of images is channels_last, with these arguments of which all but the last count.
+    fn gives_last(tensors: &[TensorRef]) -> bool {
+        let text = "test_images(Tensor a, Tensor b, Tensor c) -> Tensor";
+        let spec = OpSpec {
+            schema: text,
+            rule: Rule::Foreign(None),
+            decomposition: None,
+            extra: None,
+            foreign: None,
+            owner: "tests",
+        };
+        let schema = Schema::parse(text).unwrap();
+        let op: &'static OpEntry =
+            Box::leak(Box::new(OpEntry { id: 0, name: schema.name, number_slots: 0, schema, spec }));
+        let values: Vec<Arg<'_>> = tensors.iter().map(Arg::Tensor).collect();
+        let args = Args { op, values: &values };
+        let mask = (1 << (tensors.len() - 1)) - 1;
+        let sizes = Dims::from_slice(&[2, 3, 4, 5]);
+        let plan = Plan::one(DType::F32, sizes.clone(), DType::F32, Strides::Images(mask));
+        match choose_strides(&args, &plan, &plan.outputs[0]) {
+            None => false,
+            Some(strides) => {
+                assert_eq!(strides, dims::channels_last_strides(&sizes));
+                true
+            }
+        }
+    }
+
+    #[test]
+    fn images_decide_the_format_of_the_output() {
+        let other = || tensor(&[2, 3, 4, 4], true);
+        let (rows, last) = (tensor(&[2, 3, 6, 6], false), tensor(&[8, 3, 2, 2], true));
+        // One channel: both formats at once, with strides of either order.
+        let (both_rows, both_last) = (tensor(&[8, 1, 2, 2], false), tensor(&[8, 1, 2, 2], true));
+        let vector = tensor(&[3], false);
+        for (a, b, wanted) in [
+            (&rows, &rows, false),
+            (&rows, &last, true),
+            (&last, &rows, true),
+            (&last, &vector, true),
+            (&rows, &vector, false),
+            (&both_last, &rows, false),
+            (&both_last, &last, true),
+            (&both_rows, &last, true),
+            (&both_rows, &both_rows, false),
+            (&both_last, &vector, true),
+        ] {
+            assert_eq!(gives_last(&[a.clone(), b.clone(), other()]), wanted, "{a:?} and {b:?}");
+        }
+    }
+}

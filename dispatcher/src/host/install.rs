@@ -7,7 +7,7 @@ use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
 use crate::loader::{LoadError, Plugin, Rejected};
-use crate::registry::{self, KernelEntry, LayoutEntry};
+use crate::registry::{self, KernelEntry, LayoutEntry, LayoutOpsEntry};
 use keyway_sdk::abi::RawStr;
 
 /// Copies a string of the plugin for the life of the process.
@@ -62,30 +62,48 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
         let kind = DEVICES.intern(name).ok_or_else(|| full("device", name))?;
         devices.push(&*Box::leak(Box::new(DeviceEntry { kind, api, plugin })));
     }
-    let mut layouts = Vec::new();
+    let mut layouts: Vec<&'static LayoutEntry> = Vec::new();
     for api in tables.layouts {
         let name = text(api.name);
-        let layout = Layout::intern(name).ok_or_else(|| full("layout", name))?;
-        let parent = match text(api.parent) {
-            "" => None,
-            parent => Some(Layout::intern(parent).ok_or_else(|| full("layout", parent))?),
-        };
-        if parent.is_some_and(|p| p.id() >= layout.id()) {
-            let reason = "its parent must have been named before it".to_string();
-            return Err(Error::Registration { what: "layout", name: name.to_string(), reason });
-        }
         let names = |pointer: *const RawStr, count: u32| -> Vec<String> {
             // SAFETY: the plugin gives `count` static strings.
             (0..count as usize).map(|i| text(unsafe { *pointer.add(i) }).to_string()).collect()
         };
-        layouts.push(&*Box::leak(Box::new(LayoutEntry {
-            layout,
-            parent,
+        let entry = &*Box::leak(Box::new(LayoutEntry {
+            layout: Layout::intern(name).ok_or_else(|| full("layout", name))?,
+            precedence: api.precedence,
             components: names(api.components, api.n_components),
             attrs: names(api.attrs, api.n_attrs),
-            api,
             plugin,
-        })));
+        }));
+        batch.state.check_layout(entry)?;
+        if layouts.iter().any(|e| e.layout == entry.layout) {
+            let reason = "the plugin declares it twice".to_string();
+            return Err(Error::Registration { what: "layout", name: name.to_string(), reason });
+        }
+        layouts.push(entry);
+    }
+    let mut layout_ops: Vec<&'static LayoutOpsEntry> = Vec::new();
+    for api in tables.layout_ops {
+        let (name, device) = (text(api.layout), text(api.device));
+        let refuse = |reason: String| {
+            let name = format!("{name} on {device}");
+            Err(Error::Registration { what: "functions of layout", name, reason })
+        };
+        let Some(layout) = layouts.iter().map(|e| e.layout).find(|layout| layout.name() == name) else {
+            return refuse(
+                "the plugin does not declare the layout; it must, as every other that knows it".into(),
+            );
+        };
+        let device = DEVICES.intern(device).ok_or_else(|| full("device", device))?;
+        if layout_ops.iter().any(|e| (e.layout, e.device) == (layout, device)) {
+            return refuse("the plugin brings them twice".into());
+        }
+        let shapes = match text(api.shapes) {
+            "" => "of another shape",
+            shapes => shapes,
+        };
+        layout_ops.push(&*Box::leak(Box::new(LayoutOpsEntry { layout, device, shapes, api, plugin })));
     }
     let mut kernels = Vec::new();
     for raw in tables.kernels {
@@ -113,6 +131,7 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
         Ok(())
     })?;
     dtypes.into_iter().for_each(|(dtype, api)| describe(dtype, api, plugin.name));
+    batch.state.layout_ops.extend(layout_ops);
     batch.add(plugin, devices, layouts, kernels);
     batch.publish();
     Ok(plugin)

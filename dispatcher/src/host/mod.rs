@@ -1,5 +1,6 @@
 //! The host's side of the contract: the services that plugins call back, and what becomes of what they bring.
 
+mod cache;
 pub mod install;
 mod interposer;
 mod ops;

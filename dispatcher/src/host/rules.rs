@@ -5,7 +5,7 @@ use crate::base::dims::{self, Dims};
 use crate::base::error::{Error, Result};
 use crate::call::CallContext;
 use crate::op::{OutSpec, Plan, Strides};
-use keyway_sdk::abi::codes::output_format;
+use keyway_sdk::abi::codes::memory_format;
 use keyway_sdk::abi::op::{RawOutput, RawPlan};
 use std::ffi::c_void;
 
@@ -58,7 +58,7 @@ pub(super) unsafe extern "C" fn rule_output(
             return Err(bad_rule("rule_output", "sizes", expected, "a null pointer".to_string()));
         }
         // SAFETY: as above.
-        let sizes = unsafe { read_sizes(output.ndim, output.sizes)? };
+        let sizes = unsafe { read_sizes("sizes", output.ndim, output.sizes)? };
         // SAFETY: as above.
         let strides = unsafe { stated_strides(&output, &sizes)? };
         context.stated.push(OutSpec { sizes, dtype: read_dtype(output.dtype)?, strides });
@@ -75,22 +75,22 @@ unsafe fn stated_strides(output: &RawOutput, sizes: &Dims) -> Result<Strides> {
         Err(bad_rule("rule_output", argument, expected.to_string(), got))
     };
     Ok(match output.format {
-        output_format::CONTIGUOUS => Strides::Contiguous,
-        output_format::PRESERVE => Strides::Preserve,
-        output_format::LIKE => Strides::Like(output.of as usize),
-        output_format::IMAGES => Strides::Images(output.of),
-        output_format::CHANNELS_LAST if (3..=5).contains(&sizes.len()) => {
+        memory_format::CONTIGUOUS => Strides::Contiguous,
+        memory_format::PRESERVE => Strides::Preserve,
+        memory_format::LIKE => Strides::Like(output.of as usize),
+        memory_format::IMAGES => Strides::Images(output.of),
+        memory_format::CHANNELS_LAST if (3..=5).contains(&sizes.len()) => {
             Strides::exact(dims::channels_last_strides(sizes))
         }
-        output_format::CHANNELS_LAST => {
+        memory_format::CHANNELS_LAST => {
             return wrong("ndim", "3 to 5, for the format channels_last", sizes.len().to_string());
         }
-        output_format::STRIDES if output.strides.is_null() && output.ndim > 0 => {
+        memory_format::STRIDES if output.strides.is_null() && output.ndim > 0 => {
             return wrong("strides", "given, for the format of strides", "a null pointer".to_string());
         }
-        output_format::STRIDES => {
+        memory_format::STRIDES => {
             // SAFETY: not null, and `ndim` numbers per this function's contract.
-            let strides = unsafe { read_sizes(output.ndim, output.strides)? };
+            let strides = unsafe { read_sizes("strides", output.ndim, output.strides)? };
             if !dims::is_dense(sizes, &strides) {
                 return wrong(
                     "strides",
@@ -100,7 +100,7 @@ unsafe fn stated_strides(output: &RawOutput, sizes: &Dims) -> Result<Strides> {
             }
             Strides::exact(strides)
         }
-        other => return wrong("format", "a code of `output_format`", other.to_string()),
+        other => return wrong("format", "a code of `memory_format`", other.to_string()),
     })
 }
 

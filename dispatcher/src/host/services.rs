@@ -1,17 +1,19 @@
 //! The services that plugins call.
 
+use super::cache::{cache_get, cache_put};
 use super::rules::{rule_output, rule_plan};
-use crate::base::dims::Dims;
+use crate::base::dims::{self, Dims};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::base::key::{Device, Layout};
 use crate::base::message::set_message;
 use crate::base::progress::Nested;
+use crate::call::layouts::check_components;
 use crate::call::{CallContext, Holder, tensor_of};
 use crate::op::{Arg, Args, Out, Outputs};
 use crate::tensor::{TensorImpl, TensorRef};
-use keyway_sdk::abi::codes::{name_kind, status, tag};
+use keyway_sdk::abi::codes::{memory_format, name_kind, status, tag};
 use keyway_sdk::abi::host::{HostApi, ParallelBody, TensorHandle};
 use keyway_sdk::abi::tensor::{RawArg, RawTensor};
 use keyway_sdk::abi::{ABI_MAX, RawStr};
@@ -38,6 +40,8 @@ static TABLE: HostApi = HostApi {
     rule_output,
     tensor_retain,
     rule_plan,
+    cache_get,
+    cache_put,
 };
 
 /// The table that every plugin is given.
@@ -143,7 +147,7 @@ unsafe extern "C" fn free(kind: u16, index: u16, pointer: *mut c_void, bytes: u6
 ///
 /// # Safety
 /// `sizes` must point to `ndim` numbers; the plugin upholds this.
-pub(super) unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
+pub(super) unsafe fn read_sizes(argument: &'static str, ndim: u32, sizes: *const i64) -> Result<Dims> {
     if ndim == 0 {
         return Ok(Dims::new());
     }
@@ -154,8 +158,8 @@ pub(super) unsafe fn read_sizes(ndim: u32, sizes: *const i64) -> Result<Dims> {
         .map(|&s| {
             usize::try_from(s).map_err(|_| Error::Value {
                 op: "host service",
-                argument: "sizes",
-                expected: "sizes of 0 or more".to_string(),
+                argument,
+                expected: "numbers of 0 or more".to_string(),
                 got: format!("{sizes:?}"),
             })
         })
@@ -171,7 +175,7 @@ pub(super) fn read_dtype(code: u16) -> Result<DType> {
     })
 }
 
-fn give(tensor: TensorRef) -> TensorHandle {
+pub(super) fn give(tensor: TensorRef) -> TensorHandle {
     Box::into_raw(Holder::new(tensor)).cast_const().cast()
 }
 
@@ -190,12 +194,39 @@ unsafe extern "C" fn tensor_new(
     index: u16,
     ndim: u32,
     sizes: *const i64,
+    format: u32,
+    strides: *const i64,
     out: *mut TensorHandle,
 ) -> i32 {
     serve(|| {
         // SAFETY: the plugin gives `ndim` sizes.
-        let sizes = unsafe { read_sizes(ndim, sizes)? };
-        let tensor = TensorImpl::empty(&sizes, read_dtype(dtype)?, Device { kind: device, index })?;
+        let sizes = unsafe { read_sizes("sizes", ndim, sizes)? };
+        let device = Device { kind: device, index };
+        let wrong = |argument, expected: &str, got: String| {
+            Err(Error::Value { op: "tensor_new", argument, expected: expected.to_string(), got })
+        };
+        let strides = match format {
+            memory_format::CONTIGUOUS => None,
+            memory_format::CHANNELS_LAST if (3..=5).contains(&sizes.len()) => {
+                Some(dims::channels_last_strides(&sizes))
+            }
+            memory_format::CHANNELS_LAST => {
+                return wrong("sizes", "3 to 5 of them for channels_last", format!("{sizes:?}"));
+            }
+            memory_format::STRIDES if ndim > 0 && strides.is_null() => {
+                return wrong("strides", "one for each size", "null".to_string());
+            }
+            // SAFETY: the plugin gives `ndim` strides.
+            memory_format::STRIDES => Some(unsafe { read_sizes("strides", ndim, strides)? }),
+            other => return wrong("format", "the number of a memory format", other.to_string()),
+        };
+        let tensor = match strides {
+            None => TensorImpl::empty(&sizes, read_dtype(dtype)?, device)?,
+            Some(strides) if dims::may_self_overlap(&sizes, &strides) => {
+                return wrong("strides", "a place of its own for each element", format!("{strides:?}"));
+            }
+            Some(strides) => TensorImpl::empty_strided(sizes, strides, read_dtype(dtype)?, device)?,
+        };
         // SAFETY: the plugin gives a place for one handle.
         unsafe { *out = give(tensor) };
         Ok(())
@@ -215,7 +246,7 @@ unsafe extern "C" fn tensor_composite(
 ) -> i32 {
     serve(|| {
         // SAFETY: the plugin gives `ndim` sizes.
-        let sizes = unsafe { read_sizes(ndim, sizes)? };
+        let sizes = unsafe { read_sizes("sizes", ndim, sizes)? };
         let components = (0..n_components as usize)
             .map(|i| {
                 // SAFETY: the plugin gives `n_components` handles.
@@ -226,7 +257,7 @@ unsafe extern "C" fn tensor_composite(
                     .ok_or_else(|| no_handle("components"))
             })
             .collect::<Result<Vec<_>>>()?;
-        check_components(Layout(layout), &components, n_attrs as usize)?;
+        check_components("tensor_composite", Layout(layout), &components, n_attrs as usize)?;
         let attrs = if n_attrs == 0 {
             Vec::new()
         } else {
@@ -241,27 +272,9 @@ unsafe extern "C" fn tensor_composite(
 }
 
 #[cold]
-fn no_handle(argument: &'static str) -> Error {
+pub(super) fn no_handle(argument: &'static str) -> Error {
     let expected = "a handle that the plugin owns".to_string();
     Error::Value { op: "host service", argument, expected, got: "null".to_string() }
-}
-
-/// Fails unless the components are as many as their layout says and lie on one device.
-fn check_components(layout: Layout, components: &[TensorRef], attrs: usize) -> Result<()> {
-    let wrong = |expected: String, got: String| {
-        Err(Error::Value { op: "tensor_composite", argument: "components", expected, got })
-    };
-    if let Some(entry) = crate::registry::table::current().layout(layout) {
-        let wanted = (entry.components.len(), entry.attrs.len());
-        if (components.len(), attrs) != wanted {
-            let expected = format!("{} components and {} attributes of `{layout}`", wanted.0, wanted.1);
-            return wrong(expected, format!("{} and {attrs}", components.len()));
-        }
-    }
-    match components.iter().find(|c| c.device() != components[0].device()) {
-        Some(other) => wrong(format!("all on {}", components[0].device()), other.device().to_string()),
-        None => Ok(()),
-    }
 }
 
 unsafe extern "C" fn tensor_raw(tensor: TensorHandle) -> *const RawTensor {

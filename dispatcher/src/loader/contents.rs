@@ -5,7 +5,7 @@ use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::device::DeviceApi;
 use keyway_sdk::abi::dtype::DTypeApi;
 use keyway_sdk::abi::interposer::RawInterposer;
-use keyway_sdk::abi::layout::LayoutApi;
+use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::abi::op::{RawKernel, RawOp};
 use keyway_sdk::abi::plugin::{EntryPoint, PluginApi, PluginContents, RawList};
 use keyway_sdk::abi::table::{Table, complete, stated_size};
@@ -48,7 +48,8 @@ entry!(
     Name name, Function count, Function properties, Function allocate, Function free,
     Function copy_from_host, Function copy_to_host, Function copy_between
 );
-entry!(LayoutApi, "layouts", Name name, Text parent);
+entry!(LayoutApi, "layouts", Name name);
+entry!(LayoutOpsApi, "layout_ops", Name layout, Name device, Text shapes);
 entry!(RawOp, "ops", Name schema, Text backward, Text samples);
 entry!(
     RawKernel, "kernels",
@@ -211,6 +212,8 @@ pub struct Tables {
     pub interposers: &'static [&'static RawInterposer],
     /// Dtypes.
     pub dtypes: &'static [&'static DTypeApi],
+    /// Functions of layouts, for each device.
+    pub layout_ops: &'static [&'static LayoutOpsApi],
 }
 
 /// Checks all that `initialize` wrote.
@@ -227,6 +230,7 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
             kernels: check_list(&contents.kernels)?,
             interposers: check_list(&contents.interposers)?,
             dtypes: check_list(&contents.dtypes)?,
+            layout_ops: check_list(&contents.layout_ops)?,
         }
     };
     for (index, layout) in tables.layouts.iter().enumerate() {

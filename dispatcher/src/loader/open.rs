@@ -152,6 +152,7 @@ fn initialize(
         kernels: empty(),
         interposers: empty(),
         dtypes: empty(),
+        layout_ops: empty(),
     }));
     drop(take_error());
     // SAFETY: `host` lives as long as the process and `contents` is writable and as large as it says.

@@ -1,4 +1,4 @@
-//! The extension slot of a tensor: one value of a type that only the layer above knows, such as autograd metadata.
+//! The extension slot of a tensor or a storage: one value of a type that only the layer above knows, such as autograd metadata.
 //!
 //! `OnceLock<Box<dyn Any>>` was turned down for its cost: a tensor of a graph gets such a value when it is made and gives
 //! it up when it dies, and the lock and the system's allocator took a tenth of a recorded call.
@@ -81,6 +81,12 @@ impl Extension {
         *self.0.get_mut() = block.cast().as_ptr();
         // SAFETY: the block was just made, and is borrowed as this is.
         Some(unsafe { &mut block.as_mut().value })
+    }
+}
+
+impl Default for Extension {
+    fn default() -> Extension {
+        Extension::empty()
     }
 }
 

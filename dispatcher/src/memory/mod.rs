@@ -43,8 +43,17 @@ struct Inner {
     version: AtomicU32,
     /// The stream that the memory was allocated on, and is freed on.
     stream: StreamRef,
-    /// Other streams that it was used on.
-    others: OnceLock<Box<Mutex<Vec<StreamRef>>>>,
+    /// What few storages have.
+    rare: OnceLock<Box<Rare>>,
+}
+
+/// What few storages have, apart from the others so that these pay nothing for it.
+#[derive(Default)]
+struct Rare {
+    /// Other streams that the memory was used on.
+    streams: Mutex<Vec<StreamRef>>,
+    /// What a layer above keeps beside the memory.
+    extension: Extension,
 }
 
 // SAFETY: the memory is plain bytes; kernels and copies that touch it from several threads are ordered by
@@ -59,8 +68,8 @@ impl Drop for Inner {
             Owner::Nobody | Owner::Foreign(_) => {}
             Owner::Host => host::free(self.pointer, self.bytes),
             Owner::Device(entry) => {
-                if let Some(others) = self.others.get() {
-                    let others = others.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                if let Some(rare) = self.rare.get() {
+                    let others = rare.streams.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     device_abi::order_after(entry, self.device, &self.stream, &others);
                 }
                 device_abi::free(entry, self.device, self.pointer, self.bytes, &self.stream);
@@ -85,7 +94,7 @@ impl Storage {
             owner: owner,
             version: AtomicU32::new(0),
             stream: stream,
-            others: OnceLock::new(),
+            rare: OnceLock::new(),
         }))
     }
 
@@ -171,11 +180,22 @@ impl Storage {
         if !matches!(self.0.owner, Owner::Device(_)) || device_abi::same_stream(&stream, &self.0.stream) {
             return;
         }
-        let others = self.0.others.get_or_init(Box::default);
-        let mut others = others.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let rare = self.0.rare.get_or_init(Box::default);
+        let mut others = rare.streams.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !others.iter().any(|other| device_abi::same_stream(other, &stream)) {
             others.push(stream);
         }
+    }
+
+    /// What a layer above keeps beside this memory; `None` if there is nothing of this type.
+    pub(crate) fn extension<T: 'static>(&self) -> Option<&T> {
+        self.0.rare.get()?.extension.get()
+    }
+
+    /// What a layer above keeps beside this memory, made by `make` if there is nothing. `None` if there is something of
+    /// another type.
+    pub(crate) fn extension_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.0.rare.get_or_init(Box::default).extension.get_or_init(make)
     }
 
     /// Whether nobody else holds this memory.

@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key::{Device, DispatchKey, KeySet, Layout};
 use crate::base::plugin::PluginEntry;
 use crate::op::{Call, OpEntry, Outputs};
-use keyway_sdk::abi::layout::LayoutApi;
+use keyway_sdk::abi::layout::LayoutOpsApi;
 use keyway_sdk::abi::tensor::KernelFn;
 
 /// A registered kernel.
@@ -29,19 +29,32 @@ pub struct KernelEntry {
     pub plugin: &'static PluginEntry,
 }
 
-/// A layout and who owns it.
+/// A layout as a plugin declares it. The declarations of several plugins are equal.
 #[derive(Debug)]
 pub struct LayoutEntry {
     /// The layout.
     pub layout: Layout,
-    /// The layout whose kernels may serve it.
-    pub parent: Option<Layout>,
+    /// Which layout decides where arguments of several meet: the higher number.
+    pub precedence: u32,
     /// Names of the components.
     pub components: Vec<String>,
     /// Names of the attributes.
     pub attrs: Vec<String>,
+    /// Whose declaration it is.
+    pub plugin: &'static PluginEntry,
+}
+
+/// What can be done with tensors of one layout on one kind of device.
+#[derive(Debug)]
+pub struct LayoutOpsEntry {
+    /// The layout.
+    pub layout: Layout,
+    /// Device kind.
+    pub device: u16,
+    /// The shapes that it can hold, in words that follow "must be".
+    pub shapes: &'static str,
     /// Its functions.
-    pub api: &'static LayoutApi,
+    pub api: &'static LayoutOpsApi,
     /// Whose it is.
     pub plugin: &'static PluginEntry,
 }

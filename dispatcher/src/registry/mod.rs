@@ -2,23 +2,19 @@
 
 mod entries;
 mod interposers;
+mod layouts;
 mod resolve;
 pub mod serving;
 mod state;
 pub mod table;
 
-pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry};
+pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry, LayoutOpsEntry};
 pub(crate) use interposers::first_of;
 pub use interposers::{InterposerInfo, InterposerSpec, interposers, interposers_of};
+pub(crate) use layouts::more_special;
+pub use layouts::{all_layout_ops, layout_ops};
 pub(crate) use state::lock;
 pub use state::{
     Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins, prefer,
     register_functional, register_ops, restore, retire, set_default_fallback, set_fallback, set_priority,
 };
-
-use crate::base::key::Layout;
-
-/// The rank of a layout when arguments of several layouts meet: the more special one decides.
-pub(crate) fn more_special(a: Layout, b: Layout) -> Layout {
-    if b.id() > a.id() { b } else { a }
-}

@@ -29,6 +29,7 @@ impl Batch {
         for &entry in state.functional.iter().filter(|entry| !is_retired(entry.plugin)) {
             functional[entry.key.number() as usize] = Some(entry);
         }
+        super::layouts::settle(state);
         let before = current_if_any();
         let mut ops = Vec::with_capacity(state.ops.len());
         for i in 0..state.ops.len() {
@@ -94,7 +95,7 @@ fn settle_devices(state: &mut State) {
 
 /// Whether a plugin's kernels may work on the memory of a device. Host memory is open to all; any other device's to the
 /// plugin that owns it, and to those that declare themselves compatible with that.
-fn may_serve(plugin: &PluginEntry, kind: u16, owner: Option<&'static DeviceEntry>) -> bool {
+pub(super) fn may_serve(plugin: &PluginEntry, kind: u16, owner: Option<&'static DeviceEntry>) -> bool {
     match owner {
         _ if kind == 0 => true,
         Some(owner) => {

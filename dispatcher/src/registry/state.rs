@@ -1,7 +1,7 @@
 //! What has been registered, and how it is changed.
 
 use super::table::Row;
-use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry};
+use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry, LayoutOpsEntry};
 use crate::base::error::{Error, Result};
 use crate::base::intern::DEVICES;
 use crate::base::key::DispatchKey;
@@ -21,6 +21,7 @@ pub(crate) struct State {
     pub(crate) kernels: Vec<&'static KernelEntry>,
     pub(crate) devices: Vec<&'static DeviceEntry>,
     pub(crate) layouts: Vec<&'static LayoutEntry>,
+    pub(crate) layout_ops: Vec<&'static LayoutOpsEntry>,
     pub(crate) plugins: Vec<&'static PluginEntry>,
     pub(super) functional: Vec<&'static FunctionalEntry>,
     pub(super) fallbacks: Fallbacks,
@@ -255,7 +256,7 @@ pub fn left_out() -> Vec<LeftOut> {
     unreachable.collect()
 }
 
-/// The registered layouts.
+/// The declared layouts; those that several plugins declare once for each.
 pub fn layouts() -> Vec<&'static LayoutEntry> {
     lock().state.layouts.clone()
 }

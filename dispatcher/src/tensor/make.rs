@@ -193,7 +193,7 @@ impl TensorImpl {
         Ok(TensorImpl::place(|t| {
             t.raw.set(dtype, layout, device, false, std::ptr::null_mut(), numel);
             t.geometry.set_composite(&sizes);
-            t.composite = Some(Box::new(Composite { components, attrs, version: Arc::default() }));
+            t.composite = Some(Composite::new(components, attrs, Arc::default()));
         }))
     }
 
@@ -263,13 +263,10 @@ impl TensorImpl {
             t.offset = self.offset;
             t.geometry = self.geometry.clone();
             t.format = self.format;
-            t.composite = self.composite.as_ref().map(|c| {
-                Box::new(Composite {
-                    components: c.components.clone(),
-                    attrs: c.attrs.clone(),
-                    version: c.version.clone(),
-                })
-            });
+            t.composite = self
+                .composite
+                .as_ref()
+                .map(|c| Composite::new(c.components.clone(), c.attrs.clone(), c.version.clone()));
         })
     }
 }

@@ -1,10 +1,12 @@
 //! The tensor as the dispatcher knows it: geometry over a storage, or components of a composite layout.
 
+mod derived;
 mod format;
 mod geometry;
 mod make;
 mod raw;
 
+pub(crate) use derived::Derived;
 pub use format::Format;
 pub(crate) use raw::OwnRaw;
 
@@ -28,6 +30,22 @@ pub struct Composite {
     attrs: Vec<i64>,
     // Shared by shallow copies, as the version of a storage is.
     version: Arc<AtomicU32>,
+    /// The tensor's version when this was made.
+    born: u32,
+}
+
+impl Composite {
+    fn new(components: Vec<TensorRef>, attrs: Vec<i64>, version: Arc<AtomicU32>) -> Box<Composite> {
+        let mut made = Composite { components, attrs, version, born: 0 };
+        made.born = made.version();
+        Box::new(made)
+    }
+
+    /// Counts changes of the whole and of each component. Versions only grow, so the sum tells any change.
+    fn version(&self) -> u32 {
+        let own = self.version.load(Ordering::Relaxed);
+        self.components.iter().fold(own, |sum, component| sum.wrapping_add(component.version()))
+    }
 }
 
 /// How a view was made, which decides what an in-place change to it means for autograd.
@@ -207,14 +225,25 @@ impl TensorImpl {
         self.composite.as_ref().map_or(&[], |c| &c.attrs)
     }
 
-    /// How many times the content has been changed in place.
+    /// How many times the content has been changed in place; of a composite tensor, also through its components.
     #[inline]
     pub fn version(&self) -> u32 {
         match (self.storage(), &self.composite) {
             (Some(storage), _) => storage.version(),
-            (None, Some(composite)) => composite.version.load(Ordering::Relaxed),
+            (None, Some(composite)) => composite.version(),
             (None, None) => 0,
         }
+    }
+
+    /// Whether the content of a composite tensor has been changed in place since this was made.
+    pub fn changed_since_made(&self) -> bool {
+        self.composite.as_ref().is_some_and(|composite| composite.version() != composite.born)
+    }
+
+    /// Whether the tensor or a component of it lies in this storage.
+    pub(crate) fn uses(&self, storage: &Storage) -> bool {
+        self.storage().is_some_and(|own| own.same_as(storage))
+            || self.components().iter().any(|component| component.uses(storage))
     }
 
     /// Notes one change in place.

@@ -141,9 +141,9 @@ static const KeywayDeviceApi device = {
 
 static const KeywayStr parts[] = { KEYWAY_STR("values") };
 static const KeywayLayoutApi layout = {
+    .precedence = 1,
     .n_components = 1,
     .name = KEYWAY_STR(LAYOUT),
-    .flags = KEYWAY_LAYOUT_FLAG_COMPOSITE,
     .components = IS(17) ? NULL : parts,
 };
 
@@ -190,9 +190,9 @@ static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out)
 
     size_t device_size = IS(7) ? offsetof(KeywayDeviceApi, copy_between) : SIZE(KeywayDeviceApi, stream_create);
     devices[0] = placed(&device, WHOLE(KeywayDeviceApi), device_size);
-    layouts[0] = placed(&layout, WHOLE(KeywayLayoutApi), SIZE(KeywayLayoutApi, validate));
     /* These have no optional end yet. */
     size_t more = WHOLE(KeywayOp) - sizeof(KeywayOp);
+    layouts[0] = placed(&layout, sizeof layout, sizeof layout + more);
     ops[0] = placed(&op, sizeof op, sizeof op + more);
     ops[1] = placed(&second, sizeof second, sizeof second + more);
 

@@ -11,6 +11,7 @@ use super::{custom, view};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::Derivative;
+use keyway_dispatcher::layouts::can_project;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::progress::BackwardGuard;
@@ -318,8 +319,13 @@ fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()>
     Ok(())
 }
 
-/// Adds to a leaf's gradient, which has the strides of the leaf.
+/// Adds to a leaf's gradient, which has the strides of the leaf, or its layout where that can project gradients.
 fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> {
+    let grad = if !leaf.is_strided() && grad.as_ref().is_strided() && can_project(leaf) {
+        grad.project_like(&Tensor::from_ref(leaf.shallow_copy()))?
+    } else {
+        grad
+    };
     match meta::grad(leaf) {
         Some(present) if create_graph => meta::set_grad(leaf, Some(present.add(&grad)?)),
         Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {

@@ -51,6 +51,17 @@ pub enum AutogradError {
         /// The version now.
         got: u32,
     },
+    /// A composite tensor of the graph with a component that is no longer what it was.
+    #[error(
+        "{op}: a component of `{argument}` was changed in place after this tensor was made, which its history does not \
+         know; change a `copied()` component, and make the tensor anew with `from_components`"
+    )]
+    ComponentChanged {
+        /// The op that the tensor came to.
+        op: &'static str,
+        /// Which argument.
+        argument: &'static str,
+    },
     /// A graph that was used already.
     #[error(
         "{op}: the graph was freed by an earlier backward; give that one `retain_graph` if the graph is needed again"

@@ -137,6 +137,10 @@ fn record(call: &Call<'_>, below: KeySet, saves: u32, saves_outputs: u32) -> Dis
     // The list of an op that saves nothing stays empty.
     let mut saved = saved.as_mut().filter(|_| saves != 0 || call.args.values.len() > 32);
     let mut visit = |i: usize, t: &TensorRef| -> Result<()> {
+        if t.changed_since_made() && meta::is_result(t) {
+            let argument = op.schema.param_name(i);
+            return Err(AutogradError::ComponentChanged { op: op.name, argument }.into());
+        }
         let wanted = i >= 32 || saves & (1 << i) != 0;
         if let Some(saved) = &mut saved {
             saved.inputs.push(match wanted {

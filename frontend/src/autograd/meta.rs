@@ -183,6 +183,11 @@ pub(crate) fn is_collecting_leaf(tensor: &TensorRef) -> bool {
     get(tensor).is_some_and(|m| m.leaf.load(Ordering::Relaxed))
 }
 
+/// Whether this is a result of the graph.
+pub(crate) fn is_result(tensor: &TensorRef) -> bool {
+    edge(tensor).is_some_and(|edge| !edge.node.is_accumulator())
+}
+
 pub(crate) fn grad(tensor: &TensorRef) -> Option<Tensor> {
     get(tensor)?.state().grad.clone()
 }

@@ -4,6 +4,7 @@ use super::Tensor;
 use crate::error::{Error, Result};
 use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::memory::{bytes::Plain, read_bytes};
+use keyway_dispatcher::registry::layout_ops;
 use keyway_dispatcher::{DType, Device};
 
 /// A host type that [`Tensor::item`] gives.
@@ -103,9 +104,12 @@ impl Tensor {
 
     /// Shows each element's bytes in row-major order. Needs no backend: the host iterates over the strides.
     fn visit_bytes(&self, mut visit: impl FnMut(&[u8])) -> Result<()> {
-        // A composite tensor is converted by its owner, who knows the host's memory.
-        let home =
-            if self.inner.is_strided() { self.clone() } else { self.detach().to_device(Device::CPU)? };
+        // A composite tensor is converted where it is if somebody can, else in the host's memory.
+        let served = layout_ops(self.layout(), self.device().kind).is_some();
+        let home = match self.inner.is_strided() || served {
+            true => self.clone(),
+            false => self.detach().to_device(Device::CPU)?,
+        };
         let strided = keyway_dispatcher::layouts::to_strided(&home.inner)?;
         let Some(storage) = strided.storage() else { return Ok(()) };
         let (sizes, strides) = (strided.sizes(), strided.strides());

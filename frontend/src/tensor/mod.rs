@@ -101,7 +101,7 @@ impl Tensor {
         self.inner.format()
     }
 
-    /// How many times the memory has been changed in place.
+    /// How many times the memory has been changed in place; of a composite tensor, also that of its components.
     pub fn version(&self) -> u32 {
         self.inner.version()
     }
@@ -114,11 +114,6 @@ impl Tensor {
     /// Whether both are the same tensor object.
     pub fn is_same(&self, other: &Tensor) -> bool {
         Shared::ptr_eq(&self.inner, &other.inner)
-    }
-
-    /// The component tensors of a composite layout, in its own order.
-    pub fn components(&self) -> Vec<Tensor> {
-        self.inner.components().iter().cloned().map(Tensor::from_ref).collect()
     }
 
     /// The attributes of a composite layout, in its own order.

@@ -88,10 +88,11 @@ fn composite(t: &Tensor) -> String {
     };
     let indent = " ".repeat(OPEN.len());
     let mut parts = Vec::new();
-    for (i, component) in t.components().iter().enumerate() {
+    for (i, component) in t.inner.components().iter().enumerate() {
         let head = name(layout.map(|l| &l.components), i);
         let under = format!("\n{indent}{}", " ".repeat(head.chars().count()));
-        parts.push(head + &component.to_string().replace('\n', &under));
+        let component = Tensor::from_ref(component.shallow_copy()).to_string();
+        parts.push(head + &component.replace('\n', &under));
     }
     for (i, attr) in t.attrs().iter().enumerate() {
         parts.push(format!("{}{attr}", name(layout.map(|l| &l.attrs), i)));

@@ -128,8 +128,9 @@ pub mod op_flag {
     pub const BACKWARD_WANTS: u32 = 4;
 }
 
-/// How the elements of an output lie.
-pub mod output_format {
+/// How the elements of a new strided tensor lie, for [`HostApi::tensor_new`](super::host::HostApi), and those of an
+/// output, for [`HostApi::rule_output`](super::host::HostApi).
+pub mod memory_format {
     /// Row-major without gaps.
     pub const CONTIGUOUS: u32 = 0;
     /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
@@ -159,12 +160,6 @@ pub mod interposed_flag {
     pub const IN_PLACE: u32 = 2;
     /// The results are written to tensors of the caller (`out=`).
     pub const OUT: u32 = 4;
-}
-
-/// What a layout is.
-pub mod layout_flag {
-    /// Named component tensors and attributes, not one strided buffer.
-    pub const COMPOSITE: u64 = 1;
 }
 
 /// Names that [`HostApi::intern`](super::host::HostApi) turns into numbers.

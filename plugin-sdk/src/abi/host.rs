@@ -38,13 +38,17 @@ pub struct HostApi {
     pub allocate: unsafe extern "C" fn(device: u16, index: u16, bytes: u64, out: *mut *mut c_void) -> i32,
     /// Frees what `allocate` gave, after the work already given to this thread's stream; the same `bytes`.
     pub free: unsafe extern "C" fn(device: u16, index: u16, pointer: *mut c_void, bytes: u64),
-    /// Makes a contiguous strided tensor, its elements undefined. The caller owns `out`.
+    /// Makes a strided tensor, its elements undefined. `format` is one of
+    /// [`codes::memory_format`](super::codes::memory_format); `strides` are `ndim` numbers for `STRIDES`, with a place of its
+    /// own for each element, else ignored. The caller owns `out`.
     pub tensor_new: unsafe extern "C" fn(
         dtype: u16,
         device: u16,
         index: u16,
         ndim: u32,
         sizes: *const i64,
+        format: u32,
+        strides: *const i64,
         out: *mut TensorHandle,
     ) -> i32,
     /// Makes a tensor of a composite layout from components (borrowed, all on one device) and attributes, as
@@ -88,4 +92,24 @@ pub struct HostApi {
     /// For a shape rule: states how the outputs of the call with this `context` are computed. Without it the compute dtype
     /// is that of the first tensor, and the kernel sees the arguments as they are.
     pub rule_plan: unsafe extern "C" fn(context: *mut c_void, plan: *const RawPlan) -> i32,
+    /// Looks up data that is kept beside the memory of a strided `tensor`, which carries a handle. `key` is the caller's: the
+    /// address of a static of its library, so that no two libraries share one. What is found was put for a tensor of the
+    /// same place, sizes, strides and dtype, on the same stream, and the memory has not been changed in place since. `out`
+    /// receives an owned handle, zero if there is none, and `version` the memory's version, for `cache_put`.
+    pub cache_get: unsafe extern "C" fn(
+        tensor: *const super::tensor::RawTensor,
+        key: u64,
+        version: *mut u32,
+        out: *mut TensorHandle,
+    ) -> i32,
+    /// Keeps `value` (borrowed) for `cache_get`, until the memory of `tensor` is freed or its version moves on, or too much
+    /// else is kept there. `version` is what `cache_get` gave before the value was made; nothing is kept where it has moved
+    /// on since. A value that uses the memory of `tensor` itself is refused. Memory that the host did not allocate, and that
+    /// its owner writes to, has no version that tells: derived data of it would be out of date.
+    pub cache_put: unsafe extern "C" fn(
+        tensor: *const super::tensor::RawTensor,
+        key: u64,
+        version: u32,
+        value: TensorHandle,
+    ) -> i32,
 }

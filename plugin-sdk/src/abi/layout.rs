@@ -1,41 +1,76 @@
-//! The interface of a layout.
+//! The interface of a layout: what it is, stated once, and what can be done with it, stated for each device.
+//!
+//! Every layout that a plugin brings is composite: named component tensors and integer attributes. One buffer in an
+//! order that strides cannot say, such as blocks, is a composite of one component. Strided tensors in another order of
+//! dimensions need no layout: the host keeps their strides, and dispatches `channels_last` by itself.
 
 use super::RawStr;
 use super::tensor::KernelFn;
 
-/// A layout that a plugin brings: either a sub-layout of another (its kernels fall back to the parent's)
-/// or a composite of component tensors and integer attributes.
+/// What a layout is. Several plugins may declare the same layout; the declarations must be equal, or the later plugin
+/// is refused.
 #[repr(C)]
 #[derive(Debug)]
 pub struct LayoutApi {
     /// Size of this structure in bytes.
     pub struct_size: u32,
-    /// Number of component names.
-    pub n_components: u32,
+    /// Which layout a call is dispatched by when its arguments have several: the one with the higher number, and of
+    /// equal ones that whose name sorts first. At least 1; `strided` has 0, `channels_last` 10, and a sparse layout
+    /// takes 100.
+    pub precedence: u32,
     /// The layout's name: `sparse_csr`, or `vendor.example/blocked`.
     pub name: RawStr,
-    /// The layout whose kernels may serve this one; empty for none.
-    pub parent: RawStr,
-    /// See [`codes::layout_flag`](super::codes::layout_flag).
-    pub flags: u64,
-    /// `n_components` names.
+    /// `n_components` names, at least one. The first component gives a tensor its device.
     pub components: *const RawStr,
     /// `n_attrs` names.
     pub attrs: *const RawStr,
+    /// Number of component names.
+    pub n_components: u32,
     /// Number of attribute names.
     pub n_attrs: u32,
-    /// Zero.
-    pub reserved: u32,
-    /// Checks that a tensor's components fit each other: argument 0 is the tensor. `None` accepts all.
-    pub validate: Option<KernelFn>,
-    /// Writes argument 0 (of this layout) into output 0 (strided, contiguous). The argument may be on any
-    /// device; where the owner does not know the device, it answers `UNSUPPORTED`. So for `from_strided`.
-    pub to_strided: Option<KernelFn>,
-    /// Makes output 0 of this layout, through `set_output`, from argument 0 (strided).
-    pub from_strided: Option<KernelFn>,
 }
 
-// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them.
+// SAFETY: the table holds static strings, all immutable; the plugin keeps them.
 unsafe impl Send for LayoutApi {}
 // SAFETY: as for Send.
 unsafe impl Sync for LayoutApi {}
+
+/// Whether a layout can hold tensors of these sizes: `OK`, or `UNSUPPORTED` if not.
+pub type AcceptsFn = unsafe extern "C" fn(ndim: u32, sizes: *const i64) -> i32;
+
+/// What can be done with tensors of one layout on one device. The plugin must declare the layout too. Where several
+/// plugins bring functions for one layout and device, those of the plugin with the higher priority serve.
+#[repr(C)]
+#[derive(Debug)]
+pub struct LayoutOpsApi {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The layout's name.
+    pub layout: RawStr,
+    /// The device's name. The functions below are given tensors on this kind of device alone.
+    pub device: RawStr,
+    /// The shapes that `accepts` takes, in words that follow "must be": `a square matrix`.
+    pub shapes: RawStr,
+    /// Whether the layout can hold tensors of these sizes. `None` takes all.
+    pub accepts: Option<AcceptsFn>,
+    /// Checks that the components of argument 0 fit each other. The host has checked their number and the shape, and asks
+    /// for every tensor that a user makes of components; what kernels make, it does not check. `None` takes all.
+    pub validate: Option<KernelFn>,
+    /// Writes argument 0, of this layout, into output 0, strided and contiguous.
+    pub to_strided: Option<KernelFn>,
+    /// Makes output 0, of this layout, through `set_output`, from argument 0, strided and of a shape that the layout can
+    /// hold. Fails for values that the layout cannot hold: none are dropped.
+    pub from_strided: Option<KernelFn>,
+    /// Projects the gradient in argument 0, strided or of this layout, on the pattern of argument 1, of this layout: makes
+    /// output 0 of this layout, through `set_output`, with the other components of argument 1 and, in its float components,
+    /// the gradient with respect to each of their elements. With it, tensors of this layout can be differentiated with
+    /// respect to their components, and leaves of it collect gradients of their own layout.
+    pub project: Option<KernelFn>,
+}
+
+// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them.
+unsafe impl Send for LayoutOpsApi {}
+// SAFETY: as for Send.
+unsafe impl Sync for LayoutOpsApi {}

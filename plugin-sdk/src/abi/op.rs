@@ -101,7 +101,7 @@ pub struct RawOutput {
     pub dtype: u16,
     /// Zero.
     pub reserved: u16,
-    /// How the elements lie, see [`codes::output_format`](super::codes::output_format).
+    /// How the elements lie, see [`codes::memory_format`](super::codes::memory_format).
     pub format: u32,
     /// The argument, for the format `LIKE`; the mask of arguments, for `IMAGES`.
     pub of: u32,

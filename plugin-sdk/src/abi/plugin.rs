@@ -4,7 +4,7 @@ use super::device::DeviceApi;
 use super::dtype::DTypeApi;
 use super::host::HostApi;
 use super::interposer::RawInterposer;
-use super::layout::LayoutApi;
+use super::layout::{LayoutApi, LayoutOpsApi};
 use super::op::{RawKernel, RawOp};
 use std::ffi::c_void;
 
@@ -60,6 +60,8 @@ pub struct PluginContents {
     pub interposers: RawList<RawInterposer>,
     /// Dtypes.
     pub dtypes: RawList<DTypeApi>,
+    /// What can be done with layouts, for each device.
+    pub layout_ops: RawList<LayoutOpsApi>,
 }
 
 /// The interface [`codes::interface::PLUGIN`](super::codes::interface::PLUGIN).

@@ -11,7 +11,7 @@ use super::device::{DeviceApi, RawDeviceProperties, RawMemoryStats};
 use super::dtype::DTypeApi;
 use super::host::HostApi;
 use super::interposer::{RawInterposed, RawInterposer};
-use super::layout::LayoutApi;
+use super::layout::{LayoutApi, LayoutOpsApi};
 use super::op::{RawKernel, RawOp, RawOutput, RawPlan};
 use super::plugin::{EntryPoint, PluginApi, PluginContents, RawList};
 use super::table::{Field, Structure, Table};
@@ -88,17 +88,19 @@ structures! {
     }
     table EntryPoint: 24 least 24 { struct_size: 0, reserved: 4, negotiate: 8, get_interface: 16 }
     table PluginApi: 16 least 16 { struct_size: 0, abi_version: 4, initialize: 8 }
-    table PluginContents: 104 least 72 {
+    table PluginContents: 120 least 72 {
         struct_size: 0, reserved: 4, devices: 8, layouts: 24, ops: 40, kernels: 56, interposers: 72, dtypes: 88,
+        layout_ops: 104,
     }
     table DTypeApi: 104 least 96 {
         struct_size: 0, bits: 4, name: 8, alignment: 24, category: 28, flags: 32, promotes_to: 40, max: 56, min: 64,
         epsilon: 72, to_f64: 80, from_f64: 88, format: 96,
     }
-    table HostApi: 136 least 48 {
+    table HostApi: 152 least 48 {
         struct_size: 0, abi_version: 4, log: 8, set_error: 16, parallel_for: 24, num_threads: 32, intern: 40,
         allocate: 48, free: 56, tensor_new: 64, tensor_composite: 72, tensor_raw: 80, tensor_release: 88,
-        set_output: 96, call_op: 104, rule_output: 112, tensor_retain: 120, rule_plan: 128,
+        set_output: 96, call_op: 104, rule_output: 112, tensor_retain: 120, rule_plan: 128, cache_get: 136,
+        cache_put: 144,
     }
     table DeviceApi: 208 least 88 {
         struct_size: 0, priority: 4, name: 8, flags: 24, count: 32, properties: 40, allocate: 48, free: 56,
@@ -112,9 +114,12 @@ structures! {
         struct_size: 0, reserved: 4, in_use: 8, held: 16, peak_in_use: 24, peak_held: 32, allocations: 40, frees: 48,
         cache_hits: 56, limit: 64,
     }
-    table LayoutApi: 96 least 72 {
-        struct_size: 0, n_components: 4, name: 8, parent: 24, flags: 40, components: 48, attrs: 56, n_attrs: 64,
-        reserved: 68, validate: 72, to_strided: 80, from_strided: 88,
+    table LayoutApi: 48 least 48 {
+        struct_size: 0, precedence: 4, name: 8, components: 24, attrs: 32, n_components: 40, n_attrs: 44,
+    }
+    table LayoutOpsApi: 96 least 56 {
+        struct_size: 0, reserved: 4, layout: 8, device: 24, shapes: 40, accepts: 56, validate: 64, to_strided: 72,
+        from_strided: 80, project: 88,
     }
     table RawKernel: 96 least 96 {
         struct_size: 0, flags: 4, op: 8, signature: 24, device: 40, layout: 56, dtype: 72, run: 88,

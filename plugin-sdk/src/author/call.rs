@@ -3,6 +3,7 @@
 use super::element::{Element, ElementType};
 use super::error::Error;
 use super::export::host_api;
+use super::host::Format;
 use super::tensor::{Origin, OwnedTensor, Tensor, entries, no_host};
 use super::view::{Reads, View, ViewMut, Writes};
 use crate::abi::codes::tag;
@@ -320,8 +321,13 @@ impl<'a> Call<'a> {
 
     /// Makes a contiguous tensor of `T` on this call's device, its elements unspecified.
     pub fn new_tensor<T: Element>(&self, sizes: &[i64]) -> Result<OwnedTensor, Error> {
+        self.new_tensor_in::<T>(sizes, Format::Contiguous)
+    }
+
+    /// Makes a tensor of `T` on this call's device, its elements unspecified.
+    pub fn new_tensor_in<T: Element>(&self, sizes: &[i64], format: Format<'_>) -> Result<OwnedTensor, Error> {
         let (device, index) = self.device();
-        super::host::new_tensor(T::dtype(), device, index, sizes)
+        super::host::new_tensor_in(T::dtype(), device, index, sizes, format)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
 use crate::abi::dtype::DTypeApi;
 use crate::abi::interposer::RawInterposer;
-use crate::abi::layout::LayoutApi;
+use crate::abi::layout::{LayoutApi, LayoutOpsApi};
 use crate::abi::op::{RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
 use crate::abi::table::fill;
@@ -19,6 +19,7 @@ use std::mem::offset_of;
 pub struct Contents {
     devices: Vec<&'static DeviceApi>,
     layouts: Vec<&'static LayoutApi>,
+    layout_ops: Vec<&'static LayoutOpsApi>,
     ops: Vec<&'static RawOp>,
     dtypes: Vec<&'static DTypeApi>,
 }
@@ -30,7 +31,7 @@ impl Contents {
         self
     }
 
-    /// Brings a layout.
+    /// Declares a layout.
     pub fn layout(&mut self, layout: &'static LayoutApi) -> &mut Self {
         self.layouts.push(layout);
         self
@@ -39,6 +40,12 @@ impl Contents {
     /// Brings a dtype.
     pub fn dtype(&mut self, dtype: &'static DTypeApi) -> &mut Self {
         self.dtypes.push(dtype);
+        self
+    }
+
+    /// Brings the functions of a layout on a device. The layout is declared too, with [`Contents::layout`].
+    pub fn layout_ops(&mut self, ops: &'static LayoutOpsApi) -> &mut Self {
+        self.layout_ops.push(ops);
         self
     }
 
@@ -79,11 +86,13 @@ impl Contents {
             kernels: list(kernels),
             interposers: list(interposers),
             dtypes: list(self.dtypes),
+            layout_ops: list(self.layout_ops),
         };
         // SAFETY: the caller guarantees that `out` is writable for the size that it says.
         let written = unsafe { fill(out, &contents) };
         let later = [
             ("interposers", offset_of!(PluginContents, interposers), contents.interposers.len),
+            ("functions of layouts", offset_of!(PluginContents, layout_ops), contents.layout_ops.len),
             ("dtypes of plugins", offset_of!(PluginContents, dtypes), contents.dtypes.len),
         ];
         for (what, offset, count) in later {

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::export::host_api;
 use super::tensor::{Origin, OwnedTensor, Tensor, no_host};
 use crate::abi::RawStr;
-use crate::abi::codes::{level, name_kind, tag};
+use crate::abi::codes::{level, memory_format, name_kind, tag};
 use crate::abi::host::TensorHandle;
 use crate::abi::tensor::{RawArg, RawTensor};
 use std::any::Any;
@@ -353,12 +353,50 @@ pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> 
     owned.into_iter().collect()
 }
 
+/// How the elements of a new strided tensor lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format<'a> {
+    /// Row-major without gaps.
+    Contiguous,
+    /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
+    ChannelsLast,
+    /// By these strides, in elements: one for each size, and a place of its own for each element.
+    Strides(&'a [i64]),
+}
+
 /// Makes a contiguous strided tensor, its elements unspecified.
 pub fn new_tensor(dtype: u16, device: u16, index: u16, sizes: &[i64]) -> Result<OwnedTensor, Error> {
+    new_tensor_in(dtype, device, index, sizes, Format::Contiguous)
+}
+
+/// Makes a strided tensor, its elements unspecified.
+pub fn new_tensor_in(
+    dtype: u16,
+    device: u16,
+    index: u16,
+    sizes: &[i64],
+    format: Format<'_>,
+) -> Result<OwnedTensor, Error> {
     let host = host_api().ok_or_else(no_host)?;
+    let (code, strides) = match format {
+        Format::Contiguous => (memory_format::CONTIGUOUS, std::ptr::null()),
+        Format::ChannelsLast => (memory_format::CHANNELS_LAST, std::ptr::null()),
+        Format::Strides(strides) if strides.len() == sizes.len() => {
+            (memory_format::STRIDES, strides.as_ptr())
+        }
+        Format::Strides(strides) => {
+            return Err(Error::InvalidArgument {
+                argument: "strides",
+                expected: format!("{} strides, one for each size", sizes.len()),
+                got: format!("{strides:?}"),
+            });
+        }
+    };
     let mut out = std::ptr::null();
-    // SAFETY: `sizes` and `out` are valid for the call.
-    done(unsafe { (host.tensor_new)(dtype, device, index, sizes.len() as u32, sizes.as_ptr(), &mut out) })?;
+    // SAFETY: `sizes`, `strides` where they are read, and `out` are valid for the call.
+    done(unsafe {
+        (host.tensor_new)(dtype, device, index, sizes.len() as u32, sizes.as_ptr(), code, strides, &mut out)
+    })?;
     // SAFETY: the host gave an owned handle.
     unsafe { OwnedTensor::from_handle(out, false) }
 }

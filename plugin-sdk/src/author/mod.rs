@@ -1,5 +1,6 @@
 //! Safe types over the contract, for people who write plugins.
 
+mod cache;
 mod call;
 mod contents;
 mod device;
@@ -12,12 +13,14 @@ mod extend;
 mod guard;
 pub mod host;
 pub mod interposer;
+mod layout;
 mod op;
 mod services;
 pub mod strided;
 mod tensor;
 mod view;
 
+pub use cache::CacheKey;
 pub use call::{Call, Tensors};
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
@@ -25,12 +28,12 @@ pub use dtype::{Category, DType, DTypeNumber, Limits, dtype_api};
 pub use element::{Element, ElementType, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use error::Error;
 pub use export::host_api;
-pub use extend::{Layout, layout_api, sub_layout};
 pub use host::{
-    Arg, Level, NameKind, Scratch, call_op, intern, log, new_composite, new_host_tensor, new_tensor,
-    num_threads, parallel_chunks_mut, parallel_for,
+    Arg, Format, Level, NameKind, Scratch, call_op, intern, log, new_composite, new_host_tensor, new_tensor,
+    new_tensor_in, num_threads, parallel_chunks_mut, parallel_for,
 };
 pub use interposer::{Argument, Form, Interposed, Interposer};
+pub use layout::{Layout, LayoutOps, layout_api, layout_ops_api};
 pub use op::{Compute, Elementwise, Op, Placement, RuleCall, op};
 pub use tensor::{OwnedTensor, Tensor};
 pub use view::{Iter, Lanes, View, ViewMut};

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::export::{host_api, run_kernel};
 use super::tensor::no_host;
 use crate::abi::RawStr;
-use crate::abi::codes::{op_flag, output_format};
+use crate::abi::codes::{memory_format, op_flag};
 use crate::abi::op::{RawOp, RawOutput, RawPlan};
 use crate::abi::tensor::RawCall;
 use std::ops::Deref;
@@ -166,8 +166,8 @@ impl RuleCall<'_> {
     ) -> Result<(), Error> {
         let host = host_api().ok_or_else(no_host)?;
         let (format, of, strides): (u32, u32, &[i64]) = match placement {
-            Placement::Contiguous => (output_format::CONTIGUOUS, 0, &[]),
-            Placement::ChannelsLast => (output_format::CHANNELS_LAST, 0, &[]),
+            Placement::Contiguous => (memory_format::CONTIGUOUS, 0, &[]),
+            Placement::ChannelsLast => (memory_format::CHANNELS_LAST, 0, &[]),
             Placement::Strides(strides) if strides.len() != sizes.len() => {
                 return Err(Error::InvalidArgument {
                     argument: "strides",
@@ -175,16 +175,16 @@ impl RuleCall<'_> {
                     got: strides.len().to_string(),
                 });
             }
-            Placement::Strides(strides) => (output_format::STRIDES, 0, strides),
-            Placement::Preserve => (output_format::PRESERVE, 0, &[]),
-            Placement::Like(argument) => (output_format::LIKE, argument, &[]),
-            Placement::Images(arguments) => (output_format::IMAGES, arguments, &[]),
+            Placement::Strides(strides) => (memory_format::STRIDES, 0, strides),
+            Placement::Preserve => (memory_format::PRESERVE, 0, &[]),
+            Placement::Like(argument) => (memory_format::LIKE, argument, &[]),
+            Placement::Images(arguments) => (memory_format::IMAGES, arguments, &[]),
         };
         let output = RawOutput {
             struct_size: size_of::<RawOutput>() as u32,
             ndim: sizes.len() as u32,
             sizes: sizes.as_ptr(),
-            strides: if format == output_format::STRIDES { strides.as_ptr() } else { std::ptr::null() },
+            strides: if format == memory_format::STRIDES { strides.as_ptr() } else { std::ptr::null() },
             dtype,
             reserved: 0,
             format,

@@ -97,6 +97,8 @@ const NO_HOST: HostApi = HostApi {
     rule_output: Absent::STUB,
     tensor_retain: Absent::STUB,
     rule_plan: Absent::STUB,
+    cache_get: Absent::STUB,
+    cache_put: Absent::STUB,
 };
 
 /// The host's table, whole: itself, or a copy in which the services that an older host lacks answer `UNSUPPORTED`.

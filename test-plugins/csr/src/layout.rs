@@ -4,12 +4,16 @@ use crate::matrix::{Builder, Matrix, matrix_sizes, unsupported};
 use keyway_cpu_loops::{CallExt, ViewExt};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::dtype;
-use keyway_sdk::abi::layout::LayoutApi;
-use keyway_sdk::author::{Call, Error, Layout, NameKind, Real, intern, layout_api};
+use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
+use keyway_sdk::author::{
+    Call, Error, Layout, LayoutOps, NameKind, Real, intern, layout_api, layout_ops_api,
+};
 use std::sync::OnceLock;
 
-/// The table that the host is given.
+/// What the layout is.
 pub static API: LayoutApi = layout_api::<Csr>();
+/// What can be done with it on the CPU.
+pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
@@ -83,11 +87,6 @@ fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
 macro_rules! by_dtype {
     ($call:ident, $run:ident) => {{
         let first = $call.tensor(0)?;
-        if first.device() != 0 {
-            return Err(unsupported(
-                "the layout test.keyway/csr on another device than the CPU; move it with `to_device`: it",
-            ));
-        }
         match first.dtype() {
             dtype::F32 => $run::<f32>($call),
             dtype::F64 => $run::<f64>($call),
@@ -100,8 +99,19 @@ impl Layout for Csr {
     const NAME: &'static str = "test.keyway/csr";
     const COMPONENTS: &'static [RawStr] =
         &[RawStr::new("crow_indices"), RawStr::new("col_indices"), RawStr::new("values")];
-    const ATTRS: &'static [RawStr] = &[];
+}
 
+/// CSR in the host's memory.
+pub struct OnCpu;
+
+impl LayoutOps for OnCpu {
+    type Layout = Csr;
+    const DEVICE: &'static str = "cpu";
+    const SHAPES: &'static str = "a matrix";
+
+    fn accepts(sizes: &[i64]) -> bool {
+        sizes.len() == 2
+    }
     fn validate(call: &Call<'_>) -> Result<(), Error> {
         by_dtype!(call, validate)
     }

@@ -7,6 +7,7 @@
 mod kernels;
 mod layout;
 mod matrix;
+mod row_counts;
 mod spmv;
 
 keyway_sdk::plugin! {
@@ -17,7 +18,8 @@ keyway_sdk::plugin! {
     layouts: ["test.keyway/csr"],
     setup: |contents| {
         layout::learn_number()?;
-        contents.layout(&layout::API).op(&spmv::SPMV).op(&spmv::SPMV_BACKWARD);
+        contents.layout(&layout::API).layout_ops(&layout::OPS).op(&spmv::SPMV).op(&spmv::SPMV_BACKWARD);
+        contents.op(&row_counts::ROW_COUNTS);
         Ok(())
     },
 }

@@ -4,10 +4,12 @@
 //! `fail_at_load`; anything else loads well. The kernel of `test_panic` always panics, that of
 //! `test_fail` always answers with an error, and that of `test_nothing` does nothing.
 //!
-//! It also brings the device `test.keyway/twin`, whose allocator panics when it is asked for
-//! [`PANICS_AT`] bytes and answers with an error of its own for [`FAILS_AT`].
+//! It also declares the layout `test.keyway/hollow`, whose functions are all missing, and brings the device
+//! `test.keyway/twin`, whose allocator panics when it is asked for [`PANICS_AT`] bytes and answers with an error of its own for [`FAILS_AT`].
 
+use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::device::DeviceApi;
+use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::author::{Arg, Call, Error, call_op, device_api};
 use keyway_sdk::{plugin, register_kernel};
 use keyway_test_twin::{Own, Twin};
@@ -17,12 +19,12 @@ plugin! {
     version: env!("CARGO_PKG_VERSION"),
     description: "Fails where a test tells it to",
     devices: ["cpu", "test.keyway/twin"],
-    layouts: ["strided"],
+    layouts: ["strided", "test.keyway/hollow"],
     setup: |contents| match std::env::var("KEYWAY_TEST_FAULT").as_deref() {
         Ok("panic_at_load") => panic!("told to panic at load"),
         Ok("fail_at_load") => Err(Error::Failed { detail: "told to fail at load".to_string() }),
         _ => {
-            contents.device(&TWIN);
+            contents.device(&TWIN).layout(&HOLLOW).layout_ops(&HOLLOW_OPS);
             Ok(())
         }
     },
@@ -71,6 +73,29 @@ register_kernel! {
 pub const PANICS_AT: u64 = 4 * 1313;
 /// The number of bytes at which the allocator answers with an error.
 pub const FAILS_AT: u64 = 4 * 1414;
+
+static COMPONENTS: [RawStr; 1] = [RawStr::new("values")];
+static HOLLOW: LayoutApi = LayoutApi {
+    struct_size: size_of::<LayoutApi>() as u32,
+    precedence: 100,
+    name: RawStr::new("test.keyway/hollow"),
+    components: COMPONENTS.as_ptr(),
+    attrs: std::ptr::null(),
+    n_components: 1,
+    n_attrs: 0,
+};
+static HOLLOW_OPS: LayoutOpsApi = LayoutOpsApi {
+    struct_size: size_of::<LayoutOpsApi>() as u32,
+    reserved: 0,
+    layout: RawStr::new("test.keyway/hollow"),
+    device: RawStr::new("cpu"),
+    shapes: RawStr::EMPTY,
+    accepts: None,
+    validate: None,
+    to_strided: None,
+    from_strided: None,
+    project: None,
+};
 
 static TWIN: DeviceApi = device_api::<Twin<Worse>>();
 

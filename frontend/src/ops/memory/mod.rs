@@ -2,8 +2,11 @@
 
 crate::ops::family! {
     clone,
+    component,
     copy,
     fill,
+    from_components,
+    project_like,
     to_device,
     to_dtype,
     to_layout,

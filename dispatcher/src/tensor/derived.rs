@@ -1,0 +1,179 @@
+//! Data derived from a tensor, kept beside the memory that it is derived from.
+
+use super::{TensorImpl, TensorRef};
+use crate::base::dims::{Dims, same};
+use crate::base::dtype::DType;
+use crate::device::{StreamRef, current_stream_ref, same_stream};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many pieces of derived data one storage keeps; the oldest goes first.
+const MOST: usize = 8;
+
+/// A piece of derived data.
+pub(crate) struct Derived {
+    /// What kind of data it is: a number that its maker chose.
+    pub(crate) key: u64,
+    /// The version of the memory that it was made of.
+    pub(crate) version: u32,
+    /// The data.
+    pub(crate) value: TensorRef,
+}
+
+/// Derived data and the tensor that it was made of.
+struct Entry {
+    derived: Derived,
+    offset: usize,
+    sizes: Dims,
+    strides: Dims,
+    dtype: DType,
+    /// The stream that it was made on: only there is it known to be finished.
+    stream: StreamRef,
+}
+
+impl Entry {
+    fn is_of(&self, key: u64, tensor: &TensorImpl) -> bool {
+        self.derived.key == key
+            && self.offset == tensor.offset()
+            && self.dtype == tensor.dtype()
+            && same(&self.sizes, tensor.sizes())
+            && same(&self.strides, tensor.strides())
+            && same_stream(&self.stream, &current_stream_ref(tensor.device()))
+    }
+}
+
+/// What a storage keeps.
+#[derive(Default)]
+struct Kept(Mutex<VecDeque<Entry>>);
+
+impl Kept {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TensorImpl {
+    /// The data of this kind that was derived from this tensor, if its memory has not been changed since.
+    pub(crate) fn derived(&self, key: u64) -> Option<TensorRef> {
+        let storage = self.storage()?;
+        let kept: &Kept = storage.extension()?;
+        let now = storage.version();
+        let mut entries = kept.lock();
+        // Dropped after the lock is given up: what goes may hold much, and leads to other storages.
+        let mut gone: Vec<Entry> = Vec::new();
+        while let Some(at) = entries.iter().position(|e| e.derived.version != now) {
+            gone.extend(entries.remove(at));
+        }
+        let found = entries.iter().find(|e| e.is_of(key, self)).map(|e| e.derived.value.clone());
+        drop(entries);
+        drop(gone);
+        found
+    }
+
+    /// Keeps derived data until the memory is freed or its version moves on, or it is the oldest of too many. Nothing of a
+    /// version that has passed is kept.
+    pub(crate) fn keep_derived(&self, derived: Derived) {
+        let Some(storage) = self.storage() else { return };
+        if storage.version() != derived.version {
+            return;
+        }
+        let Some(kept) = storage.extension_or_init(Kept::default) else { return };
+        let entry = Entry {
+            derived,
+            offset: self.offset(),
+            sizes: Dims::from_slice(self.sizes()),
+            strides: Dims::from_slice(self.strides()),
+            dtype: self.dtype(),
+            stream: current_stream_ref(self.device()),
+        };
+        let mut entries = kept.lock();
+        let same = entries.iter().position(|e| e.is_of(entry.derived.key, self));
+        let oldest = if entries.len() >= MOST { Some(0) } else { None };
+        let gone = same.or(oldest).and_then(|at| entries.remove(at));
+        entries.push_back(entry);
+        drop(entries);
+        drop(gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::key::Device;
+    use crate::memory::Shared;
+    use crate::tensor::TensorImpl;
+
+    fn new(sizes: &[usize]) -> TensorRef {
+        TensorImpl::empty(sizes, DType::F32, Device::CPU).unwrap()
+    }
+
+    fn keep(tensor: &TensorRef, key: u64, value: &TensorRef) {
+        let version = tensor.version();
+        tensor.keep_derived(Derived { key, version, value: value.clone() });
+    }
+
+    #[test]
+    fn data_goes_with_the_version_and_the_memory() {
+        let (tensor, value) = (new(&[4, 3]), new(&[2]));
+        assert!(tensor.derived(1).is_none());
+        keep(&tensor, 1, &value);
+        assert!(tensor.derived(1).is_some_and(|found| Shared::ptr_eq(&found, &value)));
+        assert!(tensor.derived(2).is_none(), "another key");
+        tensor.bump_version();
+        assert!(tensor.derived(1).is_none());
+        assert_eq!(Shared::strong_count(&value), 1, "what is out of date is dropped");
+        tensor.keep_derived(Derived { key: 1, version: 0, value: value.clone() });
+        assert!(tensor.derived(1).is_none(), "made of an earlier version");
+        keep(&tensor, 1, &value);
+        assert_eq!(Shared::strong_count(&value), 2);
+        drop(tensor);
+        assert_eq!(Shared::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn views_have_data_of_their_own() {
+        let tensor = new(&[4, 3]);
+        let row = |at: usize| TensorImpl::view(&tensor, 3 * at, &[3], None, false).unwrap();
+        let turned = TensorImpl::view(&tensor, 0, &[3, 4], Some(&[1, 3]), false).unwrap();
+        let values: Vec<TensorRef> = (0..3).map(|_| new(&[1])).collect();
+        keep(&row(0), 1, &values[0]);
+        keep(&row(1), 1, &values[1]);
+        keep(&turned, 1, &values[2]);
+        for (view, value) in [row(0), row(1), turned].iter().zip(&values) {
+            assert!(view.derived(1).is_some_and(|found| Shared::ptr_eq(&found, value)));
+        }
+        assert!(tensor.derived(1).is_none() && row(2).derived(1).is_none());
+    }
+
+    #[test]
+    fn few_are_kept_and_the_oldest_go_first() {
+        let (tensor, value) = (new(&[4]), new(&[1]));
+        (0..3 * MOST as u64).for_each(|key| keep(&tensor, key, &value));
+        assert_eq!(Shared::strong_count(&value), 1 + MOST);
+        assert!(tensor.derived(0).is_none() && tensor.derived(3 * MOST as u64 - 1).is_some());
+        // The same key again takes the place of the old one.
+        keep(&tensor, 3 * MOST as u64 - 1, &new(&[1]));
+        assert_eq!(Shared::strong_count(&value), MOST);
+    }
+
+    #[test]
+    fn threads_share_one_list() {
+        let (tensor, value) = (new(&[4]), new(&[1]));
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (tensor, value) = (tensor.clone(), value.clone());
+                scope.spawn(move || {
+                    for i in 0..200u64 {
+                        keep(&tensor, (i + thread) % 5, &value);
+                        tensor.derived(i % 5);
+                        if i % 50 == 0 {
+                            tensor.bump_version();
+                        }
+                    }
+                });
+            }
+        });
+        assert!(Shared::strong_count(&value) <= 1 + MOST);
+        assert!(tensor.derived(77).is_none());
+    }
+}

@@ -1,0 +1,96 @@
+//! `component`
+
+use super::from_components;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::sample::{SampleArg, error, plain};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::table::current;
+use keyway_dispatcher::tensor::TensorRef;
+
+impl Tensor {
+    /// One component of a composite tensor by its name, such as the `values` of a sparse matrix. It shares memory with the
+    /// whole, and gradients flow from it to the whole: as a tensor of its layout that is zero in the other components.
+    ///
+    /// Changing the component in place changes the whole, whose history does not know of it: using the whole in the graph
+    /// again is an error then.
+    ///
+    /// # Errors
+    /// A strided tensor; a name that the layout does not have.
+    pub fn component(&self, name: &str) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Str(name)])
+    }
+
+    /// All components of a composite tensor in its layout's order, as [`Tensor::component`] gives them; none of a strided
+    /// tensor.
+    ///
+    /// # Errors
+    /// A layout whose backend has been taken out.
+    pub fn components(&self) -> Result<Vec<Tensor>> {
+        if self.as_ref().is_strided() {
+            return Ok(Vec::new());
+        }
+        let reason = "has no owner: install the backend that brings it";
+        let layout = self.layout();
+        let entry = current().layout(layout).ok_or(Error::Layout { op: "components", layout, reason })?;
+        entry.components.iter().map(|name| self.component(name)).collect()
+    }
+}
+
+/// The place of a component.
+fn place(op: &'static str, t: &TensorRef, name: &str) -> RuleResult<usize> {
+    let known = current().layout(t.layout()).map_or(&[][..], |entry| &entry.components);
+    let found = known.iter().position(|known| known == name).filter(|&at| at < t.components().len());
+    found.ok_or_else(|| Error::Value {
+        op,
+        argument: "name",
+        expected: match known {
+            [] => "the component of a composite tensor; a strided one has none".to_string(),
+            known => format!("a component of layout `{}`: {}", t.layout(), known.join(", ")),
+        },
+        got: format!("`{name}`"),
+    })
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let t = args.tensor(0)?;
+    let at = place(args.name(), t, args.str(1)?)?;
+    Ok(Outputs::from_iter([t.components()[at].shallow_copy()]))
+}
+
+/// The gradient of the whole: zero but in one component.
+fn whole(like: &Tensor, name: &str, grad: &Tensor) -> Result<Tensor> {
+    let t = like.as_ref();
+    let at = place(DEF.name(), t, name)?;
+    let part = |(i, part): (usize, &TensorRef)| -> Result<Tensor> {
+        let part = Tensor::from_ref(part.shallow_copy());
+        match i == at {
+            true => Ok(grad.clone()),
+            false if part.dtype().is_differentiable() => part.empty_like()?.fill_(0.0),
+            false => Ok(part),
+        }
+    };
+    let parts = t.components().iter().enumerate().map(part).collect::<Result<Vec<_>>>()?;
+    from_components::unchecked(like, &parts)
+}
+
+/// `component`
+pub static DEF: OpDef = OpDef {
+    schema: "component(Tensor self, str name) -> Tensor",
+    rule: Rule::Host(compose),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b1,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || whole(&b.input(0)?, b.str(1)?, b.grad(0)?)),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    // Which layouts there are, only plugins say.
+    samples: Vec::new,
+    errors: || vec![error([plain(&[2]), SampleArg::Str("values")], "a strided one has none")],
+    entry: Entry::new(),
+}
+.with(Facts::SETS_FORMAT);

@@ -1,0 +1,123 @@
+//! `from_components`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::sample::{Fill, Role, SampleArg, TensorSample, error};
+use crate::{DType, Layout, Tensor};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::layouts;
+use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::tensor::TensorRef;
+
+impl Tensor {
+    /// A tensor of a composite layout over these components, in the layout's order, which it shares. Whoever brings the
+    /// layout checks that they fit each other. Gradients flow to the components, if the layout can project a gradient on
+    /// its pattern.
+    ///
+    /// # Errors
+    /// A layout that no backend brings, or not for this device; a shape that it cannot hold; components or attributes that
+    /// do not fit it, or each other.
+    pub fn from_components(
+        layout: Layout,
+        sizes: &[usize],
+        dtype: DType,
+        components: &[Tensor],
+        attrs: &[i64],
+    ) -> Result<Tensor> {
+        run(layout, sizes, dtype, components, attrs, true)
+    }
+}
+
+fn run(
+    layout: Layout,
+    sizes: &[usize],
+    dtype: DType,
+    components: &[Tensor],
+    attrs: &[i64],
+    check: bool,
+) -> Result<Tensor> {
+    let components: Vec<&TensorRef> = components.iter().map(Tensor::as_ref).collect();
+    let wrong = |size: &usize| Error::Value {
+        op: "from_components",
+        argument: "sizes",
+        expected: format!("sizes of at most {}", i64::MAX),
+        got: size.to_string(),
+    };
+    let sizes =
+        sizes.iter().map(|s| i64::try_from(*s).map_err(|_| wrong(s))).collect::<RuleResult<Vec<i64>>>()?;
+    DEF.run(&[
+        Arg::Str(layout.name()),
+        Arg::Tensors(&components),
+        Arg::Ints(&sizes),
+        Arg::DType(dtype),
+        Arg::Ints(attrs),
+        Arg::Bool(check),
+    ])
+}
+
+/// A tensor like another with other components, which are known to fit.
+pub(super) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> {
+    run(like.layout(), like.sizes(), like.dtype(), components, like.attrs(), false)
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let name = args.str(0)?;
+    let wrong = |argument, expected: &str, got: String| Error::Value {
+        op: args.name(),
+        argument,
+        expected: expected.to_string(),
+        got,
+    };
+    let composite = |layout: &Layout| *layout != Layout::STRIDED && *layout != Layout::CHANNELS_LAST;
+    let layout = Layout::from_name(name).filter(composite).ok_or_else(|| {
+        wrong("layout", "the name of a composite layout that a backend brings", format!("`{name}`"))
+    })?;
+    let sizes = args.ints(2)?;
+    let sizes: Vec<usize> = sizes
+        .iter()
+        .map(|&s| {
+            usize::try_from(s).map_err(|_| wrong("sizes", "numbers of 0 or more", format!("{sizes:?}")))
+        })
+        .collect::<RuleResult<_>>()?;
+    let dtype = args.optional_dtype(3)?.ok_or_else(|| wrong("dtype", "a dtype", "none".to_string()))?;
+    let made =
+        layouts::from_components(layout, dtype, &sizes, args.tensors(1)?, args.ints(4)?, args.bool(5)?)?;
+    Ok(Outputs::from_iter([made]))
+}
+
+/// `from_components`
+pub static DEF: OpDef = OpDef {
+    schema: "from_components(str layout, Tensor[] components, int[] sizes, dtype dtype, int[] attrs, *, \
+             bool check=True) -> Tensor",
+    rule: Rule::Host(compose),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0b1,
+        formula: |b, g| {
+            if !g.needs(1) {
+                return Ok(());
+            }
+            let parts = b.grad(0)?.project_like(&b.output(0)?.detach())?.components()?;
+            parts.into_iter().enumerate().try_for_each(|(k, part)| g.set_item(1, k, || Ok(part)))
+        },
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    // Which layouts there are, only plugins say.
+    samples: Vec::new,
+    errors: || {
+        let part = TensorSample { sizes: vec![2], fill: Fill::Uniform(-2.0, 2.0), role: Role::Tested };
+        let call = |layout, size| {
+            let parts = SampleArg::Tensors(vec![part.clone()]);
+            let (sizes, attrs) = (SampleArg::Ints(vec![size]), SampleArg::Ints(vec![]));
+            [SampleArg::Str(layout), parts, sizes, SampleArg::DType(DType::F32), attrs, SampleArg::Bool(true)]
+        };
+        vec![
+            error(call("strided", 2), "a composite layout that a backend brings"),
+            error(call("nothing.example/none", 2), "a composite layout that a backend brings"),
+        ]
+    },
+    entry: Entry::new(),
+}
+.with(Facts::SETS_FORMAT);

@@ -1,0 +1,45 @@
+//! `project_like`
+
+use crate::DType;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::sample::{Fill, error, fixed, plain, sample};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::layouts::project;
+use keyway_dispatcher::op::{Args, Outputs, Rule};
+
+impl Tensor {
+    /// This gradient in the layout and with the pattern of `like`: its float components are the gradient with respect to
+    /// those of `like`, what `like` has no element for is dropped, and the other components are those of `like`. For a
+    /// strided `like` the same values, strided.
+    ///
+    /// # Errors
+    /// Sizes, dtype or device that differ; a layout that cannot project gradients.
+    pub fn project_like(&self, like: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), like.into()])
+    }
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    Ok(Outputs::from_iter([project(args.tensor(0)?, args.tensor(1)?)?]))
+}
+
+/// `project_like`
+pub static DEF: OpDef = OpDef {
+    schema: "project_like(Tensor self, Tensor like) -> Tensor",
+    rule: Rule::Host(compose),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        // Only the pattern of `like` counts, which has no derivative.
+        formula: |b, g| g.set(0, || b.grad(0)?.to_strided()),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || vec![sample([plain(&[2, 3]), fixed(&[2, 3], DType::F64, Fill::Uniform(-1.0, 1.0))])],
+    errors: || vec![error([plain(&[2]), plain(&[3])], "must be like")],
+    entry: Entry::new(),
+}
+.with(Facts::SETS_FORMAT);

@@ -1,0 +1,62 @@
+//! Data derived from a tensor and kept beside its memory: packed weights, row pointers.
+
+use super::call::Call;
+use super::error::Error;
+use super::export::host_api;
+use super::host::lendable;
+use super::tensor::{OwnedTensor, Tensor, no_host};
+use std::sync::atomic::AtomicU8;
+
+/// Names one kind of derived data. Its address is what counts, so it is always a `static`:
+///
+/// ```
+/// static PACKED: keyway_sdk::author::CacheKey = keyway_sdk::author::CacheKey::new();
+/// ```
+#[derive(Debug, Default)]
+pub struct CacheKey {
+    // Something that can change, so that no two statics are merged into one.
+    _changeable: AtomicU8,
+}
+
+impl CacheKey {
+    /// A key.
+    pub const fn new() -> CacheKey {
+        CacheKey { _changeable: AtomicU8::new(0) }
+    }
+
+    fn number(&'static self) -> u64 {
+        std::ptr::from_ref(self).addr() as u64
+    }
+}
+
+impl Call<'_> {
+    /// What `make` made of `tensor` in an earlier call, or makes now. The host keeps it beside the tensor's memory until
+    /// that is freed or changed in place, a few of the latest for each piece of memory; a view with other sizes, strides
+    /// or place has data of its own, and so has each stream.
+    ///
+    /// `make` must use nothing of the call but `tensor`. Two threads may both make the data. Changes are those that the host
+    /// sees: where somebody else writes to memory that he lent to the host, the data is out of date and nobody knows.
+    pub fn cached(
+        &self,
+        tensor: &Tensor<'_>,
+        key: &'static CacheKey,
+        make: impl FnOnce() -> Result<OwnedTensor, Error>,
+    ) -> Result<OwnedTensor, Error> {
+        let host = host_api().ok_or_else(no_host)?;
+        let raw = lendable(tensor)?;
+        let (mut version, mut found) = (0, std::ptr::null());
+        // SAFETY: `raw` is a tensor of the call under way, or of a handle that is held; both places are writable.
+        match unsafe { (host.cache_get)(raw, key.number(), &mut version, &mut found) } {
+            // SAFETY: the host gave an owned handle.
+            0 if !found.is_null() => return unsafe { OwnedTensor::from_handle(found, true) },
+            0 => {}
+            status => return Err(Error::Host { status }),
+        }
+        let made = make()?;
+        // SAFETY: as above, and the handle stays owned here.
+        match unsafe { (host.cache_put)(raw, key.number(), version, made.lend()) } {
+            0 => Ok(made),
+            status => Err(Error::Host { status }),
+        }
+    }
+}
