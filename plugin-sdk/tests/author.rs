@@ -98,6 +98,7 @@ fn the_authors_names_are_the_authors_and_the_plugin_is_whole() {
         kernels: empty(),
         interposers: empty(),
         dtypes: empty(),
+        layout_ops: empty(),
     };
     // SAFETY: the table is static; `contents` is as large as it says; nothing here asks for a service of the host.
     let status = unsafe { ((*api).initialize)(std::ptr::null(), &mut contents) };
