@@ -152,7 +152,9 @@ impl Interposed<'_> {
                     _ => {}
                 }
             }
-            redispatch(&Call { args: Args { op: args.op, values: &values }, out }, keys)
+            let args = Args { op: args.op, values: &values };
+            args.check()?;
+            redispatch(&Call { args, out }, keys)
         })
     }
 

@@ -434,7 +434,11 @@ unsafe extern "C" fn call_op(
 fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Outputs> {
     let _nested = Nested::enter();
     let owned: Vec<&Owned> = owned.iter().collect();
-    values_of(&owned, |values| crate::call::call(Args { op, values }, Out::New))
+    values_of(&owned, |values| {
+        let args = Args { op, values };
+        args.check()?;
+        crate::call::call(args, Out::New)
+    })
 }
 
 /// Lends owned arguments to `run`.

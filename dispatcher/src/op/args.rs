@@ -1,6 +1,7 @@
 //! The arguments of a call.
 
 use super::OpEntry;
+use super::schema::Kind;
 use crate::base::dims::{self, Dims, wrap_dim};
 use crate::base::dtype::{DType, Promotion};
 use crate::base::error::{Error, Result};
@@ -110,6 +111,39 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn get(&self, i: usize) -> Arg<'a> {
         self.values.get(i).copied().unwrap_or(Arg::None)
+    }
+
+    /// Fails unless there is one argument for each parameter, of its kind. For calls by name, which the compiler does
+    /// not check: a plugin's kernel reads as many arguments as its signature has, and each as its letter says.
+    ///
+    /// # Errors
+    /// [`Error::Value`].
+    pub fn check(&self) -> Result<()> {
+        let schema = &self.op.schema;
+        if self.values.len() != schema.params.len() {
+            return Err(Error::Value {
+                op: self.op.name,
+                argument: "arguments",
+                expected: format!("{}, those of `{}`", schema.params.len(), schema.text),
+                got: self.values.len().to_string(),
+            });
+        }
+        let wrong =
+            schema.params.iter().zip(self.values).position(|(param, value)| match (param.kind, value) {
+                (_, Arg::None) => !param.optional && param.kind != Kind::OptionalTensor,
+                (Kind::Tensor | Kind::OptionalTensor, Arg::Tensor(_))
+                | (
+                    Kind::Tensor | Kind::Scalar | Kind::Int | Kind::Float | Kind::Bool,
+                    Arg::Int(_) | Arg::Float(_) | Arg::Bool(_),
+                )
+                | (Kind::Tensors, Arg::Tensors(_))
+                | (Kind::Ints, Arg::Ints(_))
+                | (Kind::Floats, Arg::Floats(_))
+                | (Kind::Str, Arg::Str(_))
+                | (Kind::DType, Arg::DType(_)) => false,
+                _ => true,
+            });
+        wrong.map_or(Ok(()), |i| Err(self.wrong(i, schema.params[i].kind.name())))
     }
 
     #[cold]

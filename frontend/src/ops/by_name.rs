@@ -14,7 +14,9 @@ fn find(name: &str) -> Result<&'static OpEntry> {
 }
 
 fn run(name: &str, args: &[Arg<'_>], out: Out<'_>) -> Result<Vec<Tensor>> {
-    let made = keyway_dispatcher::call::call(Args { op: find(name)?, values: args }, out)?;
+    let args = Args { op: find(name)?, values: args };
+    args.check()?;
+    let made = keyway_dispatcher::call::call(args, out)?;
     Ok(made.into_iter().map(Tensor::from_ref).collect())
 }
 
@@ -31,7 +33,7 @@ fn run(name: &str, args: &[Arg<'_>], out: Out<'_>) -> Result<Vec<Tensor>> {
 /// ```
 ///
 /// # Errors
-/// A name that no backend has brought; otherwise as the op.
+/// A name that no backend has brought; arguments of another number or kind than the schema's; otherwise as the op.
 pub fn call(name: &str, args: &[Arg<'_>]) -> Result<Vec<Tensor>> {
     run(name, args, Out::New)
 }
@@ -129,7 +131,9 @@ pub fn samples(name: &str) -> Result<Vec<Sample>> {
 /// # Errors
 /// A name that no backend has brought; as the op's rule and the function say.
 pub fn reference(name: &str, args: &[Arg<'_>]) -> Result<Option<Vec<Tensor>>> {
-    match keyway_dispatcher::call::reference(&Args { op: find(name)?, values: args }) {
+    let args = Args { op: find(name)?, values: args };
+    args.check()?;
+    match keyway_dispatcher::call::reference(&args) {
         None => Ok(None),
         Some(made) => Ok(Some(made?.into_iter().map(Tensor::from_ref).collect())),
     }
