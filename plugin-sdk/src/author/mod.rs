@@ -3,6 +3,7 @@
 mod call;
 mod contents;
 mod device;
+mod device_extensions;
 mod dtype;
 mod element;
 mod error;
@@ -13,6 +14,7 @@ mod guard;
 pub mod host;
 pub mod interposer;
 mod op;
+mod reach;
 mod services;
 pub mod strided;
 mod tensor;
@@ -21,13 +23,14 @@ mod view;
 pub use call::{Call, Tensors};
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
+pub use device_extensions::{Capture, Peer, capture_api, peer_api};
 pub use dtype::{Category, DType, DTypeNumber, Limits, dtype_api};
 pub use element::{Element, ElementType, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use error::Error;
 pub use export::host_api;
 pub use extend::{Layout, layout_api, sub_layout};
 pub use host::{
-    Arg, Level, NameKind, Scratch, call_op, intern, log, new_composite, new_host_tensor, new_tensor,
+    Arg, Level, NameKind, Scratch, call_op, intern, log, name, new_composite, new_host_tensor, new_tensor,
     num_threads, parallel_chunks_mut, parallel_for,
 };
 pub use interposer::{Argument, Form, Interposed, Interposer};

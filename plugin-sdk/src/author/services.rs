@@ -97,6 +97,7 @@ const NO_HOST: HostApi = HostApi {
     rule_output: Absent::STUB,
     tensor_retain: Absent::STUB,
     rule_plan: Absent::STUB,
+    name: Absent::STUB,
 };
 
 /// The host's table, whole: itself, or a copy in which the services that an older host lacks answer `UNSUPPORTED`.
