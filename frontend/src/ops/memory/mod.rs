@@ -4,6 +4,7 @@ crate::ops::family! {
     clone,
     copy,
     fill,
+    pin_memory,
     to_device,
     to_dtype,
     to_layout,
