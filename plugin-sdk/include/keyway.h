@@ -38,6 +38,8 @@ typedef struct KeywayHostApi KeywayHostApi;
 typedef struct KeywayDeviceProperties KeywayDeviceProperties;
 typedef struct KeywayMemoryStats KeywayMemoryStats;
 typedef struct KeywayDeviceApi KeywayDeviceApi;
+typedef struct KeywayPeerApi KeywayPeerApi;
+typedef struct KeywayCaptureApi KeywayCaptureApi;
 typedef struct KeywayLayoutApi KeywayLayoutApi;
 typedef struct KeywayLayoutOpsApi KeywayLayoutOpsApi;
 typedef struct KeywayDTypeApi KeywayDTypeApi;
@@ -225,7 +227,8 @@ struct KeywayStr {
 /* Detail for a developer. */
 #define KEYWAY_LEVEL_DEBUG 4
 
-/* Interfaces that `get_interface` knows. */
+/* Interfaces: those of a plugin, which `get_interface` gives, and those of a device, which
+ * `KeywayDeviceApi.extension` gives. */
 /* `KeywayPluginApi`. */
 #define KEYWAY_INTERFACE_PLUGIN 1
 
@@ -344,10 +347,13 @@ struct KeywayHostApi {
      * `KEYWAY_NAME_KIND_*`. Returns UINT16_MAX if the host has no room. Served from
      * `initialize` on, as `log` and `set_error` are; the other services once that has returned. */
     uint16_t (*intern)(uint32_t kind, KeywayStr name);
-    /* Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel. */
-    int32_t (*allocate)(uint16_t device, uint16_t index, uint64_t bytes, void **out);
-    /* Frees what `allocate` gave, after the work already given to this thread's stream; the same `bytes`. */
-    void (*free)(uint16_t device, uint16_t index, void *pointer, uint64_t bytes);
+    /* Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel, which frees it
+     * before it returns. `owner` receives who gave the memory: another plugin may serve the device by the time that
+     * it is freed. */
+    int32_t (*allocate)(uint16_t device, uint16_t index, uint64_t bytes, void **out, const void **owner);
+    /* Frees what `allocate` gave, after the work already given to this thread's stream; with the `owner` that it
+     * stated, and the same `device`, `index` and `bytes`. */
+    void (*free)(const void *owner, uint16_t device, uint16_t index, void *pointer, uint64_t bytes);
     /* Makes a strided tensor, its elements undefined. `format` is one of
      * `KEYWAY_MEMORY_FORMAT_*`; `strides` are `ndim` numbers for `STRIDES`, with a place of its
      * own for each element, else ignored. The caller owns `out`. */
@@ -390,6 +396,9 @@ struct KeywayHostApi {
      * on since. A value that uses the memory of `tensor` itself is refused. Memory that the host did not allocate, and that
      * its owner writes to, has no version that tells: derived data of it would be out of date. */
     int32_t (*cache_put)(const KeywayTensor *tensor, uint64_t key, uint32_t version, KeywayTensorHandle value);
+    /* Gives the name that a number stands for; `kind` as in `intern`. The text lives as long as the process. Where two
+     * plugins serve one device, that of the second is `device@plugin`, with memory of its own and another number. */
+    int32_t (*name)(uint32_t kind, uint16_t number, KeywayStr *out);
 };
 
 /* The interface of a device.
@@ -407,7 +416,11 @@ struct KeywayHostApi {
  * Random numbers need no state here: the host keeps (seed, offset) per device and passes both to the
  * kernels, so that every backend draws the same Philox stream. */
 
-/* A stream or an event of the plugin. Null is the default stream. */
+/* A stream, an event or a graph of the plugin. Null is the default stream.
+ *
+ * A stream is the handle that the device's own programming interface knows it by (a `CUstream` on CUDA), not a
+ * structure of the plugin around it: the host hands it to other libraries as it is, and gives streams of theirs to
+ * the functions of the table. The plugin must not demand that it made a stream itself. */
 typedef void *KeywayQueue;
 
 /* What one device says of itself. */
@@ -508,6 +521,70 @@ struct KeywayDeviceApi {
     int32_t (*reset_peak)(uint32_t index);
     /* Limits the bytes in use; 0 lifts the limit. May be NULL. */
     int32_t (*set_memory_limit)(uint32_t index, uint64_t bytes);
+    /* Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: plain memory to the
+     * host, and what all devices of this type copy from and to fastest. The host keeps and reuses freed blocks, so
+     * this may be slow. Comes with `pinned_free`. May be NULL. */
+    int32_t (*pinned_allocate)(uint32_t index, uint64_t bytes, void **out);
+    /* Frees what `pinned_allocate` gave. No copy that uses it is under way any more: the host has seen to it.
+     * May be NULL. */
+    int32_t (*pinned_free)(uint32_t index, void *pointer, uint64_t bytes);
+    /* Queues a copy from pinned host memory to the device on `stream` and returns. The source must neither change nor
+     * be freed until the work given to `stream` so far is done; the host marks that point with an event. Comes with
+     * the pinned memory and the events; without it, copies block. May be NULL. */
+    int32_t (*copy_from_host_async)(uint32_t index, void *target, const void *source, uint64_t bytes,
+        KeywayQueue stream);
+    /* Queues a copy from the device to pinned host memory on `stream` and returns. The target's contents are valid
+     * once the work given to `stream` so far is done; the rest is as for `copy_from_host_async`. May be NULL. */
+    int32_t (*copy_to_host_async)(uint32_t index, void *target, const void *source, uint64_t bytes,
+        KeywayQueue stream);
+    /* Returns the table of a further interface of this device, see `extension`, at `version` of
+     * the ABI; null if it has none. The table is valid for the life of the process. May be NULL. */
+    const void *(*extension)(uint32_t interface, uint32_t version);
+};
+
+/* Further interfaces of a device, which not every device has, each a table of its own.
+ *
+ * The host asks `KeywayDeviceApi.extension` for them, since a plugin may bring
+ * several devices, of which one has an interface and another has not. An id is a number of
+ * `KEYWAY_INTERFACE_*`.
+ *
+ * **Experimental.** No plugin for real hardware has been written against these tables. A table that proves wrong goes,
+ * and a better one gets another id; so a host and a plugin that know different ones merely lack the interface. */
+
+/* The interface `interface.PEER`: devices of one type that reach each
+ * other's memory directly. */
+struct KeywayPeerApi {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* Says through `out` (0 or 1) whether device `index` can reach the memory of device `peer` directly. */
+    int32_t (*can_access)(uint32_t index, uint32_t peer, uint32_t *out);
+    /* Lets device `index` reach the memory of device `peer`, so that copies between them take the direct way. Does
+     * nothing where that is so already. */
+    int32_t (*enable)(uint32_t index, uint32_t peer);
+    /* Takes that back. Does nothing where it is not enabled. */
+    int32_t (*disable)(uint32_t index, uint32_t peer);
+};
+
+/* The interface `interface.CAPTURE`: the work given to a stream is
+ * recorded once as a graph and launched many times.
+ *
+ * The memory that captured work uses stays where it is and is the host's to keep alive as long as the graph. What
+ * would wait for the work of a stream, a blocking copy for one, is an error while it is captured. */
+struct KeywayCaptureApi {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* From now on, work given to `stream`, which is not the default one, is recorded and not done. */
+    int32_t (*begin)(uint32_t index, KeywayQueue stream);
+    /* Ends the recording and gives the graph. Where this fails there is no graph, and the stream is as before. */
+    int32_t (*end)(uint32_t index, KeywayQueue stream, KeywayQueue *out);
+    /* Gives the recorded work to `stream`, any of the device's. */
+    int32_t (*launch)(uint32_t index, KeywayQueue graph, KeywayQueue stream);
+    /* Destroys a graph. Launches under way are still carried out. */
+    int32_t (*destroy)(uint32_t index, KeywayQueue graph);
 };
 
 /* The interface of a layout: what it is, stated once, and what can be done with it, stated for each device.

@@ -17,12 +17,13 @@ use syn::{Attribute, Expr, Fields, GenericArgument, Item, ItemStruct, Lit, Meta,
 pub const HEADER: &str = "plugin-sdk/include/keyway.h";
 
 /// The sources, in an order in which each follows those whose structures it holds by value.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "mod.rs",
     "codes.rs",
     "tensor.rs",
     "host.rs",
     "device.rs",
+    "extension.rs",
     "layout.rs",
     "dtype.rs",
     "op.rs",

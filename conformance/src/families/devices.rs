@@ -1,4 +1,4 @@
-//! The device interface: memory of every size, copies in all directions, streams and events, running out of
+//! The device interface: memory of every size, pinned memory, copies in all directions, also queued ones, streams and events, running out of
 //! memory, statistics.
 
 use super::{Context, Family, Scope};
@@ -7,17 +7,17 @@ use crate::outcome::{Failure, Steps, Stop};
 use keyway::Device;
 use keyway::dispatcher::Error as DispatchError;
 use keyway::dispatcher::device::{self as api, Event, Stream, memory_stats};
-use keyway::dispatcher::memory::{Storage, copy_bytes, read_bytes, write_bytes};
+use keyway::dispatcher::memory::{Storage, copy_bytes, copy_bytes_async, read_bytes, write_bytes};
 
 /// The family.
 pub const FAMILY: Family = Family {
     name: "device",
-    about: "allocation, copies, streams, events, out of memory, statistics",
+    about: "allocation, pinned memory, copies, streams, events, out of memory, statistics",
     cases,
     run,
 };
 
-const VARIANTS: [&str; 9] = [
+const VARIANTS: [&str; 12] = [
     "sizes",
     "alignment",
     "round_trip",
@@ -27,6 +27,9 @@ const VARIANTS: [&str; 9] = [
     "events",
     "out_of_memory",
     "statistics",
+    "pinned",
+    "async_copies",
+    "staged_copies",
 ];
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -75,12 +78,12 @@ fn run(context: &Context<'_>) -> Steps {
         "alignment" => SIZES.iter().filter(|&&bytes| bytes > 0).try_for_each(|&bytes| {
             let storage = Storage::allocate(device, bytes)?;
             let address = storage.pointer().as_ptr() as usize;
-            if address.is_multiple_of(16) {
+            if address.is_multiple_of(64) {
                 return Ok(());
             }
             Err(Failure::new(
                 format!("the address of {bytes} bytes"),
-                "a multiple of 16",
+                "a multiple of 64",
                 format!("{address:#x}"),
             )
             .into())
@@ -166,8 +169,71 @@ fn run(context: &Context<'_>) -> Steps {
             }
             Ok(())
         }
+        "pinned" => {
+            // All alive at once; a device without pinned memory gives plain memory.
+            let made = SIZES
+                .iter()
+                .map(|&bytes| {
+                    let storage = Storage::allocate_pinned(device, bytes)?;
+                    write_bytes(&storage, 0, &pattern(bytes, 13))?;
+                    Ok((storage, bytes))
+                })
+                .collect::<Result<Vec<_>, DispatchError>>()?;
+            made.iter().try_for_each(|(s, bytes)| expect(s, 0, &pattern(*bytes, 13), "pinned memory"))?;
+            drop(made);
+            api::empty_cache(device)?;
+            let cached = api::pinned_stats(device)?.cached;
+            if cached == 0 {
+                return Ok(());
+            }
+            let got = format!("{cached} bytes");
+            Err(Failure::new("pinned memory that is cached after `empty_cache`", "none", got).into())
+        }
+        "async_copies" => SIZES.iter().try_for_each(|&bytes| {
+            let stream = Stream::new(device)?;
+            let (up, down) =
+                (Storage::allocate_pinned(device, bytes)?, Storage::allocate_pinned(device, bytes)?);
+            write_bytes(&up, 0, &pattern(bytes, 17))?;
+            let there = {
+                let _inside = stream.enter();
+                let there = Storage::allocate(device, bytes)?;
+                copy_bytes_async(&there, 0, &up, 0, bytes)?;
+                // The source's memory may be let go of: it is reused after the copy.
+                drop(up);
+                let other = Storage::allocate_pinned(device, bytes)?;
+                write_bytes(&other, 0, &vec![0xEE; bytes])?;
+                copy_bytes_async(&down, 0, &there, 0, bytes)?;
+                there
+            };
+            stream.synchronize()?;
+            expect(&down, 0, &pattern(bytes, 17), "queued to the device and back")?;
+            expect(&there, 0, &pattern(bytes, 17), "queued to the device")
+        }),
+        "staged_copies" => {
+            // Larger than what is copied at once between kinds of devices, and not a multiple of it.
+            let bytes = (9 << 20) + 7;
+            let values = pattern(bytes, 19);
+            let source = Storage::allocate(device, bytes)?;
+            write_bytes(&source, 0, &values)?;
+            for other in api_kinds(device) {
+                let there = Storage::allocate(other, bytes)?;
+                copy_bytes(&there, 0, &source, 0, bytes)?;
+                let back = Storage::allocate(device, bytes)?;
+                copy_bytes(&back, 0, &there, 0, bytes)?;
+                expect(&back, 0, &values, &format!("{bytes} bytes to {other} and back"))?;
+            }
+            Ok(())
+        }
         other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
     }
+}
+
+/// The first device of each other kind that has any.
+fn api_kinds(device: Device) -> impl Iterator<Item = Device> {
+    let others = keyway::dispatcher::registry::devices().into_iter();
+    others
+        .filter(move |entry| entry.kind != device.kind && api::count(entry).0 > 0)
+        .map(|entry| Device { kind: entry.kind, index: 0 })
 }
 
 fn copy(from: Device, to: Device) -> Steps {

@@ -42,6 +42,7 @@ pub const ALL: Family = &[
     ("clone", clone),
     ("copy", copy),
     ("fill", fill),
+    ("pin_memory", same),
     ("project_like", same),
     ("to_device", same),
     ("to_dtype", to_dtype),

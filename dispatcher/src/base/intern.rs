@@ -45,12 +45,14 @@ impl Interner {
         Some(names.len() as u16 - 1)
     }
 
+    /// The name of a number, if it was given.
+    pub fn known(&self, id: u16) -> Option<&'static str> {
+        self.read().get(id as usize).copied().filter(|name| !name.is_empty())
+    }
+
     /// The name of a number; `?` for a number that nobody was given.
     pub fn name(&self, id: u16) -> &'static str {
-        match self.read().get(id as usize) {
-            Some(name) if !name.is_empty() => name,
-            _ => "?",
-        }
+        self.known(id).unwrap_or("?")
     }
 
     /// How many numbers have been given, reserved ones included.

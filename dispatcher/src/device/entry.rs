@@ -17,6 +17,13 @@ pub struct DeviceEntry {
 }
 
 impl DeviceEntry {
+    /// Whether both are one plugin's table. A plugin's device has two entries where the host calls it `name@plugin` as
+    /// well.
+    #[inline]
+    pub(crate) fn is_same_table(&self, other: &DeviceEntry) -> bool {
+        std::ptr::eq(self.api, other.api)
+    }
+
     /// Whether the host may read the device's memory.
     #[inline]
     pub fn host_accessible(&self) -> bool {

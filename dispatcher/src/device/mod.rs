@@ -1,18 +1,31 @@
 //! Devices as plugins bring them: who serves which, and calls into their tables, made safe.
 
+pub mod capture;
 mod entry;
+mod extension;
+#[cfg(test)]
+mod lies;
+pub mod peer;
+pub(crate) mod pinned;
 mod stream;
+mod transfer;
 
 pub(crate) use entry::set_server;
 pub use entry::{DeviceEntry, server};
+pub use pinned::{Stats as PinnedStats, stats as pinned_stats};
 pub use stream::{Event, Stream, StreamGuard};
 pub(crate) use stream::{
-    StreamRef, current_stream, current_stream_ref, raw_of, same_stream, streams_in_use, streams_in_use_on,
+    StreamRef, current_stream, current_stream_ref, current_stream_ref_of, raw_of, same_stream,
+    streams_in_use, streams_in_use_on,
+};
+pub(crate) use transfer::{
+    copies_async, copy_between, copy_from_host, copy_from_host_async, copy_to_host, copy_to_host_async,
 };
 
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use crate::base::message::{failure, take_message};
+use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::status;
 use keyway_sdk::abi::device::{RawDeviceProperties, RawMemoryStats};
 use std::ptr::NonNull;
@@ -26,6 +39,28 @@ pub(super) fn check(
     if code == status::OK { Ok(()) } else { Err(failure(what, entry.plugin.name, device, code)) }
 }
 
+/// What a plugin answered that it must not answer: which function, which field of it, what was expected and what came.
+#[cold]
+fn untrue(
+    entry: &DeviceEntry,
+    function: &'static str,
+    field: &str,
+    expected: impl std::fmt::Display,
+    got: impl std::fmt::Display,
+) -> Error {
+    // Nothing that the plugin said before is about this.
+    take_message();
+    Error::Backend {
+        op: function,
+        plugin: entry.plugin.name,
+        status: status::FAILED,
+        message: format!("`{field}` must be {expected}, but is {got}; report this to the plugin's author"),
+    }
+}
+
+/// The most devices of one kind: an index is a u16.
+const MAX_COUNT: u32 = 1 << 16;
+
 /// How many devices of this kind are there, and if none, why.
 pub fn count(entry: &'static DeviceEntry) -> (u32, String) {
     let mut out = 0;
@@ -33,6 +68,9 @@ pub fn count(entry: &'static DeviceEntry) -> (u32, String) {
     take_message();
     // SAFETY: `count` writes one u32; the table is valid for the life of the process.
     let code = unsafe { (entry.api.count)(&mut out) };
+    if code == status::OK && out > MAX_COUNT {
+        return (0, untrue(entry, "count", "out", format_args!("at most {MAX_COUNT}"), out).to_string());
+    }
     let reason = if out == 0 || code != status::OK { take_message() } else { String::new() };
     (if code == status::OK { out } else { 0 }, reason)
 }
@@ -56,11 +94,28 @@ pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize
     let stream = current_stream(device);
     // SAFETY: `allocate` writes one pointer; the table is valid for the life of the process.
     let code = unsafe { (entry.api.allocate)(u32::from(device.index), bytes as u64, stream, &mut out) };
-    match (code, NonNull::new(out.cast::<u8>())) {
-        (status::OK, Some(pointer)) => Ok(pointer),
-        (status::OK, None) if bytes == 0 => Ok(NonNull::<u128>::dangling().cast()),
+    // One test for both: a status, and bits that an aligned address does not have.
+    match NonNull::new(out.cast::<u8>()) {
+        Some(pointer) if code as usize | out.addr() & (ALIGNMENT - 1) == 0 => Ok(pointer),
+        None if code == status::OK && bytes == 0 => Ok(NonNull::<u128>::dangling().cast()),
+        None if code == status::OK => Err(misplaced(entry, "allocate", out)),
+        Some(_) if code == status::OK => {
+            // SAFETY: the plugin just gave this memory, for this size and stream, and nobody else knows it.
+            unsafe { (entry.api.free)(u32::from(device.index), out, bytes as u64, stream) };
+            Err(misplaced(entry, "allocate", out))
+        }
         _ => Err(allocation_failure(entry, device, bytes, code)),
     }
+}
+
+/// What every allocation of a plugin is aligned to.
+pub(crate) const ALIGNMENT: usize = 64;
+
+/// An allocation that a plugin called a success and that is none.
+#[cold]
+fn misplaced(entry: &DeviceEntry, function: &'static str, out: *mut std::ffi::c_void) -> Error {
+    let expected = format_args!("an address that is not null and a multiple of {ALIGNMENT}");
+    untrue(entry, function, "out", expected, format_args!("{:#x}", out.addr()))
 }
 
 #[cold]
@@ -73,9 +128,7 @@ fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize,
         return error;
     }
     match code {
-        status::OUT_OF_MEMORY | status::OK => {
-            Error::OutOfMemory { device, requested: bytes as u64, detail: message }
-        }
+        status::OUT_OF_MEMORY => Error::OutOfMemory { device, requested: bytes as u64, detail: message },
         _ => Error::Backend { op: "allocate", plugin: entry.plugin.name, status: code, message },
     }
 }
@@ -131,78 +184,10 @@ pub(crate) fn order_after(
                 ordered
             }
         };
-        if !ordered && synchronize(device).is_err() {
+        if !ordered && synchronize_with(entry, device).is_err() {
             crate::base::log::warn(&format!("{device}: streams could not be ordered before memory is freed"));
         }
     }
-}
-
-/// Copies host memory to a device.
-pub(crate) fn copy_from_host(
-    entry: &'static DeviceEntry,
-    device: Device,
-    to: NonNull<u8>,
-    from: NonNull<u8>,
-    bytes: usize,
-) -> Result<()> {
-    let stream = current_stream(device);
-    // SAFETY: `memory::copy` checked that both ranges hold `bytes` bytes.
-    let code = unsafe {
-        (entry.api.copy_from_host)(
-            u32::from(device.index),
-            to.as_ptr().cast(),
-            from.as_ptr().cast(),
-            bytes as u64,
-            stream,
-        )
-    };
-    check(entry, device, "copy_from_host", code)
-}
-
-/// Copies device memory to the host and waits.
-pub(crate) fn copy_to_host(
-    entry: &'static DeviceEntry,
-    device: Device,
-    to: NonNull<u8>,
-    from: NonNull<u8>,
-    bytes: usize,
-) -> Result<()> {
-    let stream = current_stream(device);
-    // SAFETY: `memory::copy` checked that both ranges hold `bytes` bytes.
-    let code = unsafe {
-        (entry.api.copy_to_host)(
-            u32::from(device.index),
-            to.as_ptr().cast(),
-            from.as_ptr().cast(),
-            bytes as u64,
-            stream,
-        )
-    };
-    check(entry, device, "copy_to_host", code)
-}
-
-/// Copies between devices of one kind.
-pub(crate) fn copy_between(
-    entry: &'static DeviceEntry,
-    target: Device,
-    to: NonNull<u8>,
-    source: Device,
-    from: NonNull<u8>,
-    bytes: usize,
-) -> Result<()> {
-    // SAFETY: `memory::copy` checked that both ranges hold `bytes` bytes.
-    let code = unsafe {
-        (entry.api.copy_between)(
-            u32::from(target.index),
-            to.as_ptr().cast(),
-            current_stream(target),
-            u32::from(source.index),
-            from.as_ptr().cast(),
-            current_stream(source),
-            bytes as u64,
-        )
-    };
-    check(entry, target, "copy_between", code)
 }
 
 fn entry_of(device: Device) -> Result<&'static DeviceEntry> {
@@ -224,6 +209,9 @@ pub struct Properties {
     pub asynchronous: bool,
 }
 
+/// Longer names than this are taken for a structure that was not filled in.
+const MAX_NAME: usize = 1 << 16;
+
 /// The properties of a device.
 ///
 /// # Errors
@@ -242,14 +230,33 @@ pub fn properties(device: Device) -> Result<Properties> {
     // SAFETY: `raw` says its own size; the plugin fills in no more than that.
     let code = unsafe { (entry.api.properties)(u32::from(device.index), &mut raw) };
     check(entry, device, "properties", code)?;
+    let RawStr { ptr, len } = raw.name;
+    if len > MAX_NAME || (ptr.is_null() && len > 0) {
+        let got = format_args!("{len} bytes at {:#x}", ptr.addr());
+        return Err(untrue(
+            entry,
+            "properties",
+            "name",
+            format_args!("a text of at most {MAX_NAME} bytes"),
+            got,
+        ));
+    }
     Ok(Properties {
-        // SAFETY: the plugin keeps the name for the life of the process.
+        // SAFETY: not null where it has a length, which was found sane; the plugin keeps the name for the life of the
+        // process.
         name: unsafe { raw.name.read() }.into_owned(),
         units: raw.units,
         total_memory: raw.total_memory,
         host_accessible: raw.flags & HOST_ACCESSIBLE != 0,
         asynchronous: raw.flags & ASYNCHRONOUS != 0,
     })
+}
+
+/// The first device, in the order of names' numbers, that offers pinned host memory.
+pub fn first_with_pinned_memory() -> Option<Device> {
+    let kinds = (0..crate::base::intern::DEVICES.len() as u16).filter_map(|kind| Some((kind, server(kind)?)));
+    let mut offering = kinds.filter(|(_, entry)| entry.api.pinned_allocate.is_some());
+    offering.find(|(_, entry)| count(entry).0 > 0).map(|(kind, _)| Device { kind, index: 0 })
 }
 
 /// The memory statistics of a device; `None` if it keeps none.
@@ -283,18 +290,38 @@ macro_rules! simple {
     };
 }
 simple!(
-    /// Waits for all work of a device.
-    synchronize
-);
-simple!(
-    /// Gives a device's cached memory back to the system.
-    empty_cache
-);
-simple!(
     /// Resets the peaks of a device's statistics.
     reset_peak
 );
 
+/// Waits for all work of a device.
+///
+/// # Errors
+/// `NoDevice`, `Backend`. A device without this function answers `Ok`.
+pub fn synchronize(device: Device) -> Result<()> {
+    synchronize_with(entry_of(device)?, device)
+}
+
+/// As [`synchronize`], with who served the device when the work was given to it.
+pub(crate) fn synchronize_with(entry: &'static DeviceEntry, device: Device) -> Result<()> {
+    let Some(function) = entry.api.synchronize else { return Ok(()) };
+    // SAFETY: the function takes an index only.
+    let code = unsafe { function(u32::from(device.index)) };
+    check(entry, device, "synchronize", code)
+}
+
+/// Gives a device's cached memory back to the system, and the pinned host memory that is cached for it.
+///
+/// # Errors
+/// `NoDevice`, `Backend`. A device without a cache answers `Ok`.
+pub fn empty_cache(device: Device) -> Result<()> {
+    let entry = entry_of(device)?;
+    pinned::empty(entry, device);
+    let Some(function) = entry.api.empty_cache else { return Ok(()) };
+    // SAFETY: the function takes an index only.
+    let code = unsafe { function(u32::from(device.index)) };
+    check(entry, device, "empty_cache", code)
+}
 /// Limits the bytes that tensors may hold on a device; 0 lifts the limit.
 ///
 /// # Errors

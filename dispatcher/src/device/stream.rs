@@ -1,16 +1,20 @@
 //! Streams and events, and the stream that a thread's work goes to.
 
-use super::{DeviceEntry, check, ensure, entry_of};
-use crate::base::error::Result;
+use super::capture::Recording;
+use super::{DeviceEntry, check, ensure, entry_of, server};
+use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use keyway_sdk::abi::device::Queue;
 use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 thread_local! {
     static ANY_STREAM: Cell<bool> = const { Cell::new(false) };
-    static STREAMS: RefCell<Vec<Arc<Handle>>> = const { RefCell::new(Vec::new()) };
+    /// The streams that this thread has entered, the last one last, each under the number of its guard.
+    static STREAMS: RefCell<Vec<(u64, Arc<Handle>)>> = const { RefCell::new(Vec::new()) };
+    static NEXT_GUARD: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Whether any thread has ever entered a stream: before that, all work is on the default ones.
@@ -39,9 +43,26 @@ pub(crate) fn current_stream_ref(device: Device) -> StreamRef {
     if !ANY_STREAM.get() {
         return None;
     }
-    STREAMS.with_borrow(|all| {
-        all.iter().rev().find(|h| h.device == device).filter(|h| !h.raw.is_null()).cloned()
-    })
+    server(device.kind).and_then(|entry| current_stream_ref_of(entry, device))
+}
+
+/// As [`current_stream_ref`], of the plugin that `entry` is of: streams of another one that serves the device, or did,
+/// mean nothing to it.
+#[inline]
+pub(crate) fn current_stream_ref_of(entry: &DeviceEntry, device: Device) -> StreamRef {
+    if !ANY_STREAM.get() {
+        return None;
+    }
+    STREAMS.with_borrow(|all| innermost(all, entry, device).filter(|h| !h.raw.is_null()).cloned())
+}
+
+fn innermost<'a>(
+    all: &'a [(u64, Arc<Handle>)],
+    entry: &DeviceEntry,
+    device: Device,
+) -> Option<&'a Arc<Handle>> {
+    let mut entered = all.iter().rev().map(|(_, handle)| handle);
+    entered.find(|h| h.device == device && h.entry.is_same_table(entry))
 }
 
 pub(crate) fn raw_of(stream: &StreamRef) -> Queue {
@@ -59,18 +80,51 @@ pub(crate) fn current_stream(device: Device) -> Queue {
     if !ANY_STREAM.get() {
         return std::ptr::null_mut();
     }
-    STREAMS.with_borrow(|all| {
-        all.iter().rev().find(|h| h.device == device).map_or(std::ptr::null_mut(), |h| h.raw)
-    })
+    let Some(entry) = server(device.kind) else { return std::ptr::null_mut() };
+    STREAMS.with_borrow(|all| innermost(all, entry, device).map_or(std::ptr::null_mut(), |h| h.raw))
+}
+
+/// What a handle is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Stream,
+    /// A stream of somebody else's, who destroys it.
+    ForeignStream,
+    Event,
 }
 
 /// A stream or an event of a device, destroyed when dropped.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    entry: &'static DeviceEntry,
-    device: Device,
-    raw: Queue,
-    event: bool,
+    pub(super) entry: &'static DeviceEntry,
+    pub(super) device: Device,
+    pub(super) raw: Queue,
+    what: What,
+    /// What the stream's work is recorded into, if it is.
+    pub(super) recording: Recording,
+}
+
+impl Handle {
+    fn new(entry: &'static DeviceEntry, device: Device, raw: Queue, what: What) -> Handle {
+        Handle { entry, device, raw, what, recording: Recording::default() }
+    }
+
+    pub(crate) fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// Fails unless both are of one plugin: a handle of another means nothing to it.
+    fn check_goes_with(&self, other: &Handle, op: &'static str) -> Result<()> {
+        if self.entry.is_same_table(other.entry) {
+            return Ok(());
+        }
+        Err(Error::Value {
+            op,
+            argument: "event",
+            expected: format!("one of {}, as `{}` serves it", self.device, self.entry.plugin.name),
+            got: format!("one of {}, as `{}` serves it", other.device, other.entry.plugin.name),
+        })
+    }
 }
 
 // SAFETY: the contract of a device lets streams and events be used from any thread.
@@ -80,7 +134,11 @@ unsafe impl Sync for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let destroy = if self.event { self.entry.api.event_destroy } else { self.entry.api.stream_destroy };
+        let destroy = match self.what {
+            What::Event => self.entry.api.event_destroy,
+            What::Stream => self.entry.api.stream_destroy,
+            What::ForeignStream => None,
+        };
         if let (Some(destroy), false) = (destroy, self.raw.is_null()) {
             // SAFETY: the handle came from the same table and is destroyed once, here.
             unsafe { destroy(u32::from(self.device.index), self.raw) };
@@ -96,17 +154,22 @@ pub struct Stream(Arc<Handle>);
 #[derive(Debug)]
 pub struct Event(Handle);
 
-/// Sends this thread's work back to the stream of before when dropped.
+/// Ends what [`Stream::enter`] began when dropped: this thread's work goes to the stream that was entered last of those
+/// whose guards still live, in whatever order guards are dropped.
 #[derive(Debug)]
-pub struct StreamGuard(std::marker::PhantomData<*const ()>);
+pub struct StreamGuard {
+    number: u64,
+    /// A guard stays on its thread.
+    _thread: std::marker::PhantomData<*const ()>,
+}
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
         // Dropped outside the borrow: destroying a stream calls into its plugin.
-        let _last = STREAMS.with_borrow_mut(|all| {
-            let last = all.pop();
+        let _own = STREAMS.with_borrow_mut(|all| {
+            let own = all.iter().rposition(|(number, _)| *number == self.number).map(|at| all.remove(at));
             ANY_STREAM.set(!all.is_empty());
-            last
+            own
         });
     }
 }
@@ -125,16 +188,59 @@ impl Stream {
             let code = unsafe { create(u32::from(device.index), &mut raw) };
             check(entry, device, "stream_create", code)?;
         }
-        Ok(Stream(Arc::new(Handle { entry, device, raw, event: false })))
+        Ok(Stream(Arc::new(Handle::new(entry, device, raw, What::Stream))))
+    }
+
+    /// The stream that this thread's work on a device goes to: the one entered last, or the default one.
+    ///
+    /// # Errors
+    /// `NoDevice`, `NoSuchDevice`.
+    pub fn current(device: Device) -> Result<Stream> {
+        let entry = entry_of(device)?;
+        ensure(entry, device)?;
+        let handle = current_stream_ref_of(entry, device);
+        let default = || Arc::new(Handle::new(entry, device, std::ptr::null_mut(), What::ForeignStream));
+        Ok(Stream(handle.unwrap_or_else(default)))
+    }
+
+    /// Wraps a stream of another library: `raw` is the handle that the device's own programming interface knows it by, a
+    /// `CUstream` on CUDA for one; null is the default stream. It is not destroyed when this is dropped.
+    ///
+    /// # Errors
+    /// `NoDevice`, `NoSuchDevice`.
+    ///
+    /// # Safety
+    /// `raw` must be null or a stream of this device, and stay one until this and all memory that was made or used
+    /// while it was entered are gone. The caller upholds this.
+    pub unsafe fn from_raw(device: Device, raw: *mut c_void) -> Result<Stream> {
+        let entry = entry_of(device)?;
+        ensure(entry, device)?;
+        Ok(Stream(Arc::new(Handle::new(entry, device, raw, What::ForeignStream))))
+    }
+
+    /// The handle that the device's own programming interface knows the stream by, for other libraries; null is the
+    /// default stream. It is valid as long as this stream is there.
+    pub fn as_raw(&self) -> *mut c_void {
+        self.0.raw
+    }
+
+    /// The device.
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    pub(super) fn handle(&self) -> &Arc<Handle> {
+        &self.0
     }
 
     /// Sends this thread's work on the stream's device to it while the guard lives.
     pub fn enter(&self) -> StreamGuard {
-        STREAMS.with_borrow_mut(|all| all.push(self.0.clone()));
+        let number = NEXT_GUARD.replace(NEXT_GUARD.get() + 1);
+        STREAMS.with_borrow_mut(|all| all.push((number, self.0.clone())));
         ANY_STREAM.set(true);
         KINDS_IN_USE.fetch_or(1 << (self.0.device.kind % 64), Ordering::Relaxed);
         STREAMS_IN_USE.store(true, Ordering::Relaxed);
-        StreamGuard(std::marker::PhantomData)
+        StreamGuard { number, _thread: std::marker::PhantomData }
     }
 
     /// Waits for all work of the stream.
@@ -151,8 +257,9 @@ impl Stream {
     /// Makes later work of this stream wait for `event`.
     ///
     /// # Errors
-    /// `Backend`.
+    /// `Backend`; `Value` for an event of another plugin's device.
     pub fn wait(&self, event: &Event) -> Result<()> {
+        self.0.check_goes_with(&event.0, "Stream::wait")?;
         let Some(wait) = self.0.entry.api.event_wait else { return Ok(()) };
         // SAFETY: both came from the same kind of table and live.
         let code = unsafe { wait(u32::from(self.0.device.index), event.0.raw, self.0.raw) };
@@ -168,23 +275,43 @@ impl Event {
     pub fn new(device: Device) -> Result<Event> {
         let entry = entry_of(device)?;
         ensure(entry, device)?;
+        Event::of(entry, device)
+    }
+
+    fn of(entry: &'static DeviceEntry, device: Device) -> Result<Event> {
         let mut raw = std::ptr::null_mut();
         if let Some(create) = entry.api.event_create {
             // SAFETY: `create` writes one pointer.
             let code = unsafe { create(u32::from(device.index), &mut raw) };
             check(entry, device, "event_create", code)?;
         }
-        Ok(Event(Handle { entry, device, raw, event: true }))
+        Ok(Event(Handle::new(entry, device, raw, What::Event)))
+    }
+
+    /// A new event at the present end of a stream.
+    pub(crate) fn at_end_of(
+        entry: &'static DeviceEntry,
+        device: Device,
+        stream: &StreamRef,
+    ) -> Result<Event> {
+        let event = Event::of(entry, device)?;
+        event.record_raw(raw_of(stream))?;
+        Ok(event)
     }
 
     /// Marks the present end of a stream.
     ///
     /// # Errors
-    /// `Backend`.
+    /// `Backend`; `Value` for a stream of another plugin's device.
     pub fn record(&self, stream: &Stream) -> Result<()> {
+        stream.0.check_goes_with(&self.0, "Event::record")?;
+        self.record_raw(stream.0.raw)
+    }
+
+    fn record_raw(&self, stream: Queue) -> Result<()> {
         let Some(record) = self.0.entry.api.event_record else { return Ok(()) };
         // SAFETY: both came from the same kind of table and live.
-        let code = unsafe { record(u32::from(self.0.device.index), self.0.raw, stream.0.raw) };
+        let code = unsafe { record(u32::from(self.0.device.index), self.0.raw, stream) };
         check(self.0.entry, self.0.device, "event_record", code)
     }
 
@@ -215,8 +342,9 @@ impl Event {
     /// Nanoseconds from `earlier` to this event; `None` if the device does not measure.
     ///
     /// # Errors
-    /// `Backend`.
+    /// `Backend`; `Value` for an event of another plugin's device.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<Option<u64>> {
+        self.0.check_goes_with(&earlier.0, "Event::elapsed_since")?;
         let Some(elapsed) = self.0.entry.api.event_elapsed else { return Ok(None) };
         let mut nanoseconds = 0;
         // SAFETY: both events live; `elapsed` writes one u64.

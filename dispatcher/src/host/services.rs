@@ -11,6 +11,8 @@ use crate::base::message::set_message;
 use crate::base::progress::Nested;
 use crate::call::layouts::check_components;
 use crate::call::{CallContext, Holder, tensor_of};
+use crate::device::DeviceEntry;
+use crate::memory::{allocate_scratch, free_scratch};
 use crate::op::{Arg, Args, Out, Outputs};
 use crate::tensor::{TensorImpl, TensorRef};
 use keyway_sdk::abi::codes::{memory_format, name_kind, status, tag};
@@ -42,6 +44,7 @@ static TABLE: HostApi = HostApi {
     rule_plan,
     cache_get,
     cache_put,
+    name,
 };
 
 /// The table that every plugin is given.
@@ -121,26 +124,62 @@ unsafe extern "C" fn intern(kind: u32, name: RawStr) -> u16 {
     list.intern(&name).unwrap_or(u16::MAX)
 }
 
-fn entry(device: Device) -> Result<&'static crate::device::DeviceEntry> {
-    crate::device::server(device.kind).ok_or(Error::NoDevice { device })
-}
-
-unsafe extern "C" fn allocate(kind: u16, index: u16, bytes: u64, out: *mut *mut c_void) -> i32 {
+unsafe extern "C" fn name(kind: u32, number: u16, out: *mut RawStr) -> i32 {
     serve(|| {
-        let device = Device { kind, index };
-        let pointer = crate::device::allocate(entry(device)?, device, bytes as usize)?;
-        // SAFETY: the plugin gives a place for one pointer.
-        unsafe { *out = pointer.as_ptr().cast() };
+        let list = match kind {
+            name_kind::DEVICE => &DEVICES,
+            name_kind::LAYOUT => &LAYOUTS,
+            name_kind::DTYPE => &DTYPES,
+            _ => return Err(no_name("kind", "one of `name_kind`", kind)),
+        };
+        let Some(name) = list.known(number) else {
+            return Err(no_name("number", "one that `intern` gave", u32::from(number)));
+        };
+        // SAFETY: the plugin gives a place for one text.
+        unsafe { *out = RawStr::new(name) };
         Ok(())
     })
 }
 
-unsafe extern "C" fn free(kind: u16, index: u16, pointer: *mut c_void, bytes: u64) {
-    let device = Device { kind, index };
-    if let (Ok(entry), Some(pointer)) = (entry(device), NonNull::new(pointer.cast::<u8>())) {
-        let stream = crate::device::current_stream_ref(device);
-        crate::device::free(entry, device, pointer, bytes as usize, &stream);
-    }
+#[cold]
+fn no_name(argument: &'static str, expected: &str, got: u32) -> Error {
+    Error::Value { op: "name", argument, expected: expected.to_string(), got: got.to_string() }
+}
+
+unsafe extern "C" fn allocate(
+    kind: u16,
+    index: u16,
+    bytes: u64,
+    out: *mut *mut c_void,
+    owner: *mut *const c_void,
+) -> i32 {
+    serve(|| {
+        if out.is_null() || owner.is_null() {
+            let argument = if out.is_null() { "out" } else { "owner" };
+            let expected = "a place for a pointer".to_string();
+            return Err(Error::Value { op: "allocate", argument, expected, got: "null".to_string() });
+        }
+        let (pointer, entry) = allocate_scratch(Device { kind, index }, bytes as usize)?;
+        // SAFETY: not null, and the plugin gives places for one pointer each.
+        unsafe {
+            *out = pointer.as_ptr().cast();
+            *owner = entry.map_or(std::ptr::null(), |entry| std::ptr::from_ref(entry).cast());
+        }
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn free(owner: *const c_void, kind: u16, index: u16, pointer: *mut c_void, bytes: u64) {
+    let Some(pointer) = NonNull::new(pointer.cast::<u8>()) else { return };
+    let _ = serve(|| {
+        // SAFETY: the plugin gives back the owner that `allocate` stated, which is null or an entry that lives as long as
+        // the process, with the memory that it got for this device and size, once.
+        unsafe {
+            let owner = owner.cast::<DeviceEntry>().as_ref();
+            free_scratch(owner, Device { kind, index }, pointer, bytes as usize);
+        }
+        Ok(())
+    });
 }
 
 /// Reads sizes that a plugin gives.

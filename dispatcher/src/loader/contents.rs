@@ -2,6 +2,7 @@
 
 use super::error::LoadError;
 use keyway_sdk::abi::RawStr;
+use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::DeviceApi;
 use keyway_sdk::abi::dtype::DTypeApi;
 use keyway_sdk::abi::interposer::RawInterposer;
@@ -197,6 +198,55 @@ unsafe fn check_names<T: Entry>(
     Ok(())
 }
 
+/// Checks what one device's fields say about each other, and one device about another.
+fn check_devices(devices: &[&DeviceApi]) -> Result<(), LoadError> {
+    for (index, api) in devices.iter().enumerate() {
+        let wrong = |expected: String, got: &str| Err(bad::<DeviceApi>(index, expected, got));
+        // SAFETY: `check_list` found the name readable and UTF-8.
+        let name = unsafe { api.name.read() };
+        // `@` and `:` would make a name mean another plugin's device, or an index.
+        if name.contains(|c: char| c == '@' || c == ':' || c.is_whitespace() || c.is_control()) {
+            return wrong("a `name` without `@`, `:` and white space".to_string(), &format!("`{name}`"));
+        }
+        // SAFETY: as above.
+        if devices[..index].iter().any(|other| unsafe { other.name.read() } == name) {
+            return wrong("a `name` of its own".to_string(), &format!("`{name}` again"));
+        }
+        macro_rules! present {
+            ($($field:ident),+) => { [$((stringify!($field), api.$field.is_some())),+] };
+        }
+        let streams = present!(stream_create, stream_destroy, stream_synchronize);
+        let events =
+            present!(event_create, event_destroy, event_record, event_wait, event_query, event_synchronize);
+        let pinned = present!(pinned_allocate, pinned_free);
+        let copies = present!(copy_from_host_async, copy_to_host_async);
+        for group in [&streams[..], &events, &pinned, &copies] {
+            together(index, group)?;
+        }
+        for needed in [&events[..], &pinned] {
+            if copies[0].1 && !needed[0].1 {
+                return wrong(format!("`{}` beside `{}`", needed[0].0, copies[0].0), "a null pointer");
+            }
+        }
+        if api.flags & device_flag::ASYNCHRONOUS != 0 && api.synchronize.is_none() {
+            return wrong("`synchronize` of an asynchronous device".to_string(), "a null pointer");
+        }
+    }
+    Ok(())
+}
+
+/// Fails if some functions of a group are there and others are not.
+fn together(index: usize, group: &[(&str, bool)]) -> Result<(), LoadError> {
+    let there = group.iter().find(|(_, there)| *there);
+    let missing = group.iter().find(|(_, there)| !*there);
+    match (there, missing) {
+        (Some((there, _)), Some((missing, _))) => {
+            Err(bad::<DeviceApi>(index, format!("`{missing}` beside `{there}`"), "a null pointer"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What a plugin brings, checked: every entry is there, large enough, with its names and functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables {
@@ -233,6 +283,7 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
             layout_ops: check_list(&contents.layout_ops)?,
         }
     };
+    check_devices(tables.devices)?;
     for (index, layout) in tables.layouts.iter().enumerate() {
         let lists =
             [("components", layout.components, layout.n_components), ("attrs", layout.attrs, layout.n_attrs)];
@@ -260,7 +311,9 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_sdk::abi::device::Queue;
     use keyway_sdk::abi::tensor::RawCall;
+    use std::ffi::c_void;
 
     unsafe extern "C" fn run(_call: *const RawCall) -> i32 {
         0
@@ -348,5 +401,100 @@ mod tests {
         // SAFETY: the list points to one pointer, to a leaked structure.
         let error = unsafe { check_list(&list) }.map(<[&DTypeApi]>::len).unwrap_err().to_string();
         assert!(error.contains("dtypes[0]") && error.contains("the function `to_f64`"), "{error}");
+    }
+
+    struct Sound;
+    impl keyway_sdk::author::Device for Sound {
+        const NAME: &'static str = "test.keyway/sound";
+        const FLAGS: u64 = 0;
+        const STREAMS: bool = true;
+        const PINNED: bool = true;
+        const ASYNC_COPIES: bool = true;
+        fn count() -> Result<u32, keyway_sdk::Error> {
+            Ok(1)
+        }
+        fn properties(_: u32) -> Result<keyway_sdk::author::Properties, keyway_sdk::Error> {
+            Err(nothing())
+        }
+        unsafe fn allocate(_: u32, _: u64, _: Queue) -> Result<*mut c_void, keyway_sdk::Error> {
+            Err(nothing())
+        }
+        unsafe fn free(_: u32, _: *mut c_void, _: u64, _: Queue) -> Result<(), keyway_sdk::Error> {
+            Err(nothing())
+        }
+        unsafe fn copy_from_host(
+            _: u32,
+            _: *mut c_void,
+            _: *const c_void,
+            _: u64,
+            _: Queue,
+        ) -> Result<(), keyway_sdk::Error> {
+            Err(nothing())
+        }
+        unsafe fn copy_to_host(
+            _: u32,
+            _: *mut c_void,
+            _: *const c_void,
+            _: u64,
+            _: Queue,
+        ) -> Result<(), keyway_sdk::Error> {
+            Err(nothing())
+        }
+        unsafe fn copy_between(
+            _: (u32, *mut c_void, Queue),
+            _: (u32, *const c_void, Queue),
+            _: u64,
+        ) -> Result<(), keyway_sdk::Error> {
+            Err(nothing())
+        }
+    }
+
+    fn nothing() -> keyway_sdk::Error {
+        keyway_sdk::Error::Failed { detail: "never called".to_string() }
+    }
+
+    #[test]
+    fn functions_that_belong_together_come_together() {
+        let sound = || keyway_sdk::author::device_api::<Sound>();
+        assert!(check_devices(&[&sound()]).is_ok());
+        let none = DeviceApi {
+            pinned_allocate: None,
+            pinned_free: None,
+            copy_from_host_async: None,
+            copy_to_host_async: None,
+            extension: None,
+            synchronize: None,
+            event_elapsed: None,
+            ..sound()
+        };
+        assert!(check_devices(&[&none]).is_ok(), "what is optional may be absent");
+        let cases = [
+            (DeviceApi { pinned_free: None, ..sound() }, "`pinned_free` beside `pinned_allocate`"),
+            (
+                DeviceApi { stream_synchronize: None, ..sound() },
+                "`stream_synchronize` beside `stream_create`",
+            ),
+            (DeviceApi { event_query: None, ..sound() }, "`event_query` beside `event_create`"),
+            (DeviceApi { copy_to_host_async: None, ..sound() }, "`copy_to_host_async` beside"),
+            (
+                DeviceApi { pinned_allocate: None, pinned_free: None, ..sound() },
+                "`pinned_allocate` beside `copy_from_host_async`",
+            ),
+            (
+                DeviceApi { flags: device_flag::ASYNCHRONOUS, synchronize: None, ..sound() },
+                "`synchronize` of an asynchronous device",
+            ),
+            (DeviceApi { name: RawStr::new("a@b"), ..sound() }, "a `name` without `@`"),
+            (DeviceApi { name: RawStr::new("a:1"), ..sound() }, "a `name` without `@`"),
+            (DeviceApi { name: RawStr::new("a b"), ..sound() }, "a `name` without `@`"),
+            (sound(), "a `name` of its own"),
+        ];
+        for (api, part) in cases {
+            let error = check_devices(&[&sound(), &api]).unwrap_err().to_string();
+            // The name is the first device's in all but the cases about names.
+            let alone = check_devices(&[&api]).err().map_or(error.clone(), |e| e.to_string());
+            assert!(alone.contains(part) && alone.contains("devices["), "{alone}");
+            assert!(error.contains("devices[1]"), "{error}");
+        }
     }
 }

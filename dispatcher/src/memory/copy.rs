@@ -1,12 +1,20 @@
 //! Bytes between storages, whatever devices they lie on.
 
-use super::Storage;
+use super::{Owner, Storage};
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use crate::device::{self as device_abi, DeviceEntry};
+use std::ptr::NonNull;
 
-fn entry(device: Device) -> Result<Option<&'static DeviceEntry>> {
-    match device_abi::server(device.kind) {
+/// Who copies a storage's bytes: the plugin that gave the memory, else the one that serves its device; `None` where the
+/// host reads them itself.
+fn entry(storage: &Storage) -> Result<Option<&'static DeviceEntry>> {
+    let device = storage.device();
+    let entry = match storage.0.owner {
+        Owner::Device(entry) => Some(entry),
+        _ => device_abi::server(device.kind),
+    };
+    match entry {
         Some(entry) if entry.host_accessible() => Ok(None),
         Some(entry) => Ok(Some(entry)),
         None if device == Device::CPU => Ok(None),
@@ -39,16 +47,14 @@ pub fn copy_bytes(
     source_offset: usize,
     bytes: usize,
 ) -> Result<()> {
-    check(target, target_offset, bytes)?;
-    check(source, source_offset, bytes)?;
-    if bytes == 0 {
+    let Some((to, from)) = places(target, target_offset, source, source_offset, bytes)? else {
         return Ok(());
-    }
+    };
+    target.synchronize()?;
+    source.synchronize()?;
     target.note_use();
     source.note_use();
-    // SAFETY: both ranges were checked to lie within their storages, which live as long as the borrows.
-    let (to, from) = unsafe { (target.pointer().add(target_offset), source.pointer().add(source_offset)) };
-    match (entry(target.device())?, entry(source.device())?) {
+    match (entry(target)?, entry(source)?) {
         (None, None) => {
             // SAFETY: both ranges are host memory of at least `bytes` bytes; `copy` allows overlap.
             unsafe { std::ptr::copy(from.as_ptr(), to.as_ptr(), bytes) };
@@ -56,15 +62,102 @@ pub fn copy_bytes(
         }
         (Some(device), None) => device_abi::copy_from_host(device, target.device(), to, from, bytes),
         (None, Some(device)) => device_abi::copy_to_host(device, source.device(), to, from, bytes),
-        (Some(a), Some(b)) if std::ptr::eq(a, b) => {
+        (Some(a), Some(b)) if a.is_same_table(b) => {
             device_abi::copy_between(a, target.device(), to, source.device(), from, bytes)
         }
-        (Some(_), Some(_)) => {
-            let mut staging = vec![0u8; bytes];
-            read_bytes(source, source_offset, &mut staging)?;
-            write_bytes(target, target_offset, &staging)
-        }
+        (Some(_), Some(_)) => staged(target, target_offset, source, source_offset, bytes),
     }
+}
+
+/// As [`copy_bytes`], but between a device and pinned host memory of it the copy is queued on this thread's stream and the
+/// call returns at once. Until the stream has come there (synchronise it or an event recorded after this, or call
+/// [`Storage::synchronize`] of the host's side) the source must not change, and the target's contents are not valid. The
+/// functions of this module wait by themselves; a kernel that works on the host's side does not. The pinned memory may be
+/// dropped: it is reused after the copy.
+///
+/// # Errors
+/// As [`copy_bytes`].
+pub fn copy_bytes_async(
+    target: &Storage,
+    target_offset: usize,
+    source: &Storage,
+    source_offset: usize,
+    bytes: usize,
+) -> Result<()> {
+    let Some((to, from)) = places(target, target_offset, source, source_offset, bytes)? else {
+        return Ok(());
+    };
+    let (far, near, entry) = match (entry(target)?, entry(source)?) {
+        (Some(entry), None) => (target, source, entry),
+        (None, Some(entry)) => (source, target, entry),
+        _ => return copy_bytes(target, target_offset, source, source_offset, bytes),
+    };
+    let Some(block) = near.block().filter(|block| block.serves(entry) && device_abi::copies_async(entry))
+    else {
+        return copy_bytes(target, target_offset, source, source_offset, bytes);
+    };
+    let device = far.device();
+    let stream = device_abi::current_stream_ref_of(entry, device);
+    block.wait_for_others(device, &stream)?;
+    far.note_use();
+    let recorded = near.keep_if_recorded(&stream);
+    let range = (to, from, bytes);
+    let queued = match std::ptr::eq(far, target) {
+        true => device_abi::copy_from_host_async(entry, device, range, &stream),
+        false => device_abi::copy_to_host_async(entry, device, range, &stream),
+    };
+    // Also after a failure: the copy may have been queued all the same.
+    let noted = if recorded { Ok(()) } else { block.note_copy(entry, device, &stream) };
+    queued.and(noted)
+}
+
+/// The addresses of two checked ranges; `None` where there is nothing to copy.
+fn places(
+    target: &Storage,
+    target_offset: usize,
+    source: &Storage,
+    source_offset: usize,
+    bytes: usize,
+) -> Result<Option<(NonNull<u8>, NonNull<u8>)>> {
+    check(target, target_offset, bytes)?;
+    check(source, source_offset, bytes)?;
+    if bytes == 0 {
+        return Ok(None);
+    }
+    // SAFETY: both ranges were checked to lie within their storages, which live as long as the borrows.
+    Ok(Some(unsafe { (target.pointer().add(target_offset), source.pointer().add(source_offset)) }))
+}
+
+/// Bytes of one step between devices that do not know each other.
+const STAGE: usize = 4 << 20;
+
+/// Copies between devices of different kinds, through the host: while one piece goes up to the target, the next comes down
+/// from the source.
+fn staged(
+    target: &Storage,
+    target_offset: usize,
+    source: &Storage,
+    source_offset: usize,
+    bytes: usize,
+) -> Result<()> {
+    let stage = || Storage::allocate_pinned(source.device(), bytes.min(STAGE));
+    let first = stage()?;
+    let second = if bytes > STAGE { stage()? } else { first.clone() };
+    let pieces = (0..bytes).step_by(STAGE).map(|start| (start, STAGE.min(bytes - start)));
+    let down =
+        |stage: &Storage, (start, size)| copy_bytes_async(stage, 0, source, source_offset + start, size);
+    let mut stages = (&first, &second);
+    let mut next = pieces.clone().skip(1);
+    down(stages.0, (0, bytes.min(STAGE)))?;
+    for (start, size) in pieces {
+        if let Some(piece) = next.next() {
+            down(stages.1, piece)?;
+        }
+        // Waits for the piece to be here, and returns when the target has taken it.
+        copy_bytes(target, target_offset + start, stages.0, 0, size)?;
+        stages = (stages.1, stages.0);
+    }
+    Ok(())
 }
 
 /// Reads a range into host memory, waiting until it is there.
@@ -76,10 +169,11 @@ pub fn read_bytes(source: &Storage, offset: usize, target: &mut [u8]) -> Result<
     if target.is_empty() {
         return Ok(());
     }
+    source.synchronize()?;
     // SAFETY: the range was checked to lie within the storage.
     let from = unsafe { source.pointer().add(offset) };
-    let to = std::ptr::NonNull::from(&mut target[0]);
-    match entry(source.device())? {
+    let to = NonNull::from(&mut target[0]);
+    match entry(source)? {
         None => {
             // SAFETY: `from` is host memory of at least `target.len()` bytes, `to` is the slice itself.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), target.len()) };
@@ -98,11 +192,12 @@ pub fn write_bytes(target: &Storage, offset: usize, source: &[u8]) -> Result<()>
     if source.is_empty() {
         return Ok(());
     }
+    target.synchronize()?;
     target.note_use();
     // SAFETY: the range was checked to lie within the storage.
     let to = unsafe { target.pointer().add(offset) };
-    let from = std::ptr::NonNull::from(&source[0]);
-    match entry(target.device())? {
+    let from = NonNull::from(&source[0]);
+    match entry(target)? {
         None => {
             // SAFETY: `to` is host memory of at least `source.len()` bytes, `from` is the slice itself.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), source.len()) };

@@ -7,17 +7,21 @@ mod host;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod published;
+mod scratch;
 mod shared;
 mod sync;
 
-pub use copy::{copy_bytes, read_bytes, write_bytes};
+pub use copy::{copy_bytes, copy_bytes_async, read_bytes, write_bytes};
 pub(crate) use extension::Extension;
 pub(crate) use published::Published;
+pub(crate) use scratch::{allocate_scratch, free_scratch};
 pub(crate) use shared::shared;
 pub use shared::{Shared, Weak};
 
 use crate::base::error::Result;
 use crate::base::key::Device;
+use crate::device::capture::Kept;
+use crate::device::pinned::{self, Block};
 use crate::device::{self as device_abi, DeviceEntry, StreamRef};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,6 +35,8 @@ enum Owner {
     Host,
     /// The device of a plugin.
     Device(&'static DeviceEntry),
+    /// The pinned host memory of a device.
+    Pinned(Box<Block>),
     /// Memory of somebody else, given back by dropping this.
     Foreign(#[allow(dead_code)] Box<dyn std::any::Any + Send + Sync>),
 }
@@ -65,7 +71,7 @@ unsafe impl Sync for Inner {}
 impl Drop for Inner {
     fn drop(&mut self) {
         match &self.owner {
-            Owner::Nobody | Owner::Foreign(_) => {}
+            Owner::Nobody | Owner::Foreign(_) | Owner::Pinned(_) => {}
             Owner::Host => host::free(self.pointer, self.bytes),
             Owner::Device(entry) => {
                 if let Some(rare) = self.rare.get() {
@@ -116,6 +122,54 @@ impl Storage {
                 Ok(Storage::new(host::allocate(bytes)?, bytes, device, Owner::Host))
             }
             None => Err(crate::base::error::Error::NoDevice { device }),
+        }
+    }
+
+    /// Allocates host memory, its content undefined, that copies from and to `device` are fastest with and need not block:
+    /// page-locked ("pinned") memory where the device offers it, else plain. The storage lies on the CPU.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`, `Backend`.
+    pub fn allocate_pinned(device: Device, bytes: usize) -> Result<Storage> {
+        match device_abi::server(device.kind) {
+            Some(entry) if bytes > 0 => {
+                if let Some(block) = pinned::allocate(entry, device, bytes)? {
+                    return Ok(Storage::new(
+                        block.pointer(),
+                        bytes,
+                        Device::CPU,
+                        Owner::Pinned(Box::new(block)),
+                    ));
+                }
+                device_abi::ensure(entry, device)?;
+            }
+            None if device != Device::CPU => return Err(crate::base::error::Error::NoDevice { device }),
+            _ => {}
+        }
+        Storage::allocate(Device::CPU, bytes)
+    }
+
+    /// Whether this is pinned host memory.
+    pub fn is_pinned(&self) -> bool {
+        matches!(self.0.owner, Owner::Pinned(_))
+    }
+
+    /// Waits for the copies that [`copy_bytes_async`] queued and that use this pinned memory; nothing to do for other
+    /// memory.
+    ///
+    /// # Errors
+    /// `Backend`: also what queued work before the copy failed with.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.0.owner {
+            Owner::Pinned(block) => block.synchronize(),
+            _ => Ok(()),
+        }
+    }
+
+    fn block(&self) -> Option<&Block> {
+        match &self.0.owner {
+            Owner::Pinned(block) => Some(block),
+            _ => None,
         }
     }
 
@@ -176,8 +230,25 @@ impl Storage {
         if !device_abi::streams_in_use() {
             return;
         }
-        let stream = device_abi::current_stream_ref(self.0.device);
-        if !matches!(self.0.owner, Owner::Device(_)) || device_abi::same_stream(&stream, &self.0.stream) {
+        let Owner::Device(entry) = self.0.owner else { return };
+        let stream = device_abi::current_stream_ref_of(entry, self.0.device);
+        self.keep_if_recorded(&stream);
+        self.note_use_on(stream);
+    }
+
+    /// Keeps this memory for the graph, if the stream's work is being recorded; whether it is.
+    fn keep_if_recorded(&self, stream: &StreamRef) -> bool {
+        match stream {
+            Some(handle) if handle.recording().is_active() => {
+                handle.recording().keep(self.pointer().addr().get(), || Box::new(self.clone()));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn note_use_on(&self, stream: StreamRef) {
+        if device_abi::same_stream(&stream, &self.0.stream) {
             return;
         }
         let rare = self.0.rare.get_or_init(Box::default);
@@ -207,6 +278,22 @@ impl Storage {
     #[inline]
     pub fn same_as(&self, other: &Storage) -> bool {
         Shared::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Kept for Storage {
+    fn used_on(&self, entry: &'static DeviceEntry, device: Device, stream: &StreamRef) {
+        match &self.0.owner {
+            Owner::Device(_) => self.note_use_on(stream.clone()),
+            Owner::Pinned(block) => {
+                if let Err(error) = block.note_copy(entry, device, stream) {
+                    crate::base::log::warn(&format!(
+                        "{device}: a copy of pinned memory was waited for: {error}"
+                    ));
+                }
+            }
+            Owner::Nobody | Owner::Host | Owner::Foreign(_) => {}
+        }
     }
 }
 

@@ -184,8 +184,15 @@ pub mod level {
     pub const DEBUG: u32 = 4;
 }
 
-/// Interfaces that `get_interface` knows.
+/// Interfaces: those of a plugin, which `get_interface` gives, and those of a device, which
+/// [`DeviceApi::extension`](super::device::DeviceApi::extension) gives.
 pub mod interface {
     /// [`PluginApi`](super::plugin::PluginApi).
     pub const PLUGIN: u32 = 1;
+    /// From here on interfaces are experimental: one that changes gets another id.
+    pub const EXPERIMENTAL: u32 = 1 << 16;
+    /// [`PeerApi`](super::super::extension::PeerApi), of a device.
+    pub const PEER: u32 = EXPERIMENTAL + 1;
+    /// [`CaptureApi`](super::super::extension::CaptureApi), of a device.
+    pub const CAPTURE: u32 = EXPERIMENTAL + 2;
 }

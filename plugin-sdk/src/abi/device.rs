@@ -16,7 +16,11 @@
 use super::RawStr;
 use std::ffi::c_void;
 
-/// A stream or an event of the plugin. Null is the default stream.
+/// A stream, an event or a graph of the plugin. Null is the default stream.
+///
+/// A stream is the handle that the device's own programming interface knows it by (a `CUstream` on CUDA), not a
+/// structure of the plugin around it: the host hands it to other libraries as it is, and gives streams of theirs to
+/// the functions of the table. The plugin must not demand that it made a stream itself.
 pub type Queue = *mut c_void;
 
 /// What one device says of itself.
@@ -142,6 +146,38 @@ pub struct DeviceApi {
     pub reset_peak: Option<unsafe extern "C" fn(index: u32) -> i32>,
     /// Limits the bytes in use; 0 lifts the limit.
     pub set_memory_limit: Option<unsafe extern "C" fn(index: u32, bytes: u64) -> i32>,
+    /// Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: plain memory to the
+    /// host, and what all devices of this type copy from and to fastest. The host keeps and reuses freed blocks, so
+    /// this may be slow. Comes with `pinned_free`.
+    pub pinned_allocate: Option<unsafe extern "C" fn(index: u32, bytes: u64, out: *mut *mut c_void) -> i32>,
+    /// Frees what `pinned_allocate` gave. No copy that uses it is under way any more: the host has seen to it.
+    pub pinned_free: Option<unsafe extern "C" fn(index: u32, pointer: *mut c_void, bytes: u64) -> i32>,
+    /// Queues a copy from pinned host memory to the device on `stream` and returns. The source must neither change nor
+    /// be freed until the work given to `stream` so far is done; the host marks that point with an event. Comes with
+    /// the pinned memory and the events; without it, copies block.
+    pub copy_from_host_async: Option<
+        unsafe extern "C" fn(
+            index: u32,
+            target: *mut c_void,
+            source: *const c_void,
+            bytes: u64,
+            stream: Queue,
+        ) -> i32,
+    >,
+    /// Queues a copy from the device to pinned host memory on `stream` and returns. The target's contents are valid
+    /// once the work given to `stream` so far is done; the rest is as for `copy_from_host_async`.
+    pub copy_to_host_async: Option<
+        unsafe extern "C" fn(
+            index: u32,
+            target: *mut c_void,
+            source: *const c_void,
+            bytes: u64,
+            stream: Queue,
+        ) -> i32,
+    >,
+    /// Returns the table of a further interface of this device, see [`extension`](super::extension), at `version` of
+    /// the ABI; null if it has none. The table is valid for the life of the process.
+    pub extension: Option<unsafe extern "C" fn(interface: u32, version: u32) -> *const c_void>,
 }
 
 // SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them.

@@ -34,10 +34,20 @@ pub struct HostApi {
     /// [`codes::name_kind`](super::codes::name_kind). Returns `u16::MAX` if the host has no room. Served from
     /// `initialize` on, as `log` and `set_error` are; the other services once that has returned.
     pub intern: unsafe extern "C" fn(kind: u32, name: RawStr) -> u16,
-    /// Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel.
-    pub allocate: unsafe extern "C" fn(device: u16, index: u16, bytes: u64, out: *mut *mut c_void) -> i32,
-    /// Frees what `allocate` gave, after the work already given to this thread's stream; the same `bytes`.
-    pub free: unsafe extern "C" fn(device: u16, index: u16, pointer: *mut c_void, bytes: u64),
+    /// Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel, which frees it
+    /// before it returns. `owner` receives who gave the memory: another plugin may serve the device by the time that
+    /// it is freed.
+    pub allocate: unsafe extern "C" fn(
+        device: u16,
+        index: u16,
+        bytes: u64,
+        out: *mut *mut c_void,
+        owner: *mut *const c_void,
+    ) -> i32,
+    /// Frees what `allocate` gave, after the work already given to this thread's stream; with the `owner` that it
+    /// stated, and the same `device`, `index` and `bytes`.
+    pub free:
+        unsafe extern "C" fn(owner: *const c_void, device: u16, index: u16, pointer: *mut c_void, bytes: u64),
     /// Makes a strided tensor, its elements undefined. `format` is one of
     /// [`codes::memory_format`](super::codes::memory_format); `strides` are `ndim` numbers for `STRIDES`, with a place of its
     /// own for each element, else ignored. The caller owns `out`.
@@ -112,4 +122,7 @@ pub struct HostApi {
         version: u32,
         value: TensorHandle,
     ) -> i32,
+    /// Gives the name that a number stands for; `kind` as in `intern`. The text lives as long as the process. Where two
+    /// plugins serve one device, that of the second is `device@plugin`, with memory of its own and another number.
+    pub name: unsafe extern "C" fn(kind: u32, number: u16, out: *mut RawStr) -> i32,
 }

@@ -40,6 +40,7 @@
 pub mod codes;
 pub mod device;
 pub mod dtype;
+pub mod extension;
 pub mod host;
 pub mod interposer;
 pub mod layout;

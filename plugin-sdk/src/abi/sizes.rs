@@ -9,6 +9,7 @@
 use super::RawStr;
 use super::device::{DeviceApi, RawDeviceProperties, RawMemoryStats};
 use super::dtype::DTypeApi;
+use super::extension::{CaptureApi, PeerApi};
 use super::host::HostApi;
 use super::interposer::{RawInterposed, RawInterposer};
 use super::layout::{LayoutApi, LayoutOpsApi};
@@ -96,19 +97,22 @@ structures! {
         struct_size: 0, bits: 4, name: 8, alignment: 24, category: 28, flags: 32, promotes_to: 40, max: 56, min: 64,
         epsilon: 72, to_f64: 80, from_f64: 88, format: 96,
     }
-    table HostApi: 152 least 48 {
+    table HostApi: 160 least 48 {
         struct_size: 0, abi_version: 4, log: 8, set_error: 16, parallel_for: 24, num_threads: 32, intern: 40,
         allocate: 48, free: 56, tensor_new: 64, tensor_composite: 72, tensor_raw: 80, tensor_release: 88,
         set_output: 96, call_op: 104, rule_output: 112, tensor_retain: 120, rule_plan: 128, cache_get: 136,
-        cache_put: 144,
+        cache_put: 144, name: 152,
     }
-    table DeviceApi: 208 least 88 {
+    table DeviceApi: 248 least 88 {
         struct_size: 0, priority: 4, name: 8, flags: 24, count: 32, properties: 40, allocate: 48, free: 56,
         copy_from_host: 64, copy_to_host: 72, copy_between: 80, stream_create: 88, stream_destroy: 96,
         stream_synchronize: 104, event_create: 112, event_destroy: 120, event_record: 128, event_wait: 136,
         event_query: 144, event_synchronize: 152, event_elapsed: 160, synchronize: 168, memory_stats: 176,
-        empty_cache: 184, reset_peak: 192, set_memory_limit: 200,
+        empty_cache: 184, reset_peak: 192, set_memory_limit: 200, pinned_allocate: 208, pinned_free: 216,
+        copy_from_host_async: 224, copy_to_host_async: 232, extension: 240,
     }
+    table PeerApi: 32 least 32 { struct_size: 0, reserved: 4, can_access: 8, enable: 16, disable: 24 }
+    table CaptureApi: 40 least 40 { struct_size: 0, reserved: 4, begin: 8, end: 16, launch: 24, destroy: 32 }
     table RawDeviceProperties: 40 least 16 { struct_size: 0, units: 4, total_memory: 8, flags: 16, name: 24 }
     table RawMemoryStats: 72 least 24 {
         struct_size: 0, reserved: 4, in_use: 8, held: 16, peak_in_use: 24, peak_held: 32, allocations: 40, frees: 48,

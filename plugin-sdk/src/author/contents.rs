@@ -1,8 +1,9 @@
 //! What a plugin's set-up function fills in.
 
-use super::export::{KernelItems, set_reachable};
+use super::export::KernelItems;
 use super::host::{Level, NameKind, intern, log};
 use super::interposer::InterposerItem;
+use super::reach::set_reachable;
 use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
 use crate::abi::dtype::DTypeApi;
@@ -11,6 +12,7 @@ use crate::abi::layout::{LayoutApi, LayoutOpsApi};
 use crate::abi::op::{RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
 use crate::abi::table::fill;
+use std::borrow::Cow;
 use std::mem::offset_of;
 
 /// Devices, layouts, dtypes and ops that the plugin brings. Kernels and interposers need no line here:
@@ -68,8 +70,10 @@ impl Contents {
         for device in &self.devices {
             if device.flags & device_flag::HOST_ACCESSIBLE != 0 {
                 // SAFETY: the name is a static string of this library.
-                if let Ok(number) = intern(NameKind::Device, &unsafe { device.name.read() }) {
-                    set_reachable(number);
+                if let Cow::Borrowed(name) = unsafe { device.name.read() }
+                    && let Ok(number) = intern(NameKind::Device, name)
+                {
+                    set_reachable(number, name);
                 }
             }
         }

@@ -3,7 +3,9 @@
 use super::error::Error;
 use super::guard::guarded;
 use crate::abi::RawStr;
+use crate::abi::codes::interface;
 use crate::abi::device::{DeviceApi, Queue, RawDeviceProperties, RawMemoryStats};
+use crate::abi::extension::{CaptureApi, PeerApi};
 use crate::abi::table::{Table, fill};
 use std::ffi::c_void;
 
@@ -41,6 +43,15 @@ pub trait Device: 'static {
     const STREAMS: bool = false;
     /// Whether the memory statistics and the cache are there.
     const STATS: bool = false;
+    /// Whether there is pinned host memory.
+    const PINNED: bool = false;
+    /// Whether copies from and to pinned memory can be queued; needs [`STREAMS`](Self::STREAMS) and
+    /// [`PINNED`](Self::PINNED).
+    const ASYNC_COPIES: bool = false;
+    /// Direct access between devices, of [`peer_api`](super::peer_api). Experimental.
+    const PEER: Option<&'static PeerApi> = None;
+    /// Captured work, of [`capture_api`](super::capture_api). Experimental.
+    const CAPTURE: Option<&'static CaptureApi> = None;
 
     /// The number of devices; an error says why there are none.
     fn count() -> Result<u32, Error>;
@@ -134,13 +145,42 @@ pub trait Device: 'static {
     fn set_memory_limit(index: u32, bytes: u64) -> Result<(), Error> {
         Err(lacks("a memory limit"))
     }
+    /// Host memory that the devices of this type copy from and to directly, aligned to 64 bytes at least. The host
+    /// keeps what is freed, so it asks seldom.
+    fn pinned_allocate(index: u32, bytes: u64) -> Result<*mut c_void, Error> {
+        Err(lacks("pinned memory"))
+    }
+    /// Frees pinned memory; no copy uses it any more.
+    unsafe fn pinned_free(index: u32, pointer: *mut c_void, bytes: u64) -> Result<(), Error> {
+        Err(lacks("pinned memory"))
+    }
+    /// Queues a copy from pinned memory, which stays as it is until the work of `stream` so far is done.
+    unsafe fn copy_from_host_async(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
+        Err(lacks("copies that do not block"))
+    }
+    /// Queues a copy to pinned memory, which nobody reads until the work of `stream` so far is done.
+    unsafe fn copy_to_host_async(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
+        Err(lacks("copies that do not block"))
+    }
 }
 
 /// Runs `work` under the guard and writes its value to `out`.
 ///
 /// # Safety
 /// `out` must be valid for a write; the host upholds this.
-unsafe fn give<T>(out: *mut T, work: impl FnOnce() -> Result<T, Error>) -> i32 {
+pub(super) unsafe fn give<T>(out: *mut T, work: impl FnOnce() -> Result<T, Error>) -> i32 {
     guarded(|| {
         let value = work()?;
         // SAFETY: the caller guarantees a valid `out`.
@@ -167,8 +207,9 @@ unsafe fn give_sized<T: Table>(out: *mut T, value: &T) -> Result<(), Error> {
 
 /// A table entry: an `extern "C"` function that runs `$body` under the guard.
 macro_rules! entry {
-    ($d:ident; $($a:ident: $t:ty),* ; $body:expr) => {{
-        unsafe extern "C" fn shim<$d: Device>($($a: $t),*) -> i32 {
+    ($d:ident; $($arguments:tt)*) => { entry!(@for Device, $d; $($arguments)*) };
+    (@for $trait:path, $d:ident; $($a:ident: $t:ty),* ; $body:expr) => {{
+        unsafe extern "C" fn shim<$d: $trait>($($a: $t),*) -> i32 {
             // SAFETY: the host upholds the contract of this entry of `DeviceApi`, which is that of the
             // trait's function.
             #[allow(unused_unsafe)]
@@ -176,14 +217,28 @@ macro_rules! entry {
         }
         shim::<$d>
     }};
-    ($d:ident; $($a:ident: $t:ty),* => $out:ident: $o:ty; $body:expr) => {{
-        unsafe extern "C" fn shim<$d: Device>($($a: $t,)* $out: *mut $o) -> i32 {
+    (@for $trait:path, $d:ident; $($a:ident: $t:ty),* => $out:ident: $o:ty; $body:expr) => {{
+        unsafe extern "C" fn shim<$d: $trait>($($a: $t,)* $out: *mut $o) -> i32 {
             // SAFETY: as above; `out` is valid for a write.
             #[allow(unused_unsafe)]
             unsafe { give($out, || unsafe { $body }) }
         }
         shim::<$d>
     }};
+}
+
+pub(super) use entry;
+
+/// The further interfaces of a device. A constant lookup: nothing here can panic.
+unsafe extern "C" fn extension<D: Device>(id: u32, version: u32) -> *const c_void {
+    if !(crate::abi::ABI_MIN..=crate::abi::ABI_MAX).contains(&version) {
+        return std::ptr::null();
+    }
+    match id {
+        interface::PEER => D::PEER.map_or(std::ptr::null(), |api| std::ptr::from_ref(api).cast()),
+        interface::CAPTURE => D::CAPTURE.map_or(std::ptr::null(), |api| std::ptr::from_ref(api).cast()),
+        _ => std::ptr::null(),
+    }
 }
 
 /// The table of a device, for `static API: DeviceApi = device_api::<MyDevice>();`.
@@ -276,6 +331,31 @@ pub const fn device_api<D: Device>() -> DeviceApi {
         } else {
             None
         },
+        pinned_allocate: if D::PINNED {
+            Some(entry!(D; index: u32, bytes: u64 => out: *mut c_void; D::pinned_allocate(index, bytes)))
+        } else {
+            None
+        },
+        pinned_free: if D::PINNED {
+            Some(
+                entry!(D; index: u32, pointer: *mut c_void, bytes: u64; D::pinned_free(index, pointer, bytes)),
+            )
+        } else {
+            None
+        },
+        copy_from_host_async: if D::ASYNC_COPIES {
+            Some(entry!(D; index: u32, to: *mut c_void, from: *const c_void, bytes: u64, stream: Queue;
+                D::copy_from_host_async(index, to, from, bytes, stream)))
+        } else {
+            None
+        },
+        copy_to_host_async: if D::ASYNC_COPIES {
+            Some(entry!(D; index: u32, to: *mut c_void, from: *const c_void, bytes: u64, stream: Queue;
+                D::copy_to_host_async(index, to, from, bytes, stream)))
+        } else {
+            None
+        },
+        extension: Some(extension::<D>),
     }
 }
 
@@ -343,6 +423,11 @@ mod tests {
         }
         assert_eq!((count, properties.units, properties.total_memory, properties.struct_size), (3, 2, 7, 16));
         assert_eq!(properties.flags, 9, "beyond the reader's size nothing is written");
-        assert!(API.stream_create.is_none() && API.memory_stats.is_none());
+        assert!(API.stream_create.is_none() && API.memory_stats.is_none() && API.pinned_allocate.is_none());
+        let extension = API.extension.unwrap();
+        for id in [interface::PLUGIN, interface::PEER, interface::CAPTURE, u32::MAX] {
+            // SAFETY: the function takes numbers only.
+            assert!(unsafe { extension(id, crate::abi::ABI_MAX) }.is_null());
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::services;
 use crate::abi::op::RawKernel;
 use crate::abi::plugin::{PluginApi, PluginContents};
 use crate::abi::{ABI_MAX, ABI_MIN, codes};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The kernels of one `register_kernel!`, gathered by `inventory` inside this library.
 pub struct KernelItems(pub &'static [RawKernel]);
@@ -20,22 +20,6 @@ static HOST: AtomicPtr<crate::abi::host::HostApi> = AtomicPtr::new(std::ptr::nul
 pub fn host_api() -> Option<&'static crate::abi::host::HostApi> {
     // SAFETY: the pointer is null or that of a whole table which lives as long as the process, see `initialize`.
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
-}
-
-/// Bit `i` is set if this library brought device `i` and called it host-accessible. Device 0 is the CPU.
-static REACHABLE: AtomicU64 = AtomicU64::new(1);
-
-/// Whether the host may read the memory of a device through its pointers.
-#[inline(always)]
-pub(crate) fn reaches(device: u16) -> bool {
-    device == 0 || (device < 64 && REACHABLE.load(Ordering::Relaxed) >> device & 1 != 0)
-}
-
-/// States that a device's memory is host-accessible, as its plugin says.
-pub(crate) fn set_reachable(device: u16) {
-    if device < 64 {
-        REACHABLE.fetch_or(1 << device, Ordering::Relaxed);
-    }
 }
 
 #[doc(hidden)]

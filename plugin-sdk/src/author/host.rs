@@ -3,7 +3,7 @@
 use super::element::{Element, Plain};
 use super::error::Error;
 use super::export::host_api;
-use super::tensor::{Origin, OwnedTensor, Tensor, no_host};
+use super::tensor::{Origin as TensorOrigin, OwnedTensor, Tensor, no_host};
 use crate::abi::RawStr;
 use crate::abi::codes::{level, memory_format, name_kind, tag};
 use crate::abi::host::TensorHandle;
@@ -134,18 +134,38 @@ pub enum NameKind {
     Dtype,
 }
 
+impl NameKind {
+    fn code(self) -> u32 {
+        match self {
+            NameKind::Device => name_kind::DEVICE,
+            NameKind::Layout => name_kind::LAYOUT,
+            NameKind::Dtype => name_kind::DTYPE,
+        }
+    }
+}
+
 /// The number that the host uses for a name.
 pub fn intern(kind: NameKind, name: &str) -> Result<u16, Error> {
     let host = host_api().ok_or_else(no_host)?;
-    let code = match kind {
-        NameKind::Device => name_kind::DEVICE,
-        NameKind::Layout => name_kind::LAYOUT,
-        NameKind::Dtype => name_kind::DTYPE,
-    };
     // SAFETY: the host copies the name before it returns.
-    match unsafe { (host.intern)(code, RawStr::borrow(name)) } {
+    match unsafe { (host.intern)(kind.code(), RawStr::borrow(name)) } {
         u16::MAX => Err(Error::Failed { detail: format!("the host has no room for the name {name}") }),
         number => Ok(number),
+    }
+}
+
+/// The name that a number of the host's stands for.
+pub fn name(kind: NameKind, number: u16) -> Result<&'static str, Error> {
+    let host = host_api().ok_or_else(no_host)?;
+    let mut out = RawStr::EMPTY;
+    // SAFETY: `out` is valid for the write.
+    done(unsafe { (host.name)(kind.code(), number, &mut out) })?;
+    // SAFETY: the host gives a text that lives as long as the process.
+    match unsafe { out.read() } {
+        std::borrow::Cow::Borrowed(name) => Ok(name),
+        std::borrow::Cow::Owned(_) => {
+            Err(Error::Failed { detail: "the host gave a name that is not UTF-8".into() })
+        }
     }
 }
 
@@ -154,7 +174,16 @@ pub fn intern(kind: NameKind, name: &str) -> Result<u16, Error> {
 pub struct Scratch<T> {
     data: NonNull<T>,
     len: usize,
-    from_host: bool,
+    from: Origin,
+}
+
+/// Whose memory scratch memory is.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    /// Rust's allocator's, or nobody's where there is none.
+    Rust,
+    /// The host's, with what it said about the owner.
+    Host(*const c_void),
 }
 
 // SAFETY: a Scratch owns its elements as a Box does.
@@ -182,22 +211,22 @@ impl<T: Plain> Scratch<T> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|b| *b <= isize::MAX as usize - Self::ALIGN);
         let bytes = bytes.ok_or(Error::OutOfMemory { requested: u64::MAX, available: 0 })?;
         if bytes == 0 {
-            return Ok(Scratch { data: NonNull::dangling(), len, from_host: false });
+            return Ok(Scratch { data: NonNull::dangling(), len, from: Origin::Rust });
         }
         let Some(host) = host_api() else {
             // SAFETY: the layout is not empty.
             let data = unsafe { std::alloc::alloc(Self::layout(bytes)) };
             let data = NonNull::new(data.cast())
                 .ok_or(Error::OutOfMemory { requested: bytes as u64, available: 0 })?;
-            return Ok(Scratch { data, len, from_host: false });
+            return Ok(Scratch { data, len, from: Origin::Rust });
         };
-        let mut data = std::ptr::null_mut();
-        // SAFETY: `data` is valid for the write; device 0 is the CPU.
-        done(unsafe { (host.allocate)(0, 0, bytes as u64, &mut data) })?;
+        let (mut data, mut owner) = (std::ptr::null_mut(), std::ptr::null());
+        // SAFETY: `data` and `owner` are valid for the writes; device 0 is the CPU.
+        done(unsafe { (host.allocate)(0, 0, bytes as u64, &mut data, &mut owner) })?;
         let data = NonNull::new(data.cast()).ok_or_else(|| Error::Failed {
             detail: "the host allocated nothing and said that it did".into(),
         })?;
-        Ok(Scratch { data, len, from_host: true })
+        Ok(Scratch { data, len, from: Origin::Host(owner) })
     }
 }
 
@@ -231,13 +260,17 @@ impl<T> Drop for Scratch<T> {
         if bytes == 0 {
             return;
         }
-        match host_api() {
-            // SAFETY: the host gave this memory with the same number of bytes.
-            Some(host) if self.from_host => unsafe {
-                (host.free)(0, 0, self.data.as_ptr().cast(), bytes as u64)
+        match (self.from, host_api()) {
+            // SAFETY: the host gave this memory with the same owner and number of bytes.
+            (Origin::Host(owner), Some(host)) => unsafe {
+                (host.free)(owner, 0, 0, self.data.as_ptr().cast(), bytes as u64)
             },
+            // A host that has been there stays.
+            (Origin::Host(_), None) => {}
             // SAFETY: Rust's allocator gave this memory with the same layout.
-            _ => unsafe { std::alloc::dealloc(self.data.as_ptr().cast(), Self::layout(bytes)) },
+            (Origin::Rust, _) => unsafe {
+                std::alloc::dealloc(self.data.as_ptr().cast(), Self::layout(bytes))
+            },
         }
     }
 }
@@ -272,7 +305,7 @@ pub enum Arg<'a> {
 /// An op's output must not be an argument: what the other op gives back could then share its memory.
 pub(super) fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
     let got = match tensor.origin {
-        Origin::Output => "an output of this call",
+        TensorOrigin::Output => "an output of this call",
         _ if tensor.handle().is_null() => "a temporary without a handle",
         _ => return Ok(std::ptr::from_ref(tensor.raw)),
     };

@@ -4,6 +4,7 @@ mod cache;
 mod call;
 mod contents;
 mod device;
+mod device_extensions;
 mod dtype;
 mod element;
 mod error;
@@ -15,6 +16,7 @@ pub mod host;
 pub mod interposer;
 mod layout;
 mod op;
+mod reach;
 mod services;
 pub mod strided;
 mod tensor;
@@ -24,13 +26,14 @@ pub use cache::CacheKey;
 pub use call::{Call, Tensors};
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
+pub use device_extensions::{Capture, Peer, capture_api, peer_api};
 pub use dtype::{Category, DType, DTypeNumber, Limits, dtype_api};
 pub use element::{Element, ElementType, Float, Int, Plain, Real, dtype_name, dtype_size};
 pub use error::Error;
 pub use export::host_api;
 pub use host::{
-    Arg, Format, Level, NameKind, Scratch, call_op, intern, log, new_composite, new_host_tensor, new_tensor,
-    new_tensor_in, num_threads, parallel_chunks_mut, parallel_for,
+    Arg, Format, Level, NameKind, Scratch, call_op, intern, log, name, new_composite, new_host_tensor,
+    new_tensor, new_tensor_in, num_threads, parallel_chunks_mut, parallel_for,
 };
 pub use interposer::{Argument, Form, Interposed, Interposer};
 pub use layout::{Layout, LayoutOps, layout_api, layout_ops_api};

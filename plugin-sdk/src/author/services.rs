@@ -99,6 +99,7 @@ const NO_HOST: HostApi = HostApi {
     rule_plan: Absent::STUB,
     cache_get: Absent::STUB,
     cache_put: Absent::STUB,
+    name: Absent::STUB,
 };
 
 /// The host's table, whole: itself, or a copy in which the services that an older host lacks answer `UNSUPPORTED`.

@@ -3,7 +3,8 @@
 use super::dtype::known_size;
 use super::element::{Element, ElementType, dtype_name};
 use super::error::Error;
-use super::export::{host_api, reaches};
+use super::export::host_api;
+use super::reach::reaches;
 use super::view::{Reads, View, ViewMut, Writes};
 use crate::abi::codes::tensor_flag;
 use crate::abi::host::TensorHandle;

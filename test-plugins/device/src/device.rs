@@ -1,15 +1,29 @@
 //! The table of `test.keyway/remote`.
 
 use crate::memory::{self, Opened};
+use crate::pinned;
 use crate::queue::{self, DEVICES, Event};
+use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::device_flag::ASYNCHRONOUS;
 use keyway_sdk::abi::device::{DeviceApi, Queue, RawMemoryStats};
-use keyway_sdk::author::{Device, Error, Properties, device_api};
+use keyway_sdk::abi::extension::{CaptureApi, PeerApi};
+use keyway_sdk::author::{Device, Error, Properties, capture_api, device_api, peer_api};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The table that the host is given.
 pub static API: DeviceApi = device_api::<Remote>();
+
+/// The same devices as ones of another kind, which knows nothing of the first and has no pinned memory.
+pub static FARTHER: DeviceApi = DeviceApi {
+    name: RawStr::new("test.keyway/farther"),
+    pinned_allocate: None,
+    pinned_free: None,
+    copy_from_host_async: None,
+    copy_to_host_async: None,
+    extension: None,
+    ..device_api::<Remote>()
+};
 
 /// The device.
 pub struct Remote;
@@ -34,7 +48,8 @@ fn stats() -> MutexGuard<'static, [RawMemoryStats; DEVICES as usize]> {
     STATS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn known(index: u32) -> Result<usize, Error> {
+/// Fails unless there is such a device.
+pub fn known(index: u32) -> Result<usize, Error> {
     if index < DEVICES {
         return Ok(index as usize);
     }
@@ -90,6 +105,10 @@ impl Device for Remote {
     const FLAGS: u64 = ASYNCHRONOUS;
     const STREAMS: bool = true;
     const STATS: bool = true;
+    const PINNED: bool = true;
+    const ASYNC_COPIES: bool = true;
+    const PEER: Option<&'static PeerApi> = Some(&peer_api::<Self>());
+    const CAPTURE: Option<&'static CaptureApi> = Some(&capture_api::<Self>());
 
     fn count() -> Result<u32, Error> {
         Ok(DEVICES)
@@ -121,7 +140,7 @@ impl Device for Remote {
             give_back(device, bytes);
             Ok(())
         };
-        queue::submit(index, stream as usize, Box::new(work));
+        queue::submit_uncaptured(index, stream as usize, work);
         Ok(())
     }
 
@@ -133,6 +152,7 @@ impl Device for Remote {
         stream: Queue,
     ) -> Result<(), Error> {
         known(index)?;
+        queue::check_not_captured(index, stream as usize)?;
         // SAFETY: the host gives `bytes` readable bytes; they are copied before this returns.
         let staged = unsafe { std::slice::from_raw_parts(source.cast::<u8>(), bytes as usize) }.to_vec();
         let to = target as usize;
@@ -142,7 +162,7 @@ impl Device for Remote {
             unsafe { copy(to, staged.as_ptr() as usize, staged.len()) };
             Ok(())
         };
-        queue::submit(index, stream as usize, Box::new(work));
+        queue::submit(index, stream as usize, work);
         Ok(())
     }
 
@@ -154,6 +174,7 @@ impl Device for Remote {
         stream: Queue,
     ) -> Result<(), Error> {
         known(index)?;
+        queue::check_not_captured(index, stream as usize)?;
         let (to, from) = (target as usize, source as usize);
         let work = move || {
             let _open = Opened::new(from)?;
@@ -162,7 +183,7 @@ impl Device for Remote {
             unsafe { copy(to, from, bytes as usize) };
             Ok(())
         };
-        queue::submit(index, stream as usize, Box::new(work));
+        queue::submit(index, stream as usize, work);
         queue::synchronize(index, Some(stream as usize))
     }
 
@@ -183,7 +204,7 @@ impl Device for Remote {
         let (before, after) = (Arc::new(Event::default()), Arc::new(Event::default()));
         queue::record(from.0, from.2 as usize, &before);
         queue::wait(to.0, to.2 as usize, &before);
-        queue::submit(to.0, to.2 as usize, Box::new(work));
+        queue::submit(to.0, to.2 as usize, work);
         queue::record(to.0, to.2 as usize, &after);
         queue::wait(from.0, from.2 as usize, &after);
         Ok(())
@@ -269,6 +290,57 @@ impl Device for Remote {
     fn reset_peak(index: u32) -> Result<(), Error> {
         let all = &mut stats()[known(index)?];
         (all.peak_in_use, all.peak_held) = (all.in_use, all.held);
+        Ok(())
+    }
+
+    fn pinned_allocate(index: u32, bytes: u64) -> Result<*mut c_void, Error> {
+        known(index)?;
+        pinned::allocate(bytes).map(<*mut u8>::cast)
+    }
+
+    unsafe fn pinned_free(index: u32, pointer: *mut c_void, bytes: u64) -> Result<(), Error> {
+        known(index)?;
+        // SAFETY: the host gives back what `pinned_allocate` gave, once nobody uses it.
+        unsafe { pinned::free(pointer.cast(), bytes) }
+    }
+
+    unsafe fn copy_from_host_async(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
+        known(index)?;
+        let (to, from) = (target as usize, source as usize);
+        let work = move || {
+            pinned::check(from, bytes)?;
+            let _open = Opened::new(to)?;
+            // SAFETY: the target's pages are open; the source is pinned memory that the host keeps until this is done.
+            unsafe { copy(to, from, bytes as usize) };
+            Ok(())
+        };
+        queue::submit(index, stream as usize, work);
+        Ok(())
+    }
+
+    unsafe fn copy_to_host_async(
+        index: u32,
+        target: *mut c_void,
+        source: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
+        known(index)?;
+        let (to, from) = (target as usize, source as usize);
+        let work = move || {
+            pinned::check(to, bytes)?;
+            let _open = Opened::new(from)?;
+            // SAFETY: the source's pages are open; the target is pinned memory that the host keeps until this is done.
+            unsafe { copy(to, from, bytes as usize) };
+            Ok(())
+        };
+        queue::submit(index, stream as usize, work);
         Ok(())
     }
 

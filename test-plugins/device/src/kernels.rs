@@ -69,16 +69,19 @@ impl<T: Element> Operand<T> {
     }
 }
 
-fn submit(call: &Call<'_>, work: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), Error> {
+fn submit(
+    call: &Call<'_>,
+    work: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+) -> Result<(), Error> {
     let index = u32::from(call.output(0)?.device_index());
-    queue::submit(index, call.stream() as usize, Box::new(work));
+    queue::submit(index, call.stream() as usize, work);
     Ok(())
 }
 
 fn map1<A: Element, T: Element>(
     call: &Call<'_>,
     input: usize,
-    f: impl Fn(A) -> T + Send + 'static,
+    f: impl Fn(A) -> T + Send + Sync + 'static,
 ) -> Result<(), Error> {
     let (a, out) = (Operand::<A>::new(&call.tensor(input)?)?, Operand::<T>::new(&call.output(0)?)?);
     let both = Strided::new(&out.sizes, [&out.strides, &a.strides])?;
@@ -89,7 +92,7 @@ fn map1<A: Element, T: Element>(
     })
 }
 
-fn map2<T: Element>(call: &Call<'_>, f: impl Fn(T, T) -> T + Send + 'static) -> Result<(), Error> {
+fn map2<T: Element>(call: &Call<'_>, f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Result<(), Error> {
     let (a, b) = (Operand::<T>::new(&call.tensor(0)?)?, Operand::<T>::new(&call.tensor(1)?)?);
     let out = Operand::<T>::new(&call.output(0)?)?;
     let all = Strided::new(&out.sizes, [&out.strides, &a.strides, &b.strides])?;

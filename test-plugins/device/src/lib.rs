@@ -6,21 +6,25 @@
 //! - `memory`: protected pages, opened only for the thread that works;
 //! - `queue`: streams, events and the thread of each device;
 //! - `device`: the table that the host is given;
+//! - `pinned`: host memory that copies need not wait for;
+//! - `further`: access from one device to the other, and captured work;
 //! - `kernels`: a handful of ops, and two of its own: `remote_pause` works slowly, `remote_fail` fails later.
 
 mod device;
+mod further;
 mod kernels;
 mod memory;
+mod pinned;
 mod queue;
 
 keyway_sdk::plugin! {
     name: "keyway.test/device",
     version: env!("CARGO_PKG_VERSION"),
     description: "An asynchronous device whose memory the host cannot read",
-    devices: ["test.keyway/remote"],
+    devices: ["test.keyway/remote", "test.keyway/farther"],
     layouts: ["strided"],
     setup: |contents| {
-        contents.device(&device::API).op(&kernels::PAUSE).op(&kernels::FAIL);
+        contents.device(&device::API).device(&device::FARTHER).op(&kernels::PAUSE).op(&kernels::FAIL);
         Ok(())
     },
 }

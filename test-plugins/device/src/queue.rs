@@ -9,8 +9,8 @@ use std::time::Instant;
 /// How many devices there are.
 pub const DEVICES: u32 = 2;
 
-/// Queued work.
-pub type Work = Box<dyn FnOnce() -> Result<(), String> + Send>;
+/// Queued work. Captured work is done again with each launch.
+pub type Work = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// A point in a stream, counted: each record is one more, and is reached when the stream gets there.
 #[derive(Default)]
@@ -46,6 +46,7 @@ impl Event {
     }
 }
 
+#[derive(Clone)]
 enum Task {
     Work(Work),
     Record(Arc<Event>, u64),
@@ -60,7 +61,12 @@ struct Device {
     /// The stream that had its turn last, so that all get theirs.
     last: usize,
     error: Option<String>,
+    /// The streams whose tasks are captured instead of done.
+    captured: BTreeMap<usize, Vec<Task>>,
 }
+
+/// Captured tasks.
+pub struct Graph(Vec<Task>);
 
 #[derive(Default)]
 struct State {
@@ -122,7 +128,7 @@ fn work_forever(index: usize) {
         };
         drop(all);
         let result = match task {
-            Task::Work(work) => match catch_unwind(AssertUnwindSafe(work)) {
+            Task::Work(work) => match catch_unwind(AssertUnwindSafe(|| work())) {
                 Ok(result) => result,
                 Err(_) => Err("the device's thread panicked".to_string()),
             },
@@ -145,8 +151,46 @@ fn work_forever(index: usize) {
 }
 
 fn push(index: u32, stream: usize, task: Task) {
-    state().devices[index as usize].streams.entry(stream).or_default().push_back(task);
+    let device = &mut state().devices[index as usize];
+    match device.captured.get_mut(&stream) {
+        Some(tasks) => tasks.push(task),
+        None => device.streams.entry(stream).or_default().push_back(task),
+    }
     CHANGED.notify_all();
+}
+
+/// From now on, what is given to a stream is captured.
+pub fn begin_capture(index: u32, stream: usize) -> Result<(), Error> {
+    let device = &mut state().devices[index as usize];
+    if stream == 0 || device.captured.contains_key(&stream) {
+        let expected = "a stream that is not the default one and is not captured".to_string();
+        return Err(Error::InvalidArgument { argument: "stream", expected, got: stream.to_string() });
+    }
+    device.captured.insert(stream, Vec::new());
+    Ok(())
+}
+
+/// What a stream was given since [`begin_capture`].
+pub fn end_capture(index: u32, stream: usize) -> Result<Graph, Error> {
+    state().devices[index as usize].captured.remove(&stream).map(Graph).ok_or_else(|| {
+        let expected = "a stream that is captured".to_string();
+        Error::InvalidArgument { argument: "stream", expected, got: stream.to_string() }
+    })
+}
+
+/// Gives captured tasks to a stream.
+pub fn launch(index: u32, graph: &Graph, stream: usize) {
+    graph.0.iter().for_each(|task| push(index, stream, task.clone()));
+}
+
+/// Fails where a stream is captured: for functions that wait.
+pub fn check_not_captured(index: u32, stream: usize) -> Result<(), Error> {
+    match state().devices[index as usize].captured.contains_key(&stream) {
+        true => Err(Error::Failed {
+            detail: "the stream is being captured, and this would wait for it".to_string(),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// A stream's number; 0 is the default stream.
@@ -157,8 +201,19 @@ pub fn new_stream() -> usize {
 }
 
 /// Queues work.
-pub fn submit(index: u32, stream: usize, work: Work) {
-    push(index, stream, Task::Work(work));
+pub fn submit(index: u32, stream: usize, work: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
+    push(index, stream, Task::Work(Arc::new(work)));
+}
+
+/// Queues work also where the stream is captured: it is no part of the graph.
+pub fn submit_uncaptured(
+    index: u32,
+    stream: usize,
+    work: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+) {
+    let task = Task::Work(Arc::new(work));
+    state().devices[index as usize].streams.entry(stream).or_default().push_back(task);
+    CHANGED.notify_all();
 }
 
 /// Marks the present end of a stream.

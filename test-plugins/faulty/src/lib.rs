@@ -37,6 +37,20 @@ register_kernel! {
 }
 
 register_kernel! {
+    op: "test_twin", signature: "T>T", device: "test.keyway/twin", layout: "strided",
+    f32 => add_one,
+}
+
+/// Reads the twin's memory, as a plugin may that brought it.
+fn add_one(call: &Call<'_>) -> Result<(), Error> {
+    let (from, mut to) = (call.view::<f32>(0)?, call.out::<f32>(0)?);
+    for i in 0..call.output(0)?.numel() {
+        to.set(&[i], from.get(&[i]).unwrap_or(f32::NAN) + 1.0);
+    }
+    Ok(())
+}
+
+register_kernel! {
     op: "test_panic", signature: "T>T", device: "cpu", layout: "strided",
     f32 => |_call| panic!("told to panic in a kernel"),
 }

@@ -1,11 +1,13 @@
 //! The device `test.keyway/twin`, in host memory. Two test plugins bring one each, so that a host has to choose.
 
 use keyway_sdk::abi::codes::device_flag;
-use keyway_sdk::abi::device::Queue;
+use keyway_sdk::abi::device::{Queue, RawMemoryStats};
 use keyway_sdk::author::{Device, Error, Properties};
 use std::alloc::Layout;
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What tells one twin from the other.
 pub trait Own: 'static {
@@ -25,6 +27,13 @@ pub trait Own: 'static {
 /// The device.
 pub struct Twin<O>(PhantomData<O>);
 
+/// The addresses that were given and did not come back; each library has a list of its own.
+static GIVEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+
+fn given() -> MutexGuard<'static, BTreeSet<usize>> {
+    GIVEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn layout(bytes: u64) -> Result<Layout, Error> {
     Layout::from_size_align(bytes as usize, 64)
         .map_err(|_| Error::OutOfMemory { requested: bytes, available: 0 })
@@ -42,6 +51,7 @@ impl<O: Own> Device for Twin<O> {
     const NAME: &'static str = "test.keyway/twin";
     const FLAGS: u64 = device_flag::HOST_ACCESSIBLE;
     const PRIORITY: u32 = O::PRIORITY;
+    const STATS: bool = true;
 
     fn count() -> Result<u32, Error> {
         Ok(O::COUNT)
@@ -57,13 +67,23 @@ impl<O: Own> Device for Twin<O> {
             return Ok(std::ptr::null_mut());
         }
         // SAFETY: the layout is not empty.
-        Ok(unsafe { std::alloc::alloc(layout(bytes)?) }.cast())
+        let at = unsafe { std::alloc::alloc(layout(bytes)?) };
+        given().insert(at.addr());
+        Ok(at.cast())
     }
 
     unsafe fn free(_index: u32, pointer: *mut c_void, bytes: u64, _stream: Queue) -> Result<(), Error> {
+        if !given().remove(&pointer.addr()) {
+            return Err(Error::Failed { detail: format!("{} did not give {pointer:p}", O::TITLE) });
+        }
         // SAFETY: the host gives back what `allocate` gave, once and with the same size.
         unsafe { std::alloc::dealloc(pointer.cast(), layout(bytes)?) };
         Ok(())
+    }
+
+    /// In pieces, not in bytes.
+    fn memory_stats(_index: u32) -> Result<RawMemoryStats, Error> {
+        Ok(RawMemoryStats { in_use: given().len() as u64, ..RawMemoryStats::default() })
     }
 
     unsafe fn copy_from_host(

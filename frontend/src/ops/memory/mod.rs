@@ -6,6 +6,7 @@ crate::ops::family! {
     copy,
     fill,
     from_components,
+    pin_memory,
     project_like,
     to_device,
     to_dtype,

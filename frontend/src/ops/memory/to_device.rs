@@ -6,7 +6,7 @@ use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{Device, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::memory::copy_bytes;
+use keyway_dispatcher::memory::{Storage, copy_bytes, copy_bytes_async};
 use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
 use keyway_dispatcher::registry::serving;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
@@ -30,12 +30,42 @@ impl Tensor {
         }
         DEF.run(&[self.into(), Arg::Str(&device.to_string())])
     }
+
+    /// As [`to_device`](Self::to_device), but the call does not wait for the copy where the device can queue one, as
+    /// `non_blocking=True` does in PyTorch.
+    ///
+    /// - To a device, from a tensor of [`pin_memory`](Self::pin_memory): the copy is queued on this thread's stream, in order
+    ///   with the work that uses the result. Do not change this tensor before the copy is done; it may be dropped.
+    /// - To the CPU: the result is pinned, and its values are there once the stream (or an event recorded after this call)
+    ///   has been synchronised. Reading it (`to_vec`, `item`, printing) and copying it wait by themselves; ops on the CPU do
+    ///   not.
+    ///
+    /// From host memory that is not pinned, and between two devices, it copies as `to_device` does.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, Tensor};
+    /// let a = Tensor::from_slice(&[1.0f32])?.pin_memory()?;
+    /// assert!(a.to_device_non_blocking(Device::CPU)?.is_same(&a));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`to_device`](Self::to_device).
+    #[doc(alias = "non_blocking")]
+    pub fn to_device_non_blocking(&self, device: Device) -> Result<Tensor> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        DEF.run(&[self.into(), Arg::Str(&device.to_string()), Arg::Bool(true)])
+    }
 }
 
 /// Moves the bytes; a composite tensor moves by its components.
-fn moved(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
+fn moved(t: &TensorRef, device: Device, non_blocking: bool) -> RuleResult<TensorRef> {
     if !t.is_strided() {
-        let components = t.components().iter().map(|c| moved(c, device)).collect::<RuleResult<_>>()?;
+        let components =
+            t.components().iter().map(|c| moved(c, device, non_blocking)).collect::<RuleResult<_>>()?;
         return TensorImpl::composite(
             t.layout(),
             t.dtype(),
@@ -52,16 +82,23 @@ fn moved(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
     } else if t.device() == Device::CPU || packs(t)? {
         Tensor::from_ref(t.clone()).contiguous()?.into_ref()
     } else {
-        return moved(&keyway_dispatcher::fallback::twin(t, Device::CPU)?, device);
+        return moved(&keyway_dispatcher::fallback::twin(t, Device::CPU)?, device, non_blocking);
     };
     if source.device() == device {
         return Ok(source);
     }
     let strides = Dims::from_slice(source.strides());
-    let target = TensorImpl::empty_strided(source.sizes().into(), strides, t.dtype(), device)?;
+    let size = t.dtype().size();
+    // As in PyTorch, what comes to the host without waiting comes to pinned memory.
+    let target = if non_blocking && device == Device::CPU {
+        let storage = Storage::allocate_pinned(source.device(), t.numel() * size)?;
+        TensorImpl::strided(storage, 0, source.sizes(), source.strides(), t.dtype())?
+    } else {
+        TensorImpl::empty_strided(source.sizes().into(), strides, t.dtype(), device)?
+    };
     if let (Some(from), Some(to)) = (source.storage(), target.storage()) {
-        let size = t.dtype().size();
-        copy_bytes(to, 0, from, source.offset() * size, t.numel() * size)?;
+        let copy = if non_blocking { copy_bytes_async } else { copy_bytes };
+        copy(to, 0, from, source.offset() * size, t.numel() * size)?;
     }
     Ok(target)
 }
@@ -81,12 +118,13 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
         let entry = entry.ok_or(Error::NoDevice { device })?;
         keyway_dispatcher::device::ensure(entry, device)?;
     }
-    Ok(Outputs::from_iter([moved(t, device)?]))
+    let non_blocking = matches!(args.get(2), Arg::Bool(true));
+    Ok(Outputs::from_iter([moved(t, device, non_blocking)?]))
 }
 
 /// `to_device`
 pub static DEF: OpDef = OpDef {
-    schema: "to_device(Tensor self, str device) -> Tensor",
+    schema: "to_device(Tensor self, str device, bool non_blocking=False) -> Tensor",
     rule: Rule::Host(compose),
     decomposition: None,
     derivative: Derivative::Formula {
@@ -99,7 +137,12 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
-    samples: || vec![sample([plain(&[2, 3]), SampleArg::Str("cpu")])],
+    samples: || {
+        vec![
+            sample([plain(&[2, 3]), SampleArg::Str("cpu")]),
+            sample([plain(&[2, 3]), SampleArg::Str("cpu"), SampleArg::Bool(true)]),
+        ]
+    },
     errors: || vec![error([plain(&[2]), SampleArg::Str("nowhere")], "no backend for device")],
     entry: Entry::new(),
 };

@@ -1,0 +1,185 @@
+//! Work that is recorded once and launched many times. **Experimental**: see `keyway_sdk::abi::extension`.
+
+use super::stream::Handle;
+use super::{DeviceEntry, Stream, StreamRef, check, extension};
+use crate::base::error::{Error, Result};
+use crate::base::key::Device;
+use keyway_sdk::abi::codes::status;
+use keyway_sdk::abi::device::Queue;
+use keyway_sdk::abi::extension::CaptureApi;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Memory that recorded work uses: alive as long as the graph.
+pub(crate) trait Kept: Send + Sync {
+    /// Notes that work on this memory was given to a stream.
+    fn used_on(&self, entry: &'static DeviceEntry, device: Device, stream: &StreamRef);
+}
+
+/// What recorded work uses, by a number that tells one piece of memory from another.
+type Memory = BTreeMap<usize, Box<dyn Kept>>;
+
+/// The recording of a stream's work, where there is one.
+#[derive(Default)]
+pub(crate) struct Recording {
+    active: AtomicBool,
+    memory: Mutex<Memory>,
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recording({})", self.is_active())
+    }
+}
+
+impl Recording {
+    /// Whether the stream's work is recorded now.
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire)
+    }
+
+    /// Keeps memory for the graph.
+    pub(crate) fn keep(&self, number: usize, memory: impl FnOnce() -> Box<dyn Kept>) {
+        let mut all = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(number).or_insert_with(memory);
+    }
+
+    fn stop(&self) -> Memory {
+        self.active.store(false, Ordering::Release);
+        std::mem::take(&mut *self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Ends a recording also where the recorded function panics.
+struct Recorder {
+    api: &'static CaptureApi,
+    handle: Arc<Handle>,
+    ended: bool,
+}
+
+impl Recorder {
+    fn begin(api: &'static CaptureApi, handle: &Arc<Handle>) -> Result<Recorder> {
+        if handle.recording.active.swap(true, Ordering::AcqRel) {
+            let got = "one that is being captured already".to_string();
+            return Err(wrong_stream("a stream whose work is not recorded", got));
+        }
+        // SAFETY: the stream is of the plugin that the table is of, and lives.
+        let code = unsafe { (api.begin)(u32::from(handle.device.index), handle.raw) };
+        if let Err(error) = check(handle.entry, handle.device, "capture begin", code) {
+            drop(handle.recording.stop());
+            return Err(error);
+        }
+        Ok(Recorder { api, handle: handle.clone(), ended: false })
+    }
+
+    fn end(&mut self) -> Result<Graph> {
+        self.ended = true;
+        let Handle { entry, device, raw: stream, .. } = *self.handle;
+        let mut raw: Queue = std::ptr::null_mut();
+        // SAFETY: the recording was begun on this stream and is ended once; `end` writes one pointer.
+        let code = unsafe { (self.api.end)(u32::from(device.index), stream, &mut raw) };
+        let memory = self.handle.recording.stop();
+        check(entry, device, "capture end", code)?;
+        Ok(Graph { entry, device, api: self.api, raw, launching: Mutex::new(()), memory })
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Nobody wants the graph.
+            drop(self.end());
+        }
+    }
+}
+
+#[cold]
+fn wrong_stream(expected: &str, got: String) -> Error {
+    Error::Value { op: "Graph", argument: "stream", expected: expected.to_string(), got }
+}
+
+/// Recorded work of one stream, to be launched again and again.
+///
+/// A launch works on the memory that the recorded calls worked on: put new values into their inputs with `copy_`, launch,
+/// and read their outputs. The graph keeps all of that memory. What the recorded function did on the host, such as noting
+/// versions for autograd, is not done again, so record no calls that need a gradient.
+pub struct Graph {
+    entry: &'static DeviceEntry,
+    device: Device,
+    api: &'static CaptureApi,
+    raw: Queue,
+    launching: Mutex<()>,
+    memory: Memory,
+}
+
+// SAFETY: the contract of a device lets graphs be used from any thread, one at a time, which `launching` sees to.
+unsafe impl Send for Graph {}
+// SAFETY: as for Send.
+unsafe impl Sync for Graph {}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Graph({}, {} pieces of memory)", self.device, self.memory.len())
+    }
+}
+
+impl Graph {
+    /// Runs `work` with `stream` entered, recording what it gives to the stream instead of doing it. Calls that would wait
+    /// for the stream, such as reading a value, fail in there.
+    ///
+    /// # Errors
+    /// `Value` for a device that does not offer this, the default stream, or a stream that is being recorded; what
+    /// `work` and the device report.
+    pub fn capture<T, E: From<Error>>(
+        stream: &Stream,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(T, Graph), E> {
+        let handle = stream.handle();
+        let Some(api) = extension::find::<CaptureApi>(handle.entry)? else {
+            let got = format!("one of {}", handle.device);
+            return Err(wrong_stream("a stream of a device that can capture work", got).into());
+        };
+        if handle.raw.is_null() {
+            return Err(wrong_stream("a stream of `Stream::new`", "the default stream".to_string()).into());
+        }
+        let mut recorder = Recorder::begin(api, handle)?;
+        let made = {
+            let _entered = stream.enter();
+            work()
+        };
+        let graph = recorder.end();
+        Ok((made?, graph?))
+    }
+
+    /// Gives the recorded work to a stream, any of the same device.
+    ///
+    /// # Errors
+    /// `Value` for a stream of another device; what the device reports.
+    pub fn launch(&self, stream: &Stream) -> Result<()> {
+        let handle = stream.handle();
+        if handle.device != self.device || !handle.entry.is_same_table(self.entry) {
+            let got = format!("one of {}", handle.device);
+            return Err(wrong_stream(&format!("a stream of {}", self.device), got));
+        }
+        let _one = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: graph and stream are of this table and live; the graph's memory does as well.
+        let code = unsafe { (self.api.launch)(u32::from(self.device.index), self.raw, handle.raw) };
+        // Also where it failed: part of the work may have been given to the stream.
+        let used_on: StreamRef = (!handle.raw.is_null()).then(|| handle.clone());
+        self.memory.values().for_each(|memory| memory.used_on(self.entry, self.device, &used_on));
+        check(self.entry, self.device, "capture launch", code)
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: the graph came from this table and is destroyed once, here.
+        let code = unsafe { (self.api.destroy)(u32::from(self.device.index), self.raw) };
+        if code != status::OK {
+            let reason = crate::base::message::take_message();
+            crate::base::log::warn(&format!("{}: a graph could not be destroyed: {reason}", self.device));
+        }
+    }
+}

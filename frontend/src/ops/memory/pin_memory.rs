@@ -1,0 +1,113 @@
+//! `pin_memory`
+
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{plain, sample};
+use crate::{Device, Tensor};
+use keyway_dispatcher::dims::is_dense;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::memory::{Storage, copy_bytes};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
+use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+
+impl Tensor {
+    /// The values in pinned (page-locked) host memory, from which and to which copies are fastest and need not block, see
+    /// [`to_device_non_blocking`](Self::to_device_non_blocking). It is the memory of the first device that offers any; if none
+    /// does, and for a tensor that is pinned, this tensor itself.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// let a = keyway::Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// assert_eq!(a.pin_memory()?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor that is not on the CPU; memory that does not suffice.
+    pub fn pin_memory(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+
+    /// As [`pin_memory`](Self::pin_memory), for copies from and to this device.
+    ///
+    /// # Errors
+    /// As [`pin_memory`](Self::pin_memory); a device that is not there.
+    pub fn pin_memory_for(&self, device: Device) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Str(&device.to_string())])
+    }
+
+    /// Whether the values lie in pinned host memory; of a composite tensor, those of all components.
+    pub fn is_pinned(&self) -> bool {
+        is_pinned(self.as_ref())
+    }
+}
+
+fn is_pinned(t: &TensorRef) -> bool {
+    match t.storage() {
+        Some(storage) => storage.is_pinned(),
+        None => !t.components().is_empty() && t.components().iter().all(is_pinned),
+    }
+}
+
+/// Copies into pinned memory of a device; a composite tensor by its components.
+fn pinned(t: &TensorRef, device: Device) -> RuleResult<TensorRef> {
+    if is_pinned(t) || t.numel() == 0 && t.is_strided() {
+        return Ok(t.clone());
+    }
+    if !t.is_strided() {
+        let components = t.components().iter().map(|c| pinned(c, device)).collect::<RuleResult<_>>()?;
+        return TensorImpl::composite(
+            t.layout(),
+            t.dtype(),
+            t.sizes().into(),
+            components,
+            t.attrs().to_vec(),
+        );
+    }
+    let source = match is_dense(t.sizes(), t.strides()) {
+        true => t.clone(),
+        false => Tensor::from_ref(t.clone()).contiguous()?.into_ref(),
+    };
+    let size = t.dtype().size();
+    let storage = Storage::allocate_pinned(device, t.numel() * size)?;
+    if !storage.is_pinned() {
+        return Ok(t.clone());
+    }
+    if let Some(from) = source.storage() {
+        copy_bytes(&storage, 0, from, source.offset() * size, t.numel() * size)?;
+    }
+    TensorImpl::strided(storage, 0, source.sizes(), source.strides(), t.dtype())
+}
+
+fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
+    let t = args.tensor(0)?;
+    if t.device() != Device::CPU {
+        let (expected, got) = (Device::CPU, t.device());
+        return Err(Error::DeviceMismatch { op: "pin_memory", argument: "self", expected, got });
+    }
+    let device = match args.get(1) {
+        Arg::None => keyway_dispatcher::device::first_with_pinned_memory(),
+        _ => Some(Device::parse(args.str(1)?)?),
+    };
+    Ok(Outputs::from_iter([match device {
+        Some(device) => pinned(t, device)?,
+        None => t.clone(),
+    }]))
+}
+
+/// `pin_memory`
+pub static DEF: OpDef = OpDef {
+    schema: "pin_memory(Tensor self, str? device=None) -> Tensor",
+    rule: Rule::Host(compose),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0,
+        formula: |b, g| g.set(0, || b.grad(0).cloned()),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples: || vec![sample([plain(&[2, 3])])],
+    errors: Vec::new,
+    entry: Entry::new(),
+};

@@ -1,0 +1,59 @@
+//! Further interfaces of a device, which not every device has, each a table of its own.
+//!
+//! The host asks [`DeviceApi::extension`](super::device::DeviceApi::extension) for them, since a plugin may bring
+//! several devices, of which one has an interface and another has not. An id is a number of
+//! [`codes::interface`](super::codes::interface).
+//!
+//! **Experimental.** No plugin for real hardware has been written against these tables. A table that proves wrong goes,
+//! and a better one gets another id; so a host and a plugin that know different ones merely lack the interface.
+
+use super::device::Queue;
+
+/// The interface [`codes::interface::PEER`](super::codes::interface::PEER): devices of one type that reach each
+/// other's memory directly.
+#[repr(C)]
+#[derive(Debug)]
+pub struct PeerApi {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Says through `out` (0 or 1) whether device `index` can reach the memory of device `peer` directly.
+    pub can_access: unsafe extern "C" fn(index: u32, peer: u32, out: *mut u32) -> i32,
+    /// Lets device `index` reach the memory of device `peer`, so that copies between them take the direct way. Does
+    /// nothing where that is so already.
+    pub enable: unsafe extern "C" fn(index: u32, peer: u32) -> i32,
+    /// Takes that back. Does nothing where it is not enabled.
+    pub disable: unsafe extern "C" fn(index: u32, peer: u32) -> i32,
+}
+
+/// The interface [`codes::interface::CAPTURE`](super::codes::interface::CAPTURE): the work given to a stream is
+/// recorded once as a graph and launched many times.
+///
+/// The memory that captured work uses stays where it is and is the host's to keep alive as long as the graph. What
+/// would wait for the work of a stream, a blocking copy for one, is an error while it is captured.
+#[repr(C)]
+#[derive(Debug)]
+pub struct CaptureApi {
+    /// Size of this structure in bytes.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// From now on, work given to `stream`, which is not the default one, is recorded and not done.
+    pub begin: unsafe extern "C" fn(index: u32, stream: Queue) -> i32,
+    /// Ends the recording and gives the graph. Where this fails there is no graph, and the stream is as before.
+    pub end: unsafe extern "C" fn(index: u32, stream: Queue, out: *mut Queue) -> i32,
+    /// Gives the recorded work to `stream`, any of the device's.
+    pub launch: unsafe extern "C" fn(index: u32, graph: Queue, stream: Queue) -> i32,
+    /// Destroys a graph. Launches under way are still carried out.
+    pub destroy: unsafe extern "C" fn(index: u32, graph: Queue) -> i32,
+}
+
+// SAFETY: the tables hold numbers and function pointers only.
+unsafe impl Send for PeerApi {}
+// SAFETY: as above.
+unsafe impl Sync for PeerApi {}
+// SAFETY: as above.
+unsafe impl Send for CaptureApi {}
+// SAFETY: as above.
+unsafe impl Sync for CaptureApi {}
