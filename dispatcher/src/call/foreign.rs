@@ -94,7 +94,7 @@ pub(crate) fn decomposed(args: &Args<'_>) -> Result<Outputs> {
             message: format!(
                 "its `decomposition` set {} of {} outputs: call `set_output` for each",
                 context.made.iter().flatten().count(),
-                count.map_or("all".to_string(), |count| count.to_string())
+                count.map_or("all its".to_string(), |count| count.to_string())
             ),
         }),
     }

@@ -8,6 +8,7 @@ use crate::op::{Arg, Args, Outputs, Plan};
 use crate::registry::KernelEntry;
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::status;
+use keyway_sdk::abi::layout::AcceptsFn;
 use keyway_sdk::abi::tensor::KernelFn;
 use smallvec::SmallVec;
 
@@ -108,4 +109,11 @@ pub(crate) fn on_tensors(
         return Err(failure(what, plugin, device, code));
     }
     Ok(context.made.into_iter().next().flatten())
+}
+
+/// Asks a plugin whether its layout can hold these sizes, whose product was counted; the status.
+pub(crate) fn accepts(accepts: AcceptsFn, sizes: &[usize]) -> i32 {
+    // SAFETY: a size is at most isize::MAX, since the product was counted or one of them is 0; usize and i64 have one
+    // layout where the host runs. The sizes live until the function returns, and the library is never unmapped.
+    unsafe { accepts(sizes.len() as u32, sizes.as_ptr().cast()) }
 }

@@ -2,7 +2,7 @@
 //! tensor's device. Where nobody does, the device's fallback policy decides, as for a kernel.
 
 use super::convert::to_device;
-use super::invoke::on_tensors;
+use super::invoke::{self, on_tensors};
 use crate::base::dims::{self, Dims};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -97,9 +97,7 @@ fn check_shape(op: &'static str, entry: &LayoutOpsEntry, sizes: &[usize]) -> Res
 fn accepts_on(op: &'static str, entry: &LayoutOpsEntry, sizes: &[usize]) -> Result<bool> {
     let Some(accepts) = entry.api.accepts else { return Ok(true) };
     dims::numel(op, sizes)?;
-    // SAFETY: a size is at most isize::MAX, since the product was counted or one of them is 0; usize and i64 have one
-    // layout where the host runs. The sizes live until the function returns, and the library is never unmapped.
-    let code = unsafe { accepts(sizes.len() as u32, sizes.as_ptr().cast()) };
+    let code = invoke::accepts(accepts, sizes);
     let message = take_message();
     match code {
         status::OK => Ok(true),
@@ -150,7 +148,7 @@ pub fn to_strided(tensor: &TensorRef) -> Result<TensorRef> {
 pub fn from_strided(tensor: &TensorRef, layout: Layout) -> Result<TensorRef> {
     const OP: &str = "from_strided";
     let Server { entry, device } = server(OP, layout, tensor.device())?;
-    check_shape("to_layout", entry, tensor.sizes())?;
+    check_shape(OP, entry, tensor.sizes())?;
     let run = entry.api.from_strided.ok_or_else(|| lacks(OP, layout, "cannot be made from strided"))?;
     let source = to_device(tensor, device)?;
     let made = made_by(run, OP, entry, &[&source], (layout, tensor.sizes(), tensor.dtype()))?;
@@ -217,7 +215,7 @@ pub fn from_components(
     attrs: &[i64],
     check: bool,
 ) -> Result<TensorRef> {
-    const OP: &str = "from_components";
+    const OP: &str = "components";
     declared(OP, layout)?;
     let components: Vec<TensorRef> = components.iter().map(|c| c.shallow_copy()).collect();
     check_components(OP, layout, &components, attrs.len())?;
@@ -259,7 +257,7 @@ pub fn can_project(like: &TensorRef) -> bool {
 /// `Value` for sizes, dtype or device that differ, and where nobody serves the layout on the device; `Layout` when whoever
 /// does cannot project; what the plugin reports.
 pub fn project(grad: &TensorRef, like: &TensorRef) -> Result<TensorRef> {
-    const OP: &str = "project_like";
+    const OP: &str = "project";
     if grad.sizes() != like.sizes() || grad.dtype() != like.dtype() || grad.device() != like.device() {
         let (expected, got) = (format!("like {like:?}"), format!("{grad:?}"));
         return Err(Error::Value { op: OP, argument: "self", expected, got });

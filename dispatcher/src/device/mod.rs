@@ -1,10 +1,10 @@
 //! Devices as plugins bring them: who serves which, and calls into their tables, made safe.
 
 pub mod capture;
+#[cfg(test)]
+mod device_tests;
 mod entry;
 mod extension;
-#[cfg(test)]
-mod lies;
 pub mod peer;
 pub(crate) mod pinned;
 mod stream;

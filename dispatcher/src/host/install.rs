@@ -7,7 +7,7 @@ use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
 use crate::loader::{LoadError, Plugin, Rejected};
-use crate::registry::{self, KernelEntry, LayoutEntry, LayoutOpsEntry};
+use crate::registry::{self, KernelEntry, LayoutEntry, LayoutOpsEntry, MAX_PRIORITY};
 use keyway_sdk::abi::RawStr;
 
 /// Copies a string of the plugin for the life of the process.
@@ -47,8 +47,8 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
         variant: loaded.manifest.variant.clone(),
         path: loaded.path.clone(),
         order: batch.state.plugins.len(),
-        compatible_with: Vec::new(),
-        priority: 0.into(),
+        compatible_with: loaded.manifest.compatible_with.clone(),
+        priority: loaded.manifest.priority.clamp(-MAX_PRIORITY, MAX_PRIORITY).into(),
         retired: false.into(),
     }));
 

@@ -13,8 +13,8 @@ pub(crate) use interposers::first_of;
 pub use interposers::{InterposerInfo, InterposerSpec, interposers, interposers_of};
 pub(crate) use layouts::more_special;
 pub use layouts::{all_layout_ops, layout_ops};
-pub(crate) use state::lock;
 pub use state::{
     Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins, prefer,
     register_functional, register_ops, restore, retire, set_default_fallback, set_fallback, set_priority,
 };
+pub(crate) use state::{MAX_PRIORITY, lock};

@@ -179,8 +179,10 @@ pub fn prefer(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// The highest priority that counts in a manifest.
+pub(crate) const MAX_PRIORITY: i32 = 1 << 23;
 /// Above every priority that a plugin may declare.
-const PREFERRED: i32 = 1 << 24;
+const PREFERRED: i32 = 2 * MAX_PRIORITY;
 
 /// Gives a plugin another priority; 0 is usual and higher wins. Returns whether there is such a plugin.
 pub fn set_priority(plugin: &str, priority: i32) -> bool {

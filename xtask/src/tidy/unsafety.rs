@@ -14,6 +14,8 @@ const HOMES: &[&str] = &[
     "author",
     "cpu-loops",
     "device",
+    "devices",
+    "dtype",
     "holder",
     "host",
     "invoke",
@@ -23,14 +25,23 @@ const HOMES: &[&str] = &[
     "math",
     "memory",
     "raw",
+    "services",
 ];
 /// Folders that the rule leaves alone: bindings to another language, and plugins that stand in for devices, are
-/// `unsafe` throughout.
-const APART: &[&str] = &["python", "test-plugins"];
+/// `unsafe` throughout; the examples are others' code in what they may do.
+const APART: &[&str] = &["examples", "python", "test-plugins"];
+/// Tests that vouch for something that only its owner can, such as a stream of somebody else.
+const VOUCHING: &[&str] = &["frontend/tests/rehearsal_transfers.rs"];
 
 /// Checks every Rust source.
 pub fn check(files: &[File]) -> Vec<Violation> {
-    files.iter().filter(|file| file.is_rust() && !APART.contains(&file.top())).flat_map(check_file).collect()
+    files
+        .iter()
+        .filter(|file| {
+            file.is_rust() && !APART.contains(&file.top()) && !VOUCHING.contains(&file.path.as_str())
+        })
+        .flat_map(check_file)
+        .collect()
 }
 
 fn check_file(file: &File) -> Vec<Violation> {
