@@ -826,7 +826,7 @@ struct KeywayInterposed {
     /* How many calls of other ops this one is part of: 0 for a call of the program's own, 1 for one that a
      * decomposition, a conversion of arguments or a plugin made on behalf of such a call. */
     uint32_t depth;
-    /* The number of outputs as the schema states it; `u32.MAX` where it depends on the arguments. */
+    /* The number of outputs as the schema states it; UINT32_MAX where it depends on the arguments. */
     uint32_t n_outputs;
     /* The op's name. */
     KeywayStr op;

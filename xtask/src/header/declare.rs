@@ -12,9 +12,10 @@ pub struct Names {
 }
 
 /// Words of the Rust comments, and C's for them.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 13] = [
     ("`None`", "NULL"),
     ("`u16::MAX`", "UINT16_MAX"),
+    ("`u32::MAX`", "UINT32_MAX"),
     ("`*const *const RawTensor`", "`const RawTensor *const *`"),
     ("`*const RawTensor`", "`const RawTensor *`"),
     ("`*const u8`", "`const uint8_t *`"),
