@@ -69,7 +69,7 @@ pub enum Failure {
         got: String,
     },
     /// A filter of tests that selects none: what it named was moved or renamed.
-    #[error("`{command}` ran no tests; mend the names in xtask/src/{file}")]
+    #[error("`{command}` ran fewer tests than it names; mend the names in xtask/src/{file}")]
     NoTests {
         /// The command line.
         command: String,

@@ -13,12 +13,34 @@ const TOOLCHAIN: &str = "nightly";
 /// What it needs of it, by rustup's names.
 const COMPONENTS: &[&str] = &["miri", "rust-src"];
 
-/// The unit tests to run: of a package, those below a module. Miri is a hundred times slower than the machine, so only what
-/// handles pointers is named.
-const TESTS: &[(&str, &str)] = &[
-    ("keyway-dispatcher", "memory::"),
-    ("keyway-dispatcher", "tensor::geometry"),
-    ("keyway-sdk", "author::"),
+/// The ABI hands addresses over as numbers, of which Miri would warn; and what asks the system for a folder is told that
+/// there is none, so that each run is the same.
+const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-isolation-error=hide";
+
+/// The unit tests to run: of a package, those whose names hold one of these words. Miri is a thousand times slower than the
+/// machine, so only what handles pointers is named, and no test that walks through many sizes.
+const TESTS: &[(&str, &[&str])] = &[
+    ("keyway-dispatcher", &["memory::", "tensor::geometry::"]),
+    (
+        "keyway-sdk",
+        &[
+            "author::call_tests::",
+            "author::element::",
+            "author::strided::tests::any_numbers",
+            "author::strided::tests::dense",
+        ],
+    ),
+    (
+        "keyway-cpu-loops",
+        &[
+            "contiguous::",
+            "pack::",
+            "transpose::",
+            "::an_input_of_one",
+            "::an_input_that_partly",
+            "::any_strides",
+        ],
+    ),
 ];
 
 /// Runs the tests of each line.
@@ -28,13 +50,14 @@ pub fn run(workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     let mut sum = Tally::default();
-    for (package, module) in TESTS {
+    for (package, names) in TESTS {
         let mut command = toolchain(workspace);
         command.args(["cargo", "miri", "test", "--package", package, "--lib", "--target-dir"]);
-        command.arg(workspace.target().join("miri")).args(["--", module]);
+        command.arg(workspace.target().join("miri")).arg("--").args(*names);
         println!("\n== {package}: {}", workspace::line(&command));
         let tally = test::follow(&mut command)?;
-        if tally == Tally::default() {
+        // Each name is there for one test at least.
+        if tally.all_failed() == 0 && tally.passed < names.len() as u64 {
             return Err(Failure::NoTests { command: workspace::line(&command), file: "miri.rs" });
         }
         sum.add(tally);
@@ -51,7 +74,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
 /// A command of the nightly toolchain.
 fn toolchain(workspace: &Workspace) -> Command {
     let mut command = workspace.command("rustup");
-    command.args(["run", TOOLCHAIN]);
+    command.args(["run", TOOLCHAIN]).env("MIRIFLAGS", FLAGS);
     command
 }
 
