@@ -4,21 +4,29 @@ use super::services::{give, no_handle, serve};
 use crate::base::error::{Error, Result};
 use crate::call::{Holder, tensor_of};
 use crate::memory::Storage;
-use crate::tensor::{Derived, TensorRef};
+use crate::tensor::{Derived, Elements, TensorRef};
 use keyway_sdk::abi::host::TensorHandle;
 use keyway_sdk::abi::tensor::RawTensor;
+use smallvec::SmallVec;
 
-/// The tensor behind a raw one.
+/// The tensor behind a raw one, and the elements that this shows of it.
 ///
 /// # Safety
 /// `raw` must be null, or a raw tensor of the call under way or of a handle that the plugin owns; the plugin upholds this.
-unsafe fn read(raw: *const RawTensor) -> Result<TensorRef> {
+unsafe fn read(raw: *const RawTensor) -> Result<(TensorRef, Elements)> {
     // SAFETY: per this function's contract.
-    match unsafe { raw.as_ref() }.map(|raw| raw.handle) {
-        // SAFETY: the handle is that of a tensor which lives during this call.
-        Some(handle) if !handle.is_null() => Ok(unsafe { tensor_of(handle) }),
-        _ => Err(no_handle("tensor")),
-    }
+    let Some(raw) = (unsafe { raw.as_ref() }).filter(|raw| !raw.handle.is_null()) else {
+        return Err(no_handle("tensor"));
+    };
+    let numbers = |list: *const i64| match list.is_null() {
+        true => SmallVec::new(),
+        // SAFETY: sizes, and strides that are there, are `ndim` numbers.
+        false => SmallVec::from_slice(unsafe { std::slice::from_raw_parts(list, raw.ndim as usize) }),
+    };
+    let (data, dtype) = (raw.data.addr(), raw.dtype);
+    let elements = Elements { data, dtype, sizes: numbers(raw.sizes), strides: numbers(raw.strides) };
+    // SAFETY: the handle is that of a tensor which lives during this call.
+    Ok((unsafe { tensor_of(raw.handle) }, elements))
 }
 
 fn storage(tensor: &TensorRef) -> Result<&Storage> {
@@ -39,10 +47,10 @@ pub(super) unsafe extern "C" fn cache_get(
 ) -> i32 {
     serve(|| {
         // SAFETY: the plugin gives a tensor of the call under way, or of a handle that it owns.
-        let tensor = unsafe { read(tensor)? };
+        let (tensor, elements) = unsafe { read(tensor)? };
         // Read before the data is: a change in between makes `cache_put` keep nothing.
         let now = storage(&tensor)?.version();
-        let found = tensor.derived(key);
+        let found = tensor.derived(key, &elements);
         // SAFETY: the plugin gives places for one number and one handle.
         unsafe {
             version.write(now);
@@ -60,7 +68,7 @@ pub(super) unsafe extern "C" fn cache_put(
 ) -> i32 {
     serve(|| {
         // SAFETY: as in `cache_get`.
-        let tensor = unsafe { read(tensor)? };
+        let (tensor, elements) = unsafe { read(tensor)? };
         let storage = storage(&tensor)?;
         // SAFETY: the plugin gives null or a handle that it owns and keeps.
         let Some(value) = (unsafe { value.cast::<Holder>().as_ref() }) else {
@@ -74,7 +82,7 @@ pub(super) unsafe extern "C" fn cache_put(
                 got: "one over the memory that it is kept beside".into(),
             });
         }
-        tensor.keep_derived(Derived { key, version, value: value.tensor.clone() });
+        tensor.keep_derived(Derived { key, version, value: value.tensor.clone() }, elements);
         Ok(())
     })
 }

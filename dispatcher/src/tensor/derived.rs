@@ -1,9 +1,8 @@
 //! Data derived from a tensor, kept beside the memory that it is derived from.
 
 use super::{TensorImpl, TensorRef};
-use crate::base::dims::{Dims, same};
-use crate::base::dtype::DType;
 use crate::device::{StreamRef, current_stream_ref, same_stream};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,25 +19,30 @@ pub(crate) struct Derived {
     pub(crate) value: TensorRef,
 }
 
-/// Derived data and the tensor that it was made of.
+/// The elements that derived data was made of, as the plugin saw them: a call may have broadcast the tensor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Elements {
+    /// Address of the first.
+    pub(crate) data: usize,
+    /// The dtype's number.
+    pub(crate) dtype: u16,
+    /// Sizes.
+    pub(crate) sizes: SmallVec<[i64; 8]>,
+    /// Strides.
+    pub(crate) strides: SmallVec<[i64; 8]>,
+}
+
+/// Derived data and what it was made of.
 struct Entry {
     derived: Derived,
-    offset: usize,
-    sizes: Dims,
-    strides: Dims,
-    dtype: DType,
+    elements: Elements,
     /// The stream that it was made on: only there is it known to be finished.
     stream: StreamRef,
 }
 
 impl Entry {
-    fn is_of(&self, key: u64, tensor: &TensorImpl) -> bool {
-        self.derived.key == key
-            && self.offset == tensor.offset()
-            && self.dtype == tensor.dtype()
-            && same(&self.sizes, tensor.sizes())
-            && same(&self.strides, tensor.strides())
-            && same_stream(&self.stream, &current_stream_ref(tensor.device()))
+    fn is_of(&self, key: u64, elements: &Elements, stream: &StreamRef) -> bool {
+        self.derived.key == key && self.elements == *elements && same_stream(&self.stream, stream)
     }
 }
 
@@ -53,8 +57,8 @@ impl Kept {
 }
 
 impl TensorImpl {
-    /// The data of this kind that was derived from this tensor, if its memory has not been changed since.
-    pub(crate) fn derived(&self, key: u64) -> Option<TensorRef> {
+    /// The data of this kind that was derived from these elements of this tensor, if its memory has not been changed since.
+    pub(crate) fn derived(&self, key: u64, elements: &Elements) -> Option<TensorRef> {
         let storage = self.storage()?;
         let kept: &Kept = storage.extension()?;
         let now = storage.version();
@@ -64,7 +68,8 @@ impl TensorImpl {
         while let Some(at) = entries.iter().position(|e| e.derived.version != now) {
             gone.extend(entries.remove(at));
         }
-        let found = entries.iter().find(|e| e.is_of(key, self)).map(|e| e.derived.value.clone());
+        let stream = current_stream_ref(self.device());
+        let found = entries.iter().find(|e| e.is_of(key, elements, &stream)).map(|e| e.derived.value.clone());
         drop(entries);
         drop(gone);
         found
@@ -72,22 +77,15 @@ impl TensorImpl {
 
     /// Keeps derived data until the memory is freed or its version moves on, or it is the oldest of too many. Nothing of a
     /// version that has passed is kept.
-    pub(crate) fn keep_derived(&self, derived: Derived) {
+    pub(crate) fn keep_derived(&self, derived: Derived, elements: Elements) {
         let Some(storage) = self.storage() else { return };
         if storage.version() != derived.version {
             return;
         }
         let Some(kept) = storage.extension_or_init(Kept::default) else { return };
-        let entry = Entry {
-            derived,
-            offset: self.offset(),
-            sizes: Dims::from_slice(self.sizes()),
-            strides: Dims::from_slice(self.strides()),
-            dtype: self.dtype(),
-            stream: current_stream_ref(self.device()),
-        };
+        let entry = Entry { derived, elements, stream: current_stream_ref(self.device()) };
         let mut entries = kept.lock();
-        let same = entries.iter().position(|e| e.is_of(entry.derived.key, self));
+        let same = entries.iter().position(|e| e.is_of(entry.derived.key, &entry.elements, &entry.stream));
         let oldest = if entries.len() >= MOST { Some(0) } else { None };
         let gone = same.or(oldest).and_then(|at| entries.remove(at));
         entries.push_back(entry);
@@ -99,6 +97,7 @@ impl TensorImpl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::dtype::DType;
     use crate::base::key::Device;
     use crate::memory::Shared;
     use crate::tensor::TensorImpl;
@@ -107,23 +106,37 @@ mod tests {
         TensorImpl::empty(sizes, DType::F32, Device::CPU).unwrap()
     }
 
+    fn elements(tensor: &TensorImpl) -> Elements {
+        let numbers = |list: &[usize]| list.iter().map(|&n| n as i64).collect();
+        Elements {
+            data: tensor.raw().get().data.addr(),
+            dtype: tensor.dtype().code(),
+            sizes: numbers(tensor.sizes()),
+            strides: numbers(tensor.strides()),
+        }
+    }
+
     fn keep(tensor: &TensorRef, key: u64, value: &TensorRef) {
         let version = tensor.version();
-        tensor.keep_derived(Derived { key, version, value: value.clone() });
+        tensor.keep_derived(Derived { key, version, value: value.clone() }, elements(tensor));
+    }
+
+    fn found(tensor: &TensorRef, key: u64) -> Option<TensorRef> {
+        tensor.derived(key, &elements(tensor))
     }
 
     #[test]
     fn data_goes_with_the_version_and_the_memory() {
         let (tensor, value) = (new(&[4, 3]), new(&[2]));
-        assert!(tensor.derived(1).is_none());
+        assert!(found(&tensor, 1).is_none());
         keep(&tensor, 1, &value);
-        assert!(tensor.derived(1).is_some_and(|found| Shared::ptr_eq(&found, &value)));
-        assert!(tensor.derived(2).is_none(), "another key");
+        assert!(found(&tensor, 1).is_some_and(|found| Shared::ptr_eq(&found, &value)));
+        assert!(found(&tensor, 2).is_none(), "another key");
         tensor.bump_version();
-        assert!(tensor.derived(1).is_none());
+        assert!(found(&tensor, 1).is_none());
         assert_eq!(Shared::strong_count(&value), 1, "what is out of date is dropped");
-        tensor.keep_derived(Derived { key: 1, version: 0, value: value.clone() });
-        assert!(tensor.derived(1).is_none(), "made of an earlier version");
+        tensor.keep_derived(Derived { key: 1, version: 0, value: value.clone() }, elements(&tensor));
+        assert!(found(&tensor, 1).is_none(), "made of an earlier version");
         keep(&tensor, 1, &value);
         assert_eq!(Shared::strong_count(&value), 2);
         drop(tensor);
@@ -140,9 +153,14 @@ mod tests {
         keep(&row(1), 1, &values[1]);
         keep(&turned, 1, &values[2]);
         for (view, value) in [row(0), row(1), turned].iter().zip(&values) {
-            assert!(view.derived(1).is_some_and(|found| Shared::ptr_eq(&found, value)));
+            assert!(found(view, 1).is_some_and(|found| Shared::ptr_eq(&found, value)));
         }
-        assert!(tensor.derived(1).is_none() && row(2).derived(1).is_none());
+        assert!(found(&tensor, 1).is_none() && found(&row(2), 1).is_none());
+        // The same tensor as a call broadcasts it.
+        let mut shown = elements(&row(0));
+        shown.sizes.insert(0, 5);
+        shown.strides.insert(0, 0);
+        assert!(row(0).derived(1, &shown).is_none());
     }
 
     #[test]
@@ -150,7 +168,7 @@ mod tests {
         let (tensor, value) = (new(&[4]), new(&[1]));
         (0..3 * MOST as u64).for_each(|key| keep(&tensor, key, &value));
         assert_eq!(Shared::strong_count(&value), 1 + MOST);
-        assert!(tensor.derived(0).is_none() && tensor.derived(3 * MOST as u64 - 1).is_some());
+        assert!(found(&tensor, 0).is_none() && found(&tensor, 3 * MOST as u64 - 1).is_some());
         // The same key again takes the place of the old one.
         keep(&tensor, 3 * MOST as u64 - 1, &new(&[1]));
         assert_eq!(Shared::strong_count(&value), MOST);
@@ -165,7 +183,7 @@ mod tests {
                 scope.spawn(move || {
                     for i in 0..200u64 {
                         keep(&tensor, (i + thread) % 5, &value);
-                        tensor.derived(i % 5);
+                        found(&tensor, i % 5);
                         if i % 50 == 0 {
                             tensor.bump_version();
                         }
@@ -174,6 +192,6 @@ mod tests {
             }
         });
         assert!(Shared::strong_count(&value) <= 1 + MOST);
-        assert!(tensor.derived(77).is_none());
+        assert!(found(&tensor, 77).is_none());
     }
 }

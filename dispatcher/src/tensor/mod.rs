@@ -6,7 +6,7 @@ mod geometry;
 mod make;
 mod raw;
 
-pub(crate) use derived::Derived;
+pub(crate) use derived::{Derived, Elements};
 pub use format::Format;
 pub(crate) use raw::OwnRaw;
 

@@ -32,7 +32,9 @@ impl CacheKey {
 impl Call<'_> {
     /// What `make` made of `tensor` in an earlier call, or makes now. The host keeps it beside the tensor's memory until
     /// that is freed or changed in place, a few of the latest for each piece of memory; a view with other sizes, strides
-    /// or place has data of its own, and so has each stream.
+    /// or place has data of its own, and so has each shape that it is broadcast to, and each stream.
+    ///
+    /// A number in the place of a tensor, and an output, keep nothing: their data is made anew each time.
     ///
     /// `make` must use nothing of the call but `tensor`. Two threads may both make the data. Changes are those that the host
     /// sees: where somebody else writes to memory that he lent to the host, the data is out of date and nobody knows.
@@ -43,7 +45,7 @@ impl Call<'_> {
         make: impl FnOnce() -> Result<OwnedTensor, Error>,
     ) -> Result<OwnedTensor, Error> {
         let host = host_api().ok_or_else(no_host)?;
-        let raw = lendable(tensor)?;
+        let Ok(raw) = lendable(tensor) else { return make() };
         let (mut version, mut found) = (0, std::ptr::null());
         // SAFETY: `raw` is a tensor of the call under way, or of a handle that is held; both places are writable.
         match unsafe { (host.cache_get)(raw, key.number(), &mut version, &mut found) } {
