@@ -38,9 +38,15 @@ typedef struct KeywayHostApi KeywayHostApi;
 typedef struct KeywayDeviceProperties KeywayDeviceProperties;
 typedef struct KeywayMemoryStats KeywayMemoryStats;
 typedef struct KeywayDeviceApi KeywayDeviceApi;
+typedef struct KeywayPeerApi KeywayPeerApi;
+typedef struct KeywayCaptureApi KeywayCaptureApi;
 typedef struct KeywayLayoutApi KeywayLayoutApi;
+typedef struct KeywayDTypeApi KeywayDTypeApi;
 typedef struct KeywayKernel KeywayKernel;
 typedef struct KeywayOp KeywayOp;
+typedef struct KeywayOutput KeywayOutput;
+typedef struct KeywayPlan KeywayPlan;
+typedef struct KeywayInterposed KeywayInterposed;
 typedef struct KeywayInterposer KeywayInterposer;
 typedef struct KeywayEntryPoint KeywayEntryPoint;
 typedef struct KeywayPluginContents KeywayPluginContents;
@@ -79,7 +85,7 @@ struct KeywayStr {
 #define KEYWAY_STATUS_DEVICE_LOST 6
 
 /* Element types. Host and plugin share these numbers; other dtypes get numbers from `VENDOR_FIRST` on
- * when their name is interned, and are described by a `DTypeApi`. */
+ * when their name is interned, and are described by a `KeywayDTypeApi`. */
 /* One byte, 0 or 1. */
 #define KEYWAY_DTYPE_BOOL 0
 /* Unsigned 8-bit integer. */
@@ -113,7 +119,7 @@ struct KeywayStr {
 /* The first number for a dtype that a plugin brings. */
 #define KEYWAY_DTYPE_VENDOR_FIRST 32
 
-/* The kind of values of a `DTypeApi`, in the order of promotion. */
+/* The kind of values of a `KeywayDTypeApi`, in the order of promotion. */
 /* Truth values. */
 #define KEYWAY_DTYPE_CATEGORY_BOOL 0
 /* Integers of 0 or more. */
@@ -166,6 +172,41 @@ struct KeywayStr {
 /* The output's size depends on the data: the kernel makes its outputs with `set_output`. */
 #define KEYWAY_KERNEL_FLAG_ALLOCATES 1
 
+/* What an op of a plugin is. */
+/* Element-wise, computed in f32 where the arguments are integers: the result is a float. */
+#define KEYWAY_OP_FLAG_TO_FLOAT 1
+/* Element-wise, with a result of bool. */
+#define KEYWAY_OP_FLAG_TO_BOOL 2
+/* The backward op takes, as its last argument, which gradients are wanted. */
+#define KEYWAY_OP_FLAG_BACKWARD_WANTS 4
+
+/* How the elements of an output lie. */
+/* Row-major without gaps. */
+#define KEYWAY_OUTPUT_FORMAT_CONTIGUOUS 0
+/* Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions. */
+#define KEYWAY_OUTPUT_FORMAT_CHANNELS_LAST 1
+/* By the strides that are given. */
+#define KEYWAY_OUTPUT_FORMAT_STRIDES 2
+/* As an element-wise op keeps the format of the arguments that are broadcast. */
+#define KEYWAY_OUTPUT_FORMAT_PRESERVE 3
+/* As one argument, if that has the output's shape and no gaps. */
+#define KEYWAY_OUTPUT_FORMAT_LIKE 4
+/* In the format of the images among some arguments, whatever their shapes: channels_last if any of 3 to 5 dimensions */
+/* is, else row-major. */
+#define KEYWAY_OUTPUT_FORMAT_IMAGES 5
+
+/* What an interposer is. */
+/* It acts on every thread that does not exclude it; without this flag, on threads that switch it on. */
+#define KEYWAY_INTERPOSER_FLAG_DEFAULT_ON 1
+
+/* What a call that an interposer sees is. */
+/* The thread runs a backward pass. */
+#define KEYWAY_INTERPOSED_FLAG_BACKWARD 1
+/* The result is written to argument 0. */
+#define KEYWAY_INTERPOSED_FLAG_IN_PLACE 2
+/* The results are written to tensors of the caller (`out=`). */
+#define KEYWAY_INTERPOSED_FLAG_OUT 4
+
 /* What a layout is. */
 /* Named component tensors and attributes, not one strided buffer. */
 #define KEYWAY_LAYOUT_FLAG_COMPOSITE 1
@@ -188,9 +229,16 @@ struct KeywayStr {
 /* Detail for a developer. */
 #define KEYWAY_LEVEL_DEBUG 4
 
-/* Interfaces that `get_interface` knows. */
+/* Interfaces: those of a plugin, which `get_interface` gives, and those of a device, which
+ * `KeywayDeviceApi.extension` gives. */
 /* `KeywayPluginApi`. */
 #define KEYWAY_INTERFACE_PLUGIN 1
+/* From here on interfaces are experimental: one that changes gets another id. */
+#define KEYWAY_INTERFACE_EXPERIMENTAL 65536
+/* `KeywayPeerApi`, of a device. */
+#define KEYWAY_INTERFACE_PEER 65537
+/* `KeywayCaptureApi`, of a device. */
+#define KEYWAY_INTERFACE_CAPTURE 65538
 
 /* Tensors and arguments as a kernel sees them. */
 
@@ -307,10 +355,13 @@ struct KeywayHostApi {
      * `KEYWAY_NAME_KIND_*`. Returns UINT16_MAX if the host has no room. Served from
      * `initialize` on, as `log` and `set_error` are; the other services once that has returned. */
     uint16_t (*intern)(uint32_t kind, KeywayStr name);
-    /* Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel. */
-    int32_t (*allocate)(uint16_t device, uint16_t index, uint64_t bytes, void **out);
-    /* Frees what `allocate` gave, after the work already given to this thread's stream; the same `bytes`. */
-    void (*free)(uint16_t device, uint16_t index, void *pointer, uint64_t bytes);
+    /* Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel, which frees it
+     * before it returns. `owner` receives who gave the memory: another plugin may serve the device by the time that
+     * it is freed. */
+    int32_t (*allocate)(uint16_t device, uint16_t index, uint64_t bytes, void **out, const void **owner);
+    /* Frees what `allocate` gave, after the work already given to this thread's stream; with the `owner` that it
+     * stated, and the same `device`, `index` and `bytes`. */
+    void (*free)(const void *owner, uint16_t device, uint16_t index, void *pointer, uint64_t bytes);
     /* Makes a contiguous strided tensor, its elements undefined. The caller owns `out`. */
     int32_t (*tensor_new)(uint16_t dtype, uint16_t device, uint16_t index, uint32_t ndim, const int64_t *sizes,
         KeywayTensorHandle *out);
@@ -334,10 +385,16 @@ struct KeywayHostApi {
     int32_t (*call_op)(KeywayStr name, uint32_t n_args, const KeywayArg *args, uint32_t capacity,
         KeywayTensorHandle *outputs, uint32_t *n_outputs);
     /* For a shape rule: states output `index` of the call with this `context`. */
-    int32_t (*rule_output)(void *context, uint32_t index, uint16_t dtype, uint32_t ndim, const int64_t *sizes);
+    int32_t (*rule_output)(void *context, uint32_t index, const KeywayOutput *output);
     /* Makes an owned handle of a tensor that a call gave, for use as a component or an output; zero for a
      * temporary, which carries no handle. */
     KeywayTensorHandle (*tensor_retain)(const KeywayTensor *tensor);
+    /* For a shape rule: states how the outputs of the call with this `context` are computed. Without it the compute dtype
+     * is that of the first tensor, and the kernel sees the arguments as they are. */
+    int32_t (*rule_plan)(void *context, const KeywayPlan *plan);
+    /* Gives the name that a number stands for; `kind` as in `intern`. The text lives as long as the process. Where two
+     * plugins serve one device, that of the second is `device@plugin`, with memory of its own and another number. */
+    int32_t (*name)(uint32_t kind, uint16_t number, KeywayStr *out);
 };
 
 /* The interface of a device.
@@ -355,7 +412,11 @@ struct KeywayHostApi {
  * Random numbers need no state here: the host keeps (seed, offset) per device and passes both to the
  * kernels, so that every backend draws the same Philox stream. */
 
-/* A stream or an event of the plugin. Null is the default stream. */
+/* A stream, an event or a graph of the plugin. Null is the default stream.
+ *
+ * A stream is the handle that the device's own programming interface knows it by (a `CUstream` on CUDA), not a
+ * structure of the plugin around it: the host hands it to other libraries as it is, and gives streams of theirs to
+ * the functions of the table. The plugin must not demand that it made a stream itself. */
 typedef void *KeywayQueue;
 
 /* What one device says of itself. */
@@ -456,6 +517,70 @@ struct KeywayDeviceApi {
     int32_t (*reset_peak)(uint32_t index);
     /* Limits the bytes in use; 0 lifts the limit. May be NULL. */
     int32_t (*set_memory_limit)(uint32_t index, uint64_t bytes);
+    /* Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: plain memory to the
+     * host, and what all devices of this type copy from and to fastest. The host keeps and reuses freed blocks, so
+     * this may be slow. Comes with `pinned_free`. May be NULL. */
+    int32_t (*pinned_allocate)(uint32_t index, uint64_t bytes, void **out);
+    /* Frees what `pinned_allocate` gave. No copy that uses it is under way any more: the host has seen to it.
+     * May be NULL. */
+    int32_t (*pinned_free)(uint32_t index, void *pointer, uint64_t bytes);
+    /* Queues a copy from pinned host memory to the device on `stream` and returns. The source must neither change nor
+     * be freed until the work given to `stream` so far is done; the host marks that point with an event. Comes with
+     * the pinned memory and the events; without it, copies block. May be NULL. */
+    int32_t (*copy_from_host_async)(uint32_t index, void *target, const void *source, uint64_t bytes,
+        KeywayQueue stream);
+    /* Queues a copy from the device to pinned host memory on `stream` and returns. The target's contents are valid
+     * once the work given to `stream` so far is done; the rest is as for `copy_from_host_async`. May be NULL. */
+    int32_t (*copy_to_host_async)(uint32_t index, void *target, const void *source, uint64_t bytes,
+        KeywayQueue stream);
+    /* Returns the table of a further interface of this device, see `extension`, at `version` of
+     * the ABI; null if it has none. The table is valid for the life of the process. May be NULL. */
+    const void *(*extension)(uint32_t interface, uint32_t version);
+};
+
+/* Further interfaces of a device, which not every device has, each a table of its own.
+ *
+ * The host asks `KeywayDeviceApi.extension` for them, since a plugin may bring
+ * several devices, of which one has an interface and another has not. An id is a number of
+ * `KEYWAY_INTERFACE_*`.
+ *
+ * **Experimental.** No plugin for real hardware has been written against these tables. A table that proves wrong goes,
+ * and a better one gets another id; so a host and a plugin that know different ones merely lack the interface. */
+
+/* The interface `interface.PEER`: devices of one type that reach each
+ * other's memory directly. */
+struct KeywayPeerApi {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* Says through `out` (0 or 1) whether device `index` can reach the memory of device `peer` directly. */
+    int32_t (*can_access)(uint32_t index, uint32_t peer, uint32_t *out);
+    /* Lets device `index` reach the memory of device `peer`, so that copies between them take the direct way. Does
+     * nothing where that is so already. */
+    int32_t (*enable)(uint32_t index, uint32_t peer);
+    /* Takes that back. Does nothing where it is not enabled. */
+    int32_t (*disable)(uint32_t index, uint32_t peer);
+};
+
+/* The interface `interface.CAPTURE`: the work given to a stream is
+ * recorded once as a graph and launched many times.
+ *
+ * The memory that captured work uses stays where it is and is the host's to keep alive as long as the graph. What
+ * would wait for the work of a stream, a blocking copy for one, is an error while it is captured. */
+struct KeywayCaptureApi {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* From now on, work given to `stream`, which is not the default one, is recorded and not done. */
+    int32_t (*begin)(uint32_t index, KeywayQueue stream);
+    /* Ends the recording and gives the graph. Where this fails there is no graph, and the stream is as before. */
+    int32_t (*end)(uint32_t index, KeywayQueue stream, KeywayQueue *out);
+    /* Gives the recorded work to `stream`, any of the device's. */
+    int32_t (*launch)(uint32_t index, KeywayQueue graph, KeywayQueue stream);
+    /* Destroys a graph. Launches under way are still carried out. */
+    int32_t (*destroy)(uint32_t index, KeywayQueue graph);
 };
 
 /* The interface of a layout. */
@@ -491,7 +616,62 @@ struct KeywayLayoutApi {
     KeywayKernelFn from_strided;
 };
 
-/* Kernels, new ops and interposers as a plugin hands them over. */
+/* The interface of a dtype. */
+
+/* Converts `n` elements between a dtype and f64. Both lists are in host memory, without gaps, each aligned to its own
+ * element type, and do not overlap. Returns a status; never unwinds. May be called from several threads at once. */
+typedef int32_t (*KeywayToF64Fn)(const void *source, double *target, uint64_t n);
+
+/* As `KeywayToF64Fn`, the other way. */
+typedef int32_t (*KeywayFromF64Fn)(const double *source, void *target, uint64_t n);
+
+/* Prints one element: at most `capacity` bytes of UTF-8 to `buffer`, their number to `length`. Returns a status;
+ * never unwinds. May be called from several threads at once. */
+typedef int32_t (*KeywayFormatFn)(const void *element, uint8_t *buffer, uint64_t capacity, uint64_t *length);
+
+/* An element type that a plugin brings.
+ *
+ * The host stores, moves, saves and prints tensors of it, promotes it as `promotes_to` says, and casts it where no
+ * kernel does, through f64: so an integer is exact up to 2^53. Every other op needs kernels for it.
+ *
+ * Several plugins may describe one dtype, if they do so alike: all but the functions must be equal. */
+struct KeywayDTypeApi {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* Storage bits of one element: 8 to `MAX_BITS`, a multiple of 8. Elements that share a byte are not supported. */
+    uint32_t bits;
+    /* The dtype's name, without spaces, commas and quotes: `vendor.example/fp8_e4m3`. Not that of a built-in dtype. */
+    KeywayStr name;
+    /* Alignment of an element in bytes: a power of two that divides the size of an element. */
+    uint32_t alignment;
+    /* See `KEYWAY_DTYPE_CATEGORY_*`. */
+    uint32_t category;
+    /* Zero. */
+    uint64_t flags;
+    /* The built-in dtype that stands for this one where it is promoted with any other; of the same category or a later
+     * one. Empty: this one promotes with itself and with numbers alone. */
+    KeywayStr promotes_to;
+    /* The largest finite value; NaN if `category` is `OTHER`. */
+    double max;
+    /* The lowest finite value; NaN if `category` is `OTHER`. */
+    double min;
+    /* The distance from 1 to the next larger value; NaN for a category that is neither `FLOAT` nor `COMPLEX`. */
+    double epsilon;
+    /* Widens, exactly where f64 can; of a complex number the real part. */
+    KeywayToF64Fn to_f64;
+    /* Rounds to nearest, ties to even. What becomes of values out of range and of NaN is for the plugin to document. */
+    KeywayFromF64Fn from_f64;
+    /* Prints; NULL prints what `to_f64` gives. May be NULL. */
+    KeywayFormatFn format;
+};
+
+/* The most storage bits of an element. */
+#define KEYWAY_MAX_BITS 128
+
+/* The capacity of the buffer that the host gives to `KeywayDTypeApi.format`. */
+#define KEYWAY_FORMAT_CAPACITY 128
+
+/* Kernels and new ops as a plugin hands them over. */
 
 /* One kernel for one (op, device, layout, dtype). */
 struct KeywayKernel {
@@ -514,41 +694,147 @@ struct KeywayKernel {
     KeywayKernelFn run;
 };
 
-/* An op that the plugin brings. */
+/* An op that the plugin brings. Masks have bit `i` for argument or output `i`. */
 struct KeywayOp {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
-    /* Zero. */
-    uint32_t reserved;
+    /* See `KEYWAY_OP_FLAG_*`. */
+    uint32_t flags;
     /* `name(Tensor a, Scalar s=1, *, int[] dims, bool flag=False) -> (Tensor, Tensor)`. In a signature the
      * types are the letters T Tensor, O optional Tensor, L Tensor list, s Scalar, i int, f float, b bool,
      * I int list, F float list, S str, d dtype; then `>` and one T for each output. */
     KeywayStr schema;
-    /* States the outputs through `rule_output`, in order, from the arguments' metadata: their elements may
-     * not have been computed yet. NULL means one
-     * output like argument 0. May be NULL. */
+    /* States the outputs through `rule_output`, in order, and through `rule_plan` how they are computed, from the
+     * arguments' metadata: their elements may not have been computed yet. NULL means one output like argument 0, or
+     * what `elementwise` says. May be NULL. */
     KeywayKernelFn rule;
-    /* The op that is this one's backward: it takes the gradients of the outputs, then the inputs, then the
-     * outputs, then the other arguments, and returns one gradient for each tensor input. Empty if the op
-     * has no derivative. */
+    /* Tensor arguments of which each element of the one output needs those at its place alone. The host then casts them
+     * to their promoted dtype, broadcasts them and states the output, which keeps their memory format and may be one of
+     * them; there is no `rule`. 0 for an op of another kind. */
+    uint32_t elementwise;
+    /* Tensor arguments that `backward` takes. */
+    uint32_t saves;
+    /* Outputs that `backward` takes. */
+    uint32_t saves_outputs;
+    /* Number of names in `parts`. */
+    uint32_t n_parts;
+    /* The op that is this one's backward: it takes the gradients of the outputs, then those tensor arguments that
+     * `saves` names, then those outputs that `saves_outputs` names, then all other arguments, then, with the flag
+     * `BACKWARD_WANTS`, an `int[]` with 1 for each tensor argument whose gradient is wanted, else 0. It returns one
+     * gradient for each tensor argument; of one that is not wanted any tensor, such as an empty one. Empty where the
+     * op has no derivative of its own: gradients then go through the parts of `decomposition`. */
     KeywayStr backward;
+    /* Computes the op with others, through `call_op` and `set_output`: the last candidate of each of its keys. Argument
+     * tensors are as the caller gave them. NULL where there is no such way. May be NULL. */
+    KeywayKernelFn decomposition;
+    /* The ops that `decomposition` calls and that need a kernel. */
+    const KeywayStr *parts;
+    /* Valid calls, for whoever judges a kernel: a JSON list of objects `{"args": [...]}`, an entry for each parameter.
+     * `null`, numbers, booleans, text and lists of numbers stand for themselves; `{"dtype": "i64"}` is a dtype; a tensor
+     * is `{"sizes": [2, 3]}`, with a `"fill"` of `{"uniform": [-2, 2]}`, `{"distinct": [-2, 2]}`,
+     * `{"away_from": [-2, 2, 1]}`, `{"index": 5}` or `{"values": [..]}`, and a `"dtype"` where it is not the one under
+     * test; a list of tensors is a list of those. `"smooth": false` beside `args` says that the function has a kink
+     * there, `"loosened": [10, "why"]` how many times the dtype's tolerance a result may be off. Empty for none. */
+    KeywayStr samples;
+    /* What the op is, for whoever judges a kernel: called on tensors of f64 in host memory where the kernel would be
+     * given floats, with outputs of f64 in the place of floats. NULL where there is no such function.
+     * May be NULL. */
+    KeywayKernelFn reference;
 };
 
-/* Runs the rest of an intercepted call. Its outputs stay with the host. */
-typedef int32_t (*KeywayNextFn)(void *context);
+/* One output, as a rule states it. */
+struct KeywayOutput {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* Number of dimensions. */
+    uint32_t ndim;
+    /* `ndim` sizes. */
+    const int64_t *sizes;
+    /* `ndim` strides, for the format `STRIDES`: each element has a place of its own, and there are no gaps. Else null. */
+    const int64_t *strides;
+    /* The output's dtype. */
+    uint16_t dtype;
+    /* Zero. */
+    uint16_t reserved;
+    /* How the elements lie, see `KEYWAY_OUTPUT_FORMAT_*`. */
+    uint32_t format;
+    /* The argument, for the format `LIKE`; the mask of arguments, for `IMAGES`. */
+    uint32_t of;
+};
 
-/* A functionality key above the backends that sees each call and may act before and after it. It acts on
- * every thread, unless the thread excludes it. */
+/* How the outputs of a call are computed, as a rule states it. Masks have bit `i` for argument `i`. */
+struct KeywayPlan {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* The dtype that the kernel is chosen by. */
+    uint16_t compute;
+    /* Zero. */
+    uint16_t reserved;
+    /* Tensor arguments that are cast to `compute` before the kernel sees them. */
+    uint32_t cast;
+    /* Tensor arguments that are cast to i64: indices. */
+    uint32_t cast_index;
+    /* Tensor arguments that the kernel sees in the shape of output 0, with stride 0 where they are repeated. */
+    uint32_t broadcast;
+    /* Tensor arguments that the kernel sees in row-major order without gaps. */
+    uint32_t contiguous;
+    /* 1 where an output may be exactly the memory of an argument, as in an in-place call, else 0. */
+    uint32_t alias;
+};
+
+/* Interposers: code of a plugin that stands between the caller of an op and what serves it. */
+
+/* A call under way, as an interposer sees it. The functions take `context` and may be called on this thread until
+ * `run` returns; each answers a status, and a misuse fails the call even if the interposer goes on. */
+struct KeywayInterposed {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* See `KEYWAY_INTERPOSED_FLAG_*`. */
+    uint32_t flags;
+    /* How many calls of other ops this one is part of: 0 for a call of the program's own, 1 for one that a
+     * decomposition, a conversion of arguments or a plugin made on behalf of such a call. */
+    uint32_t depth;
+    /* The number of outputs as the schema states it; `u32.MAX` where it depends on the arguments. */
+    uint32_t n_outputs;
+    /* The op's name. */
+    KeywayStr op;
+    /* The arguments as the caller gave them. It shows no outputs. */
+    const KeywayCall *call;
+    /* The host's own state of this call, for the functions below. */
+    void *context;
+    /* Replaces argument `index`, before `next`, by another of the kind that the schema states; a tensor must carry a
+     * handle. Argument 0 of an in-place call cannot be replaced. */
+    int32_t (*set_argument)(void *context, uint32_t index, const KeywayArg *arg);
+    /* Runs the rest of the call, at most once, and writes the number of its outputs to `n_outputs`. */
+    int32_t (*next)(void *context, uint32_t *n_outputs);
+    /* Output `index` as it stands after `next`; null before it and out of range. Valid until `run` returns. */
+    const KeywayTensor *(*output)(void *context, uint32_t index);
+    /* Makes `tensor` output `index`. The handle is taken over, also where this fails. After `next` it must have the
+     * shape, dtype and device of the output that it replaces; where `next` is not called every output must be set.
+     * In an in-place or `out=` call its elements are copied to the caller's tensor. */
+    int32_t (*set_output)(void *context, uint32_t index, KeywayTensorHandle tensor);
+};
+
+/* An interposer: it acts before and after each call of the ops that it names, above autograd and below the profiler.
+ *
+ * While `run` works, the interposer is off on its thread, so the ops that it calls itself do not come back to it; in
+ * the rest of the call (`next`) it is on. */
 struct KeywayInterposer {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
-    /* Zero. */
-    uint32_t reserved;
-    /* Name for listings. */
+    /* See `KEYWAY_INTERPOSER_FLAG_*`. */
+    uint32_t flags;
+    /* The name by which a thread switches it on and off; one of a kind in a process. */
     KeywayStr name;
-    /* Called around each op; must call `next` exactly once, or return an error. `call` has the arguments as
-     * the caller gave them; the outputs stay with the host. */
-    int32_t (*run)(KeywayStr op, const KeywayCall *call, KeywayNextFn next, void *next_context);
+    /* `n_ops` names of ops, in which `*` stands for any text; calls of other ops pay nothing. */
+    const KeywayStr *ops;
+    /* Number of names; 0 for every op. */
+    uint32_t n_ops;
+    /* Of two interposers the one with the higher order acts first and so encloses the other. Among equals the one that
+     * was loaded first. */
+    int32_t order;
+    /* Called for each call of these ops. Returns a status; never unwinds. */
+    int32_t (*run)(const KeywayInterposed *call);
 };
 
 /* The table that a plugin answers with. */

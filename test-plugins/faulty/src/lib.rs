@@ -41,7 +41,7 @@ register_kernel! {
 
 /// Reads the twin's memory, as a plugin may that brought it.
 fn add_one(call: &Call<'_>) -> Result<(), Error> {
-    let (from, to) = (call.view::<f32>(0)?, call.out::<f32>(0)?);
+    let (from, mut to) = (call.view::<f32>(0)?, call.out::<f32>(0)?);
     for i in 0..call.output(0)?.numel() {
         to.set(&[i], from.get(&[i]).unwrap_or(f32::NAN) + 1.0);
     }
