@@ -206,38 +206,6 @@ fn an_error_of_queued_work_reaches_who_waits_for_the_copy() {
 }
 
 #[test]
-fn streams_of_others_are_wrapped_and_ours_handed_out() {
-    let _one = start();
-    let d = remote(0);
-    let ours = Stream::new(d).unwrap();
-    assert!(!ours.as_raw().is_null() && ours.device() == d);
-    // SAFETY: the stream is one of this device's and outlives the wrapped one and its memory.
-    let theirs = unsafe { Stream::from_raw(d, ours.as_raw()) }.unwrap();
-    let a = ramp(&[4]).to_device(d).unwrap();
-    synchronize(d).unwrap();
-    let made = {
-        let _in = theirs.enter();
-        assert_eq!(Stream::current(d).unwrap().as_raw(), ours.as_raw());
-        pause(&a, 60).mul(2.0).unwrap()
-    };
-    let event = Event::new(d).unwrap();
-    event.record(&ours).unwrap();
-    assert!(!event.is_done().unwrap(), "the work went to our stream");
-    theirs.synchronize().unwrap();
-    assert!(event.is_done().unwrap());
-    drop(theirs);
-    let _in = ours.enter();
-    assert_eq!(
-        values(&made),
-        values(&ramp(&[4]).mul(2.0).unwrap()),
-        "dropping it did not destroy the stream"
-    );
-    assert!(Stream::current(remote(1)).unwrap().as_raw().is_null());
-    // SAFETY: the device is refused before the stream is looked at.
-    assert!(unsafe { Stream::from_raw(remote(9), ours.as_raw()) }.is_err());
-}
-
-#[test]
 fn guards_of_streams_may_be_dropped_in_any_order() {
     let _one = start();
     let d = remote(0);

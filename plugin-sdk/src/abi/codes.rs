@@ -190,9 +190,9 @@ pub mod interface {
     /// [`PluginApi`](super::plugin::PluginApi).
     pub const PLUGIN: u32 = 1;
     /// From here on interfaces are experimental: one that changes gets another id.
-    pub const EXPERIMENTAL: u32 = 1 << 16;
+    pub const EXPERIMENTAL: u32 = 65536;
     /// [`PeerApi`](super::super::extension::PeerApi), of a device.
-    pub const PEER: u32 = EXPERIMENTAL + 1;
+    pub const PEER: u32 = 65537;
     /// [`CaptureApi`](super::super::extension::CaptureApi), of a device.
-    pub const CAPTURE: u32 = EXPERIMENTAL + 2;
+    pub const CAPTURE: u32 = 65538;
 }

@@ -1,4 +1,5 @@
-//! Two plugins for one device, and what becomes of memory when one takes the device over from the other.
+//! Two plugins for one device, and what becomes of memory when one takes the device over from the other. Also streams that
+//! are others'.
 
 mod table_support;
 
@@ -12,7 +13,7 @@ use keyway_sdk::abi::codes::{name_kind, status};
 use table_support::*;
 
 const BETTER: &str = "keyway.test/interposer";
-const PLUGINS: &[&str] = &["keyway_test_faulty", "keyway_test_interposer"];
+const PLUGINS: &[&str] = &["keyway_test_faulty", "keyway_test_interposer", "keyway_test_device"];
 
 fn twin() -> Device {
     Device::new("test.keyway/twin", 0).unwrap()
@@ -116,4 +117,35 @@ fn streams_and_events_of_one_plugin_mean_nothing_to_another() {
         let text = error.to_string();
         assert!(text.contains("`event` must be one of") && text.contains("keyway.test/faulty"), "{text}");
     }
+}
+
+#[test]
+fn streams_of_others_are_wrapped_and_ours_handed_out() {
+    let _one = load(PLUGINS);
+    let device = |index| Device::new("test.keyway/remote", index).unwrap();
+    let ours = Stream::new(device(0)).unwrap();
+    assert!(!ours.as_raw().is_null() && ours.device() == device(0));
+    let current = || Stream::current(device(0)).unwrap().as_raw();
+    // SAFETY: the stream is one of this device's and outlives the wrapped one and its memory.
+    let theirs = unsafe { Stream::from_raw(device(0), ours.as_raw()) }.unwrap();
+    let kept = {
+        let _in = theirs.enter();
+        assert_eq!(current(), ours.as_raw());
+        let kept = Storage::allocate(device(0), 64).unwrap();
+        write_bytes(&kept, 0, &[5; 64]).unwrap();
+        kept
+    };
+    assert!(current().is_null());
+    let event = Event::new(device(0)).unwrap();
+    event.record(&theirs).unwrap();
+    event.synchronize().unwrap();
+    drop(theirs);
+    // Dropping it did not destroy the stream.
+    let _in = ours.enter();
+    let mut bytes = [0; 64];
+    read_bytes(&kept, 0, &mut bytes).unwrap();
+    assert_eq!(bytes, [5; 64]);
+    assert!(Stream::current(device(1)).unwrap().as_raw().is_null());
+    // SAFETY: the device is refused before the stream is looked at.
+    assert!(unsafe { Stream::from_raw(device(9), ours.as_raw()) }.is_err());
 }
