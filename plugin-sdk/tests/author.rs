@@ -4,7 +4,9 @@
 #![allow(non_camel_case_types)]
 
 use keyway_sdk::__private::{KernelItems, KeywayRootRef, PluginApi, PluginContents, abi_stable, inventory};
+use keyway_sdk::abi::Table;
 use keyway_sdk::abi::codes::interface;
+use keyway_sdk::abi::host::HostApi;
 use keyway_sdk::abi::plugin::RawList;
 use keyway_sdk::author::{Call, Contents, Error};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -79,6 +81,11 @@ fn empty<T>() -> RawList<T> {
     RawList { items: std::ptr::null(), len: 0 }
 }
 
+extern "C" fn not_offered() {
+    eprintln!("the plugin called a service that the host of this test does not offer");
+    std::process::abort();
+}
+
 #[test]
 fn the_authors_names_are_the_authors_and_the_plugin_is_whole() {
     let gathered: usize = inventory::iter::<KernelItems>.into_iter().map(|items| items.0.len()).sum();
@@ -100,8 +107,16 @@ fn the_authors_names_are_the_authors_and_the_plugin_is_whole() {
         dtypes: empty(),
         layout_ops: empty(),
     };
-    // SAFETY: the table is static; `contents` is as large as it says; nothing here asks for a service of the host.
-    let status = unsafe { ((*api).initialize)(std::ptr::null(), &mut contents) };
+    // A host of the least size whose every service ends the test: this plugin asks for none.
+    let words: &'static mut [usize] =
+        vec![not_offered as extern "C" fn() as usize; HostApi::MIN_SIZE / size_of::<usize>()].leak();
+    let host: *mut HostApi = words.as_mut_ptr().cast();
+    // SAFETY: the host's memory is as large as the size that is written to it and lives as long as the process, the table
+    // is static, and `contents` is as large as it says.
+    let status = unsafe {
+        (&raw mut (*host).struct_size).write(HostApi::MIN_SIZE as u32);
+        ((*api).initialize)(host, &mut contents)
+    };
     assert_eq!((status, contents.kernels.len), (0, 2));
     assert_eq!(API.load(Ordering::Relaxed), 16, "`setup` is the author's");
     assert_eq!((MANIFEST, matches!(Result::Mine, Result::Mine), size_of::<core>()), ("mine", true, 0));
