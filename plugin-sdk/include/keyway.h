@@ -231,6 +231,12 @@ struct KeywayStr {
  * `KeywayDeviceApi.extension` gives. */
 /* `KeywayPluginApi`. */
 #define KEYWAY_INTERFACE_PLUGIN 1
+/* From here on interfaces are experimental: one that changes gets another id. */
+#define KEYWAY_INTERFACE_EXPERIMENTAL 65536
+/* `KeywayPeerApi`, of a device. */
+#define KEYWAY_INTERFACE_PEER 65537
+/* `KeywayCaptureApi`, of a device. */
+#define KEYWAY_INTERFACE_CAPTURE 65538
 
 /* Tensors and arguments as a kernel sees them. */
 
