@@ -6,12 +6,11 @@ use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::target::{Service, Target};
 use keyway::dispatcher::Error as DispatchError;
-use keyway::dispatcher::op::{Arg, Out};
+use keyway::dispatcher::op::{Arg, Out, Rule};
 use keyway::dispatcher::registry;
 use keyway::dispatcher::tensor::TensorRef;
 use keyway::ops::def::{Facts, OpDef, definition};
 use keyway::{Device, Error, Tensor};
-use keyway_sdk::abi::codes::status::UNSUPPORTED;
 
 /// A call with its tensors placed on the device.
 #[derive(Debug)]
@@ -164,6 +163,11 @@ pub fn damaged(whose: &str, damage: Damage) -> Failure {
 /// What a failed call of a valid sample means: unsupported if the backend does not claim it, else a failure.
 pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
     if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
+        // Which dtypes a cast reads is in no registration, so that refusing one is no broken claim.
+        let casts = registry::find_op(missing.op).and_then(definition).is_some_and(|d| d.is(Facts::CASTS));
+        if casts && !missing.refused.is_empty() {
+            return Stop::Unsupported(missing.refused.join("; "));
+        }
         let claimed = registry::find_op(missing.op).is_some_and(|op| {
             keyway::DType::REAL.into_iter().any(|d| {
                 missing.key.ends_with(&format!(", {d})")) && target.service(op, d) == Service::Kernel
@@ -173,9 +177,9 @@ pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
             return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));
         }
     }
-    // Which dtypes a cast reads is in no registration, so that refusing one is no broken claim.
-    if let Error::Dispatch(DispatchError::Backend { op, status: UNSUPPORTED, .. }) = &error
-        && registry::find_op(op).and_then(definition).is_some_and(|d| d.is(Facts::CASTS))
+    // What the host does with its own memory alone is no claim of a device's backend.
+    if let (Rule::Host(_), Error::Dispatch(DispatchError::DeviceMismatch { expected: Device::CPU, .. })) =
+        (def.rule, &error)
     {
         return Stop::Unsupported(error.to_string());
     }

@@ -474,7 +474,7 @@ fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Output
     let _nested = Nested::enter();
     let owned: Vec<&Owned> = owned.iter().collect();
     values_of(&owned, |values| {
-        let args = Args { op, values };
+        let args = Args { op, values: &Args::with_defaults(op, values) };
         args.check()?;
         crate::call::call(args, Out::New)
     })

@@ -6,6 +6,7 @@ use crate::base::dims::{self, Dims, wrap_dim};
 use crate::base::dtype::{DType, Promotion};
 use crate::base::error::{Error, Result};
 use crate::tensor::TensorRef;
+use smallvec::SmallVec;
 
 /// One argument of a call, borrowed.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +112,14 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn get(&self, i: usize) -> Arg<'a> {
         self.values.get(i).copied().unwrap_or(Arg::None)
+    }
+
+    /// These arguments, with the schema's defaults for those that are missing at the end: a call by name that was written
+    /// before the op got a further parameter stays right.
+    pub fn with_defaults(op: &OpEntry, values: &[Arg<'a>]) -> SmallVec<[Arg<'a>; 8]> {
+        let missing = op.schema.params.get(values.len()..).unwrap_or_default();
+        let defaults = missing.iter().map_while(|param| -> Option<Arg<'a>> { param.default_arg() });
+        values.iter().copied().chain(defaults).collect()
     }
 
     /// Fails unless there is one argument for each parameter, of its kind. For calls by name, which the compiler does

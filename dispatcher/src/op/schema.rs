@@ -1,5 +1,7 @@
 //! Op schemas as data: `add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
 
+use super::Arg;
+use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 
 /// The kind of a parameter.
@@ -66,6 +68,25 @@ pub struct Param {
     pub optional: bool,
     /// The default, as written.
     pub default: Option<&'static str>,
+}
+
+impl Param {
+    /// The value that stands where nothing is given at the end of a call by name; `None` for a parameter without a
+    /// default, or with one that is not a plain value.
+    pub fn default_arg(&self) -> Option<Arg<'static>> {
+        let text = self.default?;
+        Some(match self.kind {
+            _ if text == "None" => Arg::None,
+            Kind::Bool | Kind::Scalar if matches!(text, "True" | "False") => Arg::Bool(text == "True"),
+            Kind::Int => Arg::Int(text.parse().ok()?),
+            Kind::Scalar => text.parse().map(Arg::Int).or_else(|_| text.parse().map(Arg::Float)).ok()?,
+            Kind::Float => Arg::Float(text.parse().ok()?),
+            Kind::Str => Arg::Str(text),
+            Kind::DType => Arg::DType(DType::from_name(text)?),
+            Kind::Ints if text == "[]" => Arg::Ints(&[]),
+            _ => return None,
+        })
+    }
 }
 
 /// A parsed schema.
@@ -164,6 +185,13 @@ mod tests {
         let s = s.unwrap();
         assert_eq!((s.name, s.signature.as_str(), s.outputs), ("max", "Tib>TT", Some(2)));
         assert_eq!(s.params[1].default, Some("None"));
+        assert!(matches!(s.params[1].default_arg(), Some(Arg::None)) && s.params[0].default_arg().is_none());
+        assert!(matches!(s.params[2].default_arg(), Some(Arg::Bool(false))));
+        let s = Schema::parse("f(Tensor a, *, Scalar alpha=1, float eps=1e-05, str mode=mean) -> Tensor")
+            .unwrap();
+        assert!(matches!(s.params[1].default_arg(), Some(Arg::Int(1))));
+        assert!(matches!(s.params[2].default_arg(), Some(Arg::Float(1e-05))));
+        assert!(matches!(s.params[3].default_arg(), Some(Arg::Str("mean"))));
         assert!(s.params[1].optional && !s.params[2].optional);
         assert_eq!(Schema::parse("split(Tensor self, int size) -> Tensor[]").unwrap().signature, "Ti>L");
         assert_eq!(Schema::parse("cat(Tensor[] tensors, int dim=0) -> Tensor").unwrap().signature, "Li>T");

@@ -32,7 +32,7 @@ pub fn is_diagonal(tensor: &Tensor<'_>) -> bool {
 /// A diagonal matrix of n x n over a vector of n values, which it shares.
 pub fn diagonal<T: Real>(n: usize, values: Arg<'_>) -> Result<OwnedTensor, Error> {
     let number = NUMBER.get().ok_or_else(|| Error::Failed { detail: "the layout has no number".into() })?;
-    new_composite(*number, T::DTYPE, &[n as i64; 2], &[values], &[])
+    new_composite(*number, T::dtype(), &[n as i64; 2], &[values], &[])
 }
 
 /// A diagonal matrix of these values.

@@ -14,21 +14,22 @@ fn find(name: &str) -> Result<&'static OpEntry> {
 }
 
 fn run(name: &str, args: &[Arg<'_>], out: Out<'_>) -> Result<Vec<Tensor>> {
-    let args = Args { op: find(name)?, values: args };
+    let op = find(name)?;
+    let args = Args { op, values: &Args::with_defaults(op, args) };
     args.check()?;
     let made = keyway_dispatcher::call::call(args, out)?;
     Ok(made.into_iter().map(Tensor::from_ref).collect())
 }
 
-/// Calls the op of this name, with one argument for each parameter of its schema. Gradients flow as for any
-/// other op.
+/// Calls the op of this name, with one argument for each parameter of its schema; those that are missing at the end have
+/// the schema's defaults. Gradients flow as for any other op.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
 /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
-/// let sums = keyway::ops::by_name::call("mul", &[(&a).into(), (&a).into()])?;
-/// assert_eq!(sums[0].to_vec::<f32>()?, [1.0, 4.0]);
+/// let sums = keyway::ops::by_name::call("add", &[(&a).into(), (&a).into()])?;
+/// assert_eq!(sums[0].to_vec::<f32>()?, [2.0, 4.0]);
 /// # Ok(()) }
 /// ```
 ///

@@ -3,7 +3,7 @@
 use super::nll_loss_forward;
 use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::wrong_shape;
+use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor, error::Result};
 use keyway_dispatcher::dims::Dims;
@@ -12,6 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let grad = args.tensor(0)?;
+    require(args, 0, grad.dtype(), grad.dtype().is_float(), "a float dtype; cast integers first")?;
     let mut sizes = Dims::from_slice(args.tensor(1)?.sizes());
     for i in [0, 2] {
         let got = args.tensor(i)?.sizes();

@@ -1,10 +1,9 @@
 //! `project_like`
 
-use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::sample::{Fill, error, fixed, plain, sample};
+use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::layouts::project;
 use keyway_dispatcher::op::{Args, Outputs, Rule};
@@ -38,7 +37,7 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::New,
     dtypes: Dtypes::ALL,
-    samples: || vec![sample([plain(&[2, 3]), fixed(&[2, 3], DType::F64, Fill::Uniform(-1.0, 1.0))])],
+    samples: || vec![sample([plain(&[2, 3]), plain(&[2, 3])])],
     errors: || vec![error([plain(&[2]), plain(&[3])], "must be like")],
     entry: Entry::new(),
 }
