@@ -22,7 +22,7 @@ fn a_retired_plugin_gives_its_keys_up_and_comes_back_only_where_there_are_some()
         key,
         name: name.to_string(),
         applies: |_| false,
-        handler: Box::new(|call, below| keyway_dispatcher::call::redispatch(call, below)),
+        handler: Box::new(keyway_dispatcher::call::redispatch),
         plugin: None,
         interposer: None,
     };

@@ -83,7 +83,7 @@ fn several_outputs_of_a_stated_dtype_and_only_the_gradients_that_are_wanted() {
     let made = call("plug_sum_diff", &[(&a).into(), (&b).into()]).unwrap();
     let total = made[1].sum().unwrap();
     // Summed over what was broadcast.
-    let found = grad(&[total], &[b.clone()], BackwardOptions::default()).unwrap();
+    let found = grad(&[total], std::slice::from_ref(&b), BackwardOptions::default()).unwrap();
     assert_eq!(vec64(found[0].as_ref().unwrap()), [-2.0, -2.0]);
 }
 

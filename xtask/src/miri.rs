@@ -125,7 +125,7 @@ fn has_all(list: &str) -> bool {
 fn reason(errors: &str) -> &str {
     let lines = || errors.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines().find_map(|line| line.strip_prefix("error:"));
-    first.or_else(|| lines().last()).unwrap_or("it said nothing").trim()
+    first.or_else(|| lines().next_back()).unwrap_or("it said nothing").trim()
 }
 
 #[cfg(test)]

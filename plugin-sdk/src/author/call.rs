@@ -11,6 +11,9 @@ use crate::abi::tensor::{RawArg, RawCall, RawTensor};
 use std::cell::Cell;
 use std::ffi::c_void;
 
+/// A function that a plugin gives to be called with a call.
+pub type CallFn = fn(&Call<'_>) -> Result<(), Error>;
+
 /// One call of a kernel. Every accessor checks the index, the tag and the dtype and answers
 /// [`Error::InvalidArgument`] where they are wrong; none allocates unless it fails.
 #[derive(Debug)]

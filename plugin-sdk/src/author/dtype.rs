@@ -256,6 +256,7 @@ mod tests {
         assert_eq!((API.bits, API.alignment, API.category), (8, 1, dtype_category::FLOAT));
         // SAFETY: static strings.
         assert_eq!(
+            // SAFETY: both are static strings of this program.
             unsafe { (API.name.read(), API.promotes_to.read()) },
             (Percent::NAME.into(), "f16".into())
         );

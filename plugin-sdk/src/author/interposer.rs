@@ -25,7 +25,7 @@ use std::ops::Deref;
 ///     const OPS: &'static [&'static str] = &["mm", "bmm"];
 ///
 ///     fn run(call: &mut Interposed<'_>) -> Result<(), Error> {
-///         call.next()?;
+///         call.run_next()?;
 ///         match call.output(0)?.numel() {
 ///             n if n > 1_000_000 => Err(Error::Failed { detail: format!("{} made {n} elements", call.op()) }),
 ///             _ => Ok(()),
@@ -46,7 +46,7 @@ pub trait Interposer: 'static {
     /// Called for each call. Ops that it calls itself do not come back to it.
     ///
     /// # Errors
-    /// An error fails the call. That of [`Interposed::next`] reaches the caller as it was.
+    /// An error fails the call. That of [`Interposed::run_next`] reaches the caller as it was.
     fn run(call: &mut Interposed<'_>) -> Result<(), Error>;
 }
 
@@ -171,7 +171,7 @@ impl<'a> Interposed<'a> {
         }
     }
 
-    /// Replaces argument `index` by another of the kind that the op's schema states, before [`Interposed::next`].
+    /// Replaces argument `index` by another of the kind that the op's schema states, before [`Interposed::run_next`].
     ///
     /// # Errors
     /// Another kind, an index beyond the last, argument 0 of an in-place call, or a call that has run.
@@ -185,7 +185,7 @@ impl<'a> Interposed<'a> {
     ///
     /// # Errors
     /// What the rest of the call reports; a second call.
-    pub fn next(&mut self) -> Result<(), Error> {
+    pub fn run_next(&mut self) -> Result<(), Error> {
         let mut count = 0;
         // SAFETY: `context` is this call's, and `count` is valid for the write.
         done(unsafe { (self.raw.next)(self.raw.context, &mut count) })?;
@@ -200,7 +200,7 @@ impl<'a> Interposed<'a> {
         self.n_outputs.or(stated)
     }
 
-    /// Output `index` as it stands after [`Interposed::next`].
+    /// Output `index` as it stands after [`Interposed::run_next`].
     ///
     /// # Errors
     /// A call that has not run, or an index beyond the last output.
@@ -212,16 +212,16 @@ impl<'a> Interposed<'a> {
             Some(raw) => Ok(Tensor { raw, origin: Origin::Shared }),
             None => Err(Error::InvalidArgument {
                 argument: "output",
-                expected: "the place of an output, after `next`".into(),
+                expected: "the place of an output, after `run_next`".into(),
                 got: match self.n_outputs {
                     Some(count) => format!("{index}, of {count} outputs"),
-                    None => format!("{index}, before `next`"),
+                    None => format!("{index}, before `run_next`"),
                 },
             }),
         }
     }
 
-    /// Makes `tensor` output `index`. After [`Interposed::next`] it must have the shape, dtype and device of the output
+    /// Makes `tensor` output `index`. After [`Interposed::run_next`] it must have the shape, dtype and device of the output
     /// that it replaces.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Layouts as traits, and the tables made of them.
 
-use super::call::Call;
+use super::call::{Call, CallFn};
 use super::error::Error;
 use super::extend::kernel_entry;
 use super::guard::guarded;
@@ -31,7 +31,7 @@ pub trait LayoutOps: 'static {
     /// The shapes that [`LayoutOps::accepts`] takes, in words that follow "must be": `a square matrix`.
     const SHAPES: &'static str = "of any shape";
     /// See [`LayoutOpsApi::project`]; `None` if gradients are not projected.
-    const PROJECT: Option<fn(&Call<'_>) -> Result<(), Error>> = None;
+    const PROJECT: Option<CallFn> = None;
 
     /// Whether the layout can hold tensors of these sizes.
     fn accepts(_sizes: &[i64]) -> bool {

@@ -23,7 +23,7 @@ mod tensor;
 mod view;
 
 pub use cache::CacheKey;
-pub use call::{Call, Tensors};
+pub use call::{Call, CallFn, Tensors};
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
 pub use device_extensions::{Capture, Peer, capture_api, peer_api};

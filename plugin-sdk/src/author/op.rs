@@ -1,6 +1,6 @@
 //! Ops that a plugin brings, as traits, and the tables made of them.
 
-use super::call::Call;
+use super::call::{Call, CallFn};
 use super::error::Error;
 use super::export::{host_api, run_kernel};
 use super::tensor::no_host;
@@ -54,13 +54,13 @@ pub trait Op: 'static {
     /// Whether the backward op takes, last, an `int[]` that says which gradients are wanted.
     const BACKWARD_WANTS: bool = false;
     /// Computes the op with others, through [`call_op`](super::call_op) and [`Call::set_output`].
-    const DECOMPOSITION: Option<fn(&Call<'_>) -> Result<(), Error>> = None;
+    const DECOMPOSITION: Option<CallFn> = None;
     /// The ops that the decomposition calls and that need a kernel.
     const PARTS: &'static [RawStr] = &[];
     /// Valid calls, see [`RawOp::samples`].
     const SAMPLES: &'static str = "";
     /// What the op is, written for f64, by which kernels are judged.
-    const REFERENCE: Option<fn(&Call<'_>) -> Result<(), Error>> = None;
+    const REFERENCE: Option<CallFn> = None;
 
     /// States each output with [`RuleCall::state`], from the arguments' metadata. As it stands: one output like argument
     /// 0, which must be a tensor.

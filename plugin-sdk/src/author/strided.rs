@@ -355,7 +355,7 @@ mod tests {
         all
     }
 
-    fn of<'a>(strides: &'a [Vec<i64>; 3]) -> [&'a [i64]; 3] {
+    fn of(strides: &[Vec<i64>; 3]) -> [&[i64]; 3] {
         strides.each_ref().map(Vec::as_slice)
     }
 

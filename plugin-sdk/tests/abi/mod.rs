@@ -46,7 +46,7 @@ struct Watch;
 impl Interposer for Watch {
     const NAME: &'static str = "watch";
     fn run(call: &mut Interposed<'_>) -> Result<(), Error> {
-        call.next()
+        call.run_next()
     }
 }
 keyway_sdk::register_interposer!(Watch);

@@ -75,14 +75,14 @@ impl Interposer for Watch {
         match mode_of(op) {
             1 => told("before"),
             2 => {
-                call.next()?;
+                call.run_next()?;
                 told("after")
             }
             3 => Ok(()),
             4 => panic!("told to panic at {op}"),
             _ => {
                 let outside = INSIDE.replace(true);
-                let result = call.next();
+                let result = call.run_next();
                 INSIDE.set(outside);
                 result
             }
@@ -105,61 +105,61 @@ impl Interposer for Meddler {
         let sizes = call.tensor(0)?.sizes().to_vec();
         match mode_of("meddler") {
             1 => {
-                call.next()?;
+                call.run_next()?;
                 call.set_output(0, ones(&sizes)?)
             }
             2 => {
-                call.next()?;
+                call.run_next()?;
                 call.set_output(0, ones(&[7])?)
             }
             3 => {
-                call.next()?;
+                call.run_next()?;
                 call.set_output(0, crate::ones::<f64>(&sizes)?)
             }
             4 => {
-                call.next()?;
+                call.run_next()?;
                 call.set_output(1, ones(&sizes)?)
             }
             5 => {
-                call.next()?;
-                call.next()
+                call.run_next()?;
+                call.run_next()
             }
             6 => call.set_output(0, ones(&sizes)?),
             7 => call.set_output(0, ones(&[7])?),
             8 => {
                 call.set_argument(0, Arg::Owned(&ones(&sizes)?))?;
-                call.next()
+                call.run_next()
             }
             9 => {
                 call.set_argument(0, Arg::Str("no tensor"))?;
-                call.next()
+                call.run_next()
             }
             10 => {
                 call.set_argument(3, Arg::Int(1))?;
-                call.next()
+                call.run_next()
             }
             11 => {
-                call.next()?;
+                call.run_next()?;
                 call.set_argument(0, Arg::Owned(&ones(&sizes)?))
             }
             12 => {
-                call.next()?;
+                call.run_next()?;
                 // Forgets the answer: the host does not.
-                let _ = call.next();
+                let _ = call.run_next();
                 Ok(())
             }
             13 => call.output(0).map(|_| ()),
             14 => {
                 // What fails below is answered here.
-                let _ = call.next();
+                let _ = call.run_next();
                 call.set_output(0, ones(&sizes)?)
             }
             15 => {
                 // An op that it calls itself does not come back to it.
                 call_op("test_nothing", &[Arg::Tensor(call.tensor(0)?)])?;
-                call.next()
+                call.run_next()
             }
-            _ => call.next(),
+            _ => call.run_next(),
         }
     }
 }

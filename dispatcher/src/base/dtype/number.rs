@@ -60,6 +60,7 @@ impl DType {
     ///
     /// # Errors
     /// `DType` for a built-in complex dtype, `Undescribed`, and what a plugin's own conversion reports.
+    #[allow(clippy::unnecessary_cast, reason = "one of the types is f64")]
     pub fn decode(self, bytes: &[u8], values: &mut [f64]) -> Result<()> {
         macro_rules! widen {
             ($type:ty, $each:expr) => {{

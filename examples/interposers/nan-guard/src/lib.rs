@@ -32,14 +32,14 @@ impl Interposer for NanGuard {
     fn run(call: &mut Interposed<'_>) -> Result<(), Error> {
         // Memory that nobody has written yet may hold anything.
         if call.op().starts_with("empty") {
-            return call.next();
+            return call.run_next();
         }
         if call.depth() == 0 {
             REPORTED.set(false);
         }
         // An in-place op overwrites its first argument.
         let spoilt = call.form() == Form::InPlace && first_nan(&call.tensor(0)?)?.is_some();
-        call.next()?;
+        call.run_next()?;
         if spoilt || REPORTED.get() {
             return Ok(());
         }

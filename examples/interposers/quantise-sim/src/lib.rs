@@ -25,7 +25,7 @@ impl Interposer for QuantiseSim {
 
     fn run(call: &mut Interposed<'_>) -> Result<(), Error> {
         if call.in_backward() || call.form() != Form::New || INSIDE.get() {
-            return call.next();
+            return call.run_next();
         }
         for index in 0..call.n_args() {
             // A bias has one dimension and is added after the product, in full precision.
@@ -37,7 +37,7 @@ impl Interposer for QuantiseSim {
             }
         }
         INSIDE.set(true);
-        let result = call.next();
+        let result = call.run_next();
         INSIDE.set(false);
         result?;
         for index in 0..call.output_count().unwrap_or(0) {

@@ -246,10 +246,21 @@ fn addcdiv(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn lerp(args: &Args<'_>) -> Result<Tensor> {
-    let (start, end) = (Operand::wide(args, 0)?, Operand::wide(args, 1)?);
-    let span = sub::DEF.run(&[end.arg(), start.arg(), Arg::Int(1)])?;
-    let way = mul::DEF.run(&[(&span).into(), Operand::wide(args, 2)?.arg()])?;
-    let made = add::DEF.run(&[start.arg(), (&way).into(), Arg::Int(1)])?;
+    let (start, end, weight) = (Operand::wide(args, 0)?, Operand::wide(args, 1)?, Operand::wide(args, 2)?);
+    // Not `start + weight * (end - start)`: the difference of two finite numbers may overflow.
+    let rest = match weight.arg() {
+        Arg::Tensor(_) => None,
+        _ => Some(1.0 - args.float(2)?),
+    };
+    let from_start = match rest {
+        Some(rest) => mul::DEF.run(&[start.arg(), Arg::Float(rest)])?,
+        None => {
+            let rest = sub::DEF.run(&[Arg::Int(1), weight.arg(), Arg::Int(1)])?;
+            mul::DEF.run(&[start.arg(), (&rest).into()])?
+        }
+    };
+    let from_end = mul::DEF.run(&[end.arg(), weight.arg()])?;
+    let made = add::DEF.run(&[(&from_start).into(), (&from_end).into(), Arg::Int(1)])?;
     cast(made, args.promote(FIRST_THREE)?)
 }
 
