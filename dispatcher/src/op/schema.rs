@@ -187,11 +187,11 @@ mod tests {
         assert_eq!(s.params[1].default, Some("None"));
         assert!(matches!(s.params[1].default_arg(), Some(Arg::None)) && s.params[0].default_arg().is_none());
         assert!(matches!(s.params[2].default_arg(), Some(Arg::Bool(false))));
-        let s = Schema::parse("f(Tensor a, *, Scalar alpha=1, float eps=1e-05, str mode=mean) -> Tensor")
+        let f = Schema::parse("f(Tensor a, *, Scalar alpha=1, float eps=1e-05, str mode=mean) -> Tensor")
             .unwrap();
-        assert!(matches!(s.params[1].default_arg(), Some(Arg::Int(1))));
-        assert!(matches!(s.params[2].default_arg(), Some(Arg::Float(1e-05))));
-        assert!(matches!(s.params[3].default_arg(), Some(Arg::Str("mean"))));
+        assert!(matches!(f.params[1].default_arg(), Some(Arg::Int(1))));
+        assert!(matches!(f.params[2].default_arg(), Some(Arg::Float(1e-05))));
+        assert!(matches!(f.params[3].default_arg(), Some(Arg::Str("mean"))));
         assert!(s.params[1].optional && !s.params[2].optional);
         assert_eq!(Schema::parse("split(Tensor self, int size) -> Tensor[]").unwrap().signature, "Ti>L");
         assert_eq!(Schema::parse("cat(Tensor[] tensors, int dim=0) -> Tensor").unwrap().signature, "Li>T");

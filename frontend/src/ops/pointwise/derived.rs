@@ -246,22 +246,13 @@ fn addcdiv(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn lerp(args: &Args<'_>) -> Result<Tensor> {
-    let (start, end, weight) = (Operand::wide(args, 0)?, Operand::wide(args, 1)?, Operand::wide(args, 2)?);
-    // Not `start + weight * (end - start)`: the difference of two finite numbers may overflow.
-    let rest = match weight.arg() {
-        Arg::Tensor(_) => None,
-        _ => Some(1.0 - args.float(2)?),
-    };
-    let from_start = match rest {
-        Some(rest) => mul::DEF.run(&[start.arg(), Arg::Float(rest)])?,
-        None => {
-            let rest = sub::DEF.run(&[Arg::Int(1), weight.arg(), Arg::Int(1)])?;
-            mul::DEF.run(&[start.arg(), (&rest).into()])?
-        }
-    };
-    let from_end = mul::DEF.run(&[end.arg(), weight.arg()])?;
-    let made = add::DEF.run(&[(&from_start).into(), (&from_end).into(), Arg::Int(1)])?;
-    cast(made, args.promote(FIRST_THREE)?)
+    let half = |i| -> Result<Tensor> { mul::DEF.run(&[Operand::wide(args, i)?.arg(), Arg::Float(0.5)]) };
+    let (start, end) = (half(0)?, half(1)?);
+    // In halves: the difference of two finite numbers may overflow.
+    let span = sub::DEF.run(&[(&end).into(), (&start).into(), Arg::Int(1)])?;
+    let way = mul::DEF.run(&[(&span).into(), Operand::wide(args, 2)?.arg()])?;
+    let made = add::DEF.run(&[(&start).into(), (&way).into(), Arg::Int(1)])?;
+    cast(mul::DEF.run(&[(&made).into(), Arg::Int(2)])?, args.promote(FIRST_THREE)?)
 }
 
 /// `1 + exp(-x)`
