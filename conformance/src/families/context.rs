@@ -5,8 +5,9 @@ use crate::call::{Prepared, refused};
 use crate::case::Case;
 use crate::inputs;
 use crate::oracle::{self, Inputs, Oracle};
-use crate::outcome::{Steps, Stop};
-use crate::target::Target;
+use crate::outcome::{Failure, Steps, Stop};
+use crate::target::{Service, Target};
+use keyway::dispatcher::ledger::{Served, last_served};
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::OpDef;
 use keyway::ops::sample::Sample;
@@ -82,7 +83,21 @@ impl Context<'_> {
     /// What a refusal of it means.
     pub fn call(&self, prepared: &Prepared) -> Steps<Vec<Tensor>> {
         let def = self.def()?;
-        prepared.call(def, Out::New).map_err(|e| refused(self.target, def, e))
+        let made = prepared.call(def, Out::New).map_err(|e| refused(self.target, def, e))?;
+        self.served_by_target(def)?;
+        Ok(made)
+    }
+
+    /// Fails where a kernel of another plugin answered the call that was just made, although the target registers one for
+    /// it: what that refused is not its merit.
+    fn served_by_target(&self, def: &'static OpDef) -> Steps {
+        let Served::Plugin(plugin) = last_served() else { return Ok(()) };
+        let claims = |d| def.entry().is_ok_and(|op| self.target.service(op, d) == Service::Kernel);
+        if plugin.name != self.target.plugin && self.case.dtype.is_some_and(claims) {
+            let what = format!("{} refuses a call for which a kernel is registered", def.name());
+            return Err(Failure::new(what, self.target.plugin, plugin.name).into());
+        }
+        Ok(())
     }
 
     /// The bytes of the results of a valid call.

@@ -5,7 +5,7 @@
 //! - formulas of several roundings compute f16 and bf16 in f32;
 //! - casts of arguments of several dtypes to their common one are the dispatcher's, and no parts.
 
-use super::{add, div, ge, gt, maximum, minimum, mul, ne, sub, where_};
+use super::{add, div, ge, gt, maximum, minimum, mul, ne, where_};
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, float_of};
@@ -48,7 +48,6 @@ derived! {
     ISNAN = isnan, [new("ne")];
     LE = le, [new("ge")];
     LEAKY_RELU = leaky_relu, [new("gt"), new("mul"), new("where")];
-    LERP = lerp, [wide("sub"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
     LOGICAL_AND = logical_and, [of_bool("where"), of_bool("to_dtype")];
     LOGICAL_NOT = logical_not, [of_bool("where"), of_bool("to_dtype")];
     LOGICAL_OR = logical_or, [of_bool("where"), of_bool("to_dtype")];
@@ -243,16 +242,6 @@ fn addcdiv(args: &Args<'_>) -> Result<Tensor> {
     let quotient = div::DEF.run(&[a?.arg(), b?.arg(), Arg::None])?;
     let made = add::DEF.run(&[own?.arg(), (&quotient).into(), args.get(3)])?;
     cast(made, args.promote(FIRST_THREE)?)
-}
-
-fn lerp(args: &Args<'_>) -> Result<Tensor> {
-    let half = |i| -> Result<Tensor> { mul::DEF.run(&[Operand::wide(args, i)?.arg(), Arg::Float(0.5)]) };
-    let (start, end) = (half(0)?, half(1)?);
-    // In halves: the difference of two finite numbers may overflow.
-    let span = sub::DEF.run(&[(&end).into(), (&start).into(), Arg::Int(1)])?;
-    let way = mul::DEF.run(&[(&span).into(), Operand::wide(args, 2)?.arg()])?;
-    let made = add::DEF.run(&[(&start).into(), (&way).into(), Arg::Int(1)])?;
-    cast(mul::DEF.run(&[(&made).into(), Arg::Int(2)])?, args.promote(FIRST_THREE)?)
 }
 
 /// `1 + exp(-x)`

@@ -1,6 +1,5 @@
 //! `lerp`
 
-use super::derived;
 use crate::Tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, uniform};
@@ -66,5 +65,4 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors,
     entry: Entry::new(),
-}
-.decomposed(derived::LERP);
+};
