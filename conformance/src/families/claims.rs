@@ -34,14 +34,17 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let oracle = context.oracle()?;
-    let mut answered = 0;
+    let (mut answered, mut by_others) = (0, None);
     let mut refusal = None;
     for (nth, sample) in (def.samples)().iter().enumerate().filter(|(_, s)| super::has_tested(s)) {
         let inputs = inputs::of_sample(&sample.args, context.dtype(), nth as u64);
         let prepared = Prepared::contiguous(&inputs, context.target.device)?;
         match prepared.call(def, Out::New) {
             Ok(got) => {
-                answered += 1;
+                match context.served_by_target(def) {
+                    Ok(()) => answered += 1,
+                    Err(stop) => by_others = Some(stop),
+                }
                 // What the oracle has no answer to was answered all the same: only a refusal is right then.
                 let expected = oracle(&inputs).map_err(|unknown| {
                     Failure::new(
@@ -57,6 +60,9 @@ fn run(context: &Context<'_>) -> Steps {
             }
             Err(error) => refusal = Some(error.to_string()),
         }
+    }
+    if let (Some(stop), 0) = (by_others, answered) {
+        return Err(stop);
     }
     if context.case.variant == "claimed" && answered == 0 {
         let got = refusal.unwrap_or_default();

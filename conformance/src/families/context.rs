@@ -90,7 +90,7 @@ impl Context<'_> {
 
     /// Fails where a kernel of another plugin answered the call that was just made, although the target registers one for
     /// it: what that refused is not its merit.
-    fn served_by_target(&self, def: &'static OpDef) -> Steps {
+    pub(super) fn served_by_target(&self, def: &'static OpDef) -> Steps {
         let Served::Plugin(plugin) = last_served() else { return Ok(()) };
         let claims = |d| def.entry().is_ok_and(|op| self.target.service(op, d) == Service::Kernel);
         if plugin.name != self.target.plugin && self.case.dtype.is_some_and(claims) {
