@@ -26,7 +26,7 @@ fn load(name: &str, macros: &[&str]) -> Option<Loaded> {
     let library = c_compiler::plugin(&source, &file, &flags)?;
     let config = Config { quarantine: Quarantine::default(), ..Config::only(vec![library]) };
     let mut loaded = Loader::new(config).load_all(host::table(), host::take_message);
-    let refused: Vec<_> = loaded.plugins.iter().filter_map(|p| install::install(p).err()).collect();
+    let refused = install::install_all(&loaded.plugins);
     refused.into_iter().for_each(|rejected| loaded.refuse(rejected));
     Some(loaded)
 }

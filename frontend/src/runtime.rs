@@ -86,8 +86,7 @@ fn load(loader: &Loader) -> Backends {
     let mut loaded = loader.load_all(host::table(), host::take_message);
     let present = registry::plugins();
     let new = loaded.plugins.iter().filter(|plugin| present.iter().all(|p| p.path != plugin.path));
-    let refused: Vec<_> = new.filter_map(|plugin| install::install(plugin).err()).collect();
-    refused.into_iter().for_each(|rejected| loaded.refuse(rejected));
+    install::install_all(new).into_iter().for_each(|rejected| loaded.refuse(rejected));
     warn_of_left_out(&present);
     Backends { rejected: loaded.rejected, discovery: loaded.discovery }
 }

@@ -17,11 +17,20 @@ pub struct Options {
     /// How many threads kernels may use.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
+    /// Measure the start of a program with many plugins instead.
+    #[arg(long, conflicts_with = "filter")]
+    pub growth: bool,
 }
 
 /// Stages the backends for this CPU, runs the cases and prints the lines.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     dist::build_and_stage(workspace, &dist::Options { native: true })?;
+    if options.growth {
+        let mut bench = workspace.cargo();
+        bench.args(["bench", "--package", "keyway-benches", "--bench", "growth"]);
+        bench.env("KEYWAY_BACKEND_PATH", workspace.path("dist/backends"));
+        return workspace::run(&mut bench, "the messages stand above");
+    }
     let results = workspace.target().join("criterion");
     std::fs::create_dir_all(&results).map_err(Failure::file("make", &results))?;
     let lines = results.join("lines.jsonl");

@@ -45,6 +45,15 @@ impl Interner {
         Some(names.len() as u16 - 1)
     }
 
+    /// Takes a name back that was given a moment ago to something that then failed. Its number stays unused: another
+    /// thread may have read it.
+    pub(crate) fn forget(&self, id: u16) {
+        let mut names = self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(name) = names.get_mut(id as usize) {
+            *name = "";
+        }
+    }
+
     /// The name of a number, if it was given.
     pub fn known(&self, id: u16) -> Option<&'static str> {
         self.read().get(id as usize).copied().filter(|name| !name.is_empty())
@@ -103,5 +112,16 @@ mod tests {
         assert_eq!(small.intern("b"), Some(1));
         assert_eq!(small.intern("c"), None);
         assert_eq!(small.name(9), "?");
+    }
+
+    #[test]
+    fn a_forgotten_name_is_unknown_and_its_number_unused() {
+        let names = Interner::new(&["a"], 1, 8);
+        let b = names.intern("b").unwrap();
+        names.forget(b);
+        assert_eq!((names.get("b"), names.name(b)), (None, "?"));
+        let again = names.intern("b").unwrap();
+        assert_ne!(again, b);
+        assert_eq!(names.name(again), "b");
     }
 }

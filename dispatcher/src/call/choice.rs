@@ -1,11 +1,11 @@
 //! Calls of a thread that go to one plugin's kernels where it has any.
 
 use super::others::{self, Asked};
-use super::{Call, Place, as_argument, backend, foreign, place};
+use super::{Call, Place, backend, place, plan};
 use crate::base::error::{Error, Result};
 use crate::base::key::{DispatchKey, KeyGuard, KeySet};
 use crate::base::plugin::PluginEntry;
-use crate::op::{Arg, Outputs, Plan, Rule};
+use crate::op::{Outputs, Rule};
 use crate::registry::table::current;
 use crate::registry::{FunctionalEntry, KernelEntry, find_functional, plugins, register_functional};
 use std::cell::Cell;
@@ -66,7 +66,7 @@ fn chosen_first(call: &Call<'_>) -> Result<Outputs> {
     let Some(rows) = generation.op(call.args.op) else {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
-    let Some((plan, allocates)) = plan(call)? else { return backend(generation, rows, call) };
+    let Some((plan, allocates)) = plan::of(&call.args)? else { return backend(generation, rows, call) };
     let place = place(&call.args)?;
     let Place { device, layout, .. } = place;
     let kernels = generation.cell(rows, device, layout, plan.compute).kernels();
@@ -76,20 +76,4 @@ fn chosen_first(call: &Call<'_>) -> Result<Outputs> {
     let (mut order, others): (Vec<_>, Vec<_>) = kernels.partition(of_chosen);
     order.extend(others);
     others::ask_all(generation, call, Asked { plan: &plan, allocates, place }, &order)
-}
-
-/// The plan of a call that a kernel may serve, and whether the kernel allocates; `None` where the host makes a view.
-fn plan(call: &Call<'_>) -> Result<Option<(Plan, bool)>> {
-    let args = &call.args;
-    Ok(Some(match args.op.spec.rule {
-        Rule::Elementwise(inputs, typing) => (Plan::elementwise(args, inputs, typing(args)?)?, false),
-        Rule::Structured(rule) => (rule(args)?, false),
-        Rule::Allocates(rule) => (rule(args)?, true),
-        Rule::Foreign(rule) => (foreign::plan(rule, args)?, false),
-        Rule::View(_) | Rule::Views(_) => match args.get(0) {
-            Arg::Tensor(base) if base.is_strided() => return Ok(None),
-            _ => (as_argument(args)?, true),
-        },
-        Rule::Host(_) => return Ok(None),
-    }))
 }

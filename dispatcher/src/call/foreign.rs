@@ -4,6 +4,7 @@ use super::invoke::general;
 use super::marshal::{CallContext, Marshalling};
 use super::outputs::unalias;
 use super::place;
+use super::plan::like_first;
 use crate::base::dims::Dims;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -16,7 +17,7 @@ use keyway_sdk::abi::tensor::KernelFn;
 
 /// The plan of an op of a plugin: as its rule states it, or like argument 0.
 pub(super) fn plan(rule: Option<KernelFn>, args: &Args<'_>) -> Result<Plan> {
-    let like_first = super::as_argument(args);
+    let like_first = like_first(args);
     let Some(run) = rule else { return like_first };
     let device = place(args)?.device;
     let mut context = CallContext::default();
@@ -111,10 +112,8 @@ pub fn reference(args: &Args<'_>) -> Option<Result<Outputs>> {
 }
 
 fn run_reference(run: KernelFn, args: &Args<'_>) -> Result<Outputs> {
-    let plan = match args.op.spec.rule {
-        Rule::Elementwise(inputs, typing) => Plan::elementwise(args, inputs, typing(args)?)?,
-        Rule::Foreign(rule) => plan(rule, args)?,
-        _ => super::as_argument(args)?,
+    let Some((plan, _)) = super::plan::of(args)? else {
+        return Err(Error::UnknownOp { name: args.name().to_string() });
     };
     let wide = |dtype: DType| if dtype.is_float() { DType::F64 } else { dtype };
     let outputs: Outputs = plan

@@ -15,6 +15,7 @@ pub mod ledger;
 mod marshal;
 mod others;
 mod outputs;
+mod plan;
 mod strides;
 
 pub use choice::{BackendGuard, choose_backend};
@@ -26,11 +27,10 @@ pub(crate) use outputs::deliver;
 pub use outputs::unalias;
 
 use self::ledger::Served;
-use crate::base::dims::Dims;
 use crate::base::error::{Error, Result};
 use crate::base::key::{Device, DispatchKey, KeySet, Layout, local_keys};
 use crate::base::progress::Nested;
-use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Rule, Strides, ViewSpec};
+use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Rule, Typing, ViewSpec};
 use crate::registry::more_special;
 use crate::registry::table::{Generation, OpRows, current};
 use crate::tensor::{TensorImpl, TensorRef};
@@ -154,13 +154,17 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
     match rows.op.spec.rule {
         Rule::Elementwise(inputs, typing) => {
             let typing = typing(args)?;
-            if let Some(found) = fast_path::find(generation, rows, call, inputs, typing) {
-                let result = fast_path::run(found, args, typing);
-                if !matches!(&result, Err(error) if others::is_refusal(error)) {
-                    return result;
+            match fast_path::find(generation, rows, call, inputs, typing) {
+                Some(found) => {
+                    // Looked at where it is returned: a result is too large to move about.
+                    let mut result = fast_path::run(found, args, typing);
+                    if others::is_refused(&result) {
+                        result = elementwise(generation, rows, call, inputs, typing);
+                    }
+                    result
                 }
+                None => elementwise(generation, rows, call, inputs, typing),
             }
-            resolved(generation, rows, call, &Plan::elementwise(args, inputs, typing)?, false)
         }
         // The plan is used where the rule wrote it: it is too large to move about.
         Rule::Structured(rule) => match rule(args) {
@@ -179,7 +183,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
                 }
                 Err(error) => Err(error),
             },
-            _ => resolved(generation, rows, call, &as_argument(args)?, true),
+            _ => resolved(generation, rows, call, &plan::like_first(args)?, true),
         },
         Rule::Views(rule) => match args.get(0) {
             Arg::Tensor(base) if base.is_strided() => {
@@ -189,7 +193,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
                 ledger::set_served(Served::View);
                 Ok(views)
             }
-            _ => resolved(generation, rows, call, &as_argument(args)?, true),
+            _ => resolved(generation, rows, call, &plan::like_first(args)?, true),
         },
         Rule::Allocates(rule) => match rule(args) {
             Ok(ref plan) => resolved(generation, rows, call, plan, true),
@@ -205,17 +209,16 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
     }
 }
 
-/// The plan of an op whose output is like its first tensor.
-fn as_argument(args: &Args<'_>) -> Result<Plan> {
-    let first = args.values.iter().find_map(|arg| match arg {
-        Arg::Tensor(t) => Some(*t),
-        Arg::Tensors(list) => list.first().copied(),
-        _ => None,
-    });
-    let Some(first) = first else {
-        return Err(args.tensor(0).err().unwrap_or(Error::UnknownOp { name: args.name().into() }));
-    };
-    Ok(Plan::one(first.dtype(), Dims::from_slice(first.sizes()), first.dtype(), Strides::Contiguous))
+/// An element-wise call that the fast path does not take, or whose kernel has refused.
+#[inline(never)]
+fn elementwise(
+    generation: &'static Generation,
+    rows: &OpRows,
+    call: &Call<'_>,
+    inputs: u32,
+    typing: Typing,
+) -> Result<Outputs> {
+    resolved(generation, rows, call, &Plan::elementwise(&call.args, inputs, typing)?, false)
 }
 
 /// Goes to whoever serves the key: the first kernel, and what comes after it where that refuses or is not there.
@@ -228,15 +231,15 @@ fn resolved(
 ) -> Result<Outputs> {
     let place = place(&call.args)?;
     let cell = generation.cell(rows, place.device, place.layout, plan.compute);
-    let Some(kernel) = cell.kernel else {
-        return others::without_kernel(generation, call, plan, place, Vec::new());
-    };
-    let result = with_kernel(kernel, call, plan, allocates, place);
-    match &result {
-        Err(error) if others::is_refusal(error) => {
-            let asked = others::Asked { plan, allocates, place };
-            others::after_refusal(generation, call, asked, kernel, error, cell.rest)
+    match cell.kernel {
+        Some(kernel) => {
+            let mut result = with_kernel(kernel, call, plan, allocates, place);
+            if others::is_refused(&result) {
+                let asked = others::Asked { plan, allocates, place };
+                result = others::after_refusal(generation, call, asked, kernel, result, cell.rest);
+            }
+            result
         }
-        _ => result,
+        None => others::without_kernel(generation, call, plan, place, Vec::new()),
     }
 }

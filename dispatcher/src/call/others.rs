@@ -4,10 +4,10 @@
 use super::kernel::with_kernel;
 use super::ledger::{self, Served};
 use super::outputs::deliver;
-use super::{Place, explain, fallback, host_cast};
+use super::{Place, explain, fallback, host_cast, plan};
 use crate::base::error::{Error, Result};
 use crate::base::progress::Nested;
-use crate::op::{Call, Outputs, Plan, Rule};
+use crate::op::{Call, Outputs, Plan};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
 use keyway_sdk::abi::codes::status;
@@ -22,15 +22,15 @@ pub(super) struct Asked<'a> {
 
 /// Whether a kernel has answered that it does not serve these arguments. Whatever else asked a kernel on the way, such as
 /// a cast, has dealt with its refusal already.
-#[inline]
-pub(super) fn is_refusal(error: &Error) -> bool {
-    matches!(error, Error::Backend { status: status::UNSUPPORTED, .. })
+#[inline(always)]
+pub(super) fn is_refused(result: &Result<Outputs>) -> bool {
+    matches!(result, Err(Error::Backend { status: status::UNSUPPORTED, .. }))
 }
 
-fn refusal(kernel: &KernelEntry, error: &Error) -> String {
-    match error {
-        Error::Backend { message, .. } => format!("`{}`: {message}", kernel.plugin.name),
-        other => format!("`{}`: {other}", kernel.plugin.name),
+fn refusal(kernel: &KernelEntry, result: Result<Outputs>) -> Option<String> {
+    match result {
+        Err(Error::Backend { message, .. }) => Some(format!("`{}`: {message}", kernel.plugin.name)),
+        _ => None,
     }
 }
 
@@ -42,10 +42,10 @@ pub(super) fn after_refusal(
     call: &Call<'_>,
     asked: Asked<'_>,
     first: &'static KernelEntry,
-    error: &Error,
+    result: Result<Outputs>,
     rest: &[&'static KernelEntry],
 ) -> Result<Outputs> {
-    ask(generation, call, asked, rest, vec![refusal(first, error)])
+    ask(generation, call, asked, rest, refusal(first, result).into_iter().collect())
 }
 
 /// Asks these kernels in turn, then goes on without.
@@ -67,10 +67,11 @@ fn ask(
 ) -> Result<Outputs> {
     let Asked { plan, allocates, place } = asked;
     for &kernel in kernels {
-        match with_kernel(kernel, call, plan, allocates, place) {
-            Err(error) if is_refusal(&error) => refused.push(refusal(kernel, &error)),
-            result => return result,
+        let result = with_kernel(kernel, call, plan, allocates, place);
+        if !is_refused(&result) {
+            return result;
         }
+        refused.extend(refusal(kernel, result));
     }
     without_kernel(generation, call, plan, place, refused)
 }
@@ -105,14 +106,7 @@ pub(super) fn without_kernel(
 pub fn decompose(call: &Call<'_>) -> Result<Outputs> {
     let args = &call.args;
     // The decomposition relies on arguments that the rule has seen.
-    match args.op.spec.rule {
-        Rule::Elementwise(inputs, typing) => {
-            typing(args)?;
-            args.broadcast(inputs)?;
-        }
-        Rule::Structured(rule) | Rule::Allocates(rule) => drop(rule(args)?),
-        Rule::View(_) | Rule::Views(_) | Rule::Host(_) | Rule::Foreign(_) => {}
-    }
+    plan::of(args)?;
     super::place(args)?;
     parts_of(call)
 }

@@ -2,45 +2,80 @@
 
 use crate::base::dtype::table::{announce, describe};
 use crate::base::error::{Error, Result};
-use crate::base::intern::{DEVICES, DTYPES};
+use crate::base::intern::{DEVICES, DTYPES, Interner, LAYOUTS};
 use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
 use crate::loader::{LoadError, Plugin, Rejected};
-use crate::registry::{self, KernelEntry, LayoutEntry, LayoutOpsEntry, MAX_PRIORITY};
+use crate::registry::{self, Batch, KernelEntry, LayoutEntry, LayoutOpsEntry, MAX_PRIORITY};
 use keyway_sdk::abi::RawStr;
+use std::borrow::Cow;
 
-/// Copies a string of the plugin for the life of the process.
-fn text(raw: RawStr) -> &'static str {
+/// A string of the plugin, which stays mapped for the life of the process; copied only where it is not UTF-8.
+pub(super) fn text(raw: RawStr) -> &'static str {
     // SAFETY: the plugin's strings are static.
-    String::leak(unsafe { raw.read() }.into_owned())
-}
-
-fn full(what: &'static str, name: &str) -> Error {
-    Error::Registration {
-        what,
-        name: name.to_string(),
-        reason: "there is no room for another name".to_string(),
+    match unsafe { raw.read() } {
+        Cow::Borrowed(text) => text,
+        Cow::Owned(text) => String::leak(text),
     }
 }
 
-/// Registers everything that a plugin brings and makes it visible at once.
-///
-/// # Errors
-/// [`LoadError::Registration`]; nothing of the plugin is registered then. The names that it brought keep their numbers.
-pub fn install(loaded: &Plugin) -> std::result::Result<&'static PluginEntry, Rejected> {
-    register(loaded).map_err(|error| {
-        let (what, name, reason) = match error {
-            Error::Registration { what, name, reason } => (what, name, reason),
-            other => ("plugin", loaded.manifest.name.clone(), other.to_string()),
-        };
-        Rejected { path: loaded.path.clone(), error: LoadError::Registration { what, name, reason } }
-    })
+/// The numbers of the names that a plugin uses.
+#[derive(Default)]
+struct Names {
+    /// Those that nobody had used before.
+    new: Vec<(&'static Interner, u16)>,
 }
 
-fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
-    let tables = loaded.tables();
+impl Names {
+    fn number(&mut self, list: &'static Interner, what: &'static str, name: &str) -> Result<u16> {
+        if let Some(known) = list.get(name) {
+            return Ok(known);
+        }
+        let number = list.intern(name).ok_or_else(|| Error::Registration {
+            what,
+            name: name.to_string(),
+            reason: "there is no room for another name".to_string(),
+        })?;
+        self.new.push((list, number));
+        Ok(number)
+    }
+
+    fn device(&mut self, name: &str) -> Result<u16> {
+        self.number(&DEVICES, "device", name)
+    }
+
+    fn layout(&mut self, name: &str) -> Result<Layout> {
+        self.number(&LAYOUTS, "layout", name).map(Layout)
+    }
+
+    fn dtype(&mut self, name: &str) -> Result<u16> {
+        self.number(&DTYPES, "dtype", name)
+    }
+}
+
+/// Registers everything that these plugins bring and makes it visible at once. Those that are refused are returned;
+/// nothing of them is registered, and the others are.
+pub fn install_all<'a>(loaded: impl IntoIterator<Item = &'a Plugin>) -> Vec<Rejected> {
     let mut batch = registry::lock();
+    let mut refused = Vec::new();
+    for plugin in loaded {
+        let mut names = Names::default();
+        let Err(error) = register(&mut batch, plugin, &mut names) else { continue };
+        names.new.into_iter().for_each(|(list, number)| list.forget(number));
+        let (what, name, reason) = match error {
+            Error::Registration { what, name, reason } => (what, name, reason),
+            other => ("plugin", plugin.manifest.name.clone(), other.to_string()),
+        };
+        let error = LoadError::Registration { what, name, reason };
+        refused.push(Rejected { path: plugin.path.clone(), error });
+    }
+    batch.publish();
+    refused
+}
+
+fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()> {
+    let tables = loaded.tables();
     let plugin: &'static PluginEntry = Box::leak(Box::new(PluginEntry {
         name: String::leak(loaded.manifest.name.clone()),
         version: loaded.manifest.version.clone(),
@@ -54,26 +89,26 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
 
     let mut dtypes = Vec::new();
     for api in tables.dtypes {
+        names.dtype(text(api.name))?;
         dtypes.push((announce(api, plugin.name)?, *api));
     }
     let mut devices = Vec::new();
     for api in tables.devices {
-        let name = text(api.name);
-        let kind = DEVICES.intern(name).ok_or_else(|| full("device", name))?;
+        let kind = names.device(text(api.name))?;
         devices.push(&*Box::leak(Box::new(DeviceEntry { kind, api, plugin })));
     }
     let mut layouts: Vec<&'static LayoutEntry> = Vec::new();
     for api in tables.layouts {
         let name = text(api.name);
-        let names = |pointer: *const RawStr, count: u32| -> Vec<String> {
+        let listed = |pointer: *const RawStr, count: u32| -> Vec<String> {
             // SAFETY: the plugin gives `count` static strings.
             (0..count as usize).map(|i| text(unsafe { *pointer.add(i) }).to_string()).collect()
         };
         let entry = &*Box::leak(Box::new(LayoutEntry {
-            layout: Layout::intern(name).ok_or_else(|| full("layout", name))?,
+            layout: names.layout(name)?,
             precedence: api.precedence,
-            components: names(api.components, api.n_components),
-            attrs: names(api.attrs, api.n_attrs),
+            components: listed(api.components, api.n_components),
+            attrs: listed(api.attrs, api.n_attrs),
             plugin,
         }));
         batch.state.check_layout(entry)?;
@@ -95,7 +130,7 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
                 "the plugin does not declare the layout; it must, as every other that knows it".into(),
             );
         };
-        let device = DEVICES.intern(device).ok_or_else(|| full("device", device))?;
+        let device = names.device(device)?;
         if layout_ops.iter().any(|e| (e.layout, e.device) == (layout, device)) {
             return refuse("the plugin brings them twice".into());
         }
@@ -107,15 +142,14 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
     }
     let mut kernels = Vec::new();
     for raw in tables.kernels {
-        let (device, layout, dtype) = (text(raw.device), text(raw.layout), text(raw.dtype));
         kernels.push(&*Box::leak(Box::new(KernelEntry {
             run: raw.run,
             flags: raw.flags,
             op: text(raw.op),
             signature: text(raw.signature),
-            device: DEVICES.intern(device).ok_or_else(|| full("device", device))?,
-            layout: Layout::intern(layout).ok_or_else(|| full("layout", layout))?,
-            dtype: DTYPES.intern(dtype).ok_or_else(|| full("dtype", dtype))?,
+            device: names.device(text(raw.device))?,
+            layout: names.layout(text(raw.layout))?,
+            dtype: names.dtype(text(raw.dtype))?,
             plugin,
         })));
     }
@@ -133,6 +167,5 @@ fn register(loaded: &Plugin) -> Result<&'static PluginEntry> {
     dtypes.into_iter().for_each(|(dtype, api)| describe(dtype, api, plugin.name));
     batch.state.layout_ops.extend(layout_ops);
     batch.add(plugin, devices, layouts, kernels);
-    batch.publish();
-    Ok(plugin)
+    Ok(())
 }

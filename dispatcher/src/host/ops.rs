@@ -1,19 +1,13 @@
 //! Ops of plugins: checked as a whole before any of them is registered.
 
+use super::install::text;
 use crate::base::error::{Error, Result};
 use crate::call::foreign;
 use crate::op::schema::{Kind, Schema};
 use crate::op::{BackwardOp, Decomposition, ForeignOp, OpSpec, Part, Rule};
-use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::op_flag;
 use keyway_sdk::abi::op::RawOp;
 use serde_json::Value;
-
-/// Copies a string of the plugin for the life of the process.
-fn text(raw: RawStr) -> &'static str {
-    // SAFETY: the plugin's strings are static.
-    String::leak(unsafe { raw.read() }.into_owned())
-}
 
 /// What a plugin says of an op, read.
 struct Read {
@@ -209,6 +203,7 @@ fn spec(op: &Read, plugin: &'static str) -> OpSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_sdk::abi::RawStr;
 
     fn op(schema: &'static str) -> RawOp {
         RawOp {

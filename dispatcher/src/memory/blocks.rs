@@ -1,4 +1,5 @@
-//! Small blocks for the host's own objects (tensors, storages, nodes of a graph), kept for reuse.
+//! Small blocks for the host's own objects (tensors, storages, nodes of a graph) and small pieces of host memory, kept for
+//! reuse.
 //!
 //! A call makes and drops a few objects of a few sizes, always the same ones. A list for each size, local to the thread,
 //! serves them in a handful of instructions; the system's allocator takes some hundred for a pair of calls. A block may
@@ -90,6 +91,37 @@ fn from_system(layout: Layout) -> NonNull<u8> {
     NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
 }
 
+/// Memory of this layout, not initialised; null if the system has none.
+#[inline]
+pub(super) fn take_bytes(layout: Layout) -> *mut u8 {
+    let (kept, layout) = match class(layout) {
+        Some(class) => (LISTS.try_with(|lists| lists.pop(class)).ok().flatten(), block(class)),
+        None => (None, layout),
+    };
+    // SAFETY: callers ask for no memory of no size, and a block is at least one step.
+    kept.map_or_else(|| unsafe { alloc(layout) }, NonNull::as_ptr)
+}
+
+/// Gives memory back.
+///
+/// # Safety
+/// `memory` came from [`take_bytes`] of the same layout; the caller gives it up.
+#[inline]
+pub(super) unsafe fn give_bytes(memory: NonNull<u8>, layout: Layout) {
+    let layout = match class(layout) {
+        Some(class) => {
+            // SAFETY: the caller gives up a block of this class.
+            if LISTS.try_with(|lists| unsafe { lists.push(class, memory) }).unwrap_or(false) {
+                return;
+            }
+            block(class)
+        }
+        None => layout,
+    };
+    // SAFETY: `take_bytes` made it with this layout, and no list took it.
+    unsafe { dealloc(memory.as_ptr(), layout) };
+}
+
 /// Memory for a `T`, not initialised.
 #[inline]
 pub(super) fn take<T>() -> NonNull<T> {
@@ -113,18 +145,8 @@ pub(super) fn take<T>() -> NonNull<T> {
 /// `memory` came from [`take`] of the same type; the caller gives it up, its value moved or dropped.
 #[inline]
 pub(super) unsafe fn give<T>(memory: NonNull<T>) {
-    let layout = match const { class(Layout::new::<T>()) } {
-        Some(class) => {
-            // SAFETY: the caller gives up a block of this class.
-            if LISTS.try_with(|lists| unsafe { lists.push(class, memory.cast()) }).unwrap_or(false) {
-                return;
-            }
-            block(class)
-        }
-        None => const { Layout::new::<T>() },
-    };
-    // SAFETY: `take` made it with this layout, and no list took it.
-    unsafe { dealloc(memory.as_ptr().cast(), layout) };
+    // SAFETY: `take` made it with this layout; the caller gives it up.
+    unsafe { give_bytes(memory.cast(), const { Layout::new::<T>() }) };
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! The host's own allocator: plain, aligned, for a program that has no CPU backend.
+//! The host's own allocator: aligned, for a program that has no CPU backend with one of its own.
 
+use super::blocks;
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use std::alloc::Layout;
@@ -17,8 +18,8 @@ fn layout(bytes: usize) -> Result<Layout> {
 
 pub(super) fn allocate(bytes: usize) -> Result<NonNull<u8>> {
     let layout = layout(bytes)?;
-    // SAFETY: `Storage::allocate` never asks for 0 bytes.
-    NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or(Error::OutOfMemory {
+    // `Storage::allocate` never asks for 0 bytes.
+    NonNull::new(blocks::take_bytes(layout)).ok_or(Error::OutOfMemory {
         device: Device::CPU,
         requested: bytes as u64,
         detail: "the system has no more".to_string(),
@@ -28,6 +29,6 @@ pub(super) fn allocate(bytes: usize) -> Result<NonNull<u8>> {
 pub(super) fn free(pointer: NonNull<u8>, bytes: usize) {
     if let Ok(layout) = layout(bytes) {
         // SAFETY: `Storage` frees once, with the size it allocated by `allocate` above.
-        unsafe { std::alloc::dealloc(pointer.as_ptr(), layout) }
+        unsafe { blocks::give_bytes(pointer, layout) }
     }
 }

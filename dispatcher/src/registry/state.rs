@@ -286,13 +286,16 @@ impl Batch {
     ) {
         let state = &mut *self.state;
         state.plugins.push(plugin);
+        if !devices.is_empty() {
+            (state.dirty.devices, state.dirty.all) = (true, true);
+        }
         state.devices.extend(devices);
         state.layouts.extend(layouts);
         for &kernel in &kernels {
             state.kernels_of.entry(kernel.op).or_default().push(kernel);
+            state.dirty.ops.insert(kernel.op);
         }
         state.kernels.extend(kernels);
-        self.touch(&[plugin]);
     }
 
     /// Notes that something about these plugins has changed.

@@ -73,11 +73,10 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
     };
     let loaded = Loader::new(config).load_all(host::table(), host::take_message);
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
-    for plugin in &loaded.plugins {
-        if !registry::plugins().iter().any(|p| p.path == plugin.path) {
-            install::install(plugin).unwrap();
-        }
-    }
+    let present = registry::plugins();
+    let refused =
+        install::install_all(loaded.plugins.iter().filter(|new| present.iter().all(|p| p.path != new.path)));
+    assert!(refused.is_empty(), "{refused:?}");
     guard
 }
 

@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What tells one twin from the other.
 pub trait Own: 'static {
+    /// The device's name.
+    const NAME: &'static str = "test.keyway/twin";
     /// Which of the two owns the device.
     const PRIORITY: u32;
     /// How many of it there are.
@@ -48,7 +50,7 @@ unsafe fn copy(to: *mut c_void, from: *const c_void, bytes: u64) -> Result<(), E
 }
 
 impl<O: Own> Device for Twin<O> {
-    const NAME: &'static str = "test.keyway/twin";
+    const NAME: &'static str = O::NAME;
     const FLAGS: u64 = device_flag::HOST_ACCESSIBLE;
     const PRIORITY: u32 = O::PRIORITY;
     const STATS: bool = true;
