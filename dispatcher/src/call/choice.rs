@@ -1,6 +1,6 @@
 //! Calls of a thread that go to one plugin's kernels where it has any.
 
-use super::others::{self, Asked};
+use super::others::{self, Asked, Next};
 use super::{Call, Place, backend, place, plan};
 use crate::base::error::{Error, Result};
 use crate::base::key::{DispatchKey, KeyGuard, KeySet};
@@ -75,5 +75,9 @@ fn chosen_first(call: &Call<'_>) -> Result<Outputs> {
     };
     let (mut order, others): (Vec<_>, Vec<_>) = kernels.partition(of_chosen);
     order.extend(others);
-    others::ask_all(generation, call, Asked { plan: &plan, allocates, place }, &order)
+    others::ask(
+        call,
+        Asked { plan: &plan, allocates, place },
+        Next { generation, rest: &order, refused: &[] },
+    )
 }

@@ -39,9 +39,10 @@ thread_local! {
     static SERVED: Cell<Served> = const { Cell::new(Served::View) };
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn set_served(served: Served) {
-    SERVED.set(served);
+    // `LocalKey::set` would be a call.
+    SERVED.with(|place| place.set(served));
 }
 
 /// Who served the call that this thread finished last.

@@ -389,12 +389,16 @@ pub(crate) fn fits_straight(args: &Args<'_>, outputs: usize) -> bool {
 /// Whether the arguments of a call appear to the plugin as they are, given that none does otherwise by its kind, and no
 /// stream is to be noted.
 #[inline(always)]
-pub(crate) fn is_straight(args: &Args<'_>, marshalling: Marshalling<'_>, outputs: usize) -> bool {
-    let broadcasts =
-        |(i, arg): (usize, &Arg<'_>)| matches!(arg, Arg::Tensor(t) if marshalling.broadcasts(i, t));
-    fits_straight(args, outputs)
-        && !streams_in_use()
-        && (marshalling.broadcast == 0 || !args.values.iter().enumerate().any(broadcasts))
+pub(crate) fn is_straight(args: &Args<'_>, plan: &Plan, outputs: usize) -> bool {
+    fits_straight(args, outputs) && !streams_in_use() && (plan.broadcast == 0 || !broadcasts_any(args, plan))
+}
+
+fn broadcasts_any(args: &Args<'_>, plan: &Plan) -> bool {
+    let marshalling = Marshalling::planned(plan, 0);
+    args.values
+        .iter()
+        .enumerate()
+        .any(|(i, arg)| matches!(arg, Arg::Tensor(t) if marshalling.broadcasts(i, t)))
 }
 
 /// As [`with_call`], for a call that [`is_straight`] and whose kernel makes no outputs: nothing is built but lists of

@@ -155,20 +155,15 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
         Rule::Elementwise(inputs, typing) => {
             let typing = typing(args)?;
             match fast_path::find(generation, rows, call, inputs, typing) {
-                Some(found) => {
-                    // Looked at where it is returned: a result is too large to move about.
-                    let mut result = fast_path::run(found, args, typing);
-                    if others::is_refused(&result) {
-                        result = elementwise(generation, rows, call, inputs, typing);
-                    }
-                    result
-                }
+                Some(found) => fast_path::run(found, call, typing, || {
+                    elementwise(generation, rows, call, inputs, typing)
+                }),
                 None => elementwise(generation, rows, call, inputs, typing),
             }
         }
         // The plan is used where the rule wrote it: it is too large to move about.
         Rule::Structured(rule) => match rule(args) {
-            Ok(ref plan) => resolved(generation, rows, call, plan, false),
+            Ok(ref plan) => serve(generation, rows, call, plan, false),
             Err(error) => Err(error),
         },
         Rule::View(rule) => match args.get(0) {
@@ -221,8 +216,21 @@ fn elementwise(
     resolved(generation, rows, call, &Plan::elementwise(&call.args, inputs, typing)?, false)
 }
 
-/// Goes to whoever serves the key: the first kernel, and what comes after it where that refuses or is not there.
+/// As [`serve`], for calls that are not many enough to be worth its code.
+#[inline(never)]
 fn resolved(
+    generation: &'static Generation,
+    rows: &OpRows,
+    call: &Call<'_>,
+    plan: &Plan,
+    allocates: bool,
+) -> Result<Outputs> {
+    serve(generation, rows, call, plan, allocates)
+}
+
+/// Goes to whoever serves the key: the first kernel, and what comes after it where that refuses or is not there.
+#[inline(always)]
+fn serve(
     generation: &'static Generation,
     rows: &OpRows,
     call: &Call<'_>,
@@ -231,15 +239,12 @@ fn resolved(
 ) -> Result<Outputs> {
     let place = place(&call.args)?;
     let cell = generation.cell(rows, place.device, place.layout, plan.compute);
+    let asked = others::Asked { plan, allocates, place };
     match cell.kernel {
         Some(kernel) => {
-            let mut result = with_kernel(kernel, call, plan, allocates, place);
-            if others::is_refused(&result) {
-                let asked = others::Asked { plan, allocates, place };
-                result = others::after_refusal(generation, call, asked, kernel, result, cell.rest);
-            }
-            result
+            let next = others::Next { generation, rest: cell.rest, refused: &[] };
+            with_kernel(kernel, call, asked, next)
         }
-        None => others::without_kernel(generation, call, plan, place, Vec::new()),
+        None => others::without_kernel(generation, call, plan, place, &[]),
     }
 }

@@ -20,60 +20,45 @@ pub(super) struct Asked<'a> {
     pub(super) place: Place,
 }
 
-/// Whether a kernel has answered that it does not serve these arguments. Whatever else asked a kernel on the way, such as
-/// a cast, has dealt with its refusal already.
-#[inline(always)]
-pub(super) fn is_refused(result: &Result<Outputs>) -> bool {
-    matches!(result, Err(Error::Backend { status: status::UNSUPPORTED, .. }))
+/// What comes after a kernel, should it refuse.
+#[derive(Clone, Copy)]
+pub(super) struct Next<'a> {
+    pub(super) generation: &'static Generation,
+    /// The kernels of the key that are asked then.
+    pub(super) rest: &'a [&'static KernelEntry],
+    /// What those said that were asked before.
+    pub(super) refused: &'a [String],
 }
 
-fn refusal(kernel: &KernelEntry, result: Result<Outputs>) -> Option<String> {
-    match result {
-        Err(Error::Backend { message, .. }) => Some(format!("`{}`: {message}", kernel.plugin.name)),
-        _ => None,
-    }
+/// Whether a kernel has answered that it does not serve these arguments.
+#[inline]
+pub(super) fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Backend { status: status::UNSUPPORTED, .. })
 }
 
-/// Goes on after a kernel has refused: it wrote nothing, so the call is as it was.
+/// Goes on after a kernel has failed: where it has refused, it wrote nothing, the call is as it was, and the next candidate
+/// is asked.
 #[cold]
 #[inline(never)]
-pub(super) fn after_refusal(
-    generation: &'static Generation,
+pub(super) fn after_failure(
+    error: Error,
+    kernel: &'static KernelEntry,
     call: &Call<'_>,
     asked: Asked<'_>,
-    first: &'static KernelEntry,
-    result: Result<Outputs>,
-    rest: &[&'static KernelEntry],
+    next: Next<'_>,
 ) -> Result<Outputs> {
-    ask(generation, call, asked, rest, refusal(first, result).into_iter().collect())
+    let Error::Backend { status: status::UNSUPPORTED, message, .. } = error else { return Err(error) };
+    let mut refused = next.refused.to_vec();
+    refused.push(format!("`{}`: {message}", kernel.plugin.name));
+    ask(call, asked, Next { refused: &refused, ..next })
 }
 
-/// Asks these kernels in turn, then goes on without.
-pub(super) fn ask_all(
-    generation: &'static Generation,
-    call: &Call<'_>,
-    asked: Asked<'_>,
-    kernels: &[&'static KernelEntry],
-) -> Result<Outputs> {
-    ask(generation, call, asked, kernels, Vec::new())
-}
-
-fn ask(
-    generation: &'static Generation,
-    call: &Call<'_>,
-    asked: Asked<'_>,
-    kernels: &[&'static KernelEntry],
-    mut refused: Vec<String>,
-) -> Result<Outputs> {
-    let Asked { plan, allocates, place } = asked;
-    for &kernel in kernels {
-        let result = with_kernel(kernel, call, plan, allocates, place);
-        if !is_refused(&result) {
-            return result;
-        }
-        refused.extend(refusal(kernel, result));
+/// Asks the kernels in turn, then goes on without.
+pub(super) fn ask(call: &Call<'_>, asked: Asked<'_>, next: Next<'_>) -> Result<Outputs> {
+    match next.rest.split_first() {
+        Some((kernel, rest)) => with_kernel(kernel, call, asked, Next { rest, ..next }),
+        None => without_kernel(next.generation, call, asked.plan, asked.place, next.refused),
     }
-    without_kernel(generation, call, plan, place, refused)
 }
 
 /// Serves a call that no kernel serves.
@@ -83,7 +68,7 @@ pub(super) fn without_kernel(
     call: &Call<'_>,
     plan: &Plan,
     place: Place,
-    refused: Vec<String>,
+    refused: &[String],
 ) -> Result<Outputs> {
     let Place { device, layout, .. } = place;
     if call.args.op.spec.decomposition.is_some() {
@@ -95,7 +80,9 @@ pub(super) fn without_kernel(
     match generation.fallback(device.kind) {
         FallbackPolicy::Warn(to) => fallback::run(call, device, to, true),
         FallbackPolicy::Allow(to) => fallback::run(call, device, to, false),
-        FallbackPolicy::Error => Err(explain::missing(&call.args, device, layout, plan.compute, refused)),
+        FallbackPolicy::Error => {
+            Err(explain::missing(&call.args, device, layout, plan.compute, refused.to_vec()))
+        }
     }
 }
 

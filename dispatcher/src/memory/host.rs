@@ -19,7 +19,7 @@ fn layout(bytes: usize) -> Result<Layout> {
 pub(super) fn allocate(bytes: usize) -> Result<NonNull<u8>> {
     let layout = layout(bytes)?;
     // `Storage::allocate` never asks for 0 bytes.
-    NonNull::new(blocks::take_bytes(layout)).ok_or(Error::OutOfMemory {
+    NonNull::new(blocks::take_bytes(layout)).ok_or_else(|| Error::OutOfMemory {
         device: Device::CPU,
         requested: bytes as u64,
         detail: "the system has no more".to_string(),

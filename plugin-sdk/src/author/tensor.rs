@@ -190,25 +190,32 @@ impl<'a> Tensor<'a> {
     }
 
     /// What every typed view needs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(&self, element: ElementType) -> Result<(), Error> {
         let raw = self.raw;
-        if raw.dtype != element.dtype() {
-            return Err(wrong_dtype(element.dtype(), raw.dtype));
-        }
         let strided = raw.n_components == 0 && (raw.ndim == 0 || !raw.strides.is_null());
         let addressed =
             raw.numel <= 0 || (!raw.data.is_null() && raw.data.addr() & (element.bytes() - 1) == 0);
-        if !(strided && addressed && (reaches(raw.device) || self.is_host_scalar())) {
-            return Err(unreachable_memory(raw));
-        }
-        Ok(())
+        let fits = raw.dtype == element.dtype()
+            && strided
+            && addressed
+            && (reaches(raw.device) || self.is_host_scalar());
+        if fits { Ok(()) } else { Err(misfit(raw, element)) }
     }
 
     /// The bytes from the first to the last element, or `None` if the tensor has none or cannot be known.
     pub(crate) fn range(&self) -> Extent {
         extent(self.raw)
     }
+}
+
+#[cold]
+#[inline(never)]
+fn misfit(raw: &RawTensor, element: ElementType) -> Error {
+    if raw.dtype != element.dtype() {
+        return wrong_dtype(element.dtype(), raw.dtype);
+    }
+    unreachable_memory(raw)
 }
 
 /// Bytes that a tensor may touch.
