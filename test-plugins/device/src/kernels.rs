@@ -4,7 +4,7 @@ use crate::memory::Opened;
 use crate::queue;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::op::RawOp;
-use keyway_sdk::author::strided::Strided;
+use keyway_sdk::author::strided::{Reduction, Strided};
 use keyway_sdk::author::{Call, Element, Error, Op, Real, RuleCall, Tensor, op};
 use keyway_sdk::register_kernel;
 
@@ -142,25 +142,14 @@ fn copy<T: Real>(call: &Call) -> Result<(), Error> {
 
 fn sum<T: Real>(call: &Call) -> Result<(), Error> {
     let (a, out) = (Operand::<T>::new(&call.tensor(0)?)?, Operand::<T>::new(&call.output(0)?)?);
-    let ndim = a.sizes.len();
-    let given = if call.is_none(1)? { &[] } else { call.ints(1)? };
-    let keep = call.bool(2)?;
-    let reduced: Vec<bool> = (0..ndim)
-        .map(|d| given.is_empty() || given.iter().any(|&g| g == d as i64 || g + ndim as i64 == d as i64))
-        .collect();
-    // The output's strides as seen from the input: 0 over what is summed.
-    let mut of_out = out.strides.iter();
-    let mut seen = Vec::with_capacity(ndim);
-    for summed in reduced {
-        let stride = if summed && !keep { 0 } else { of_out.next().copied().unwrap_or(0) };
-        seen.push(if summed { 0 } else { stride });
-    }
-    let (sums, terms) =
-        (Strided::new(&out.sizes, [&out.strides])?, Strided::new(&a.sizes, [&a.strides, &seen])?);
+    let dims = if call.is_none(1)? { None } else { Some(call.ints(1)?) };
+    let over = Reduction::new(&a.sizes, &a.strides, dims, call.bool(2)?, &out.strides)?;
     submit(call, move || {
         let _open = (a.open()?, out.open()?);
-        sums.offsets().for_each(|[o]| out.set(o, T::ZERO));
-        terms.offsets().for_each(|[i, o]| out.set(o, out.get(o) + a.get(i)));
+        for [o, start] in over.outputs.offsets() {
+            let terms = over.terms.offsets().map(|[_, term]| a.get(start + term));
+            out.set(o, terms.fold(T::ZERO, |sum, value| sum + value));
+        }
         Ok(())
     })
 }

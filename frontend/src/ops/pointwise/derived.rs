@@ -48,6 +48,10 @@ derived! {
     ISNAN = isnan, [new("ne")];
     LE = le, [new("ge")];
     LEAKY_RELU = leaky_relu, [new("gt"), new("mul"), new("where")];
+    LOG1P = log1p, [
+        wide("add"), wide("sub"), wide("log"), wide("div"), wide("mul"), wide("eq"), wide("where"), wide("to_dtype"),
+        new("to_dtype"),
+    ];
     LOGICAL_AND = logical_and, [of_bool("where"), of_bool("to_dtype")];
     LOGICAL_NOT = logical_not, [of_bool("where"), of_bool("to_dtype")];
     LOGICAL_OR = logical_or, [of_bool("where"), of_bool("to_dtype")];
@@ -55,6 +59,7 @@ derived! {
     LT = lt, [new("gt")];
     MINIMUM = minimum, [new("lt"), new("ne"), of_bool("logical_or"), new("where"), new("to_dtype")];
     NE = ne, [new("eq"), of_bool("logical_not")];
+    NEG = neg, [new("mul")];
     RECIPROCAL = reciprocal, [new("div")];
     RELU = relu, [new("maximum")];
     RELU_BACKWARD = relu_backward, [new("gt"), new("where")];
@@ -132,6 +137,22 @@ fn difference(args: &Args<'_>) -> Result<Tensor> {
 fn abs(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     choose(&x.gt(0)?, (&x).into(), (&x.rsub(0)?).into())
+}
+
+/// By -1, so that 0 gives -0, which a difference from 0 would not.
+fn neg(args: &Args<'_>) -> Result<Tensor> {
+    tensor(args, 0)?.mul(-1)
+}
+
+/// `log(u) x / (u - 1)` with `u = 1 + x` as it was rounded: the quotient makes up for what the rounding lost (W. Kahan's
+/// formula). Where `u` is 1 the result is `x`, and where it is `x`, infinities included, `log(x)`.
+fn log1p(args: &Args<'_>) -> Result<Tensor> {
+    let x = real(args, 0)?;
+    let u = x.add(1)?;
+    let log = u.log()?;
+    let corrected = log.mul(&x.div(&u.sub(1)?)?)?;
+    let large = choose(&u.eq(&x)?, (&log).into(), (&corrected).into())?;
+    narrowed(args, 0b1, choose(&u.eq(1)?, (&x).into(), (&large).into())?)
 }
 
 fn square(args: &Args<'_>) -> Result<Tensor> {
