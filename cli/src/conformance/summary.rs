@@ -10,8 +10,8 @@ const SHOWN: usize = 20;
 /// Prints the sums by family, the ops that are not as expected, and the failures.
 pub fn print(report: &Report, screen: &mut Screen) {
     let mut table = screen::table(
-        &["FAMILY", "CASES", "PASSED", "FAILED", "KNOWN", "UNSUPPORTED", "NOT JUDGED"],
-        &[1, 2, 3, 4, 5, 6],
+        &["FAMILY", "CASES", "PASSED", "BY OTHERS", "FAILED", "KNOWN", "REFUSED", "NOT JUDGED"],
+        &[1, 2, 3, 4, 5, 6, 7],
     );
     for (family, counts) in &report.families {
         table.add_row(line(family, counts));
@@ -52,13 +52,14 @@ pub fn print(report: &Report, screen: &mut Screen) {
     ));
 }
 
-fn line(name: &str, counts: &Counts) -> [String; 7] {
+fn line(name: &str, counts: &Counts) -> [String; 8] {
     let failed = counts.of(Status::Failed) + counts.of(Status::Died) + counts.of(Status::UnexpectedPass);
     let number = |n: usize| if n == 0 { "-".to_string() } else { n.to_string() };
     [
         name.to_string(),
         number(counts.total()),
         number(counts.of(Status::Passed)),
+        number(counts.of(Status::ByOthers)),
         number(failed),
         number(counts.of(Status::KnownFailure)),
         number(counts.of(Status::Unsupported)),

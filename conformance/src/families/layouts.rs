@@ -1,7 +1,7 @@
 //! Composite layouts that the target serves: round trips, printing, moving, components, gradients. The tensors have a
 //! shape that the layout says it can hold, and values that it takes.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, placements};
 use crate::array::{Array, Number};
 use crate::case::Case;
 use crate::compare::{self, Tolerance};
@@ -40,13 +40,6 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 const SHAPES: [&[usize]; 8] =
     [&[4, 6], &[6, 6], &[24], &[2, 4, 6], &[8, 8], &[2, 3, 4, 4], &[32, 32], &[2, 2, 3, 4, 4]];
 
-/// Values, from those that any layout for them should hold to those of which few elements differ from zero.
-const FILLINGS: [fn(&[usize]) -> bool; 3] = [
-    |index| index.iter().fold(0, |place, i| place * 6 + i).is_multiple_of(3),
-    |index| index.windows(2).all(|pair| pair[0] == pair[1]),
-    |index| index.iter().all(|&i| i == 0),
-];
-
 /// Values of the first shape that the layout can hold, and of the first filling that it takes.
 fn sample(layout: Layout, dtype: DType, device: Device) -> Result<Array, Stop> {
     let mut shape = None;
@@ -60,11 +53,8 @@ fn sample(layout: Layout, dtype: DType, device: Device) -> Result<Array, Stop> {
         return Err(Failure::new("the shapes that the layout accepts", expected, "none of them").into());
     };
     let mut refusals = Vec::new();
-    for filled in FILLINGS {
-        let values = Array::from_fn(dtype, sizes.to_vec(), |index| {
-            let place = index.iter().fold(0, |place, i| place * 6 + i);
-            Number::Float(if filled(index) { 0.5 + place as f64 } else { 0.0 })
-        });
+    for filled in placements::FILLINGS {
+        let values = placements::filled(dtype, sizes, filled);
         match Placed::new(&values, Arrangement::Contiguous, device)?.tensor.to_layout(layout) {
             Ok(_) => return Ok(values),
             Err(error) => refusals.push(error.to_string()),

@@ -19,6 +19,8 @@ pub const SUITE_VERSION: &str = "1";
 pub enum Status {
     /// As expected.
     Passed,
+    /// As expected, but nothing of the judged library took part: it counts neither for nor against it.
+    ByOthers,
     /// Not as expected.
     Failed,
     /// The worker died.
@@ -56,6 +58,9 @@ pub struct Row {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// What its results were judged by, where that is not the oracle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged_by: Option<String>,
     /// How the worker died, why the case was skipped or is unsupported, or why it is known to fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -235,7 +240,7 @@ impl Report {
 }
 
 fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> String) -> Row {
-    let Finished { case, outcome, call, duration } = finished;
+    let Finished { case, outcome, call, judged_by, duration } = finished;
     let known = known.reason(&case.id);
     let bad = outcome.is_failure();
     let mut failure = None;
@@ -248,10 +253,11 @@ fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> Strin
             failure = Some(why);
             (Status::Failed, None)
         }
-        (Outcome::Died { how }, Some(reason)) => (Status::KnownFailure, Some(format!("{reason} ({how})"))),
+        (Outcome::Died { how }, Some(_)) => (Status::Died, Some(format!("{how}, which no list can excuse"))),
         (Outcome::Died { how }, None) => (Status::Died, Some(how)),
         (Outcome::Passed, Some(reason)) => (Status::UnexpectedPass, Some(reason.to_string())),
         (Outcome::Passed, None) => (Status::Passed, None),
+        (Outcome::ByOthers { by }, _) => (Status::ByOthers, Some(by)),
         (Outcome::Unsupported { reason }, _) => (Status::Unsupported, Some(reason)),
         (Outcome::Skipped { reason }, _) => (Status::Skipped, Some(reason)),
     };
@@ -264,6 +270,7 @@ fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> Strin
         dtype: case.dtype,
         status,
         failure,
+        judged_by,
         reason,
         call,
         micros: duration.as_micros() as u64,

@@ -79,7 +79,7 @@ pub(super) fn run(found: Alike<'_>, args: &Args<'_>, typing: Typing) -> Result<O
         Some(target) => target.clone(),
     });
     let filled = invoke::fill_straight(kernel, args, &outputs, like.device());
-    ledger::set_served(Served::Plugin(kernel.plugin));
+    ledger::set_served(Served::Kernel(kernel));
     filled?;
     if let Some(target) = target {
         target.bump_version();

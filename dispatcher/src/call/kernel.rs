@@ -114,7 +114,7 @@ fn run(
     allocates: bool,
     place: Place,
 ) -> Result<Outputs> {
-    let served = Served::Plugin(kernel.plugin);
+    let served = Served::Kernel(kernel);
     if allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
         let result = into_made(kernel, call, args, plan, place);
         ledger::set_served(served);

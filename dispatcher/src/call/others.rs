@@ -11,6 +11,25 @@ use crate::op::{Call, Outputs, Plan, Rule};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
 use keyway_sdk::abi::codes::status;
+use std::cell::Cell;
+
+thread_local! {
+    /// Whether a refusal ends a call of this thread.
+    static FIRST_ONLY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `run`; a kernel that refuses a call of this thread in it has no successor: the call fails with `MissingKernel`, as if
+/// there were no other candidate. So one can see what the kernel left behind when it refused.
+pub fn without_successors<R>(run: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            FIRST_ONLY.set(self.0);
+        }
+    }
+    let _restore = Restore(FIRST_ONLY.replace(true));
+    run()
+}
 
 /// A call as its candidates are asked for it.
 #[derive(Clone, Copy)]
@@ -67,10 +86,16 @@ fn ask(
 ) -> Result<Outputs> {
     let Asked { plan, allocates, place } = asked;
     for &kernel in kernels {
+        if FIRST_ONLY.get() && !refused.is_empty() {
+            break;
+        }
         match with_kernel(kernel, call, plan, allocates, place) {
             Err(error) if is_refusal(&error) => refused.push(refusal(kernel, &error)),
             result => return result,
         }
+    }
+    if FIRST_ONLY.get() && !refused.is_empty() {
+        return Err(explain::missing(&call.args, place.device, place.layout, plan.compute, refused));
     }
     without_kernel(generation, call, plan, place, refused)
 }
