@@ -4,6 +4,7 @@
 use super::{Context, Family, Scope, placements};
 use crate::array::{Array, Number};
 use crate::case::Case;
+use crate::known_layouts;
 use crate::compare::{self, Tolerance};
 use crate::memory::{Arrangement, Placed, read};
 use crate::outcome::{Failure, Steps, Stop};
@@ -14,7 +15,7 @@ use keyway::{DType, Device, Layout, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "layout",
-    about: "composite layouts: round trip, printing, moving, components, gradients",
+    about: "composite layouts: round trip, printing, moving, components, validity, gradients",
     cases,
     run,
 };
@@ -27,7 +28,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for layout in layouts {
         let served = registry::layout_ops(layout.layout, scope.target.device.kind);
         if served.is_some_and(|entry| entry.plugin.name == scope.target.plugin) {
-            for variant in ["round_trip", "zeros", "printing", "moving", "components", "gradients"] {
+            for variant in ["round_trip", "zeros", "printing", "moving", "components", "invalid", "gradients"] {
                 let mut case = Case::about(FAMILY.name, layout.layout.name(), variant);
                 case.dtype = Some(DType::F32);
                 cases.push(case);
@@ -124,6 +125,7 @@ fn run(context: &Context<'_>) -> Steps {
                 Ok(_) => Err(Failure::new("a component too few", "an error", "a tensor").into()),
             }
         }
+        "invalid" => invalid(context, layout, &composite),
         "gradients" => {
             let leaf =
                 Placed::new(&values, Arrangement::Contiguous, device)?.tensor.set_requires_grad(true)?;
@@ -139,4 +141,34 @@ fn run(context: &Context<'_>) -> Steps {
         }
         other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
     }
+}
+
+/// Components that do not fit each other are refused, where the suite knows what fits.
+fn invalid(context: &Context<'_>, layout: Layout, valid: &Tensor) -> Steps {
+    let Some(known) = known_layouts::find(layout) else {
+        return Err(Stop::Skipped("what the components mean is known to the layout alone".to_string()));
+    };
+    let device = context.target.device;
+    let Some(values) = read(valid)? else {
+        return Err(Failure::new("the components", "numbers that fit each other", "others").into());
+    };
+    let right = known_layouts::components(known, &values);
+    // The indices of the last entry: before the first column, and behind the last.
+    let places = right.len() - 2;
+    for wrong in [-1, 1 << 40] {
+        let mut parts = right.clone();
+        if let Some(last) = parts[places].values.last_mut() {
+            *last = Number::Int(wrong);
+        }
+        let parts = parts
+            .iter()
+            .map(|part| Ok(Placed::new(part, Arrangement::Contiguous, device)?.tensor))
+            .collect::<keyway::Result<Vec<_>>>()?;
+        let made = Tensor::from_components(layout, valid.sizes(), valid.dtype(), &parts, valid.attrs());
+        if made.is_ok() {
+            let what = format!("components with an index of {wrong}");
+            return Err(Failure::new(what, "an error", "a tensor").into());
+        }
+    }
+    Ok(())
 }

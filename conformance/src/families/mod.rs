@@ -1,8 +1,10 @@
 //! The families of cases. Each lists its cases from the op definitions, and runs one.
 
+mod accuracy;
 mod aliasing;
 mod claims;
 mod context;
+mod corners;
 mod determinism;
 mod devices;
 mod errors;
@@ -15,6 +17,7 @@ mod kernels;
 mod large;
 mod layouts;
 mod leaks;
+mod numbers;
 mod out;
 mod placements;
 mod plugin_ops;
@@ -62,6 +65,10 @@ pub const ALL: &[Family] = &[
     promotion::FAMILY,
     errors::FAMILY,
     extremes::FAMILY,
+    accuracy::FAMILY,
+    corners::FAMILY,
+    corners::DERIVATIVES,
+    numbers::FAMILY,
     large::FAMILY,
     gradients::FAMILY,
     gradients::SECOND,
