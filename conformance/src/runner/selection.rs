@@ -76,6 +76,11 @@ impl Selection {
         *self == Selection { seed: self.seed, huge: self.huge, ..Selection::default() }
     }
 
+    /// Whether every case is wanted, or every case of a profile, so that the result is worth a certificate.
+    pub fn is_whole(&self) -> bool {
+        Selection { profile: None, ..self.clone() }.is_everything()
+    }
+
     /// Refuses names that nothing has, but for those of ops, of which plugins bring some; see [`Selection::check_ops`].
     ///
     /// # Errors
