@@ -36,6 +36,8 @@ pub struct Finished {
     pub outcome: Outcome,
     /// The call in words, for a case that failed.
     pub call: Option<String>,
+    /// What its results were judged by, where that is not the oracle.
+    pub judged_by: Option<String>,
     /// How long it took.
     pub duration: Duration,
 }
@@ -175,15 +177,21 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
                     continue;
                 }
                 let outcome = Outcome::Died { how };
-                return Some(Finished { case: case.clone(), outcome, call: None, duration: begun.elapsed() });
+                let (case, duration) = (case.clone(), begun.elapsed());
+                return Some(Finished { case, outcome, call: None, judged_by: None, duration });
             }
         };
-        let Said::Done { outcome, call, micros, .. } = said else { continue };
+        let Said::Done { outcome, call, judged_by, spoiled, micros, .. } = said else { continue };
+        if spoiled {
+            // What it says from here on would be the panic's doing.
+            *worker = None;
+        }
         let outcome = match first {
             Some(how) => Outcome::Died { how: format!("{how}; alone in a fresh process it did not") },
             None => outcome,
         };
-        return Some(Finished { case: case.clone(), outcome, call, duration: Duration::from_micros(micros) });
+        let duration = Duration::from_micros(micros);
+        return Some(Finished { case: case.clone(), outcome, call, judged_by, duration });
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) fn run(
         Some(target) => target.clone(),
     });
     let filled = invoke::fill_straight(kernel, args, &outputs, like.device());
-    ledger::set_served(Served::Plugin(kernel.plugin));
+    ledger::set_served(Served::Kernel(kernel));
     match filled {
         Ok(()) => {
             if let Some(target) = target {

@@ -128,7 +128,7 @@ fn run(
         });
     }
     let filled = invoke::fill(kernel, args, plan, &outputs, place.device, place.plain);
-    ledger::set_served(Served::Plugin(kernel.plugin));
+    ledger::set_served(Served::Kernel(kernel));
     match filled {
         Ok(()) => Ok(outputs),
         Err(error) => {
@@ -154,7 +154,7 @@ fn into_made(
         check_target(args, &target, target.sizes(), target.dtype())?;
     }
     let made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device);
-    let served = Served::Plugin(kernel.plugin);
+    let served = Served::Kernel(kernel);
     ledger::set_served(served);
     match made {
         Ok(mut made) => {
@@ -194,7 +194,7 @@ fn into_given(
         return delivered;
     }
     let filled = invoke::fill(kernel, args, plan, &targets, place.device, place.plain);
-    ledger::set_served(Served::Plugin(kernel.plugin));
+    ledger::set_served(Served::Kernel(kernel));
     match filled {
         Ok(()) => {
             targets.iter().for_each(|t| t.bump_version());

@@ -11,6 +11,25 @@ use crate::op::{Call, Outputs, Plan};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
 use keyway_sdk::abi::codes::status;
+use std::cell::Cell;
+
+thread_local! {
+    /// Whether a refusal ends a call of this thread.
+    static FIRST_ONLY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `run`; a kernel that refuses a call of this thread in it has no successor: the call fails with `MissingKernel`, as if
+/// there were no other candidate. So one can see what the kernel left behind when it refused.
+pub fn without_successors<R>(run: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            FIRST_ONLY.set(self.0);
+        }
+    }
+    let _restore = Restore(FIRST_ONLY.replace(true));
+    run()
+}
 
 /// A call as its candidates are asked for it.
 #[derive(Clone, Copy)]
@@ -50,6 +69,10 @@ pub(super) fn after_failure(
     let Error::Backend { status: status::UNSUPPORTED, message, .. } = error else { return Err(error) };
     let mut refused = next.refused.to_vec();
     refused.push(format!("`{}`: {message}", kernel.plugin.name));
+    if FIRST_ONLY.get() {
+        let Place { device, layout, .. } = asked.place;
+        return Err(explain::missing(&call.args, device, layout, asked.plan.compute, refused));
+    }
     ask(call, asked, Next { refused: &refused, ..next })
 }
 

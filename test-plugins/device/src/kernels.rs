@@ -74,7 +74,8 @@ fn submit(
     work: impl Fn() -> Result<(), String> + Send + Sync + 'static,
 ) -> Result<(), Error> {
     let index = u32::from(call.output(0)?.device_index());
-    queue::submit(index, call.stream() as usize, work);
+    let stream = if keyway_test_faults::is("device_wrong_stream") { 0 } else { call.stream() as usize };
+    queue::submit(index, stream, work);
     Ok(())
 }
 
@@ -190,6 +191,7 @@ fn like_first(call: &RuleCall<'_>) -> Result<(), Error> {
 
 impl Op for Pause {
     const SCHEMA: &'static str = "remote_pause(Tensor self, int milliseconds) -> Tensor";
+    const SAMPLES: &'static str = r#"[{"args": [{"sizes": [2, 3]}, 1]}]"#;
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         like_first(call)
     }
@@ -197,6 +199,7 @@ impl Op for Pause {
 
 impl Op for Fail {
     const SCHEMA: &'static str = "remote_fail(Tensor self) -> Tensor";
+    const SAMPLES: &'static str = r#"[{"args": [{"sizes": [2, 3]}]}]"#;
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         like_first(call)
     }
