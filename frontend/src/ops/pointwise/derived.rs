@@ -65,6 +65,9 @@ derived! {
     SILU_BACKWARD = silu_backward, [
         wide("sigmoid"), wide("sub"), wide("add"), wide("mul"), wide("to_dtype"), new("to_dtype"),
     ];
+    SOFTPLUS = softplus, [
+        wide("mul"), wide("exp"), wide("log1p"), wide("div"), wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
+    ];
     SQUARE = square, [new("mul"), new("to_dtype")];
     SUB = difference, [new("add")];
     TANH_BACKWARD = tanh_backward, [
@@ -257,6 +260,13 @@ fn sigmoid(args: &Args<'_>) -> Result<Tensor> {
 fn silu(args: &Args<'_>) -> Result<Tensor> {
     let x = real(args, 0)?;
     narrowed(args, 0b1, x.div(&denominator(&x)?)?)
+}
+
+fn softplus(args: &Args<'_>) -> Result<Tensor> {
+    let x = real(args, 0)?;
+    let scaled = x.mul(args.get(1))?;
+    let soft = scaled.exp()?.log1p()?.div(args.get(1))?;
+    narrowed(args, 0b1, choose(&scaled.gt(args.get(2))?, (&x).into(), (&soft).into())?)
 }
 
 fn sigmoid_backward(args: &Args<'_>) -> Result<Tensor> {
