@@ -39,3 +39,14 @@ fn the_deviation_of_equal_numbers_has_the_gradient_zero() -> Result<()> {
     assert_eq!(second(&x.std()?, &x), [0.0; 7]);
     Ok(())
 }
+
+#[test]
+fn a_number_on_a_bound_of_clamp_is_not_held_by_it() -> Result<()> {
+    let x = leaf(&[-2.0, -1.0, 0.0, 1.0, 2.0], DType::F64);
+    assert_eq!(gradient(&x.clamp(-1.0, 1.0)?, &x), [0.0, 1.0, 1.0, 1.0, 0.0]);
+    assert_eq!(gradient(&x.clamp_min(-1.0)?, &x), [0.0, 1.0, 1.0, 1.0, 1.0]);
+    assert_eq!(gradient(&x.clamp_max(1)?, &x), [1.0, 1.0, 1.0, 1.0, 0.0]);
+    // The upper bound wins where the bounds are in the wrong order, and nothing depends on the elements.
+    assert_eq!(gradient(&x.clamp(3.0, -3.0)?, &x), [0.0; 5]);
+    Ok(())
+}

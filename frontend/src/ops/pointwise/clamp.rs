@@ -5,13 +5,16 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// Each element, or the nearer bound where it lies outside `min..=max`; NaN stays NaN. A bound may be a
     /// number, a tensor, or `Arg::None`; where `min` is above `max` the result is `max`.
+    ///
+    /// The gradient of an element that lies on a bound is 1, as inside: it is its own value. Where it equals the bound in a
+    /// tensor, element and bound get half each, as from [`Tensor::maximum`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -83,9 +86,12 @@ fn samples() -> Vec<Sample> {
         (SampleArg::None, SampleArg::Int(1)),
     ];
     let shapes: [&[usize]; 7] = [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
+    let on_bounds = tensor(&[5], Fill::Values(vec![-1.0, 1.0, 0.0, -2.0, 2.0]));
+    let corners = Sample { smooth: false, ..sample([on_bounds, SampleArg::Int(-1), SampleArg::Int(1)]) };
     shapes
         .iter()
         .flat_map(|sizes| bounds.iter().map(|(min, max)| sample([plain(sizes), min.clone(), max.clone()])))
+        .chain([corners])
         .collect()
 }
 
