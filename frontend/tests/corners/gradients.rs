@@ -50,3 +50,11 @@ fn a_number_on_a_bound_of_clamp_is_not_held_by_it() -> Result<()> {
     assert_eq!(gradient(&x.clamp(3.0, -3.0)?, &x), [0.0; 5]);
     Ok(())
 }
+
+#[test]
+fn hardswish_is_flat_or_straight_at_its_corners() -> Result<()> {
+    let x = leaf(&[-4.0, -3.0, 0.0, 3.0, 4.0], DType::F64);
+    near(&gradient(&x.hardswish()?, &x), &[0.0, 0.0, 0.5, 1.0, 1.0], 1e-15);
+    near(&second(&x.hardswish()?, &x), &[0.0, 0.0, 1.0 / 3.0, 0.0, 0.0], 1e-15);
+    Ok(())
+}
