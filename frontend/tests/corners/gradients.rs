@@ -58,3 +58,24 @@ fn hardswish_is_flat_or_straight_at_its_corners() -> Result<()> {
     near(&second(&x.hardswish()?, &x), &[0.0, 0.0, 1.0 / 3.0, 0.0, 0.0], 1e-15);
     Ok(())
 }
+
+#[test]
+fn probabilities_of_zero_and_one_have_finite_losses_and_gradients() -> Result<()> {
+    for dtype in [DType::F64, DType::F32, DType::BF16] {
+        let x = leaf(&[0.0, 1.0, 0.0, 1.0, 0.25], dtype);
+        let target = of(&[1.0, 0.0, 0.0, 1.0, 1.0], dtype);
+        let each = x.binary_cross_entropy(&target, None, "none")?;
+        near(&values(&each), &[100.0, 100.0, 0.0, 0.0, 4f64.ln()], 1e-2);
+        let (made, expected) = (gradient(&each, &x), [-1e12, 1e12, 0.0, 0.0, -4.0]);
+        let close = |(g, e): (&f64, &f64)| (g - e).abs() <= 1e-2 * e.abs();
+        assert!(made.iter().zip(&expected).all(close), "{dtype}: {made:?}");
+    }
+    // The mean divides, a weight multiplies, and what was repeated is summed.
+    let x = leaf(&[0.25], DType::F64);
+    let (target, weight) = (leaf(&[1.0, 0.0], DType::F64), leaf(&[3.0, 5.0], DType::F64));
+    let loss = x.binary_cross_entropy(&target, Some(&weight), "mean")?;
+    near(&gradient(&loss, &x), &[(3.0 * -4.0 + 5.0 / 0.75) / 2.0], 1e-14);
+    near(&values(&target.grad().unwrap()), &[1.5 * 3f64.ln(), 2.5 * 3f64.ln()], 1e-14);
+    near(&values(&weight.grad().unwrap()), &[0.5 * 4f64.ln(), -0.5 * 0.75f64.ln()], 1e-14);
+    Ok(())
+}
