@@ -79,3 +79,58 @@ fn probabilities_of_zero_and_one_have_finite_losses_and_gradients() -> Result<()
     near(&values(&weight.grad().unwrap()), &[0.5 * 4f64.ln(), -0.5 * 0.75f64.ln()], 1e-14);
     Ok(())
 }
+
+#[test]
+fn gradients_of_mixed_widths_are_computed_in_the_wider_one() -> Result<()> {
+    // 3,000 products of 30 in f16: their sum is beyond f16, and f16 holds no single step of it.
+    let many = Tensor::full(&[3000], 30.0, DType::F16, keyway::Device::CPU)?;
+    let one = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+    assert_eq!(gradient(&many.mul(&one)?, &one), [90_000.0]);
+    let small = Tensor::full(&[3000], 1.001, DType::BF16, keyway::Device::CPU)?;
+    assert_eq!(values(&small)[0], 1.0);
+    let power = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+    let base = Tensor::full(&[3000], 1000.0, DType::F16, keyway::Device::CPU)?;
+    let made = gradient(&base.pow(&power)?, &power);
+    near(&made, &[3000.0 * 1000.0 * 1000f64.ln()], 10.0);
+
+    // The logarithm of an f16 base is needed in f32 where the power is.
+    let exponent = leaf(&[2.0], DType::F32);
+    let base = of(&[1.0009765625], DType::F16);
+    near(
+        &gradient(&base.pow(&exponent)?, &exponent),
+        &[1.0009765625f64.powi(2) * 1.0009765625f64.ln()],
+        1e-9,
+    );
+
+    let wide = leaf(&[1.0], DType::F32);
+    let target = Tensor::full(&[300], 1.0, DType::BF16, keyway::Device::CPU)?;
+    let target = target.set_requires_grad(true)?.mul(1.0)?;
+    target.mul_(&wide)?;
+    assert_eq!(gradient(&target, &wide), [300.0]);
+    let third = of(&[1.0 / 3.0], DType::BF16);
+    let target = third.copied()?;
+    let factor = leaf(&[0.7], DType::F32);
+    target.mul_(&factor)?;
+    let slope = of(&[0.1], DType::BF16);
+    target.mul(&slope)?.sum()?.backward()?;
+    let (a, b) = (values(&third)[0], values(&slope)[0]);
+    near(&values(&factor.grad().unwrap()), &[a * b], 1e-9);
+
+    // The square of 300 is beyond f16.
+    let (y, x) = (of(&[300.0], DType::F16), leaf(&[400.0], DType::F32));
+    near(&gradient(&y.atan2(&x)?, &x), &[-300.0 / 250_000.0], 1e-9);
+
+    let source = leaf(&[1.0], DType::F32);
+    let target = Tensor::full(&[300], 0.0, DType::BF16, keyway::Device::CPU)?;
+    target.copy_(&source)?;
+    assert_eq!(gradient(&target.mul(1.0)?, &source), [300.0]);
+    let source = leaf(&[1.0], DType::F32);
+    let target = Tensor::full(&[70_000], 0.0, DType::F16, keyway::Device::CPU)?;
+    target.copy_(&source)?;
+    target.backward_with(keyway::autograd::BackwardOptions {
+        gradients: Some(vec![target.ones_like()?]),
+        ..Default::default()
+    })?;
+    assert_eq!(values(&source.grad().unwrap()), [70_000.0]);
+    Ok(())
+}
