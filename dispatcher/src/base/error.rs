@@ -132,7 +132,7 @@ pub enum Error {
         sizes: Box<[usize]>,
     },
     /// An output that shares memory with itself or in part with an input.
-    #[error("{op}: the output's memory overlaps {with}; write into a clone instead")]
+    #[error("{op}: the output's memory overlaps {with}; write into a `copied()` tensor instead")]
     Overlap {
         /// The op.
         op: &'static str,

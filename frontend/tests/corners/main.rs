@@ -2,6 +2,7 @@
 //! PyTorch, NumPy or a wider dtype gives.
 
 mod gradients;
+mod modes;
 
 use keyway::{DType, Tensor};
 
