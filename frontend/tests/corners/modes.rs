@@ -140,3 +140,15 @@ fn gradients_of_a_checkpoint_are_not_differentiated_in_silence() -> Result<()> {
     assert!(error.contains("checkpoint") && error.contains("create_graph"), "{error}");
     Ok(())
 }
+
+#[test]
+fn the_trace_of_an_anomaly_begins_where_the_call_was_made() -> Result<()> {
+    let _watch = autograd::detect_anomaly();
+    let x = leaf(&[0.0], DType::F64);
+    let y = (&x.mul(f64::INFINITY)? + &x)?.mul(0.0)?;
+    let text = y.backward().unwrap_err().to_string();
+    let first = text.lines().nth(1).unwrap_or_default();
+    assert!(first.contains("the_trace_of_an_anomaly_begins_where_the_call_was_made"), "{text}");
+    assert!(!text.contains("__rust_begin_short_backtrace"), "{text}");
+    Ok(())
+}
