@@ -204,9 +204,10 @@ mod tests {
                     drop(live.remove(at));
                     kinds.remove(at);
                 } else {
-                    let make = [KeyGuard::exclude, KeyGuard::include, KeyGuard::clear][kind % 3];
+                    let kind = kind % 3;
+                    let make = [KeyGuard::exclude, KeyGuard::include, KeyGuard::clear][kind];
                     live.push(make(if kind == 0 { A } else { A.union(B) }));
-                    kinds.push(kind % 3);
+                    kinds.push(kind);
                 }
                 let mut expected = (KeySet::EMPTY, KeySet::EMPTY);
                 for kind in &kinds {
