@@ -1,8 +1,10 @@
 //! Where a formula has a kink, a pole or a limit, and where dtypes end: values and gradients there, beside those that
 //! PyTorch, NumPy or a wider dtype gives.
 
+mod arguments;
 mod gradients;
 mod modes;
+mod numbers;
 
 use keyway::{DType, Tensor};
 
