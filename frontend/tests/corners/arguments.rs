@@ -16,3 +16,12 @@ fn labels_are_smoothed_by_a_share() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_dimension_is_squeezed_once() -> Result<()> {
+    let x = Tensor::from_vec(vec![1.0f32], &[1, 1])?;
+    let text = x.squeeze_dims(&[0, -2]).unwrap_err().to_string();
+    assert!(text.contains("different dimensions") && text.contains("[0, -2]"), "{text}");
+    assert_eq!(x.squeeze_dims(&[0, -1])?.sizes(), [0usize; 0]);
+    Ok(())
+}
