@@ -25,3 +25,17 @@ fn a_dimension_is_squeezed_once() -> Result<()> {
     assert_eq!(x.squeeze_dims(&[0, -1])?.sizes(), [0usize; 0]);
     Ok(())
 }
+
+#[test]
+fn the_largest_and_the_smallest_of_bool() -> Result<()> {
+    let x = Tensor::from_vec(vec![false, true, false, false, true, true], &[3, 2])?;
+    let (value, place) = x.max(1, false)?;
+    assert_eq!((value.to_vec::<bool>()?, place.to_vec::<i64>()?), (vec![true, false, true], vec![1, 0, 0]));
+    let (value, place) = x.min(1, false)?;
+    assert_eq!((value.to_vec::<bool>()?, place.to_vec::<i64>()?), (vec![false, false, true], vec![0, 0, 0]));
+    let (value, place) = x.max(0, true)?;
+    assert_eq!((value.to_vec::<bool>()?, place.to_vec::<i64>()?), (vec![true, true], vec![2, 0]));
+    assert_eq!(x.argmin(Some(0), false)?.to_vec::<i64>()?, [0, 1]);
+    assert_eq!(x.argmax(None, false)?.item::<i64>()?, 1);
+    Ok(())
+}
