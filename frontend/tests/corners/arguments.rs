@@ -39,3 +39,13 @@ fn the_largest_and_the_smallest_of_bool() -> Result<()> {
     assert_eq!(x.argmax(None, false)?.item::<i64>()?, 1);
     Ok(())
 }
+
+#[test]
+fn none_of_a_single_number() -> Result<()> {
+    let text = Tensor::scalar(3.0f32)?.topk(0, 0, true, true).unwrap_err().to_string();
+    assert!(text.contains("topk: `k` must be 1 to 1"), "{text}");
+    let (value, place) = Tensor::scalar(3.0f32)?.topk(1, -1, true, true)?;
+    assert_eq!((values(&value), values(&place)), (vec![3.0], vec![0.0]));
+    assert_eq!(Tensor::from_slice(&[3.0f32])?.topk(0, 0, true, true)?.0.sizes(), [0]);
+    Ok(())
+}
