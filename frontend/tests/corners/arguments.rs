@@ -49,3 +49,17 @@ fn none_of_a_single_number() -> Result<()> {
     assert_eq!(Tensor::from_slice(&[3.0f32])?.topk(0, 0, true, true)?.0.sizes(), [0]);
     Ok(())
 }
+
+#[test]
+fn a_roll_without_dimensions_is_one_of_the_elements_in_a_row() -> Result<()> {
+    let x = Tensor::from_vec((0..6).collect(), &[2, 3])?;
+    assert_eq!(x.roll(&[1], &[])?.to_vec::<i32>()?, [5, 0, 1, 2, 3, 4]);
+    assert_eq!(x.roll(&[1], &[])?.sizes(), [2, 3]);
+    assert_eq!(x.t()?.roll(&[-1], &[])?.to_vec::<i32>()?, [3, 1, 4, 2, 5, 0]);
+    assert_eq!(Tensor::scalar(7i32)?.roll(&[1], &[])?.to_vec::<i32>()?, [7]);
+    for (shifts, dims) in [(&[][..], &[][..]), (&[1, 2], &[]), (&[1], &[0, 1])] {
+        let text = x.roll(shifts, dims).unwrap_err().to_string();
+        assert!(text.contains("roll: `shifts`"), "{text}");
+    }
+    Ok(())
+}
