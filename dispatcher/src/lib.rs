@@ -31,3 +31,10 @@ pub use dims::Dims;
 pub use dtype::DType;
 pub use error::{Error, Result};
 pub use key::{Device, Layout};
+
+/// The folder of this crate's sources as backtraces name it, for layers above that leave its frames out.
+pub const SOURCES: &str = {
+    let file = file!();
+    // `lib.rs` is the last part, after which nothing else stands.
+    file.split_at(file.len() - "lib.rs".len()).0
+};

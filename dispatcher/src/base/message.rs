@@ -27,12 +27,61 @@ pub fn take_message() -> String {
 pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, code: i32) -> Error {
     let message = take_message();
     match code {
-        status::OUT_OF_MEMORY => Error::OutOfMemory { device, requested: 0, detail: message },
+        status::OUT_OF_MEMORY => out_of_memory(device, message),
+        status::INVALID_ARGUMENT if !message.is_empty() => Error::Rejected { op, plugin, message },
         _ => Error::Backend {
             op,
             plugin,
             status: code,
             message: if message.is_empty() { format!("status {code} without a message") } else { message },
         },
+    }
+}
+
+/// How much was asked for stands in the message alone, in the words of this host or of the SDK.
+fn out_of_memory(device: Device, message: String) -> Error {
+    let before = message.split_once(" bytes").map_or("", |(before, _)| before);
+    let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    match digits.parse() {
+        Ok(requested) => {
+            // What begins as this error does says no more than it.
+            let detail = if message.starts_with("out of memory") { String::new() } else { message };
+            Error::OutOfMemory { device, requested, detail }
+        }
+        Err(_) => Error::OutOfMemory { device, requested: 0, detail: message },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(code: i32, message: &str) -> String {
+        set_message(message);
+        failure("mm", "example", Device::CPU, code).to_string()
+    }
+
+    #[test]
+    fn out_of_memory_says_how_much_was_asked_for() {
+        let sdk = keyway_sdk::author::Error::OutOfMemory { requested: 4096, available: 7 }.to_string();
+        let expected = "out of memory on cpu: 4096 bytes were asked for; free tensors, or use smaller ones";
+        assert_eq!(text(status::OUT_OF_MEMORY, &sdk), expected);
+        // What the host said to a kernel that asked it.
+        assert_eq!(text(status::OUT_OF_MEMORY, expected), expected);
+        assert!(
+            text(status::OUT_OF_MEMORY, "12 bytes for tables")
+                .contains("12 bytes were asked for (12 bytes for tables)")
+        );
+        assert!(text(status::OUT_OF_MEMORY, "no pages").contains("cpu: no pages;"));
+        assert!(!text(status::OUT_OF_MEMORY, "").contains("0 bytes"));
+    }
+
+    #[test]
+    fn a_wrong_argument_is_not_the_backends_failure() {
+        let text = text(status::INVALID_ARGUMENT, "argument `index`: expected indices in 0..2, got index 2");
+        assert_eq!(
+            text,
+            "mm: argument `index`: expected indices in 0..2, got index 2 (found by backend `example`)"
+        );
     }
 }

@@ -27,8 +27,13 @@ pub(crate) struct CallContext {
 
 const ZEROS: [usize; 64] = [0; 64];
 
+/// The element that stands for a number, and the number itself as f64 at byte 8 where the element leaves room.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct NumberBytes(#[allow(dead_code, reason = "kernels read it by its address")] [u8; 16]);
+
 /// The bytes of a number in the dtype that a kernel computes in; `None` where its plugin failed to convert it.
-fn encode(arg: Arg<'_>, dtype: DType) -> Option<[u8; 16]> {
+fn encode(arg: Arg<'_>, dtype: DType) -> Option<NumberBytes> {
     let (integer, real) = match arg {
         Arg::Int(v) => (v, v as f64),
         Arg::Bool(v) => (i64::from(v), f64::from(u8::from(v))),
@@ -51,9 +56,17 @@ fn encode(arg: Arg<'_>, dtype: DType) -> Option<[u8; 16]> {
         }
         code::C64 => put(&(real as f32).to_ne_bytes()),
         code::C128 => put(&real.to_ne_bytes()),
-        _ => return encode_by_plugin(real, dtype),
+        _ => out = encode_by_plugin(real, dtype)?,
     }
-    Some(out)
+    if leaves_room(dtype) {
+        out[8..].copy_from_slice(&real.to_ne_bytes());
+    }
+    Some(NumberBytes(out))
+}
+
+/// Whether an element of this dtype leaves room for the number that it stands for.
+fn leaves_room(dtype: DType) -> bool {
+    dtype.size() <= 8
 }
 
 /// The bytes of a number in a plugin's dtype.
@@ -119,7 +132,7 @@ macro_rules! arena {
 
 /// A number in the place of a tensor, marshalling in the shape `target` if that is given.
 fn raw_number(
-    bytes: *const [u8; 16],
+    bytes: *const NumberBytes,
     dtype: DType,
     device: Device,
     target: Option<(&[usize], usize)>,
@@ -132,7 +145,7 @@ fn raw_number(
         layout: 0,
         device: device.kind,
         device_index: device.index,
-        flags: tensor_flag::HOST_SCALAR,
+        flags: tensor_flag::HOST_SCALAR | if leaves_room(dtype) { tensor_flag::NUMBER } else { 0 },
         n_components: 0,
         data: bytes.cast_mut().cast::<c_void>(),
         sizes: sizes.as_ptr().cast(),
@@ -189,7 +202,7 @@ struct Frame<'a, 'r> {
     raws: Arena<'r, RawTensor>,
     /// Lists of tensors, and the outputs.
     pointers: Arena<'r, *const RawTensor>,
-    numbers: Arena<'r, [u8; 16]>,
+    numbers: Arena<'r, NumberBytes>,
     /// Strides of the arguments that appear in another shape. Given its full capacity first, so that no element moves
     /// while pointers into it are held.
     expanded: SmallVec<[Dims; 2]>,
@@ -332,7 +345,7 @@ pub(crate) fn with_call<R>(
     let places = tensors + n_outputs.max(outputs.len());
     arena!(raws: RawTensor, INLINE_TENSORS, places);
     arena!(pointers: *const RawTensor, INLINE_TENSORS, places);
-    arena!(numbers: [u8; 16], INLINE_ARGS, args.len());
+    arena!(numbers: NumberBytes, INLINE_ARGS, args.len());
     arena!(raw_args: RawArg, INLINE_ARGS, args.len());
     let mut frame =
         Frame { raws, pointers, numbers, expanded: SmallVec::new(), held: Vec::new(), marshalling, device };

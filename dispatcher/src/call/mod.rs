@@ -196,7 +196,8 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
         },
         Rule::Host(run) => {
             let _nested = Nested::enter();
-            let result = run(args).and_then(|made| deliver(call, made));
+            let result =
+                run(args).and_then(|made| deliver(call, made)).map_err(|error| others::as_of(args, error));
             ledger::set_served(Served::Host);
             result
         }

@@ -7,7 +7,7 @@ use super::outputs::deliver;
 use super::{Place, explain, fallback, host_cast, plan};
 use crate::base::error::{Error, Result};
 use crate::base::progress::Nested;
-use crate::op::{Call, Outputs, Plan};
+use crate::op::{Args, Call, Outputs, Plan};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
 use keyway_sdk::abi::codes::status;
@@ -134,6 +134,14 @@ fn parts_of(call: &Call<'_>) -> Result<Outputs> {
             missing.within.push(call.args.name());
             Err(Error::MissingKernel(missing))
         }
-        result => result,
+        Err(error) => Err(as_of(&call.args, error)),
+        made => made,
     }
+}
+
+/// What a part of an op reports, as an error of the op.
+#[cold]
+pub(super) fn as_of(args: &Args<'_>, error: Error) -> Error {
+    let params: Vec<&str> = (0..args.op.schema.params.len()).map(|i| args.op.schema.param_name(i)).collect();
+    error.within(args.name(), &params)
 }

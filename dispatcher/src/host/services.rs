@@ -65,6 +65,7 @@ pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
                     status::FAILED
                 }
                 Error::Backend { status, .. } => status,
+                // A kernel that passes it on lets its caller's mistake be told as such.
                 _ => status::INVALID_ARGUMENT,
             }
         }

@@ -16,6 +16,7 @@ pub(crate) mod node;
 mod pending;
 mod saved;
 mod view;
+mod watch;
 
 pub use anomaly::{AnomalyGuard, detect_anomaly};
 pub use checkpoint::checkpoint;

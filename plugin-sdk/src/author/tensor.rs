@@ -109,6 +109,19 @@ impl<'a> Tensor<'a> {
         self.raw.flags & tensor_flag::HOST_SCALAR != 0
     }
 
+    /// The number that this tensor stands for, where the caller gave one in the place of a tensor: not rounded to the dtype,
+    /// for kernels that compute in a wider type than that of the elements.
+    #[inline]
+    pub fn number(&self) -> Option<f64> {
+        const FLAGS: u32 = tensor_flag::HOST_SCALAR | tensor_flag::NUMBER;
+        if self.raw.flags & FLAGS != FLAGS {
+            return None;
+        }
+        // SAFETY: with these flags an f64 lies 8 bytes after the element, in host memory that outlives the call; the host
+        // upholds this.
+        Some(unsafe { self.raw.data.cast::<u8>().add(8).cast::<f64>().read_unaligned() })
+    }
+
     /// The address of element (0, ..., 0): device memory where the device's memory is not the host's.
     #[inline]
     pub fn data_ptr(&self) -> *mut c_void {

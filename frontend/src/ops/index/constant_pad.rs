@@ -1,10 +1,11 @@
 //! `constant_pad`
 
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, wrong_value};
-use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::ops::rules::holds;
+use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
@@ -50,6 +51,7 @@ pub(super) fn padded_sizes(args: &Args<'_>) -> RuleResult<Dims> {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let sizes = padded_sizes(args)?;
+    holds(args, 2, t.dtype())?;
     let strides = kept(t, &sizes);
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
 }
@@ -85,7 +87,15 @@ pub static DEF: OpDef = OpDef {
         let call = |widths: &[i64], message| {
             error([plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Int(0)], message)
         };
-        vec![call(&[1], "two widths"), call(&[1, 1, 1, 1], "two widths"), call(&[-2, -2], "off dimension 0")]
+        let bytes =
+            [fixed(&[3], DType::I8, Fill::Index(3)), SampleArg::Ints(vec![1, 1]), SampleArg::Int(300)];
+        let beyond = error(bytes, "a number that i8 holds");
+        vec![
+            beyond,
+            call(&[1], "two widths"),
+            call(&[1, 1, 1, 1], "two widths"),
+            call(&[-2, -2], "off dimension 0"),
+        ]
     },
     entry: Entry::new(),
 }

@@ -5,7 +5,7 @@ use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
-use crate::ops::rules::FIRST_THREE;
+use crate::ops::rules::{FIRST_THREE, holds};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -35,6 +35,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     {
         return Err(wrong_shape(args, 2, "a number or a 0-d tensor".into(), value.sizes()));
     }
+    holds(args, 2, t.dtype())?;
     let mut plan = Plan::elementwise(args, FIRST_THREE, Typing::of(t.dtype()))?;
     plan.cast = 0b101;
     Ok(plan)
@@ -83,6 +84,10 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), mask(&[3], DType::F32), SampleArg::Int(0)], "a mask of bool"),
             error([plain(&[3]), mask(&[2], DType::BOOL), SampleArg::Int(0)], "do not broadcast"),
             error([plain(&[3]), mask(&[3], DType::BOOL), plain(&[3])], "0-d tensor"),
+            error(
+                [fixed(&[3], DType::U8, Fill::Index(3)), mask(&[3], DType::BOOL), SampleArg::Int(-1)],
+                "a number that u8 holds, from 0 to 255",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -70,6 +70,9 @@ derived! {
     SILU_BACKWARD = silu_backward, [
         wide("sigmoid"), wide("sub"), wide("add"), wide("mul"), wide("to_dtype"), new("to_dtype"),
     ];
+    SOFTPLUS = softplus, [
+        wide("mul"), wide("exp"), wide("log1p"), wide("div"), wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
+    ];
     SQUARE = square, [new("mul"), new("to_dtype")];
     SUB = difference, [new("add")];
     TANH_BACKWARD = tanh_backward, [
@@ -192,7 +195,20 @@ fn minimum(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn clamp(args: &Args<'_>) -> Result<Tensor> {
-    match (args.get(1), args.get(2)) {
+    // The rule has refused a bound beyond the integer dtype that would hold everything back: another one holds nothing.
+    let range = args.promote(FIRST_THREE)?.integer_range();
+    let kept = |bound: Arg<'static>| match (bound, range) {
+        (Arg::Int(v), Some((low, high))) if !(low..=high).contains(&i128::from(v)) => Arg::None,
+        _ => bound,
+    };
+    let number = |i: usize| match args.get(i) {
+        Arg::Int(v) => kept(Arg::Int(v)),
+        Arg::Float(v) => Arg::Float(v),
+        Arg::Bool(v) => Arg::Bool(v),
+        _ => Arg::None,
+    };
+    match (number(1), number(2)) {
+        (Arg::None, Arg::None) => cast(tensor(args, 0)?, args.promote(FIRST_THREE)?)?.copied(),
         (min, Arg::None) => maximum::DEF.run(&[args.get(0), min]),
         (Arg::None, max) => minimum::DEF.run(&[args.get(0), max]),
         (min, max) => {
@@ -278,6 +294,13 @@ fn sigmoid(args: &Args<'_>) -> Result<Tensor> {
 fn silu(args: &Args<'_>) -> Result<Tensor> {
     let x = real(args, 0)?;
     narrowed(args, 0b1, x.div(&denominator(&x)?)?)
+}
+
+fn softplus(args: &Args<'_>) -> Result<Tensor> {
+    let x = real(args, 0)?;
+    let scaled = x.mul(args.get(1))?;
+    let soft = scaled.exp()?.log1p()?.div(args.get(1))?;
+    narrowed(args, 0b1, choose(&scaled.gt(args.get(2))?, (&x).into(), (&soft).into())?)
 }
 
 fn sigmoid_backward(args: &Args<'_>) -> Result<Tensor> {

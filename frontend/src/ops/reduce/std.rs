@@ -59,8 +59,9 @@ pub static DEF: OpDef = OpDef {
                 let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(3)?)?;
                 let centred = x.sub(&x.mean_dims(dims, true)?)?;
                 let out = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(3)?)?;
-                // Where nothing varies the derivative is taken to be 0.
-                let slope = out.eq(0.0)?.select_where(0.0, &grad.div(&out)?)?;
+                // Where nothing varies the derivative is taken to be 0, and so is that of the derivative.
+                let none = out.eq(0.0)?;
+                let slope = none.select_where(0.0, &grad.div(&none.select_where(1.0, &out)?)?)?;
                 slope.mul(&centred)?.mul(1.0 / divisor)
             })
         },
