@@ -167,11 +167,11 @@ pub enum Error {
         reason: String,
     },
     /// An allocation that does not fit.
-    #[error("out of memory on {device}: {requested} bytes were asked for{}; free tensors, or use smaller ones", if .detail.is_empty() { String::new() } else { format!(" ({})", .detail) })]
+    #[error("out of memory on {device}: {}; free tensors, or use smaller ones", asked(*.requested, .detail))]
     OutOfMemory {
         /// The device.
         device: Device,
-        /// Bytes asked for.
+        /// Bytes asked for; 0 where only the backend's own words say how many.
         requested: u64,
         /// The backend's own words.
         detail: String,
@@ -211,6 +211,16 @@ pub enum Error {
     /// An error of a layer above the backends, such as autograd, handed through.
     #[error("{0}")]
     Layer(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What an allocation that failed had asked for.
+fn asked(requested: u64, detail: &str) -> String {
+    match (requested, detail.strip_prefix("out of memory: ").unwrap_or(detail)) {
+        (0, "") => "the backend does not say how many bytes were asked for".to_string(),
+        (0, detail) => detail.to_string(),
+        (requested, "") => format!("{requested} bytes were asked for"),
+        (requested, detail) => format!("{requested} bytes were asked for ({detail})"),
+    }
 }
 
 /// The details of a missing kernel.
