@@ -3,15 +3,15 @@
 use keyway::autograd::{self, Context, Function};
 use keyway::{Result, Tensor};
 
-/// Links of a chain: a function that calls itself for each link would need some 100 bytes of stack for one, and so five
-/// times the stack that there is. `KEYWAY_TEST_LINKS` sets another number.
+/// Links of a chain: a function that calls itself for each link would need 50 bytes of stack at the very least for one, and
+/// so three times the stack that there is. `KEYWAY_TEST_LINKS` sets another number.
 fn links() -> usize {
-    std::env::var("KEYWAY_TEST_LINKS").map_or(100_000, |links| links.parse().unwrap())
+    std::env::var("KEYWAY_TEST_LINKS").map_or(60_000, |links| links.parse().unwrap())
 }
 
-/// Runs a test on a stack of 2 MiB, whatever the test runner gives its threads.
+/// Runs a test on a stack of 1 MiB, whatever the test runner gives its threads.
 fn on_small_stack(test: impl FnOnce() -> Result<()> + Send + 'static) {
-    std::thread::Builder::new().stack_size(2 << 20).spawn(test).unwrap().join().unwrap().unwrap();
+    std::thread::Builder::new().stack_size(1 << 20).spawn(test).unwrap().join().unwrap().unwrap();
 }
 
 fn leaf(value: f32) -> Tensor {
