@@ -2,6 +2,7 @@
 
 mod cache;
 mod file_size;
+mod fork;
 pub mod install;
 mod interposer;
 mod ops;

@@ -49,6 +49,7 @@ static TABLE: HostApi = HostApi {
 
 /// The table that every plugin is given.
 pub fn table() -> &'static HostApi {
+    super::fork::watch();
     &TABLE
 }
 

@@ -75,7 +75,8 @@ impl Generator {
 
 struct Defaults {
     seed: u64,
-    generators: HashMap<Device, Generator>,
+    // Never dropped: there are as many as devices.
+    generators: HashMap<Device, &'static Generator>,
 }
 
 static DEFAULTS: LazyLock<Mutex<Defaults>> = LazyLock::new(|| {
@@ -90,6 +91,13 @@ thread_local! {
 
 fn defaults() -> MutexGuard<'static, Defaults> {
     DEFAULTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The locks of the default generators, held while the process forks. A child goes on where its parent was.
+pub(crate) fn held() -> keyway_dispatcher::fork::Held {
+    let defaults = defaults();
+    let generators: Vec<_> = defaults.generators.values().map(|generator| generator.lock()).collect();
+    Box::new((defaults, generators))
 }
 
 /// Seeds the default generator of every device. Without it the seed differs from run to run.
@@ -110,7 +118,8 @@ pub fn initial_seed() -> u64 {
 pub fn default_generator(device: Device) -> Generator {
     let mut defaults = defaults();
     let seed = defaults.seed;
-    defaults.generators.entry(device).or_insert_with(|| Generator::new(seed)).clone()
+    let made = || &*Box::leak(Box::new(Generator::new(seed)));
+    (*defaults.generators.entry(device).or_insert_with(made)).clone()
 }
 
 /// Runs `body` with `generator` in the place of every device's default one, on this thread.
