@@ -51,6 +51,12 @@ pub enum Error {
         /// The system's own words.
         source: std::io::Error,
     },
+    /// A child of a fork at a moment at which another thread of the parent was loading the backends.
+    #[error(
+        "the process was forked while another of its threads was loading the backends, which no thread here will end; \
+         call `keyway::runtime::start` before the fork, or fork before the first use of tensors"
+    )]
+    Forked,
     /// A safetensors file that is damaged or does not fit.
     #[error(transparent)]
     Safetensors(#[from] crate::io::safetensors::SafetensorsError),

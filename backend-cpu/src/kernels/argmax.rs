@@ -7,7 +7,7 @@ use keyway_sdk::half::{bf16, f16};
 /// Elements of which the extreme is found before its place is looked for.
 const BLOCK: usize = 512;
 const LANES: usize = 32;
-/// Columns that are walked together.
+/// Columns that one inner loop takes together.
 const COLUMNS: usize = 256;
 const GRAIN: usize = 32 * 1024;
 

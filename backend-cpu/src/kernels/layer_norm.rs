@@ -1,5 +1,6 @@
 //! `layer_norm` and `layer_norm_backward`
 
+use super::buffer::{Buffer, try_parallel_for};
 use super::number::Apply;
 use keyway_cpu_loops::{CallExt, Contiguous};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
@@ -31,12 +32,14 @@ fn total<A: Real>(n: usize, f: impl Fn(usize) -> A) -> A {
 }
 
 /// Argument `i` in the accumulation type, or `otherwise` everywhere if it was not given.
-fn widened<T: Float>(call: &Call, i: usize, n: usize, otherwise: T::Acc) -> Result<Vec<T::Acc>, Error> {
+fn widened<T: Float>(call: &Call, i: usize, n: usize, otherwise: T::Acc) -> Result<Buffer<T::Acc>, Error> {
     if call.is_none(i)? {
-        return Ok(vec![otherwise; n]);
+        return Buffer::filled(n, otherwise);
     }
     let given: Contiguous<T> = call.contiguous(i)?;
-    Ok(given.iter().map(|x| x.to_acc()).collect())
+    let mut widened = Buffer::zeroed(given.len())?;
+    widened.iter_mut().zip(given.iter()).for_each(|(to, x)| *to = x.to_acc());
+    Ok(widened)
 }
 
 fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
@@ -59,7 +62,7 @@ fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             let rstd = T::Acc::ONE / (variance + eps).sqrt();
             // SAFETY: as above.
             let to = unsafe { to.slice_mut(r * n, n) };
-            for (((to, x), w), b) in to.iter_mut().zip(x).zip(weight).zip(bias) {
+            for (((to, x), w), b) in to.iter_mut().zip(x).zip(&weight[..]).zip(&bias[..]) {
                 *to = T::from_acc((x.to_acc() - mean) * rstd * *w + *b);
             }
         }
@@ -76,11 +79,11 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let rows = input.len() / n.max(1);
     let blocks = rows.div_ceil(ROWS);
     let count = T::Acc::from_f64(n as f64);
-    let mut parts = vec![T::Acc::ZERO; 2 * n * blocks];
+    let mut parts = Buffer::<T::Acc>::zeroed(2 * n * blocks)?;
     // SAFETY: the addresses are used within their slices, which outlive the loop; blocks are disjoint.
     let (to, sums) = unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(parts.as_mut_ptr())) };
-    parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
-        let mut hat = vec![T::Acc::ZERO; n];
+    try_parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
+        let mut hat = Buffer::<T::Acc>::zeroed(n)?;
         for block in range {
             // SAFETY: as above.
             let (weight_sum, bias_sum) = unsafe { sums.slice_mut(block * 2 * n, 2 * n) }.split_at_mut(n);
@@ -97,17 +100,20 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
                 let offset = total(n, |i| g[i].to_acc() * weight[i]) / count;
                 // SAFETY: as above.
                 let to = unsafe { to.slice_mut(r * n, n) };
-                for (((to, g), w), hat) in to.iter_mut().zip(g).zip(weight).zip(&hat) {
+                for (((to, g), w), hat) in to.iter_mut().zip(g).zip(&weight[..]).zip(&hat[..]) {
                     *to = T::from_acc((g.to_acc() * *w - offset - *hat * along) * rstd);
                 }
-                for (((ws, bs), g), hat) in weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat) {
+                for (((ws, bs), g), hat) in
+                    weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat[..])
+                {
                     *ws += g.to_acc() * *hat;
                     *bs += g.to_acc();
                 }
             }
         }
+        Ok(())
     })?;
-    let mut sums = vec![T::Acc::ZERO; 2 * n];
+    let mut sums = Buffer::<T::Acc>::zeroed(2 * n)?;
     for part in parts.chunks_exact((2 * n).max(1)) {
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
     }

@@ -171,7 +171,7 @@ pub enum Error {
     OutOfMemory {
         /// The device.
         device: Device,
-        /// Bytes asked for; 0 where the backend did not say.
+        /// Bytes asked for; 0 where only the backend's own words say how many.
         requested: u64,
         /// The backend's own words.
         detail: String,
@@ -232,10 +232,10 @@ pub enum Error {
     Layer(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What did not fit, for messages.
+/// What an allocation that failed had asked for.
 fn asked(requested: u64, detail: &str) -> String {
-    match (requested, detail) {
-        (0, "") => "an allocation of the backend did not fit".to_string(),
+    match (requested, detail.strip_prefix("out of memory: ").unwrap_or(detail)) {
+        (0, "") => "the backend does not say how many bytes were asked for".to_string(),
         (0, detail) => detail.to_string(),
         (requested, "") => format!("{requested} bytes were asked for"),
         (requested, detail) => format!("{requested} bytes were asked for ({detail})"),

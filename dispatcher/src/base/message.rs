@@ -7,14 +7,25 @@ use std::cell::RefCell;
 
 thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
+    /// The allocation of a host service that failed, as bytes and the detail of its error, while the message is of it.
+    static ALLOCATION: RefCell<Option<(u64, String)>> = const { RefCell::new(None) };
 }
 
 /// Keeps the message that goes with the status which a plugin is about to return on this thread.
 pub(crate) fn set_message(text: &str) {
+    ALLOCATION.set(None);
     MESSAGE.with_borrow_mut(|message| {
         message.clear();
         message.push_str(text);
     });
+}
+
+/// Keeps the error of a host service for the plugin that called it, which may answer with its status.
+pub(crate) fn set_error(error: &Error) {
+    set_message(&error.to_string());
+    if let Error::OutOfMemory { requested, detail, .. } = error {
+        ALLOCATION.set(Some((*requested, detail.clone())));
+    }
 }
 
 /// Takes the message that the last plugin call on this thread left.
@@ -25,9 +36,12 @@ pub fn take_message() -> String {
 /// Turns a plugin's status into an error.
 #[cold]
 pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, code: i32) -> Error {
-    let message = take_message();
+    let (allocation, message) = (ALLOCATION.take(), take_message());
     match code {
-        status::OUT_OF_MEMORY => out_of_memory(device, message),
+        status::OUT_OF_MEMORY => match allocation {
+            Some((requested, detail)) => Error::OutOfMemory { device, requested, detail },
+            None => out_of_memory(device, message),
+        },
         status::INVALID_ARGUMENT if !message.is_empty() => Error::Rejected { op, plugin, message },
         _ => Error::Backend {
             op,

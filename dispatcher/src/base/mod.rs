@@ -3,6 +3,7 @@
 pub mod dims;
 pub mod dtype;
 pub mod error;
+pub mod fork;
 mod guard;
 pub mod intern;
 pub mod key;

@@ -66,6 +66,11 @@ fn fallback_entries() -> std::sync::MutexGuard<'static, Entries> {
     FALLBACKS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// The lock, held while the process forks.
+pub(crate) fn held() -> crate::base::fork::Held {
+    Box::new(fallback_entries())
+}
+
 /// Notes one call that ran elsewhere; whether it is the first of its kind.
 pub(crate) fn record_fallback(op: &OpEntry, from: Device, to: Device) -> bool {
     let mut entries = fallback_entries();

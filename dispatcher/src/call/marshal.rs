@@ -4,7 +4,7 @@ use super::holder::Holder;
 use crate::base::dims::{Dims, expanded_strides, same};
 use crate::base::dtype::{Category, DType};
 use crate::base::key::Device;
-use crate::base::message::set_message;
+use crate::base::message::set_error;
 use crate::device::{current_stream, streams_in_use};
 use crate::memory::Storage;
 use crate::op::{Arg, Args, OutSpec, Plan};
@@ -76,7 +76,7 @@ fn encode_by_plugin(real: f64, dtype: DType) -> Option<[u8; 16]> {
     match dtype.encode(&[real], &mut out[..dtype.size()]) {
         Ok(()) => Some(out),
         Err(error) => {
-            set_message(&error.to_string());
+            set_error(&error);
             None
         }
     }

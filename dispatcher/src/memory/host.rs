@@ -8,6 +8,20 @@ use std::ptr::NonNull;
 
 const ALIGN: usize = 64;
 
+/// An empty vector with room for so many values.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn host_vec<T>(values: usize) -> Result<Vec<T>> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(values).map_err(|_| Error::OutOfMemory {
+        device: Device::CPU,
+        requested: (values as u64).saturating_mul(size_of::<T>() as u64),
+        detail: "for a copy in host memory".to_string(),
+    })?;
+    Ok(vec)
+}
+
 fn layout(bytes: usize) -> Result<Layout> {
     Layout::from_size_align(bytes, ALIGN).map_err(|_| Error::OutOfMemory {
         device: Device::CPU,

@@ -230,7 +230,7 @@ fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()
 /// Runs one node: gradients of its outputs in, gradients of its inputs out.
 pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retain: bool) -> Result<Made> {
     let made = match &node.body {
-        Body::Accumulate(_) => return Ok(Made::new()),
+        Body::Accumulate(_) | Body::Gone => return Ok(Made::new()),
         Body::Op(call) => op_backward(node, call, &materialised(node, grads)?, wanted)?,
         Body::CopySlices(slices) => {
             view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted, retain)?

@@ -15,6 +15,7 @@ mod modes;
 pub(crate) mod node;
 mod pending;
 mod saved;
+mod unlink;
 mod view;
 mod watch;
 

@@ -81,6 +81,8 @@ impl Generator {
 struct Defaults {
     seed: u64,
     generators: HashMap<Device, Generator>,
+    /// The same ones, for the locks that are held while the process forks. Never dropped: there are as many as devices.
+    at_fork: HashMap<Device, &'static Generator>,
 }
 
 impl Defaults {
@@ -92,14 +94,14 @@ impl Defaults {
     /// Generators of their own at the same places.
     fn copied(&self) -> Defaults {
         let generators = self.generators.iter().map(|(device, own)| (*device, own.copied())).collect();
-        Defaults { seed: self.seed, generators }
+        Defaults { seed: self.seed, generators, at_fork: HashMap::new() }
     }
 }
 
 static DEFAULTS: LazyLock<Mutex<Defaults>> = LazyLock::new(|| {
     // A new hasher's keys are random, which is all the entropy that the standard library gives.
     let seed = RandomState::new().build_hasher().finish();
-    Mutex::new(Defaults { seed, generators: HashMap::new() })
+    Mutex::new(Defaults { seed, generators: HashMap::new(), at_fork: HashMap::new() })
 });
 
 /// What a thread draws from in the place of the default generators.
@@ -117,6 +119,17 @@ thread_local! {
 
 fn defaults() -> MutexGuard<'static, Defaults> {
     DEFAULTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The locks of the default generators, held while the process forks. A child goes on where its parent was.
+pub(crate) fn held() -> keyway_dispatcher::fork::Held {
+    let mut defaults = defaults();
+    let Defaults { generators, at_fork, .. } = &mut *defaults;
+    for (device, generator) in generators {
+        at_fork.entry(*device).or_insert_with(|| Box::leak(Box::new(generator.clone())));
+    }
+    let locks: Vec<_> = defaults.at_fork.values().map(|generator| generator.lock()).collect();
+    Box::new((defaults, locks))
 }
 
 /// Seeds the default generator of every device. Without it the seed differs from run to run.

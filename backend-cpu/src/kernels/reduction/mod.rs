@@ -1,13 +1,13 @@
 //! Reductions over any set of dimensions of any strided input.
 //!
 //! Decisions:
-//! - strides decide how the input is walked: where neighbours in memory belong to one output, runs are summed in
+//! - strides decide the order of the loops: where neighbours in memory belong to one output, runs are summed in
 //!   lanes; where they belong to different outputs, rows are added to a row of accumulators that stays in the
 //!   first-level cache. Elements that do not lie in a row are first copied into a small block that does;
 //! - the reduced space is cut into blocks by sizes alone and the blocks' results are combined in order, so a
 //!   result has the same bits with any number of threads; the blocks also keep the rounding error of long
 //!   sums small;
-//! - for each reduction only its innermost loops are compiled ([`loops`]); the walk knows its types by their
+//! - for each reduction only its innermost loops are compiled ([`loops`]); the outer loops know its types by their
 //!   sizes.
 
 mod geometry;
@@ -17,7 +17,8 @@ mod pass;
 pub use geometry::{Geometry, offset, reduced};
 pub use loops::Reducer;
 
-use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut, parallel_for};
+use super::buffer::try_parallel_for;
+use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut};
 use loops::Loops;
 use pass::{Cut, MANY_UNITS, Pass, Values};
 use std::mem::MaybeUninit;
@@ -129,13 +130,14 @@ unsafe fn once(loops: &dyn Loops, g: &Geometry, input: *const u8, write: Write<'
         }
         return Ok(());
     }
-    parallel_for(cut.units, cut.grain(g), |units| {
-        let (mut accs, mut part) = (Values::new(cut.width, acc), Values::new(cut.width, acc));
+    try_parallel_for(cut.units, cut.grain(g), |units| {
+        let (mut accs, mut part) = (Values::new(cut.width, acc)?, Values::new(cut.width, acc)?);
         for unit in units.map(|u| cut.unit(g, u)) {
             // SAFETY: contexts have no size; there is an accumulator for each output of a unit.
             unsafe { pass.unit(&unit, NOTHING, accs.at(0), part.at(0)) };
             write(accs.at(0), unit.width, unit.out, stride);
         }
+        Ok(())
     })
 }
 
@@ -162,7 +164,7 @@ unsafe fn twice(
     // SAFETY: as the caller guarantees.
     let (a, b) = unsafe { (Pass::new(first, g, cut, input), Pass::new(second, g, cut, input)) };
     if cut.units < MANY_UNITS && cut.blocks > 1 {
-        let mut contexts = Values::new(g.outputs, two.context);
+        let mut contexts = Values::new(g.outputs, two.context)?;
         // SAFETY: the first contexts have no size; `between` writes the second ones, one for each output.
         let mut accs = unsafe {
             between(a.blocks(NOTHING)?.at(0), contexts.at(0), g.outputs);
@@ -173,11 +175,11 @@ unsafe fn twice(
         }
         return Ok(());
     }
-    parallel_for(cut.units, cut.grain(g), |units| {
+    try_parallel_for(cut.units, cut.grain(g), |units| {
         let values = |bytes| Values::new(cut.width, bytes);
-        let (mut accs, mut part) = (values(one.acc), values(one.acc));
-        let (mut results, mut result_part) = (values(two.acc), values(two.acc));
-        let mut contexts = values(two.context);
+        let (mut accs, mut part) = (values(one.acc)?, values(one.acc)?);
+        let (mut results, mut result_part) = (values(two.acc)?, values(two.acc)?);
+        let mut contexts = values(two.context)?;
         for unit in units.map(|u| cut.unit(g, u)) {
             // SAFETY: the first contexts have no size; there is room for each output of a unit.
             unsafe {
@@ -187,5 +189,6 @@ unsafe fn twice(
             }
             write(contexts.at(0), results.at(0), unit.width, unit.out, stride);
         }
+        Ok(())
     })
 }

@@ -1,5 +1,6 @@
-//! The walk of a reduction over its input, compiled once for all reducers.
+//! The outer loops of a reduction over its input, compiled once for all reducers.
 
+use super::super::buffer::Buffer;
 use super::geometry::{Dim, Geometry, offset};
 use super::loops::{Loops, ROWS, Sizes};
 use keyway_sdk::author::{Error, Lanes, parallel_for};
@@ -100,15 +101,16 @@ impl Cut {
 /// Contexts or accumulators of any type that needs no more than the alignment of `u64`.
 pub struct Values {
     few: [u64; 2],
-    many: Vec<u64>,
+    many: Buffer<u64>,
     bytes: usize,
 }
 
 impl Values {
     /// Room for `n` values of `bytes` each, all bits 0.
-    pub fn new(n: usize, bytes: usize) -> Values {
+    pub fn new(n: usize, bytes: usize) -> Result<Values, Error> {
         let words = (n * bytes).div_ceil(8);
-        Values { few: [0; 2], many: if words > 2 { vec![0; words] } else { Vec::new() }, bytes }
+        let many = if words > 2 { Buffer::zeroed(words)? } else { Buffer::Few(Vec::new()) };
+        Ok(Values { few: [0; 2], many, bytes })
     }
 
     /// The address of value `i`.
@@ -298,7 +300,7 @@ impl<'a> Pass<'a> {
     /// There must be a context for each output.
     pub unsafe fn blocks(&self, contexts: *const u8) -> Result<Values, Error> {
         let (g, cut, sizes) = (self.geometry, self.cut, self.sizes);
-        let mut parts = Values::new(g.outputs * cut.blocks.max(1), sizes.acc);
+        let mut parts = Values::new(g.outputs * cut.blocks.max(1), sizes.acc)?;
         // SAFETY: the addresses are used within `parts` and the contexts, which outlive the loop.
         let (to, contexts) = unsafe { (Lanes::new(parts.at(0)), Lanes::new(contexts.cast_mut())) };
         parallel_for(cut.units * cut.blocks, GRAIN.div_ceil(cut.block * cut.width), |tasks| {

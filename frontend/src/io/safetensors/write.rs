@@ -60,14 +60,18 @@ pub fn save_with_metadata(
     let data = entries.last().map_or(0, |entry| entry.range.1);
     let failed = |bytes, source| Error::Write { path: path.to_path_buf(), bytes, source };
     let header = header::write(&entries, &metadata).map_err(|error| failed(data, error.into()))?;
-    let bytes = header.len() as u64 + data;
+    let bytes_in_all = header.len() as u64 + data;
     // An error of a device must not be turned into one of the file.
     let mut trouble = None;
     let written = replace(path, |file| {
         file.write_all(&header)?;
         for (_, tensor) in &ordered {
-            match tensor.to_bytes() {
-                Ok(bytes) => write_row_major(file, &bytes)?,
+            let written = tensor.for_each_chunk(|bytes| {
+                write_row_major(file, bytes).map_err(|source| failed(bytes_in_all, source).into())
+            });
+            match written {
+                Ok(()) => {}
+                Err(crate::Error::Safetensors(Error::Write { source, .. })) => return Err(source),
                 Err(error) => {
                     trouble = Some(error);
                     return Err(io::Error::other("a tensor could not be read"));
@@ -78,7 +82,7 @@ pub fn save_with_metadata(
     });
     match (trouble, written) {
         (Some(error), _) => Err(error),
-        (None, Err(source)) => Err(failed(bytes, source).into()),
+        (None, Err(source)) => Err(failed(bytes_in_all, source).into()),
         (None, Ok(())) => Ok(()),
     }
 }
@@ -113,7 +117,7 @@ fn entries(ordered: &[(&String, &Tensor)]) -> Vec<Entry> {
     let mut end = 0;
     let entry = |(name, tensor): &(&String, &Tensor)| {
         let begin = end;
-        end += (tensor.numel() * tensor.dtype().size()) as u64;
+        end = (tensor.numel() as u64).saturating_mul(tensor.dtype().size() as u64).saturating_add(end);
         let (dtype, shape) = plugin_dtypes::stored(tensor);
         Entry { name: (*name).clone(), dtype, shape, range: (begin, end) }
     };
