@@ -113,7 +113,8 @@ impl Certificate {
     /// The certificate of a run; `None` for one that was narrowed or interrupted, or in which the library had no part.
     pub fn of(report: &Report) -> Option<Certificate> {
         let count = |status| report.counts.of(status);
-        let unjudged = [Status::Unsupported, Status::Skipped, Status::ByOthers].map(count).iter().sum::<usize>();
+        let unjudged =
+            [Status::Unsupported, Status::Skipped, Status::ByOthers].map(count).iter().sum::<usize>();
         let certificate = Certificate {
             suite: report.suite.clone(),
             plugin: report.plugin.clone(),

@@ -15,8 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The plugins with the faults, the first with those of kernels.
-const MUTANTS: [&str; 4] =
-    ["keyway-test-mutant", "keyway-test-csr", "keyway-test-device", "keyway-test-ops"];
+const MUTANTS: [&str; 4] = ["keyway-test-mutant", "keyway-test-csr", "keyway-test-device", "keyway-test-ops"];
 /// The backend that it wraps.
 const BACKEND: &str = "keyway-backend-cpu";
 /// What the plugin reads from the environment: the fault, and the backend.
@@ -242,7 +241,8 @@ fn listed(package: &'static str, text: &str) -> Vec<Fault> {
     let fault = |line: &str| {
         let mut parts = line.strip_prefix(MARK)?.splitn(4, '\t').map(str::to_owned);
         let (name, ops, families, about) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        let list = |text: String| text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let list =
+            |text: String| text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         Some(Fault { name, ops: list(ops), families: list(families), about, package })
     };
     text.lines().filter_map(fault).collect()

@@ -52,7 +52,10 @@ pub fn print(report: &Report, screen: &mut Screen) {
     });
     let by_others = by_others.count();
     if by_others > 0 {
-        screen.line(format!("\nOps of which {} served no case: {by_others}; `--json` and `--html` name them", report.plugin));
+        screen.line(format!(
+            "\nOps of which {} served no case: {by_others}; `--json` and `--html` name them",
+            report.plugin
+        ));
     }
     for case in &report.unused_known {
         screen.line(format!("\nThe known failure `{case}` matches no case: take it from the list"));

@@ -43,7 +43,9 @@ const FILLINGS: [Filling; 4] = [
     ("equal", |_| 0.5),
     ("corners", |index| CORNERS[index.iter().sum::<usize>() % CORNERS.len()]),
     // Rows that differ, each of equal elements.
-    ("rows", |index| 0.25 + 0.5 * index.split_last().map_or(0, |(_, rest)| rest.iter().sum::<usize>()) as f64),
+    ("rows", |index| {
+        0.25 + 0.5 * index.split_last().map_or(0, |(_, rest)| rest.iter().sum::<usize>()) as f64
+    }),
 ];
 
 /// Fillings whose digits are lost by a sum of squares or a mean that is rounded.
@@ -119,8 +121,7 @@ fn filled(sample: &Sample, dtype: DType, (_, fill): Filling) -> Inputs {
 fn given(context: &Context<'_>) -> Steps<(Sample, Inputs)> {
     let sample = context.sample()?;
     let name = context.case.variant.split(':').next_back().unwrap_or_default();
-    let filling =
-        filling(name).ok_or_else(|| Stop::Skipped(format!("there is no filling `{name}`")))?;
+    let filling = filling(name).ok_or_else(|| Stop::Skipped(format!("there is no filling `{name}`")))?;
     let inputs = filled(&sample, context.dtype(), filling);
     Ok((sample, inputs))
 }
@@ -158,9 +159,10 @@ fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 /// taken in either order, the derivative lies between those of the two.
 fn weighted(oracle: Oracle, inputs: &Inputs) -> Option<f64> {
     let outputs = oracle(inputs).ok()?;
-    let sums = outputs.iter().filter(|o| o.dtype.is_float()).map(|output| {
-        output.values.iter().enumerate().map(|(nth, v)| weight(nth) * v.float()).sum::<f64>()
-    });
+    let sums = outputs
+        .iter()
+        .filter(|o| o.dtype.is_float())
+        .map(|output| output.values.iter().enumerate().map(|(nth, v)| weight(nth) * v.float()).sum::<f64>());
     Some(sums.sum()).filter(|sum: &f64| sum.is_finite())
 }
 
@@ -204,7 +206,12 @@ fn moved(inputs: &Inputs, tensor: usize, element: usize, by: f64) -> Inputs {
 
 /// The gradients of the weighted sum of the op's outputs, `None` for a tensor without one; with `second`, those of the
 /// weighted sum of the gradients.
-fn analytic(context: &Context<'_>, sample: &Sample, inputs: &Inputs, second: bool) -> Steps<Vec<Option<Array>>> {
+fn analytic(
+    context: &Context<'_>,
+    sample: &Sample,
+    inputs: &Inputs,
+    second: bool,
+) -> Steps<Vec<Option<Array>>> {
     let (def, device) = (context.def()?, context.target.device);
     let prepared = Prepared::bare(inputs, device)?;
     let leaf = |(t, s): (Tensor, &keyway::ops::sample::TensorSample)| match s.role {
@@ -226,8 +233,12 @@ fn analytic(context: &Context<'_>, sample: &Sample, inputs: &Inputs, second: boo
             return Ok(vec![None; wanted.len()]);
         }
         let gradients = outputs.iter().map(start).collect::<keyway::Result<Vec<_>>>()?;
-        let options =
-            BackwardOptions { gradients: Some(gradients), create_graph, allow_unused: true, ..Default::default() };
+        let options = BackwardOptions {
+            gradients: Some(gradients),
+            create_graph,
+            allow_unused: true,
+            ..Default::default()
+        };
         grad(outputs, &wanted, options)
     };
     let mut made = pass(&outputs, second).map_err(|e| refused(context.target, def, e))?;
@@ -273,7 +284,8 @@ fn derivatives(context: &Context<'_>) -> Steps {
                 continue;
             }
             let order = if second { "second derivatives" } else { "derivatives" };
-            let what = format!("{order} of {} with respect to tensor {tensor}, element {element}", def.name());
+            let what =
+                format!("{order} of {} with respect to tensor {tensor}, element {element}", def.name());
             let expected = if high - low > allowed { format!("{low} to {high}") } else { high.to_string() };
             return Err(Failure::new(what, expected, got.to_string()).into());
         }

@@ -289,9 +289,10 @@ fn busy(device: Device, stream: &Stream) -> Result<Storage, Stop> {
 /// A kernel works on the stream that its thread has entered: after what that was given before.
 fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
     let names = ["add", "mul", "exp"];
-    let kernel = context.target.kernels.iter().find(|k| {
-        k.device == device.kind && k.dtype == keyway::DType::F32.code() && names.contains(&k.op)
-    });
+    let kernel =
+        context.target.kernels.iter().find(|k| {
+            k.device == device.kind && k.dtype == keyway::DType::F32.code() && names.contains(&k.op)
+        });
     let Some(kernel) = kernel else { return Ok(()) };
     let Some(def) = keyway::ops::all().find(|def| def.name() == kernel.op) else { return Ok(()) };
     let stream = Stream::new(device)?;

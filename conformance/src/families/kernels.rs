@@ -307,7 +307,8 @@ impl Asked<'_> {
 
 /// The gradients of an op's float outputs with respect to each tensor, started with ones; `None` for one without.
 fn gradients(op: &'static OpEntry, placed: &placements::Call) -> keyway::Result<Vec<Option<Tensor>>> {
-    let leaf = |t: &Tensor| if t.dtype().is_float() { t.detach().set_requires_grad(true) } else { Ok(t.clone()) };
+    let leaf =
+        |t: &Tensor| if t.dtype().is_float() { t.detach().set_requires_grad(true) } else { Ok(t.clone()) };
     let leaves = placed.tensors.iter().map(leaf).collect::<keyway::Result<Vec<_>>>()?;
     let outputs = placed.prepared.call_entry(op, &leaves, Out::New)?;
     let outputs: Vec<Tensor> = outputs.into_iter().filter(Tensor::requires_grad).collect();
@@ -345,7 +346,9 @@ fn differences(
         let moved = placements::place(asked.kernel.layout, sample, &inputs, placement, asked.device)?;
         let moved = moved.ok_or_else(|| Stop::Skipped("the layout refuses a moved element".to_string()))?;
         let mut sum = 0.0;
-        for out in moved.prepared.call_entry(op, &moved.tensors, Out::New)?.iter().filter(|o| o.dtype().is_float()) {
+        for out in
+            moved.prepared.call_entry(op, &moved.tensors, Out::New)?.iter().filter(|o| o.dtype().is_float())
+        {
             sum += read(out)?.map_or(f64::NAN, |a| a.floats().iter().sum());
         }
         Ok(sum)
@@ -355,7 +358,9 @@ fn differences(
         let composite = !placed.tensors[nth].as_ref().is_strided();
         let held = |element: &usize| {
             let mut arrays = Vec::new();
-            inputs::map_arrays(&mut placed.inputs.clone(), |array| arrays.push(array.values.get(*element).copied()));
+            inputs::map_arrays(&mut placed.inputs.clone(), |array| {
+                arrays.push(array.values.get(*element).copied())
+            });
             !composite || arrays[nth].is_some_and(Number::truth)
         };
         for element in (0..gradient.numel()).filter(held) {

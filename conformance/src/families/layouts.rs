@@ -4,8 +4,8 @@
 use super::{Context, Family, Scope, placements};
 use crate::array::{Array, Number};
 use crate::case::Case;
-use crate::known_layouts;
 use crate::compare::{self, Tolerance};
+use crate::known_layouts;
 use crate::memory::{Arrangement, Placed, read};
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::autograd::{BackwardOptions, grad};
@@ -28,7 +28,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for layout in layouts {
         let served = registry::layout_ops(layout.layout, scope.target.device.kind);
         if served.is_some_and(|entry| entry.plugin.name == scope.target.plugin) {
-            for variant in ["round_trip", "zeros", "printing", "moving", "components", "invalid", "gradients"] {
+            for variant in ["round_trip", "zeros", "printing", "moving", "components", "invalid", "gradients"]
+            {
                 let mut case = Case::about(FAMILY.name, layout.layout.name(), variant);
                 case.dtype = Some(DType::F32);
                 cases.push(case);

@@ -82,13 +82,11 @@ fn precise(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     // Half a unit of the last place beside 1, which rounds to 1, and most of one beside 3.
     let bits = if dtype == DType::F16 { 11 } else { 8 };
-    let values = Array::from_fn(dtype, [61], |index| Number::Float(1.0 + 0.0625 * index[0] as f64).cast(dtype));
+    let values =
+        Array::from_fn(dtype, [61], |index| Number::Float(1.0 + 0.0625 * index[0] as f64).cast(dtype));
     for number in [1.0 + 0.98 * 2f64.powi(-bits), 3.0 + 1.9 * 2f64.powi(-bits)] {
         let inputs = with_rest(def, vec![Value::Array(values.clone()), Value::Float(number)]);
-        let wide = with_rest(
-            def,
-            vec![Value::Array(values.map(DType::F64, |v| v)), Value::Float(number)],
-        );
+        let wide = with_rest(def, vec![Value::Array(values.map(DType::F64, |v| v)), Value::Float(number)]);
         let exact = context.oracle()?(&wide).map_err(|unknown| Stop::Skipped(unknown.to_string()))?;
         let expected: Vec<Array> = exact.iter().map(|a| a.map(dtype, |v| v)).collect();
         let got = context.call(&Prepared::bare(&inputs, context.target.device)?)?;
@@ -146,11 +144,15 @@ fn gradient(context: &Context<'_>, narrow: DType, wide: DType) -> Steps<Vec<f64>
     });
     let prepared = Prepared::bare(&with_rest(def, vec![Value::Array(one), Value::Array(many)]), device)?;
     let tensors = prepared.tensors();
-    let [one, many, rest @ ..] = &tensors[..] else { return Err(Stop::Skipped("it takes one tensor".into())) };
+    let [one, many, rest @ ..] = &tensors[..] else {
+        return Err(Stop::Skipped("it takes one tensor".into()));
+    };
     let leaf = one.clone().set_requires_grad(true)?;
     let all: Vec<Tensor> = [leaf.clone(), many.clone()].into_iter().chain(rest.iter().cloned()).collect();
     let outputs = prepared.call_with(def, &all, Out::New).map_err(|e| refused(context.target, def, e))?;
-    let Some(output) = outputs.into_iter().next().filter(Tensor::requires_grad) else { return Ok(Vec::new()) };
+    let Some(output) = outputs.into_iter().next().filter(Tensor::requires_grad) else {
+        return Ok(Vec::new());
+    };
     let start = Array::from_fn(output.dtype(), output.sizes(), |_| Number::Float(1.0));
     let start = Placed::new(&start, Arrangement::Contiguous, device)?.tensor;
     let options = BackwardOptions { gradients: Some(vec![start]), allow_unused: true, ..Default::default() };

@@ -48,11 +48,12 @@ fn with_converted(
 }
 
 /// Whether some argument is not yet as the kernel wants it.
-#[inline]
+#[inline(always)]
 fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
-    if plan.cast | plan.cast_index | plan.contiguous == 0 {
-        return false;
-    }
+    plan.cast | plan.cast_index | plan.contiguous != 0 && differs_from(args, plan)
+}
+
+fn differs_from(args: &Args<'_>, plan: &Plan) -> bool {
     let differs = |i: usize, t: &TensorRef| {
         let bit = 1 << i;
         (plan.cast & bit != 0 && t.dtype() != plan.compute)

@@ -149,6 +149,8 @@ fn elsewhere(args: &Args<'_>, i: usize, expected: Device, t: &TensorRef) -> Erro
     }
 }
 
+// Inlined into the two ways on which calls come here.
+#[inline(always)]
 fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> Result<Outputs> {
     let args = &call.args;
     match rows.op.spec.rule {

@@ -16,7 +16,11 @@ use keyway_test_faults::{self as faults, Fault};
 /// What the suite must find in a layout and its kernels.
 const FAULTS: [Fault; 11] = [
     Fault::of_families("csr_row_lost", &["layout"], "the conversion to strided leaves out the last row"),
-    Fault::of_families("csr_entry_lost", &["layout"], "the conversion from strided leaves out the last column"),
+    Fault::of_families(
+        "csr_entry_lost",
+        &["layout"],
+        "the conversion from strided leaves out the last column",
+    ),
     Fault::of_families("csr_unchecked", &["layout"], "components that do not fit each other are taken"),
     Fault::of_families("csr_refuses_zeros", &["layout"], "a matrix without entries is refused"),
     Fault::of_ops("csr_mm_wrong", &["mm"], "a product leaves out the last entry of each row"),
@@ -25,7 +29,11 @@ const FAULTS: [Fault; 11] = [
     Fault::of_ops("csr_mul_pattern", &["mul"], "a product takes each factor from the next column"),
     Fault::of_ops("csr_transpose_dead", &["transpose"], "a registered kernel refuses every call"),
     Fault::of_ops("csr_spmv_wrong", &["csr_spmv"], "an op of the plugin's on the layout is wrong"),
-    Fault::of_ops("csr_spmv_gradient", &["csr_spmv_backward"], "the gradient of the stored values is that of the first"),
+    Fault::of_ops(
+        "csr_spmv_gradient",
+        &["csr_spmv_backward"],
+        "the gradient of the stored values is that of the first",
+    ),
 ];
 
 keyway_sdk::plugin! {

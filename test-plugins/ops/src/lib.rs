@@ -14,11 +14,27 @@ use keyway_test_faults::{self as faults, Fault};
 /// What the suite must find in ops that it knows from their samples alone.
 const FAULTS: [Fault; 6] = [
     Fault::of_ops("plugin_op_wrong", &["plug_softsign"], "an op's f32 kernel is not what its reference says"),
-    Fault::of_ops("plugin_op_strides", &["plug_sum_diff"], "an op without a reference reads strided arguments as row-major"),
-    Fault::of_ops("plugin_op_gradient", &["plug_softsign"], "the backward op of a plugin's op gives twice the gradient"),
-    Fault::of_ops("plugin_op_kernel", &["plug_scale_add"], "the kernel of an op is not what its decomposition gives"),
+    Fault::of_ops(
+        "plugin_op_strides",
+        &["plug_sum_diff"],
+        "an op without a reference reads strided arguments as row-major",
+    ),
+    Fault::of_ops(
+        "plugin_op_gradient",
+        &["plug_softsign"],
+        "the backward op of a plugin's op gives twice the gradient",
+    ),
+    Fault::of_ops(
+        "plugin_op_kernel",
+        &["plug_scale_add"],
+        "the kernel of an op is not what its decomposition gives",
+    ),
     Fault::of_ops("plugin_op_late_refusal", &["plug_scale_add"], "a kernel writes, and refuses then"),
-    Fault::of_ops("plugin_op_never_called", &["plug_scale_add"], "a kernel refuses every call, and the decomposition serves"),
+    Fault::of_ops(
+        "plugin_op_never_called",
+        &["plug_scale_add"],
+        "a kernel refuses every call, and the decomposition serves",
+    ),
 ];
 
 /// x / (1 + |x|).
@@ -55,8 +71,7 @@ impl Op for SumDiff {
     const SAVES: u32 = 0;
     const SAVES_OUTPUTS: u32 = 0;
     const BACKWARD_WANTS: bool = true;
-    const SAMPLES: &'static str =
-        r#"[{"args": [{"sizes": [3, 4]}, {"sizes": [3, 4]}]}, {"args": [{"sizes": [2, 1, 3]}, {"sizes": [2, 1, 3]}]}]"#;
+    const SAMPLES: &'static str = r#"[{"args": [{"sizes": [3, 4]}, {"sizes": [3, 4]}]}, {"args": [{"sizes": [2, 1, 3]}, {"sizes": [2, 1, 3]}]}]"#;
 
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);

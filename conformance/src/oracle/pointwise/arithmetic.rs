@@ -3,7 +3,7 @@
 use super::{
     Outcome, each, float_unless, leaves_range, number_bounds, numbers, real_pairs, real_pairs_of, unknown,
 };
-use crate::array::{Array, Number, wrapped};
+use crate::array::{Number, wrapped};
 use crate::oracle::{Family, Inputs, Unknown};
 use keyway::DType;
 

@@ -7,8 +7,10 @@ use keyway_sdk::Error;
 pub(super) const FAULTS: &[Fault] = &[
     Fault::new("expm1_cancels", "computes `exp(x) - 1`", &["expm1"], |site| formula(site, |x| x.exp() - 1.0))
         .dtypes(&["f32"]),
-    Fault::new("log1p_cancels", "computes `log(1 + x)`", &["log1p"], |site| formula(site, |x| (1.0 + x).ln()))
-        .dtypes(&["f32"]),
+    Fault::new("log1p_cancels", "computes `log(1 + x)`", &["log1p"], |site| {
+        formula(site, |x| (1.0 + x).ln())
+    })
+    .dtypes(&["f32"]),
     Fault::new("sinh_cancels", "computes the difference of two exponentials", &["sinh"], |site| {
         formula(site, |x| (x.exp() - (-x).exp()) / 2.0)
     })

@@ -22,9 +22,12 @@ pub(super) const FAULTS: &[Fault] = &[
         (0..out.len()).filter(|&nth| values[nth] == 1.0).for_each(|nth| out.set(nth, 0.0));
         Ok(())
     }),
-    Fault::new("var_one_pass", "takes the square of the mean from the mean of the squares", &["var"], |site| {
-        one_pass(site)
-    })
+    Fault::new(
+        "var_one_pass",
+        "takes the square of the mean from the mean of the squares",
+        &["var"],
+        |site| one_pass(site),
+    )
     .dtypes(&["f32"]),
     Fault::new("std_of_equal", "the deviation of equal elements is NaN", &["std"], |site| nan_for_zero(site)),
     Fault::new("norm_of_zeros", "the norm of zeros is NaN", &["norm"], |site| nan_for_zero(site)),
@@ -66,7 +69,9 @@ pub(super) const FAULTS: &[Fault] = &[
         let values = site.input(1)?.values();
         site.run()?;
         let equal = values.iter().all(|v| *v == values[0]);
-        if equal { site.output(0)?.map(|_| f64::NAN) }
+        if equal {
+            site.output(0)?.map(|_| f64::NAN)
+        }
         Ok(())
     })
     .dtypes(&["f64"])

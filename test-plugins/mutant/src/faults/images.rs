@@ -12,9 +12,8 @@ pub(super) const FAULTS: &[Fault] = &[
     .images(),
     Fault::new("images_read_by_rows", "reads images as if they were row-major", &["relu", "add"], |site| {
         let staged = site.inputs().into_iter().filter(|(_, t)| t.len() > 1 && t.sizes().len() > 3);
-        let staged: Vec<_> = staged
-            .map(|(i, t)| (i, Staged::gathered(&t, |nth| (nth as i64).min(t.extent() - 1))))
-            .collect();
+        let staged: Vec<_> =
+            staged.map(|(i, t)| (i, Staged::gathered(&t, |nth| (nth as i64).min(t.extent() - 1)))).collect();
         site.run_staged(&staged)
     })
     .images(),

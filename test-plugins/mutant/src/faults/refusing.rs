@@ -12,14 +12,20 @@ pub(super) const FAULTS: &[Fault] = &[
         site.output(0)?.map(|_| 9.0);
         refuse(site)
     }),
-    Fault::new("late_refusal_in_place", "writes to its argument, and refuses then", &["leaky_relu"], |site| {
-        if !site.is_in_place()? {
-            return site.run();
-        }
-        site.output(0)?.map(|x| x + 1.0);
-        refuse(site)
-    }),
-    Fault::new("never_serves", "a registered kernel refuses every call", &["square"], refuse).dtypes(&["f64"]),
+    Fault::new(
+        "late_refusal_in_place",
+        "writes to its argument, and refuses then",
+        &["leaky_relu"],
+        |site| {
+            if !site.is_in_place()? {
+                return site.run();
+            }
+            site.output(0)?.map(|x| x + 1.0);
+            refuse(site)
+        },
+    ),
+    Fault::new("never_serves", "a registered kernel refuses every call", &["square"], refuse)
+        .dtypes(&["f64"]),
     Fault::new("never_serves_halves", "a registered kernel refuses every call", &["leaky_relu"], refuse)
         .dtypes(&["bf16"]),
 ];
