@@ -2,8 +2,10 @@
 
 mod support;
 
+use keyway::ops::tiers;
 use keyway_conformance::outcome::Outcome;
 use keyway_conformance::runner::{self, Limits, Selection, worker};
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -47,6 +49,18 @@ fn every_case_of_the_profile_is_as_expected() {
         "{count} of {all} cases fail, the first of them:\n{}",
         failed[..count.min(20)].join("\n")
     );
+    // What the gradients of the profile's ops are made of is in the profile, too.
+    let of_profile: BTreeSet<&str> = tiers::ALL.iter().flat_map(|tier| tier.ops).copied().collect();
+    let lacking: Vec<String> = ran
+        .finished
+        .iter()
+        .filter(|case| {
+            case.case.family.starts_with("grad") && of_profile.contains(case.case.op.as_str())
+        })
+        .filter(|case| matches!(case.outcome, Outcome::Unsupported { .. }))
+        .map(|case| format!("{}: {:?}", case.case.id, case.outcome))
+        .collect();
+    assert!(lacking.is_empty(), "{}", lacking.join("\n"));
     let passed = ran.finished.iter().filter(|case| case.outcome == Outcome::Passed).count();
     let of_profile = ran.finished.iter().filter(|case| case.case.id.starts_with("profile/")).count();
     println!("{passed} of {all} cases passed");

@@ -59,7 +59,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_inputs(0b10, |b, g| {
         let mask = b.input(1)?;
         g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
-        g.set(2, || b.grad(0)?.masked_select(&mask)?.sum())
+        g.set(2, || mask.select_where(b.grad(0)?, 0)?.sum())
     }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,

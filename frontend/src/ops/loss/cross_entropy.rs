@@ -203,7 +203,7 @@ pub static DEF: OpDef = OpDef {
         };
         let scalar = [plain(&[]), index(&[], 1)].into_iter().chain(call(index(&[], 1)).into_iter().skip(2));
         vec![
-            error(call(target), "below 3"),
+            error(call(target), "0..3"),
             error(call(index(&[5], 3)), "of shape"),
             error(call(plain(&[2])), "of the input's shape"),
             error(scalar, "one dimension or more"),

@@ -39,9 +39,9 @@ derived! {
     ADDCMUL = addcmul, [wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
     CLAMP = clamp, [new("maximum"), new("minimum")];
     EQ = eq, [new("ge"), of_bool("logical_and")];
-    GELU = gelu, [wide("erf"), wide("tanh"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
+    GELU = gelu, [wide("erf"), wide("sigmoid"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
     GELU_BACKWARD = gelu_backward, [
-        wide("erf"), wide("tanh"), wide("exp"), wide("tanh_backward"), wide("square"), wide("mul"), wide("add"),
+        wide("erf"), wide("sigmoid"), wide("exp"), wide("square"), wide("sub"), wide("mul"), wide("add"),
         wide("to_dtype"), new("to_dtype"),
     ];
     GT = gt, [new("ge"), of_bool("logical_and"), of_bool("logical_not")];
@@ -62,10 +62,11 @@ derived! {
     NEG = neg, [new("mul")];
     RECIPROCAL = reciprocal, [new("div")];
     RELU = relu, [new("maximum")];
-    RELU_BACKWARD = relu_backward, [new("gt"), new("where")];
+    RELU_BACKWARD = relu_backward, [new("le"), new("where")];
     RSQRT = rsqrt, [new("sqrt"), new("div")];
     SIGMOID = sigmoid, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
     SIGMOID_BACKWARD = sigmoid_backward, [wide("sub"), wide("mul"), wide("to_dtype"), new("to_dtype")];
+    SIGN = sign, [new("gt"), new("lt"), new("sub"), new("to_dtype")];
     SILU = silu, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
     SILU_BACKWARD = silu_backward, [
         wide("sigmoid"), wide("sub"), wide("add"), wide("mul"), wide("to_dtype"), new("to_dtype"),
@@ -158,6 +159,16 @@ fn log1p(args: &Args<'_>) -> Result<Tensor> {
     narrowed(args, 0b1, choose(&u.eq(1)?, (&x).into(), (&large).into())?)
 }
 
+/// Whether above 0 less whether below: 0 for NaN.
+fn sign(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    let above = x.gt(0)?;
+    if x.dtype() == DType::BOOL {
+        return Ok(above);
+    }
+    above.to_dtype(x.dtype())?.sub(&x.lt(0)?.to_dtype(x.dtype())?)
+}
+
 fn square(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     let x = if x.dtype() == DType::BOOL { x.to_dtype(DType::I64)? } else { x };
@@ -177,7 +188,8 @@ fn relu(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn relu_backward(args: &Args<'_>) -> Result<Tensor> {
-    let made = choose(&tensor(args, 1)?.gt(0)?, args.get(0), Arg::Int(0))?;
+    // So that the gradient goes on where the result is NaN.
+    let made = choose(&tensor(args, 1)?.le(0)?, Arg::Int(0), args.get(0))?;
     narrowed(args, FIRST_TWO, made)
 }
 
@@ -323,15 +335,14 @@ fn silu_backward(args: &Args<'_>) -> Result<Tensor> {
 /// `sqrt(2 / pi)` and the factor of the cube in the approximation of `gelu`.
 const APPROXIMATION: (f64, f64) = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2, 0.044715);
 
-/// The normal distribution's share below each element, exact or approximated.
+/// The normal distribution's share below each element, exact or approximated: `(1 + tanh(u)) / 2`, which is
+/// `sigmoid(2 u)`, without a sum in which the digits of a small share would be lost.
 fn share(x: &Tensor, approximate: &str) -> Result<Tensor> {
-    let inner = if approximate == "tanh" {
+    if approximate == "tanh" {
         let (k, c) = APPROXIMATION;
-        x.mul(x)?.mul(k * c)?.add(k)?.mul(x)?.tanh()?
-    } else {
-        x.mul(FRAC_1_SQRT_2)?.erf()?
-    };
-    inner.add(1)?.mul(0.5)
+        return x.mul(x)?.mul(2.0 * k * c)?.add(2.0 * k)?.mul(x)?.sigmoid();
+    }
+    x.mul(FRAC_1_SQRT_2)?.erf()?.add(1)?.mul(0.5)
 }
 
 fn gelu(args: &Args<'_>) -> Result<Tensor> {
@@ -345,9 +356,9 @@ fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
     // The share below `x`, and `x` times its derivative.
     let slope = if approximate == "tanh" {
         let (k, c) = APPROXIMATION;
-        let t = square.mul(k * c)?.add(k)?.mul(&x)?.tanh()?;
-        let inner = square.mul(3.0 * k * c)?.add(k)?.mul(&x)?;
-        t.add(1)?.add(&inner.tanh_backward(&t)?)?.mul(0.5)?
+        let s = share(&x, approximate)?;
+        let inner = square.mul(6.0 * k * c)?.add(2.0 * k)?.mul(&x)?;
+        s.add(&inner.mul(&s.rsub(1)?.mul(&s)?)?)?
     } else {
         let density = square.mul(-0.5)?.exp()?.mul(0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2)?;
         share(&x, approximate)?.add(&density.mul(&x)?)?
