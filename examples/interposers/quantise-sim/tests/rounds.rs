@@ -38,7 +38,8 @@ fn products_are_rounded_where_it_is_on_and_gradients_pass() {
 fn the_readme_shows_who_acts_first() {
     load();
     let explained = explain(find_op("mm").unwrap(), Device::CPU, Layout::STRIDED, DType::F32);
-    let text = explained.to_string();
+    // A second backend for the CPU may be installed, and comes after this one.
+    let text = explained.to_string().lines().take(5).collect::<Vec<_>>().join("\n");
     assert!(include_str!("../../README.md").contains(&text), "the README lacks:\n{text}");
     assert_eq!(explained.interposers[0].name, "quantise-sim");
     assert!(explained.candidates[0].chosen && explained.verdict.contains("`keyway-cpu`"), "{text}");

@@ -63,7 +63,8 @@ fn a_named_device_that_agrees_with_itself() {
 fn the_readme_shows_who_acts_first() {
     load();
     let explained = explain(find_op("exp").unwrap(), Device::CPU, Layout::STRIDED, DType::F32);
-    let text = explained.to_string();
+    // A second backend for the CPU may be installed, and comes after this one.
+    let text = explained.to_string().lines().take(5).collect::<Vec<_>>().join("\n");
     assert!(include_str!("../../README.md").contains(&text), "the README lacks:\n{text}");
     assert_eq!(explained.interposers[0].name, "shadow");
     assert!(explained.candidates[0].chosen && explained.verdict.contains("`keyway-cpu`"), "{text}");
