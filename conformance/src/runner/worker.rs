@@ -85,6 +85,15 @@ fn judge(context: &Context<'_>) -> (Outcome, bool) {
             Outcome::Failed(Failure::new("a kernel panicked", "a result or an error", "a panic"))
         }
         Outcome::Passed if !families::serves(context, &seen) => Outcome::ByOthers { by: seen.by() },
+        // A wrong answer to which the judged library gave nothing is not its own; its op has none of its kernels.
+        Outcome::Failed(failure)
+            if !families::serves(context, &seen)
+                && seen.has_kernel()
+                && context.case.is_about_op()
+                && !context.target.registers(context.case.name()) =>
+        {
+            Outcome::ByOthers { by: format!("{}, and not as expected: {}", seen.by(), failure.what) }
+        }
         outcome => outcome,
     };
     (outcome, spoiled)
