@@ -31,6 +31,11 @@ impl Seen {
         self.kernels.iter().any(|(kernel, ..)| kernel.plugin.name == plugin)
     }
 
+    /// Whether a kernel of any plugin ran.
+    pub fn has_kernel(&self) -> bool {
+        !self.kernels.is_empty()
+    }
+
     /// Who served the calls, in words.
     pub fn by(&self) -> String {
         let mut names: BTreeSet<&str> = self.kernels.iter().map(|(kernel, ..)| kernel.plugin.name).collect();

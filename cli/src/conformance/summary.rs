@@ -47,14 +47,12 @@ pub fn print(report: &Report, screen: &mut Screen) {
             screen.line(format!("  {by}: {}{more}", names.join(", ")));
         }
     }
-    let by_others = report.by_op.iter().filter(|(_, counts)| {
-        counts.of(Status::ByOthers) > 0 && counts.of(Status::Passed) == 0 && counts.of(Status::Failed) == 0
-    });
-    let by_others = by_others.count();
+    let none = |counts: &&Counts| counts.of(Status::ByOthers) > 0 && counts.of(Status::Passed) == 0;
+    let by_others = report.by_op.values().filter(none).count();
     if by_others > 0 {
+        let plugin = &report.plugin;
         screen.line(format!(
-            "\nOps of which {} served no case: {by_others}; `--json` and `--html` name them",
-            report.plugin
+            "\nOps of which others served every case: {by_others}; they say nothing of {plugin}"
         ));
     }
     for case in &report.unused_known {

@@ -132,7 +132,11 @@ fn run(context: &Context<'_>) -> Steps {
     let oracle = context.oracle()?;
     let prepared = Prepared::bare(&inputs, context.target.device)?;
     match (oracle(&inputs), prepared.call(def, Out::New)) {
-        (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(def, &sample))?),
+        (Ok(expected), Ok(got)) => {
+            // Of four digits of the mean, the deviations keep that many less than the elements have.
+            let lost = if context.case.variant == LARGE[1].0 { 100.0 } else { 1.0 };
+            Ok(compare::outputs(&expected, &got, factor(def, &sample) * lost)?)
+        }
         // The filling is beside what the op takes, or a whole number is divided by zero.
         (Err(_), Err(_)) => Ok(()),
         (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
@@ -140,10 +144,15 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
+/// Ops whose gradient is another than the derivative by definition: that of a padding row is 0.
+const NO_DERIVATIVE: [&str; 2] = ["embedding", "embedding_bag"];
+/// Ops that put the greatest first, so that of equal elements the first is given away last.
+const DESCENDING: [&str; 1] = ["topk"];
+
 fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let differentiable =
         |op: &&super::Op| matches!(op.def.derivative, Derivative::Formula { .. } | Derivative::Composite);
-    for op in scope.ops.iter().filter(differentiable) {
+    for op in scope.ops.iter().filter(differentiable).filter(|op| !NO_DERIVATIVE.contains(&op.def.name())) {
         for nth in chosen(op).into_iter().filter(|&nth| tested(&op.samples[nth]).count() > 0) {
             for (name, _) in FILLINGS {
                 for order in ["first", "second"] {
@@ -157,7 +166,7 @@ fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 /// The sum of the outputs, each element by a weight that grows along every dimension: so that where equal elements may be
 /// taken in either order, the derivative lies between those of the two.
-fn weighted(oracle: Oracle, inputs: &Inputs) -> Option<f64> {
+fn weighted(oracle: Oracle, inputs: &Inputs, weight: Weight) -> Option<f64> {
     let outputs = oracle(inputs).ok()?;
     let sums = outputs
         .iter()
@@ -166,8 +175,14 @@ fn weighted(oracle: Oracle, inputs: &Inputs) -> Option<f64> {
     Some(sums.sum()).filter(|sum: &f64| sum.is_finite())
 }
 
-fn weight(nth: usize) -> f64 {
-    0.5 + 0.25 * (nth % 64) as f64
+/// The weight of an element, by its place.
+type Weight = fn(usize) -> f64;
+
+fn weight_of(context: &Context<'_>) -> Weight {
+    match DESCENDING.contains(&context.case.name()) {
+        true => |_| 0.75,
+        false => |nth| 0.5 + 0.25 * (nth % 64) as f64,
+    }
 }
 
 /// The two one-sided derivatives of `value` at 0, if they can be told from differences.
@@ -212,7 +227,7 @@ fn analytic(
     inputs: &Inputs,
     second: bool,
 ) -> Steps<Vec<Option<Array>>> {
-    let (def, device) = (context.def()?, context.target.device);
+    let (def, device, weight) = (context.def()?, context.target.device, weight_of(context));
     let prepared = Prepared::bare(inputs, device)?;
     let leaf = |(t, s): (Tensor, &keyway::ops::sample::TensorSample)| match s.role {
         Role::Tested => t.set_requires_grad(true),
@@ -258,14 +273,15 @@ fn derivatives(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (sample, inputs) = given(context)?;
     let oracle = context.oracle()?;
+    let weight = weight_of(context);
     let second = context.case.variant.starts_with("second");
-    if weighted(oracle, &inputs).is_none() {
+    if weighted(oracle, &inputs, weight).is_none() {
         return Err(Stop::Skipped("the op has no finite value there".to_string()));
     }
     let made = analytic(context, &sample, &inputs, second)?;
     let value = |inputs: &Inputs| -> Option<f64> {
         if !second {
-            return weighted(oracle, inputs);
+            return weighted(oracle, inputs, weight);
         }
         // Of first derivatives the oracle knows nothing: those of the backend itself, which the other half judges.
         let first = analytic(context, &sample, inputs, false).ok()?;

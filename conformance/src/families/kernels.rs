@@ -1,6 +1,8 @@
 //! Each kernel that the target registers, for whatever op, device, layout and dtype, is called by a case of its own, and is
 //! right: one that no call reaches is nothing that anybody can vouch for.
 
+mod plugin_dtypes;
+
 use super::{Context, Family, Scope, factor, has_out, has_tested, placements, plugin_ops};
 use crate::array::{Array, Number};
 use crate::call::Prepared;
@@ -98,6 +100,9 @@ fn run(context: &Context<'_>) -> Steps {
     if samples.is_empty() {
         asked.why_not.replace(format!("no sample comes with `{}`", entry.name));
     }
+    if !context.dtype().is_built_in() {
+        return plugin_dtypes::run(&asked, &samples);
+    }
     for (dtype, with_dtype) in attempts(context.dtype()) {
         for change in [Change::None, Change::Squared, Change::WithoutZeros] {
             if asked.calls(&samples, dtype, with_dtype, change)? > 0 {
@@ -108,8 +113,7 @@ fn run(context: &Context<'_>) -> Steps {
     if asked.by_gradients()? {
         return Ok(());
     }
-    let got = asked.why_not.into_inner();
-    Err(Failure::new("a registered kernel that no case calls", "a call that it serves", got).into())
+    Err(asked.not_called())
 }
 
 /// The dtypes to call with, and whether arguments that are dtypes are this one too: the kernel's own first, since most
@@ -134,6 +138,12 @@ fn squared(sample: &Sample) -> Sample {
 }
 
 impl Asked<'_> {
+    /// The failure that a kernel without a call is.
+    fn not_called(&self) -> Stop {
+        let got = self.why_not.borrow().clone();
+        Failure::new("a registered kernel that no case calls", "a call that it serves", got).into()
+    }
+
     /// Calls with each sample and placement; how many calls the kernel served. On strided tensors one is enough: the other
     /// families judge these.
     fn calls(&self, samples: &[Sample], dtype: DType, with_dtype: bool, change: Change) -> Steps<usize> {

@@ -27,6 +27,8 @@ pub struct Job {
     pub backends: Vec<PathBuf>,
     /// Which cases.
     pub selection: Selection,
+    /// Whether to say which cases there are.
+    pub listed: bool,
 }
 
 /// The most threads that a case asks for.
@@ -55,7 +57,8 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let reason = super::SelectionError::Case { got: got.clone() }.to_string();
         return say(&Said::Refused { reason, usage: true });
     }
-    say(&Said::Ready { judged: judged(&target), cases: cases.iter().map(name).collect() })?;
+    let names = if job.listed { cases.iter().map(name).collect() } else { Vec::new() };
+    say(&Said::Ready { judged: judged(&target), cases: names })?;
     let by_id: HashMap<String, &Case> = cases.iter().map(|c| (c.to_string(), c)).collect();
     for line in input.lines() {
         let id = line?;
@@ -85,6 +88,15 @@ fn judge(context: &Context<'_>) -> (Outcome, bool) {
             Outcome::Failed(Failure::new("a kernel panicked", "a result or an error", "a panic"))
         }
         Outcome::Passed if !families::serves(context, &seen) => Outcome::ByOthers { by: seen.by() },
+        // A wrong answer to which the judged library gave nothing is not its own; its op has none of its kernels.
+        Outcome::Failed(failure)
+            if !families::serves(context, &seen)
+                && seen.has_kernel()
+                && context.case.is_about_op()
+                && !context.target.registers(context.case.name()) =>
+        {
+            Outcome::ByOthers { by: format!("{}, and not as expected: {}", seen.by(), failure.what) }
+        }
         outcome => outcome,
     };
     (outcome, spoiled)
