@@ -1,6 +1,7 @@
 //! Saving and loading tensors: every dtype, damaged files, and saves that fail.
 use keyway::io::safetensors::{SafetensorsError, load, load_file, save, save_with_metadata};
 use keyway::nn::StateDict;
+use keyway::ops::memory::clone::MemoryFormat;
 use keyway::{DType, Device, Error, Tensor};
 use std::path::Path;
 
@@ -105,6 +106,23 @@ fn damaged_files_are_named() {
         SafetensorsError::UnknownDtype { .. }
     ));
     assert!(load(folder.path().join("absent")).unwrap_err().to_string().contains("check the path"));
+}
+
+#[test]
+fn a_name_that_comes_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("twice.safetensors");
+    let entry =
+        |from: usize| format!(r#""w":{{"dtype":"F32","shape":[2],"data_offsets":[{from},{}]}}"#, from + 8);
+    for (header, data, name) in [
+        (format!("{{{},{}}}", entry(0), entry(8)), 16, "`w`"),
+        (format!("{{{},{}}}", entry(0), entry(0)), 8, "`w`"),
+        ("{\"__metadata__\":{},\"__metadata__\":{}}".to_string(), 0, "`__metadata__`"),
+    ] {
+        let (error, text) = fault(&path, &file_of(&header, data));
+        assert!(matches!(error, SafetensorsError::DuplicateName { .. }), "{error:?}");
+        assert!(text.contains(name) && text.contains("twice"), "{text}");
+    }
 }
 
 #[test]
