@@ -4,6 +4,7 @@
 mod arguments;
 mod gradients;
 mod modes;
+mod moments;
 mod numbers;
 
 use keyway::{DType, Tensor};

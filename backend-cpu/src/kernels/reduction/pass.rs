@@ -175,6 +175,22 @@ impl<'a> Pass<'a> {
         self.input.as_ptr().wrapping_add(at * self.sizes.element)
     }
 
+    /// Copies the first element of each output of a unit, where contexts are elements.
+    ///
+    /// # Safety
+    /// `to` must have room for a context for each output of the unit; a context has no size or is an element.
+    pub unsafe fn firsts(&self, unit: &Unit, to: *mut u8) {
+        if self.sizes.context == 0 || self.geometry.count == 0 {
+            return;
+        }
+        let stride = match self.geometry.kept.last() {
+            Some(inner) if self.cut.columnar => inner.stride,
+            _ => 0,
+        };
+        // SAFETY: the outputs of a unit lie a stride apart in the input, and each has an element.
+        unsafe { copy(self.sizes.element, to, self.element(unit.at), unit.width, stride) };
+    }
+
     /// One block of a unit.
     ///
     /// # Safety

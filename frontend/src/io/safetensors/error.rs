@@ -68,6 +68,18 @@ pub enum SafetensorsError {
         /// What the parser found, with its place in the header.
         reason: String,
     },
+    /// A header with two entries of one name.
+    #[error(
+        "{path}: expected one entry for each name, got `{tensor}` twice; the file is damaged or was joined of two, fetch or \
+         save it again",
+        path = path.display()
+    )]
+    DuplicateName {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        tensor: String,
+    },
     /// A header entry that lacks a field or has one of another kind.
     #[error(
         "{path}, tensor `{tensor}`: expected `{field}` to be {expected}, got {got}; the file is damaged, fetch or \

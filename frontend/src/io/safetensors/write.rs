@@ -2,7 +2,7 @@
 
 use super::SafetensorsError as Error;
 use super::header::{self, Entry};
-use super::{plugin_dtypes, to_format};
+use super::{formats, plugin_dtypes, to_format};
 use crate::io::replace::replace;
 use crate::nn::StateDict;
 use crate::{Result, Tensor};
@@ -13,7 +13,8 @@ use std::path::Path;
 
 /// Saves tensors by name. An old file of that name is replaced as a whole, or stays as it is.
 ///
-/// Tensors may be on any device and of any strides; the file has their elements in row-major order.
+/// Tensors may be on any device and of any strides; the file has their elements in row-major order. Those in channels_last
+/// are loaded in it again.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -28,7 +29,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format does not have, the name
-/// `__metadata__` and the metadata key `keyway.dtypes`; what the device reports.
+/// `__metadata__` and the metadata keys `keyway.dtypes` and `keyway.formats`; what the device reports.
 pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
     save_with_metadata(path, tensors, &BTreeMap::new())
 }
@@ -57,6 +58,7 @@ pub fn save_with_metadata(
     let ordered = ordered(path, tensors)?;
     let entries = entries(&ordered);
     let metadata = plugin_dtypes::with_dtypes(path, &ordered, metadata)?;
+    let metadata = formats::with_formats(path, &ordered, metadata)?;
     let data = entries.last().map_or(0, |entry| entry.range.1);
     let failed = |bytes, source| Error::Write { path: path.to_path_buf(), bytes, source };
     let header = header::write(&entries, &metadata).map_err(|error| failed(data, error.into()))?;

@@ -207,20 +207,14 @@ fn minimum(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn clamp(args: &Args<'_>) -> Result<Tensor> {
-    // The rule has refused a bound beyond the integer dtype that would hold everything back: another one holds nothing.
+    // A bound beyond the range of an integer dtype holds nothing back, and neither does the end of the range: the rule has
+    // refused one on the wrong side.
     let range = args.promote(FIRST_THREE)?.integer_range();
-    let kept = |bound: Arg<'static>| match (bound, range) {
-        (Arg::Int(v), Some((low, high))) if !(low..=high).contains(&i128::from(v)) => Arg::None,
-        _ => bound,
+    let bound = |i: usize| match (args.get(i), range) {
+        (Arg::Int(v), Some((low, high))) => Arg::Int(i128::from(v).clamp(low, high) as i64),
+        (other, _) => other,
     };
-    let number = |i: usize| match args.get(i) {
-        Arg::Int(v) => kept(Arg::Int(v)),
-        Arg::Float(v) => Arg::Float(v),
-        Arg::Bool(v) => Arg::Bool(v),
-        _ => Arg::None,
-    };
-    match (number(1), number(2)) {
-        (Arg::None, Arg::None) => cast(tensor(args, 0)?, args.promote(FIRST_THREE)?)?.copied(),
+    match (bound(1), bound(2)) {
         (min, Arg::None) => maximum::DEF.run(&[args.get(0), min]),
         (Arg::None, max) => minimum::DEF.run(&[args.get(0), max]),
         (min, max) => {
