@@ -36,6 +36,7 @@ struct Host {
     abi_max: u32,
     threads: usize,
     cpu_features: CpuFeatures,
+    #[serde(serialize_with = "keyway::dispatcher::lossy::option")]
     quarantine: Option<PathBuf>,
 }
 
@@ -44,9 +45,11 @@ struct Findings<'a> {
     host: Host,
     discovery: &'a Discovery,
     /// By library: features that its code needs and this processor lacks.
+    #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     missing_features: Vec<(PathBuf, Vec<String>)>,
     devices: Vec<Found>,
     /// By library: kernels written against another signature than their op has here.
+    #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     left_out: Vec<(PathBuf, Vec<String>)>,
     usable: usize,
     verdict: String,

@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use keyway_dispatcher::call::convert::{Conversions, set_conversions};
-use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected};
+use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected, relative_entries};
 use keyway_dispatcher::op::OpEntry;
 use keyway_dispatcher::plugin::PluginEntry;
 use keyway_dispatcher::{host, install, registry};
@@ -56,6 +56,9 @@ pub fn start_with(paths: &[PathBuf]) -> Result<()> {
         let config = Config::of_process(paths.to_vec());
         let preferred = config.preferences.preferred();
         let backends = load(&Loader::new(config));
+        if let Some(ignored) = relative_entries(&backends.discovery.searched) {
+            keyway_dispatcher::log::warn(&ignored);
+        }
         apply_policies(&preferred);
         // A definition is bound only now, so that no thread calls an op while the backends are loading.
         crate::ops::all().zip(entries).for_each(|(definition, entry)| definition.bind(entry));

@@ -801,6 +801,8 @@ struct KeywayOutput {
     uint32_t format;
     /* The argument, for the format `LIKE`; the mask of arguments, for `IMAGES`. */
     uint32_t of;
+    /* Zero. */
+    uint32_t reserved_end;
 };
 
 /* How the outputs of a call are computed, as a rule states it. Masks have bit `i` for argument `i`. */

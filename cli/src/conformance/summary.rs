@@ -109,6 +109,6 @@ fn failure(row: &Row, screen: &mut Screen) {
         (None, None) => {}
     }
     if let Some(rerun) = &row.rerun {
-        screen.line(format!("  again     {rerun}"));
+        screen.whole_line(format!("  again     {rerun}"));
     }
 }

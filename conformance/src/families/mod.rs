@@ -318,8 +318,7 @@ mod tests {
 
     #[test]
     fn the_counts_in_the_readme_add_up() {
-        let judged =
-            rows().into_iter().filter(|[name, ..]| !OTHERS.contains(&name.as_str()));
+        let judged = rows().into_iter().filter(|[name, ..]| !OTHERS.contains(&name.as_str()));
         let sum: u32 =
             judged.map(|[_, count, _]| count.replace(',', "").parse::<u32>().expect("a count")).sum();
         let (ops, thousands, rest) = (keyway::ops::all().count(), sum / 1000, sum % 1000);

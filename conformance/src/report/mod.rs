@@ -145,6 +145,7 @@ pub struct Report {
     /// Its version.
     pub plugin_version: String,
     /// Its library.
+    #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
     pub library: PathBuf,
     /// The library's SHA-256.
     pub sha256: String,

@@ -31,6 +31,7 @@ pub struct Judged {
     /// Its version.
     pub version: String,
     /// Its library.
+    #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
     pub library: PathBuf,
     /// The device.
     pub device: String,

@@ -8,6 +8,7 @@ use super::reason::SameAs;
 use super::search::{self, Found, Place, Searched, Skipped};
 use super::trust;
 use super::variants::{self, Build, PassedOver};
+use crate::base::lossy::Lossy;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,8 +78,8 @@ impl Candidate {
 impl Serialize for Candidate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Candidate", 7)?;
-        out.serialize_field("path", &self.path)?;
-        out.serialize_field("found_as", &self.found_as)?;
+        out.serialize_field("path", &Lossy(&self.path))?;
+        out.serialize_field("found_as", &Lossy(&self.found_as))?;
         out.serialize_field("place", &self.place)?;
         out.serialize_field("library", &self.checked)?;
         out.serialize_field("sha256", &self.hash.get())?;

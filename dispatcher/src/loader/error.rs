@@ -23,6 +23,7 @@ pub enum LoadError {
     #[error("expected a plugin library, got none in: {}; install a backend or name its folder with `--backends` or KEYWAY_BACKEND_PATH", list_paths(.tried))]
     NotFound {
         /// Every path that was tried.
+        #[serde(serialize_with = "crate::base::lossy::list")]
         tried: Vec<PathBuf>,
     },
     /// The system did not let the file be read.
@@ -182,6 +183,7 @@ pub enum LoadError {
     #[error("expected each plugin once, got {same} as {}; remove one of the two", of.display())]
     Duplicate {
         /// The library that is used.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         of: PathBuf,
         /// What they have in common.
         same: SameAs,
@@ -239,6 +241,7 @@ pub enum LoadError {
         /// What happened.
         reason: String,
         /// The record.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
     },
     /// The system's loader refused the library for a reason of its own.

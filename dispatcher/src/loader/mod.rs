@@ -38,9 +38,10 @@ pub use manifest::{KernelRecord, Manifest};
 pub use preferences::Preferences;
 pub use quarantine::{Quarantine, QuarantineRecord};
 pub use reason::{AbiRange, Distrust, HandedOver, SameAs};
-pub use search::{Place, SearchPaths, Searched, Skipped};
+pub use search::{Place, SearchPaths, Searched, Skipped, relative_entries};
 pub use variants::PassedOver;
 
+use crate::base::lossy::Lossy;
 use keyway_sdk::abi::host::HostApi;
 use keyway_sdk::abi::plugin::PluginContents;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -81,7 +82,7 @@ impl Plugin {
 impl Serialize for Plugin {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Plugin", 4)?;
-        out.serialize_field("path", &self.path)?;
+        out.serialize_field("path", &Lossy(&self.path))?;
         out.serialize_field("abi_version", &self.abi_version)?;
         out.serialize_field("manifest", &self.manifest)?;
         out.serialize_field("kernels", &self.kernel_records)?;
@@ -107,7 +108,7 @@ impl fmt::Display for Rejected {
 impl Serialize for Rejected {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Rejected", 3)?;
-        out.serialize_field("path", &self.path)?;
+        out.serialize_field("path", &Lossy(&self.path))?;
         out.serialize_field("error", &self.error)?;
         out.serialize_field("message", &self.error.to_string())?;
         out.end()

@@ -19,6 +19,7 @@ pub struct QuarantineRecord {
     /// Its size in bytes; `None` if the record is damaged. Files of another size need not be hashed.
     pub size: Option<u64>,
     /// Where it lay.
+    #[serde(serialize_with = "crate::base::lossy::path")]
     pub path: PathBuf,
     /// What happened.
     pub reason: String,

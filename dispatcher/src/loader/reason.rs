@@ -74,6 +74,7 @@ pub enum Distrust {
     /// Everybody may write `path`.
     WritableByOthers {
         /// The file or folder.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
@@ -81,6 +82,7 @@ pub enum Distrust {
     /// A group of several users may write `path`.
     WritableByGroup {
         /// The file or folder.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
@@ -90,6 +92,7 @@ pub enum Distrust {
     /// `path` belongs to a user that is neither root, nor the current user, nor the program's owner.
     ForeignOwner {
         /// The file or folder.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
         /// The owner's number.
         owner: u32,
@@ -99,6 +102,7 @@ pub enum Distrust {
     /// The file's SHA-256 is not the one recorded when it was installed.
     HashChanged {
         /// The file with the record.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
         /// The recorded hash.
         expected: String,
@@ -108,6 +112,7 @@ pub enum Distrust {
     /// The recorded hash cannot be read, so the file cannot be compared.
     RecordUnreadable {
         /// The file with the record.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
         /// What the system said, or what stands there instead of a hash.
         detail: String,

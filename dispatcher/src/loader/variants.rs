@@ -25,6 +25,7 @@ pub enum PassedOver {
         /// Its variant.
         variant: String,
         /// The library that is used.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
     /// Another version is used.
@@ -32,11 +33,13 @@ pub enum PassedOver {
         /// That version.
         version: String,
         /// The library that is used.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
     /// A place that comes earlier in the search order has the plugin too.
     EarlierPlace {
         /// The library that is used.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
 }

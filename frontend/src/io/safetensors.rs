@@ -18,11 +18,14 @@
 //!   other programs can read the rest of the file;
 //! - a tensor in channels_last is saved in row-major order as every other, and named in the metadata under `keyway.formats`,
 //!   so that other programs read the same values and a load here gives the memory format back;
+//! - a tensor of a composite layout is saved as its components, `NAME.component`, and put together again when it is loaded;
+//!   its layout stands in the metadata under `keyway.layouts`;
 //! - a load checks the header wholly before it allocates anything, and reads into memory that kernels may use.
 
 mod error;
 mod formats;
 mod header;
+mod layouts;
 mod plugin_dtypes;
 mod read;
 mod write;

@@ -2,11 +2,11 @@
 
 use super::SafetensorsError as Error;
 use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST};
-use super::{formats, plugin_dtypes};
+use super::{formats, layouts, plugin_dtypes};
 use crate::nn::StateDict;
 use crate::{DType, Device, Result, Tensor};
 use keyway_dispatcher::dims::channels_last_strides;
-use keyway_dispatcher::memory::{Storage, write_bytes};
+use keyway_dispatcher::memory::{Storage, host_vec, write_bytes};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -66,6 +66,7 @@ pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
     let mut header = read_header(path, &mut file, bytes)?;
     plugin_dtypes::restore(path, &mut header)?;
     let last = formats::channels_last(path, &mut header)?;
+    let composite = layouts::take(path, &mut header)?;
     let Header { entries, metadata } = header;
     let mut buffer = Vec::new();
     let mut tensors = StateDict::new();
@@ -73,24 +74,26 @@ pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
         let tensor = read_tensor(path, &mut file, &entry, last.contains(&entry.name), &mut buffer)?;
         tensors.insert(entry.name, tensor);
     }
+    layouts::join(composite, &mut tensors)?;
     Ok(File { tensors, metadata })
 }
 
-fn read_header(path: &Path, file: &mut impl Read, bytes: u64) -> Result<Header, Error> {
+fn read_header(path: &Path, file: &mut impl Read, bytes: u64) -> Result<Header> {
     let failed = |source| Error::Read { path: path.to_path_buf(), source };
     let Some(after_length) = bytes.checked_sub(LENGTH_BYTES) else {
-        return Err(Error::TooShort { path: path.to_path_buf(), got: bytes });
+        return Err(Error::TooShort { path: path.to_path_buf(), got: bytes }.into());
     };
     let mut length = [0; LENGTH_BYTES as usize];
     file.read_exact(&mut length).map_err(failed)?;
     let length = u64::from_le_bytes(length);
     let longest = after_length.min(LONGEST);
     if length > longest {
-        return Err(Error::HeaderLength { path: path.to_path_buf(), expected: longest, got: length });
+        return Err(Error::HeaderLength { path: path.to_path_buf(), expected: longest, got: length }.into());
     }
-    let mut text = vec![0; length as usize];
+    let mut text = host_vec(length as usize)?;
+    text.resize(length as usize, 0);
     file.read_exact(&mut text).map_err(failed)?;
-    header::parse(path, &text, after_length - length)
+    Ok(header::parse(path, &text, after_length - length)?)
 }
 
 fn read_tensor(

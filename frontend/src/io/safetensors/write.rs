@@ -2,7 +2,7 @@
 
 use super::SafetensorsError as Error;
 use super::header::{self, Entry};
-use super::{formats, plugin_dtypes, to_format};
+use super::{formats, layouts, plugin_dtypes, to_format};
 use crate::io::replace::replace;
 use crate::nn::StateDict;
 use crate::{Result, Tensor};
@@ -29,7 +29,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format does not have, the name
-/// `__metadata__` and the metadata keys `keyway.dtypes` and `keyway.formats`; what the device reports.
+/// `__metadata__`, the metadata keys `keyway.dtypes`, `keyway.formats` and `keyway.layouts`, a tensor named as another one's
+/// component; what the device reports.
 pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
     save_with_metadata(path, tensors, &BTreeMap::new())
 }
@@ -55,10 +56,12 @@ pub fn save_with_metadata(
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
     let path = path.as_ref();
-    let ordered = ordered(path, tensors)?;
+    let (tensors, wholes) = layouts::split(path, tensors)?;
+    let ordered = ordered(path, &tensors)?;
     let entries = entries(&ordered);
     let metadata = plugin_dtypes::with_dtypes(path, &ordered, metadata)?;
     let metadata = formats::with_formats(path, &ordered, metadata)?;
+    let metadata = layouts::with_layouts(path, &wholes, metadata)?;
     let data = entries.last().map_or(0, |entry| entry.range.1);
     let failed = |bytes, source| Error::Write { path: path.to_path_buf(), bytes, source };
     let header = header::write(&entries, &metadata).map_err(|error| failed(data, error.into()))?;
