@@ -45,7 +45,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
         None => grad.clone(),
     };
     let along = hat.mul(&inner.mul(&hat)?.mean_dims(&dims, true)?)?;
-    let of_input = inner.sub(&inner.mean_dims(&dims, true)?)?.sub(&along)?.mul(&rstd)?;
+    let of_input = centred(&inner, &dims)?.sub(&along)?.mul(&rstd)?;
     // Weight and bias meet every sample.
     let leading: Vec<i64> = (0..lead as i64).collect();
     let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum_dims(&leading, false) };
