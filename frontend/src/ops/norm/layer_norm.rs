@@ -139,13 +139,6 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
-/// `x - mean` over these dimensions. A mean far from 0 was rounded by as much as small deviations from it are, so what is
-/// left of it is taken off, too.
-pub(super) fn centred(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
-    let about = x.sub(&x.mean_dims(dims, true)?)?;
-    about.sub(&about.mean_dims(dims, true)?)
-}
-
 /// `x - mean` over the last dimensions, from `lead` on, and the reciprocal of the deviation; of a float that is not
 /// narrower than f32.
 pub(super) fn standardised(x: &Tensor, lead: usize, eps: f64) -> Result<(Tensor, Tensor)> {

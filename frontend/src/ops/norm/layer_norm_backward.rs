@@ -3,7 +3,7 @@
 use super::layer_norm::{check, leading, standardised};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, optional, tensor, widened};
+use crate::ops::composite::{self, cast, decomposed, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -45,7 +45,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
         None => grad.clone(),
     };
     let along = hat.mul(&inner.mul(&hat)?.mean_dims(&dims, true)?)?;
-    let of_input = centred(&inner, &dims)?.sub(&along)?.mul(&rstd)?;
+    let of_input = composite::centred(&inner, &dims)?.sub(&along)?.mul(&rstd)?;
     // Weight and bias meet every sample.
     let leading: Vec<i64> = (0..lead as i64).collect();
     let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum_dims(&leading, false) };
