@@ -44,8 +44,10 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
         Some(weight) => grad.mul(&in_x(weight)?)?,
         None => grad.clone(),
     };
+    // Centred first: `hat` has no mean, so that of a large gradient only costs digits in the product.
+    let inner = composite::centred(&inner, &dims)?;
     let along = hat.mul(&inner.mul(&hat)?.mean_dims(&dims, true)?)?;
-    let of_input = composite::centred(&inner, &dims)?.sub(&along)?.mul(&rstd)?;
+    let of_input = inner.sub(&along)?.mul(&rstd)?;
     // Weight and bias meet every sample.
     let leading: Vec<i64> = (0..lead as i64).collect();
     let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum_dims(&leading, false) };
