@@ -144,10 +144,11 @@ fn run(context: &Context<'_>) -> Steps {
             let source = busy(device, &first)?;
             event.record(&first)?;
             second.wait(&event)?;
+            // To pinned memory, so that no function of the host's waits on the way.
             let copied = {
                 let _inside = second.enter();
-                let copied = Storage::allocate(device, BUSY)?;
-                copy_bytes(&copied, 0, &source, 0, BUSY)?;
+                let copied = Storage::allocate_pinned(device, BUSY)?;
+                copy_bytes_async(&copied, 0, &source, 0, BUSY)?;
                 copied
             };
             second.synchronize()?;
