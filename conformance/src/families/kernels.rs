@@ -222,7 +222,11 @@ impl Asked<'_> {
             self.context.judge_by(how);
         }
         let inputs = &placed.inputs;
-        let Some(expected) = self.expected(inputs, &made)? else { return Ok(true) };
+        let Some(expected) = self.expected(inputs, &made)? else {
+            // At least there must be something to read.
+            made.iter().try_for_each(|t| read(t).map(drop))?;
+            return Ok(true);
+        };
         let factor = match self.def {
             Some(def) => factor(def, sample),
             None => sample.loosened.map_or(1.0, |(factor, _)| factor),
