@@ -104,7 +104,8 @@ impl Ranking {
     pub fn rank<T: Key>(&mut self, k: usize, descending: bool, read: impl Fn(usize) -> T) -> Places<'_> {
         // Place and key in one number: the order of the numbers is the stable order of the elements.
         let fill = self.memory.as_mut_ptr();
-        if is_narrow::<T>(self.n) {
+        // For no elements no memory was taken, whose address would be aligned for two words.
+        if self.n == 0 || is_narrow::<T>(self.n) {
             let flip = if descending { u64::from(u32::MAX) } else { 0 };
             for i in 0..self.n {
                 // SAFETY: the memory has a word for each element.
