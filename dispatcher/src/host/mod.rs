@@ -4,6 +4,7 @@ mod cache;
 pub mod install;
 mod interposer;
 mod ops;
+pub mod probe;
 mod rules;
 mod services;
 

@@ -1,5 +1,6 @@
 //! The parts of a [`LoadError`](super::LoadError) that are structures of their own.
 
+use super::paths;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -74,6 +75,7 @@ pub enum Distrust {
     /// Everybody may write `path`.
     WritableByOthers {
         /// The file or folder.
+        #[serde(serialize_with = "paths::one")]
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
@@ -81,15 +83,32 @@ pub enum Distrust {
     /// A group of several users may write `path`.
     WritableByGroup {
         /// The file or folder.
+        #[serde(serialize_with = "paths::one")]
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
         /// The group's number.
         group: u32,
     },
+    /// An access control list lets another user or a group write `path`.
+    WritableByAcl {
+        /// The file or folder.
+        #[serde(serialize_with = "paths::one")]
+        path: PathBuf,
+        /// Who.
+        who: String,
+    },
+    /// The library has others loaded from a folder that is not trusted.
+    RunPath {
+        /// The folder or library, as the library spells it.
+        entry: String,
+        /// Why it is not trusted.
+        why: String,
+    },
     /// `path` belongs to a user that is neither root, nor the current user, nor the program's owner.
     ForeignOwner {
         /// The file or folder.
+        #[serde(serialize_with = "paths::one")]
         path: PathBuf,
         /// The owner's number.
         owner: u32,
@@ -99,6 +118,7 @@ pub enum Distrust {
     /// The file's SHA-256 is not the one recorded when it was installed.
     HashChanged {
         /// The file with the record.
+        #[serde(serialize_with = "paths::one")]
         record: PathBuf,
         /// The recorded hash.
         expected: String,
@@ -108,6 +128,7 @@ pub enum Distrust {
     /// The recorded hash cannot be read, so the file cannot be compared.
     RecordUnreadable {
         /// The file with the record.
+        #[serde(serialize_with = "paths::one")]
         record: PathBuf,
         /// What the system said, or what stands there instead of a hash.
         detail: String,
@@ -128,6 +149,17 @@ impl fmt::Display for Distrust {
                 "expected that only its owner may write {0}, but its mode {mode:04o} lets group {group}; \
                  run `chmod g-w {0}` after checking the library's origin",
                 path.display()
+            ),
+            Distrust::WritableByAcl { path, who } => write!(
+                f,
+                "expected that only its owner may write {0}, but its access control list lets {who}; run `setfacl -b {0}` \
+                 after checking the library's origin",
+                path.display()
+            ),
+            Distrust::RunPath { entry, why } => write!(
+                f,
+                "expected that only trusted users choose what it has loaded, but it names `{entry}`: {why}; build it \
+                 without that run path, or install what it needs among the system's libraries"
             ),
             Distrust::ForeignOwner { path, owner, accepted } => write!(
                 f,

@@ -83,6 +83,7 @@ pub struct Searched {
     /// Who named it.
     pub place: Place,
     /// The path.
+    #[serde(serialize_with = "super::paths::one")]
     pub path: PathBuf,
     /// Whether there is something.
     pub exists: bool,

@@ -5,6 +5,7 @@
 //! the build that uses most of this processor.
 
 use super::cpu::CpuFeatures;
+use super::paths;
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::fmt;
@@ -25,6 +26,7 @@ pub enum PassedOver {
         /// Its variant.
         variant: String,
         /// The library that is used.
+        #[serde(serialize_with = "paths::one")]
         used: PathBuf,
     },
     /// Another version is used.
@@ -32,11 +34,18 @@ pub enum PassedOver {
         /// That version.
         version: String,
         /// The library that is used.
+        #[serde(serialize_with = "paths::one")]
         used: PathBuf,
+    },
+    /// The user does not want it used.
+    Disabled {
+        /// The plugin's name.
+        name: String,
     },
     /// A place that comes earlier in the search order has the plugin too.
     EarlierPlace {
         /// The library that is used.
+        #[serde(serialize_with = "paths::one")]
         used: PathBuf,
     },
 }
@@ -50,6 +59,9 @@ impl fmt::Display for PassedOver {
             }
             PassedOver::OtherVersion { version, used } => {
                 write!(f, "version {version} is used: {}", used.display())
+            }
+            PassedOver::Disabled { name } => {
+                write!(f, "disabled; `keyway backend enable {name}` takes it in again")
             }
             PassedOver::EarlierPlace { used } => write!(f, "an earlier place has it too: {}", used.display()),
         }
