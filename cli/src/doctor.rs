@@ -9,7 +9,6 @@ use keyway::Device;
 use keyway::dispatcher::loader::{Candidate, Config, CpuFeatures, Discovery, HOST_ABI, LoadError, Verdict};
 use keyway::dispatcher::{device as api, parallel, registry};
 use serde::Serialize;
-use std::path::PathBuf;
 
 /// How to report.
 #[derive(clap::Args)]
@@ -36,7 +35,7 @@ struct Host {
     abi_max: u32,
     threads: usize,
     cpu_features: CpuFeatures,
-    quarantine: Option<PathBuf>,
+    quarantine: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -44,10 +43,10 @@ struct Findings<'a> {
     host: Host,
     discovery: &'a Discovery,
     /// By library: features that its code needs and this processor lacks.
-    missing_features: Vec<(PathBuf, Vec<String>)>,
+    missing_features: Vec<(String, Vec<String>)>,
     devices: Vec<Found>,
     /// By library: kernels written against another signature than their op has here.
-    left_out: Vec<(PathBuf, Vec<String>)>,
+    left_out: Vec<(String, Vec<String>)>,
     usable: usize,
     verdict: String,
 }
@@ -55,7 +54,7 @@ struct Findings<'a> {
 /// Reports on everything that decides which backends are used.
 ///
 /// # Errors
-/// Two definitions of one op.
+/// Two definitions of one op; a library that cannot be used, after the report.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let config = Config::of_process(choice.backends.clone());
     let discovery = &installed::start_quietly(choice)?.discovery;
@@ -67,7 +66,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         missing_features: discovery
             .candidates
             .iter()
-            .map(|c| (c.found_as.clone(), missing(c)))
+            .map(|c| (c.found_as.display().to_string(), missing(c)))
             .filter(|(_, features)| !features.is_empty())
             .collect(),
         host: Host {
@@ -77,14 +76,14 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             abi_max: HOST_ABI.max,
             threads: parallel::num_threads(),
             cpu_features: config.cpu.clone(),
-            quarantine: config.quarantine.folder.clone(),
+            quarantine: config.quarantine.folder.as_ref().map(|folder| folder.display().to_string()),
         },
         discovery,
         devices: devices(),
         left_out: discovery
             .candidates
             .iter()
-            .map(|c| (c.found_as.clone(), installed::left_out(c)))
+            .map(|c| (c.found_as.display().to_string(), installed::left_out(c)))
             .filter(|(_, kernels)| !kernels.is_empty())
             .collect(),
         usable,
@@ -95,7 +94,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     } else {
         print(&findings, screen);
     }
-    Ok(())
+    installed::check(discovery)
 }
 
 /// Every device that a backend serves.
@@ -148,7 +147,7 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
         if features.is_empty() { "no known features".into() } else { features.join(" ") }
     ));
     if let Some(folder) = &host.quarantine {
-        screen.line(format!("quarantine: {}", folder.display()));
+        screen.line(format!("quarantine: {folder}"));
     }
     screen.line("\nPlaces searched, in order");
     backend::paths(&findings.discovery.searched, screen);
@@ -157,7 +156,10 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
         screen.line("none");
     }
     for candidate in &findings.discovery.candidates {
-        let missing = findings.missing_features.iter().find(|(path, _)| *path == candidate.found_as);
+        let missing = findings
+            .missing_features
+            .iter()
+            .find(|(path, _)| *path == candidate.found_as.display().to_string());
         library(candidate, missing.map(|(_, features)| features.as_slice()).unwrap_or_default(), screen);
     }
     if !findings.devices.is_empty() {

@@ -2,6 +2,7 @@
 //! the library.
 
 use crate::report::{Machine, Report, SUITE_VERSION, Status};
+use keyway::dispatcher::loader::side;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -110,7 +111,8 @@ impl Certificate {
 
     /// The certificate beside a library, if there is a readable one.
     pub fn read(library: &Path) -> Option<Certificate> {
-        serde_json::from_str(&std::fs::read_to_string(Certificate::beside(library)).ok()?).ok()
+        // A pipe or a device in its place must not keep a listing waiting.
+        serde_json::from_slice(&side::read(&Certificate::beside(library)).ok()?).ok()
     }
 
     /// Writes it beside the library, unless a part of the cases would take the place of a whole run of the same
