@@ -259,6 +259,27 @@ fn what_plugins_print_is_in_no_report() {
 }
 
 #[test]
+fn what_fails_to_register_beside_another_is_rejected_everywhere() {
+    // Each is sound alone, so that only loading them together shows it.
+    let corpus = Corpus::new(&["wrong:op_a", "wrong:op_b"]);
+    for arguments in [["doctor", "--json"].as_slice(), &["backend", "list", "--json"]] {
+        let report = corpus.run(arguments).expect(1).json();
+        assert_eq!(verdict(&report, "wrong:op_a").0, "chosen");
+        let (verdict, message) = verdict(&report, "wrong:op_b");
+        assert!(verdict == "rejected" && message.contains("`unruly_twice`"), "{verdict}: {message}");
+    }
+    let ran = corpus.run(&["doctor"]).expect(1);
+    assert!(
+        ran.out.contains("1 usable, 1 rejected") && ran.err.contains("1 library cannot be used"),
+        "{}",
+        ran.err
+    );
+    assert!(corpus.run(&["backend", "list"]).expect(1).out.contains("rejected"));
+    assert_eq!(corpus.records(), 0, "it is no fault of its bytes");
+    assert_eq!(corpus.run(&["backend", "verify", "--json"]).expect(0).json()[1]["sound"], true);
+}
+
+#[test]
 fn verify_tries_again_and_clears_the_record() {
     let corpus = Corpus::new(&["setup:abort"]);
     let quarantined = |ran: &Ran| ran.out.contains("quarantined because it was ended by SIGABRT");

@@ -49,6 +49,7 @@ pub fn program(path: &Path) -> Command {
         .env("XDG_DATA_HOME", own.join("no-data"))
         .env("XDG_CONFIG_HOME", own.join("no-config"))
         .env("XDG_STATE_HOME", own.join("state"))
+        .env_remove("KEYWAY_PROBE")
         .env_remove("RUST_BACKTRACE")
         .stdin(Stdio::null());
     command
