@@ -19,6 +19,7 @@ keyway_sdk::plugin! {
     devices: ["cpu"],
     layouts: ["strided"],
     setup: |contents| {
+        memory::watch_forks();
         contents.device(&device::API);
         Ok(())
     },

@@ -11,6 +11,7 @@
 //!
 //! Sizes in the statistics are those of the blocks, which are rounded up from the sizes asked for.
 
+mod fork;
 mod large;
 mod local;
 mod pool;
@@ -20,6 +21,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
+pub use fork::watch as watch_forks;
 use local::Event;
 use std::fmt;
 use std::ptr::NonNull;

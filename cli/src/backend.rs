@@ -10,8 +10,9 @@ use crate::failure::Failure;
 use crate::installed;
 use crate::installed::Choice;
 use crate::screen::{self, Screen};
+use comfy_table::ContentArrangement;
 use keyway::dispatcher::loader::precheck::Checked;
-use keyway::dispatcher::loader::{Candidate, Discovery, Preferences, Searched, Verdict};
+use keyway::dispatcher::loader::{Candidate, Discovery, Preferences, Searched, Verdict, relative_entries};
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
 
@@ -170,23 +171,17 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
     if discovery.candidates.is_empty() {
         screen.line("No backend is installed. These places were searched:\n");
         paths(&discovery.searched, screen);
+        if let Some(ignored) = relative_entries(&discovery.searched) {
+            screen.line(format!("\n{ignored}"));
+        }
         screen.line(format!("\nTo install one, {}.", installed::advice("cpu", discovery)));
         return;
     }
-    let mut table = screen::table(
-        &[
-            "BACKEND",
-            "VERSION",
-            "VARIANT",
-            "DEVICES",
-            "LAYOUTS",
-            "KERNELS",
-            "STATE",
-            "CONFORMANCE",
-            "LIBRARY",
-        ],
-        &[5],
-    );
+    let mut table =
+        screen::table(&["BACKEND", "VERSION", "VARIANT", "KERNELS", "STATE", "CONFORMANCE"], &[3]);
+    // Each row is one line.
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    let mut libraries = Vec::new();
     let preferred = Preferences::of_user().preferred();
     for candidate in &discovery.candidates {
         let library = candidate.found_as.display().to_string();
@@ -199,25 +194,38 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         let row = match &candidate.checked {
             Some(checked) => {
                 let m = &checked.manifest;
-                let (devices, layouts) = (m.devices.join(","), m.layouts.join(","));
+                libraries.push(match m.devices.is_empty() {
+                    true => library,
+                    false => format!("{} in {}: {library}", m.devices.join(", "), m.layouts.join(", ")),
+                });
                 let kernels = checked.n_kernels().to_string();
                 [
                     m.name.clone(),
                     m.version.clone(),
                     m.variant.clone(),
-                    devices,
-                    layouts,
                     kernels,
                     state,
                     standing(candidate).to_string(),
-                    library,
                 ]
             }
-            None => ["?", "", "", "", "", "", &state, "", &library].map(str::to_string),
+            None => {
+                libraries.push(library);
+                ["?", "", "", "", &state, ""].map(str::to_string)
+            }
         };
         table.add_row(row);
     }
-    screen.table(&table);
+    // What each serves, and its library, stand below it.
+    let mut below = libraries.iter().peekable();
+    for (row, line) in table.lines().enumerate() {
+        screen.whole_line(line.trim_end());
+        if let Some(text) = below.next_if(|_| row > 0) {
+            screen.line(format!("    {text}"));
+        }
+    }
+    if let Some(ignored) = relative_entries(&discovery.searched) {
+        screen.line(format!("\n{ignored}"));
+    }
     for checked in discovery.candidates.iter().filter_map(|c| c.checked.as_ref()) {
         if !checked.interposers.is_empty() {
             screen.line(format!("\n{}: interposers {}", checked.manifest.name, interposers(checked)));
@@ -262,11 +270,12 @@ pub fn state(verdict: &Verdict) -> &'static str {
 
 /// Lists places with what was found there.
 pub fn paths(searched: &[Searched], screen: &mut Screen) {
-    let mut table = screen::table(&["PLACE", "FOUND", "PATH"], &[]);
+    let mut table = screen::table(&["PLACE", "FOUND"], &[]);
     for place in searched {
-        table.add_row([place.place.to_string(), found(place), place.path.display().to_string()]);
+        table.add_row([place.place.to_string(), found(place)]);
     }
-    screen.table(&table);
+    let paths: Vec<String> = searched.iter().map(|place| place.path.display().to_string()).collect();
+    screen.table_of_paths(table, "PATH", &paths);
 }
 
 fn found(searched: &Searched) -> String {

@@ -9,6 +9,7 @@ use keyway::Device;
 use keyway::dispatcher::loader::{Candidate, Config, CpuFeatures, Discovery, HOST_ABI, LoadError, Verdict};
 use keyway::dispatcher::{device as api, parallel, registry};
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// How to report.
 #[derive(clap::Args)]
@@ -35,7 +36,8 @@ struct Host {
     abi_max: u32,
     threads: usize,
     cpu_features: CpuFeatures,
-    quarantine: Option<String>,
+    #[serde(serialize_with = "keyway::dispatcher::lossy::option")]
+    quarantine: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -43,10 +45,12 @@ struct Findings<'a> {
     host: Host,
     discovery: &'a Discovery,
     /// By library: features that its code needs and this processor lacks.
-    missing_features: Vec<(String, Vec<String>)>,
+    #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
+    missing_features: Vec<(PathBuf, Vec<String>)>,
     devices: Vec<Found>,
     /// By library: kernels written against another signature than their op has here.
-    left_out: Vec<(String, Vec<String>)>,
+    #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
+    left_out: Vec<(PathBuf, Vec<String>)>,
     usable: usize,
     verdict: String,
 }
@@ -66,7 +70,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         missing_features: discovery
             .candidates
             .iter()
-            .map(|c| (c.found_as.display().to_string(), missing(c)))
+            .map(|c| (c.found_as.clone(), missing(c)))
             .filter(|(_, features)| !features.is_empty())
             .collect(),
         host: Host {
@@ -76,14 +80,14 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             abi_max: HOST_ABI.max,
             threads: parallel::num_threads(),
             cpu_features: config.cpu.clone(),
-            quarantine: config.quarantine.folder.as_ref().map(|folder| folder.display().to_string()),
+            quarantine: config.quarantine.folder.clone(),
         },
         discovery,
         devices: devices(),
         left_out: discovery
             .candidates
             .iter()
-            .map(|c| (c.found_as.display().to_string(), installed::left_out(c)))
+            .map(|c| (c.found_as.clone(), installed::left_out(c)))
             .filter(|(_, kernels)| !kernels.is_empty())
             .collect(),
         usable,
@@ -147,7 +151,7 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
         if features.is_empty() { "no known features".into() } else { features.join(" ") }
     ));
     if let Some(folder) = &host.quarantine {
-        screen.line(format!("quarantine: {folder}"));
+        screen.line(format!("quarantine: {}", folder.display()));
     }
     screen.line("\nPlaces searched, in order");
     backend::paths(&findings.discovery.searched, screen);
@@ -156,10 +160,7 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
         screen.line("none");
     }
     for candidate in &findings.discovery.candidates {
-        let missing = findings
-            .missing_features
-            .iter()
-            .find(|(path, _)| *path == candidate.found_as.display().to_string());
+        let missing = findings.missing_features.iter().find(|(path, _)| *path == candidate.found_as);
         library(candidate, missing.map(|(_, features)| features.as_slice()).unwrap_or_default(), screen);
     }
     if !findings.devices.is_empty() {

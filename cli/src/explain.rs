@@ -41,22 +41,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         screen.json(&explanation);
         return Ok(());
     }
-    screen.line(&explanation.op);
-    screen.line(format!("signature {}", explanation.signature));
-    screen.line(format!("{}: {}", explanation.key, explanation.verdict));
-    for (i, interposer) in explanation.interposers.iter().enumerate() {
-        screen.line(format!(
-            "  interposer `{}` of `{}` acts {}{}",
-            interposer.name,
-            interposer.plugin,
-            if i == 0 { "first" } else { "next" },
-            if interposer.default_on { "" } else { " where a thread switches it on" }
-        ));
-    }
-    for (rank, candidate) in explanation.candidates.iter().enumerate() {
-        let mark = if candidate.chosen { "serves, " } else { "" };
-        screen.line(format!("  {}. {}: {mark}{}", rank + 1, candidate.what, candidate.reason));
-    }
+    screen.line(explanation.to_string());
     if explanation.candidates.is_empty() {
         let mine = || registry::kernels().into_iter().filter(|k| k.op == op.name);
         let here: Vec<&str> = mine()

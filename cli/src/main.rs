@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 /// Tensors whose kernels come from backends that are found at run time.
 #[derive(Parser)]
-#[command(name = "keyway", version, arg_required_else_help = true)]
+#[command(name = "keyway", version, arg_required_else_help = true, max_term_width = 80)]
 struct Cli {
     #[command(flatten)]
     choice: Choice,
@@ -63,6 +63,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    keyway::dispatcher::log::set_sink(Box::new(screen::log));
     let mut screen = match &cli.command {
         // Its workers speak to it through standard output, and it loads no backend itself.
         Command::Conformance(_) => Screen::default(),

@@ -160,17 +160,21 @@ fn matrix(
     marks: &mut Marks,
     screen: &mut Screen,
 ) {
-    let mut header = vec!["OP"];
-    header.extend(DType::REAL.iter().map(|dtype| dtype.name()));
-    let mut table = screen::table(&header, &[]);
+    /// Columns of a name and the space behind it, so that the marks still fit.
+    const NAME: usize = 28;
+    let header = DType::REAL.map(DType::name);
+    screen.whole_line(format!("{:NAME$}{}", "OP", header.join(" ")));
     for rows in sorted(generation) {
-        let mut cells = vec![rows.op.name.to_string()];
+        let name = rows.op.name;
+        let mut cells = String::new();
         for dtype in DType::REAL {
-            cells.push(marks.of(served_by(rows.op, device, layout, dtype)).to_string());
+            let mark = marks.of(served_by(rows.op, device, layout, dtype));
+            cells += &format!("{mark:width$} ", width = dtype.name().len());
         }
-        table.add_row(cells);
+        // A longer name stands in a line of its own.
+        let (above, name) = if name.len() < NAME { (String::new(), name) } else { (format!("{name}\n"), "") };
+        screen.whole_line(format!("{above}{name:NAME$}{}", cells.trim_end()));
     }
-    screen.table(&table);
 }
 
 /// One letter for each plugin, given in the order of appearance.

@@ -1,7 +1,8 @@
-//! Standard output and standard error.
+//! Standard output and standard error. What is written fits lines of 80 columns, but for words that are longer, such as
+//! paths, and for what is to be copied as it is.
 
 use crate::failure::Failure;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -47,15 +48,33 @@ impl Screen {
         };
     }
 
-    /// Writes a line.
+    /// Writes lines, each broken where it is too long.
     pub fn line(&mut self, text: impl std::fmt::Display) {
+        self.print(&format!("{}\n", wrap(&text.to_string())));
+    }
+
+    /// Writes a line that is to be copied, a command or code.
+    pub fn whole_line(&mut self, text: impl std::fmt::Display) {
         self.print(&format!("{text}\n"));
     }
 
     /// Writes a table.
     pub fn table(&mut self, table: &Table) {
         for line in table.lines() {
-            self.line(line.trim_end());
+            self.whole_line(line.trim_end());
+        }
+    }
+
+    /// Writes a table whose last column holds paths, given apart with its header; one that does not fit stands in a line of
+    /// its own.
+    pub fn table_of_paths(&mut self, mut table: Table, header: &str, paths: &[String]) {
+        // Each row is one line.
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        let rows = table.lines().zip([header].into_iter().chain(paths.iter().map(String::as_str)));
+        for (row, path) in rows {
+            let fits = row.chars().count() + path.chars().count() <= COLUMNS;
+            let between = if fits { "" } else { "\n    " };
+            self.whole_line(format!("{}{between}{path}", if fits { &row } else { row.trim_end() }));
         }
     }
 
@@ -63,7 +82,7 @@ impl Screen {
     pub fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
             // The serialiser escapes what JSON asks for; other commands of terminals stand inside texts, as they are.
-            Ok(text) => self.line(visible(&text, |c| format!("\\u{:04x}", u32::from(c)))),
+            Ok(text) => self.whole_line(visible(&text, |c| format!("\\u{:04x}", u32::from(c)))),
             Err(error) => self.failed = Some(error.into()),
         }
     }
@@ -98,7 +117,7 @@ fn stderr(kind: &str, text: &impl std::fmt::Display) {
     let text = text.to_string();
     let text = visible(&text, |c| format!("\\u{{{:x}}}", u32::from(c)));
     // A standard error that is closed leaves nobody to tell.
-    let _ = writeln!(std::io::stderr(), "keyway: {kind}{text}");
+    let _ = writeln!(std::io::stderr(), "{}", wrap(&format!("keyway: {kind}{text}")));
 }
 
 /// Says why the command failed.
@@ -111,15 +130,58 @@ pub fn warning(text: &impl std::fmt::Display) {
     stderr("warning: ", text);
 }
 
+/// Where the host's log goes: warnings and errors.
+pub fn log(severity: u32, text: &str) {
+    use keyway::dispatcher::log::{ERROR, WARN};
+    match severity {
+        ERROR => error(&text),
+        WARN => warning(&text),
+        _ => {}
+    }
+}
+
 /// Says what a person may want to know.
 pub fn note(text: &impl std::fmt::Display) {
     stderr("", text);
 }
 
-/// A table without lines; the columns named in `right` hold numbers.
+/// Columns of a line.
+pub const COLUMNS: usize = 80;
+/// By how much the rest of a line that was broken is indented, from where the line began.
+const INDENT: usize = 4;
+
+/// Breaks lines at spaces.
+fn wrap(text: &str) -> String {
+    text.split('\n').map(wrap_line).collect::<Vec<_>>().join("\n")
+}
+
+fn wrap_line(line: &str) -> String {
+    if line.chars().count() <= COLUMNS {
+        return line.to_string();
+    }
+    let begin = line.chars().take_while(|c| *c == ' ').count();
+    let indent = " ".repeat(begin + INDENT);
+    let (mut out, mut column) = (String::new(), 0);
+    // Words keep the spaces before them, but where a line is broken.
+    for word in line.split_inclusive(' ') {
+        let width = word.trim_end().chars().count();
+        if column > begin && column + width > COLUMNS {
+            out.truncate(out.trim_end().len());
+            out += "\n";
+            out += &indent;
+            column = indent.len();
+        }
+        out += word;
+        column += word.chars().count();
+    }
+    out
+}
+
+/// A table without lines, in which long cells are broken; the columns named in `right` hold numbers.
 pub fn table(header: &[&str], right: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.iter().copied());
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS as u16);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
@@ -172,6 +234,19 @@ mod tests {
         let escape = |c: char| format!("<{:x}>", u32::from(c));
         assert_eq!(visible("plain\n\ttext é 日", escape), "plain\n\ttext é 日");
         assert_eq!(visible("\u{1b}[31m\r\u{9b}2J\u{202e}", escape), "<1b>[31m<d><9b>2J<202e>");
+    }
+
+    #[test]
+    fn lines_are_broken_at_spaces() {
+        let long = "word ".repeat(20);
+        let broken = wrap(&format!("  first: {long}\nshort\n"));
+        assert!(broken.lines().all(|line| line.len() <= COLUMNS), "{broken}");
+        assert_eq!(broken.lines().nth(1), Some("      word word word word word word word"));
+        assert!(broken.ends_with("\nshort\n"), "{broken}");
+        let path = "/x".repeat(60);
+        assert_eq!(wrap(&format!("see {path} there")), format!("see\n    {path}\n    there"));
+        assert_eq!(wrap(&path), path);
+        assert_eq!(wrap("é".repeat(80).as_str()), "é".repeat(80));
     }
 
     #[test]

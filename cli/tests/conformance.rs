@@ -53,7 +53,12 @@ fn other_kinds_of_backends_pass_the_quick_run() {
         let library = library_of(name);
         let folder = tempfile::tempdir().unwrap();
         let json = folder.path().join("report.json");
-        let arguments = ["--quick", "--json", json.to_str().unwrap()];
+        // What the device is there to do wrong.
+        let known = concat!(env!("CARGO_MANIFEST_DIR"), "/../test-plugins/device/known-failures.toml");
+        let mut arguments = vec!["--quick", "--json", json.to_str().unwrap()];
+        if family == "device" {
+            arguments.extend(["--known", known]);
+        }
         let ran =
             keyway(&[&["conformance", "--library", library.to_str().unwrap()], &arguments[..]].concat());
         assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
@@ -99,13 +104,57 @@ fn all_reports_are_written_and_the_list_shows_the_standing() {
     assert!(junit.starts_with("<?xml") && junit.contains("values/add/f32/0"), "{}", &junit[..200]);
     let html = std::fs::read_to_string(&html).unwrap();
     assert!(html.contains("keyway-cpu") && !html.contains("http://") && !html.contains("https://"));
+    // A part of the cases is worth no certificate.
     let after = in_folder(folder.path(), &["backend", "list"]).expect(0);
-    assert!(after.out.contains("partly"), "{}", after.out);
+    assert!(after.out.contains("never run"), "{}", after.out);
+}
+
+#[test]
+fn a_whole_run_leaves_a_certificate_and_the_list_shows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = library_of("keyway_test_ops");
+    let file = folder.path().join(given.file_name().unwrap());
+    std::fs::copy(&given, &file).unwrap();
+    let judge = |arguments: &[&str]| {
+        let mut command = program(folder.path());
+        command.args(["conformance", "--library"]).arg(&file).args(arguments);
+        run(command)
+    };
+    let standing = || {
+        let list = in_folder(folder.path(), &["backend", "list", "--json"]).expect(0).json();
+        list["backends"][0]["conformance"].as_str().unwrap().to_string()
+    };
+    judge(&["--op", "plug_softsign"]).expect(0);
+    assert_eq!(standing(), "never run");
+    // Two of its ops are wrong on purpose.
+    judge(&[]).expect(1);
+    assert!(standing().starts_with("failed "), "{}", standing());
+    let known = folder.path().join("known.toml");
+    let entry = "[[known]]\ncase = \"kernels/plug_wrong/*\"\nreason = \"wrong on purpose\"\n";
+    std::fs::write(&known, entry).unwrap();
+    judge(&["--known", known.to_str().unwrap()]).expect(0);
+    let text = standing();
+    assert!(text.starts_with("certified ") && text.ends_with(" with 1 known failure"), "{text}");
     // Another build of the library: the certificate speaks of a file that is no more.
-    let file = folder.path().join(library().file_name().unwrap());
     std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"\0").unwrap();
-    let stale = in_folder(folder.path(), &["backend", "list", "--json"]).expect(0).json();
-    assert_eq!(stale["backends"][0]["conformance"], "stale");
+    assert_eq!(standing(), "stale");
+    let certificate = keyway_conformance::certificate::Certificate::beside(&file);
+    std::fs::write(&certificate, "{}").unwrap();
+    assert_eq!(standing(), "not believed");
+}
+
+/// A crash is no known failure.
+#[test]
+fn no_list_excuses_a_death() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = folder.path().join("known.toml");
+    std::fs::write(&known, "[[known]]\ncase = \"*/relu/bf16/*\"\nreason = \"it crashes\"\n").unwrap();
+    let mut command = program(&library());
+    command.args(["conformance", "--case", "values/relu/bf16/0", "--known"]).arg(&known);
+    command.arg("--library").arg(library_of("keyway_test_mutant"));
+    command.env("KEYWAY_FAULT", "crash").env("KEYWAY_MUTANT_OF", library());
+    let ran = run(command).expect(1);
+    assert!(ran.out.contains("SIGSEGV") && ran.out.contains("no list can excuse"), "{}", ran.out);
 }
 
 #[test]
@@ -231,4 +280,8 @@ fn the_oracle_can_be_exported_without_a_backend() {
     let line: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     assert_eq!(line["op"], "add");
     assert!(line["expected"].is_array());
+    let one = folder.path().join("one");
+    bare(&["conformance", "--export", one.to_str().unwrap(), "--op", "mul"]).expect(0);
+    let files: Vec<_> = std::fs::read_dir(&one).unwrap().flatten().map(|f| f.file_name()).collect();
+    assert_eq!(files, ["mul.jsonl"]);
 }

@@ -193,3 +193,103 @@ fn interposers_stand_in_every_report() {
     assert!(!explained.contains("meddler"), "{explained}");
     assert_eq!(said(&["explain", "add", "--json"]).json()["interposers"][0]["name"], "watch");
 }
+
+#[test]
+fn everything_fits_80_columns() {
+    let commands: &[&[&str]] = &[
+        &["backend", "list"],
+        &["backend", "paths"],
+        &["backend", "prefer", "nothing"],
+        &["ops"],
+        &["ops", "--device", "cpu", "--missing-for", "train"],
+        &["ops", "--missing-for", "cook"],
+        &["explain", "add"],
+        &["explain", "ad"],
+        &["explain", "matmul", "--layout", "channels_last", "--dtype", "i8"],
+        &["explain", "add", "--dtype", "float"],
+        &["doctor"],
+        &["conformance", "nosuch"],
+        &["conformance", "cpu", "--quick", "--op", "relu"],
+        &["train", "digits", "--epochs", "1", "--profile"],
+        &["train", "digits", "--epochs", "2", "--lr", "1e30"],
+        &["train", "digits", "--device", "tpu"],
+        &["--help"],
+        &["backend", "--help"],
+        &["backend", "prefer", "--help"],
+        &["ops", "--help"],
+        &["explain", "--help"],
+        &["doctor", "--help"],
+        &["conformance", "--help"],
+        &["train", "--help"],
+        &["train", "-h"],
+        &[],
+        &["frobnicate"],
+        &["ops", "--backends", "/nowhere/at/all"],
+    ];
+    let many = tempfile::tempdir().unwrap();
+    for name in ["keyway_backend_cpu", "keyway_test_interposer", "keyway_test_device", "keyway_test_csr"] {
+        let library = library_of(name);
+        std::fs::copy(&library, many.path().join(library.file_name().unwrap())).unwrap();
+    }
+    std::fs::write(many.path().join("libbad.so"), "text").unwrap();
+    let none = tempfile::tempdir().unwrap();
+    for folder in [many.path(), none.path()] {
+        for arguments in commands {
+            let mut command = program(folder);
+            command.args(*arguments);
+            let ran = run(command);
+            for line in ran.shown.iter().flat_map(|text| text.lines()) {
+                // A path that is longer stands alone; a command to be copied is whole.
+                let unbreakable = !line.trim().contains(' ') || line.starts_with("  again ");
+                assert!(line.chars().count() <= 80 || unbreakable, "{arguments:?}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_relative_entry_of_the_environment_is_told_where_backends_are_missing() {
+    let relative = std::path::Path::new("some/where");
+    let said = |arguments: &[&str], code| {
+        let mut command = program(relative);
+        command.args(arguments);
+        run(command).expect(code)
+    };
+    let ran = said(&["backend", "list"], 0);
+    assert!(ran.out.contains("KEYWAY_BACKEND_PATH: `some/where` ignored, not absolute"), "{}", ran.out);
+    for arguments in [&["ops"][..], &["explain", "add"], &["train", "digits"]] {
+        let ran = said(arguments, if arguments[0] == "train" { 1 } else { 0 });
+        let warned = "warning: KEYWAY_BACKEND_PATH: `some/where` ignored, not absolute";
+        assert!(ran.err.contains(warned), "{arguments:?}: {}", ran.err);
+    }
+    assert!(said(&["doctor"], 0).out.contains("ignored: not an absolute path"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_no_utf8_do_not_break_the_reports() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let odd = folder.path().join(std::ffi::OsStr::from_bytes(b"od\xffd"));
+    std::fs::create_dir(&odd).unwrap();
+    std::fs::write(odd.join("libbad.so"), "text").unwrap();
+    std::fs::copy(library(), odd.join(std::ffi::OsStr::from_bytes(b"libgood\xfe.so"))).unwrap();
+    let said = |arguments: &[&str]| {
+        let mut command = program(&odd);
+        command.args(arguments);
+        run(command).expect(0)
+    };
+    for arguments in
+        [&["backend", "list", "--json"][..], &["backend", "paths", "--json"], &["doctor", "--json"]]
+    {
+        let ran = said(arguments);
+        ran.json();
+        assert!(ran.out.contains("od\u{fffd}d"), "{}", ran.out);
+    }
+    assert_eq!(said(&["doctor", "--json"]).json()["usable"], 1);
+    said(&["backend", "list"]);
+    said(&["doctor"]);
+    let summary = folder.path().join("summary.json");
+    said(&["train", "digits", "--epochs", "1", "--json", summary.to_str().unwrap()]);
+    assert!(std::fs::read_to_string(&summary).unwrap().contains("libgood\u{fffd}.so"));
+}

@@ -6,7 +6,8 @@ use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::target::{Service, Target};
 use keyway::dispatcher::Error as DispatchError;
-use keyway::dispatcher::op::{Arg, Out, Rule};
+use keyway::dispatcher::call::{decompose, without_successors};
+use keyway::dispatcher::op::{Arg, Args, Call, OpEntry, Out, Rule};
 use keyway::dispatcher::registry;
 use keyway::dispatcher::tensor::TensorRef;
 use keyway::ops::def::{Facts, OpDef, definition};
@@ -94,9 +95,69 @@ impl Prepared {
         tensors: &[Tensor],
         out: Out<'_>,
     ) -> keyway::Result<Vec<Tensor>> {
+        self.call_entry(def.entry()?, tensors, out)
+    }
+
+    /// Calls an op of whatever owner with these tensors in the place of the placed ones.
+    ///
+    /// # Errors
+    /// What the op reports.
+    pub fn call_entry(
+        &self,
+        op: &'static OpEntry,
+        tensors: &[Tensor],
+        out: Out<'_>,
+    ) -> keyway::Result<Vec<Tensor>> {
         self.with_args(tensors, |values| {
-            Ok(def.call(values, out)?.into_iter().map(Tensor::from_ref).collect())
+            let made = keyway::dispatcher::call::call(Args { op, values }, out)?;
+            Ok(made.into_iter().map(Tensor::from_ref).collect())
         })
+    }
+
+    /// Calls the op as its decomposition, whatever kernels there are.
+    ///
+    /// # Errors
+    /// An op that has none; what the parts report.
+    pub fn call_parts(&self, op: &'static OpEntry) -> keyway::Result<Vec<Tensor>> {
+        self.with_args(&self.tensors(), |values| {
+            let made = decompose(&Call { args: Args { op, values }, out: Out::New })?;
+            Ok(made.into_iter().map(Tensor::from_ref).collect())
+        })
+    }
+
+    /// Calls the op with results in `outs`, or in argument 0 for the in-place form. A kernel that refuses the call must
+    /// have left all as it was; then the call is made again, for whoever serves it.
+    ///
+    /// # Errors
+    /// What a refusing kernel wrote to.
+    pub fn call_watched(
+        &self,
+        op: &'static OpEntry,
+        out: Out<'_>,
+        outs: &[Placed],
+    ) -> Steps<keyway::Result<Vec<Tensor>>> {
+        let tensors = self.tensors();
+        match without_successors(|| self.call_entry(op, &tensors, out)) {
+            Err(Error::Dispatch(DispatchError::MissingKernel(missing))) if !missing.refused.is_empty() => {
+                let late = |whose: String, damage| {
+                    let mut failure = damaged(&whose, damage);
+                    failure.what = format!("a kernel refused the call after it had begun: {}", failure.what);
+                    Stop::from(failure)
+                };
+                for (nth, out) in outs.iter().enumerate() {
+                    if let Some(damage) = out.damage(true)? {
+                        return Err(late(format!("output {nth}"), damage));
+                    }
+                }
+                for (nth, input) in self.placed.iter().enumerate() {
+                    if let Some(damage) = input.damage(true)? {
+                        return Err(late(format!("input tensor {nth}"), damage));
+                    }
+                }
+                Ok(self.call_entry(op, &tensors, out))
+            }
+            result => Ok(result),
+        }
     }
 
     /// Gives the arguments, with these tensors in the place of the placed ones, to a function.

@@ -1,6 +1,7 @@
 //! A case: one thing that is checked, with a name by which it can be run again.
 
 use keyway::DType;
+use keyway::dispatcher::op::OpEntry;
 use keyway::ops::def::OpDef;
 use std::fmt;
 
@@ -9,8 +10,10 @@ use std::fmt;
 pub struct Case {
     /// Its family.
     pub family: &'static str,
-    /// The op; `None` for cases about a device or a layout.
+    /// The op; `None` for cases about a device, a layout, or an op that a plugin brings.
     pub def: Option<&'static OpDef>,
+    /// The op that a plugin brings.
+    pub foreign: Option<&'static OpEntry>,
     /// What it is about where that is no op: `device`, a layout's name.
     pub subject: String,
     /// The dtype under test, if there is one.
@@ -31,17 +34,39 @@ impl Case {
         variant: impl Into<String>,
     ) -> Case {
         let (def, dtype, variant) = (Some(def), Some(dtype), variant.into());
-        Case { family, def, subject: String::new(), dtype, sample, variant }
+        Case { family, def, foreign: None, subject: String::new(), dtype, sample, variant }
+    }
+
+    /// A case about a sample of an op that a plugin brings.
+    pub fn of_foreign(
+        family: &'static str,
+        op: &'static OpEntry,
+        dtype: DType,
+        sample: usize,
+        variant: impl Into<String>,
+    ) -> Case {
+        let (foreign, dtype, variant) = (Some(op), Some(dtype), variant.into());
+        Case { family, def: None, foreign, subject: String::new(), dtype, sample, variant }
     }
 
     /// A case about something else than an op.
     pub fn about(family: &'static str, subject: impl Into<String>, variant: impl Into<String>) -> Case {
-        Case { family, def: None, subject: subject.into(), dtype: None, sample: 0, variant: variant.into() }
+        let (subject, variant) = (subject.into(), variant.into());
+        Case { family, def: None, foreign: None, subject, dtype: None, sample: 0, variant }
     }
 
     /// The op's name, or the subject's.
     pub fn name(&self) -> &str {
-        self.def.map_or(&self.subject, |d| d.name())
+        match (self.def, self.foreign) {
+            (Some(def), _) => def.name(),
+            (None, Some(op)) => op.name,
+            (None, None) => &self.subject,
+        }
+    }
+
+    /// Whether it is about an op.
+    pub fn is_about_op(&self) -> bool {
+        self.def.is_some() || self.foreign.is_some()
     }
 }
 
@@ -52,7 +77,7 @@ impl fmt::Display for Case {
         if let Some(dtype) = self.dtype {
             write!(f, "/{dtype}")?;
         }
-        if self.def.is_some() {
+        if self.is_about_op() {
             write!(f, "/{}", self.sample)?;
         }
         if !self.variant.is_empty() {

@@ -1,14 +1,18 @@
-//! Certificates: the result of a run, bound to the library's hash, the suite's version and the machine, beside
-//! the library.
+//! Certificates: a note beside the library of what was run on it here. It is bound to the library, the case list, the
+//! profile, the suite and the kind of machine; whoever can write the library's folder can write it too, so it is believed on
+//! the terms on which the library is, and is no proof by its author.
 
 use crate::report::{Machine, Report, SUITE_VERSION, Status};
-use keyway::dispatcher::loader::side;
+use keyway::dispatcher::loader::trust::TrustPolicy;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Certificate {
     /// The version of the suite.
     pub suite: String,
@@ -18,15 +22,18 @@ pub struct Certificate {
     pub plugin_version: String,
     /// The SHA-256 of the library that was judged.
     pub sha256: String,
+    /// The SHA-256 of the profile's name and of the ids of all cases that were to be run.
+    pub cases: String,
+    /// The tier of ops that was judged; none for all that the library registers.
+    pub profile: Option<String>,
     /// The machine.
     pub machine: Machine,
-    /// Whether every case of the suite was to be run.
-    pub everything: bool,
     /// Whether every case that was run is as expected.
     pub green: bool,
-    /// Cases that passed.
+    /// Cases that passed, with the library's own part in them.
     pub passed: usize,
-    /// Cases that were judged: all but those that the backend does not claim, and those without an oracle.
+    /// Cases that were judged: all but those that the backend does not claim, those that others served, and those without
+    /// an oracle.
     pub judged: usize,
     /// Cases that fail as the list of known failures says; they count as judged, not as passed.
     pub known: usize,
@@ -35,22 +42,28 @@ pub struct Certificate {
 /// What a certificate says of a library now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// A whole run, every case as expected.
+    /// Every case as expected.
     Certified {
+        /// The tier of ops; none for all that the library registers.
+        profile: Option<String>,
+        /// Cases that passed.
+        passed: usize,
+        /// Cases that were judged.
+        judged: usize,
+        /// Cases that fail as the list of known failures says.
+        known: usize,
+    },
+    /// Not every case as expected.
+    Failed {
         /// Cases that passed.
         passed: usize,
         /// Cases that were judged.
         judged: usize,
     },
-    /// A part of the cases, or not all as expected.
-    Partly {
-        /// Cases that passed.
-        passed: usize,
-        /// Cases that were judged.
-        judged: usize,
-    },
-    /// Of another build of the library, another suite or another machine.
+    /// Of another build of the library, another suite or another kind of machine.
     Stale,
+    /// A file that others may write, or whose numbers cannot be.
+    Disbelieved,
     /// The suite was never run on this library.
     NeverRun,
 }
@@ -71,35 +84,58 @@ fn grouped(count: usize) -> String {
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Standing::Certified { passed, judged } => {
-                write!(f, "certified {}/{}", grouped(*passed), grouped(*judged))
+            Standing::Certified { profile, passed, judged, known } => {
+                f.write_str("certified")?;
+                if let Some(profile) = profile {
+                    write!(f, " for {profile}")?;
+                }
+                write!(f, " {}/{}", grouped(*passed), grouped(*judged))?;
+                match known {
+                    0 => Ok(()),
+                    1 => f.write_str(" with 1 known failure"),
+                    known => write!(f, " with {} known failures", grouped(*known)),
+                }
             }
-            Standing::Partly { passed, judged } => {
-                write!(f, "partly {}/{}", grouped(*passed), grouped(*judged))
+            Standing::Failed { passed, judged } => {
+                write!(f, "failed {} of {}", grouped(judged - passed), grouped(*judged))
             }
             Standing::Stale => f.write_str("stale"),
+            Standing::Disbelieved => f.write_str("not believed"),
             Standing::NeverRun => f.write_str("never run"),
         }
     }
 }
 
+/// The most bytes that a certificate has.
+const LONGEST: u64 = 1 << 16;
+
 impl Certificate {
-    /// The certificate of a run.
-    pub fn of(report: &Report) -> Certificate {
+    /// The certificate of a run; `None` for one that was narrowed or interrupted, or in which the library had no part.
+    pub fn of(report: &Report) -> Option<Certificate> {
         let count = |status| report.counts.of(status);
-        let unjudged = count(Status::Unsupported) + count(Status::Skipped);
-        Certificate {
+        let unjudged =
+            [Status::Unsupported, Status::Skipped, Status::ByOthers].map(count).iter().sum::<usize>();
+        let certificate = Certificate {
             suite: report.suite.clone(),
             plugin: report.plugin.clone(),
             plugin_version: report.plugin_version.clone(),
             sha256: report.sha256.clone(),
+            cases: report.case_list.clone(),
+            profile: report.selection.profile.clone(),
             machine: report.machine.clone(),
-            everything: report.selection.is_everything() && !report.interrupted,
             green: report.is_green(),
             passed: count(Status::Passed),
             judged: report.counts.total() - unjudged,
             known: count(Status::KnownFailure),
-        }
+        };
+        let whole = report.selection.is_whole() && !report.interrupted && report.cases.len() == report.wanted;
+        (whole && certificate.adds_up()).then_some(certificate)
+    }
+
+    /// Whether the numbers can be those of a run.
+    fn adds_up(&self) -> bool {
+        let Some(rest) = self.judged.checked_sub(self.passed) else { return false };
+        self.passed > 0 && self.known <= rest && (!self.green || self.known == rest)
     }
 
     /// Where the certificate of a library lies: `libx.so` with `libx.so.certificate.json`.
@@ -109,50 +145,183 @@ impl Certificate {
         PathBuf::from(name)
     }
 
-    /// The certificate beside a library, if there is a readable one.
-    pub fn read(library: &Path) -> Option<Certificate> {
-        // A pipe or a device in its place must not keep a listing waiting.
-        serde_json::from_slice(&side::read(&Certificate::beside(library)).ok()?).ok()
+    /// The certificate beside a library: `None` if there is none, an error for one that is not to be believed.
+    fn read(library: &Path, trust: &TrustPolicy) -> Option<Result<Certificate, ()>> {
+        let path = Certificate::beside(library).canonicalize().ok()?;
+        Some(Certificate::believed(&path, trust).ok_or(()))
     }
 
-    /// Writes it beside the library, unless a part of the cases would take the place of a whole run of the same
-    /// library. Gives the file, or `None` for one that was left as it is.
+    fn believed(path: &Path, trust: &TrustPolicy) -> Option<Certificate> {
+        trust.check(path).ok()?;
+        // What is no regular file could hold a reader up.
+        if !path.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut text = String::new();
+        std::fs::File::open(path).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
+        serde_json::from_str::<Certificate>(&text).ok().filter(Certificate::adds_up)
+    }
+
+    /// Writes it beside the library, whole or not at all, whoever else writes one. One for a profile leaves that of a whole
+    /// run of the same library in its place. Gives the file, or `None` for one that was left as it is.
     ///
     /// # Errors
     /// A folder that cannot be written.
     pub fn store(&self, library: &Path) -> std::io::Result<Option<PathBuf>> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
         let same = |old: &Certificate| old.sha256 == self.sha256 && old.suite == self.suite;
-        if !self.everything && Certificate::read(library).is_some_and(|old| same(&old) && old.everything) {
+        let old = Certificate::read(library, &TrustPolicy::of_process()).and_then(Result::ok);
+        if self.profile.is_some() && old.is_some_and(|old| same(&old) && old.profile.is_none()) {
             return Ok(None);
         }
         let path = Certificate::beside(library);
-        let text = serde_json::to_string_pretty(self)?;
-        let part = path.with_extension("part");
-        std::fs::write(&part, text)?;
-        std::fs::rename(&part, &path)?;
+        let mut part = path.clone().into_os_string();
+        part.push(format!(".{}-{}.part", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        let part = PathBuf::from(part);
+        let written = std::fs::write(&part, serde_json::to_string_pretty(self)?)
+            .and_then(|()| std::fs::rename(&part, &path));
+        if let Err(error) = written {
+            let _ = std::fs::remove_file(&part);
+            return Err(error);
+        }
         Ok(Some(path))
     }
 
     /// What it says of a library of this hash on this machine.
     pub fn standing(&self, sha256: &str) -> Standing {
-        let (passed, judged) = (self.passed, self.judged);
-        if self.sha256 != sha256 || self.suite != SUITE_VERSION || self.machine != Machine::this() {
+        let (passed, judged, known) = (self.passed, self.judged, self.known);
+        if !self.adds_up() {
+            Standing::Disbelieved
+        } else if self.sha256 != sha256
+            || self.suite != SUITE_VERSION
+            || !self.machine.is_like(&Machine::this())
+        {
             Standing::Stale
-        } else if self.everything && self.green {
-            Standing::Certified { passed, judged }
+        } else if self.green {
+            Standing::Certified { profile: self.profile.clone(), passed, judged, known }
         } else {
-            Standing::Partly { passed, judged }
+            Standing::Failed { passed, judged }
         }
     }
 }
 
 /// What is known of a library.
 pub fn standing(library: &Path, sha256: impl FnOnce() -> Option<String>) -> Standing {
-    match (Certificate::read(library), sha256) {
-        (None, _) => Standing::NeverRun,
-        (Some(certificate), sha256) => match sha256() {
-            Some(hash) => certificate.standing(&hash),
-            None => Standing::Stale,
-        },
+    standing_by(library, sha256, &TrustPolicy::of_process())
+}
+
+/// As [`standing`], under other rules of trust.
+fn standing_by(library: &Path, sha256: impl FnOnce() -> Option<String>, trust: &TrustPolicy) -> Standing {
+    match Certificate::read(library, trust) {
+        None => Standing::NeverRun,
+        Some(Err(())) => Standing::Disbelieved,
+        Some(Ok(certificate)) => sha256().map_or(Standing::Stale, |hash| certificate.standing(&hash)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn certificate() -> Certificate {
+        Certificate {
+            suite: SUITE_VERSION.to_string(),
+            plugin: "a".to_string(),
+            plugin_version: "1".to_string(),
+            sha256: "0".repeat(64),
+            cases: "1".repeat(64),
+            profile: None,
+            machine: Machine::this(),
+            green: true,
+            passed: 1200,
+            judged: 1200,
+            known: 0,
+        }
+    }
+
+    /// A folder of this test's own, that nobody else may write.
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("keyway-certificate-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+        folder
+    }
+
+    fn told(certificate: &Certificate) -> String {
+        certificate.standing(&"0".repeat(64)).to_string()
+    }
+
+    #[test]
+    fn known_failures_and_profiles_are_said() {
+        assert_eq!(told(&certificate()), "certified 1,200/1,200");
+        let known = Certificate { judged: 1203, known: 3, ..certificate() };
+        assert_eq!(told(&known), "certified 1,200/1,203 with 3 known failures");
+        let tier = Certificate { profile: Some("train".to_string()), ..certificate() };
+        assert_eq!(told(&tier), "certified for train 1,200/1,200");
+        let failed = Certificate { green: false, judged: 1210, ..certificate() };
+        assert_eq!(told(&failed), "failed 10 of 1,210");
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_not_believed() {
+        for wrong in [
+            Certificate { passed: 0, judged: 0, ..certificate() },
+            Certificate { passed: 1201, ..certificate() },
+            Certificate { judged: 1201, ..certificate() },
+            Certificate { known: 1, ..certificate() },
+        ] {
+            assert_eq!(told(&wrong), "not believed", "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn another_library_suite_or_machine_makes_it_stale_but_not_the_number_of_cores() {
+        let machine = Machine { cores: 977, ..Machine::this() };
+        assert_eq!(told(&Certificate { machine, ..certificate() }), "certified 1,200/1,200");
+        let machine = Machine { cpu: "another".to_string(), ..Machine::this() };
+        assert_eq!(told(&Certificate { machine, ..certificate() }), "stale");
+        assert_eq!(told(&Certificate { suite: "0".to_string(), ..certificate() }), "stale");
+        assert_eq!(certificate().standing(&"2".repeat(64)), Standing::Stale);
+    }
+
+    #[test]
+    fn one_that_others_may_write_is_not_believed() {
+        let folder = folder("trust");
+        let library = folder.join("libx.so");
+        let hash = || Some("0".repeat(64));
+        let trust = TrustPolicy::of_process();
+        assert_eq!(standing_by(&library, hash, &trust), Standing::NeverRun);
+        let file = certificate().store(&library).unwrap().expect("a file");
+        assert!(matches!(standing_by(&library, hash, &trust), Standing::Certified { .. }));
+        // One for a profile leaves it.
+        let tier = Certificate { profile: Some("infer".to_string()), ..certificate() };
+        assert_eq!(tier.store(&library).unwrap(), None);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(standing_by(&library, hash, &trust), Standing::Disbelieved);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&file, "{").unwrap();
+        assert_eq!(standing_by(&library, hash, &trust), Standing::Disbelieved);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn programs_that_write_at_once_leave_a_whole_one() {
+        let folder = folder("together");
+        let library = folder.join("libx.so");
+        std::thread::scope(|scope| {
+            for passed in 1..9 {
+                let own = Certificate { passed, judged: passed, ..certificate() };
+                let library = &library;
+                scope.spawn(move || (0..50).for_each(|_| drop(own.store(library).unwrap())));
+            }
+            for _ in 0..200 {
+                let now = standing_by(&library, || Some("0".repeat(64)), &TrustPolicy::of_process());
+                assert!(matches!(now, Standing::Certified { .. } | Standing::NeverRun), "{now}");
+            }
+        });
+        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -121,6 +121,18 @@ pub fn array(nth: usize, expected: &Array, got: &Array, tolerance: Tolerance) ->
 /// # Errors
 /// The first output that is wrong.
 pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Failure> {
+    within(expected, got, |dtype| Tolerance::of(dtype).times(factor))
+}
+
+/// As [`outputs`], with a tolerance for each dtype.
+///
+/// # Errors
+/// The first output that is wrong.
+pub fn within(
+    expected: &[Array],
+    got: &[Tensor],
+    tolerance: impl Fn(DType) -> Tolerance,
+) -> Result<(), Failure> {
     if expected.len() != got.len() {
         return Err(Failure::new(
             "wrong number of outputs",
@@ -136,7 +148,7 @@ pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Fa
                 "invalid bytes",
             ));
         };
-        array(nth, expected, &values, Tolerance::of(expected.dtype).times(factor))?;
+        array(nth, expected, &values, tolerance(expected.dtype))?;
     }
     Ok(())
 }

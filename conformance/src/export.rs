@@ -49,14 +49,14 @@ fn value(v: &Value) -> Json {
 
 /// Writes `OP.jsonl` into `folder` for each op that an oracle judges: one line for each sample and dtype, and
 /// for element-wise ops lines of extreme values, whose `sample` is `extremes`. A line has `op`, `sample`, `dtype`, `schema`, `args` and either `expected`, a list of arrays, or `unknown`, the reason.
-/// Gives the number of ops and of lines.
+/// Only ops that are `wanted`. Gives the number of ops and of lines.
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn export(folder: &Path) -> std::io::Result<(usize, usize)> {
+pub fn export(folder: &Path, wanted: impl Fn(&str) -> bool) -> std::io::Result<(usize, usize)> {
     std::fs::create_dir_all(folder)?;
     let (mut ops, mut lines) = (0, 0);
-    for def in keyway::ops::all() {
+    for def in keyway::ops::all().filter(|def| wanted(def.name())) {
         let Some(oracle) = oracle::find(def.name()) else { continue };
         let mut file =
             std::io::BufWriter::new(std::fs::File::create(folder.join(format!("{}.jsonl", def.name())))?);

@@ -57,6 +57,11 @@ impl From<keyway::dispatcher::Error> for Failure {
 pub enum Outcome {
     /// As expected.
     Passed,
+    /// As expected, but nothing of the judged library took part.
+    ByOthers {
+        /// Who did.
+        by: String,
+    },
     /// Not as expected.
     Failed(Failure),
     /// The backend says that it does not support this, and it does not claim to.

@@ -18,6 +18,8 @@ pub struct Target {
     pub library: PathBuf,
     /// The device that its kernels are for.
     pub device: Device,
+    /// All its kernels, one for each op, device, layout and dtype.
+    pub kernels: Vec<&'static KernelEntry>,
 }
 
 /// Why there is nothing to judge.
@@ -118,12 +120,25 @@ impl Target {
             let (plugin, library) = (plugin.name.to_string(), plugin.path.display().to_string());
             return Err(TargetError::Empty { plugin, library });
         };
-        Ok(Target {
-            plugin: plugin.name,
-            version: plugin.version.clone(),
-            library: plugin.path.clone(),
-            device: Device { kind: first.device, index: 0 },
-        })
+        let mut own: Vec<&'static KernelEntry> = kernels.iter().copied().filter(|k| own(&k)).collect();
+        let left_out: Vec<_> = registry::left_out().into_iter().map(|left| left.kernel).collect();
+        own.retain(|k| !left_out.iter().any(|l| std::ptr::eq(*l, *k)));
+        let device = Device { kind: first.device, index: 0 };
+        let (plugin, version, library) = (plugin.name, plugin.version.clone(), plugin.path.clone());
+        Ok(Target { plugin, version, library, device, kernels: own })
+    }
+
+    /// The ops that the target brings.
+    pub fn ops(&self) -> Vec<&'static OpEntry> {
+        let all = keyway::dispatcher::table::current().ops();
+        all.map(|rows| rows.op)
+            .filter(|op| op.spec.foreign.is_some() && op.spec.owner == self.plugin)
+            .collect()
+    }
+
+    /// Whether the target registers a kernel of this op, for whatever device, layout and dtype.
+    pub fn registers(&self, op: &str) -> bool {
+        self.kernels.iter().any(|k| k.op == op)
     }
 
     fn on(mut self, device: &str) -> Target {
@@ -143,12 +158,26 @@ impl Target {
         }
     }
 
-    /// Whether the target has a kernel of this op for some dtype, or nobody has one and it is made of others.
+    /// Whether the target is what the device is: it brings it, or most of its kernels.
+    pub fn carries_device(&self) -> bool {
+        let kind = self.device.kind;
+        if let Some(device) = registry::devices().into_iter().find(|d| d.kind == kind) {
+            return device.plugin.name == self.plugin;
+        }
+        let kernels = registry::kernels();
+        let count =
+            |plugin: &str| kernels.iter().filter(|k| k.device == kind && k.plugin.name == plugin).count();
+        registry::plugins().iter().all(|p| count(p.name) <= count(self.plugin))
+    }
+
+    /// Whether the target has a kernel of this op, or nobody has one and the target has to do with what it is made of.
     pub fn answers_for(&self, def: &'static OpDef) -> bool {
         let Ok(entry) = def.entry() else { return false };
-        let mine = |d| matches!(self.service(entry, d), Service::Kernel);
         let other = |d| matches!(self.service(entry, d), Service::Other);
-        DType::REAL.into_iter().any(mine) || !DType::REAL.into_iter().any(other)
+        let parts = entry.spec.decomposition.map_or(&[][..], |decomposition| decomposition.parts);
+        let has_part = || parts.iter().any(|part| self.registers(part.op));
+        self.registers(def.name())
+            || (!DType::REAL.into_iter().any(other) && (self.carries_device() || has_part()))
     }
 }
 

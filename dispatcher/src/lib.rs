@@ -21,7 +21,7 @@ pub mod op;
 pub mod registry;
 pub mod tensor;
 
-pub use base::{dims, dtype, error, intern, key, log, parallel, plugin, progress};
+pub use base::{dims, dtype, error, fork, intern, key, log, lossy, parallel, plugin, progress};
 pub use call::{explain, fallback, layouts, ledger};
 pub use host::install;
 pub use op::schema;
@@ -31,3 +31,10 @@ pub use dims::Dims;
 pub use dtype::DType;
 pub use error::{Error, Result};
 pub use key::{Device, Layout};
+
+/// The folder of this crate's sources as backtraces name it, for layers above that leave its frames out.
+pub const SOURCES: &str = {
+    let file = file!();
+    // `lib.rs` is the last part, after which nothing else stands.
+    file.split_at(file.len() - "lib.rs".len()).0
+};

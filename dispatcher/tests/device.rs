@@ -4,10 +4,12 @@
 mod table_support;
 
 use keyway_dispatcher::device::{Event, Stream, memory_stats};
+use keyway_dispatcher::explain::explain;
+use keyway_dispatcher::ledger::last_served;
 use keyway_dispatcher::memory::{Storage, copy_bytes, read_bytes, write_bytes};
 use keyway_dispatcher::registry::{restore, retire};
-use keyway_dispatcher::tensor::TensorImpl;
-use keyway_dispatcher::{DType, Device, host};
+use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
+use keyway_dispatcher::{DType, Device, Error, Layout, host};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::{name_kind, status};
 use table_support::*;
@@ -95,18 +97,58 @@ fn storages_are_copied_and_freed_by_the_plugin_that_gave_them() {
     assert_eq!((alive(twin()), alive(worse())), (before, 0));
 }
 
+/// The numbers 1, 2 and 3 on a device.
+fn numbers(device: Device) -> TensorRef {
+    let t = TensorImpl::empty(&[3], DType::F32, device).unwrap();
+    let values: Vec<u8> = [1.0f32, 2.0, 3.0].iter().flat_map(|v| v.to_ne_bytes()).collect();
+    write_bytes(t.storage().unwrap(), 0, &values).unwrap();
+    t
+}
+
+fn values(t: &TensorRef) -> Vec<f32> {
+    let mut bytes = [0; 12];
+    read_bytes(t.storage().unwrap(), 0, &mut bytes).unwrap();
+    bytes.as_chunks().0.iter().map(|b| f32::from_ne_bytes(*b)).collect()
+}
+
 #[test]
 fn a_plugin_reaches_its_device_also_under_its_second_name() {
     let _one = load(PLUGINS);
-    let t = TensorImpl::empty(&[3], DType::F32, worse()).unwrap();
-    let values: Vec<u8> = [1.0f32, 2.0, 3.0].iter().flat_map(|v| v.to_ne_bytes()).collect();
-    write_bytes(t.storage().unwrap(), 0, &values).unwrap();
-    let made = one("test_twin", &t).unwrap();
-    assert_eq!(made.device(), worse());
-    let mut bytes = [0; 12];
-    read_bytes(made.storage().unwrap(), 0, &mut bytes).unwrap();
-    let wanted: Vec<u8> = [2.0f32, 3.0, 4.0].iter().flat_map(|v| v.to_ne_bytes()).collect();
-    assert_eq!(bytes[..], wanted[..]);
+    let made = one("test_twin", &numbers(worse())).unwrap();
+    assert_eq!((made.device(), values(&made)), (worse(), vec![2.0, 3.0, 4.0]));
+}
+
+#[test]
+fn a_plugin_serves_the_device_of_the_one_that_it_names_as_compatible() {
+    const SECOND: &str = "keyway.test/second";
+    let _one = load(&["keyway_test_faulty", "keyway_test_interposer", "keyway_test_second"]);
+    let serves = || {
+        let made = one("test_nothing", &numbers(twin())).unwrap();
+        assert_eq!(
+            (last_served().name(), made.device(), values(&made)),
+            (SECOND, twin(), vec![3.0, 4.0, 5.0])
+        );
+    };
+    let first = |device| {
+        let why = explain(op("test_nothing"), device, Layout::STRIDED, DType::F32);
+        let first = why.candidates.into_iter().next().unwrap();
+        assert!(first.what.contains(SECOND), "{first:?}");
+        (first.chosen, first.reason)
+    };
+    serves();
+    assert_eq!(first(twin()), (true, "the exact key".to_string()));
+    // The same device of another plugin is not open to it, under whichever name.
+    let closed = |device| {
+        assert!(matches!(one("test_nothing", &numbers(device)), Err(Error::MissingKernel(_))));
+        let (chosen, reason) = first(device);
+        let why = "`keyway.test/faulty`, with which its plugin does not declare itself compatible";
+        assert!(!chosen && reason.contains(why), "{reason}");
+    };
+    closed(worse());
+    assert!(retire(BETTER));
+    closed(twin());
+    assert!(restore(BETTER));
+    serves();
 }
 
 #[test]

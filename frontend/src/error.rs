@@ -2,12 +2,25 @@
 
 use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::dtype::DType;
+use std::fmt;
 
 /// The result of everything here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, with what was expected, what came, and what to do next.
-#[derive(Debug, thiserror::Error)]
+///
+/// `{:?}` gives the message too, so that `fn main() -> keyway::Result<()>` and `unwrap` print what people can read; `{:#?}`
+/// gives the structure.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// let error = Tensor::from_vec(vec![1.0f32, 2.0], &[3]).unwrap_err();
+/// assert_eq!(format!("{error:?}"), "from_vec: shape [3] has 3 elements, but 2 values came");
+/// assert!(format!("{error:#?}").starts_with("Length {"));
+/// # Ok(()) }
+/// ```
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A call could not be carried out: the caller's mistake, or the backend's trouble.
@@ -51,6 +64,12 @@ pub enum Error {
         /// The system's own words.
         source: std::io::Error,
     },
+    /// A child of a fork at a moment at which another thread of the parent was loading the backends.
+    #[error(
+        "the process was forked while another of its threads was loading the backends, which no thread here will end; \
+         call `keyway::runtime::start` before the fork, or fork before the first use of tensors"
+    )]
+    Forked,
     /// A safetensors file that is damaged or does not fit.
     #[error(transparent)]
     Safetensors(#[from] crate::io::safetensors::SafetensorsError),
@@ -60,6 +79,42 @@ pub enum Error {
     /// A module or optimiser was given something that does not fit.
     #[error(transparent)]
     Module(#[from] crate::nn::ModuleError),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return fmt::Display::fmt(self, f);
+        }
+        match self {
+            Error::Dispatch(error) => f.debug_tuple("Dispatch").field(error).finish(),
+            Error::Autograd(error) => f.debug_tuple("Autograd").field(error).finish(),
+            Error::Length { op, sizes, expected, got } => f
+                .debug_struct("Length")
+                .field("op", op)
+                .field("sizes", sizes)
+                .field("expected", expected)
+                .field("got", got)
+                .finish(),
+            Error::HostType { op, expected, got } => f
+                .debug_struct("HostType")
+                .field("op", op)
+                .field("expected", expected)
+                .field("got", got)
+                .finish(),
+            Error::Load(error) => f.debug_tuple("Load").field(error).finish(),
+            Error::File { action, path, source } => f
+                .debug_struct("File")
+                .field("action", action)
+                .field("path", path)
+                .field("source", source)
+                .finish(),
+            Error::Forked => f.write_str("Forked"),
+            Error::Safetensors(error) => f.debug_tuple("Safetensors").field(error).finish(),
+            Error::Data(error) => f.debug_tuple("Data").field(error).finish(),
+            Error::Module(error) => f.debug_tuple("Module").field(error).finish(),
+        }
+    }
 }
 
 impl From<DispatchError> for Error {

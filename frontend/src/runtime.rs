@@ -1,14 +1,19 @@
 //! The runtime: ops registered, autograd on, backends found. Started by the first call that needs it.
+//!
+//! A forked child may go on using tensors in host memory: it gets threads of its own when it needs them, and draws the
+//! random numbers that its parent would have drawn. What a device can do in a child is its plugin's matter; drivers of GPUs
+//! refuse. [`Error::Forked`](crate::Error::Forked) says that the parent was still loading.
 
 use crate::error::Result;
 use keyway_dispatcher::call::convert::{Conversions, set_conversions};
-use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected};
+use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected, relative_entries};
 use keyway_dispatcher::op::OpEntry;
 use keyway_dispatcher::plugin::PluginEntry;
 use keyway_dispatcher::{host, install, registry};
 use once_cell::sync::OnceCell;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 /// What came of loading the backends.
 #[derive(Debug)]
@@ -24,6 +29,8 @@ static AUTOGRAD: OnceCell<()> = OnceCell::new();
 static PROFILER: OnceCell<()> = OnceCell::new();
 static BACKENDS: OnceLock<Backends> = OnceLock::new();
 static LOADING: Mutex<()> = Mutex::new(());
+/// The process in which `LOADING` is held, by the forks that lie behind it and one; 0 if it is not held.
+static HOLDER: AtomicU32 = AtomicU32::new(0);
 
 /// Starts the runtime with the backends of the usual places, if it is not started yet.
 ///
@@ -43,18 +50,47 @@ pub fn start() -> Result<()> {
 /// As [`start`].
 #[cold]
 pub fn start_with(paths: &[PathBuf]) -> Result<()> {
-    let entries = register_ops()?;
-    let _one = LOADING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _one = Loading::enter()?;
+    let entries = register_all_ops()?;
     if BACKENDS.get().is_none() {
         let config = Config::of_process(paths.to_vec());
         let preferred = config.preferences.preferred();
         let backends = load(&Loader::new(config));
+        if let Some(ignored) = relative_entries(&backends.discovery.searched) {
+            keyway_dispatcher::log::warn(&ignored);
+        }
         apply_policies(&preferred);
         // A definition is bound only now, so that no thread calls an op while the backends are loading.
         crate::ops::all().zip(entries).for_each(|(definition, entry)| definition.bind(entry));
         let _ = BACKENDS.set(backends);
     }
     Ok(())
+}
+
+/// The right to load, one thread's at a time.
+struct Loading(#[allow(dead_code)] MutexGuard<'static, ()>);
+
+impl Loading {
+    fn enter() -> Result<Loading> {
+        let own = keyway_dispatcher::fork::generation() + 1;
+        let lock = match LOADING.try_lock() {
+            Ok(lock) => lock,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // The thread that holds it is none of this process.
+            Err(TryLockError::WouldBlock) if ![0, own].contains(&HOLDER.load(Ordering::Relaxed)) => {
+                return Err(crate::Error::Forked);
+            }
+            Err(TryLockError::WouldBlock) => LOADING.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
+        };
+        HOLDER.store(own, Ordering::Relaxed);
+        Ok(Loading(lock))
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        HOLDER.store(0, Ordering::Relaxed);
+    }
 }
 
 /// What the user has said for every run: the preferred backends, and the fallback of the environment.
@@ -78,12 +114,14 @@ fn apply_policies(preferred: &[String]) {
 /// As [`start`].
 pub fn load_backends(paths: &[PathBuf]) -> Result<Backends> {
     start()?;
-    let _one = LOADING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _one = Loading::enter()?;
     Ok(load(&Loader::new(Config::only(paths.to_vec()))))
 }
 
 fn load(loader: &Loader) -> Backends {
-    let mut loaded = loader.load_all(host::table(), host::take_message);
+    let table = host::table();
+    keyway_dispatcher::fork::protect(crate::rng::held);
+    let mut loaded = loader.load_all(table, host::take_message);
     let present = registry::plugins();
     let new = loaded.plugins.iter().filter(|plugin| present.iter().all(|p| p.path != plugin.path));
     install::install_all(new).into_iter().for_each(|rejected| loaded.refuse(rejected));
@@ -127,6 +165,11 @@ pub fn backends() -> Option<&'static Backends> {
 /// # Errors
 /// As [`start`].
 pub fn register_ops() -> Result<&'static [&'static OpEntry]> {
+    let _one = Loading::enter()?;
+    register_all_ops()
+}
+
+fn register_all_ops() -> Result<&'static [&'static OpEntry]> {
     let entries = OPS.get_or_try_init(|| {
         let specs: Vec<_> = crate::ops::all().map(|d| d.spec()).collect();
         registry::register_ops(&specs)

@@ -1,6 +1,7 @@
 //! The caller's mistakes: each is an error that names what was expected and what came, and nothing else
 //! happens.
 
+use keyway::ops::index::pad::PadMode;
 use keyway::{DType, Device, Error, Tensor};
 use keyway_dispatcher::Error as Call;
 
@@ -81,20 +82,20 @@ fn a_dimension_out_of_range() {
 fn an_index_out_of_range_changes_nothing() {
     let target = floats(&[2, 3]);
     let at = Tensor::from_slice(&[0i64, 2]).unwrap();
-    let is_backend = |error: &Error| matches!(error, Error::Dispatch(Call::Backend { .. }));
+    let is_rejected = |error: &Error| matches!(error, Error::Dispatch(Call::Rejected { .. }));
     let parts = ["index 2", "0..2", "dimension 0 of size 2"];
-    assert!(is_backend(&failure(target.index_select(0, &at), &parts)));
-    assert!(is_backend(&failure(target.embedding(&at, None), &parts)));
-    assert!(is_backend(&failure(target.index_add_(0, &at, &floats(&[2, 3])), &parts)));
-    assert!(is_backend(&failure(target.index_copy_(0, &at, 7.0), &parts)));
+    assert!(is_rejected(&failure(target.index_select(0, &at), &parts)));
+    assert!(is_rejected(&failure(target.embedding(&at, None), &parts)));
+    assert!(is_rejected(&failure(target.index_add_(0, &at, &floats(&[2, 3])), &parts)));
+    assert!(is_rejected(&failure(target.index_copy_(0, &at, 7.0), &parts)));
     let wide = Tensor::from_vec(vec![0i64, 0, 2], &[1, 3]).unwrap();
-    assert!(is_backend(&failure(target.gather(0, &wide), &parts)));
-    assert!(is_backend(&failure(target.scatter_(0, &wide, 7.0), &parts)));
-    assert!(is_backend(&failure(target.scatter_add_(0, &wide, &floats(&[1, 3])), &parts)));
+    assert!(is_rejected(&failure(target.gather(0, &wide), &parts)));
+    assert!(is_rejected(&failure(target.scatter_(0, &wide, 7.0), &parts)));
+    assert!(is_rejected(&failure(target.scatter_add_(0, &wide, &floats(&[1, 3])), &parts)));
     let parts = ["index 2", "-2..2", "dimension 0 of size 2"];
-    assert!(is_backend(&failure(target.index(&[Some(&at)]), &parts)));
-    assert!(is_backend(&failure(target.index_put_(&[Some(&at)], 7.0, false), &parts)));
-    assert!(is_backend(&failure(target.index_put_(&[Some(&at)], 7.0, true), &parts)));
+    assert!(is_rejected(&failure(target.index(&[Some(&at)]), &parts)));
+    assert!(is_rejected(&failure(target.index_put_(&[Some(&at)], 7.0, false), &parts)));
+    assert!(is_rejected(&failure(target.index_put_(&[Some(&at)], 7.0, true), &parts)));
     assert_eq!(target.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
 }
 
@@ -161,4 +162,50 @@ fn tensors_that_cannot_be_joined() {
     assert!(matches!(error, Error::Dispatch(Call::Shape { .. })), "{error:?}");
     let error = failure(Tensor::cat(&[], 0), &["cat", "one tensor at least", "0 tensors"]);
     assert!(matches!(error, Error::Dispatch(Call::Value { .. })), "{error:?}");
+}
+
+#[test]
+fn what_only_a_kernel_sees_is_still_the_callers_mistake() {
+    let x = Tensor::from_slice(&[1i64, 2]).unwrap();
+    let zeros = Tensor::from_slice(&[1i64, 0]).unwrap();
+    let blames = |error: Error| {
+        let text = error.to_string();
+        assert!(matches!(error, Error::Dispatch(Call::Rejected { .. })), "{error:?}");
+        assert!(!text.contains("failed"), "{text}");
+    };
+    for divisor in [(&zeros).into(), keyway_dispatcher::op::Arg::Int(0)] {
+        blames(failure(
+            x.floor_divide(divisor),
+            &["floor_divide: argument `other`", "divided by zero", "replace the zeros"],
+        ));
+        blames(failure(x.remainder(divisor), &["remainder: argument `other`", "divided by zero"]));
+        blames(failure(x.fmod(divisor), &["fmod: argument `other`", "divided by zero"]));
+    }
+    let minus = Tensor::from_slice(&[1i64, -1]).unwrap();
+    blames(failure(x.pow(&minus), &["pow: argument `exponent`", "0 or more for integers", "to_dtype"]));
+}
+
+#[test]
+fn composite_ops_name_themselves() {
+    let x = floats(&[2, 3]);
+    let named = |result: Result<Tensor, Error>, name: &str, parts: &[&str]| {
+        let text = failure(result, parts).to_string();
+        assert!(text.starts_with(&format!("{name}: ")), "{text}");
+    };
+    // The class is found to be out of range by the kernel of a part.
+    let classes = Tensor::from_slice(&[0i64, 7]).unwrap();
+    named(x.cross_entropy(&classes, None, -100, 0.0, "mean"), "cross_entropy", &["`target`", "7"]);
+    named(x.nll_loss(&classes, None, -100, "mean"), "nll_loss", &["`target`", "7"]);
+    let at = Tensor::from_slice(&[5i64]).unwrap();
+    named(
+        floats(&[2, 3]).take_along_dim(&at.reshape_as_sizes(&[1, 1]).unwrap(), Some(1)),
+        "take_along_dim",
+        &["index 5"],
+    );
+    let bytes = Tensor::from_slice(&[1i8]).unwrap();
+    named(bytes.pad(&[1, 1], PadMode::Constant, 300), "pad", &["`value`", "a number that i8 holds"]);
+    let integers = Tensor::from_slice(&[1i64]).unwrap();
+    let zero = Tensor::from_slice(&[0i64]).unwrap();
+    named(integers.floor_divide(&zero), "floor_divide", &["`other`"]);
+    named(Tensor::einsum("ij,jk->ik", &[&x, &x]), "einsum", &["einsum"]);
 }

@@ -4,8 +4,10 @@
 mod c_compiler;
 
 use keyway::ops::by_name;
-use keyway::{DType, Device, Tensor, runtime};
+use keyway::{DType, Device, Layout, Tensor, runtime};
+use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::op::Arg;
+use keyway_dispatcher::registry::find_op;
 use std::path::Path;
 
 /// Loads the plugin. `false` without a compiler.
@@ -83,4 +85,21 @@ fn a_device_in_c_adds_and_prints() {
     let error = Tensor::empty(&[1 << 50], DType::F32, device).unwrap_err().to_string();
     assert!(error.contains("example.org/c-device"), "{error}");
     assert_eq!((&a + &a).unwrap().to_vec::<f32>().unwrap(), [0.0, 2.0, 4.0, 6.0]);
+}
+
+#[test]
+fn its_readme_shows_who_serves_what() {
+    if !load() {
+        return;
+    }
+    let device = Device::new("example.org/c-device", 0).unwrap();
+    for (op, device) in [("axpby", Device::CPU), ("add", device)] {
+        let explained = explain(find_op(op).unwrap(), device, Layout::STRIDED, DType::F32);
+        let text = explained.to_string();
+        assert!(
+            include_str!("../../examples/c-plugin/README.md").contains(&text),
+            "the README lacks:\n{text}"
+        );
+        assert!(explained.candidates[0].chosen && explained.verdict.contains("`example.org/c-plugin`"));
+    }
 }

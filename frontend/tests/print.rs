@@ -63,3 +63,25 @@ fn long_rows_wrap_and_large_tensors_are_cut() -> Result<()> {
     assert!(square.contains("],\n        ...,\n        [3.9400e+04, "), "{square}");
     Ok(())
 }
+
+#[test]
+fn many_dimensions_are_cut_short_and_only_what_is_shown_is_read() -> Result<()> {
+    let one = Tensor::scalar(1.0f32)?;
+    for sizes in [vec![7usize; 10], vec![2; 30], vec![1, 7, 1, 7, 7, 7, 7, 7, 7, 7], vec![1 << 25, 1 << 25]] {
+        let began = std::time::Instant::now();
+        let text = one.expand(&sizes)?.to_string();
+        assert!(began.elapsed().as_secs() < 10, "{sizes:?} takes {:?}", began.elapsed());
+        let shown = text.matches("1.").count();
+        assert!((1..=10_000).contains(&shown) && text.contains("..."), "{sizes:?} shows {shown} elements");
+        let depth = sizes.len();
+        assert!(text.starts_with(&format!("tensor({}1.", "[".repeat(depth))), "{sizes:?}");
+        assert_eq!(text.matches('[').count(), text.matches(']').count(), "{sizes:?}");
+    }
+    // As PyTorch does it, as long as that is not too much.
+    let text = one.expand(&[20, 30, 40])?.to_string();
+    assert_eq!((text.matches("1.").count(), text.matches("...").count()), (216, 43));
+    let outer = Tensor::from_vec((0..16_384).map(|i| i as f32).collect(), &[2; 14])?.to_string();
+    assert!(outer.starts_with(&format!("tensor({}0.0000e+00, ", "[".repeat(14))), "{outer}");
+    assert!(outer.contains("8.1910e+03") && !outer.contains("8.1920e+03"), "{outer}");
+    Ok(())
+}

@@ -1,6 +1,7 @@
 //! Saving and loading tensors: every dtype, damaged files, and saves that fail.
 use keyway::io::safetensors::{SafetensorsError, load, load_file, save, save_with_metadata};
 use keyway::nn::StateDict;
+use keyway::ops::memory::clone::MemoryFormat;
 use keyway::{DType, Device, Error, Tensor};
 use std::path::Path;
 
@@ -108,6 +109,87 @@ fn damaged_files_are_named() {
 }
 
 #[test]
+fn a_name_that_comes_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("twice.safetensors");
+    let entry =
+        |from: usize| format!(r#""w":{{"dtype":"F32","shape":[2],"data_offsets":[{from},{}]}}"#, from + 8);
+    for (header, data, name) in [
+        (format!("{{{},{}}}", entry(0), entry(8)), 16, "`w`"),
+        (format!("{{{},{}}}", entry(0), entry(0)), 8, "`w`"),
+        ("{\"__metadata__\":{},\"__metadata__\":{}}".to_string(), 0, "`__metadata__`"),
+    ] {
+        let (error, text) = fault(&path, &file_of(&header, data));
+        assert!(matches!(error, SafetensorsError::DuplicateName { .. }), "{error:?}");
+        assert!(text.contains(name) && text.contains("twice"), "{text}");
+    }
+}
+
+#[test]
+fn channels_last_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("images.safetensors");
+    let plain = floats(&(0..240u8).map(f32::from).collect::<Vec<_>>(), &[2, 3, 5, 8]);
+    let last = plain.to_format(MemoryFormat::ChannelsLast).unwrap();
+    let volume = plain.reshape(&[2, 3, 2, 5, 4]).unwrap();
+    let tensors = dict([
+        ("plain", plain.clone()),
+        ("last", last.clone()),
+        ("bool", last.gt(7.0).unwrap()),
+        ("volume", volume.to_format(MemoryFormat::ChannelsLast).unwrap()),
+        ("row", floats(&[1.0, 2.0], &[2])),
+    ]);
+    save(&path, &tensors).unwrap();
+    let first = std::fs::read(&path).unwrap();
+    let file = load_file(&path).unwrap();
+    assert!(file.metadata.is_empty(), "{:?}", file.metadata);
+    for (name, expected) in &tensors {
+        let got = &file.tensors[name];
+        assert_eq!((got.sizes(), got.strides()), (expected.sizes(), expected.strides()), "{name}");
+        assert_eq!(got.to_bytes().unwrap(), expected.to_bytes().unwrap(), "{name}");
+    }
+    save(&path, &file.tensors).unwrap();
+    assert_eq!(first, std::fs::read(&path).unwrap(), "the same bytes again");
+    // Others read the values in row-major order.
+    let theirs = safetensors::SafeTensors::deserialize(&first).unwrap();
+    assert_eq!(theirs.tensor("last").unwrap().data(), plain.to_bytes().unwrap());
+    // More than one chunk of the file, and into a tensor that is in channels_last already.
+    let many = floats(&vec![0.5; 3 * 400 * 400], &[1, 3, 400, 400]);
+    many.narrow(3, 7, 1).unwrap().fill_(2.0).unwrap();
+    save(&path, &dict([("w", many.to_format(MemoryFormat::ChannelsLast).unwrap())])).unwrap();
+    let loaded = load(&path).unwrap().remove("w").unwrap();
+    assert_eq!(loaded.to_bytes().unwrap(), many.to_bytes().unwrap());
+    let target = Tensor::zeros(&[1, 3, 400, 400], DType::F32, Device::CPU).unwrap();
+    let target = target.to_format(MemoryFormat::ChannelsLast).unwrap();
+    target.copy_(&loaded).unwrap();
+    assert_eq!(target.to_bytes().unwrap(), many.to_bytes().unwrap());
+}
+
+#[test]
+fn memory_formats_that_do_not_fit_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("formats.safetensors");
+    let header = |formats: &str| {
+        let formats = serde_json::to_string(formats).unwrap();
+        format!(
+            r#"{{"__metadata__":{{"keyway.formats":{formats}}},"w":{{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}}}"#
+        )
+    };
+    for (formats, part) in [
+        ("[]", "no object of texts"),
+        ("{\"v\":\"channels_last\"}", "names the tensor `v`, which is not there"),
+        ("{\"w\":\"channels_last\"}", "`w` of shape [2]"),
+        ("{\"w\":\"blocked\"}", "`blocked`"),
+    ] {
+        let (_, text) = fault(&path, &file_of(&header(formats), 8));
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let reserved = [("keyway.formats".to_string(), "{}".to_string())].into();
+    let error = save_with_metadata(&path, &StateDict::new(), &reserved).unwrap_err().to_string();
+    assert!(error.contains("keyway.formats"), "{error}");
+}
+
+#[test]
 fn every_cut_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cut.safetensors");
@@ -153,12 +235,9 @@ fn a_full_disk_keeps_the_old_file() {
     let path = folder.path().join("weights.safetensors");
     save(&path, &dict([("w", floats(&[1.0], &[1]))])).unwrap();
     let old = std::fs::read(&path).unwrap();
-    // A limit on the size of files gives the write error that a full disk gives; the signal must be ignored for that.
+    // A limit on the size of files gives the write error that a full disk gives.
     let output = std::process::Command::new("sh")
-        .args([
-            "-c",
-            "trap '' XFSZ; ulimit -f 64; exec \"$0\" --exact a_full_disk_keeps_the_old_file --nocapture",
-        ])
+        .args(["-c", "ulimit -f 64; exec \"$0\" --exact a_full_disk_keeps_the_old_file --nocapture"])
         .arg(std::env::current_exe().unwrap())
         .env(CHILD, &path)
         .output()
@@ -185,4 +264,44 @@ fn links_and_permissions_stay() {
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(load(&real).unwrap().len(), 1);
     assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+/// Set in a child process that ends in the middle of a save.
+const KILLED: &str = "KEYWAY_TEST_KILLED_SAVE";
+
+#[test]
+#[cfg(unix)]
+fn what_a_killed_save_left_is_removed_by_the_next() {
+    if let Some(path) = std::env::var_os(KILLED) {
+        let _ = keyway::io::replace(Path::new(&path), |file| {
+            file.write_all(&[7; 100_000])?;
+            std::process::abort();
+        });
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    let left = || {
+        let names = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with(".keyway-")).count()
+    };
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "what_a_killed_save_left_is_removed_by_the_next"])
+        .env(KILLED, &path)
+        .output()
+        .unwrap()
+        .status;
+    assert!(!status.success());
+    assert_eq!(left(), 1);
+    // One that is being written, a folder and a link of such a name stay.
+    keyway::io::replace(&path, |_| {
+        assert_eq!(left(), 1);
+        std::fs::create_dir(folder.path().join(".keyway-folder.tmp"))?;
+        std::os::unix::fs::symlink("/dev/null", folder.path().join(".keyway-link.tmp"))?;
+        save(folder.path().join("other.safetensors"), &StateDict::new()).unwrap();
+        assert_eq!(left(), 3);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(left(), 2);
 }

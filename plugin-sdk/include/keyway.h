@@ -162,6 +162,9 @@ struct KeywayStr {
 /* `data` is host memory that holds one element, although the call runs on another device; all strides */
 /* are 0. The element is read before the kernel returns: its memory may be gone afterwards. */
 #define KEYWAY_TENSOR_FLAG_HOST_SCALAR 2
+/* The element stands for a number of the caller's, which lies 8 bytes after it as an f64 that was not rounded to the */
+/* dtype: for kernels that compute in a wider type than that of the elements. Only beside `HOST_SCALAR`. */
+#define KEYWAY_TENSOR_FLAG_NUMBER 4
 
 /* What a device can do. */
 /* The host may read and write the device's memory through its pointers. */
@@ -798,6 +801,8 @@ struct KeywayOutput {
     uint32_t format;
     /* The argument, for the format `LIKE`; the mask of arguments, for `IMAGES`. */
     uint32_t of;
+    /* Zero. */
+    uint32_t reserved_end;
 };
 
 /* How the outputs of a call are computed, as a rule states it. Masks have bit `i` for argument `i`. */

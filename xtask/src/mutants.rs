@@ -1,8 +1,9 @@
 //! `cargo xtask mutants`: whether the conformance suite bites.
 //!
-//! The plugin `test-plugins/mutant` wraps the CPU backend and makes one fault at a time. The real command judges it
-//! under each; a fault is caught if a case fails under it. The control run judges the same ops without a fault and
-//! must be green, so that a failed case is the fault's.
+//! The plugin `test-plugins/mutant` wraps the CPU backend and makes one fault at a time; those of the layout, the device and
+//! the ops of other test plugins make theirs. The real command judges each under each of its faults; a fault is caught if a
+//! case fails under it. The control runs judge the same without a fault and must be green, so that a failed case is the
+//! fault's.
 
 use crate::build;
 use crate::failure::{Failure, Result};
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The plugin with the faults.
-const MUTANT: &str = "keyway-test-mutant";
+/// The plugins with the faults, the first with those of kernels.
+const MUTANTS: [&str; 4] = ["keyway-test-mutant", "keyway-test-csr", "keyway-test-device", "keyway-test-ops"];
 /// The backend that it wraps.
 const BACKEND: &str = "keyway-backend-cpu";
 /// What the plugin reads from the environment: the fault, and the backend.
@@ -43,8 +44,13 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {
     name: String,
+    /// The ops to judge; empty for all.
     ops: Vec<String>,
+    /// The families to judge; empty for all.
+    families: Vec<String>,
     about: String,
+    /// The package that makes it.
+    package: &'static str,
 }
 
 /// What the suite said of a run.
@@ -71,7 +77,8 @@ impl Verdict {
 /// What judges.
 struct Judge {
     program: PathBuf,
-    mutant: PathBuf,
+    /// By package.
+    mutants: BTreeMap<&'static str, PathBuf>,
     backend: PathBuf,
     report: PathBuf,
 }
@@ -79,21 +86,34 @@ struct Judge {
 /// Builds, judges, prints the table.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let judge = Judge::build(workspace, options)?;
-    let faults = chosen(judge.faults(workspace)?, &options.only)?;
-    let ops: BTreeSet<&str> = faults.iter().flat_map(|fault| &fault.ops).map(String::as_str).collect();
-    let ops: Vec<&str> = ops.into_iter().collect();
-
-    let control = judge.judge(workspace, None, &ops)?;
-    if let Some(first) = &control.first {
-        return Err(Failure::Control { bad: control.bad(), of: control.cases, first: first.clone() });
+    let mut faults = Vec::new();
+    for package in MUTANTS {
+        faults.extend(judge.faults(workspace, package)?);
     }
-    println!("control: {} cases of {} ops passed in {:.1} s", control.cases, ops.len(), control.seconds);
+    let faults = chosen(faults, &options.only)?;
+
+    let mut control = Verdict::default();
+    for package in MUTANTS {
+        let own: Vec<&Fault> = faults.iter().filter(|fault| fault.package == package).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let (ops, families) = together(&own);
+        let verdict = judge.judge(workspace, package, None, &ops, &families)?;
+        if let Some(first) = &verdict.first {
+            let (bad, of) = (verdict.bad(), verdict.cases);
+            return Err(Failure::Control { bad, of, first: format!("{first} of {package}") });
+        }
+        println!("control of {package}: {} cases passed in {:.1} s", verdict.cases, verdict.seconds);
+        control.cases += verdict.cases;
+        control.seconds += verdict.seconds;
+    }
 
     let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or_default();
     let mut verdicts = Vec::new();
     for fault in &faults {
-        let ops: Vec<&str> = fault.ops.iter().map(String::as_str).collect();
-        let verdict = judge.judge(workspace, Some(&fault.name), &ops)?;
+        let (ops, families) = together(&[fault]);
+        let verdict = judge.judge(workspace, fault.package, Some(&fault.name), &ops, &families)?;
         println!("{}", row(width, fault, &verdict));
         verdicts.push(verdict);
     }
@@ -117,7 +137,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
 
 impl Judge {
     fn build(workspace: &Workspace, options: &Options) -> Result<Judge> {
-        let mut packages = vec![build::PROGRAM.0, MUTANT];
+        let mut packages = vec![build::PROGRAM.0];
+        packages.extend(MUTANTS);
         if options.backend.is_none() {
             packages.push(BACKEND);
         }
@@ -127,23 +148,32 @@ impl Judge {
             None => built.library(BACKEND)?,
         };
         let report = workspace.target().join("mutants.json");
-        Ok(Judge { program: built.program()?, mutant: built.library(MUTANT)?, backend, report })
+        let mutants = MUTANTS.into_iter().map(|package| Ok((package, built.library(package)?)));
+        let mutants = mutants.collect::<Result<_>>()?;
+        Ok(Judge { program: built.program()?, mutants, backend, report })
     }
 
     /// The program with the wrapped backend and, given by `option` and so before it, the mutant.
-    fn command(&self, workspace: &Workspace, fault: &str, words: &[&str], option: &str) -> Command {
+    fn command(
+        &self,
+        workspace: &Workspace,
+        package: &str,
+        fault: &str,
+        words: &[&str],
+        option: &str,
+    ) -> Command {
         let mut command = workspace.command(&self.program);
-        command.args(words).arg(option).arg(&self.mutant).arg("--backends").arg(&self.backend);
+        command.args(words).arg(option).arg(&self.mutants[package]).arg("--backends").arg(&self.backend);
         command.env(FAULT, fault).env(WRAPPED, &self.backend).env_remove("KEYWAY_BACKEND_PATH");
         command.stdin(Stdio::null());
         command
     }
 
-    /// The plugin's faults.
-    fn faults(&self, workspace: &Workspace) -> Result<Vec<Fault>> {
-        let mut command = self.command(workspace, "list", &["ops"], "--backends");
+    /// A plugin's faults.
+    fn faults(&self, workspace: &Workspace, package: &'static str) -> Result<Vec<Fault>> {
+        let mut command = self.command(workspace, package, "list", &["ops"], "--backends");
         let text = workspace::capture(&mut command, "the program's messages stand above")?;
-        match listed(&text) {
+        match listed(package, &text) {
             faults if faults.is_empty() => Err(Failure::Output {
                 command: workspace::line(&command),
                 expected: "a line for each fault",
@@ -153,11 +183,19 @@ impl Judge {
         }
     }
 
-    /// Judges these ops with a fault at work, or with none.
-    fn judge(&self, workspace: &Workspace, fault: Option<&str>, ops: &[&str]) -> Result<Verdict> {
+    /// Judges these ops and families, all if none is given, with a fault at work, or with none.
+    fn judge(
+        &self,
+        workspace: &Workspace,
+        package: &str,
+        fault: Option<&str>,
+        ops: &[&str],
+        families: &[&str],
+    ) -> Result<Verdict> {
         let mut words = vec!["conformance", "--quick", "--timeout", TIMEOUT];
         ops.iter().for_each(|op| words.extend(["--op", op]));
-        let mut command = self.command(workspace, fault.unwrap_or_default(), &words, "--library");
+        families.iter().for_each(|family| words.extend(["--family", family]));
+        let mut command = self.command(workspace, package, fault.unwrap_or_default(), &words, "--library");
         command.arg("--json").arg(&self.report);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // A report of an earlier run must not be taken for this one's.
@@ -186,12 +224,26 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Reads the plugin's list.
-fn listed(text: &str) -> Vec<Fault> {
+/// The ops and the families to judge for these faults; none stands for all.
+fn together<'a>(faults: &[&'a Fault]) -> (Vec<&'a str>, Vec<&'a str>) {
+    let of = |part: fn(&Fault) -> &Vec<String>| -> Vec<&'a str> {
+        if faults.iter().any(|fault| part(fault).is_empty()) {
+            return Vec::new();
+        }
+        let all: BTreeSet<&str> = faults.iter().flat_map(|fault| part(fault)).map(String::as_str).collect();
+        all.into_iter().collect()
+    };
+    (of(|fault| &fault.ops), of(|fault| &fault.families))
+}
+
+/// Reads a plugin's list.
+fn listed(package: &'static str, text: &str) -> Vec<Fault> {
     let fault = |line: &str| {
-        let mut parts = line.strip_prefix(MARK)?.splitn(3, '\t').map(str::to_owned);
-        let (name, ops, about) = (parts.next()?, parts.next()?, parts.next()?);
-        Some(Fault { name, ops: ops.split(',').map(str::to_owned).collect(), about })
+        let mut parts = line.strip_prefix(MARK)?.splitn(4, '\t').map(str::to_owned);
+        let (name, ops, families, about) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let list =
+            |text: String| text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        Some(Fault { name, ops: list(ops), families: list(families), about, package })
     };
     text.lines().filter_map(fault).collect()
 }
@@ -234,6 +286,7 @@ fn summary(control: &Verdict, faults: &[Fault], verdicts: &[Verdict]) -> Value {
         json!({
             "fault": fault.name,
             "about": fault.about,
+            "plugin": fault.package,
             "ops": fault.ops,
             "caught": verdict.bad() > 0,
             "families": verdict.families(),
@@ -262,14 +315,17 @@ mod tests {
 
     #[test]
     fn the_list_is_read_between_other_lines() {
-        let text = "OP  CPU\n@keyway-mutant\tskip\tadd,mul\tskips an element\n@keyway-mutant\tbroken\n";
+        let text = "OP  CPU\n@keyway-mutant\tskip\tadd,mul\t\tskips an element\n@keyway-mutant\tbroken\n";
         let fault = Fault {
             name: "skip".into(),
             ops: vec!["add".into(), "mul".into()],
+            families: Vec::new(),
             about: "skips an element".into(),
+            package: "a",
         };
-        let faults = listed(text);
+        let faults = listed("a", text);
         assert_eq!(faults, vec![fault]);
+        assert_eq!(together(&[&faults[0]]), (vec!["add", "mul"], Vec::new()));
         assert_eq!(chosen(faults.clone(), &[]).unwrap(), faults);
         assert!(matches!(chosen(faults, &["other".into()]), Err(Failure::NoFault { .. })));
     }
@@ -291,7 +347,8 @@ mod tests {
 
     #[test]
     fn the_summary_counts_what_was_caught() {
-        let fault = Fault { name: "a".into(), ops: vec!["add".into()], about: "b".into() };
+        let (name, ops, about) = ("a".into(), vec!["add".into()], "b".into());
+        let fault = Fault { name, ops, families: Vec::new(), about, package: "c" };
         let red = Verdict { cases: 2, bad: [("values".to_owned(), 1)].into(), ..Verdict::default() };
         let all = summary(&Verdict::default(), &[fault.clone(), fault], &[red, Verdict::default()]);
         assert_eq!((all["caught"].as_u64(), all["of"].as_u64()), (Some(1), Some(2)));

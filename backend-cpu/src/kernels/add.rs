@@ -1,8 +1,8 @@
 //! `add`
 
-use super::number::Number;
+use super::number::{Number, map_number};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 fn add<T: Number>(call: &Call) -> Result<(), Error> {
@@ -14,4 +14,11 @@ fn add<T: Number>(call: &Call) -> Result<(), Error> {
     }
 }
 
-kernel!("add", "TTs>T", add, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+/// f16 and bf16, whose sum with a number is rounded once.
+fn narrow<T: Number + Float>(call: &Call) -> Result<(), Error> {
+    let alpha: T::Acc = call.scalar(2)?;
+    if map_number::<T>(call, Cost::Cheap, |a, b| a + alpha * b)? { Ok(()) } else { add::<T>(call) }
+}
+
+kernel!("add", "TTs>T", narrow, [f16, bf16]);
+kernel!("add", "TTs>T", add, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

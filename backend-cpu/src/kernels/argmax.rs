@@ -1,13 +1,13 @@
 //! `argmax`, `argmin`, `max` and `min`: the first place of the extreme along a dimension; NaN wins.
 
 use keyway_cpu_loops::CallExt;
-use keyway_sdk::author::{Call, Error, Lanes, Plain, parallel_for};
+use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
 /// Elements of which the extreme is found before its place is looked for.
 const BLOCK: usize = 512;
 const LANES: usize = 32;
-/// Columns that are walked together.
+/// Columns that one inner loop takes together.
 const COLUMNS: usize = 256;
 const GRAIN: usize = 32 * 1024;
 
@@ -145,6 +145,61 @@ fn min<T: Plain>(call: &Call) -> Result<(), Error> {
     both::<T, false>(call)
 }
 
+/// Truth values as the numbers 0 and 1: other bytes count as true, but equal each other.
+fn truths(call: &Call) -> Result<Vec<u8>, Error> {
+    Ok(call.view::<bool>(0)?.iter().map(u8::from).collect())
+}
+
+fn place_bool<const MAX: bool>(call: &Call) -> Result<(), Error> {
+    let input = truths(call)?;
+    let cut = split(call, call.view::<bool>(0)?.sizes(), input.len())?;
+    let mut out = call.contiguous_out::<i64>(0)?;
+    // SAFETY: as in `place`.
+    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+    // SAFETY: as in `place`.
+    search::<u8, MAX>(&input, cut, &|i, _, at| unsafe { to.write(i, at) })
+}
+
+fn both_bool<const MAX: bool>(call: &Call) -> Result<(), Error> {
+    let input = truths(call)?;
+    let cut = split(call, call.view::<bool>(0)?.sizes(), input.len())?;
+    let mut places = call.contiguous_out::<i64>(1)?;
+    let mut values = vec![0u8; places.len()];
+    {
+        // SAFETY: as in `both`.
+        let (values, places) = unsafe { (Lanes::new(values.as_mut_ptr()), Lanes::new(places.as_mut_ptr())) };
+        search::<u8, MAX>(&input, cut, &|i, value, at| {
+            // SAFETY: as in `both`.
+            unsafe {
+                values.write(i, value);
+                places.write(i, at);
+            }
+        })?;
+    }
+    call.out::<bool>(0)?.assign(values.into_iter().map(|value| value != 0));
+    Ok(())
+}
+
+fn argmax_bool<T: Element>(call: &Call) -> Result<(), Error> {
+    place_bool::<true>(call)
+}
+
+fn argmin_bool<T: Element>(call: &Call) -> Result<(), Error> {
+    place_bool::<false>(call)
+}
+
+fn max_bool<T: Element>(call: &Call) -> Result<(), Error> {
+    both_bool::<true>(call)
+}
+
+fn min_bool<T: Element>(call: &Call) -> Result<(), Error> {
+    both_bool::<false>(call)
+}
+
+kernel!("argmax", "Tib>T", argmax_bool, [bool]);
+kernel!("argmin", "Tib>T", argmin_bool, [bool]);
+kernel!("max", "Tib>TT", max_bool, [bool]);
+kernel!("min", "Tib>TT", min_bool, [bool]);
 kernel!("argmax", "Tib>T", argmax, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("argmin", "Tib>T", argmin, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("max", "Tib>TT", max, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);

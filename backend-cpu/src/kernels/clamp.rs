@@ -3,25 +3,42 @@
 use super::maximum::larger;
 use super::minimum::smaller;
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, Float, Int};
 use keyway_sdk::half::{bf16, f16};
 
-fn clamp<T: Element>(call: &Call) -> Result<(), Error> {
-    match (call.is_none(1)?, call.is_none(2)?) {
-        (false, false) => {
-            let (low, high) = (call.scalar::<T>(1)?, call.scalar::<T>(2)?);
-            call.map1(Cost::Cheap, |x: T| smaller(larger(x, low), high))
-        }
-        (false, true) => {
-            let low = call.scalar::<T>(1)?;
-            call.map1(Cost::Cheap, |x: T| larger(x, low))
-        }
-        (true, false) => {
-            let high = call.scalar::<T>(2)?;
-            call.map1(Cost::Cheap, |x: T| smaller(x, high))
-        }
-        (true, true) => call.map1(Cost::Cheap, |x: T| x),
+fn between<T: Element>(call: &Call, low: Option<T>, high: Option<T>) -> Result<(), Error> {
+    match (low, high) {
+        (Some(low), Some(high)) => call.map1(Cost::Cheap, |x: T| smaller(larger(x, low), high)),
+        (Some(low), None) => call.map1(Cost::Cheap, |x: T| larger(x, low)),
+        (None, Some(high)) => call.map1(Cost::Cheap, |x: T| smaller(x, high)),
+        (None, None) => call.map1(Cost::Cheap, |x: T| x),
     }
 }
 
-kernel!("clamp", "Tss>T", clamp, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+/// Argument `i`, if it was given.
+fn bound<T: Element>(call: &Call, i: usize) -> Result<Option<T>, Error> {
+    if call.is_none(i)? { Ok(None) } else { call.scalar(i).map(Some) }
+}
+
+fn real<T: Float>(call: &Call) -> Result<(), Error> {
+    between::<T>(call, bound(call, 1)?, bound(call, 2)?)
+}
+
+/// The number, or the end of the dtype's range that it lies beyond, where it holds nothing back.
+fn saturated<T: Int>(number: i64) -> T {
+    let wrapped = T::from_i64(number);
+    let unsigned = T::MIN == T::default();
+    match wrapped.to_i64() == number && !(unsigned && number < 0) {
+        true => wrapped,
+        false if number < 0 => T::MIN,
+        false => T::MAX,
+    }
+}
+
+fn integer<T: Int>(call: &Call) -> Result<(), Error> {
+    let (low, high) = (bound(call, 1)?, bound(call, 2)?);
+    between::<T>(call, low.map(saturated), high.map(saturated))
+}
+
+kernel!("clamp", "Tss>T", real, [f32, f64, f16, bf16]);
+kernel!("clamp", "Tss>T", integer, [i8, i16, i32, i64, u8, u16, u32, u64]);

@@ -5,7 +5,7 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Float, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Columns that are walked together.
+/// Columns that one inner loop takes together.
 const COLUMNS: usize = 256;
 const GRAIN: usize = 16 * 1024;
 

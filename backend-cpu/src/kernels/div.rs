@@ -1,5 +1,6 @@
 //! `div`
 
+use super::number::{map_number, map_real2};
 use super::quotient::Divide;
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Error, Float};
@@ -18,8 +19,27 @@ fn real<T: Float + Divide>(call: &Call) -> Result<(), Error> {
     if !call.is_none(2)? {
         return rounded::<T>(call);
     }
-    call.map2(Cost::Cheap, |a: T, b: T| T::from_acc(a.to_acc() / b.to_acc()))
+    if map_number::<T>(call, Cost::Cheap, |a, b| a / b)? {
+        return Ok(());
+    }
+    map_real2::<T>(call, Cost::Cheap, |a, b| a / b)
 }
 
-kernel!("div", "TTS>T", real, [f32, f64, f16, bf16]);
+/// As [`real`], of f16 and bf16: a number is not rounded to the dtype in the rounded modes either.
+fn narrow<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error>
+where
+    T: Divide,
+{
+    let number = match call.is_none(2)? {
+        true => false,
+        false if call.str(2)? == "floor" => {
+            map_number::<T>(call, Cost::Medium, |a: f32, b: f32| a.floor_quotient(b))?
+        }
+        false => map_number::<T>(call, Cost::Medium, |a: f32, b: f32| a.trunc_quotient(b))?,
+    };
+    if number { Ok(()) } else { real::<T>(call) }
+}
+
+kernel!("div", "TTS>T", real, [f32, f64]);
+kernel!("div", "TTS>T", narrow, [f16, bf16]);
 kernel!("div", "TTS>T", rounded, [i8, i16, i32, i64, u8, u16, u32, u64]);

@@ -1,8 +1,9 @@
 //! `fmod`
 
+use super::number::map_number;
 use super::quotient::Divide;
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Error};
+use keyway_sdk::author::{Call, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 fn fmod<T: Divide>(call: &Call) -> Result<(), Error> {
@@ -10,4 +11,14 @@ fn fmod<T: Divide>(call: &Call) -> Result<(), Error> {
     call.map2(Cost::Medium, |a: T, b: T| a.trunc_remainder(b))
 }
 
-kernel!("fmod", "TT>T", fmod, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+/// f16 and bf16; a number is not rounded to the dtype.
+fn narrow<T: Float<Acc = f32> + Divide>(call: &Call) -> Result<(), Error> {
+    if map_number::<T>(call, Cost::Medium, |a: f32, b: f32| a.trunc_remainder(b))? {
+        Ok(())
+    } else {
+        fmod::<T>(call)
+    }
+}
+
+kernel!("fmod", "TT>T", narrow, [f16, bf16]);
+kernel!("fmod", "TT>T", fmod, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64]);

@@ -7,15 +7,15 @@ use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut, parallel_for};
 /// Elements that are made at a time; a multiple of four, so that a piece begins with a whole random block.
 pub const PIECE: usize = 256;
 
-/// Offsets of consecutive elements in row-major order.
-struct Walk<'a> {
+/// A strided iterator: the offsets of consecutive elements in row-major order.
+struct StridedIter<'a> {
     sizes: &'a [i64],
     strides: &'a [i64],
     index: Vec<i64>,
     offset: i64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> StridedIter<'a> {
     /// From element `number` on.
     fn new(sizes: &'a [i64], strides: &'a [i64], number: usize) -> Self {
         let mut index = vec![0; sizes.len()];
@@ -25,7 +25,7 @@ impl<'a> Walk<'a> {
             rest /= sizes[d].max(1);
             offset += index[d] * strides[d];
         }
-        Walk { sizes, strides, index, offset }
+        StridedIter { sizes, strides, index, offset }
     }
 
     fn next(&mut self) -> usize {
@@ -84,11 +84,11 @@ fn transform<A: Element, T: Element>(
             let n = PIECE.min(numel - first);
             let read = match from {
                 Some((from, sizes, strides)) => {
-                    let mut walk = Walk::new(sizes, strides, first);
+                    let mut offsets = StridedIter::new(sizes, strides, first);
                     for slot in &mut read[..n] {
-                        // SAFETY: the walk stays within the view. No other thread writes these elements: an
+                        // SAFETY: the iterator stays within the view. No other thread writes these elements: an
                         // output that meets the input is the input, of which each thread has its own pieces.
-                        *slot = unsafe { from.read(walk.next()) };
+                        *slot = unsafe { from.read(offsets.next()) };
                     }
                     &read[..n]
                 }
@@ -101,10 +101,10 @@ fn transform<A: Element, T: Element>(
                     unsafe { to.write(first + i, *value) };
                 }
             } else {
-                let mut walk = Walk::new(sizes, strides, first);
+                let mut offsets = StridedIter::new(sizes, strides, first);
                 for value in &values[..n] {
-                    // SAFETY: the walk stays within the output, and each element is in one piece.
-                    unsafe { to.write(walk.next(), *value) };
+                    // SAFETY: the iterator stays within the output, and each element is in one piece.
+                    unsafe { to.write(offsets.next(), *value) };
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Indices as the kernels that take them need them: checked before anything is written.
 
+use super::buffer::Buffer;
 use super::cells::Cells;
 use super::nest::{Dim, Nest};
 use keyway_sdk::author::Error;
@@ -53,7 +54,7 @@ pub struct Offsets {
     /// The shape that the indices broadcast to.
     pub sizes: Vec<usize>,
     /// Row-major.
-    pub values: Vec<i64>,
+    pub values: Buffer<i64>,
 }
 
 /// Turns one index tensor for each of `dims` into offsets by `strides`. Negative indices count from the
@@ -74,7 +75,7 @@ pub fn offsets(
         let size = sizes[d as usize];
         check_indices(index, "indices", d as usize, size, -(size as i64))?;
     }
-    let mut values = vec![0i64; shape.iter().product()];
+    let mut values = Buffer::<i64>::zeroed(shape.iter().product())?;
     let own = super::cells::row_major(&shape);
     for (index, &d) in indices.iter().zip(dims) {
         let (size, stride) = (sizes[d as usize] as i64, strides[d as usize] as i64);

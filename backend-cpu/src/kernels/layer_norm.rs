@@ -1,5 +1,6 @@
 //! `layer_norm` and `layer_norm_backward`
 
+use super::buffer::{Buffer, try_parallel_for};
 use super::number::Apply;
 use keyway_cpu_loops::{CallExt, Contiguous};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
@@ -30,13 +31,66 @@ fn total<A: Real>(n: usize, f: impl Fn(usize) -> A) -> A {
     lanes[0]
 }
 
+/// The sums of `f(i)` by lanes.
+#[inline(always)]
+fn totals<A: Real>(n: usize, f: impl Fn(usize) -> (A, A)) -> (A, A) {
+    let (mut left, mut right) = ([A::ZERO; LANES], [A::ZERO; LANES]);
+    let mut add = |k: usize, i: usize| {
+        let (a, b) = f(i);
+        left[k] += a;
+        right[k] += b;
+    };
+    let whole = n - n % LANES;
+    let mut i = 0;
+    while i < whole {
+        (0..LANES).for_each(|k| add(k, i + k));
+        i += LANES;
+    }
+    (whole..n).for_each(|i| add(i - whole, i));
+    (total(LANES, |k| left[k]), total(LANES, |k| right[k]))
+}
+
+/// What a row is normalised by: `x` becomes `((x - mean) - rest) * rstd`.
+struct Moments<A> {
+    /// The mean, rounded.
+    mean: A,
+    /// What it is off by rounding: with large numbers, far more than the digits that a result has.
+    rest: A,
+    rstd: A,
+}
+
+impl<A: Real> Moments<A> {
+    /// Those of a row that is not empty. The mean is that of the distances from the first element, so that equal numbers
+    /// become 0.
+    #[inline(always)]
+    fn of<T: Float<Acc = A>>(x: &[T], eps: A) -> Self {
+        let (n, count, first) = (x.len(), A::from_f64(x.len() as f64), x[0].to_acc());
+        let mean = first + total(n, |i| x[i].to_acc() - first) / count;
+        let (sum, squares) = totals(n, |i| {
+            let d = x[i].to_acc() - mean;
+            (d, d * d)
+        });
+        let rest = sum / count;
+        let variance = squares / count - rest * rest;
+        let variance = if variance < A::ZERO { A::ZERO } else { variance };
+        Moments { mean, rest, rstd: A::ONE / (variance + eps).sqrt() }
+    }
+
+    #[inline(always)]
+    fn normalised(&self, x: A) -> A {
+        ((x - self.mean) - self.rest) * self.rstd
+    }
+}
+
 /// Argument `i` in the accumulation type, or `otherwise` everywhere if it was not given.
-fn widened<T: Float>(call: &Call, i: usize, n: usize, otherwise: T::Acc) -> Result<Vec<T::Acc>, Error> {
+fn widened<T: Float>(call: &Call, i: usize, n: usize, otherwise: T::Acc) -> Result<Buffer<T::Acc>, Error> {
     if call.is_none(i)? {
-        return Ok(vec![otherwise; n]);
+        return Buffer::filled(n, otherwise);
     }
     let given: Contiguous<T> = call.contiguous(i)?;
-    Ok(given.iter().map(|x| x.to_acc()).collect())
+    let mut widened = Buffer::zeroed(given.len())?;
+    widened.iter_mut().zip(given.iter()).for_each(|(to, x)| *to = x.to_acc());
+    Ok(widened)
 }
 
 fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
@@ -45,22 +99,16 @@ fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let (weight, bias) = (&widened::<T>(call, 2, n, T::Acc::ONE)?, &widened::<T>(call, 3, n, T::Acc::ZERO)?);
     let eps = T::Acc::from_f64(call.scalar(4)?);
     let mut out = call.contiguous_out::<T>(0)?;
-    let count = T::Acc::from_f64(n as f64);
     // SAFETY: the address is used within the output, which outlives the loop; each row has its own part.
     let to = unsafe { Lanes::new(out.as_mut_ptr()) };
     parallel_for(input.len() / n.max(1), GRAIN.div_ceil(n.max(1)), |rows| {
         for r in rows {
             let x = &input[r * n..(r + 1) * n];
-            let mean = total(n, |i| x[i].to_acc()) / count;
-            let variance = total(n, |i| {
-                let d = x[i].to_acc() - mean;
-                d * d
-            }) / count;
-            let rstd = T::Acc::ONE / (variance + eps).sqrt();
+            let moments = Moments::of(x, eps);
             // SAFETY: as above.
             let to = unsafe { to.slice_mut(r * n, n) };
-            for (((to, x), w), b) in to.iter_mut().zip(x).zip(weight).zip(bias) {
-                *to = T::from_acc((x.to_acc() - mean) * rstd * *w + *b);
+            for (((to, x), w), b) in to.iter_mut().zip(x).zip(&weight[..]).zip(&bias[..]) {
+                *to = T::from_acc(moments.normalised(x.to_acc()) * *w + *b);
             }
         }
     })
@@ -76,38 +124,36 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let rows = input.len() / n.max(1);
     let blocks = rows.div_ceil(ROWS);
     let count = T::Acc::from_f64(n as f64);
-    let mut parts = vec![T::Acc::ZERO; 2 * n * blocks];
+    let mut parts = Buffer::<T::Acc>::zeroed(2 * n * blocks)?;
     // SAFETY: the addresses are used within their slices, which outlive the loop; blocks are disjoint.
     let (to, sums) = unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(parts.as_mut_ptr())) };
-    parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
-        let mut hat = vec![T::Acc::ZERO; n];
+    try_parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
+        let mut hat = Buffer::<T::Acc>::zeroed(n)?;
         for block in range {
             // SAFETY: as above.
             let (weight_sum, bias_sum) = unsafe { sums.slice_mut(block * 2 * n, 2 * n) }.split_at_mut(n);
             for r in block * ROWS..((block + 1) * ROWS).min(rows) {
                 let (x, g) = (&input[r * n..(r + 1) * n], &grad[r * n..(r + 1) * n]);
-                let mean = total(n, |i| x[i].to_acc()) / count;
-                let variance = total(n, |i| {
-                    let d = x[i].to_acc() - mean;
-                    d * d
-                }) / count;
-                let rstd = T::Acc::ONE / (variance + eps).sqrt();
-                hat.iter_mut().zip(x).for_each(|(hat, x)| *hat = (x.to_acc() - mean) * rstd);
+                let moments = Moments::of(x, eps);
+                hat.iter_mut().zip(x).for_each(|(hat, x)| *hat = moments.normalised(x.to_acc()));
                 let along = total(n, |i| g[i].to_acc() * weight[i] * hat[i]) / count;
                 let offset = total(n, |i| g[i].to_acc() * weight[i]) / count;
                 // SAFETY: as above.
                 let to = unsafe { to.slice_mut(r * n, n) };
-                for (((to, g), w), hat) in to.iter_mut().zip(g).zip(weight).zip(&hat) {
-                    *to = T::from_acc((g.to_acc() * *w - offset - *hat * along) * rstd);
+                for (((to, g), w), hat) in to.iter_mut().zip(g).zip(&weight[..]).zip(&hat[..]) {
+                    *to = T::from_acc((g.to_acc() * *w - offset - *hat * along) * moments.rstd);
                 }
-                for (((ws, bs), g), hat) in weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat) {
+                for (((ws, bs), g), hat) in
+                    weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat[..])
+                {
                     *ws += g.to_acc() * *hat;
                     *bs += g.to_acc();
                 }
             }
         }
+        Ok(())
     })?;
-    let mut sums = vec![T::Acc::ZERO; 2 * n];
+    let mut sums = Buffer::<T::Acc>::zeroed(2 * n)?;
     for part in parts.chunks_exact((2 * n).max(1)) {
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
     }

@@ -41,6 +41,7 @@ mod bitwise_or;
 mod bitwise_shift;
 mod bitwise_xor;
 mod bmm;
+mod buffer;
 mod cat;
 mod clamp;
 mod constant_pad;

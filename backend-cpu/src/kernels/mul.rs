@@ -1,12 +1,18 @@
 //! `mul`
 
-use super::number::Number;
+use super::number::{Number, map_number};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Error};
+use keyway_sdk::author::{Call, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
 fn mul<T: Number>(call: &Call) -> Result<(), Error> {
     call.map2(Cost::Cheap, |a: T, b: T| a.times(b))
 }
 
-kernel!("mul", "TT>T", mul, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+/// f16 and bf16, whose product with a number is rounded once.
+fn narrow<T: Number + Float>(call: &Call) -> Result<(), Error> {
+    if map_number::<T>(call, Cost::Cheap, |a, b| a * b)? { Ok(()) } else { mul::<T>(call) }
+}
+
+kernel!("mul", "TT>T", narrow, [f16, bf16]);
+kernel!("mul", "TT>T", mul, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -65,7 +65,7 @@ impl<const N: usize> Nest<N> {
         self.rows(weight, &body)
     }
 
-    // Not generic: hundreds of kernels share the walk.
+    // Not generic: hundreds of kernels share the iterator.
     fn rows(&self, weight: usize, body: Body<'_, N>) -> Result<(), Error> {
         if self.empty {
             return Ok(());
@@ -76,16 +76,16 @@ impl<const N: usize> Nest<N> {
         let rows: usize = self.outer.iter().map(|d| d.0).product();
         let grain = (GRAIN / part.saturating_mul(weight.max(1))).max(1);
         parallel_for(rows * parts, grain, |units| {
-            let mut walk = Walk::at(&self.outer, units.start / parts);
+            let mut outer = StridedIter::at(&self.outer, units.start / parts);
             let mut p = units.start % parts;
             for _ in units {
                 let begin = p * part;
-                let offsets = std::array::from_fn(|k| walk.offsets[k] + begin as isize * steps[k]);
+                let offsets = std::array::from_fn(|k| outer.offsets[k] + begin as isize * steps[k]);
                 body(offsets, part.min(len - begin), steps);
                 p += 1;
                 if p == parts {
                     p = 0;
-                    walk.step();
+                    outer.step();
                 }
             }
         })
@@ -97,23 +97,23 @@ impl<const N: usize> Nest<N> {
             return;
         }
         let rows: usize = self.outer.iter().map(|d| d.0).product();
-        let mut walk = Walk::at(&self.outer, 0);
+        let mut outer = StridedIter::at(&self.outer, 0);
         for _ in 0..rows {
-            body(walk.offsets, self.inner.0, self.inner.1);
-            walk.step();
+            body(outer.offsets, self.inner.0, self.inner.1);
+            outer.step();
         }
     }
 }
 
-/// A place in the outer loops.
-struct Walk<'a, const N: usize> {
+/// A strided iterator over the outer loops: the offsets of each operand.
+struct StridedIter<'a, const N: usize> {
     dims: &'a [Dim<N>],
     index: Vec<usize>,
     offsets: [isize; N],
 }
 
-impl<'a, const N: usize> Walk<'a, N> {
-    fn at(dims: &'a [Dim<N>], row: usize) -> Walk<'a, N> {
+impl<'a, const N: usize> StridedIter<'a, N> {
+    fn at(dims: &'a [Dim<N>], row: usize) -> StridedIter<'a, N> {
         let mut index = vec![0; dims.len()];
         let mut offsets = [0; N];
         let mut rest = row;
@@ -122,7 +122,7 @@ impl<'a, const N: usize> Walk<'a, N> {
             rest /= size;
             (0..N).for_each(|k| offsets[k] += *i as isize * strides[k]);
         }
-        Walk { dims, index, offsets }
+        StridedIter { dims, index, offsets }
     }
 
     #[inline]

@@ -11,7 +11,11 @@ const PART: usize = 1 << 15;
 
 /// For each part of `n` elements, how many are chosen before it; last, how many in all.
 fn starts(n: usize, chosen: impl Fn(usize) -> bool + Sync) -> Result<Vec<usize>, Error> {
-    let mut counts = vec![0usize; n.div_ceil(PART)];
+    let mut counts = Vec::new();
+    let parts = n.div_ceil(PART);
+    let failed = |_| Error::OutOfMemory { requested: (parts * size_of::<usize>()) as u64, available: 0 };
+    counts.try_reserve_exact(parts + 1).map_err(failed)?;
+    counts.resize(parts, 0usize);
     parallel_chunks_mut(&mut counts, 1, |part, count| {
         let range = part * PART..n.min((part + 1) * PART);
         count[0] = range.filter(|&i| chosen(i)).count();

@@ -154,6 +154,30 @@ pub fn map_real<T: Float>(call: &Call, cost: Cost, f: impl Fn(T::Acc) -> T::Acc 
     call.map1(cost, |x: T| T::from_acc(f(x.to_acc())))
 }
 
+/// `out = f(argument 0, argument 1)` where one of them is a number and elements are narrower than the type in which sums are
+/// accumulated: the number is taken as it was given, not rounded to the elements' dtype. Whether it was such a call.
+#[inline(always)]
+pub fn map_number<T: Float>(
+    call: &Call,
+    cost: Cost,
+    f: impl Fn(T::Acc, T::Acc) -> T::Acc + Sync,
+) -> Result<bool, Error> {
+    if size_of::<T>() == size_of::<T::Acc>() {
+        return Ok(false);
+    }
+    if let Some(number) = call.tensor(1)?.number() {
+        let number = T::Acc::from_f64(number);
+        call.map1_of(0, cost, |a: T| T::from_acc(f(a.to_acc(), number)))?;
+        return Ok(true);
+    }
+    if let Some(number) = call.tensor(0)?.number() {
+        let number = T::Acc::from_f64(number);
+        call.map1_of(1, cost, |b: T| T::from_acc(f(number, b.to_acc())))?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
 /// `out = f(argument 0, argument 1)`, computed in the accumulation type.
 #[inline(always)]
 pub fn map_real2<T: Float>(

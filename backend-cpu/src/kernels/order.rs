@@ -1,7 +1,7 @@
 //! Elements as unsigned keys of the same order, for the ops that sort and search. NaN is the greatest of
 //! all, and -0 equals 0.
 
-use keyway_sdk::author::Element;
+use keyway_sdk::author::{Element, Error, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
 /// An element type with an order.
@@ -73,35 +73,63 @@ impl Key for bf16 {
     }
 }
 
-/// Memory for [`Ranking::rank`], kept between lines.
-#[derive(Default)]
+/// Whether place and key of one among `n` elements fit one `u64`.
+const fn is_narrow<T: Key>(n: usize) -> bool {
+    T::NARROW && n <= u32::MAX as usize
+}
+
+/// Memory for the order of a number of elements, kept between lines.
 pub struct Ranking {
-    narrow: Vec<u64>,
-    wide: Vec<u128>,
+    memory: Scratch<u64>,
+    n: usize,
+}
+
+/// Places of elements in their order.
+pub enum Places<'a> {
+    /// In the lower 32 bits.
+    Narrow(&'a [u64]),
+    /// In the lower 64 bits.
+    Wide(&'a [u128]),
 }
 
 impl Ranking {
-    /// Gives the places of the first `k` of `n` elements in order to `visit`. Equal elements keep their
-    /// order.
-    pub fn rank<T: Key>(
-        &mut self,
-        n: usize,
-        k: usize,
-        descending: bool,
-        read: impl Fn(usize) -> T,
-        mut visit: impl FnMut(usize, usize),
-    ) {
+    /// For lines of `n` elements.
+    pub fn new<T: Key>(n: usize) -> Result<Ranking, Error> {
+        let words = if is_narrow::<T>(n) { n } else { n.saturating_mul(2) };
+        // SAFETY: `rank` writes each word before anybody reads it.
+        Ok(Ranking { memory: unsafe { Scratch::unwritten(words) }?, n })
+    }
+
+    /// The places of the first `k` of the elements in order. Equal elements keep their order.
+    pub fn rank<T: Key>(&mut self, k: usize, descending: bool, read: impl Fn(usize) -> T) -> Places<'_> {
         // Place and key in one number: the order of the numbers is the stable order of the elements.
-        if T::NARROW && n <= u32::MAX as usize {
+        let fill = self.memory.as_mut_ptr();
+        if is_narrow::<T>(self.n) {
             let flip = if descending { u64::from(u32::MAX) } else { 0 };
-            self.narrow.clear();
-            self.narrow.extend((0..n).map(|i| (read(i).key() ^ flip) << 32 | i as u64));
-            smallest(&mut self.narrow, k).iter().enumerate().for_each(|(r, v)| visit(r, *v as u32 as usize));
+            for i in 0..self.n {
+                // SAFETY: the memory has a word for each element.
+                unsafe { fill.add(i).write((read(i).key() ^ flip) << 32 | i as u64) };
+            }
+            Places::Narrow(smallest(&mut self.memory, k))
         } else {
-            let flip = if descending { u64::MAX } else { 0 };
-            self.wide.clear();
-            self.wide.extend((0..n).map(|i| u128::from(read(i).key() ^ flip) << 64 | i as u128));
-            smallest(&mut self.wide, k).iter().enumerate().for_each(|(r, v)| visit(r, *v as u64 as usize));
+            let (flip, fill) = (if descending { u64::MAX } else { 0 }, fill.cast::<u128>());
+            for i in 0..self.n {
+                // SAFETY: the memory has two words for each element, and is aligned to 64 bytes.
+                unsafe { fill.add(i).write(u128::from(read(i).key() ^ flip) << 64 | i as u128) };
+            }
+            // SAFETY: the elements were just written, and are borrowed as the memory is.
+            Places::Wide(smallest(unsafe { std::slice::from_raw_parts_mut(fill, self.n) }, k))
+        }
+    }
+}
+
+impl Places<'_> {
+    /// Gives rank and place of each.
+    #[inline(always)]
+    pub fn each(&self, mut visit: impl FnMut(usize, usize)) {
+        match self {
+            Places::Narrow(all) => all.iter().enumerate().for_each(|(r, v)| visit(r, *v as u32 as usize)),
+            Places::Wide(all) => all.iter().enumerate().for_each(|(r, v)| visit(r, *v as u64 as usize)),
         }
     }
 }

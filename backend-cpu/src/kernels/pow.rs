@@ -1,5 +1,6 @@
 //! `pow`
 
+use super::number::{map_number, map_real2};
 use super::quotient::any_negative;
 use crate::math;
 use keyway_cpu_loops::{CallExt, Cost};
@@ -31,7 +32,7 @@ fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
     if call.tensor(1)?.is_host_scalar()
         && let Some(exponent) = call.view::<T>(1)?.iter().next()
     {
-        let exponent = exponent.to_f64();
+        let exponent = call.tensor(1)?.number().unwrap_or_else(|| exponent.to_f64());
         if exponent == 2.0 {
             return call.map1(Cost::Cheap, |x: T| T::from_acc(x.to_acc() * x.to_acc()));
         } else if exponent == 3.0 {
@@ -44,7 +45,10 @@ fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
             return call.map1(Cost::Cheap, |x: T| x);
         }
     }
-    call.map2(Cost::Heavy, |a: T, b: T| T::from_acc(a.to_acc().power(b.to_acc())))
+    if map_number::<T>(call, Cost::Heavy, |a, b| a.power(b))? {
+        return Ok(());
+    }
+    map_real2::<T>(call, Cost::Heavy, |a, b| a.power(b))
 }
 
 /// `base^exponent` modulo 2^bits, by squaring.
@@ -63,8 +67,11 @@ fn whole_power<T: Int>(base: T, exponent: T) -> T {
 
 fn integer<T: Int>(call: &Call) -> Result<(), Error> {
     if any_negative(call.view::<T>(1)?) {
-        let detail = "an integer to a negative power is no integer; convert the base with `to_dtype` first";
-        return Err(Error::Failed { detail: detail.into() });
+        return Err(Error::InvalidArgument {
+            argument: "exponent",
+            expected: "0 or more for integers".into(),
+            got: "an exponent below 0: an integer to a negative power is none; convert the base with `to_dtype` first".into(),
+        });
     }
     call.map2(Cost::Medium, |a: T, b: T| whole_power(a, b))
 }

@@ -98,7 +98,11 @@ pub fn any<T: Plain>(view: View<'_, T>, test: impl Fn(T) -> bool) -> bool {
 
 #[cold]
 fn zero_divisor() -> Error {
-    Error::Failed { detail: "an integer is divided by zero; divide floats, or remove the zeros first".into() }
+    Error::InvalidArgument {
+        argument: "other",
+        expected: "integers other than 0".into(),
+        got: "a 0: an integer divided by zero is none; divide floats, or replace the zeros first".into(),
+    }
 }
 
 /// Whether any exponent of an integer power is negative.

@@ -1,13 +1,14 @@
 //! `softmax` and `log_softmax`
 
+use super::buffer::{Buffer, try_parallel_for};
 use super::exponential::{Exp, Log};
 use super::number::Apply;
 use super::reduction::{Geometry, offset};
-use keyway_sdk::author::{Call, Error, Float, Lanes, Real, parallel_for};
+use keyway_sdk::author::{Call, Error, Float, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
 
 const LANES: usize = 32;
-/// Elements that are kept in a buffer for columns, and the most columns that are walked together.
+/// Elements that are kept in a buffer for columns, and the most columns that one inner loop takes together.
 const BUFFER: usize = 64 * 1024;
 const COLUMNS: usize = 128;
 const GRAIN: usize = 4 * 1024;
@@ -95,8 +96,8 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
         _ => (Default::default(), 1),
     };
     if width == 1 {
-        return parallel_for(g.outputs, GRAIN.div_ceil(n), |units| {
-            let mut buffer = vec![T::Acc::ZERO; n];
+        return try_parallel_for(g.outputs, GRAIN.div_ceil(n), |units| {
+            let mut buffer = Buffer::<T::Acc>::zeroed(n)?;
             for unit in units {
                 let (at, to_at) = offset(&g.kept, unit);
                 // SAFETY: offsets and strides are those of the views; each unit writes its own row.
@@ -113,7 +114,7 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                     row::<T::Acc, LOG>(&mut buffer);
                     if out_stride == 1 {
                         let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
-                        to.iter_mut().zip(&buffer).for_each(|(to, x)| *to = T::from_acc(*x));
+                        to.iter_mut().zip(&buffer[..]).for_each(|(to, x)| *to = T::from_acc(*x));
                     } else {
                         buffer
                             .iter()
@@ -122,12 +123,13 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                     }
                 }
             }
+            Ok(())
         });
     }
     let across = kept.size.div_ceil(width);
     let outer = &g.kept[..g.kept.len() - 1];
-    parallel_for(g.outputs / kept.size * across, GRAIN.div_ceil(n * width), |units| {
-        let mut buffer = vec![T::Acc::ZERO; n * width];
+    try_parallel_for(g.outputs / kept.size * across, GRAIN.div_ceil(n * width), |units| {
+        let mut buffer = Buffer::<T::Acc>::zeroed(n * width)?;
         for unit in units {
             let (at, to_at) = offset(outer, unit / across);
             let first = unit % across * width;
@@ -148,6 +150,7 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                 }
             }
         }
+        Ok(())
     })
 }
 

@@ -5,6 +5,7 @@ use super::nest::{Dim, Nest};
 use super::order::{Key, Ranking};
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
+use std::sync::OnceLock;
 
 /// Writes the first `k` of each line along `dim`, with their places.
 fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(), Error> {
@@ -18,8 +19,15 @@ fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(
         others.map(|d| (from.sizes[d], [values.strides[d], places.strides[d], from.strides[d]])).collect();
     let (vd, pd, fd) = (values.strides[dim], places.strides[dim], from.strides[dim]);
     let work = n * (n.max(2).ilog2() as usize);
+    let failed = OnceLock::new();
     Nest::sorted(lines).for_each_row(work, |[v, p, f], len, [vs, ps, fs]| {
-        let mut ranking = Ranking::default();
+        let mut ranking = match Ranking::new::<T>(n) {
+            Ok(ranking) => ranking,
+            Err(error) => {
+                failed.get_or_init(|| error);
+                return;
+            }
+        };
         for l in 0..len as isize {
             // SAFETY: the loops are those of the source and of the results, which differ in `dim` alone;
             // there `i` is below the source's size and `r` below the results'. Each line is one piece's.
@@ -28,19 +36,14 @@ fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(
                 let at = |i: usize| line.offset(i as isize * fd);
                 let (values, places) =
                     (values.lanes.as_ptr().offset(v + l * vs), places.lanes.as_ptr().offset(p + l * ps));
-                ranking.rank(
-                    n,
-                    k,
-                    descending,
-                    |i| T::load(at(i)),
-                    |r, i| {
-                        values.offset(r as isize * vd).write(T::load(at(i)));
-                        places.offset(r as isize * pd).write(i as i64);
-                    },
-                );
+                ranking.rank(k, descending, |i| T::load(at(i))).each(|r, i| {
+                    values.offset(r as isize * vd).write(T::load(at(i)));
+                    places.offset(r as isize * pd).write(i as i64);
+                });
             }
         }
-    })
+    })?;
+    failed.into_inner().map_or(Ok(()), Err)
 }
 
 fn sort<T: Key>(call: &Call) -> Result<(), Error> {

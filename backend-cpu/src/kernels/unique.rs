@@ -1,43 +1,65 @@
 //! `unique`
 
 use super::cells::Cells;
-use super::order::{Key, Ranking};
+use super::order::{Key, Places, Ranking};
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
+
+/// Gives the elements in order: whether one differs from that before it, and its place.
+fn for_each_in_order<T: Key>(
+    places: &Places<'_>,
+    read: impl Fn(usize) -> T,
+    mut visit: impl FnMut(bool, usize),
+) {
+    let mut last = None;
+    places.each(|_, i| {
+        // NaN differs from itself, so each is a value of its own.
+        let value = Some(read(i));
+        visit(value != last, i);
+        last = value;
+    });
+}
 
 fn unique<T: Key>(call: &Call) -> Result<(), Error> {
     let from = Cells::<T>::argument(call, 0)?;
     let n = from.numel();
     // SAFETY: the plan makes the argument contiguous, so its elements are the `n` at this address.
     let read = |i: usize| unsafe { from.lanes.read(i) };
-    let (mut values, mut counts): (Vec<T>, Vec<i64>) = (Vec::new(), Vec::new());
-    let mut inverse = vec![0i64; if call.bool(1)? { n } else { 0 }];
-    Ranking::default().rank(n, n, false, read, |_, i| {
-        let value = read(i);
-        // NaN differs from itself, so each is a value of its own.
-        if values.last() != Some(&value) {
-            values.push(value);
-            counts.push(0);
-        }
-        if let Some(count) = counts.last_mut() {
-            *count += 1;
-        }
-        if let Some(place) = inverse.get_mut(i) {
-            *place = values.len() as i64 - 1;
-        }
-    });
-    let mut made = call.new_tensor::<T>(&[values.len() as i64])?;
-    made.view_mut::<T>()?.assign(values);
-    call.set_output(0, made)?;
+    let mut ranking = Ranking::new::<T>(n)?;
+    let places = ranking.rank(n, false, read);
+    let mut count = 0;
+    for_each_in_order(&places, read, |new, _| count += i64::from(new));
+
     let given = call.tensor(0)?;
-    let sizes = if call.bool(1)? { given.sizes() } else { &[0] };
-    let mut made = call.new_tensor::<i64>(sizes)?;
-    made.view_mut::<i64>()?.assign(inverse);
-    call.set_output(1, made)?;
-    let counts = if call.bool(2)? { counts } else { Vec::new() };
-    let mut made = call.new_tensor::<i64>(&[counts.len() as i64])?;
-    made.view_mut::<i64>()?.assign(counts);
-    call.set_output(2, made)
+    let wanted = (call.bool(1)?, call.bool(2)?);
+    let mut values = call.new_tensor::<T>(&[count])?;
+    let mut inverse = call.new_tensor::<i64>(if wanted.0 { given.sizes() } else { &[0] })?;
+    let mut counts = call.new_tensor::<i64>(&[if wanted.1 { count } else { 0 }])?;
+    {
+        let (mut values, mut inverse, mut counts) =
+            (values.view_mut::<T>()?, inverse.view_mut::<i64>()?, counts.view_mut::<i64>()?);
+        let (values, inverse, counts) = (values.lanes(), inverse.lanes(), counts.lanes());
+        let (mut rank, mut run) = (0, 0);
+        for_each_in_order(&places, read, |new, i| {
+            if new {
+                (rank, run) = (rank + 1, 0);
+                // SAFETY: there is a value for each element that differs from the one before.
+                unsafe { values.write(rank - 1, read(i)) };
+            }
+            run += 1;
+            if wanted.0 {
+                // SAFETY: `i` is the place of an element, of which the inverse has as many.
+                unsafe { inverse.write(i, rank as i64 - 1) };
+            }
+            if wanted.1 {
+                // SAFETY: as for the values.
+                unsafe { counts.write(rank - 1, run) };
+            }
+        });
+    }
+    call.set_output(0, values)?;
+    call.set_output(1, inverse)?;
+    call.set_output(2, counts)
 }
 
 keyway_sdk::register_kernel! {

@@ -1,30 +1,53 @@
 //! `var` and `std`, in two passes: the mean, then the squares of what differs from it.
+//!
+//! The mean is that of the distances from the first element, so that equal numbers have no variance at all, and what it is
+//! off by rounding is found in the second pass and taken from the squares.
 
-use super::reduction::{Reducer, reduce_twice, reduced};
-use super::sum::FloatSum;
+use super::reduction::{Reducer, reduce_around, reduced};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// The sum of squares around the mean, which is the context.
-struct Squares<T>(PhantomData<fn() -> T>);
+/// The sum of distances from the first element, which is the context.
+struct Distances<T>(PhantomData<fn() -> T>);
 
-impl<T: Float> Reducer for Squares<T> {
+impl<T: Float> Reducer for Distances<T> {
     type In = T;
     type Acc = T::Acc;
-    type Context = T::Acc;
+    type Context = T;
     #[inline(always)]
     fn identity(&self) -> T::Acc {
         T::Acc::ZERO
     }
     #[inline(always)]
-    fn load(&self, mean: T::Acc, x: T) -> T::Acc {
-        let d = x.to_acc() - mean;
-        d * d
+    fn load(&self, first: T, x: T) -> T::Acc {
+        x.to_acc() - first.to_acc()
     }
     #[inline(always)]
     fn combine(&self, a: T::Acc, b: T::Acc) -> T::Acc {
         a + b
+    }
+}
+
+/// The sums of distances from the mean, which is the context, and of their squares.
+struct Squares<T>(PhantomData<fn() -> T>);
+
+impl<T: Float> Reducer for Squares<T> {
+    type In = T;
+    type Acc = [T::Acc; 2];
+    type Context = T::Acc;
+    #[inline(always)]
+    fn identity(&self) -> [T::Acc; 2] {
+        [T::Acc::ZERO; 2]
+    }
+    #[inline(always)]
+    fn load(&self, mean: T::Acc, x: T) -> [T::Acc; 2] {
+        let d = x.to_acc() - mean;
+        [d, d * d]
+    }
+    #[inline(always)]
+    fn combine(&self, [a, aa]: [T::Acc; 2], [b, bb]: [T::Acc; 2]) -> [T::Acc; 2] {
+        [a + b, aa + bb]
     }
 }
 
@@ -40,14 +63,17 @@ fn variance<T: Float>(call: &Call, finish: impl Fn(T::Acc) -> T::Acc + Sync) -> 
         .product();
     let divisor = T::Acc::from_f64((count as f64 - call.scalar::<f64>(2)?).max(0.0));
     let count = T::Acc::from_f64(count as f64);
-    let passes = (&FloatSum::<T>(PhantomData), &Squares::<T>(PhantomData));
-    reduce_twice(
+    let passes = (&Distances::<T>(PhantomData), &Squares::<T>(PhantomData));
+    reduce_around(
         input,
         mask,
         call.out(0)?,
         passes,
-        |sum| sum / count,
-        |_, squares| T::from_acc(finish(squares / divisor)),
+        |first, sum| first.to_acc() + sum / count,
+        |_, [sum, squares]| {
+            let around = if sum == T::Acc::ZERO { squares } else { squares - sum * (sum / count) };
+            T::from_acc(finish((if around < T::Acc::ZERO { T::Acc::ZERO } else { around }) / divisor))
+        },
     )
 }
 

@@ -67,6 +67,11 @@ fn large() -> MutexGuard<'static, Large> {
     LARGE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The lock, held while the process forks.
+pub(super) fn held() -> Box<dyn std::any::Any> {
+    Box::new(large())
+}
+
 /// The size of the mapping for `bytes`, if there can be one.
 pub(super) fn rounded(bytes: usize) -> Option<usize> {
     let step = if bytes < COARSE_FROM { 64 << 10 } else { HUGE_PAGE };

@@ -46,6 +46,11 @@ fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The lock, held while the process forks.
+pub(super) fn held() -> Box<dyn std::any::Any> {
+    Box::new(registry())
+}
+
 struct Local {
     lists: [Cell<List>; SMALL_CLASSES],
     lengths: [Cell<usize>; SMALL_CLASSES],

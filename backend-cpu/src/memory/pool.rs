@@ -54,6 +54,11 @@ fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The lock, held while the process forks.
+pub(super) fn held() -> Box<dyn std::any::Any> {
+    Box::new(pool())
+}
+
 /// A block for `bytes`, its size, and whether it was cached.
 pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, usize, bool)> {
     let (class, size) = size_class::of(bytes);

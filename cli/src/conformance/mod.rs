@@ -74,12 +74,15 @@ pub struct Options {
     /// Judge nothing; list the families of cases and what each checks.
     #[arg(long)]
     list: bool,
-    /// Judge nothing; write the samples and the oracle's results into this folder, for other libraries to check.
+    /// Judge nothing; write the samples of the ops that `--op` names and the oracle's results into this folder, for other libraries to check.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     /// Be a worker of such a run.
     #[arg(long, hide = true)]
     worker: bool,
+    /// Be one that takes another's place, and need not say which cases there are.
+    #[arg(long, hide = true)]
+    unlisted: bool,
 }
 
 const JSON: &str = "the report";
@@ -176,7 +179,9 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         return Ok(());
     }
     if let Some(folder) = &options.export {
-        let (ops, lines) = keyway_conformance::export::export(folder)
+        let selection = options.selection();
+        selection.check_ops(&[]).map_err(|e| Failure::Usage(e.to_string()))?;
+        let (ops, lines) = keyway_conformance::export::export(folder, |op| selection.wants_op(op))
             .map_err(|e| Failure::write("the samples", folder, e))?;
         screen.line(format!("{ops} ops, {lines} samples in {}", folder.display()));
         return Ok(());
@@ -202,6 +207,8 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let mut failures: Vec<Failure> = files::tell(written, screen).err().into_iter().collect();
     if report.interrupted {
         failures.push(Failure::Interrupted { done: report.cases.len(), of: report.wanted });
+    } else if report.cases.is_empty() {
+        failures.push(Failure::Usage("no case is left: narrow the run less".to_string()));
     } else if !report.is_green() {
         let (bad, of) = (report.bad().count() + report.unused_known.len(), report.cases.len());
         failures.push(Failure::NotAsExpected { bad, of, plugin: report.plugin.clone() });
@@ -215,6 +222,7 @@ fn serve(options: &Options, choice: &Choice) -> Result<(), Failure> {
         library: options.library.clone(),
         backends: choice.backends.clone(),
         selection: options.selection(),
+        listed: !options.unlisted,
     };
     // A runner that is gone wants nothing more.
     let _ = worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock());
@@ -281,9 +289,10 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Leaves the certificate beside the library.
+/// Leaves the certificate beside the library, if the run is worth one.
 fn certify(report: &Report, screen: &mut Screen) {
-    match Certificate::of(report).store(&report.library) {
+    let Some(certificate) = Certificate::of(report) else { return };
+    match certificate.store(&report.library) {
         Ok(Some(path)) => screen.line(format!("wrote the certificate to {}", path.display())),
         Ok(None) => {}
         Err(error) => screen::warning(&format!(

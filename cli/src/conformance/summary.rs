@@ -10,8 +10,8 @@ const SHOWN: usize = 20;
 /// Prints the sums by family, the ops that are not as expected, and the failures.
 pub fn print(report: &Report, screen: &mut Screen) {
     let mut table = screen::table(
-        &["FAMILY", "CASES", "PASSED", "FAILED", "KNOWN", "UNSUPPORTED", "NOT JUDGED"],
-        &[1, 2, 3, 4, 5, 6],
+        &["FAMILY", "CASES", "PASSED", "BY OTHERS", "FAILED", "KNOWN", "REFUSED", "NOT JUDGED"],
+        &[1, 2, 3, 4, 5, 6, 7],
     );
     for (family, counts) in &report.families {
         table.add_row(line(family, counts));
@@ -37,6 +37,24 @@ pub fn print(report: &Report, screen: &mut Screen) {
     if failures.len() > SHOWN {
         screen.line(format!("\n{} more; `--json` and `--html` write them all", failures.len() - SHOWN));
     }
+    if !report.judged_by.is_empty() {
+        screen.line("\nJudged by something else than the oracle:");
+        for (by, ops) in &report.judged_by {
+            let mut names: Vec<&str> = ops.iter().map(String::as_str).collect();
+            let more = names.len().saturating_sub(SHOWN);
+            names.truncate(SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            screen.line(format!("  {by}: {}{more}", names.join(", ")));
+        }
+    }
+    let none = |counts: &&Counts| counts.of(Status::ByOthers) > 0 && counts.of(Status::Passed) == 0;
+    let by_others = report.by_op.values().filter(none).count();
+    if by_others > 0 {
+        let plugin = &report.plugin;
+        screen.line(format!(
+            "\nOps of which others served every case: {by_others}; they say nothing of {plugin}"
+        ));
+    }
     for case in &report.unused_known {
         screen.line(format!("\nThe known failure `{case}` matches no case: take it from the list"));
     }
@@ -52,13 +70,14 @@ pub fn print(report: &Report, screen: &mut Screen) {
     ));
 }
 
-fn line(name: &str, counts: &Counts) -> [String; 7] {
+fn line(name: &str, counts: &Counts) -> [String; 8] {
     let failed = counts.of(Status::Failed) + counts.of(Status::Died) + counts.of(Status::UnexpectedPass);
     let number = |n: usize| if n == 0 { "-".to_string() } else { n.to_string() };
     [
         name.to_string(),
         number(counts.total()),
         number(counts.of(Status::Passed)),
+        number(counts.of(Status::ByOthers)),
         number(failed),
         number(counts.of(Status::KnownFailure)),
         number(counts.of(Status::Unsupported)),
@@ -90,6 +109,6 @@ fn failure(row: &Row, screen: &mut Screen) {
         (None, None) => {}
     }
     if let Some(rerun) = &row.rerun {
-        screen.line(format!("  again     {rerun}"));
+        screen.whole_line(format!("  again     {rerun}"));
     }
 }

@@ -18,6 +18,7 @@ struct Backend {
     name: &'static str,
     version: String,
     variant: String,
+    #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
     path: PathBuf,
 }
 

@@ -5,11 +5,37 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What a run of the program gave.
+/// What a run of the program gave. In `out` and `err` the lines that the program broke to fit the screen are whole again.
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
+    /// Standard output, then standard error, as they were.
+    pub shown: [String; 2],
+}
+
+/// Columns that everything fits.
+pub const COLUMNS: usize = 80;
+
+/// The text before its lines were broken: a line goes on in the next one if that is indented and its first word would not
+/// have fitted.
+fn unbroken(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    // Columns of the last line as it was shown.
+    let mut shown = 0;
+    for line in text.split('\n') {
+        let rest = line.trim_start();
+        let word = rest.split(' ').next().unwrap_or_default().chars().count();
+        match lines.last_mut() {
+            Some(last) if line.starts_with("    ") && word > 0 && shown + 1 + word > COLUMNS => {
+                *last += " ";
+                *last += rest;
+            }
+            _ => lines.push(line.to_string()),
+        }
+        shown = line.chars().count();
+    }
+    lines.join("\n")
 }
 
 impl Ran {
@@ -59,7 +85,8 @@ pub fn program(path: &Path) -> Command {
 pub fn run(mut command: Command) -> Ran {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: status.code(), out: text(stdout), err: text(stderr) }
+    let shown = [text(stdout), text(stderr)];
+    Ran { code: status.code(), out: unbroken(&shown[0]), err: unbroken(&shown[1]), shown }
 }
 
 /// Runs the program with the CPU backend.

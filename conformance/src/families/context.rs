@@ -8,10 +8,13 @@ use crate::oracle::{self, Inputs, Oracle};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::target::{Service, Target};
 use keyway::dispatcher::ledger::{Served, last_served};
-use keyway::dispatcher::op::Out;
+use keyway::dispatcher::op::{OpEntry, Out};
+use keyway::dispatcher::registry::KernelEntry;
+use keyway::ops::by_name;
 use keyway::ops::def::OpDef;
 use keyway::ops::sample::Sample;
 use keyway::{DType, Tensor};
+use std::sync::{Mutex, PoisonError};
 
 /// A case being run.
 pub struct Context<'a> {
@@ -21,9 +24,26 @@ pub struct Context<'a> {
     pub case: &'a Case,
     /// Mixed into the values of the samples.
     pub seed: u64,
+    /// What results were judged by, where that is not the oracle.
+    judged_by: Mutex<Option<String>>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Of a case that is about to run.
+    pub fn new(target: &'a Target, case: &'a Case, seed: u64) -> Context<'a> {
+        Context { target, case, seed, judged_by: Mutex::default() }
+    }
+
+    /// Notes what results are judged by, where that is not the oracle.
+    pub fn judge_by(&self, what: impl Into<String>) {
+        *self.judged_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.into());
+    }
+
+    /// What results were judged by, where that is not the oracle.
+    pub fn judged_by(&self) -> Option<String> {
+        self.judged_by.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The op.
     ///
     /// # Errors
@@ -37,12 +57,23 @@ impl Context<'_> {
         self.case.dtype.unwrap_or(DType::F32)
     }
 
+    /// The op as it is registered, of a definition or brought by a plugin.
+    ///
+    /// # Errors
+    /// A case that is not about one.
+    pub fn entry(&self) -> Steps<&'static OpEntry> {
+        match self.case.foreign {
+            Some(op) => Ok(op),
+            None => Ok(self.def()?.entry()?),
+        }
+    }
+
     /// The sample.
     ///
     /// # Errors
     /// A sample that the op does not have.
     pub fn sample(&self) -> Steps<Sample> {
-        let samples = (self.def()?.samples)();
+        let samples = by_name::samples(self.entry()?.name)?;
         let count = samples.len();
         samples
             .into_iter()
@@ -91,7 +122,7 @@ impl Context<'_> {
     /// Fails where a kernel of another plugin answered the call that was just made, although the target registers one for
     /// it: what that refused is not its merit.
     pub(super) fn served_by_target(&self, def: &'static OpDef) -> Steps {
-        let Served::Plugin(plugin) = last_served() else { return Ok(()) };
+        let Served::Kernel(KernelEntry { plugin, .. }) = last_served() else { return Ok(()) };
         let claims = |d| def.entry().is_ok_and(|op| self.target.service(op, d) == Service::Kernel);
         if plugin.name != self.target.plugin && self.case.dtype.is_some_and(claims) {
             let what = format!("{} refuses a call for which a kernel is registered", def.name());

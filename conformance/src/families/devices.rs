@@ -2,7 +2,10 @@
 //! memory, statistics.
 
 use super::{Context, Family, Scope};
+use crate::array::{Array, Number};
+use crate::call::Prepared;
 use crate::case::Case;
+use crate::oracle::{self, Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::Device;
 use keyway::dispatcher::Error as DispatchError;
@@ -17,7 +20,7 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-const VARIANTS: [&str; 12] = [
+const VARIANTS: [&str; 15] = [
     "sizes",
     "alignment",
     "round_trip",
@@ -25,6 +28,9 @@ const VARIANTS: [&str; 12] = [
     "copy_between",
     "streams",
     "events",
+    "order",
+    "synchronize",
+    "kernels_on_a_stream",
     "out_of_memory",
     "statistics",
     "pinned",
@@ -131,6 +137,41 @@ fn run(context: &Context<'_>) -> Steps {
             }
             Err(Failure::new("an event that was waited for", "done", "not done").into())
         }
+        "order" => {
+            // What comes before an event on one stream is done before what comes after it on another.
+            let (first, second) = (Stream::new(device)?, Stream::new(device)?);
+            let event = Event::new(device)?;
+            let source = busy(device, &first)?;
+            event.record(&first)?;
+            second.wait(&event)?;
+            let copied = {
+                let _inside = second.enter();
+                let copied = Storage::allocate(device, BUSY)?;
+                copy_bytes(&copied, 0, &source, 0, BUSY)?;
+                copied
+            };
+            second.synchronize()?;
+            expect(&copied, 0, &pattern(BUSY, LAST), "copied after an event")
+        }
+        "synchronize" => {
+            let stream = Stream::new(device)?;
+            let event = Event::new(device)?;
+            for way in ["the stream was", "the event was", "the device was"] {
+                let _kept = busy(device, &stream)?;
+                event.record(&stream)?;
+                match way {
+                    "the stream was" => stream.synchronize()?,
+                    "the event was" => event.synchronize()?,
+                    _ => api::synchronize(device)?,
+                }
+                if !event.is_done()? {
+                    let what = format!("work that came before, when {way} waited for");
+                    return Err(Failure::new(what, "done", "not done").into());
+                }
+            }
+            Ok(())
+        }
+        "kernels_on_a_stream" => kernels_on_a_stream(context, device),
         "out_of_memory" => {
             let small = Storage::allocate(device, 1000)?;
             write_bytes(&small, 0, &pattern(1000, 5))?;
@@ -226,6 +267,72 @@ fn run(context: &Context<'_>) -> Steps {
         }
         other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
     }
+}
+
+/// Bytes of each copy that keeps a stream busy, and how many there are.
+const BUSY: usize = 1 << 20;
+const COPIES: u8 = 24;
+const LAST: u8 = COPIES - 1;
+
+/// Gives a stream work that takes a while; at its end the memory holds `pattern(BUSY, LAST)`.
+fn busy(device: Device, stream: &Stream) -> Result<Storage, Stop> {
+    let _inside = stream.enter();
+    let target = Storage::allocate(device, BUSY)?;
+    for salt in 0..COPIES {
+        let source = Storage::allocate_pinned(device, BUSY)?;
+        write_bytes(&source, 0, &pattern(BUSY, salt))?;
+        copy_bytes_async(&target, 0, &source, 0, BUSY)?;
+    }
+    Ok(target)
+}
+
+/// A kernel works on the stream that its thread has entered: after what that was given before.
+fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
+    let names = ["add", "mul", "exp"];
+    let kernel =
+        context.target.kernels.iter().find(|k| {
+            k.device == device.kind && k.dtype == keyway::DType::F32.code() && names.contains(&k.op)
+        });
+    let Some(kernel) = kernel else { return Ok(()) };
+    let Some(def) = keyway::ops::all().find(|def| def.name() == kernel.op) else { return Ok(()) };
+    let stream = Stream::new(device)?;
+    let sizes = vec![BUSY / 4];
+    let values = |salt: u8| {
+        let bytes = (0..sizes[0]).map(move |i| f64::from(((i * 7 + salt as usize) % 61) as u16) / 64.0);
+        Array::new(keyway::DType::F32, sizes.clone(), bytes.map(Number::Float).collect())
+    };
+    let one = |array: Array| {
+        let count = (def.schema.matches("Tensor").count() - 1).max(1);
+        let mut all = vec![Value::Array(array); count];
+        let sample = crate::inputs::of_sample(&(def.samples)()[0].args, keyway::DType::F32, 0);
+        all.extend(sample.0.into_iter().skip(count));
+        Inputs(all)
+    };
+    let expected = oracle::find(def.name())
+        .and_then(|oracle| oracle(&one(values(LAST))).ok())
+        .ok_or_else(|| Stop::Skipped("the op has no oracle".to_string()))?;
+    let prepared = Prepared::bare(&one(values(0)), device)?;
+    let made = {
+        let _inside = stream.enter();
+        // Written over and over, and right at the end alone.
+        for salt in 0..=LAST {
+            let bytes: Vec<u8> = values(salt)
+                .values
+                .iter()
+                .flat_map(|&v| crate::encode::bytes(v, keyway::DType::F32))
+                .collect();
+            let source = Storage::allocate_pinned(device, bytes.len())?;
+            write_bytes(&source, 0, &bytes)?;
+            for placed in &prepared.placed {
+                let storage = placed.tensor.as_ref().storage();
+                let Some(storage) = storage else { continue };
+                copy_bytes_async(storage, 0, &source, 0, bytes.len())?;
+            }
+        }
+        prepared.call(def, keyway::dispatcher::op::Out::New)?
+    };
+    stream.synchronize()?;
+    Ok(crate::compare::outputs(&expected, &made, 1.0)?)
 }
 
 /// The first device of each other kind that has any.

@@ -199,7 +199,8 @@ fn in_place(context: &Context<'_>) -> Steps {
     }
     let values = incoming(output, false);
     let gradient = || Placed::new(&values, Arrangement::Contiguous, device).map(|p| p.tensor);
-    let expected = gradients(&outputs, &inputs, vec![gradient()?])?;
+    let expected =
+        gradients(&outputs, &inputs, vec![gradient()?]).map_err(|e| refused(context.target, def, e))?;
     let mut tensors = inputs.clone();
     tensors[0] = first.copied()?;
     let made =

@@ -35,7 +35,8 @@ fn run(context: &Context<'_>) -> Steps {
             .map(|e| Placed::garbage(&e.sizes, e.dtype, arrange(&e.sizes), device))
             .collect::<Result<Vec<_>, _>>()?;
         let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
-        prepared.call(def, Out::Given(&given)).map_err(|e| refused(context.target, def, e))?;
+        let made = prepared.call_watched(def.entry()?, Out::Given(&given), &outs)?;
+        made.map_err(|e| refused(context.target, def, e))?;
         for (nth, out) in outs.iter().enumerate() {
             if let Some(damage) = out.damage(false)? {
                 return Err(damaged(&format!("output {nth}"), damage).into());

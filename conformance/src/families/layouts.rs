@@ -1,10 +1,11 @@
 //! Composite layouts that the target serves: round trips, printing, moving, components, gradients. The tensors have a
 //! shape that the layout says it can hold, and values that it takes.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, placements};
 use crate::array::{Array, Number};
 use crate::case::Case;
 use crate::compare::{self, Tolerance};
+use crate::known_layouts;
 use crate::memory::{Arrangement, Placed, read};
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::autograd::{BackwardOptions, grad};
@@ -14,7 +15,7 @@ use keyway::{DType, Device, Layout, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "layout",
-    about: "composite layouts: round trip, printing, moving, components, gradients",
+    about: "composite layouts: round trip, printing, moving, components, validity, gradients",
     cases,
     run,
 };
@@ -27,7 +28,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for layout in layouts {
         let served = registry::layout_ops(layout.layout, scope.target.device.kind);
         if served.is_some_and(|entry| entry.plugin.name == scope.target.plugin) {
-            for variant in ["round_trip", "zeros", "printing", "moving", "components", "gradients"] {
+            for variant in ["round_trip", "zeros", "printing", "moving", "components", "invalid", "gradients"]
+            {
                 let mut case = Case::about(FAMILY.name, layout.layout.name(), variant);
                 case.dtype = Some(DType::F32);
                 cases.push(case);
@@ -39,13 +41,6 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 /// Shapes of which a layout should hold one.
 const SHAPES: [&[usize]; 8] =
     [&[4, 6], &[6, 6], &[24], &[2, 4, 6], &[8, 8], &[2, 3, 4, 4], &[32, 32], &[2, 2, 3, 4, 4]];
-
-/// Values, from those that any layout for them should hold to those of which few elements differ from zero.
-const FILLINGS: [fn(&[usize]) -> bool; 3] = [
-    |index| index.iter().fold(0, |place, i| place * 6 + i).is_multiple_of(3),
-    |index| index.windows(2).all(|pair| pair[0] == pair[1]),
-    |index| index.iter().all(|&i| i == 0),
-];
 
 /// Values of the first shape that the layout can hold, and of the first filling that it takes.
 fn sample(layout: Layout, dtype: DType, device: Device) -> Result<Array, Stop> {
@@ -60,11 +55,8 @@ fn sample(layout: Layout, dtype: DType, device: Device) -> Result<Array, Stop> {
         return Err(Failure::new("the shapes that the layout accepts", expected, "none of them").into());
     };
     let mut refusals = Vec::new();
-    for filled in FILLINGS {
-        let values = Array::from_fn(dtype, sizes.to_vec(), |index| {
-            let place = index.iter().fold(0, |place, i| place * 6 + i);
-            Number::Float(if filled(index) { 0.5 + place as f64 } else { 0.0 })
-        });
+    for filled in placements::FILLINGS {
+        let values = placements::filled(dtype, sizes, filled);
         match Placed::new(&values, Arrangement::Contiguous, device)?.tensor.to_layout(layout) {
             Ok(_) => return Ok(values),
             Err(error) => refusals.push(error.to_string()),
@@ -134,6 +126,7 @@ fn run(context: &Context<'_>) -> Steps {
                 Ok(_) => Err(Failure::new("a component too few", "an error", "a tensor").into()),
             }
         }
+        "invalid" => invalid(context, layout, &composite),
         "gradients" => {
             let leaf =
                 Placed::new(&values, Arrangement::Contiguous, device)?.tensor.set_requires_grad(true)?;
@@ -149,4 +142,34 @@ fn run(context: &Context<'_>) -> Steps {
         }
         other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
     }
+}
+
+/// Components that do not fit each other are refused, where the suite knows what fits.
+fn invalid(context: &Context<'_>, layout: Layout, valid: &Tensor) -> Steps {
+    let Some(known) = known_layouts::find(layout) else {
+        return Err(Stop::Skipped("what the components mean is known to the layout alone".to_string()));
+    };
+    let device = context.target.device;
+    let Some(values) = read(valid)? else {
+        return Err(Failure::new("the components", "numbers that fit each other", "others").into());
+    };
+    let right = known_layouts::components(known, &values);
+    // The indices of the last entry: before the first column, and behind the last.
+    let places = right.len() - 2;
+    for wrong in [-1, 1 << 40] {
+        let mut parts = right.clone();
+        if let Some(last) = parts[places].values.last_mut() {
+            *last = Number::Int(wrong);
+        }
+        let parts = parts
+            .iter()
+            .map(|part| Ok(Placed::new(part, Arrangement::Contiguous, device)?.tensor))
+            .collect::<keyway::Result<Vec<_>>>()?;
+        let made = Tensor::from_components(layout, valid.sizes(), valid.dtype(), &parts, valid.attrs());
+        if made.is_ok() {
+            let what = format!("components with an index of {wrong}");
+            return Err(Failure::new(what, "an error", "a tensor").into());
+        }
+    }
+    Ok(())
 }

@@ -1,8 +1,10 @@
 //! The families of cases. Each lists its cases from the op definitions, and runs one.
 
+mod accuracy;
 mod aliasing;
 mod claims;
 mod context;
+mod corners;
 mod determinism;
 mod devices;
 mod errors;
@@ -11,10 +13,14 @@ mod format;
 mod gradients;
 mod guards;
 mod huge;
+mod kernels;
 mod large;
 mod layouts;
 mod leaks;
+mod numbers;
 mod out;
+mod placements;
+mod plugin_ops;
 mod profile;
 mod promotion;
 mod random;
@@ -26,7 +32,10 @@ pub use context::Context;
 
 use crate::case::Case;
 use crate::outcome::{Outcome, Steps};
+use crate::recorder::Seen;
 use crate::target::Target;
+use keyway::dispatcher::op::OpEntry;
+use keyway::ops::by_name;
 use keyway::ops::def::{Facts, Forms, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
 use keyway::{DType, Tensor};
@@ -51,9 +60,15 @@ pub const ALL: &[Family] = &[
     guards::FAMILY,
     aliasing::FAMILY,
     claims::FAMILY,
+    kernels::FAMILY,
+    plugin_ops::FAMILY,
     promotion::FAMILY,
     errors::FAMILY,
     extremes::FAMILY,
+    accuracy::FAMILY,
+    corners::FAMILY,
+    corners::DERIVATIVES,
+    numbers::FAMILY,
     large::FAMILY,
     gradients::FAMILY,
     gradients::SECOND,
@@ -75,6 +90,8 @@ pub struct Scope<'a> {
     pub target: &'a Target,
     /// The ops that it answers for, with their samples.
     pub ops: &'a [Op],
+    /// The ops that it brings.
+    pub foreign: &'a [Foreign],
     /// Whether a part of the cases is enough.
     pub quick: bool,
     /// Whether cases of more than 2^31 elements are wanted too.
@@ -89,6 +106,21 @@ pub struct Op {
     pub def: &'static OpDef,
     /// Its valid samples.
     pub samples: Vec<Sample>,
+}
+
+/// An op that the target brings.
+pub struct Foreign {
+    /// The op.
+    pub entry: &'static OpEntry,
+    /// Its valid samples; none where those that it brings cannot be read.
+    pub samples: Vec<Sample>,
+}
+
+impl Foreign {
+    /// With its samples.
+    pub fn new(entry: &'static OpEntry) -> Foreign {
+        Foreign { entry, samples: by_name::samples(entry.name).unwrap_or_default() }
+    }
 }
 
 impl Op {
@@ -149,6 +181,31 @@ pub fn tensors(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
     })
 }
 
+/// Batch, channels, height, width; none is 1, so that the two formats differ.
+const IMAGES: [usize; 4] = [2, 3, 4, 5];
+
+/// The sample with tensors of four or more dimensions: as it is, or, where all its tensors are alike, with all of them
+/// made so. An op that works on each element takes that.
+fn in_four_dims(sample: &Sample) -> Option<Sample> {
+    let first = tensors(sample).next()?;
+    if tensors(sample).any(|t| t.role == Role::Tested && t.sizes.len() > 3) {
+        return Some(sample.clone());
+    }
+    let alike = tensors(sample).all(|t| t.sizes == first.sizes);
+    if !alike || first.sizes.is_empty() || first.sizes.contains(&0) {
+        return None;
+    }
+    let mut sample = sample.clone();
+    for arg in &mut sample.args {
+        match arg {
+            SampleArg::Tensor(t) => t.sizes = IMAGES.to_vec(),
+            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| t.sizes = IMAGES.to_vec()),
+            _ => {}
+        }
+    }
+    Some(sample)
+}
+
 /// Whether the op is of one of these families of the frontend, such as `pointwise::ALL`.
 pub fn is_in(def: &OpDef, families: &[&[&'static OpDef]]) -> bool {
     families.iter().copied().flatten().any(|&d| std::ptr::eq(d, def))
@@ -171,6 +228,16 @@ pub fn list(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
         (family.cases)(scope, &mut cases);
     }
     cases
+}
+
+/// Whether the target took part in a case that ran these kernels. What is no kernel is a layout of its own, a device, or a
+/// statement of what is registered.
+pub fn serves(context: &Context<'_>, seen: &Seen) -> bool {
+    let family = context.case.family;
+    family == layouts::FAMILY.name
+        || family == profile::FAMILY.name
+        || (family == devices::FAMILY.name && context.target.carries_device())
+        || seen.has_kernel_of(context.target.plugin)
 }
 
 /// Runs a case.
@@ -246,10 +313,12 @@ mod tests {
         assert_eq!(rows().into_iter().map(|[name, _, about]| [name, about]).collect::<Vec<_>>(), there);
     }
 
+    /// The families of which the CPU backend has no case in an ordinary run.
+    const OTHERS: [&str; 4] = ["layout", "plugin_ops", "profile", "huge"];
+
     #[test]
     fn the_counts_in_the_readme_add_up() {
-        let judged =
-            rows().into_iter().filter(|[name, ..]| !["layout", "profile", "huge"].contains(&name.as_str()));
+        let judged = rows().into_iter().filter(|[name, ..]| !OTHERS.contains(&name.as_str()));
         let sum: u32 =
             judged.map(|[_, count, _]| count.replace(',', "").parse::<u32>().expect("a count")).sum();
         let (ops, thousands, rest) = (keyway::ops::all().count(), sum / 1000, sum % 1000);

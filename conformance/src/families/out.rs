@@ -52,7 +52,8 @@ fn run(context: &Context<'_>) -> Steps {
                 .map(|e| Placed::garbage(&e.sizes, e.dtype, arrangement, device))
                 .collect::<Result<Vec<_>, _>>()?;
             let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
-            prepared.call(def, Out::Given(&given)).map_err(|e| refused(context.target, def, e))?;
+            let made = prepared.call_watched(def.entry()?, Out::Given(&given), &outs)?;
+            made.map_err(|e| refused(context.target, def, e))?;
             let got: Vec<Tensor> = outs.iter().map(|o| o.tensor.clone()).collect();
             compare::outputs(&expected, &got, factor(def, &sample))?;
             // A strided output has gaps, which are not the kernel's to write.
@@ -126,7 +127,7 @@ fn in_place(context: &Context<'_>, prepared: &Prepared, expected: &[Array], fact
     let fits = expected.len() == 1
         && expected[0].sizes == target.tensor.sizes()
         && rank(expected[0].dtype) <= rank(held);
-    match prepared.call(def, Out::InPlace) {
+    match prepared.call_watched(def.entry()?, Out::InPlace, &[])? {
         Ok(_) if !fits => Err(Failure::new(
             "an in-place call whose result does not fit is accepted",
             "an error",

@@ -49,12 +49,14 @@ fn run(context: &Context<'_>) -> Steps {
     }
     let over = AtomicBool::new(false);
     let registering = context.case.variant == "registering";
+    let plugin = registry::plugins().into_iter().find(|p| p.name == context.target.plugin);
+    let priority = plugin.map_or(0, |p| p.priority());
     let results: Vec<Steps> = std::thread::scope(|scope| {
         if registering {
             scope.spawn(|| {
-                // A change of priority publishes a new table; who serves stays the same.
+                // Giving a priority anew publishes a new table; who serves stays the same.
                 while !over.load(Ordering::Relaxed) {
-                    registry::set_priority(context.target.plugin, 0);
+                    registry::set_priority(context.target.plugin, priority);
                     std::thread::sleep(Duration::from_micros(200));
                 }
             });

@@ -1,24 +1,45 @@
 //! Results against the oracle, on row-major inputs.
 
 use super::{Context, Family, Scope};
-use crate::call::Prepared;
+use crate::call::{Prepared, refused};
 use crate::case::Case;
 use crate::compare;
 use crate::outcome::Steps;
+use crate::target::Service;
 
 /// The family.
-pub const FAMILY: Family =
-    Family { name: "values", about: "results against the oracle, each sample and dtype", cases, run };
+pub const FAMILY: Family = Family {
+    name: "values",
+    about: "results against the oracle, each sample and dtype; by kernel and by decomposition",
+    cases,
+    run,
+};
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    scope.each(|op, dtype, nth, _| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, "")));
+    scope.each(|op, dtype, nth, _| {
+        cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
+        // With its kernel and without it, as where a gradient is wanted.
+        let fused = op.def.entry().is_ok_and(|entry| scope.target.service(entry, dtype) == Service::Kernel);
+        if fused && op.def.decomposition.is_some() && super::has_tested(&op.samples[nth]) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, PARTS));
+        }
+    });
 }
+
+/// The variant that is computed by the op's decomposition, although there is a kernel.
+const PARTS: &str = "parts";
 
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (sample, inputs) = context.inputs()?;
     let expected = context.expected(&inputs)?;
     let prepared = Prepared::bare(&inputs, context.target.device)?;
-    let got = context.call(&prepared)?;
+    let got = match context.case.variant.as_str() {
+        PARTS => {
+            let parts = prepared.call_parts(def.entry()?);
+            parts.map_err(|e| refused(context.target, def, e))?
+        }
+        _ => context.call(&prepared)?,
+    };
     Ok(compare::outputs(&expected, &got, super::factor(def, &sample))?)
 }

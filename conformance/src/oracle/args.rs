@@ -77,6 +77,16 @@ impl Inputs {
         }
     }
 
+    /// As [`Inputs::operand`], in the dtype of the computation. A number is not rounded to f16 or bf16, but to f32, which these
+    /// are computed in.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn operand_in(&self, i: usize, dtype: DType) -> Result<Array, Unknown> {
+        let operand = self.operand(i)?;
+        let narrow = matches!(dtype, DType::F16 | DType::BF16);
+        let number = !matches!(self.get(i), Value::Array(_));
+        Ok(operand.cast(if narrow && number { DType::F32 } else { dtype }))
+    }
+
     /// A number.
     #[allow(clippy::missing_errors_doc)]
     pub fn number(&self, i: usize) -> Result<Number, Unknown> {

@@ -21,6 +21,7 @@ mod reduce;
 mod shape;
 
 pub use args::{Inputs, Value};
+pub use number::plus;
 
 use crate::array::Array;
 

@@ -127,9 +127,6 @@ fn amin(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 /// The extreme values over the one dimension in argument 1, or all if it is missing, and their places.
 fn extremes(inputs: &Inputs, wanted: Ordering) -> Result<[Array; 2], Unknown> {
     let a = inputs.array(0)?;
-    if a.dtype == DType::BOOL {
-        return Err(Unknown("bool has no order here".into()));
-    }
     let mut marks = vec![inputs.is_none(1); a.ndim()];
     if !inputs.is_none(1)
         && let Some(mark) = marks.get_mut(inputs.dim(1, a.ndim())?)

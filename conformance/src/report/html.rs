@@ -35,6 +35,7 @@ pub fn write(report: &Report) -> String {
 fn case(row: &Row) -> serde_json::Value {
     let status = match row.status {
         Status::Passed => "p",
+        Status::ByOthers => "o",
         Status::Failed => "f",
         Status::Died => "d",
         Status::KnownFailure => "k",
@@ -43,10 +44,11 @@ fn case(row: &Row) -> serde_json::Value {
         Status::Skipped => "s",
     };
     let short = json!([row.id, row.family, row.op, row.dtype, status]);
-    if row.failure.is_none() && row.reason.is_none() {
+    if row.failure.is_none() && row.reason.is_none() && row.judged_by.is_none() {
         return short;
     }
-    let details =
-        json!({ "failure": row.failure, "reason": row.reason, "call": row.call, "rerun": row.rerun });
+    let details = json!({
+        "failure": row.failure, "reason": row.reason, "judged_by": row.judged_by, "call": row.call, "rerun": row.rerun,
+    });
     json!([row.id, row.family, row.op, row.dtype, status, details])
 }

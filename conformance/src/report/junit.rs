@@ -18,7 +18,7 @@ pub fn write(report: &Report) -> String {
 fn case(row: &Row) -> TestCase {
     let reason = row.reason.clone().unwrap_or_default();
     let status = match row.status {
-        Status::Passed => TestCaseStatus::success(),
+        Status::Passed | Status::ByOthers => TestCaseStatus::success(),
         Status::Failed | Status::Died | Status::UnexpectedPass => {
             let kind =
                 if row.status == Status::Died { NonSuccessKind::Error } else { NonSuccessKind::Failure };

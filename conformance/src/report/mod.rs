@@ -7,11 +7,15 @@ use crate::known::KnownFailures;
 use crate::outcome::{Failure, Outcome};
 use crate::runner::{Finished, Ran, Selection};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The version of the suite: it changes when cases or tolerances do, and makes older certificates stale.
-pub const SUITE_VERSION: &str = "1";
+pub const SUITE_VERSION: &str = "2";
+
+/// Families of cases that are about no op.
+pub const NO_OPS: [&str; 2] = ["device", "layout"];
 
 /// How a case is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,6 +23,8 @@ pub const SUITE_VERSION: &str = "1";
 pub enum Status {
     /// As expected.
     Passed,
+    /// As expected, but nothing of the judged library took part: it counts neither for nor against it.
+    ByOthers,
     /// Not as expected.
     Failed,
     /// The worker died.
@@ -56,6 +62,9 @@ pub struct Row {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// What its results were judged by, where that is not the oracle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged_by: Option<String>,
     /// How the worker died, why the case was skipped or is unsupported, or why it is known to fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -83,6 +92,11 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Whether results here say something of results there: the number of processors changes none.
+    pub fn is_like(&self, other: &Machine) -> bool {
+        (&self.os, &self.arch, &self.cpu) == (&other.os, &other.arch, &other.cpu)
+    }
+
     /// This machine.
     pub fn this() -> Machine {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -131,6 +145,7 @@ pub struct Report {
     /// Its version.
     pub plugin_version: String,
     /// Its library.
+    #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
     pub library: PathBuf,
     /// The library's SHA-256.
     pub sha256: String,
@@ -144,12 +159,18 @@ pub struct Report {
     pub interrupted: bool,
     /// How many cases there were to run.
     pub wanted: usize,
+    /// The SHA-256 of the profile's name and of the ids of these cases.
+    pub case_list: String,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// All cases by status.
     pub counts: Counts,
     /// The same for each family.
     pub families: BTreeMap<String, Counts>,
+    /// The same for each op.
+    pub by_op: BTreeMap<String, Counts>,
+    /// What else than the oracle results were judged by, with the ops of which that holds.
+    pub judged_by: BTreeMap<String, BTreeSet<String>>,
     /// How many ops have cases.
     pub ops: usize,
     /// Entries of the list of known failures that match no case of this run.
@@ -167,16 +188,24 @@ impl Report {
         known: &KnownFailures,
         rerun: impl Fn(&str) -> String,
     ) -> Report {
+        let case_list = case_list(selection, &ran);
         let cases: Vec<Row> = ran.finished.into_iter().map(|f| row(f, known, &rerun)).collect();
         let mut counts = Counts::default();
         let mut families: BTreeMap<String, Counts> = BTreeMap::new();
+        let mut by_op: BTreeMap<String, Counts> = BTreeMap::new();
+        let mut judged_by: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for row in &cases {
             counts.add(row.status);
             families.entry(row.family.clone()).or_default().add(row.status);
+            if !NO_OPS.contains(&row.family.as_str()) {
+                by_op.entry(row.op.clone()).or_default().add(row.status);
+            }
+            if let Some(by) = &row.judged_by {
+                judged_by.entry(by.clone()).or_default().insert(row.op.clone());
+            }
         }
-        // Cases of a device or a layout are about no op.
-        let subjects: BTreeSet<&str> = cases.iter().map(|r| r.op.as_str()).collect();
-        let ops = keyway::ops::all().filter(|def| subjects.contains(def.name())).count();
+        let about_ops = cases.iter().filter(|r| !NO_OPS.contains(&r.family.as_str()));
+        let ops = about_ops.map(|r| r.op.as_str()).collect::<BTreeSet<&str>>().len();
         // Only a whole run can tell that an entry matches nothing.
         let unused = |k: &&crate::known::Known| !cases.iter().any(|r| crate::case::glob(&k.case, &r.id));
         let unused_known = if selection.is_everything() && !ran.interrupted {
@@ -196,9 +225,12 @@ impl Report {
             selection: selection.clone(),
             interrupted: ran.interrupted,
             wanted: ran.wanted,
+            case_list,
             seconds: ran.duration.as_secs_f64(),
             counts,
             families,
+            by_op,
+            judged_by,
             ops,
             unused_known,
             cases,
@@ -208,6 +240,7 @@ impl Report {
     /// Whether every case is as expected and every one was run.
     pub fn is_green(&self) -> bool {
         !self.interrupted
+            && !self.cases.is_empty()
             && self.cases.len() == self.wanted
             && self.unused_known.is_empty()
             && !self.cases.iter().any(|r| r.status.is_bad())
@@ -234,8 +267,20 @@ impl Report {
     }
 }
 
+/// See [`Report::case_list`]. An interrupted run has no list.
+fn case_list(selection: &Selection, ran: &Ran) -> String {
+    let profile = selection.profile.as_deref().unwrap_or_default();
+    let ids = ran.finished.iter().map(|finished| finished.case.id.as_str());
+    let mut hasher = Sha256::new();
+    for text in std::iter::once(profile).chain(ids) {
+        hasher.update(text);
+        hasher.update([0]);
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> String) -> Row {
-    let Finished { case, outcome, call, duration } = finished;
+    let Finished { case, outcome, call, judged_by, duration } = finished;
     let known = known.reason(&case.id);
     let bad = outcome.is_failure();
     let mut failure = None;
@@ -248,10 +293,11 @@ fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> Strin
             failure = Some(why);
             (Status::Failed, None)
         }
-        (Outcome::Died { how }, Some(reason)) => (Status::KnownFailure, Some(format!("{reason} ({how})"))),
+        (Outcome::Died { how }, Some(_)) => (Status::Died, Some(format!("{how}, which no list can excuse"))),
         (Outcome::Died { how }, None) => (Status::Died, Some(how)),
         (Outcome::Passed, Some(reason)) => (Status::UnexpectedPass, Some(reason.to_string())),
         (Outcome::Passed, None) => (Status::Passed, None),
+        (Outcome::ByOthers { by }, _) => (Status::ByOthers, Some(by)),
         (Outcome::Unsupported { reason }, _) => (Status::Unsupported, Some(reason)),
         (Outcome::Skipped { reason }, _) => (Status::Skipped, Some(reason)),
     };
@@ -264,6 +310,7 @@ fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> Strin
         dtype: case.dtype,
         status,
         failure,
+        judged_by,
         reason,
         call,
         micros: duration.as_micros() as u64,

@@ -36,6 +36,8 @@ pub struct Finished {
     pub outcome: Outcome,
     /// The call in words, for a case that failed.
     pub call: Option<String>,
+    /// What its results were judged by, where that is not the oracle.
+    pub judged_by: Option<String>,
     /// How long it took.
     pub duration: Duration,
 }
@@ -69,6 +71,9 @@ pub enum RunError {
     Start(String),
 }
 
+/// Tells a worker that its cases are known already.
+pub const UNLISTED: &str = "--unlisted";
+
 /// Loading and listing may take longer than a case.
 const READY: Duration = Duration::from_secs(60);
 
@@ -82,7 +87,7 @@ struct Shared<'a> {
     count: AtomicUsize,
 }
 
-/// Runs all cases that a worker lists. `command` makes the command of a worker, `stop` ends the run early, and
+/// Runs all cases that a worker lists. `command` makes the command of a worker, which may be given [`UNLISTED`]; `stop` ends the run early, and
 /// `done` is told of each case that ended, with the number of those that ended and of all.
 ///
 /// # Errors
@@ -94,7 +99,7 @@ pub fn run(
     done: &(dyn Fn(usize, usize, &Finished) + Sync),
 ) -> Result<Ran, RunError> {
     let begun = Instant::now();
-    let (first, judged, cases) = ready(command, limits, stop)?;
+    let (first, judged, cases) = ready(command(), limits, stop)?;
     let shared = Shared {
         command,
         limits,
@@ -127,11 +132,11 @@ pub fn run(
 
 /// Starts a worker and waits until it has listed the cases.
 fn ready(
-    command: &(dyn Fn() -> Command + Sync),
+    command: Command,
     limits: Limits,
     stop: &AtomicBool,
 ) -> Result<(Worker, Judged, Vec<CaseName>), RunError> {
-    let mut worker = Worker::start(command()).map_err(|e| RunError::Start(e.to_string()))?;
+    let mut worker = Worker::start(command).map_err(|e| RunError::Start(e.to_string()))?;
     let memory = limits.memory;
     match worker.answer(READY.max(limits.timeout), memory, &|| stop.load(Ordering::Relaxed)) {
         Ok(Said::Ready { judged, cases }) => Ok((worker, judged, cases)),
@@ -175,21 +180,29 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
                     continue;
                 }
                 let outcome = Outcome::Died { how };
-                return Some(Finished { case: case.clone(), outcome, call: None, duration: begun.elapsed() });
+                let (case, duration) = (case.clone(), begun.elapsed());
+                return Some(Finished { case, outcome, call: None, judged_by: None, duration });
             }
         };
-        let Said::Done { outcome, call, micros, .. } = said else { continue };
+        let Said::Done { outcome, call, judged_by, spoiled, micros, .. } = said else { continue };
+        if spoiled {
+            // What it says from here on would be the panic's doing.
+            *worker = None;
+        }
         let outcome = match first {
             Some(how) => Outcome::Died { how: format!("{how}; alone in a fresh process it did not") },
             None => outcome,
         };
-        return Some(Finished { case: case.clone(), outcome, call, duration: Duration::from_micros(micros) });
+        let duration = Duration::from_micros(micros);
+        return Some(Finished { case: case.clone(), outcome, call, judged_by, duration });
     }
 }
 
 fn attempt(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Result<Said, Silence> {
     if worker.is_none() {
-        match ready(shared.command, shared.limits, shared.stop) {
+        let mut command = (shared.command)();
+        command.arg(UNLISTED);
+        match ready(command, shared.limits, shared.stop) {
             Ok((started, ..)) => *worker = Some(started),
             Err(_) if shared.stop.load(Ordering::Relaxed) => return Err(Silence::Interrupted),
             Err(error) => return Err(Silence::Ended(error.to_string())),

@@ -31,6 +31,7 @@ pub struct Judged {
     /// Its version.
     pub version: String,
     /// Its library.
+    #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
     pub library: PathBuf,
     /// The device.
     pub device: String,
@@ -64,6 +65,10 @@ pub enum Said {
         outcome: Outcome,
         /// The call in words, for a case that failed.
         call: Option<String>,
+        /// What its results were judged by, where that is not the oracle.
+        judged_by: Option<String>,
+        /// Whether the worker can judge no further: the plugin has panicked, and answers no call any more.
+        spoiled: bool,
         /// How long it took.
         micros: u64,
     },

@@ -76,7 +76,12 @@ impl Selection {
         *self == Selection { seed: self.seed, huge: self.huge, ..Selection::default() }
     }
 
-    /// Refuses names that nothing has.
+    /// Whether every case is wanted, or every case of a profile, so that the result is worth a certificate.
+    pub fn is_whole(&self) -> bool {
+        Selection { profile: None, ..self.clone() }.is_everything()
+    }
+
+    /// Refuses names that nothing has, but for those of ops, of which plugins bring some; see [`Selection::check_ops`].
     ///
     /// # Errors
     /// The first such name.
@@ -99,12 +104,19 @@ impl Selection {
                 return Err(SelectionError::DType { got: got.clone(), there: there.join(", ") });
             }
         }
-        for got in &self.ops {
-            if !keyway::ops::all().any(|def| glob(got, def.name())) {
-                return Err(SelectionError::Op { got: got.clone() });
-            }
-        }
         Ok(())
+    }
+
+    /// Refuses patterns that match no op, neither of the definitions nor of `more`.
+    ///
+    /// # Errors
+    /// The first such pattern.
+    pub fn check_ops(&self, more: &[&str]) -> Result<(), SelectionError> {
+        let names = || keyway::ops::all().map(|def| def.name()).chain(more.iter().copied());
+        match self.ops.iter().find(|pattern| !names().any(|name| glob(pattern, name))) {
+            Some(got) => Err(SelectionError::Op { got: got.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Whether an op is wanted.
@@ -127,7 +139,7 @@ impl Selection {
             self.cases.iter().any(|pattern| glob(pattern, &id))
         };
         // A pattern of ops leaves out what is about no op.
-        (case.def.is_some() || self.ops.is_empty())
+        (case.is_about_op() || self.ops.is_empty())
             && (self.dtypes.is_empty() || dtype())
             && (self.cases.is_empty() || id())
     }

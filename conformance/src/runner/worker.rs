@@ -7,6 +7,8 @@ use crate::families::{self, Context, Op, Scope};
 use crate::inputs;
 use crate::memory::Arrangement;
 use crate::oracle::Value;
+use crate::outcome::{Failure, Outcome};
+use crate::recorder;
 use crate::target::{Target, TargetError};
 use keyway::dispatcher::parallel;
 use std::collections::HashMap;
@@ -25,6 +27,8 @@ pub struct Job {
     pub backends: Vec<PathBuf>,
     /// Which cases.
     pub selection: Selection,
+    /// Whether to say which cases there are.
+    pub listed: bool,
 }
 
 /// The most threads that a case asks for.
@@ -44,24 +48,58 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         Ok(target) => target,
         Err((reason, usage)) => return say(&Said::Refused { reason, usage }),
     };
+    let _recording = match recorder::start() {
+        Ok(guard) => guard,
+        Err(error) => return say(&Said::Refused { reason: error.to_string(), usage: false }),
+    };
     let cases = list(&target, &job.selection);
     if let (true, Some(got)) = (cases.is_empty(), job.selection.cases.first()) {
         let reason = super::SelectionError::Case { got: got.clone() }.to_string();
         return say(&Said::Refused { reason, usage: true });
     }
-    say(&Said::Ready { judged: judged(&target), cases: cases.iter().map(name).collect() })?;
+    let names = if job.listed { cases.iter().map(name).collect() } else { Vec::new() };
+    say(&Said::Ready { judged: judged(&target), cases: names })?;
     let by_id: HashMap<String, &Case> = cases.iter().map(|c| (c.to_string(), c)).collect();
     for line in input.lines() {
         let id = line?;
         let Some(case) = by_id.get(&id) else { continue };
         let begun = Instant::now();
-        let context = Context { target: &target, case, seed: job.selection.seed };
-        let outcome = families::run(&context);
+        let context = Context::new(&target, case, job.selection.seed);
+        let (outcome, spoiled) = judge(&context);
         let micros = begun.elapsed().as_micros() as u64;
         let call = outcome.is_failure().then(|| describe(&context)).flatten();
-        say(&Said::Done { id, outcome, call, micros })?;
+        let judged_by = context.judged_by();
+        say(&Said::Done { id, outcome, call, judged_by, spoiled, micros })?;
     }
     Ok(())
+}
+
+/// Runs a case, and says whether the plugin can be judged further. What passes without the judged library counts for
+/// others.
+fn judge(context: &Context<'_>) -> (Outcome, bool) {
+    drop(recorder::take());
+    let outcome = families::run(context);
+    let seen = recorder::take();
+    // Functions of devices and layouts are no kernels, and so not recorded.
+    let panicked = |failure: &Failure| failure.got.contains("panicked");
+    let spoiled = seen.panicked || matches!(&outcome, Outcome::Failed(failure) if panicked(failure));
+    let outcome = match outcome {
+        Outcome::Passed if seen.panicked => {
+            Outcome::Failed(Failure::new("a kernel panicked", "a result or an error", "a panic"))
+        }
+        Outcome::Passed if !families::serves(context, &seen) => Outcome::ByOthers { by: seen.by() },
+        // A wrong answer to which the judged library gave nothing is not its own; its op has none of its kernels.
+        Outcome::Failed(failure)
+            if !families::serves(context, &seen)
+                && seen.has_kernel()
+                && context.case.is_about_op()
+                && !context.target.registers(context.case.name()) =>
+        {
+            Outcome::ByOthers { by: format!("{}, and not as expected: {}", seen.by(), failure.what) }
+        }
+        outcome => outcome,
+    };
+    (outcome, spoiled)
 }
 
 fn start(job: &Job) -> Result<Target, (String, bool)> {
@@ -73,15 +111,20 @@ fn start(job: &Job) -> Result<Target, (String, bool)> {
     paths.extend(job.backends.iter().cloned());
     keyway::runtime::start_with(&paths).map_err(|e| (e.to_string(), false))?;
     job.selection.check().map_err(|e| (e.to_string(), true))?;
+    let foreign = keyway::ops::by_name::foreign().map_err(|e| (e.to_string(), false))?;
+    job.selection.check_ops(&foreign).map_err(|e| (e.to_string(), true))?;
     let found = match (&job.library, &job.name) {
         (Some(library), _) => Target::of_library(library),
         (None, Some(name)) => Target::named(name),
         (None, None) => Target::named("cpu"),
     };
-    found.map_err(|error| {
+    let target = found.map_err(|error| {
         let usage = matches!(error, TargetError::Unknown { .. });
         (error.to_string(), usage)
-    })
+    })?;
+    // It is judged, whatever else is installed and preferred.
+    keyway::backend::prefer_backends(&[target.plugin]).map_err(|e| (e.to_string(), false))?;
+    Ok(target)
 }
 
 fn list(target: &Target, selection: &Selection) -> Vec<Case> {
@@ -89,9 +132,12 @@ fn list(target: &Target, selection: &Selection) -> Vec<Case> {
         .filter(|def| selection.wants_op(def.name()) && target.answers_for(def))
         .map(|def| Op { def, samples: (def.samples)() })
         .collect();
+    let foreign = target.ops().into_iter().filter(|op| selection.wants_op(op.name));
+    let foreign: Vec<families::Foreign> = foreign.map(families::Foreign::new).collect();
     let scope = Scope {
         target,
         ops: &ops,
+        foreign: &foreign,
         quick: selection.quick,
         huge: selection.huge,
         profile: selection.profile.as_deref(),
@@ -124,9 +170,8 @@ fn name(case: &Case) -> CaseName {
 
 /// The call of a case in words: `add(f32 [3, 4] strides [1, 3], f32 [4] strides [1], 1)`.
 fn describe(context: &Context<'_>) -> Option<String> {
-    let def = context.case.def?;
     let args = if context.case.family == "errors" {
-        (def.errors)().into_iter().nth(context.case.sample)?.args
+        (context.case.def?.errors)().into_iter().nth(context.case.sample)?.args
     } else {
         context.sample().ok()?.args
     };
@@ -152,7 +197,7 @@ fn describe(context: &Context<'_>) -> Option<String> {
             Value::DType(v) => v.to_string(),
         })
         .collect();
-    Some(format!("{}({})", def.name(), texts.join(", ")))
+    Some(format!("{}({})", context.case.name(), texts.join(", ")))
 }
 
 /// Ends this process when its parent has ended, also while a kernel hangs.

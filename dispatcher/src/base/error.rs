@@ -132,7 +132,7 @@ pub enum Error {
         sizes: Box<[usize]>,
     },
     /// An output that shares memory with itself or in part with an input.
-    #[error("{op}: the output's memory overlaps {with}; write into a clone instead")]
+    #[error("{op}: the output's memory overlaps {with}; write into a `copied()` tensor instead")]
     Overlap {
         /// The op.
         op: &'static str,
@@ -167,14 +167,33 @@ pub enum Error {
         reason: String,
     },
     /// An allocation that does not fit.
-    #[error("out of memory on {device}: {requested} bytes were asked for{}; free tensors, or use smaller ones", if .detail.is_empty() { String::new() } else { format!(" ({})", .detail) })]
+    #[error("out of memory on {device}: {}; free tensors, or use smaller ones", asked(*.requested, .detail))]
     OutOfMemory {
         /// The device.
         device: Device,
-        /// Bytes asked for.
+        /// Bytes asked for; 0 where only the backend's own words say how many.
         requested: u64,
         /// The backend's own words.
         detail: String,
+    },
+    /// What the op's rule could not see was wrong: a backend found it in the elements, such as an index that is out of
+    /// range.
+    #[error("{op}: {message} (found by backend `{plugin}`)")]
+    Rejected {
+        /// The op or the device function.
+        op: &'static str,
+        /// The plugin.
+        plugin: &'static str,
+        /// Which argument, what was expected and what came.
+        message: String,
+    },
+    /// What another op says about a part of this op's work, in terms of arguments that this op does not have.
+    #[error("{op}: in its part {inner}")]
+    Part {
+        /// The op that was called.
+        op: &'static str,
+        /// What its part said.
+        inner: Box<Error>,
     },
     /// A backend failed.
     #[error("{op}: backend `{plugin}` failed: {message}")]
@@ -211,6 +230,52 @@ pub enum Error {
     /// An error of a layer above the backends, such as autograd, handed through.
     #[error("{0}")]
     Layer(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What an allocation that failed had asked for.
+fn asked(requested: u64, detail: &str) -> String {
+    match (requested, detail.strip_prefix("out of memory: ").unwrap_or(detail)) {
+        (0, "") => "the backend does not say how many bytes were asked for".to_string(),
+        (0, detail) => detail.to_string(),
+        (requested, "") => format!("{requested} bytes were asked for"),
+        (requested, detail) => format!("{requested} bytes were asked for ({detail})"),
+    }
+}
+
+impl Error {
+    /// This error as one of `outer`, whose part failed: the caller knows the op that was called, not those that it is made
+    /// of. Where the argument at fault is one of `params`, which are those of `outer`, it goes by that name; else what the
+    /// part said is kept.
+    #[must_use]
+    pub(crate) fn within(mut self, outer: &'static str, params: &[&str]) -> Error {
+        let known = |argument: &str| params.contains(&argument);
+        match &mut self {
+            Error::Part { op, .. } | Error::Broadcast { op, .. } | Error::Promotion { op, .. } => *op = outer,
+            Error::Shape { op, argument, .. }
+            | Error::DType { op, argument, .. }
+            | Error::DeviceMismatch { op, argument, .. }
+            | Error::Value { op, argument, .. }
+                if *op == outer || known(argument) =>
+            {
+                *op = outer;
+            }
+            Error::Rejected { op, message, .. }
+                if *op == outer || params.iter().any(|p| message.contains(&format!("`{p}`"))) =>
+            {
+                *op = outer;
+            }
+            Error::Index { op, .. } | Error::Dim { op, .. } | Error::SizeOverflow { op, .. } => *op = outer,
+            Error::Shape { .. }
+            | Error::DType { .. }
+            | Error::DeviceMismatch { .. }
+            | Error::Value { .. }
+            | Error::Rejected { .. }
+            | Error::Overlap { .. }
+            | Error::Layout { .. } => return Error::Part { op: outer, inner: Box::new(self) },
+            _ => {}
+        }
+        self
+    }
 }
 
 /// The details of a missing kernel.

@@ -2,8 +2,9 @@
 
 use crate::base::error::Error;
 use crate::base::intern::{DEVICES, LAYOUTS};
-use std::cell::Cell;
 use std::fmt;
+
+pub use super::guard::{KeyGuard, local_keys};
 
 /// One device: which kind, and which of that kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -167,6 +168,9 @@ impl KeySet {
     /// No key.
     pub const EMPTY: KeySet = KeySet(0);
 
+    /// Every key.
+    pub(crate) const ALL: KeySet = KeySet(u64::MAX);
+
     /// The set of one key.
     pub const fn of(key: DispatchKey) -> KeySet {
         KeySet(1 << key.0)
@@ -203,54 +207,6 @@ impl KeySet {
     }
 }
 
-thread_local! {
-    static LOCAL: Cell<(KeySet, KeySet)> = const { Cell::new((KeySet::EMPTY, KeySet::EMPTY)) };
-}
-
-/// The keys that this thread adds to and takes from every call.
-pub fn local_keys() -> (KeySet, KeySet) {
-    LOCAL.get()
-}
-
-/// Sets the thread's included and excluded keys back when dropped.
-#[derive(Debug)]
-pub struct KeyGuard {
-    before: (KeySet, KeySet),
-    // The keys belong to the thread that made the guard.
-    _not_send: std::marker::PhantomData<*const ()>,
-}
-
-impl KeyGuard {
-    /// Makes these the thread's included and excluded keys.
-    pub(crate) fn set(to: (KeySet, KeySet)) -> KeyGuard {
-        KeyGuard { before: LOCAL.replace(to), _not_send: std::marker::PhantomData }
-    }
-
-    /// Adds `keys` to every call of this thread while the guard lives.
-    pub fn include(keys: KeySet) -> KeyGuard {
-        let (included, excluded) = LOCAL.get();
-        KeyGuard::set((included.union(keys), excluded.minus(keys)))
-    }
-
-    /// Takes `keys` from every call of this thread while the guard lives.
-    pub fn exclude(keys: KeySet) -> KeyGuard {
-        let (included, excluded) = LOCAL.get();
-        KeyGuard::set((included.minus(keys), excluded.union(keys)))
-    }
-
-    /// Neither adds nor takes `keys` while the guard lives: lifts an exclusion.
-    pub fn clear(keys: KeySet) -> KeyGuard {
-        let (included, excluded) = LOCAL.get();
-        KeyGuard::set((included.minus(keys), excluded.minus(keys)))
-    }
-}
-
-impl Drop for KeyGuard {
-    fn drop(&mut self) {
-        LOCAL.set(self.before);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,19 +217,6 @@ mod tests {
         assert_eq!(set.highest(), Some(DispatchKey::PROFILER));
         assert_eq!(set.below(DispatchKey::PROFILER).highest(), Some(DispatchKey::AUTOGRAD));
         assert_eq!(set.below(DispatchKey::AUTOGRAD).highest(), None);
-    }
-
-    #[test]
-    fn guards_nest_and_restore() {
-        let key = KeySet::of(DispatchKey::AUTOGRAD);
-        let outer = KeyGuard::exclude(key);
-        {
-            let _inner = KeyGuard::include(key);
-            assert_eq!(local_keys(), (key, KeySet::EMPTY));
-        }
-        assert_eq!(local_keys(), (KeySet::EMPTY, key));
-        drop(outer);
-        assert_eq!(local_keys(), (KeySet::EMPTY, KeySet::EMPTY));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The host's log: one line to standard error for what a person should see, or wherever a program says.
 
+pub use keyway_sdk::abi::codes::level::{ERROR, WARN};
 use std::sync::RwLock;
 
 /// Takes one line: severity (see `keyway_sdk::abi::codes::level`) and text.
@@ -14,7 +15,6 @@ pub fn set_sink(sink: Sink) {
 
 /// Writes one line.
 pub fn write(level: u32, text: &str) {
-    use keyway_sdk::abi::codes::level::{ERROR, WARN};
     match &*SINK.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         Some(sink) => sink(level, text),
         None if level == ERROR => eprintln!("keyway: error: {text}"),
@@ -25,5 +25,5 @@ pub fn write(level: u32, text: &str) {
 
 /// Writes one warning.
 pub fn warn(text: &str) {
-    write(keyway_sdk::abi::codes::level::WARN, text);
+    write(WARN, text);
 }

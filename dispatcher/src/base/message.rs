@@ -8,10 +8,13 @@ use std::cell::RefCell;
 
 thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
+    /// The allocation of a host service that failed, as bytes and the detail of its error, while the message is of it.
+    static ALLOCATION: RefCell<Option<(u64, String)>> = const { RefCell::new(None) };
 }
 
 /// Keeps the message that goes with the status which a plugin is about to return on this thread.
 pub(crate) fn set_message(text: &str) {
+    ALLOCATION.set(None);
     MESSAGE.with_borrow_mut(|message| {
         message.clear();
         message.push_str(text);
@@ -29,6 +32,14 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     if text.contains(obeyed) { text.replace(obeyed, "\u{fffd}").into() } else { text.into() }
 }
 
+/// Keeps the error of a host service for the plugin that called it, which may answer with its status.
+pub(crate) fn set_error(error: &Error) {
+    set_message(&error.to_string());
+    if let Error::OutOfMemory { requested, detail, .. } = error {
+        ALLOCATION.set(Some((*requested, detail.clone())));
+    }
+}
+
 /// Takes the message that the last plugin call on this thread left.
 pub fn take_message() -> String {
     MESSAGE.with_borrow_mut(std::mem::take)
@@ -37,15 +48,33 @@ pub fn take_message() -> String {
 /// Turns a plugin's status into an error.
 #[cold]
 pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, code: i32) -> Error {
-    let message = take_message();
+    let (allocation, message) = (ALLOCATION.take(), take_message());
     match code {
-        status::OUT_OF_MEMORY => Error::OutOfMemory { device, requested: 0, detail: message },
+        status::OUT_OF_MEMORY => match allocation {
+            Some((requested, detail)) => Error::OutOfMemory { device, requested, detail },
+            None => out_of_memory(device, message),
+        },
+        status::INVALID_ARGUMENT if !message.is_empty() => Error::Rejected { op, plugin, message },
         _ => Error::Backend {
             op,
             plugin,
             status: code,
             message: if message.is_empty() { format!("status {code} without a message") } else { message },
         },
+    }
+}
+
+/// How much was asked for stands in the message alone, in the words of this host or of the SDK.
+fn out_of_memory(device: Device, message: String) -> Error {
+    let before = message.split_once(" bytes").map_or("", |(before, _)| before);
+    let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    match digits.parse() {
+        Ok(requested) => {
+            // What begins as this error does says no more than it.
+            let detail = if message.starts_with("out of memory") { String::new() } else { message };
+            Error::OutOfMemory { device, requested, detail }
+        }
+        Err(_) => Error::OutOfMemory { device, requested: 0, detail: message },
     }
 }
 
@@ -57,5 +86,34 @@ mod tests {
     fn what_a_terminal_obeys_is_not_shown() {
         assert_eq!(shown("two\n\tlines"), "two\n\tlines");
         assert_eq!(shown("\u{1b}[31mred\u{9b}\u{202e}\r"), "\u{fffd}[31mred\u{fffd}\u{fffd}\u{fffd}");
+    }
+
+    fn text(code: i32, message: &str) -> String {
+        set_message(message);
+        failure("mm", "example", Device::CPU, code).to_string()
+    }
+
+    #[test]
+    fn out_of_memory_says_how_much_was_asked_for() {
+        let sdk = keyway_sdk::author::Error::OutOfMemory { requested: 4096, available: 7 }.to_string();
+        let expected = "out of memory on cpu: 4096 bytes were asked for; free tensors, or use smaller ones";
+        assert_eq!(text(status::OUT_OF_MEMORY, &sdk), expected);
+        // What the host said to a kernel that asked it.
+        assert_eq!(text(status::OUT_OF_MEMORY, expected), expected);
+        assert!(
+            text(status::OUT_OF_MEMORY, "12 bytes for tables")
+                .contains("12 bytes were asked for (12 bytes for tables)")
+        );
+        assert!(text(status::OUT_OF_MEMORY, "no pages").contains("cpu: no pages;"));
+        assert!(!text(status::OUT_OF_MEMORY, "").contains("0 bytes"));
+    }
+
+    #[test]
+    fn a_wrong_argument_is_not_the_backends_failure() {
+        let text = text(status::INVALID_ARGUMENT, "argument `index`: expected indices in 0..2, got index 2");
+        assert_eq!(
+            text,
+            "mm: argument `index`: expected indices in 0..2, got index 2 (found by backend `example`)"
+        );
     }
 }

@@ -3,9 +3,12 @@
 pub mod dims;
 pub mod dtype;
 pub mod error;
+pub mod fork;
+mod guard;
 pub mod intern;
 pub mod key;
 pub mod log;
+pub mod lossy;
 pub(crate) mod message;
 pub mod parallel;
 pub mod plugin;

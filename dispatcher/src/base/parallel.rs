@@ -1,5 +1,6 @@
 //! The one pool of threads, which plugins reach through the host's services.
 
+use super::fork;
 use once_cell::sync::OnceCell;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use smallvec::SmallVec;
@@ -7,7 +8,10 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-static POOL: OnceCell<ThreadPool> = OnceCell::new();
+/// Forks after which a process still gets a pool of its own; beyond, calls run on the thread that makes them.
+const FORKS: usize = 8;
+/// For each fork that lies behind the process: a child has none of its parent's threads.
+static POOLS: [OnceCell<ThreadPool>; FORKS] = [const { OnceCell::new() }; FORKS];
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// Pieces given to each thread, so that one that is held up does not hold up the rest.
@@ -42,7 +46,7 @@ fn pool() -> Option<&'static ThreadPool> {
             .thread_name(|i| format!("keyway-{i}"))
             .build()
     };
-    POOL.get_or_try_init(make).ok()
+    POOLS.get(fork::generation() as usize)?.get_or_try_init(make).ok()
 }
 
 /// Makes the calling thread one of the pool's, which makes its calls cheaper. For the main thread of a
@@ -56,7 +60,7 @@ pub fn adopt_current_thread() {
             .build()
     };
     // Without it the pool is made at its first use, and a call hands its work over.
-    let _ = POOL.get_or_try_init(make);
+    let _ = POOLS.get(fork::generation() as usize).map(|pool| pool.get_or_try_init(make));
 }
 
 /// Runs `body` over `0..n` in ranges of at least `grain` (the last may be shorter), and returns when all is

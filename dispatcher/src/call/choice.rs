@@ -1,6 +1,6 @@
 //! Calls of a thread that go to one plugin's kernels where it has any.
 
-use super::others::{self, Asked};
+use super::others::{self, Asked, Next};
 use super::{Call, Place, backend, place, plan};
 use crate::base::error::{Error, Result};
 use crate::base::key::{DispatchKey, KeyGuard, KeySet};
@@ -8,22 +8,26 @@ use crate::base::plugin::PluginEntry;
 use crate::op::{Outputs, Rule};
 use crate::registry::table::current;
 use crate::registry::{FunctionalEntry, KernelEntry, find_functional, plugins, register_functional};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 thread_local! {
-    static CHOSEN: Cell<Option<&'static PluginEntry>> = const { Cell::new(None) };
+    /// The live choices with their guards' numbers, in the order in which they were made.
+    static CHOSEN: RefCell<Vec<(u64, &'static PluginEntry)>> = const { RefCell::new(Vec::new()) };
+    static MADE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sends this thread's calls to the backend chosen before when dropped.
+/// Ends a choice when dropped: this thread's calls go to the backend chosen last of those whose guards still live, in
+/// whatever order guards are dropped.
 #[derive(Debug)]
 pub struct BackendGuard {
-    before: Option<&'static PluginEntry>,
+    number: u64,
     _key: KeyGuard,
 }
 
 impl Drop for BackendGuard {
     fn drop(&mut self) {
-        CHOSEN.set(self.before);
+        // At the end of a thread its list may be gone.
+        let _ = CHOSEN.try_with(|all| all.borrow_mut().retain(|(number, _)| *number != self.number));
     }
 }
 
@@ -55,7 +59,10 @@ pub fn choose_backend(plugin: &str) -> Result<BackendGuard> {
         });
     }
     let key = KeyGuard::include(KeySet::of(DispatchKey::BACKEND_CHOICE));
-    Ok(BackendGuard { before: CHOSEN.replace(Some(chosen)), _key: key })
+    let number = MADE.get() + 1;
+    MADE.set(number);
+    CHOSEN.with_borrow_mut(|all| all.push((number, chosen)));
+    Ok(BackendGuard { number, _key: key })
 }
 
 const NAME: &str = "backend choice";
@@ -70,10 +77,14 @@ fn chosen_first(call: &Call<'_>) -> Result<Outputs> {
     let place = place(&call.args)?;
     let Place { device, layout, .. } = place;
     let kernels = generation.cell(rows, device, layout, plan.compute).kernels();
-    let of_chosen = |kernel: &&'static KernelEntry| {
-        CHOSEN.get().is_some_and(|chosen| std::ptr::eq(kernel.plugin, chosen))
-    };
+    let chosen = CHOSEN.with_borrow(|all| all.last().map(|(_, chosen)| *chosen));
+    let of_chosen =
+        |kernel: &&'static KernelEntry| chosen.is_some_and(|chosen| std::ptr::eq(kernel.plugin, chosen));
     let (mut order, others): (Vec<_>, Vec<_>) = kernels.partition(of_chosen);
     order.extend(others);
-    others::ask_all(generation, call, Asked { plan: &plan, allocates, place }, &order)
+    others::ask(
+        call,
+        Asked { plan: &plan, allocates, place },
+        Next { generation, rest: &order, refused: &[] },
+    )
 }

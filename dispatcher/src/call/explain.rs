@@ -10,6 +10,7 @@ use crate::registry::table::current;
 use crate::registry::{InterposerInfo, KernelEntry, interposers_of, kernels, serving};
 use serde::Serialize;
 use smallvec::SmallVec;
+use std::fmt;
 
 /// One candidate for a key, in the order in which they are asked.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +38,24 @@ pub struct Explanation {
     pub candidates: Vec<Candidate>,
     /// Who serves the key, in a few words.
     pub verdict: String,
+}
+
+/// What `keyway explain` prints: the op, the signature and who serves the key, then a line for each interposer and each
+/// candidate.
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\nsignature {}\n{}: {}", self.op, self.signature, self.key, self.verdict)?;
+        for (i, interposer) in self.interposers.iter().enumerate() {
+            let order = if i == 0 { "first" } else { "next" };
+            let when = if interposer.default_on { "" } else { " where a thread switches it on" };
+            write!(f, "\n  interposer `{}` of `{}` acts {order}{when}", interposer.name, interposer.plugin)?;
+        }
+        for (rank, candidate) in self.candidates.iter().enumerate() {
+            let mark = if candidate.chosen { "serves, " } else { "" };
+            write!(f, "\n  {}. {}: {mark}{}", rank + 1, candidate.what, candidate.reason)?;
+        }
+        Ok(())
+    }
 }
 
 fn key_text(device: Device, layout: Layout, dtype: DType) -> String {

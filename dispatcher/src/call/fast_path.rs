@@ -5,6 +5,7 @@
 
 use super::invoke;
 use super::marshal::fits_straight;
+use super::others::is_refusal;
 use super::outputs::may_overwrite;
 use super::strides::strides_like;
 use crate::base::dims;
@@ -68,9 +69,15 @@ pub(super) fn find<'a>(
     Some(Alike { kernel, like, target })
 }
 
-/// Runs the kernel of such a call.
+/// Runs the kernel of such a call. Where it refuses, the call goes `otherwise`.
 #[inline(always)]
-pub(super) fn run(found: Alike<'_>, args: &Args<'_>, typing: Typing) -> Result<Outputs> {
+pub(super) fn run(
+    found: Alike<'_>,
+    call: &Call<'_>,
+    typing: Typing,
+    otherwise: impl FnOnce() -> Result<Outputs>,
+) -> Result<Outputs> {
+    let args = &call.args;
     let Alike { kernel, like, target } = found;
     let mut outputs = Outputs::new();
     outputs.push(match target {
@@ -79,12 +86,17 @@ pub(super) fn run(found: Alike<'_>, args: &Args<'_>, typing: Typing) -> Result<O
         Some(target) => target.clone(),
     });
     let filled = invoke::fill_straight(kernel, args, &outputs, like.device());
-    ledger::set_served(Served::Plugin(kernel.plugin));
-    filled?;
-    if let Some(target) = target {
-        target.bump_version();
+    ledger::set_served(Served::Kernel(kernel));
+    match filled {
+        Ok(()) => {
+            if let Some(target) = target {
+                target.bump_version();
+            }
+            Ok(outputs)
+        }
+        Err(error) if is_refusal(&error) => otherwise(),
+        Err(error) => Err(error),
     }
-    Ok(outputs)
 }
 
 /// A new tensor whose elements lie in the order of those of `like`.

@@ -9,7 +9,7 @@ use crate::base::dims::Dims;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
-use crate::base::message::{failure, take_message};
+use crate::base::message::failure;
 use crate::op::{Args, Outputs, Plan, Rule, Strides, Typing};
 use crate::tensor::TensorImpl;
 use keyway_sdk::abi::codes::status;
@@ -26,7 +26,7 @@ pub(super) fn plan(rule: Option<KernelFn>, args: &Args<'_>) -> Result<Plan> {
         Err(Error::Backend { op: args.name(), plugin: args.op.spec.owner, status, message })
     };
     if code != status::OK {
-        return failed(code, take_message());
+        return Err(failure(args.name(), args.op.spec.owner, device, code));
     }
     let expected = args.op.schema.outputs.unwrap_or(context.stated.len());
     if context.stated.len() != expected {

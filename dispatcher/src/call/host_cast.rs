@@ -8,7 +8,7 @@ use super::strides::choose_strides;
 use crate::base::dims::{Dims, expanded_strides, is_dense};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
-use crate::memory::{read_bytes, write_bytes};
+use crate::memory::{host_vec, read_bytes, write_bytes};
 use crate::op::{Args, Call, Out, Outputs, Plan};
 use crate::tensor::{TensorImpl, TensorRef};
 
@@ -73,7 +73,8 @@ fn new_output(args: &Args<'_>, plan: &Plan, source: &TensorRef) -> Result<Tensor
 fn read(t: &TensorRef) -> Result<Vec<u8>> {
     let size = t.dtype().size();
     let reach: usize = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| (n - 1) * s).sum();
-    let mut bytes = vec![0; (reach + 1) * size];
+    let mut bytes = host_vec((reach + 1) * size)?;
+    bytes.resize((reach + 1) * size, 0);
     if let Some(storage) = t.storage() {
         read_bytes(storage, t.offset() * size, &mut bytes)?;
     }
@@ -119,7 +120,11 @@ fn write(target: &TensorRef, source: &TensorRef) -> Result<()> {
     let mut reads = Offsets::new(sizes, &source_strides);
     let mut writes = Offsets::new(sizes, target.strides());
     // What lies between the elements of a target with gaps may belong to somebody else, so it is not written.
-    let mut dense = is_dense(sizes, target.strides()).then(|| vec![0u8; target.numel() * to]);
+    let mut dense = match is_dense(sizes, target.strides()) {
+        true => Some(host_vec::<u8>(target.numel() * to)?),
+        false => None,
+    };
+    dense.iter_mut().for_each(|all| all.resize(target.numel() * to, 0));
     let (mut chunk, mut values) = ([0u8; 16 * CHUNK], [0f64; CHUNK]);
     let mut left = target.numel();
     while left > 0 {

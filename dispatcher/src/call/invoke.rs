@@ -23,10 +23,10 @@ pub(crate) fn fill(
     device: Device,
     plain: bool,
 ) -> Result<()> {
-    let marshalling = Marshalling::planned(plan, args.op.number_slots);
-    if plain && is_straight(args, marshalling, outputs.len()) {
+    if plain && is_straight(args, plan, outputs.len()) {
         return fill_straight(kernel, args, outputs, device);
     }
+    let marshalling = Marshalling::planned(plan, args.op.number_slots);
     let code = general(args.values, marshalling, outputs, outputs.len(), device, None, kernel.run);
     if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
 }

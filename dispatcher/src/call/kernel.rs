@@ -1,8 +1,8 @@
 //! Runs a kernel as a plan says: on arguments as it wants them, into new tensors or those of the caller.
 
-use super::Place;
 use super::convert::{cast, contiguous};
 use super::invoke;
+use super::others::{Asked, Next, after_failure};
 use super::outputs::{check_target, deliver, may_overwrite, targets, unalias};
 use super::strides::choose_strides;
 use crate::base::error::Result;
@@ -17,14 +17,13 @@ use smallvec::SmallVec;
 pub(super) fn with_kernel(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
-    plan: &Plan,
-    allocates: bool,
-    place: Place,
+    asked: Asked<'_>,
+    next: Next<'_>,
 ) -> Result<Outputs> {
-    if needs_conversion(&call.args, plan) {
-        return with_converted(kernel, call, plan, allocates, place);
+    if needs_conversion(&call.args, asked.plan) {
+        return with_converted(kernel, call, asked, next);
     }
-    run(kernel, call, &call.args, plan, allocates, place)
+    run(kernel, call, &call.args, asked, next)
 }
 
 /// Runs a kernel on arguments of which some are not yet as it wants them.
@@ -32,12 +31,11 @@ pub(super) fn with_kernel(
 fn with_converted(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
-    plan: &Plan,
-    allocates: bool,
-    place: Place,
+    asked: Asked<'_>,
+    next: Next<'_>,
 ) -> Result<Outputs> {
     let mut owned: SmallVec<[(usize, Vec<TensorRef>); 2]> = SmallVec::new();
-    prepare(&call.args, plan, &mut owned)?;
+    prepare(&call.args, asked.plan, &mut owned)?;
     let lists: Vec<Vec<&TensorRef>> = owned.iter().map(|(_, list)| list.iter().collect()).collect();
     let mut values: SmallVec<[Arg<'_>; 8]> = SmallVec::from_slice(call.args.values);
     for ((i, list), references) in owned.iter().zip(&lists) {
@@ -46,15 +44,16 @@ fn with_converted(
             _ => Arg::Tensor(&list[0]),
         };
     }
-    run(kernel, call, &Args { op: call.args.op, values: &values }, plan, allocates, place)
+    run(kernel, call, &Args { op: call.args.op, values: &values }, asked, next)
 }
 
 /// Whether some argument is not yet as the kernel wants it.
-#[inline]
+#[inline(always)]
 fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
-    if plan.cast | plan.cast_index | plan.contiguous == 0 {
-        return false;
-    }
+    plan.cast | plan.cast_index | plan.contiguous != 0 && differs_from(args, plan)
+}
+
+fn differs_from(args: &Args<'_>, plan: &Plan) -> bool {
     let differs = |i: usize, t: &TensorRef| {
         let bit = 1 << i;
         (plan.cast & bit != 0 && t.dtype() != plan.compute)
@@ -104,26 +103,21 @@ fn prepare(args: &Args<'_>, plan: &Plan, owned: &mut SmallVec<[(usize, Vec<Tenso
     Ok(())
 }
 
-/// Runs a kernel on arguments that are as it wants them.
+/// Runs a kernel on arguments that are as it wants them; `call` is as the next candidate is asked for it.
 #[inline(always)]
 fn run(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
     args: &Args<'_>,
-    plan: &Plan,
-    allocates: bool,
-    place: Place,
+    asked: Asked<'_>,
+    next: Next<'_>,
 ) -> Result<Outputs> {
-    let served = Served::Plugin(kernel.plugin);
+    let Asked { plan, allocates, place } = asked;
     if allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
-        let result = into_made(kernel, call, args, plan, place);
-        ledger::set_served(served);
-        return result;
+        return into_made(kernel, call, args, asked, next);
     }
     if !matches!(call.out, Out::New) {
-        let result = into_given(kernel, call, args, plan, place);
-        ledger::set_served(served);
-        return result;
+        return into_given(kernel, call, args, asked, next);
     }
     let mut outputs = Outputs::new();
     for spec in &plan.outputs {
@@ -135,9 +129,14 @@ fn run(
         });
     }
     let filled = invoke::fill(kernel, args, plan, &outputs, place.device, place.plain);
-    ledger::set_served(served);
-    filled?;
-    Ok(outputs)
+    ledger::set_served(Served::Kernel(kernel));
+    match filled {
+        Ok(()) => Ok(outputs),
+        Err(error) => {
+            drop(outputs);
+            after_failure(error, kernel, call, asked, next)
+        }
+    }
 }
 
 /// Runs a kernel that makes its outputs itself.
@@ -146,17 +145,28 @@ fn into_made(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
     args: &Args<'_>,
-    plan: &Plan,
-    place: Place,
+    asked: Asked<'_>,
+    next: Next<'_>,
 ) -> Result<Outputs> {
+    let Asked { plan, place, .. } = asked;
     let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
     // A tensor that cannot be written is refused before the work is done.
     for target in targets(call)? {
         check_target(args, &target, target.sizes(), target.dtype())?;
     }
-    let mut made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device)?;
-    unalias(args, &mut made);
-    deliver(call, made)
+    let made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device);
+    let served = Served::Kernel(kernel);
+    ledger::set_served(served);
+    match made {
+        Ok(mut made) => {
+            unalias(args, &mut made);
+            let delivered = deliver(call, made);
+            // What was copied on the way was part of this call.
+            ledger::set_served(served);
+            delivered
+        }
+        Err(error) => after_failure(error, kernel, call, asked, next),
+    }
 }
 
 /// Runs a kernel straight into the caller's tensors where that is right, else through new ones.
@@ -165,9 +175,10 @@ fn into_given(
     kernel: &'static KernelEntry,
     call: &Call<'_>,
     args: &Args<'_>,
-    plan: &Plan,
-    place: Place,
+    asked: Asked<'_>,
+    next: Next<'_>,
 ) -> Result<Outputs> {
+    let Asked { plan, place, .. } = asked;
     let targets = targets(call)?;
     let mut direct = targets.len() == plan.outputs.len();
     for (target, spec) in targets.iter().zip(&plan.outputs) {
@@ -175,12 +186,21 @@ fn into_given(
         direct &= target.dtype() == spec.dtype && target.device() == place.device;
         direct &= may_overwrite(args, target, plan.alias);
     }
-    if direct {
-        invoke::fill(kernel, args, plan, &targets, place.device, place.plain)?;
-        targets.iter().for_each(|t| t.bump_version());
-        return Ok(targets);
+    if !direct {
+        let fresh = Call { args: call.args, out: Out::New };
+        let made = run(kernel, &fresh, args, Asked { allocates: false, ..asked }, next)?;
+        let served = ledger::last_served();
+        let delivered = deliver(call, made);
+        ledger::set_served(served);
+        return delivered;
     }
-    let fresh = Call { args: *args, out: Out::New };
-    let made = run(kernel, &fresh, args, plan, false, place)?;
-    deliver(call, made)
+    let filled = invoke::fill(kernel, args, plan, &targets, place.device, place.plain);
+    ledger::set_served(Served::Kernel(kernel));
+    match filled {
+        Ok(()) => {
+            targets.iter().for_each(|t| t.bump_version());
+            Ok(targets)
+        }
+        Err(error) => after_failure(error, kernel, call, asked, next),
+    }
 }

@@ -1,8 +1,8 @@
 //! Who served the last call of a thread, and every call that ran on another device than it asked for.
 
 use crate::base::key::Device;
-use crate::base::plugin::PluginEntry;
 use crate::op::OpEntry;
+use crate::registry::KernelEntry;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,8 +18,10 @@ pub enum Served {
     Decomposition,
     /// Another device.
     Fallback,
-    /// A plugin.
-    Plugin(&'static PluginEntry),
+    /// A kernel of a plugin.
+    Kernel(&'static KernelEntry),
+    /// Nobody since [`forget_served`].
+    Nobody,
 }
 
 impl Served {
@@ -30,7 +32,8 @@ impl Served {
             Served::Host => "(host)",
             Served::Decomposition => "(decomposition)",
             Served::Fallback => "(fallback)",
-            Served::Plugin(plugin) => plugin.name,
+            Served::Kernel(kernel) => kernel.plugin.name,
+            Served::Nobody => "(nobody)",
         }
     }
 }
@@ -39,14 +42,21 @@ thread_local! {
     static SERVED: Cell<Served> = const { Cell::new(Served::View) };
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn set_served(served: Served) {
-    SERVED.set(served);
+    // `LocalKey::set` would be a call.
+    SERVED.with(|place| place.set(served));
 }
 
-/// Who served the call that this thread finished last.
+/// Who served the call that this thread finished last, or failed to.
 pub fn last_served() -> Served {
     SERVED.get()
+}
+
+/// From here on [`last_served`] is `Nobody` until a call of this thread is served: so that a call which its op's rule
+/// refuses is not taken for the one before.
+pub fn forget_served() {
+    SERVED.set(Served::Nobody);
 }
 
 type Entries = BTreeMap<(&'static str, Device, Device), u64>;
@@ -54,6 +64,11 @@ static FALLBACKS: Mutex<Entries> = Mutex::new(BTreeMap::new());
 
 fn fallback_entries() -> std::sync::MutexGuard<'static, Entries> {
     FALLBACKS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The lock, held while the process forks.
+pub(crate) fn held() -> crate::base::fork::Held {
+    Box::new(fallback_entries())
 }
 
 /// Notes one call that ran elsewhere; whether it is the first of its kind.

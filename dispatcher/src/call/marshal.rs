@@ -4,7 +4,7 @@ use super::holder::Holder;
 use crate::base::dims::{Dims, expanded_strides, same};
 use crate::base::dtype::{Category, DType};
 use crate::base::key::Device;
-use crate::base::message::set_message;
+use crate::base::message::set_error;
 use crate::device::{current_stream, streams_in_use};
 use crate::memory::Storage;
 use crate::op::{Arg, Args, OutSpec, Plan};
@@ -27,8 +27,13 @@ pub(crate) struct CallContext {
 
 const ZEROS: [usize; 64] = [0; 64];
 
+/// The element that stands for a number, and the number itself as f64 at byte 8 where the element leaves room.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct NumberBytes(#[allow(dead_code, reason = "kernels read it by its address")] [u8; 16]);
+
 /// The bytes of a number in the dtype that a kernel computes in; `None` where its plugin failed to convert it.
-fn encode(arg: Arg<'_>, dtype: DType) -> Option<[u8; 16]> {
+fn encode(arg: Arg<'_>, dtype: DType) -> Option<NumberBytes> {
     let (integer, real) = match arg {
         Arg::Int(v) => (v, v as f64),
         Arg::Bool(v) => (i64::from(v), f64::from(u8::from(v))),
@@ -51,9 +56,17 @@ fn encode(arg: Arg<'_>, dtype: DType) -> Option<[u8; 16]> {
         }
         code::C64 => put(&(real as f32).to_ne_bytes()),
         code::C128 => put(&real.to_ne_bytes()),
-        _ => return encode_by_plugin(real, dtype),
+        _ => out = encode_by_plugin(real, dtype)?,
     }
-    Some(out)
+    if leaves_room(dtype) {
+        out[8..].copy_from_slice(&real.to_ne_bytes());
+    }
+    Some(NumberBytes(out))
+}
+
+/// Whether an element of this dtype leaves room for the number that it stands for.
+fn leaves_room(dtype: DType) -> bool {
+    dtype.size() <= 8
 }
 
 /// The bytes of a number in a plugin's dtype.
@@ -63,7 +76,7 @@ fn encode_by_plugin(real: f64, dtype: DType) -> Option<[u8; 16]> {
     match dtype.encode(&[real], &mut out[..dtype.size()]) {
         Ok(()) => Some(out),
         Err(error) => {
-            set_message(&error.to_string());
+            set_error(&error);
             None
         }
     }
@@ -119,7 +132,7 @@ macro_rules! arena {
 
 /// A number in the place of a tensor, marshalling in the shape `target` if that is given.
 fn raw_number(
-    bytes: *const [u8; 16],
+    bytes: *const NumberBytes,
     dtype: DType,
     device: Device,
     target: Option<(&[usize], usize)>,
@@ -132,7 +145,7 @@ fn raw_number(
         layout: 0,
         device: device.kind,
         device_index: device.index,
-        flags: tensor_flag::HOST_SCALAR,
+        flags: tensor_flag::HOST_SCALAR | if leaves_room(dtype) { tensor_flag::NUMBER } else { 0 },
         n_components: 0,
         data: bytes.cast_mut().cast::<c_void>(),
         sizes: sizes.as_ptr().cast(),
@@ -189,7 +202,7 @@ struct Frame<'a, 'r> {
     raws: Arena<'r, RawTensor>,
     /// Lists of tensors, and the outputs.
     pointers: Arena<'r, *const RawTensor>,
-    numbers: Arena<'r, [u8; 16]>,
+    numbers: Arena<'r, NumberBytes>,
     /// Strides of the arguments that appear in another shape. Given its full capacity first, so that no element moves
     /// while pointers into it are held.
     expanded: SmallVec<[Dims; 2]>,
@@ -332,7 +345,7 @@ pub(crate) fn with_call<R>(
     let places = tensors + n_outputs.max(outputs.len());
     arena!(raws: RawTensor, INLINE_TENSORS, places);
     arena!(pointers: *const RawTensor, INLINE_TENSORS, places);
-    arena!(numbers: [u8; 16], INLINE_ARGS, args.len());
+    arena!(numbers: NumberBytes, INLINE_ARGS, args.len());
     arena!(raw_args: RawArg, INLINE_ARGS, args.len());
     let mut frame =
         Frame { raws, pointers, numbers, expanded: SmallVec::new(), held: Vec::new(), marshalling, device };
@@ -389,12 +402,16 @@ pub(crate) fn fits_straight(args: &Args<'_>, outputs: usize) -> bool {
 /// Whether the arguments of a call appear to the plugin as they are, given that none does otherwise by its kind, and no
 /// stream is to be noted.
 #[inline(always)]
-pub(crate) fn is_straight(args: &Args<'_>, marshalling: Marshalling<'_>, outputs: usize) -> bool {
-    let broadcasts =
-        |(i, arg): (usize, &Arg<'_>)| matches!(arg, Arg::Tensor(t) if marshalling.broadcasts(i, t));
-    fits_straight(args, outputs)
-        && !streams_in_use()
-        && (marshalling.broadcast == 0 || !args.values.iter().enumerate().any(broadcasts))
+pub(crate) fn is_straight(args: &Args<'_>, plan: &Plan, outputs: usize) -> bool {
+    fits_straight(args, outputs) && !streams_in_use() && (plan.broadcast == 0 || !broadcasts_any(args, plan))
+}
+
+fn broadcasts_any(args: &Args<'_>, plan: &Plan) -> bool {
+    let marshalling = Marshalling::planned(plan, 0);
+    args.values
+        .iter()
+        .enumerate()
+        .any(|(i, arg)| matches!(arg, Arg::Tensor(t) if marshalling.broadcasts(i, t)))
 }
 
 /// As [`with_call`], for a call that [`is_straight`] and whose kernel makes no outputs: nothing is built but lists of

@@ -22,7 +22,7 @@ pub use choice::{BackendGuard, choose_backend};
 pub use foreign::reference;
 pub(crate) use holder::{Holder, tensor_of};
 pub(crate) use marshal::{CallContext, Marshalling, with_call};
-pub use others::decompose;
+pub use others::{decompose, without_successors};
 pub(crate) use outputs::deliver;
 pub use outputs::unalias;
 
@@ -149,26 +149,23 @@ fn elsewhere(args: &Args<'_>, i: usize, expected: Device, t: &TensorRef) -> Erro
     }
 }
 
+// Inlined into the two ways on which calls come here.
+#[inline(always)]
 fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> Result<Outputs> {
     let args = &call.args;
     match rows.op.spec.rule {
         Rule::Elementwise(inputs, typing) => {
             let typing = typing(args)?;
             match fast_path::find(generation, rows, call, inputs, typing) {
-                Some(found) => {
-                    // Looked at where it is returned: a result is too large to move about.
-                    let mut result = fast_path::run(found, args, typing);
-                    if others::is_refused(&result) {
-                        result = elementwise(generation, rows, call, inputs, typing);
-                    }
-                    result
-                }
+                Some(found) => fast_path::run(found, call, typing, || {
+                    elementwise(generation, rows, call, inputs, typing)
+                }),
                 None => elementwise(generation, rows, call, inputs, typing),
             }
         }
         // The plan is used where the rule wrote it: it is too large to move about.
         Rule::Structured(rule) => match rule(args) {
-            Ok(ref plan) => resolved(generation, rows, call, plan, false),
+            Ok(ref plan) => serve(generation, rows, call, plan, false),
             Err(error) => Err(error),
         },
         Rule::View(rule) => match args.get(0) {
@@ -201,7 +198,8 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
         },
         Rule::Host(run) => {
             let _nested = Nested::enter();
-            let result = run(args).and_then(|made| deliver(call, made));
+            let result =
+                run(args).and_then(|made| deliver(call, made)).map_err(|error| others::as_of(args, error));
             ledger::set_served(Served::Host);
             result
         }
@@ -221,8 +219,21 @@ fn elementwise(
     resolved(generation, rows, call, &Plan::elementwise(&call.args, inputs, typing)?, false)
 }
 
-/// Goes to whoever serves the key: the first kernel, and what comes after it where that refuses or is not there.
+/// As [`serve`], for calls that are not many enough to be worth its code.
+#[inline(never)]
 fn resolved(
+    generation: &'static Generation,
+    rows: &OpRows,
+    call: &Call<'_>,
+    plan: &Plan,
+    allocates: bool,
+) -> Result<Outputs> {
+    serve(generation, rows, call, plan, allocates)
+}
+
+/// Goes to whoever serves the key: the first kernel, and what comes after it where that refuses or is not there.
+#[inline(always)]
+fn serve(
     generation: &'static Generation,
     rows: &OpRows,
     call: &Call<'_>,
@@ -231,15 +242,12 @@ fn resolved(
 ) -> Result<Outputs> {
     let place = place(&call.args)?;
     let cell = generation.cell(rows, place.device, place.layout, plan.compute);
+    let asked = others::Asked { plan, allocates, place };
     match cell.kernel {
         Some(kernel) => {
-            let mut result = with_kernel(kernel, call, plan, allocates, place);
-            if others::is_refused(&result) {
-                let asked = others::Asked { plan, allocates, place };
-                result = others::after_refusal(generation, call, asked, kernel, result, cell.rest);
-            }
-            result
+            let next = others::Next { generation, rest: cell.rest, refused: &[] };
+            with_kernel(kernel, call, asked, next)
         }
-        None => others::without_kernel(generation, call, plan, place, Vec::new()),
+        None => others::without_kernel(generation, call, plan, place, &[]),
     }
 }

@@ -7,10 +7,29 @@ use super::outputs::deliver;
 use super::{Place, explain, fallback, host_cast, plan};
 use crate::base::error::{Error, Result};
 use crate::base::progress::Nested;
-use crate::op::{Call, Outputs, Plan};
+use crate::op::{Args, Call, Outputs, Plan};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
 use keyway_sdk::abi::codes::status;
+use std::cell::Cell;
+
+thread_local! {
+    /// Whether a refusal ends a call of this thread.
+    static FIRST_ONLY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `run`; a kernel that refuses a call of this thread in it has no successor: the call fails with `MissingKernel`, as if
+/// there were no other candidate. So one can see what the kernel left behind when it refused.
+pub fn without_successors<R>(run: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            FIRST_ONLY.set(self.0);
+        }
+    }
+    let _restore = Restore(FIRST_ONLY.replace(true));
+    run()
+}
 
 /// A call as its candidates are asked for it.
 #[derive(Clone, Copy)]
@@ -20,60 +39,49 @@ pub(super) struct Asked<'a> {
     pub(super) place: Place,
 }
 
-/// Whether a kernel has answered that it does not serve these arguments. Whatever else asked a kernel on the way, such as
-/// a cast, has dealt with its refusal already.
-#[inline(always)]
-pub(super) fn is_refused(result: &Result<Outputs>) -> bool {
-    matches!(result, Err(Error::Backend { status: status::UNSUPPORTED, .. }))
+/// What comes after a kernel, should it refuse.
+#[derive(Clone, Copy)]
+pub(super) struct Next<'a> {
+    pub(super) generation: &'static Generation,
+    /// The kernels of the key that are asked then.
+    pub(super) rest: &'a [&'static KernelEntry],
+    /// What those said that were asked before.
+    pub(super) refused: &'a [String],
 }
 
-fn refusal(kernel: &KernelEntry, result: Result<Outputs>) -> Option<String> {
-    match result {
-        Err(Error::Backend { message, .. }) => Some(format!("`{}`: {message}", kernel.plugin.name)),
-        _ => None,
-    }
+/// Whether a kernel has answered that it does not serve these arguments.
+#[inline]
+pub(super) fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Backend { status: status::UNSUPPORTED, .. })
 }
 
-/// Goes on after a kernel has refused: it wrote nothing, so the call is as it was.
+/// Goes on after a kernel has failed: where it has refused, it wrote nothing, the call is as it was, and the next candidate
+/// is asked.
 #[cold]
 #[inline(never)]
-pub(super) fn after_refusal(
-    generation: &'static Generation,
+pub(super) fn after_failure(
+    error: Error,
+    kernel: &'static KernelEntry,
     call: &Call<'_>,
     asked: Asked<'_>,
-    first: &'static KernelEntry,
-    result: Result<Outputs>,
-    rest: &[&'static KernelEntry],
+    next: Next<'_>,
 ) -> Result<Outputs> {
-    ask(generation, call, asked, rest, refusal(first, result).into_iter().collect())
-}
-
-/// Asks these kernels in turn, then goes on without.
-pub(super) fn ask_all(
-    generation: &'static Generation,
-    call: &Call<'_>,
-    asked: Asked<'_>,
-    kernels: &[&'static KernelEntry],
-) -> Result<Outputs> {
-    ask(generation, call, asked, kernels, Vec::new())
-}
-
-fn ask(
-    generation: &'static Generation,
-    call: &Call<'_>,
-    asked: Asked<'_>,
-    kernels: &[&'static KernelEntry],
-    mut refused: Vec<String>,
-) -> Result<Outputs> {
-    let Asked { plan, allocates, place } = asked;
-    for &kernel in kernels {
-        let result = with_kernel(kernel, call, plan, allocates, place);
-        if !is_refused(&result) {
-            return result;
-        }
-        refused.extend(refusal(kernel, result));
+    let Error::Backend { status: status::UNSUPPORTED, message, .. } = error else { return Err(error) };
+    let mut refused = next.refused.to_vec();
+    refused.push(format!("`{}`: {message}", kernel.plugin.name));
+    if FIRST_ONLY.get() {
+        let Place { device, layout, .. } = asked.place;
+        return Err(explain::missing(&call.args, device, layout, asked.plan.compute, refused));
     }
-    without_kernel(generation, call, plan, place, refused)
+    ask(call, asked, Next { refused: &refused, ..next })
+}
+
+/// Asks the kernels in turn, then goes on without.
+pub(super) fn ask(call: &Call<'_>, asked: Asked<'_>, next: Next<'_>) -> Result<Outputs> {
+    match next.rest.split_first() {
+        Some((kernel, rest)) => with_kernel(kernel, call, asked, Next { rest, ..next }),
+        None => without_kernel(next.generation, call, asked.plan, asked.place, next.refused),
+    }
 }
 
 /// Serves a call that no kernel serves.
@@ -83,7 +91,7 @@ pub(super) fn without_kernel(
     call: &Call<'_>,
     plan: &Plan,
     place: Place,
-    refused: Vec<String>,
+    refused: &[String],
 ) -> Result<Outputs> {
     let Place { device, layout, .. } = place;
     if call.args.op.spec.decomposition.is_some() {
@@ -95,7 +103,9 @@ pub(super) fn without_kernel(
     match generation.fallback(device.kind) {
         FallbackPolicy::Warn(to) => fallback::run(call, device, to, true),
         FallbackPolicy::Allow(to) => fallback::run(call, device, to, false),
-        FallbackPolicy::Error => Err(explain::missing(&call.args, device, layout, plan.compute, refused)),
+        FallbackPolicy::Error => {
+            Err(explain::missing(&call.args, device, layout, plan.compute, refused.to_vec()))
+        }
     }
 }
 
@@ -124,6 +134,14 @@ fn parts_of(call: &Call<'_>) -> Result<Outputs> {
             missing.within.push(call.args.name());
             Err(Error::MissingKernel(missing))
         }
-        result => result,
+        Err(error) => Err(as_of(&call.args, error)),
+        made => made,
     }
+}
+
+/// What a part of an op reports, as an error of the op.
+#[cold]
+pub(super) fn as_of(args: &Args<'_>, error: Error) -> Error {
+    let params: Vec<&str> = (0..args.op.schema.params.len()).map(|i| args.op.schema.param_name(i)).collect();
+    error.within(args.name(), &params)
 }

@@ -75,11 +75,13 @@ pub(crate) fn same_stream(a: &StreamRef, b: &StreamRef) -> bool {
 }
 
 /// The stream that this thread's work on `device` goes to; null is the default one.
-#[inline]
+#[inline(always)]
 pub(crate) fn current_stream(device: Device) -> Queue {
-    if !ANY_STREAM.get() {
-        return std::ptr::null_mut();
-    }
+    if ANY_STREAM.with(Cell::get) { entered_stream(device) } else { std::ptr::null_mut() }
+}
+
+#[cold]
+fn entered_stream(device: Device) -> Queue {
     let Some(entry) = server(device.kind) else { return std::ptr::null_mut() };
     STREAMS.with_borrow(|all| innermost(all, entry, device).map_or(std::ptr::null_mut(), |h| h.raw))
 }

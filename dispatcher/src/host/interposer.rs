@@ -3,7 +3,7 @@
 use super::services::{Owned, read_arg, take, values_of};
 use crate::base::error::{Error, Result};
 use crate::base::key::{Device, DispatchKey, KeyGuard, KeySet, local_keys};
-use crate::base::message::{failure, set_message};
+use crate::base::message::{failure, set_error};
 use crate::base::plugin::PluginEntry;
 use crate::base::progress;
 use crate::call::convert::copy_into;
@@ -83,7 +83,7 @@ impl Interposed<'_> {
             Err(_) => "the host panicked while it served it".to_string(),
         };
         let error = self.misused(message);
-        set_message(&error.to_string());
+        set_error(&error);
         self.misuse.get_or_insert(error);
         status::INVALID_ARGUMENT
     }
@@ -128,7 +128,7 @@ impl Interposed<'_> {
         let answer = match &result {
             Ok(made) => (status::OK, made.len()),
             Err(error) => {
-                set_message(&error.to_string());
+                set_error(&error);
                 (status::FAILED, 0)
             }
         };

@@ -1,6 +1,8 @@
 //! The host's side of the contract: the services that plugins call back, and what becomes of what they bring.
 
 mod cache;
+mod file_size;
+mod fork;
 pub mod install;
 mod interposer;
 mod ops;
@@ -9,4 +11,5 @@ mod rules;
 mod services;
 
 pub use crate::base::message::take_message;
+pub use file_size::without_file_size_signal;
 pub use services::table;

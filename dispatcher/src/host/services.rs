@@ -7,7 +7,7 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::base::key::{Device, Layout};
-use crate::base::message::{set_message, shown};
+use crate::base::message::{self, set_message, shown};
 use crate::base::progress::Nested;
 use crate::call::layouts::check_components;
 use crate::call::{CallContext, Holder, tensor_of};
@@ -49,6 +49,7 @@ static TABLE: HostApi = HostApi {
 
 /// The table that every plugin is given.
 pub fn table() -> &'static HostApi {
+    super::fork::watch();
     &TABLE
 }
 
@@ -57,7 +58,7 @@ pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => status::OK,
         Ok(Err(error)) => {
-            set_message(&error.to_string());
+            message::set_error(&error);
             match error {
                 Error::OutOfMemory { .. } => status::OUT_OF_MEMORY,
                 // What a nested call found unsupported is no answer about this call, which may have written already.
@@ -65,6 +66,7 @@ pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
                     status::FAILED
                 }
                 Error::Backend { status, .. } => status,
+                // A kernel that passes it on lets its caller's mistake be told as such.
                 _ => status::INVALID_ARGUMENT,
             }
         }

@@ -3,7 +3,6 @@
 use super::config::Config;
 use super::cpu::CpuFeatures;
 use super::error::LoadError;
-use super::paths::Shown;
 use super::precheck::{self, Checked, FileId};
 use super::reason::SameAs;
 use super::run_path;
@@ -11,6 +10,7 @@ use super::search::{self, Found, Place, Searched, Skipped};
 use super::trust;
 use super::variants::{self, Build, PassedOver};
 use super::verified::{Known, News};
+use crate::base::lossy::Lossy;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -92,8 +92,8 @@ impl Candidate {
 impl Serialize for Candidate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Candidate", 7)?;
-        out.serialize_field("path", &Shown(&self.path))?;
-        out.serialize_field("found_as", &Shown(&self.found_as))?;
+        out.serialize_field("path", &Lossy(&self.path))?;
+        out.serialize_field("found_as", &Lossy(&self.found_as))?;
         out.serialize_field("place", &self.place)?;
         out.serialize_field("library", &self.checked)?;
         out.serialize_field("sha256", &self.hash.get())?;

@@ -3,7 +3,6 @@
 //! Each variant says what was expected and what came, as data; its text ends with what to do next. The
 //! library's own path is not repeated here: [`Rejected`](super::Rejected) carries it.
 
-use super::paths;
 use super::quarantine::Cause;
 use super::reason::{AbiRange, Distrust, HandedOver, SameAs};
 use serde::Serialize;
@@ -29,7 +28,7 @@ pub enum LoadError {
     #[error("expected a plugin library, got none in: {}; install a backend or name its folder with `--backends` or KEYWAY_BACKEND_PATH", list_paths(.tried))]
     NotFound {
         /// Every path that was tried.
-        #[serde(serialize_with = "paths::many")]
+        #[serde(serialize_with = "crate::base::lossy::list")]
         tried: Vec<PathBuf>,
     },
     /// The system did not let the file be read.
@@ -189,7 +188,7 @@ pub enum LoadError {
     #[error("expected each plugin once, got {same} as {}; remove one of the two", of.display())]
     Duplicate {
         /// The library that is used.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         of: PathBuf,
         /// What they have in common.
         same: SameAs,
@@ -251,8 +250,8 @@ pub enum LoadError {
         cause: Cause,
         /// What happened.
         reason: String,
-        /// The record; empty if none could be written.
-        #[serde(serialize_with = "paths::one")]
+        /// The record.
+        #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
     },
     /// What the library answered in a trial in a process of its own.

@@ -25,7 +25,6 @@ mod links;
 mod machine;
 pub mod manifest;
 mod open;
-pub mod paths;
 pub mod precheck;
 pub mod preferences;
 mod privilege;
@@ -50,14 +49,14 @@ pub use preferences::Preferences;
 pub use probe::Probe;
 pub use quarantine::{Cause, Quarantine, QuarantineRecord};
 pub use reason::{AbiRange, Distrust, HandedOver, SameAs};
-pub use search::{Place, SearchPaths, Searched, Skipped};
+pub use search::{Place, SearchPaths, Searched, Skipped, relative_entries};
 pub use variants::PassedOver;
 pub use verified::Verified;
 pub use vet::Trial;
 
+use crate::base::lossy::Lossy;
 use keyway_sdk::abi::host::HostApi;
 use keyway_sdk::abi::plugin::PluginContents;
-use paths::Shown;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -96,7 +95,7 @@ impl Plugin {
 impl Serialize for Plugin {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Plugin", 4)?;
-        out.serialize_field("path", &Shown(&self.path))?;
+        out.serialize_field("path", &Lossy(&self.path))?;
         out.serialize_field("abi_version", &self.abi_version)?;
         out.serialize_field("manifest", &self.manifest)?;
         out.serialize_field("kernels", &self.kernel_records)?;
@@ -122,7 +121,7 @@ impl fmt::Display for Rejected {
 impl Serialize for Rejected {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("Rejected", 3)?;
-        out.serialize_field("path", &Shown(&self.path))?;
+        out.serialize_field("path", &Lossy(&self.path))?;
         out.serialize_field("error", &self.error)?;
         out.serialize_field("message", &self.error.to_string())?;
         out.end()

@@ -7,7 +7,7 @@
 use super::error::LoadError;
 use super::privilege::home_folder;
 use super::trust::{hash_regular, is_sha256};
-use super::{machine, paths, side};
+use super::{machine, side};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub struct QuarantineRecord {
     /// Its size in bytes; `None` if the record is damaged. Files of another size need not be hashed.
     pub size: Option<u64>,
     /// Where it lay.
-    #[serde(serialize_with = "paths::one")]
+    #[serde(serialize_with = "crate::base::lossy::path")]
     pub path: PathBuf,
     /// What kind of failure it was.
     #[serde(default)]

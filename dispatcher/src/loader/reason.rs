@@ -1,6 +1,5 @@
 //! The parts of a [`LoadError`](super::LoadError) that are structures of their own.
 
-use super::paths;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -75,7 +74,7 @@ pub enum Distrust {
     /// Everybody may write `path`.
     WritableByOthers {
         /// The file or folder.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
@@ -83,7 +82,7 @@ pub enum Distrust {
     /// A group of several users may write `path`.
     WritableByGroup {
         /// The file or folder.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
@@ -93,7 +92,7 @@ pub enum Distrust {
     /// An access control list lets another user or a group write `path`.
     WritableByAcl {
         /// The file or folder.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
         /// Who.
         who: String,
@@ -108,7 +107,7 @@ pub enum Distrust {
     /// `path` belongs to a user that is neither root, nor the current user, nor the program's owner.
     ForeignOwner {
         /// The file or folder.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
         /// The owner's number.
         owner: u32,
@@ -118,7 +117,7 @@ pub enum Distrust {
     /// The file's SHA-256 is not the one recorded when it was installed.
     HashChanged {
         /// The file with the record.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
         /// The recorded hash.
         expected: String,
@@ -128,7 +127,7 @@ pub enum Distrust {
     /// The recorded hash cannot be read, so the file cannot be compared.
     RecordUnreadable {
         /// The file with the record.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
         /// What the system said, or what stands there instead of a hash.
         detail: String,

@@ -83,7 +83,7 @@ pub struct Searched {
     /// Who named it.
     pub place: Place,
     /// The path.
-    #[serde(serialize_with = "super::paths::one")]
+    #[serde(serialize_with = "crate::base::lossy::path")]
     pub path: PathBuf,
     /// Whether there is something.
     pub exists: bool,
@@ -220,6 +220,18 @@ fn libraries(path: &Path) -> Result<Option<Vec<PathBuf>>, Skipped> {
     }
     files.sort();
     Ok(Some(files))
+}
+
+/// The entries of `KEYWAY_BACKEND_PATH` that were left out for being relative, as one sentence; `None` if there is none.
+pub fn relative_entries(searched: &[Searched]) -> Option<String> {
+    let left_out = searched.iter().filter(|s| matches!(s.skipped, Some(Skipped::NotAbsolute)));
+    let entries: Vec<String> = left_out.map(|s| format!("`{}`", s.path.display())).collect();
+    (!entries.is_empty()).then(|| {
+        format!(
+            "{PATH_VARIABLE}: {} ignored, not absolute: the working directory is never searched; give the whole path",
+            entries.join(", ")
+        )
+    })
 }
 
 /// The error for a search that found no library at all.

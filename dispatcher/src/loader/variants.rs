@@ -5,7 +5,6 @@
 //! the build that uses most of this processor.
 
 use super::cpu::CpuFeatures;
-use super::paths;
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::fmt;
@@ -26,7 +25,7 @@ pub enum PassedOver {
         /// Its variant.
         variant: String,
         /// The library that is used.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
     /// Another version is used.
@@ -34,7 +33,7 @@ pub enum PassedOver {
         /// That version.
         version: String,
         /// The library that is used.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
     /// The user does not want it used.
@@ -45,7 +44,7 @@ pub enum PassedOver {
     /// A place that comes earlier in the search order has the plugin too.
     EarlierPlace {
         /// The library that is used.
-        #[serde(serialize_with = "paths::one")]
+        #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
 }

@@ -183,6 +183,49 @@ pub fn read_bytes(source: &Storage, offset: usize, target: &mut [u8]) -> Result<
     }
 }
 
+/// Whether the host reads a storage's bytes itself.
+pub(super) fn is_host(storage: &Storage) -> Result<bool> {
+    Ok(entry(storage)?.is_none())
+}
+
+impl Storage {
+    /// Copies elements that lie `step` bytes apart, the first at `offset`, into a row of host memory. The storage must be
+    /// one that the host reads itself, and quiet.
+    pub(super) fn gather(&self, offset: usize, step: usize, to: &mut [u8], element: usize) -> Result<()> {
+        let n = to.len() / element.max(1);
+        if n == 0 {
+            return Ok(());
+        }
+        let last = (n - 1).checked_mul(step).and_then(|span| span.checked_add(offset));
+        check(self, last.unwrap_or(usize::MAX), element)?;
+        // SAFETY: from the first byte of the first element to the last byte of the last, all lies within the storage, as
+        // was just checked, and so within memory that the host reads; `to` has room for `n` elements.
+        unsafe {
+            let (from, to) = (self.pointer().as_ptr().cast_const().add(offset), to.as_mut_ptr());
+            match element {
+                _ if step == element => std::ptr::copy_nonoverlapping(from, to, n * element),
+                1 => gather::<u8>(from, step, to, n),
+                2 => gather::<u16>(from, step, to, n),
+                4 => gather::<u32>(from, step, to, n),
+                8 => gather::<u64>(from, step, to, n),
+                _ => (0..n).for_each(|i| {
+                    std::ptr::copy_nonoverlapping(from.add(i * step), to.add(i * element), element);
+                }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Safety
+/// There are `n` elements at `from`, `step` bytes apart, and room for them at `to`. [`Storage::gather`] upholds this.
+unsafe fn gather<T>(from: *const u8, step: usize, to: *mut u8, n: usize) {
+    for i in 0..n {
+        // SAFETY: as the caller guarantees; no alignment is asked for.
+        unsafe { to.cast::<T>().add(i).write_unaligned(from.add(i * step).cast::<T>().read_unaligned()) };
+    }
+}
+
 /// Writes host memory into a range.
 ///
 /// # Errors

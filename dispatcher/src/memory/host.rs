@@ -8,6 +8,20 @@ use std::ptr::NonNull;
 
 const ALIGN: usize = 64;
 
+/// An empty vector with room for so many values.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn host_vec<T>(values: usize) -> Result<Vec<T>> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(values).map_err(|_| Error::OutOfMemory {
+        device: Device::CPU,
+        requested: (values as u64).saturating_mul(size_of::<T>() as u64),
+        detail: "for a copy in host memory".to_string(),
+    })?;
+    Ok(vec)
+}
+
 fn layout(bytes: usize) -> Result<Layout> {
     Layout::from_size_align(bytes, ALIGN).map_err(|_| Error::OutOfMemory {
         device: Device::CPU,
@@ -19,7 +33,7 @@ fn layout(bytes: usize) -> Result<Layout> {
 pub(super) fn allocate(bytes: usize) -> Result<NonNull<u8>> {
     let layout = layout(bytes)?;
     // `Storage::allocate` never asks for 0 bytes.
-    NonNull::new(blocks::take_bytes(layout)).ok_or(Error::OutOfMemory {
+    NonNull::new(blocks::take_bytes(layout)).ok_or_else(|| Error::OutOfMemory {
         device: Device::CPU,
         requested: bytes as u64,
         detail: "the system has no more".to_string(),

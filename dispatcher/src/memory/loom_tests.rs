@@ -47,25 +47,25 @@ impl Drop for Watched {
     }
 }
 
-/// An owner of a watched value, and how often the value was dropped. Loom itself reports blocks that are never given back
+/// A reference to a watched value, and how often the value was dropped. Loom itself reports blocks that are never given back
 /// or given back twice.
 fn owned() -> (Shared<Watched>, Arc<AtomicUsize>) {
     let (value, dropped) = Watched::new(7);
     (Shared::new(value), dropped)
 }
 
-fn read_and_drop(owner: Shared<Watched>) {
-    assert_eq!(owner.read(), 7);
+fn read_and_drop(value: Shared<Watched>) {
+    assert_eq!(value.read(), 7);
 }
 
-fn upgrade_and_read(observer: Weak<Watched>) {
-    if let Some(owner) = observer.upgrade() {
-        assert_eq!(owner.read(), 7);
+fn upgrade_and_read(weak: Weak<Watched>) {
+    if let Some(value) = weak.upgrade() {
+        assert_eq!(value.read(), 7);
     }
 }
 
 #[test]
-fn the_last_of_two_owners_drops_the_value() {
+fn the_last_of_two_references_drops_the_value() {
     loom::model(|| {
         let (a, dropped) = owned();
         let b = a.clone();
@@ -77,7 +77,7 @@ fn the_last_of_two_owners_drops_the_value() {
 }
 
 #[test]
-fn an_observer_becomes_an_owner_or_finds_nothing() {
+fn a_weak_reference_upgrades_or_finds_nothing() {
     loom::model(|| {
         let (a, dropped) = owned();
         let weak = Shared::downgrade(&a);
@@ -89,7 +89,7 @@ fn an_observer_becomes_an_owner_or_finds_nothing() {
 }
 
 #[test]
-fn two_owners_and_an_observer_go_at_once() {
+fn two_strong_and_a_weak_reference_go_at_once() {
     loom::model(|| {
         let (a, dropped) = owned();
         let (b, weak) = (a.clone(), Shared::downgrade(&a));
@@ -102,7 +102,7 @@ fn two_owners_and_an_observer_go_at_once() {
 }
 
 #[test]
-fn a_change_comes_after_what_other_owners_read() {
+fn a_change_comes_after_what_other_references_read() {
     loom::model(|| {
         let (mut a, dropped) = owned();
         let b = a.clone();
@@ -117,7 +117,7 @@ fn a_change_comes_after_what_other_owners_read() {
 }
 
 #[test]
-fn a_change_comes_after_what_an_observer_read() {
+fn a_change_comes_after_what_a_weak_reference_read() {
     loom::model(|| {
         let (mut a, _) = owned();
         let weak = Shared::downgrade(&a);
@@ -130,11 +130,11 @@ fn a_change_comes_after_what_an_observer_read() {
 }
 
 #[test]
-fn one_of_two_owners_takes_the_value_out() {
+fn one_of_two_references_takes_the_value_out() {
     loom::model(|| {
         let (a, dropped) = owned();
         let b = a.clone();
-        let take = |owner| Shared::into_inner(owner).inspect(|value: &Watched| value.change(8)).is_some();
+        let take = |value| Shared::into_inner(value).inspect(|value: &Watched| value.change(8)).is_some();
         let other = thread::spawn(move || take(b));
         let here = take(a);
         assert!(here != other.join().unwrap());

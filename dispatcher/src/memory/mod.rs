@@ -2,6 +2,7 @@
 
 mod blocks;
 mod copy;
+mod elements;
 mod extension;
 mod host;
 #[cfg(all(test, loom))]
@@ -12,7 +13,9 @@ mod shared;
 mod sync;
 
 pub use copy::{copy_bytes, copy_bytes_async, read_bytes, write_bytes};
+pub use elements::{ElementReader, Places};
 pub(crate) use extension::Extension;
+pub use host::host_vec;
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};
 pub(crate) use shared::shared;

@@ -1,8 +1,8 @@
-//! [`Shared`]: the counted pointer of tensors, storages and nodes of a graph.
+//! [`Shared`]: the reference-counted pointer of tensors, storages and nodes of a graph.
 //!
-//! `std::sync::Arc` was turned down for the cost of the usual case: most tensors have one owner from birth to death, and
+//! `std::sync::Arc` was turned down for the cost of the usual case: most tensors have one strong reference for life, and
 //! dropping the last `Arc` takes two locked instructions besides the allocator's work. Here both counts lie in one word,
-//! so one plain load tells the only owner that it is alone; and the memory comes from lists local to the thread. What is
+//! so one plain load tells the only reference that it is unique; and the memory comes from lists local to the thread. What is
 //! there of `Arc`'s interface means what it means there.
 
 use super::blocks;
@@ -12,12 +12,12 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// One owner, in the lower half of the counts.
+/// One strong reference, in the lower half of the counts.
 const STRONG: u64 = 1;
-/// One observer, in the upper half. All owners together count as one.
+/// One weak reference, in the upper half. All strong references together hold one: the implicit weak reference.
 const WEAK: u64 = 1 << 32;
-/// An owner that is alone: nobody else has a handle, so nobody can make one.
-const ALONE: u64 = STRONG + WEAK;
+/// A unique reference: one strong and the implicit weak one. Nobody else has a handle, so nobody can make one.
+const UNIQUE: u64 = STRONG + WEAK;
 /// More handles than this are taken for a leak that would overflow the counts.
 const MOST: u64 = 1 << 31;
 
@@ -26,13 +26,13 @@ struct Block<T> {
     value: T,
 }
 
-/// A value with several owners, freed by the last.
+/// A strong reference: the last one drops the value.
 pub struct Shared<T> {
     block: NonNull<Block<T>>,
     _owns: PhantomData<Block<T>>,
 }
 
-/// Observes a [`Shared`] value without keeping it.
+/// A weak reference: it keeps the memory of a [`Shared`] value, not the value.
 pub struct Weak<T> {
     block: NonNull<Block<T>>,
     _owns: PhantomData<Block<T>>,
@@ -92,7 +92,7 @@ impl<T> Shared<T> {
         let block = blocks::take::<Block<T>>();
         // SAFETY: `take` gave memory for a block, which nobody else has. If `make` panics, the memory is lost.
         unsafe {
-            (&raw mut (*block.as_ptr()).counts).write(AtomicU64::new(ALONE));
+            (&raw mut (*block.as_ptr()).counts).write(AtomicU64::new(UNIQUE));
             (&raw mut (*block.as_ptr()).value).write(make());
         }
         Shared { block, _owns: PhantomData }
@@ -108,7 +108,7 @@ impl<T> Shared<T> {
         // SAFETY: `take` gave memory for a block, which nobody else has; the caller writes the value. If that panics, the
         // memory is lost.
         unsafe {
-            (&raw mut (*block.as_ptr()).counts).write(AtomicU64::new(ALONE));
+            (&raw mut (*block.as_ptr()).counts).write(AtomicU64::new(UNIQUE));
             write(&raw mut (*block.as_ptr()).value);
         }
         Shared { block, _owns: PhantomData }
@@ -133,13 +133,13 @@ impl<T> Shared<T> {
         unsafe { &raw const (*this.block.as_ptr()).value }
     }
 
-    /// The number of owners at some moment of the call.
+    /// The number of strong references at some moment of the call.
     #[inline]
     pub fn strong_count(this: &Shared<T>) -> usize {
         (this.counts().load(Ordering::Relaxed) & (WEAK - 1)) as usize
     }
 
-    /// The value for a change, if nobody else owns or observes it.
+    /// The value for a change, if this is the only reference, strong or weak.
     #[inline]
     pub fn get_mut(this: &mut Shared<T>) -> Option<&mut T>
     where
@@ -151,15 +151,15 @@ impl<T> Shared<T> {
     /// As [`Shared::get_mut`], for a value that must not be moved; the caller does not.
     #[inline(always)]
     pub(crate) fn get_pinned_mut(this: &mut Shared<T>) -> Option<&mut T> {
-        // Acquire: what other owners did before they let go happens before the change.
-        if this.counts().load(Ordering::Acquire) != ALONE {
+        // Acquire: what happened through other references before they were dropped happens before the change.
+        if this.counts().load(Ordering::Acquire) != UNIQUE {
             return None;
         }
         // SAFETY: this is the only handle, and it is borrowed mutably.
         Some(unsafe { &mut (*this.block.as_ptr()).value })
     }
 
-    /// The value itself if this is the last owner, else nothing; as `Arc::into_inner`.
+    /// The value itself if this is the last strong reference, else nothing; as `Arc::into_inner`.
     pub fn into_inner(this: Shared<T>) -> Option<T>
     where
         T: Unpin,
@@ -167,16 +167,16 @@ impl<T> Shared<T> {
         let block = std::mem::ManuallyDrop::new(this).block;
         // SAFETY: this handle is given up here, once; if it was the last, the value is this function's.
         unsafe {
-            if !release(block) {
+            if !release_strong(block) {
                 return None;
             }
             let value = (&raw const (*block.as_ptr()).value).read();
-            forget_owners(block);
+            release_implicit_weak(block);
             Some(value)
         }
     }
 
-    /// An observer.
+    /// A weak reference.
     pub fn downgrade(this: &Shared<T>) -> Weak<T> {
         if this.counts().fetch_add(WEAK, Ordering::Relaxed) >> 32 > MOST {
             overflow();
@@ -184,7 +184,7 @@ impl<T> Shared<T> {
         Weak { block: this.block, _owns: PhantomData }
     }
 
-    /// One more owner of the value at this address.
+    /// One more strong reference to the value at this address.
     ///
     /// # Safety
     /// `value` came from [`Shared::as_ptr`] of a handle that still lives; the caller upholds this.
@@ -199,16 +199,16 @@ impl<T> Shared<T> {
     }
 }
 
-/// Gives one owner's share up. Whether it was the last: then nobody else can reach the value.
+/// Gives a strong reference up. Whether it was the last: then nobody else can reach the value.
 ///
 /// # Safety
-/// The caller owns a share and uses it no more.
+/// The caller has the reference and uses it no more.
 #[inline(always)]
-unsafe fn release<T>(block: NonNull<Block<T>>) -> bool {
-    // SAFETY: the block lives while the caller has its share.
+unsafe fn release_strong<T>(block: NonNull<Block<T>>) -> bool {
+    // SAFETY: the block lives while the caller has its reference.
     let counts = unsafe { &(*block.as_ptr()).counts };
     // Acquire: as for `get_mut`. Nobody else has a handle from which the counts could change.
-    if counts.load(Ordering::Acquire) == ALONE {
+    if counts.load(Ordering::Acquire) == UNIQUE {
         return true;
     }
     if counts.fetch_sub(STRONG, Ordering::Release) & (WEAK - 1) != STRONG {
@@ -218,30 +218,30 @@ unsafe fn release<T>(block: NonNull<Block<T>>) -> bool {
     true
 }
 
-/// Gives up the share of observer that the owners had together, and the block if it was the last.
+/// Gives up the implicit weak reference, and the block if it was the last.
 ///
 /// # Safety
-/// [`release`] said that the caller was the last owner, and the value was moved or dropped.
+/// [`release_strong`] said that the caller's was the last strong reference, and the value was moved or dropped.
 #[inline(always)]
-unsafe fn forget_owners<T>(block: NonNull<Block<T>>) {
-    // SAFETY: the owners' share keeps the block; it is given up once, by the last of them.
+unsafe fn release_implicit_weak<T>(block: NonNull<Block<T>>) {
+    // SAFETY: the implicit weak reference keeps the block; it is given up once, after the last strong one.
     unsafe {
         let counts = &(*block.as_ptr()).counts;
-        // The owner that was alone did not count itself down.
-        if counts.load(Ordering::Acquire) == ALONE {
+        // A unique reference did not count itself down.
+        if counts.load(Ordering::Acquire) == UNIQUE {
             blocks::give(block);
         } else {
-            let_go(block);
+            release_weak(block);
         }
     }
 }
 
-/// Gives one observer's share up, and the block if nobody is left.
+/// Gives a weak reference up, and the block if it was the last.
 ///
 /// # Safety
-/// The caller has such a share and uses it no more.
-unsafe fn let_go<T>(block: NonNull<Block<T>>) {
-    // SAFETY: the block lives while the caller has its share; whoever counts down to nothing frees it.
+/// The caller has the reference and uses it no more.
+unsafe fn release_weak<T>(block: NonNull<Block<T>>) {
+    // SAFETY: the block lives while the caller has its reference; whoever counts down to nothing frees it.
     unsafe {
         if (*block.as_ptr()).counts.fetch_sub(WEAK, Ordering::Release) == WEAK {
             fence(Ordering::Acquire);
@@ -254,7 +254,7 @@ impl<T> Deref for Shared<T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the value lives while there is an owner, and changes only through `get_mut`, which needs to be alone.
+        // SAFETY: the value lives while there is a strong reference, and changes only through `get_mut`, which needs a unique one.
         unsafe { &(*self.block.as_ptr()).value }
     }
 }
@@ -273,18 +273,18 @@ impl<T> Drop for Shared<T> {
     #[inline(always)]
     fn drop(&mut self) {
         /// # Safety
-        /// As for [`forget_owners`], but that the value is still there.
+        /// As for [`release_implicit_weak`], but that the value is still there.
         #[inline(never)]
         unsafe fn last<T>(block: NonNull<Block<T>>) {
-            // SAFETY: the caller was the last owner.
+            // SAFETY: the caller's was the last strong reference.
             unsafe {
                 (&raw mut (*block.as_ptr()).value).drop_in_place();
-                forget_owners(block);
+                release_implicit_weak(block);
             }
         }
         // SAFETY: this handle goes; the value is dropped by the last.
         unsafe {
-            if release(self.block) {
+            if release_strong(self.block) {
                 last(self.block);
             }
         }
@@ -292,13 +292,13 @@ impl<T> Drop for Shared<T> {
 }
 
 impl<T> Weak<T> {
-    /// The value, if it still has an owner.
+    /// A strong reference, if there still is one.
     pub fn upgrade(&self) -> Option<Shared<T>> {
-        // SAFETY: the block lives while there is an observer.
+        // SAFETY: the block lives while there is a weak reference.
         let counts = unsafe { &(*self.block.as_ptr()).counts };
         let more = |now: u64| match now & (WEAK - 1) {
             0 => None,
-            owners if owners > MOST => overflow(),
+            strong if strong > MOST => overflow(),
             _ => Some(now + STRONG),
         };
         counts.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
@@ -309,7 +309,7 @@ impl<T> Weak<T> {
 impl<T> Drop for Weak<T> {
     fn drop(&mut self) {
         // SAFETY: this handle goes.
-        unsafe { let_go(self.block) }
+        unsafe { release_weak(self.block) }
     }
 }
 
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_owner_drops_the_value() {
+    fn the_last_strong_reference_drops_the_value() {
         let (a, mark) = noted();
         let b = a.clone();
         assert!(Shared::ptr_eq(&a, &b) && Shared::strong_count(&a) == 2);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observer_sees_the_value_only_while_it_is_owned() {
+    fn a_weak_reference_upgrades_only_while_there_is_a_strong_one() {
         let (a, mark) = noted();
         let weak = Shared::downgrade(&a);
         assert!(weak.upgrade().is_some_and(|b| Shared::ptr_eq(&a, &b)));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_needs_to_be_alone() {
+    fn a_change_needs_a_unique_reference() {
         let mut a = Shared::new(5);
         let weak = Shared::downgrade(&a);
         assert!(Shared::get_mut(&mut a).is_none());
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_owner_may_take_the_value_out() {
+    fn the_last_strong_reference_may_take_the_value_out() {
         let (a, mark) = noted();
         let (b, weak) = (a.clone(), Shared::downgrade(&a));
         assert!(Shared::into_inner(a).is_none());
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_made_of_an_address() {
+    fn a_strong_reference_is_made_of_an_address() {
         let (a, mark) = noted();
         // SAFETY: the address is that of a value that `a` keeps.
         let b = unsafe { Shared::retain(Shared::as_ptr(&a)) };
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_drop_and_observe_at_once() {
+    fn threads_drop_and_upgrade_at_once() {
         for _ in 0..if cfg!(miri) { 5 } else { 500 } {
             let (a, mark) = noted();
             let (b, weak) = (a.clone(), Shared::downgrade(&a));

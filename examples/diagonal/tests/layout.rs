@@ -1,18 +1,20 @@
-//! The layout, loaded by the real loader: conversions, ops, gradients, printing, saving.
-//!
-//! The dense side of each comparison needs a CPU backend: it is looked for as a program looks for it, and beside this test.
+//! The layout, loaded by the real loader beside the CPU backend, which serves the dense side of each comparison:
+//! conversions, ops, gradients, printing, saving.
 
 use keyway::autograd::gradcheck::{Mapping, Tolerance, gradcheck, gradgradcheck};
+use keyway::dispatcher::explain::explain;
+use keyway::dispatcher::registry::find_op;
 use keyway::io::safetensors;
 use keyway::nn::StateDict;
-use keyway::{DType, Layout, Result, Tensor, runtime};
+use keyway::{DType, Device, Layout, Result, Tensor, runtime};
 use std::sync::Once;
 
 fn diagonal() -> Layout {
     static LOADED: Once = Once::new();
     LOADED.call_once(|| {
-        let library = std::env::current_exe().unwrap().parent().unwrap().join("libdiagonal_plugin.so");
-        let loaded = runtime::load_backends(&[library]).unwrap();
+        let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+        let paths = ["libdiagonal_plugin.so", "libkeyway_backend_cpu.so"].map(|name| folder.join(name));
+        let loaded = runtime::load_backends(&paths).unwrap();
         assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
     });
     Layout::from_name("example.org/diagonal").unwrap()
@@ -156,4 +158,16 @@ fn components_are_saved_and_loaded() {
     std::fs::remove_file(&path).unwrap();
     let made = of(&loaded.unwrap()["d.values"]).unwrap();
     assert_eq!((made.layout(), made.to_vec::<f64>().unwrap()), (diagonal(), DENSE.to_vec()));
+}
+
+#[test]
+fn the_readme_shows_who_serves_what() {
+    let layout = diagonal();
+    for (op, served) in [("mm", true), ("exp", false)] {
+        let explained = explain(find_op(op).unwrap(), Device::CPU, layout, DType::F64);
+        let text = explained.to_string();
+        assert!(include_str!("../README.md").contains(&text), "the README lacks:\n{text}");
+        assert_eq!(explained.candidates.first().is_some_and(|first| first.chosen), served);
+        assert_eq!(explained.verdict.contains("`example.org/diagonal`"), served);
+    }
 }

@@ -2,6 +2,7 @@
 //! work.
 
 use keyway::dispatcher::dtype::Limits;
+use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::memory::write_bytes;
 use keyway::dispatcher::{Layout, registry};
 use keyway::{DType, Device, Tensor, io::safetensors, nn::StateDict, runtime};
@@ -212,4 +213,16 @@ fn gradients_pass_through_a_cast() {
     let gradients = Some(vec![Tensor::from_slice(&[1.0f32, 0.5]).unwrap()]);
     y.backward_with(keyway::autograd::BackwardOptions { gradients, ..Default::default() }).unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [1.0, 0.5]);
+}
+
+#[test]
+fn the_readme_shows_who_serves_what() {
+    let dtype = fp8();
+    for (op, served) in [("add", true), ("exp", false)] {
+        let explained = explain(registry::find_op(op).unwrap(), Device::CPU, Layout::STRIDED, dtype);
+        let text = explained.to_string();
+        assert!(include_str!("../README.md").contains(&text), "the README lacks:\n{text}");
+        assert_eq!(explained.candidates.first().is_some_and(|first| first.chosen), served);
+        assert_eq!(explained.verdict.contains("`example.org/fp8`"), served);
+    }
 }

@@ -1,7 +1,9 @@
 //! The plugin, loaded by the real loader beside no other backend.
 
 use keyway::autograd::BackwardOptions;
-use keyway::{Tensor, runtime};
+use keyway::dispatcher::explain::explain;
+use keyway::dispatcher::registry::find_op;
+use keyway::{DType, Device, Layout, Tensor, runtime};
 
 #[test]
 fn the_op_and_its_derivative_arrive() {
@@ -27,4 +29,17 @@ fn every_form_and_the_samples_are_there() {
     assert_eq!(keyway::ops::by_name::samples("softsign").unwrap().len(), 2);
     let expected = keyway::ops::by_name::reference("softsign", &[(&x).into()]).unwrap().unwrap();
     assert_eq!(expected[0].to_vec::<f64>().unwrap()[1], 1.0 / 3.0);
+}
+
+#[test]
+fn the_readme_shows_who_serves_what() {
+    let library = std::env::current_exe().unwrap().parent().unwrap().join("libsoftsign_plugin.so");
+    runtime::load_backends(&[library]).unwrap();
+    for (dtype, served) in [(DType::F32, true), (DType::F16, false)] {
+        let explained = explain(find_op("softsign").unwrap(), Device::CPU, Layout::STRIDED, dtype);
+        let text = explained.to_string();
+        assert!(include_str!("../README.md").contains(&text), "the README lacks:\n{text}");
+        assert_eq!(explained.candidates.first().is_some_and(|first| first.chosen), served);
+        assert_eq!(explained.verdict.contains("`example.org/softsign`"), served);
+    }
 }

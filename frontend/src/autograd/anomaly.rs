@@ -32,7 +32,65 @@ pub(super) fn trace() -> Option<Box<str>> {
     if ON.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    Some(std::backtrace::Backtrace::force_capture().to_string().into())
+    let all = std::backtrace::Backtrace::force_capture().to_string();
+    Some(from_the_caller(&all).into())
+}
+
+/// The crates whose functions lead from a call to here.
+const OWN: [&str; 7] = ["keyway", "keyway_dispatcher", "keyway_sdk", "std", "core", "alloc", "backtrace"];
+
+/// One frame of a trace: where its text begins, the symbol, and the file if it is known.
+struct Frame<'a> {
+    at: usize,
+    symbol: &'a str,
+    file: &'a str,
+}
+
+impl Frame<'_> {
+    /// Whether the function is of this framework or of the standard library. What was inlined has no path in its symbol, so
+    /// files count too: those in `sources`, the folders of this framework's crates.
+    fn is_own(&self, sources: &[&str]) -> bool {
+        // `<&keyway::tensor::Tensor as core::ops::arith::Add>::add` begins with the crate that it is of.
+        let path = self.symbol.trim_start_matches(['<', '&', '(', '[']);
+        let path = path.strip_prefix("dyn ").or(path.strip_prefix("mut ")).unwrap_or(path);
+        let of_crate = |name: &&str| path.strip_prefix(*name).is_some_and(|rest| rest.starts_with("::"));
+        let library = self.file.starts_with("/rustc/") || self.file.contains("/lib/rustlib/src/rust/");
+        OWN.iter().any(|name| of_crate(&name)) || library || sources.iter().any(|s| self.file.contains(s))
+    }
+}
+
+fn frames(trace: &str) -> Vec<Frame<'_>> {
+    let (mut frames, mut at): (Vec<Frame<'_>>, usize) = (Vec::new(), 0);
+    for line in trace.split_inclusive('\n') {
+        let text = line.trim();
+        match (text.split_once(": "), text.strip_prefix("at ")) {
+            (Some((number, symbol)), _) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                frames.push(Frame { at, symbol, file: "" });
+            }
+            (_, Some(file)) => frames.last_mut().into_iter().for_each(|frame| frame.file = file),
+            _ => {}
+        }
+        at += line.len();
+    }
+    frames
+}
+
+/// The frames of a trace from the first that is not of this framework on, up to where the thread or the program began; all
+/// of them where none is told apart, as in a program without symbols.
+fn from_the_caller(trace: &str) -> &str {
+    let frames = frames(trace);
+    // This very file shows where the crate's sources are said to be: relative to the working directory, it may be.
+    let here = frames
+        .iter()
+        .find_map(|frame| frame.file.split_once("autograd/anomaly.rs"))
+        .map(|(folder, _)| folder);
+    let below = keyway_dispatcher::SOURCES;
+    let sources: Vec<&str> = here.into_iter().chain([below]).filter(|folder| !folder.is_empty()).collect();
+    let Some(first) = frames.iter().position(|frame| !frame.is_own(&sources)) else { return trace };
+    let begun =
+        frames[first..].iter().position(|frame| frame.symbol.contains("__rust_begin_short_backtrace"));
+    let end = begun.map_or(trace.len(), |k| frames[first + k].at);
+    &trace[frames[first].at..end]
 }
 
 /// Fails if one of the gradients that a node made holds NaN.
@@ -50,4 +108,26 @@ pub(super) fn check(node: &Node, grads: &[Option<Tensor>]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_begins_at_the_line_that_called() {
+        let trace = "   0: std::backtrace::Backtrace::create\n   1: keyway::autograd::anomaly::trace\n             at ./src/a.rs:1:2\n   \
+                     2: <&keyway::tensor::Tensor as core::ops::arith::Add>::add\n   3: example::loss\n             at ./loss.rs:7:1\n   \
+                     4: keyway::nn::sequential::run\n   5: example::main\n   6: std::sys::backtrace::__rust_begin_short_backtrace\n   7: main\n";
+        let inlined = "   0: trace\n             at ./src/autograd/anomaly.rs:30:1\n   1: record\n             at ./src/autograd/handler.rs:1:1\n   \
+                       2: call_once\n             at /rustc/59807/library/core/src/ops/function.rs:2:3\n   3: loss\n             at ./loss.rs:7:1\n";
+        assert_eq!(from_the_caller(inlined), "   3: loss\n             at ./loss.rs:7:1\n");
+        let expected = "   3: example::loss\n             at ./loss.rs:7:1\n   4: keyway::nn::sequential::run\n   5: example::main\n";
+        assert_eq!(from_the_caller(trace), expected);
+        let own = "   0: keyway::a\n   1: core::b\n";
+        assert_eq!(from_the_caller(own), own);
+        let unnamed = "   0: <unknown>\n   1: <unknown>\n";
+        assert_eq!(from_the_caller(unnamed), unnamed);
+        assert_eq!(from_the_caller(""), "");
+    }
 }

@@ -2,14 +2,21 @@
 
 use super::custom::{Context, Function, apply};
 use super::engine::{BackwardOptions, backward};
-use super::modes::enable_grad;
+use super::error::AutogradError;
+use super::modes::{enable_grad, is_grad_enabled};
+use super::watch;
 use crate::Tensor;
 use crate::error::Result;
+use crate::rng::generator::Places;
 use std::sync::Mutex;
 
 struct Recompute<F> {
     run: F,
     wants: Vec<bool>,
+    /// Where the generators stood at the first run.
+    places: Places,
+    /// What the first run gave, where it had to come before.
+    made: Mutex<Option<Vec<Tensor>>>,
     // The inputs are kept by the context; this serialises the passes over the function.
     running: Mutex<()>,
 }
@@ -24,19 +31,27 @@ where
 
     fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         context.save(&inputs.iter().collect::<Vec<_>>());
-        (self.run)(inputs)
+        match super::node::lock(&self.made).take() {
+            Some(made) => Ok(made),
+            None => (self.run)(inputs),
+        }
     }
 
     fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        if is_grad_enabled() {
+            let reason = "what a checkpoint computes again leaves no graph of its gradients (`create_graph`), so call the \
+                          function without it";
+            return Err(AutogradError::Missing { op: "checkpoint".into(), reason: reason.into() }.into());
+        }
         let _one = super::node::lock(&self.running);
         let _on = enable_grad();
-        let inputs = context
+        let mut inputs = context
             .saved()
             .iter()
             .zip(&self.wants)
             .map(|(t, &wants)| if wants { t.detach().set_requires_grad(true) } else { Ok(t.detach()) })
             .collect::<Result<Vec<_>>>()?;
-        let outputs = (self.run)(&inputs)?;
+        let outputs = self.places.replay(|| (self.run)(&inputs))?;
         let (mut roots, mut starts) = (Vec::new(), Vec::new());
         for (output, grad) in outputs.into_iter().zip(grads) {
             if output.requires_grad() {
@@ -45,19 +60,41 @@ where
             }
         }
         backward(&roots, BackwardOptions { gradients: Some(starts), ..BackwardOptions::default() })?;
-        Ok(inputs.iter().map(Tensor::grad).collect())
+        let mut grads: Vec<_> = inputs.drain(..).map(|input| input.grad()).collect();
+        grads.resize(context.saved().len(), None);
+        Ok(grads)
     }
 }
 
 /// Runs `function` on `inputs` without keeping what its derivative needs, and runs it again in backward.
-/// Parameters that the function captures get their gradients too, in that second run.
+/// Parameters that the function captures get their gradients too, in that second run, also where no input needs one.
+///
+/// The second run draws the random numbers of the first, on every device, and leaves the generators as they are; a generator
+/// that the function itself puts in their place with [`rng::using`](crate::rng::using) goes on instead.
 ///
 /// # Errors
-/// What the function reports.
+/// What the function reports. In backward, `create_graph`.
 pub fn checkpoint<F>(function: F, inputs: &[Tensor]) -> Result<Vec<Tensor>>
 where
     F: Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
 {
-    let wants = inputs.iter().map(Tensor::requires_grad).collect();
-    apply(Recompute { run: function, wants, running: Mutex::new(()) }, inputs)
+    if !is_grad_enabled() {
+        return function(inputs);
+    }
+    let places = Places::now();
+    let wants: Vec<bool> = inputs.iter().map(Tensor::requires_grad).collect();
+    let (mut made, mut inputs) = (None, inputs.to_vec());
+    if !wants.contains(&true) {
+        let (outputs, wanted) = watch::run(|| function(&inputs));
+        if !wanted {
+            return outputs;
+        }
+        made = Some(outputs?);
+        // An input to hang the node on, since only nodes that lead to a leaf are run.
+        inputs.push(Tensor::scalar(0.0f32)?.set_requires_grad(true)?);
+    }
+    apply(
+        Recompute { run: function, wants, places, made: Mutex::new(made), running: Mutex::new(()) },
+        &inputs,
+    )
 }

@@ -2,8 +2,8 @@
 
 use super::error::AutogradError;
 use super::node::{Node, OpCall, OwnedArg, SavedTensors, Shape};
-use crate::Tensor;
 use crate::error::Result;
+use crate::{DType, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use smallvec::SmallVec;
@@ -14,6 +14,33 @@ pub struct Backward<'a> {
     pub(crate) call: &'a OpCall,
     pub(crate) saved: &'a SavedTensors,
     pub(crate) grads: &'a [Tensor],
+    /// The float dtype that formulas compute in where arguments and results are of several; see [`widest`].
+    pub(crate) wide: Option<DType>,
+}
+
+/// The dtype in which a formula computes, where tensors of several float dtypes meet: that which holds the gradients of the
+/// outputs and those that are wanted. In a narrower one their products would be rounded and their sums could overflow before
+/// they are cast. `None` where all are of one dtype.
+pub(crate) fn widest(grads: &[Tensor], inputs: &[Shape], wanted: &[bool]) -> Option<DType> {
+    let wanted = inputs.iter().zip(wanted).filter(|(_, wanted)| **wanted).map(|(shape, _)| shape.dtype);
+    let mut floats = grads.iter().map(Tensor::dtype).chain(wanted).filter(|dtype| dtype.is_float());
+    let first = floats.next()?;
+    let all = floats.try_fold((first, false), |(wide, mixed), dtype| {
+        if dtype == wide { Some((wide, mixed)) } else { Some((wide.promote(dtype)?, true)) }
+    })?;
+    // A saved tensor may be narrower than all of these.
+    let narrower = |shape: &Shape| shape.dtype.is_float() && shape.dtype != all.0;
+    (all.1 || inputs.iter().any(narrower)).then_some(all.0)
+}
+
+/// The tensor in dtype `wide`, if that is given and the tensor is of a narrower float.
+pub(crate) fn widened(t: Tensor, wide: Option<DType>) -> Result<Tensor> {
+    match wide {
+        Some(wide) if t.dtype().is_float() && t.dtype() != wide && t.dtype().promote(wide) == Some(wide) => {
+            t.to_dtype(wide)
+        }
+        _ => Ok(t),
+    }
 }
 
 /// A saved argument that may be a tensor or a number.
@@ -54,7 +81,7 @@ impl<'a> Backward<'a> {
 
     fn unpack(&self, slot: usize, i: usize) -> Result<Tensor> {
         match self.saved.inputs.get(slot).and_then(Option::as_ref) {
-            Some(saved) => saved.unpack(self.node, self.name(i)),
+            Some(saved) => widened(saved.unpack(self.node, self.name(i))?, self.wide),
             None => Err(self.not_saved(self.name(i))),
         }
     }
@@ -111,7 +138,7 @@ impl<'a> Backward<'a> {
     /// As [`Backward::input`].
     pub fn output(&self, i: usize) -> Result<Tensor> {
         match self.saved.outputs.get(i).and_then(Option::as_ref) {
-            Some(saved) => saved.unpack(self.node, "its result"),
+            Some(saved) => widened(saved.unpack(self.node, "its result")?, self.wide),
             None => Err(self.not_saved(&format!("output {i}"))),
         }
     }

@@ -5,6 +5,7 @@ use super::meta;
 use super::modes::{is_grad_enabled, no_grad};
 use super::node::{Body, Edge, Node, Shape, lock};
 use super::saved::Saved;
+use super::watch;
 use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::memory::Shared;
@@ -72,14 +73,17 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
         let _off = no_grad();
         function.forward(&mut context, inputs)?
     };
-    if !is_grad_enabled() || !inputs.iter().any(Tensor::requires_grad) {
+    let wanted = inputs.iter().any(Tensor::requires_grad);
+    if wanted {
+        watch::note();
+    }
+    if !is_grad_enabled() || !wanted {
         return Ok(outputs);
     }
-    // An output that is also an input is unaliased, so that it holds its own history.
-    let outputs: Vec<Tensor> = outputs
-        .into_iter()
-        .map(|o| if inputs.iter().any(|i| i.is_same(&o)) { o.detach() } else { o })
-        .collect();
+    // An output that is also an input, or a tensor that the function captured, is unaliased, so that it holds its own
+    // history.
+    let is_own = |o: &Tensor| !o.requires_grad() && inputs.iter().all(|i| !i.is_same(o));
+    let outputs: Vec<Tensor> = outputs.into_iter().map(|o| if is_own(&o) { o } else { o.detach() }).collect();
     let name = function.name();
     outputs.iter().try_for_each(|o| meta::refuse_complex(name, o.as_ref()))?;
     let saved = context

@@ -1,7 +1,7 @@
 //! The engine: runs nodes newest first, so that all gradients of a node have come before it runs.
 
 use super::anomaly;
-use super::context::{Backward, Grads, SavedArg};
+use super::context::{Backward, Grads, SavedArg, widened, widest};
 use super::error::AutogradError;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
@@ -230,7 +230,7 @@ fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()
 /// Runs one node: gradients of its outputs in, gradients of its inputs out.
 pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retain: bool) -> Result<Made> {
     let made = match &node.body {
-        Body::Accumulate(_) => return Ok(Made::new()),
+        Body::Accumulate(_) | Body::Gone => return Ok(Made::new()),
         Body::Op(call) => op_backward(node, call, &materialised(node, grads)?, wanted)?,
         Body::CopySlices(slices) => {
             view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted, retain)?
@@ -263,7 +263,17 @@ fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
 fn op_backward(node: &Shared<Node>, call: &OpCall, grads: &[Tensor], wanted: &[bool]) -> Result<Made> {
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
-    let backward = Backward { node, call, saved, grads };
+    // A plugin's backward op is given the dtypes that its op has.
+    let wide = call.def.and_then(|_| widest(grads, &call.inputs, wanted));
+    let converted: SmallVec<[Tensor; 2]>;
+    let grads = match wide {
+        None => grads,
+        Some(_) => {
+            converted = grads.iter().map(|grad| widened(grad.clone(), wide)).collect::<Result<_>>()?;
+            &converted
+        }
+    };
+    let backward = Backward { node, call, saved, grads, wide };
     let mut made = Grads {
         call,
         wanted: SmallVec::from_slice(wanted),

@@ -23,7 +23,7 @@ pub enum AutogradError {
         op: &'static str,
     },
     /// An in-place change of a view that autograd cannot follow.
-    #[error("{op}: this view cannot be changed in place: it {reason}; change a `clone()` instead")]
+    #[error("{op}: this view cannot be changed in place: it {reason}; change a `copied()` tensor instead")]
     ViewInPlace {
         /// The op.
         op: &'static str,
@@ -39,7 +39,7 @@ pub enum AutogradError {
     /// A saved tensor that is no longer what it was.
     #[error(
         "{op}: `{argument}` was saved for backward at version {expected}, but is at version {got}: it was changed \
-         in place since; change a `clone()` instead, or call backward before"
+         in place since; change a `copied()` tensor instead, or call backward before"
     )]
     SavedChanged {
         /// The op.
@@ -125,7 +125,9 @@ pub enum AutogradError {
     #[error("a hook can be registered only on a tensor that requires grad")]
     HookWithoutGrad,
     /// An inference tensor in the graph.
-    #[error("{op}: a tensor made in inference mode cannot be saved for backward; `clone()` it outside first")]
+    #[error(
+        "{op}: a tensor made in inference mode cannot be saved for backward; use what `copied()` makes of it outside"
+    )]
     Inference {
         /// The op.
         op: String,

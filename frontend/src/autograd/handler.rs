@@ -5,6 +5,7 @@ use super::meta;
 use super::modes::no_grad;
 use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
+use super::watch;
 use crate::error::Result;
 use crate::ops::def::{Derivative, definition};
 use keyway_dispatcher::call::{decompose, redispatch, unalias};
@@ -52,6 +53,13 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         Arg::Tensors(list) => list.iter().any(|t| meta::requires_grad(t)),
         _ => false,
     });
+    if watch::is_on() {
+        if any {
+            watch::note();
+        }
+        let _off = no_grad();
+        return redispatch(call, below);
+    }
     if let Out::Given(list) = call.out
         && (any || list.iter().any(|t| meta::requires_grad(t)))
     {

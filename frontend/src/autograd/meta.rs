@@ -3,6 +3,7 @@
 use super::error::AutogradError;
 use super::hooks::Hook;
 use super::node::{Edge, Node};
+use super::unlink;
 use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::dtype::Category;
@@ -34,6 +35,16 @@ struct State {
     hooks: Vec<(u64, Hook)>,
     /// The base's `rebased` when `edge` was made.
     seen: u32,
+}
+
+/// What a hook or a gradient leads to may lead on for ever: to tensors with hooks and gradients of their own.
+impl Drop for State {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.hooks.is_empty() || self.grad.as_ref().is_some_and(|grad| get(grad.as_ref()).is_some()) {
+            unlink::drop_flat((std::mem::take(&mut self.hooks), self.grad.take()));
+        }
+    }
 }
 
 impl Meta {

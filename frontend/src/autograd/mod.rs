@@ -15,7 +15,9 @@ mod modes;
 pub(crate) mod node;
 mod pending;
 mod saved;
+mod unlink;
 mod view;
+mod watch;
 
 pub use anomaly::{AnomalyGuard, detect_anomaly};
 pub use checkpoint::checkpoint;

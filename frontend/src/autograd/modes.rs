@@ -1,5 +1,6 @@
 //! Switching the graph on and off, for this thread and for as long as a guard lives.
 
+use super::watch;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 
 /// While the guard lives, nothing is recorded.
@@ -42,7 +43,7 @@ pub fn inference_mode() -> InferenceGuard {
 
 /// Whether the graph is recorded on this thread.
 pub fn is_grad_enabled() -> bool {
-    !local_keys().1.has(DispatchKey::AUTOGRAD)
+    !local_keys().1.has(DispatchKey::AUTOGRAD) && !watch::is_on()
 }
 
 /// Whether this thread is in inference mode.

@@ -2,6 +2,7 @@
 
 use super::hooks::Hook;
 use super::saved::Saved;
+use super::unlink::{self, Outermost};
 use crate::ops::def::OpDef;
 use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::op::{Arg, OpEntry};
@@ -101,6 +102,8 @@ pub(crate) enum Body {
     ViewOfBase(super::view::Geometry),
     /// A user's function.
     Custom(super::custom::CustomCall),
+    /// Of a node that is being dropped.
+    Gone,
 }
 
 /// Hooks on the gradients of outputs: which output, the hook's number, the hook.
@@ -173,6 +176,7 @@ impl Node {
             Body::CopySlices(_) => "copy_slices",
             Body::ViewOfBase(_) => "view_of_base",
             Body::Custom(call) => call.name,
+            Body::Gone => "gone",
         }
     }
 
@@ -203,7 +207,7 @@ impl Node {
         drop(taken);
     }
 
-    /// Moves the nodes that only this one keeps alive into `to`.
+    /// Moves the nodes that only this one keeps alive into `to`, and drops all else that it holds.
     fn take_links(&mut self, to: &mut Vec<Shared<Node>>) {
         let mut take = |edge: Edge| {
             if Shared::strong_count(&edge.node) == 1 {
@@ -218,6 +222,33 @@ impl Node {
         {
             saved.inputs.iter_mut().flatten().filter_map(Saved::take_edge).for_each(take);
         }
+        self.body = Body::Gone;
+        drop(self.hooks.take());
+    }
+
+    /// Drops all that the node holds. A chain of edges is taken apart link by link; what is found on other ways is handed
+    /// over to the outermost drop, which the caller is.
+    pub(super) fn dismantle(&mut self) {
+        let mut links = Vec::new();
+        self.take_links(&mut links);
+        while let Some(link) = links.pop() {
+            if let Some(mut node) = Shared::into_inner(link) {
+                node.take_links(&mut links);
+            }
+        }
+    }
+
+    /// The contents of a node that is being dropped, as a node.
+    #[cold]
+    fn take(&mut self) -> Node {
+        Node {
+            number: self.number,
+            body: std::mem::replace(&mut self.body, Body::Gone),
+            edges: std::mem::take(&mut self.edges),
+            outputs: SmallVec::new(),
+            hooks: std::mem::take(&mut self.hooks),
+            trace: None,
+        }
     }
 }
 
@@ -227,13 +258,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A long chain is taken apart link by link: dropped recursively it would overflow the stack.
 impl Drop for Node {
+    #[inline]
     fn drop(&mut self) {
-        let mut links = Vec::new();
-        self.take_links(&mut links);
-        while let Some(link) = links.pop() {
-            if let Some(mut node) = Shared::into_inner(link) {
-                node.take_links(&mut links);
-            }
+        match Outermost::enter() {
+            Some(_outermost) => self.dismantle(),
+            None if matches!(self.body, Body::Gone | Body::Accumulate(_)) => {}
+            None => unlink::drop_node_later(self.take()),
         }
     }
 }

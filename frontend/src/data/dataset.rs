@@ -3,7 +3,8 @@
 use super::error::DataError;
 use super::{Cifar, Digits, cifar, digits};
 use crate::autograd::no_grad;
-use crate::{Result, Tensor};
+use crate::{Device, Result, Tensor};
+use keyway_dispatcher::memory::copy_bytes;
 
 /// Some rows of a data set.
 #[derive(Clone, Debug)]
@@ -115,12 +116,27 @@ impl Dataset for TensorDataset {
             return Err(DataError::Row { rows: count, got: row }.into());
         }
         let _off = no_grad();
-        let rows: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        let index = Tensor::from_slice(&rows)?.to_device(self.inputs.device())?;
-        let inputs = self.inputs.index_select(0, &index)?;
-        let targets = self.targets.index_select(0, &index.to_device(self.targets.device())?)?;
-        Ok(Batch { inputs, targets })
+        Ok(Batch { inputs: rows_of(&self.inputs, rows)?, targets: rows_of(&self.targets, rows)? })
     }
+}
+
+/// These rows of a tensor that has them. The host copies those of its own memory, so that a program which trains on another
+/// device needs no backend for the CPU.
+fn rows_of(t: &Tensor, rows: &[usize]) -> Result<Tensor> {
+    let (&[count, ref row @ ..], true) = (t.sizes(), t.is_contiguous() && t.device() == Device::CPU) else {
+        let index: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        return t.index_select(0, &Tensor::from_slice(&index)?.to_device(t.device())?);
+    };
+    let made = Tensor::empty(&[&[rows.len()], row].concat(), t.dtype(), Device::CPU)?;
+    let size = t.dtype().size();
+    let bytes = t.numel() / count.max(1) * size;
+    if let (Some(to), Some(from)) = (made.as_ref().storage(), t.as_ref().storage()) {
+        let first = t.storage_offset() * size;
+        for (place, row) in rows.iter().enumerate() {
+            copy_bytes(to, place * bytes, from, first + row * bytes, bytes)?;
+        }
+    }
+    Ok(made)
 }
 
 impl Digits {

@@ -1,17 +1,29 @@
 //! Replacing a file as a whole: the old content stays until the new one is on the disk.
 
+use keyway_dispatcher::host::without_file_size_signal;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// How much is gathered before it is handed to the system.
 const BUFFER: usize = 1 << 16;
 
 /// Writes a new file beside `path`, brings it to the disk and renames it over `path`. Whatever fails, `path` is as it
-/// was, and the new file is gone. A device or a pipe is written to as it is. A link is followed, so that it stays a link; permissions of an old file are kept.
+/// was, and the new file is gone. A device or a pipe is written to as it is. A link is followed, so that it stays a link;
+/// permissions of an old file are kept.
+///
+/// The new file is locked while it is written. One that nobody locks was left by a process that was killed; the next
+/// call for the same folder removes it. A limit on the size of files (`ulimit -f`) is an error like that of a full disk:
+/// the signal SIGXFSZ is held back from this thread for the time of the call.
 ///
 /// # Errors
 /// What `write` or the system reports.
 pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    without_file_size_signal(|| replace_file(path, write))
+}
+
+fn replace_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let target = match std::fs::canonicalize(path) {
         Ok(real) => real,
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
@@ -29,15 +41,8 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
         }
         _ => {}
     }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".keyway-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // What a plain new file would get; the system takes the process's mask off.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let fresh = builder.tempfile_in(&folder)?;
+    remove_left(&folder);
+    let fresh = locked_file_in(&folder)?;
     if let Some(old) = &old {
         fresh.as_file().set_permissions(old.permissions())?;
     }
@@ -50,6 +55,56 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
+/// Names of files that are being written.
+const PREFIX: &str = ".keyway-";
+const SUFFIX: &str = ".tmp";
+
+/// A new file, locked.
+fn locked_file_in(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX).suffix(SUFFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // What a plain new file would get; the system takes the process's mask off.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    loop {
+        let fresh = builder.tempfile_in(folder)?;
+        // A file system without locks has no files removed either.
+        if fresh.as_file().lock().is_err() || !was_removed(&fresh) {
+            return Ok(fresh);
+        }
+        // Another process took it for one that was left, in the moment before it was locked.
+    }
+}
+
+fn was_removed(file: &NamedTempFile) -> bool {
+    std::fs::symlink_metadata(file.path()).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Removes the files that killed processes left in a folder. What cannot be removed is no failure of the save.
+fn remove_left(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // Nothing but a plain file is opened: opening a pipe would wait for ever.
+        if !name.starts_with(PREFIX)
+            || !name.ends_with(SUFFIX)
+            || !entry.file_type().is_ok_and(|kind| kind.is_file())
+        {
+            continue;
+        }
+        // Removed while it is locked, so that its maker, who waits for the lock, sees that it is gone.
+        if let Ok(file) = File::options().write(true).open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn folder_of(target: &Path) -> PathBuf {
     match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -60,7 +115,7 @@ fn folder_of(target: &Path) -> PathBuf {
 /// Brings the rename itself to the disk. The content is there already and the name points to one of two whole files, so
 /// a file system that cannot do this is no failure.
 fn sync_folder(folder: &Path) {
-    if let Ok(folder) = std::fs::File::open(folder) {
+    if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
 }

@@ -16,10 +16,16 @@
 //! - the same tensors and metadata give the same bytes: entries are ordered by size of element, then by name;
 //! - a tensor of a plugin's dtype is saved as bytes of U8, its dtype named in the metadata under `keyway.dtypes`, so that
 //!   other programs can read the rest of the file;
+//! - a tensor in channels_last is saved in row-major order as every other, and named in the metadata under `keyway.formats`,
+//!   so that other programs read the same values and a load here gives the memory format back;
+//! - a tensor of a composite layout is saved as its components, `NAME.component`, and put together again when it is loaded;
+//!   its layout stands in the metadata under `keyway.layouts`;
 //! - a load checks the header wholly before it allocates anything, and reads into memory that kernels may use.
 
 mod error;
+mod formats;
 mod header;
+mod layouts;
 mod plugin_dtypes;
 mod read;
 mod write;

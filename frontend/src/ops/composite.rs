@@ -42,6 +42,13 @@ pub(crate) fn widened(t: &Tensor) -> Result<Tensor> {
     if matches!(t.dtype(), DType::F16 | DType::BF16) { t.to_dtype(DType::F32) } else { Ok(t.clone()) }
 }
 
+/// `x` less its mean over `dims` (none means all). The mean of large numbers is rounded by more than what is left of them
+/// has digits, so what it was off is taken away too.
+pub(crate) fn centred(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let near = x.sub(&x.mean_dims(dims, true)?)?;
+    near.sub(&near.mean_dims(dims, true)?)
+}
+
 /// The tensor in this dtype.
 pub(crate) fn cast(t: Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype() == dtype { Ok(t) } else { t.to_dtype(dtype) }

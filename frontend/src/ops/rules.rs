@@ -4,7 +4,7 @@ use crate::DType;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::error::{Error, Result};
-use keyway_dispatcher::op::{Args, Plan, Typing};
+use keyway_dispatcher::op::{Arg, Args, Plan, Typing};
 
 /// Argument 0 only.
 pub const FIRST: u32 = 0b1;
@@ -82,10 +82,53 @@ pub fn binary_float(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// Two arguments, promoted for the comparison; the result is bool.
+/// Two arguments, promoted; a number must be one that the integer dtype holds: the result is computed from it, or is it.
+///
+/// # Errors
+/// `Value`.
+pub fn binary_held(args: &Args<'_>) -> Result<Typing> {
+    let dtype = args.promote(FIRST_TWO)?;
+    holds(args, 0, dtype)?;
+    holds(args, 1, dtype)?;
+    Ok(Typing::of(dtype))
+}
+
+/// Two arguments, promoted for the comparison; the result is bool. A number that the integer dtype does not hold is compared
+/// in a wider one.
 pub fn comparison(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
-    Ok(Typing { compute: dtype, result: DType::BOOL })
+    let compute = match (is_held(args.get(0), dtype) && is_held(args.get(1), dtype), dtype) {
+        (true, _) => dtype,
+        // No integer dtype holds it and a negative number; which side of 0 a number lies on, f64 knows.
+        (false, DType::U64) => DType::F64,
+        (false, _) => DType::I64,
+    };
+    Ok(Typing { compute, result: DType::BOOL })
+}
+
+/// Whether the dtype is no integer, or holds a number, its fraction left away.
+fn is_held(arg: Arg<'_>, dtype: DType) -> bool {
+    let Some((low, high)) = dtype.integer_range().filter(|_| dtype.is_integer()) else { return true };
+    match arg {
+        Arg::Int(v) => (low..=high).contains(&i128::from(v)),
+        // Beyond 2^64 the cast stays beyond; NaN becomes 0.
+        Arg::Float(v) => !v.is_nan() && (low..=high).contains(&(v as i128)),
+        _ => true,
+    }
+}
+
+/// Refuses a number in argument `i` that the integer dtype does not hold: stored there, it would be another one. A fraction
+/// is left away.
+///
+/// # Errors
+/// `Value`.
+pub fn holds(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
+    match dtype.integer_range() {
+        Some((low, high)) if !is_held(args.get(i), dtype) => {
+            Err(wrong_value(args, i, format!("a number that {dtype} holds, from {low} to {high}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The dtype in which an op that gives real numbers computes.

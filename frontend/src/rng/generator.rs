@@ -43,6 +43,11 @@ impl Generator {
         Generator(Arc::new(Mutex::new(GeneratorState { seed, offset: 0 })))
     }
 
+    /// A generator of its own at the same place.
+    fn copied(&self) -> Generator {
+        Generator(Arc::new(Mutex::new(self.state())))
+    }
+
     fn lock(&self) -> MutexGuard<'_, GeneratorState> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -76,20 +81,55 @@ impl Generator {
 struct Defaults {
     seed: u64,
     generators: HashMap<Device, Generator>,
+    /// The same ones, for the locks that are held while the process forks. Never dropped: there are as many as devices.
+    at_fork: HashMap<Device, &'static Generator>,
+}
+
+impl Defaults {
+    fn of(&mut self, device: Device) -> Generator {
+        let seed = self.seed;
+        self.generators.entry(device).or_insert_with(|| Generator::new(seed)).clone()
+    }
+
+    /// Generators of their own at the same places.
+    fn copied(&self) -> Defaults {
+        let generators = self.generators.iter().map(|(device, own)| (*device, own.copied())).collect();
+        Defaults { seed: self.seed, generators, at_fork: HashMap::new() }
+    }
 }
 
 static DEFAULTS: LazyLock<Mutex<Defaults>> = LazyLock::new(|| {
     // A new hasher's keys are random, which is all the entropy that the standard library gives.
     let seed = RandomState::new().build_hasher().finish();
-    Mutex::new(Defaults { seed, generators: HashMap::new() })
+    Mutex::new(Defaults { seed, generators: HashMap::new(), at_fork: HashMap::new() })
 });
 
+/// What a thread draws from in the place of the default generators.
+#[derive(Clone)]
+enum Source {
+    /// One generator, whatever the device.
+    One(Generator),
+    /// One for each device.
+    Each(Arc<Mutex<Defaults>>),
+}
+
 thread_local! {
-    static CURRENT: RefCell<Vec<Generator>> = const { RefCell::new(Vec::new()) };
+    static CURRENT: RefCell<Vec<Source>> = const { RefCell::new(Vec::new()) };
 }
 
 fn defaults() -> MutexGuard<'static, Defaults> {
     DEFAULTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The locks of the default generators, held while the process forks. A child goes on where its parent was.
+pub(crate) fn held() -> keyway_dispatcher::fork::Held {
+    let mut defaults = defaults();
+    let Defaults { generators, at_fork, .. } = &mut *defaults;
+    for (device, generator) in generators {
+        at_fork.entry(*device).or_insert_with(|| Box::leak(Box::new(generator.clone())));
+    }
+    let locks: Vec<_> = defaults.at_fork.values().map(|generator| generator.lock()).collect();
+    Box::new((defaults, locks))
 }
 
 /// Seeds the default generator of every device. Without it the seed differs from run to run.
@@ -108,27 +148,61 @@ pub fn initial_seed() -> u64 {
 /// The default generator of a device.
 #[must_use]
 pub fn default_generator(device: Device) -> Generator {
-    let mut defaults = defaults();
-    let seed = defaults.seed;
-    defaults.generators.entry(device).or_insert_with(|| Generator::new(seed)).clone()
+    defaults().of(device)
 }
 
 /// Runs `body` with `generator` in the place of every device's default one, on this thread.
 pub fn using<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
+    drawing_from(Source::One(generator.clone()), body)
+}
+
+fn drawing_from<R>(source: Source, body: impl FnOnce() -> R) -> R {
     struct Restore;
     impl Drop for Restore {
         fn drop(&mut self) {
             CURRENT.with(|current| current.borrow_mut().pop());
         }
     }
-    CURRENT.with(|current| current.borrow_mut().push(generator.clone()));
+    CURRENT.with(|current| current.borrow_mut().push(source));
     let _restore = Restore;
     body()
 }
 
 /// The generator that a call on `device` draws from.
 pub(crate) fn current(device: Device) -> Generator {
-    CURRENT.with(|current| current.borrow().last().cloned()).unwrap_or_else(|| default_generator(device))
+    match CURRENT.with(|current| current.borrow().last().cloned()) {
+        None => default_generator(device),
+        Some(Source::One(generator)) => generator,
+        Some(Source::Each(own)) => own.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).of(device),
+    }
+}
+
+/// The places of all generators that calls of this thread draw from.
+pub(crate) struct Places(Source);
+
+impl Places {
+    /// Those of now.
+    pub(crate) fn now() -> Places {
+        let each = |own: &Defaults| Source::Each(Arc::new(Mutex::new(own.copied())));
+        Places(match CURRENT.with(|current| current.borrow().last().cloned()) {
+            None => each(&defaults()),
+            Some(Source::One(generator)) => Source::One(generator.copied()),
+            Some(Source::Each(own)) => each(&own.lock().unwrap_or_else(|poisoned| poisoned.into_inner())),
+        })
+    }
+
+    /// Runs `body` on this thread with generators of its own that begin at these places: it draws what was drawn after them,
+    /// and nobody else's numbers change.
+    pub(crate) fn replay<R>(&self, body: impl FnOnce() -> R) -> R {
+        let source = match &self.0 {
+            Source::One(generator) => Source::One(generator.copied()),
+            Source::Each(own) => {
+                let own = own.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                Source::Each(Arc::new(Mutex::new(own.copied())))
+            }
+        };
+        drawing_from(source, body)
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,12 @@
 use super::Tensor;
 use crate::error::{Error, Result};
 use keyway_dispatcher::dtype::Category;
-use keyway_dispatcher::memory::{bytes::Plain, read_bytes};
+use keyway_dispatcher::memory::{ElementReader, Places, bytes::Plain, host_vec, read_bytes};
 use keyway_dispatcher::registry::layout_ops;
 use keyway_dispatcher::{DType, Device};
+
+/// Bytes that are read at once; a multiple of every element's size.
+const CHUNK: usize = 1 << 16;
 
 /// A host type that [`Tensor::item`] gives.
 pub trait Item: Plain {}
@@ -15,11 +18,14 @@ impl Tensor {
     /// All elements in row-major order, as a vector of the tensor's own type.
     ///
     /// # Errors
-    /// A host type that is not the tensor's dtype.
+    /// A host type that is not the tensor's dtype; host memory that does not suffice.
     pub fn to_vec<T: Plain>(&self) -> Result<Vec<T>> {
         self.check_host_type("to_vec", T::DTYPE)?;
-        let mut out = Vec::with_capacity(self.numel());
-        self.visit_bytes(|bytes| out.push(T::read(bytes)))?;
+        let mut out = host_vec(self.numel())?;
+        self.for_each_chunk(|bytes| {
+            out.extend(bytes.chunks_exact(size_of::<T>()).map(T::read));
+            Ok(())
+        })?;
         Ok(out)
     }
 
@@ -44,7 +50,10 @@ impl Tensor {
             return Ok(T::read(&buffer[..size]));
         }
         let mut value = None;
-        self.visit_bytes(|bytes| value = Some(T::read(bytes)))?;
+        self.for_each_chunk(|bytes| {
+            value = Some(T::read(bytes));
+            Ok(())
+        })?;
         value.ok_or(Error::Length { op: "item", sizes: self.sizes().to_vec(), expected: 0, got: 1 })
     }
 
@@ -55,34 +64,40 @@ impl Tensor {
     /// A dtype that is no real number.
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         use half::{bf16, f16};
+        let mut out = host_vec(self.numel())?;
         macro_rules! widen {
-            ($type:ty) => {
-                self.to_vec::<$type>()?.into_iter().map(|v| v as f64).collect()
-            };
+            ($type:ty, $widen:expr) => {{
+                let widen = |bytes: &[u8]| $widen(<$type>::read(bytes));
+                self.for_each_chunk(|bytes| {
+                    out.extend(bytes.chunks_exact(size_of::<$type>()).map(widen));
+                    Ok(())
+                })?
+            }};
         }
-        Ok(match self.dtype() {
-            DType::F64 => self.to_vec::<f64>()?,
-            DType::F32 => widen!(f32),
-            DType::F16 => self.to_vec::<f16>()?.into_iter().map(f16::to_f64).collect(),
-            DType::BF16 => self.to_vec::<bf16>()?.into_iter().map(bf16::to_f64).collect(),
-            DType::I64 => widen!(i64),
-            DType::I32 => widen!(i32),
-            DType::I16 => widen!(i16),
-            DType::I8 => widen!(i8),
-            DType::U64 => widen!(u64),
-            DType::U32 => widen!(u32),
-            DType::U16 => widen!(u16),
-            DType::U8 => widen!(u8),
-            DType::BOOL => self.to_vec::<bool>()?.into_iter().map(|v| f64::from(u8::from(v))).collect(),
+        match self.dtype() {
+            DType::F64 => return self.to_vec(),
+            DType::F32 => widen!(f32, f64::from),
+            DType::F16 => widen!(f16, f16::to_f64),
+            DType::BF16 => widen!(bf16, bf16::to_f64),
+            DType::I64 => widen!(i64, |v| v as f64),
+            DType::I32 => widen!(i32, f64::from),
+            DType::I16 => widen!(i16, f64::from),
+            DType::I8 => widen!(i8, f64::from),
+            DType::U64 => widen!(u64, |v| v as f64),
+            DType::U32 => widen!(u32, f64::from),
+            DType::U16 => widen!(u16, f64::from),
+            DType::U8 => widen!(u8, f64::from),
+            DType::BOOL => widen!(bool, |v| f64::from(u8::from(v))),
             other if other.is_built_in() || other.category() == Category::Complex => {
                 return Err(Error::HostType { op: "to_f64_vec", expected: DType::F64, got: other });
             }
-            other => {
-                let mut values = vec![0.0; self.numel()];
-                other.decode(&self.to_bytes()?, &mut values)?;
-                values
-            }
-        })
+            other => self.for_each_chunk(|bytes| {
+                let begin = out.len();
+                out.resize(begin + bytes.len() / other.size(), 0.0);
+                Ok(other.decode(bytes, &mut out[begin..])?)
+            })?,
+        }
+        Ok(out)
     }
 
     fn check_host_type(&self, op: &'static str, expected: DType) -> Result<()> {
@@ -95,15 +110,19 @@ impl Tensor {
     /// The elements' bytes in row-major order without gaps.
     ///
     /// # Errors
-    /// A layout that cannot become strided; what the device reports.
+    /// A layout that cannot become strided; host memory that does not suffice; what the device reports.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut out = Vec::with_capacity(self.numel() * self.dtype().size());
-        self.visit_bytes(|bytes| out.extend_from_slice(bytes))?;
+        let mut out = host_vec(self.numel().saturating_mul(self.dtype().size()))?;
+        self.for_each_chunk(|bytes| {
+            out.extend_from_slice(bytes);
+            Ok(())
+        })?;
         Ok(out)
     }
 
-    /// Shows each element's bytes in row-major order. Needs no backend: the host iterates over the strides.
-    fn visit_bytes(&self, mut visit: impl FnMut(&[u8])) -> Result<()> {
+    /// Gives the elements' bytes in row-major order, some whole elements at a time. Needs no backend: the host iterates
+    /// over the strides.
+    pub(crate) fn for_each_chunk(&self, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         // A composite tensor is converted where it is if somebody can, else in the host's memory.
         let served = layout_ops(self.layout(), self.device().kind).is_some();
         let home = match self.inner.is_strided() || served {
@@ -111,32 +130,15 @@ impl Tensor {
             false => self.detach().to_device(Device::CPU)?,
         };
         let strided = keyway_dispatcher::layouts::to_strided(&home.inner)?;
-        let Some(storage) = strided.storage() else { return Ok(()) };
-        let (sizes, strides) = (strided.sizes(), strided.strides());
-        if strided.numel() == 0 {
-            return Ok(());
-        }
-        let size = self.dtype().size();
-        let reach: usize = sizes.iter().zip(strides).map(|(&n, &s)| (n - 1) * s).sum();
-        let mut bytes = vec![0u8; (reach + 1) * size];
-        read_bytes(storage, strided.offset() * size, &mut bytes)?;
-        if strided.is_contiguous() {
-            bytes.chunks_exact(size).for_each(visit);
-            return Ok(());
-        }
-        let mut index = vec![0usize; sizes.len()];
-        let mut at = 0usize;
-        for _ in 0..strided.numel() {
-            visit(&bytes[at * size..(at + 1) * size]);
-            for d in (0..sizes.len()).rev() {
-                index[d] += 1;
-                at += strides[d];
-                if index[d] < sizes[d] {
-                    break;
-                }
-                at -= strides[d] * sizes[d];
-                index[d] = 0;
-            }
+        let Some(storage) = strided.storage().filter(|_| strided.numel() > 0) else { return Ok(()) };
+        let element = self.dtype().size();
+        let (offset, sizes, strides) = (strided.offset(), strided.sizes(), strided.strides());
+        let mut elements = ElementReader::new(storage, Places { offset, sizes, strides, element })?;
+        let mut buffer = vec![0u8; strided.numel().min(CHUNK / element) * element];
+        while elements.left() > 0 {
+            let bytes = elements.left().saturating_mul(element).min(buffer.len());
+            elements.read(&mut buffer[..bytes])?;
+            visit(&buffer[..bytes])?;
         }
         Ok(())
     }

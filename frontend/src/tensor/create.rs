@@ -3,7 +3,7 @@
 use super::Tensor;
 use crate::error::{Error, Result};
 use keyway_dispatcher::dims::{Dims, contiguous_strides, numel};
-use keyway_dispatcher::memory::{Storage, bytes::Plain};
+use keyway_dispatcher::memory::{Storage, bytes::Plain, host_vec};
 use keyway_dispatcher::tensor::TensorImpl;
 use keyway_dispatcher::{DType, Device};
 
@@ -32,9 +32,11 @@ impl Tensor {
     /// A tensor of one dimension with a copy of the values.
     ///
     /// # Errors
-    /// None today; a result for symmetry with [`Tensor::from_vec`].
+    /// Memory that does not suffice.
     pub fn from_slice<T: Plain>(values: &[T]) -> Result<Tensor> {
-        Tensor::from_vec(values.to_vec(), &[values.len()])
+        let mut copy = host_vec(values.len())?;
+        copy.extend_from_slice(values);
+        Tensor::from_vec(copy, &[values.len()])
     }
 
     /// A tensor of no dimensions.

@@ -1,5 +1,6 @@
 //! Printing, by the rules of PyTorch: four digits, columns aligned, scientific where the range demands it,
-//! the edges alone above 1,000 elements, lines of at most 80 columns.
+//! the edges alone above 1,000 elements, lines of at most 80 columns. Of tensors of many dimensions, whose edges alone are
+//! millions of elements, less is shown, and no element is read that is not.
 
 use super::Tensor;
 use crate::DType;
@@ -12,6 +13,8 @@ use std::fmt;
 const EDGE: usize = 3;
 /// Tensors of more elements are cut short.
 const MOST: usize = 1000;
+/// The most elements that are shown, if the edges can be made short enough for it.
+const SHOWN: usize = 10_000;
 /// Columns of a line.
 const LINE: usize = 80;
 /// Digits behind the point.
@@ -110,10 +113,33 @@ enum Value {
     Text(String),
 }
 
-/// The elements to be shown; a list that is cut short holds both its ends.
+/// How many elements of a dimension are shown at its beginning and its end; `None` for all.
+type Cut = Option<(usize, usize)>;
+
+/// How each dimension of a large tensor is cut short: where the edges of all would be too much, shorter ones, and of the
+/// outermost dimensions the first element alone.
+fn cuts(sizes: &[usize]) -> Vec<Cut> {
+    let all = |edge: usize| sizes.iter().map(|&n| (n > 2 * edge).then_some((edge, edge))).collect::<Vec<_>>();
+    let fits = |cuts: &[Cut]| {
+        let shown = |(&size, cut): (&usize, &Cut)| cut.map_or(size, |(front, back)| front + back);
+        sizes.iter().zip(cuts).map(shown).fold(1, usize::saturating_mul) <= SHOWN
+    };
+    let mut cuts = (1..=EDGE).rev().map(all).find(|cuts| fits(cuts)).unwrap_or_else(|| all(1));
+    for d in 0..sizes.len() - 1 {
+        if fits(&cuts) {
+            break;
+        }
+        if sizes[d] > 1 {
+            cuts[d] = Some((1, 0));
+        }
+    }
+    cuts
+}
+
+/// The elements to be shown; a list that is cut short holds both its ends, and where the gap is.
 enum Shown {
-    Values(Vec<Value>, bool),
-    Lists(Vec<Shown>, bool),
+    Values(Vec<Value>, Option<usize>),
+    Lists(Vec<Shown>, Option<usize>),
 }
 
 fn strided(t: &Tensor) -> Result<String> {
@@ -127,28 +153,28 @@ fn strided(t: &Tensor) -> Result<String> {
         let style = Style::of(&values);
         return Ok(values.first().map_or_else(String::new, |v| style.text(v)));
     }
-    let shown = collect(&t, t.numel() > MOST)?;
+    let cuts = if t.numel() > MOST { cuts(t.sizes()) } else { vec![None; t.ndim()] };
+    let shown = collect(&t, &cuts)?;
     let mut values = Vec::new();
     shown.visit(&mut values);
     let style = Style::of(&values);
     Ok(shown.text(&style, OPEN.len(), t.ndim()))
 }
 
-fn collect(t: &Tensor, short: bool) -> Result<Shown> {
-    let size = t.sizes()[0];
-    let cut = short && size > 2 * EDGE;
+fn collect(t: &Tensor, cuts: &[Cut]) -> Result<Shown> {
+    let (size, cut) = (t.sizes()[0], cuts[0]);
+    let gap = cut.map(|(front, _)| front);
+    let (front, back) = cut.unwrap_or((size, 0));
     if t.ndim() == 1 {
-        if !cut {
-            return Ok(Shown::Values(decode(t)?, false));
+        let mut values = decode(&t.narrow(0, 0, front)?)?;
+        if back > 0 {
+            values.extend(decode(&t.narrow(0, (size - back) as i64, back)?)?);
         }
-        let mut values = decode(&t.narrow(0, 0, EDGE)?)?;
-        values.extend(decode(&t.narrow(0, (size - EDGE) as i64, EDGE)?)?);
-        return Ok(Shown::Values(values, true));
+        return Ok(Shown::Values(values, gap));
     }
-    let chosen: Vec<usize> =
-        if cut { (0..EDGE).chain(size - EDGE..size).collect() } else { (0..size).collect() };
-    let lists = chosen.into_iter().map(|i| collect(&t.select(0, i as i64)?, short)).collect::<Result<_>>()?;
-    Ok(Shown::Lists(lists, cut))
+    let chosen = (0..front).chain(size - back..size);
+    let lists = chosen.map(|i| collect(&t.select(0, i as i64)?, &cuts[1..])).collect::<Result<_>>()?;
+    Ok(Shown::Lists(lists, gap))
 }
 
 fn decode(t: &Tensor) -> Result<Vec<Value>> {
@@ -255,24 +281,24 @@ impl Shown {
     }
 
     fn text(&self, style: &Style, indent: usize, ndim: usize) -> String {
-        let gap = " ".repeat(indent + 1);
+        let indented = " ".repeat(indent + 1);
         match self {
-            Shown::Values(values, cut) => {
+            Shown::Values(values, gap) => {
                 let mut items: Vec<String> = values.iter().map(|v| style.text(v)).collect();
-                if *cut {
-                    items.insert(EDGE, " ...".to_string());
+                if let Some(at) = *gap {
+                    items.insert(at, " ...".to_string());
                 }
                 let per_line = ((LINE - indent.min(LINE)) / (style.width + 2)).max(1);
                 let lines: Vec<String> = items.chunks(per_line).map(|line| line.join(", ")).collect();
-                format!("[{}]", lines.join(&format!(",\n{gap}")))
+                format!("[{}]", lines.join(&format!(",\n{indented}")))
             }
-            Shown::Lists(lists, cut) => {
+            Shown::Lists(lists, gap) => {
                 let mut items: Vec<String> =
                     lists.iter().map(|l| l.text(style, indent + 1, ndim - 1)).collect();
-                if *cut {
-                    items.insert(EDGE, "...".to_string());
+                if let Some(at) = *gap {
+                    items.insert(at, "...".to_string());
                 }
-                format!("[{}]", items.join(&format!(",{}{gap}", "\n".repeat(ndim - 1))))
+                format!("[{}]", items.join(&format!(",{}{indented}", "\n".repeat(ndim - 1))))
             }
         }
     }

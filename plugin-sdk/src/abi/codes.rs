@@ -102,6 +102,9 @@ pub mod tensor_flag {
     /// `data` is host memory that holds one element, although the call runs on another device; all strides
     /// are 0. The element is read before the kernel returns: its memory may be gone afterwards.
     pub const HOST_SCALAR: u32 = 2;
+    /// The element stands for a number of the caller's, which lies 8 bytes after it as an f64 that was not rounded to the
+    /// dtype: for kernels that compute in a wider type than that of the elements. Only beside `HOST_SCALAR`.
+    pub const NUMBER: u32 = 4;
 }
 
 /// What a device can do.

@@ -105,6 +105,8 @@ pub struct RawOutput {
     pub format: u32,
     /// The argument, for the format `LIKE`; the mask of arguments, for `IMAGES`.
     pub of: u32,
+    /// Zero.
+    pub reserved_end: u32,
 }
 
 /// How the outputs of a call are computed, as a rule states it. Masks have bit `i` for argument `i`.

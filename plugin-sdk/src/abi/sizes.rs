@@ -132,8 +132,8 @@ structures! {
         struct_size: 0, flags: 4, schema: 8, rule: 24, elementwise: 32, saves: 36, saves_outputs: 40, n_parts: 44,
         backward: 48, decomposition: 64, parts: 72, samples: 80, reference: 96,
     }
-    table RawOutput: 40 least 36 {
-        struct_size: 0, ndim: 4, sizes: 8, strides: 16, dtype: 24, reserved: 26, format: 28, of: 32,
+    table RawOutput: 40 least 40 {
+        struct_size: 0, ndim: 4, sizes: 8, strides: 16, dtype: 24, reserved: 26, format: 28, of: 32, reserved_end: 36,
     }
     table RawPlan: 28 least 28 {
         struct_size: 0, compute: 4, reserved: 6, cast: 8, cast_index: 12, broadcast: 16, contiguous: 20, alias: 24,

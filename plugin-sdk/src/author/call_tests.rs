@@ -84,6 +84,41 @@ fn an_output_is_given_once_and_never_as_an_argument() {
 }
 
 #[test]
+fn dense_memory_is_a_slice_in_its_own_order() {
+    let (mut a, mut o) = ([0i32, 1, 2, 3, 4, 5], [9i32; 6]);
+    // Two rows and three columns, transposed.
+    let ta = tensor(a.as_mut_ptr(), &[2, 3], &[1, 2]);
+    let to = tensor(o.as_mut_ptr(), &[2, 3], &[1, 2]);
+    with_call(&[arg(&ta)], &[&to], |call| {
+        let view = call.view::<i32>(0).unwrap();
+        assert!(view.as_slice().is_none());
+        let slice = view.as_dense_slice().unwrap();
+        assert_eq!(slice, [0, 1, 2, 3, 4, 5]);
+        let mut out = call.out::<i32>(0).unwrap();
+        out.as_dense_mut_slice().unwrap().copy_from_slice(slice);
+        assert_eq!(out.get(&[1, 2]), view.get(&[1, 2]));
+    });
+    assert_eq!(o, a);
+    // In place nothing is lent.
+    with_call(&[arg(&ta)], &[&ta], |call| {
+        assert!(call.view::<i32>(0).unwrap().as_dense_slice().is_none());
+        assert!(call.out::<i32>(0).unwrap().as_dense_mut_slice().is_none());
+    });
+    // Gaps, one element that stands for all, and elements that overlap.
+    for (sizes, strides) in [([2, 2], [1, 3]), ([2, 3], [1, 0]), ([2, 2], [1, 1])] {
+        let t = tensor(a.as_mut_ptr(), &sizes, &strides);
+        with_call(&[arg(&t)], &[&t], |call| {
+            assert!(call.view::<i32>(0).unwrap().as_dense_slice().is_none(), "{strides:?}");
+            assert!(call.out::<i32>(0).unwrap().as_dense_mut_slice().is_none(), "{strides:?}");
+        });
+    }
+    let none = tensor(o.as_mut_ptr(), &[0, 3], &[3, 1]);
+    with_call(&[], &[&none], |call| {
+        assert_eq!(call.out::<i32>(0).unwrap().as_dense_mut_slice().map(|s| s.len()), Some(0));
+    });
+}
+
+#[test]
 fn memory_that_the_host_cannot_reach_is_not_viewed() {
     let mut a = [1.0f32];
     let mut t = tensor(a.as_mut_ptr(), &[1], &[1]);

@@ -16,7 +16,7 @@ pub enum Error {
     OutOfMemory {
         /// Bytes asked for.
         requested: u64,
-        /// Bytes that could still be had, as far as known.
+        /// Bytes that could still be had; 0 where that is not known.
         available: u64,
     },
     /// An argument is wrong in a way that the host could not see.
@@ -64,7 +64,8 @@ impl fmt::Display for Error {
         match self {
             Error::Unsupported { what } => write!(f, "{what} is not supported"),
             Error::OutOfMemory { requested, available } => {
-                write!(f, "out of memory: {requested} bytes asked for, {available} bytes can be had")
+                write!(f, "out of memory: {requested} bytes asked for")?;
+                if *available > 0 { write!(f, ", {available} bytes can be had") } else { Ok(()) }
             }
             Error::InvalidArgument { argument, expected, got } => {
                 write!(f, "argument `{argument}`: expected {expected}, got {got}")

@@ -222,7 +222,12 @@ impl<T: Plain> Scratch<T> {
         };
         let (mut data, mut owner) = (std::ptr::null_mut(), std::ptr::null());
         // SAFETY: `data` and `owner` are valid for the writes; device 0 is the CPU.
-        done(unsafe { (host.allocate)(0, 0, bytes as u64, &mut data, &mut owner) })?;
+        let code = unsafe { (host.allocate)(0, 0, bytes as u64, &mut data, &mut owner) };
+        if code == crate::abi::codes::status::OUT_OF_MEMORY {
+            // The host's message stays behind on this thread, which may be one of the pool.
+            return Err(Error::OutOfMemory { requested: bytes as u64, available: 0 });
+        }
+        done(code)?;
         let data = NonNull::new(data.cast()).ok_or_else(|| Error::Failed {
             detail: "the host allocated nothing and said that it did".into(),
         })?;

@@ -17,6 +17,7 @@ pub mod interposer;
 mod layout;
 mod op;
 mod reach;
+mod reduction;
 mod services;
 pub mod strided;
 mod tensor;

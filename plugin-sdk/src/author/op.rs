@@ -189,6 +189,7 @@ impl RuleCall<'_> {
             reserved: 0,
             format,
             of,
+            reserved_end: 0,
         };
         // SAFETY: `context` is this call's; the host copies the lists, which have `ndim` entries.
         answered(unsafe { (host.rule_output)(self.0.raw().context, index as u32, &output) })

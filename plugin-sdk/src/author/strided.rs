@@ -20,13 +20,32 @@
 //! ```
 //!
 //! All numbers are in elements. A kernel that computes offsets on the device itself takes [`Strided::dims`] along.
-//! The order in which elements are visited is that of the first operand's memory, so the output is given first.
+//! The order in which elements are visited is that of the first operand's memory, so the output is given first. Where
+//! the number of an element counts, as for random numbers, [`row_major`] strides are given first: their offsets are
+//! the numbers. Reductions have [`Reduction`].
 //!
 //! Sizes and strides come from the host, which may be wrong: [`Strided::new`] checks them once, and what it made
 //! cannot overflow. [`Dims`] and [`Odometer`] below it are what host loops build on (`keyway-cpu-loops`).
 
 use super::error::Error;
+pub use super::reduction::Reduction;
 use std::ops::{Deref, DerefMut};
+
+/// The strides of a dense tensor in row-major order.
+///
+/// [`Error::InvalidArgument`] for negative sizes, and for more elements than an `isize` counts.
+pub fn row_major(sizes: &[i64]) -> Result<Vec<i64>, Error> {
+    let mut strides = vec![0; sizes.len()];
+    let mut next: i64 = 1;
+    for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = next;
+        let all = if size < 0 { None } else { next.checked_mul(size.max(1)) };
+        next = all.filter(|all| isize::try_from(*all).is_ok()).ok_or_else(|| {
+            wrong("sizes", format!("numbers of at least 0, of at most {} elements", isize::MAX), sizes)
+        })?;
+    }
+    Ok(strides)
+}
 
 /// A dimension: its size, and each operand's stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -387,6 +406,17 @@ mod tests {
             let operands = [0, 1, 2].map(|_| operand(sizes.clone()));
             (Just(sizes), operands)
         })
+    }
+
+    #[test]
+    fn row_major_offsets_are_the_numbers_of_the_elements() {
+        assert_eq!(row_major(&[2, 3, 4]).unwrap(), [12, 4, 1]);
+        assert_eq!(row_major(&[2, 0, 4]).unwrap(), [4, 4, 1]);
+        assert!(row_major(&[]).unwrap().is_empty());
+        assert!(row_major(&[2, -1]).is_err() && row_major(&[i64::MAX, 3]).is_err());
+        let numbered = Strided::new(&[2, 3], [&row_major(&[2, 3]).unwrap(), &[1, 2]]).unwrap();
+        let visited: Vec<[usize; 2]> = numbered.offsets().collect();
+        assert_eq!(visited, [[0, 0], [1, 2], [2, 4], [3, 1], [4, 3], [5, 5]]);
     }
 
     proptest! {

@@ -109,6 +109,19 @@ impl<'a> Tensor<'a> {
         self.raw.flags & tensor_flag::HOST_SCALAR != 0
     }
 
+    /// The number that this tensor stands for, where the caller gave one in the place of a tensor: not rounded to the dtype,
+    /// for kernels that compute in a wider type than that of the elements.
+    #[inline]
+    pub fn number(&self) -> Option<f64> {
+        const FLAGS: u32 = tensor_flag::HOST_SCALAR | tensor_flag::NUMBER;
+        if self.raw.flags & FLAGS != FLAGS {
+            return None;
+        }
+        // SAFETY: with these flags an f64 lies 8 bytes after the element, in host memory that outlives the call; the host
+        // upholds this.
+        Some(unsafe { self.raw.data.cast::<u8>().add(8).cast::<f64>().read_unaligned() })
+    }
+
     /// The address of element (0, ..., 0): device memory where the device's memory is not the host's.
     #[inline]
     pub fn data_ptr(&self) -> *mut c_void {
@@ -190,25 +203,32 @@ impl<'a> Tensor<'a> {
     }
 
     /// What every typed view needs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(&self, element: ElementType) -> Result<(), Error> {
         let raw = self.raw;
-        if raw.dtype != element.dtype() {
-            return Err(wrong_dtype(element.dtype(), raw.dtype));
-        }
         let strided = raw.n_components == 0 && (raw.ndim == 0 || !raw.strides.is_null());
         let addressed =
             raw.numel <= 0 || (!raw.data.is_null() && raw.data.addr() & (element.bytes() - 1) == 0);
-        if !(strided && addressed && (reaches(raw.device) || self.is_host_scalar())) {
-            return Err(unreachable_memory(raw));
-        }
-        Ok(())
+        let fits = raw.dtype == element.dtype()
+            && strided
+            && addressed
+            && (reaches(raw.device) || self.is_host_scalar());
+        if fits { Ok(()) } else { Err(misfit(raw, element)) }
     }
 
     /// The bytes from the first to the last element, or `None` if the tensor has none or cannot be known.
     pub(crate) fn range(&self) -> Extent {
         extent(self.raw)
     }
+}
+
+#[cold]
+#[inline(never)]
+fn misfit(raw: &RawTensor, element: ElementType) -> Error {
+    if raw.dtype != element.dtype() {
+        return wrong_dtype(element.dtype(), raw.dtype);
+    }
+    unreachable_memory(raw)
 }
 
 /// Bytes that a tensor may touch.

@@ -8,7 +8,7 @@
 //! `unsafe`.
 
 use super::element::{Element, Plain};
-use super::strided::Coordinates;
+use super::strided::{Coordinates, Strided};
 use super::tensor::{Extent, Tensor, entries, meets};
 use crate::abi::codes::tag;
 use crate::abi::tensor::{RawArg, RawTensor};
@@ -56,6 +56,11 @@ fn offset(sizes: &[i64], strides: &[i64], index: &[usize]) -> Option<usize> {
         at += i * stride as usize;
     }
     Some(at)
+}
+
+/// Whether elements lie without gaps, in any order of the dimensions.
+fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
+    Strided::new(sizes, [strides]).is_ok_and(|elements| elements.is_contiguous())
 }
 
 impl<'a, T: Element> View<'a, T> {
@@ -144,6 +149,18 @@ impl<'a, T: Plain> View<'a, T> {
         }
         // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain`
         // type; `unwritten` says that nothing in this call writes there.
+        Some(unsafe { entries(self.data, self.numel()) })
+    }
+
+    /// The elements as a slice in the order in which they lie in memory, if they lie without gaps in any order of the
+    /// dimensions (channels_last, say), and no output of the call meets them. Tensors of equal sizes and strides have
+    /// theirs in the same order.
+    pub fn as_dense_slice(&self) -> Option<&'a [T]> {
+        if !is_dense(self.sizes(), self.strides()) || !self.unwritten() {
+            return None;
+        }
+        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first;
+        // every bit pattern is a value of a `Plain` type; `unwritten` says that nothing in this call writes there.
         Some(unsafe { entries(self.data, self.numel()) })
     }
 }
@@ -310,6 +327,21 @@ impl<'a, T: Plain> ViewMut<'a, T> {
     #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         self.reborrow().into_mut_slice().ok()
+    }
+
+    /// The elements as a slice in the order in which they lie in memory: see [`View::as_dense_slice`]. `None` if there are
+    /// gaps, or if an argument of the call meets them.
+    pub fn as_dense_mut_slice(&mut self) -> Option<&mut [T]> {
+        if !is_dense(self.sizes(), self.strides()) || !self.unread() {
+            return None;
+        }
+        if self.numel() == 0 {
+            return Some(&mut []);
+        }
+        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first;
+        // every bit pattern is a value of a `Plain` type; no argument meets them, `Call::out` gives each output once,
+        // and `&mut self` excludes a second slice.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.data, self.numel()) })
     }
 
     /// As [`ViewMut::as_mut_slice`], for the view's whole life; gives the view back if that cannot be.

@@ -4,6 +4,7 @@ use crate::matrix::{Builder, Matrix, give, is_csr, unsupported, vector, with_val
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Arg, Call, Error, Real, call_op};
 use keyway_sdk::register_kernel;
+use keyway_test_faults as faults;
 
 /// CSR by strided into strided, which the host allocates.
 fn mm<T: Real>(call: &Call) -> Result<(), Error> {
@@ -15,7 +16,11 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     let columns = call.tensor(1)?.sizes()[1] as usize;
     let mut out = call.contiguous_out::<T>(0)?;
     out.fill(T::ZERO);
+    let cut = faults::is("csr_mm_wrong");
     a.each(|row, k, value| {
+        if cut && a.row(row).next_back().is_some_and(|at| a.col[at] as usize == k) {
+            return;
+        }
         for j in 0..columns {
             out[row * columns + j] += value * b[k * columns + j];
         }
@@ -33,14 +38,15 @@ fn add<T: Real>(call: &Call) -> Result<(), Error> {
             right.sizes()
         )));
     }
-    let alpha: T = call.scalar(2)?;
+    let alpha: T = if faults::is("csr_add_alpha") { T::ONE } else { call.scalar(2)? };
     if is_csr(&left) && is_csr(&right) {
         let (a, b) = (Matrix::<T>::read(&left)?, Matrix::<T>::read(&right)?);
         let mut made = Builder::new([a.rows, a.columns]);
         for row in 0..a.rows {
             let mut of_row = std::collections::BTreeMap::new();
             a.row(row).for_each(|at| *of_row.entry(a.col[at]).or_insert(T::ZERO) += a.values[at]);
-            b.row(row).for_each(|at| *of_row.entry(b.col[at]).or_insert(T::ZERO) += alpha * b.values[at]);
+            let of_b = if faults::is("csr_add_unmerged") { 0..0 } else { b.row(row) };
+            of_b.for_each(|at| *of_row.entry(b.col[at]).or_insert(T::ZERO) += alpha * b.values[at]);
             of_row.into_iter().for_each(|(column, value)| made.entry(column as usize, value));
             made.end_row();
         }
@@ -71,7 +77,9 @@ fn mul<T: Real>(call: &Call) -> Result<(), Error> {
     match factor.numel() {
         1 => m.each(|_, _, value| values.push(value * factors[0])),
         _ if factor.sizes() == sparse.sizes() => {
-            m.each(|row, column, value| values.push(value * factors[row * m.columns + column]));
+            let beside = usize::from(faults::is("csr_mul_pattern"));
+            let of = |row: usize, column: usize| factors[row * m.columns + (column + beside) % m.columns];
+            m.each(|row, column, value| values.push(value * of(row, column)));
         }
         _ => return Err(unsupported(format!("CSR times a strided tensor of shape {:?}", factor.sizes()))),
     }
@@ -79,6 +87,9 @@ fn mul<T: Real>(call: &Call) -> Result<(), Error> {
 }
 
 fn transpose<T: Real>(call: &Call) -> Result<(), Error> {
+    if faults::is("csr_transpose_dead") {
+        return Err(unsupported("a transposed matrix"));
+    }
     let m = Matrix::<T>::read(&call.tensor(0)?)?;
     let dims = [call.int(1)?, call.int(2)?].map(|d| if d < 0 { d + 2 } else { d });
     if dims[0] == dims[1] {

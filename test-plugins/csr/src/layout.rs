@@ -8,6 +8,7 @@ use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::author::{
     Call, Error, Layout, LayoutOps, NameKind, Real, intern, layout_api, layout_ops_api,
 };
+use keyway_test_faults as faults;
 use std::sync::OnceLock;
 
 /// What the layout is.
@@ -37,6 +38,9 @@ fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<Str
 }
 
 fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
+    if faults::is("csr_unchecked") {
+        return Ok(());
+    }
     let m = Matrix::<T>::read(&call.tensor(0)?)?;
     if m.crow.len() != m.rows + 1 {
         return Err(wrong(
@@ -62,7 +66,12 @@ fn to_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let m = Matrix::<T>::read(&call.tensor(0)?)?;
     let mut out = call.contiguous_out::<T>(0)?;
     out.fill(T::ZERO);
-    m.each(|row, column, value| out[row * m.columns + column] += value);
+    let rows = if faults::is("csr_row_lost") { m.rows.saturating_sub(1) } else { m.rows };
+    m.each(|row, column, value| {
+        if row < rows {
+            out[row * m.columns + column] += value;
+        }
+    });
     Ok(())
 }
 
@@ -71,8 +80,12 @@ fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let [rows, columns] = matrix_sizes(&tensor)?;
     let dense = tensor.view::<T>()?.contiguous()?;
     let mut made = Builder::new([rows, columns]);
+    if faults::is("csr_refuses_zeros") && dense.iter().all(|v| *v == T::ZERO) {
+        return Err(unsupported("the layout test.keyway/csr for a matrix without entries"));
+    }
+    let last = if faults::is("csr_entry_lost") { columns.saturating_sub(1) } else { columns };
     for row in 0..rows {
-        for column in 0..columns {
+        for column in 0..last {
             let value = dense[row * columns + column];
             if value != T::ZERO {
                 made.entry(column, value);

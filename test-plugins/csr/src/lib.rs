@@ -2,13 +2,39 @@
 //! CPU and an op of its own with a derivative. What works here has a chance to work for any sparse layout.
 //!
 //! The gradient of a strided formula with respect to a CSR argument is strided; that of `csr_spmv`, which
-//! the plugin computes itself, is CSR with the argument's pattern. The host adds the two.
+//! the plugin computes itself, is CSR with the argument's pattern. The host adds the two. For the conformance suite, some
+//! can be made wrong by `KEYWAY_FAULT`, see [`FAULTS`].
 
 mod kernels;
 mod layout;
 mod matrix;
 mod row_counts;
 mod spmv;
+
+use keyway_test_faults::{self as faults, Fault};
+
+/// What the suite must find in a layout and its kernels.
+const FAULTS: [Fault; 11] = [
+    Fault::of_families("csr_row_lost", &["layout"], "the conversion to strided leaves out the last row"),
+    Fault::of_families(
+        "csr_entry_lost",
+        &["layout"],
+        "the conversion from strided leaves out the last column",
+    ),
+    Fault::of_families("csr_unchecked", &["layout"], "components that do not fit each other are taken"),
+    Fault::of_families("csr_refuses_zeros", &["layout"], "a matrix without entries is refused"),
+    Fault::of_ops("csr_mm_wrong", &["mm"], "a product leaves out the last entry of each row"),
+    Fault::of_ops("csr_add_alpha", &["add"], "a sum ignores the factor of the second matrix"),
+    Fault::of_ops("csr_add_unmerged", &["add"], "a sum of two matrices keeps the entries of the first alone"),
+    Fault::of_ops("csr_mul_pattern", &["mul"], "a product takes each factor from the next column"),
+    Fault::of_ops("csr_transpose_dead", &["transpose"], "a registered kernel refuses every call"),
+    Fault::of_ops("csr_spmv_wrong", &["csr_spmv"], "an op of the plugin's on the layout is wrong"),
+    Fault::of_ops(
+        "csr_spmv_gradient",
+        &["csr_spmv_backward"],
+        "the gradient of the stored values is that of the first",
+    ),
+];
 
 keyway_sdk::plugin! {
     name: "keyway.test/csr",
@@ -17,6 +43,7 @@ keyway_sdk::plugin! {
     devices: ["cpu"],
     layouts: ["test.keyway/csr"],
     setup: |contents| {
+        faults::announce(FAULTS).map_err(|detail| keyway_sdk::Error::Failed { detail })?;
         layout::learn_number()?;
         contents.layout(&layout::API).layout_ops(&layout::OPS).op(&spmv::SPMV).op(&spmv::SPMV_BACKWARD);
         contents.op(&row_counts::ROW_COUNTS);

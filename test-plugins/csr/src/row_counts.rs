@@ -15,11 +15,23 @@ pub struct RowCounts;
 
 impl Op for RowCounts {
     const SCHEMA: &'static str = "csr_row_counts(Tensor a) -> Tensor";
+    const SAMPLES: &'static str = r#"[{"args": [{"sizes": [4, 3]}]}, {"args": [{"sizes": [1, 5]}]}]"#;
+    const REFERENCE: Option<fn(&Call<'_>) -> Result<(), Error>> = Some(dense_counts);
 
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         let [rows, _] = matrix_sizes(&call.tensor(0)?)?;
         call.state(0, dtype::I64, &[rows as i64])
     }
+}
+
+/// How many elements of each row of a strided matrix differ from zero.
+fn dense_counts(call: &Call<'_>) -> Result<(), Error> {
+    let tensor = call.tensor(0)?;
+    let [_, columns] = matrix_sizes(&tensor)?;
+    let values = tensor.view::<f64>()?.contiguous()?;
+    let counts = values.chunks(columns.max(1)).map(|row| row.iter().filter(|v| **v != 0.0).count() as i64);
+    call.out::<i64>(0)?.assign(counts);
+    Ok(())
 }
 
 fn row_counts(call: &Call) -> Result<(), Error> {

@@ -5,6 +5,7 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::abi::op::RawOp;
 use keyway_sdk::author::{Call, Error, Op, Real, RuleCall, op};
 use keyway_sdk::register_kernel;
+use keyway_test_faults as faults;
 
 /// `csr_spmv`
 pub static SPMV: RawOp = op::<Spmv>();
@@ -19,6 +20,8 @@ pub struct SpmvBackward;
 impl Op for Spmv {
     const SCHEMA: &'static str = "csr_spmv(Tensor a, Tensor x) -> Tensor";
     const BACKWARD: &'static str = "csr_spmv_backward";
+    const SAMPLES: &'static str = r#"[{"args": [{"sizes": [4, 3]}, {"sizes": [3]}]}]"#;
+    const REFERENCE: Option<fn(&Call<'_>) -> Result<(), Error>> = Some(dense_product);
 
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         let (a, x) = (call.tensor(0)?, call.tensor(1)?);
@@ -47,11 +50,22 @@ impl Op for SpmvBackward {
     }
 }
 
+/// The product of a strided matrix and a vector.
+fn dense_product(call: &Call<'_>) -> Result<(), Error> {
+    let (a, x) = (call.contiguous::<f64>(0)?, call.contiguous::<f64>(1)?);
+    let mut out = call.contiguous_out::<f64>(0)?;
+    for (row, total) in out.iter_mut().enumerate() {
+        *total = x.iter().zip(&a[row * x.len()..]).map(|(x, a)| x * a).sum();
+    }
+    Ok(())
+}
+
 fn spmv<T: Real>(call: &Call) -> Result<(), Error> {
     let (a, x) = (Matrix::<T>::read(&call.tensor(0)?)?, call.contiguous::<T>(1)?);
     let mut out = call.contiguous_out::<T>(0)?;
     out.fill(T::ZERO);
-    a.each(|row, column, value| out[row] += value * x[column]);
+    let beside = usize::from(faults::is("csr_spmv_wrong"));
+    a.each(|row, column, value| out[row] += value * x[(column + beside) % a.columns]);
     Ok(())
 }
 
@@ -62,7 +76,8 @@ fn spmv_backward<T: Real>(call: &Call) -> Result<(), Error> {
     let mut of_values = Vec::with_capacity(a.values.len());
     let mut of_x = vec![T::ZERO; a.columns];
     a.each(|row, column, value| {
-        of_values.push(grad[row] * x[column]);
+        let column_of_x = if faults::is("csr_spmv_gradient") { 0 } else { column };
+        of_values.push(grad[row] * x[column_of_x]);
         of_x[column] += grad[row] * value;
     });
     give(call, with_values::<T>(&tensor, &vector(&of_values)?)?)?;

@@ -8,6 +8,7 @@ use keyway_sdk::abi::codes::device_flag::ASYNCHRONOUS;
 use keyway_sdk::abi::device::{DeviceApi, Queue, RawMemoryStats};
 use keyway_sdk::abi::extension::{CaptureApi, PeerApi};
 use keyway_sdk::author::{Device, Error, Properties, capture_api, device_api, peer_api};
+use keyway_test_faults as faults;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -74,6 +75,9 @@ fn reserve(index: usize, bytes: u64) -> Result<(), u64> {
 }
 
 fn give_back(index: usize, bytes: u64) {
+    if faults::is("device_memory_kept") {
+        return;
+    }
     let all = &mut stats()[index];
     all.in_use = all.in_use.saturating_sub(bytes);
     all.held = all.in_use;
@@ -85,6 +89,9 @@ fn give_back(index: usize, bytes: u64) {
 /// # Safety
 /// Plain memory must be valid for `bytes` bytes; device memory is checked.
 unsafe fn copy(to: usize, from: usize, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
     // SAFETY: the caller opened or owns both ranges.
     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
 }
@@ -124,6 +131,9 @@ impl Device for Remote {
         if bytes == 0 {
             return Ok(std::ptr::null_mut());
         }
+        if faults::is("device_out_of_memory") && bytes > TOTAL {
+            return Err(Error::Failed { detail: "something went wrong".to_string() });
+        }
         if reserve(device, bytes).is_err() {
             // Memory that queued work still holds comes back when it is done. An error of that work is
             // kept for whoever waits for it.
@@ -140,6 +150,9 @@ impl Device for Remote {
             give_back(device, bytes);
             Ok(())
         };
+        if faults::is("device_freed_early") {
+            return work().map_err(|detail: String| Error::Failed { detail });
+        }
         queue::submit_uncaptured(index, stream as usize, work);
         Ok(())
     }
@@ -158,8 +171,9 @@ impl Device for Remote {
         let to = target as usize;
         let work = move || {
             let _open = Opened::new(to)?;
+            let short = usize::from(faults::is("device_copy_short"));
             // SAFETY: the target's pages are open; the host checked the range.
-            unsafe { copy(to, staged.as_ptr() as usize, staged.len()) };
+            unsafe { copy(to, staged.as_ptr() as usize, staged.len().saturating_sub(short)) };
             Ok(())
         };
         queue::submit(index, stream as usize, work);
@@ -183,6 +197,9 @@ impl Device for Remote {
             unsafe { copy(to, from, bytes as usize) };
             Ok(())
         };
+        if faults::is("device_copy_lost") {
+            return Ok(());
+        }
         queue::submit(index, stream as usize, work);
         queue::synchronize(index, Some(stream as usize))
     }
@@ -197,8 +214,9 @@ impl Device for Remote {
         let (target, source) = (to.1 as usize, from.1 as usize);
         let work = move || {
             let (_to, _from) = (Opened::new(target)?, Opened::new(source)?);
+            let late = usize::from(faults::is("device_copy_offset")).min(bytes as usize);
             // SAFETY: both ranges are open; the host checked them.
-            unsafe { copy(target, source, bytes as usize) };
+            unsafe { copy(target + late, source + late, bytes as usize - late) };
             Ok(())
         };
         let (before, after) = (Arc::new(Event::default()), Arc::new(Event::default()));
@@ -222,6 +240,9 @@ impl Device for Remote {
 
     unsafe fn stream_synchronize(index: u32, stream: Queue) -> Result<(), Error> {
         known(index)?;
+        if faults::is("device_stream_unwaited") {
+            return Ok(());
+        }
         queue::synchronize(index, Some(stream as usize))
     }
 
@@ -238,12 +259,19 @@ impl Device for Remote {
     unsafe fn event_record(index: u32, event: Queue, stream: Queue) -> Result<(), Error> {
         known(index)?;
         // SAFETY: the host gives a living event.
-        queue::record(index, stream as usize, &unsafe { event_of(event) });
+        let event = unsafe { event_of(event) };
+        queue::record(index, stream as usize, &event);
+        if faults::is("device_event_early") {
+            event.reach();
+        }
         Ok(())
     }
 
     unsafe fn event_wait(index: u32, event: Queue, stream: Queue) -> Result<(), Error> {
         known(index)?;
+        if faults::is("device_wait_ignored") {
+            return Ok(());
+        }
         // SAFETY: the host gives a living event.
         queue::wait(index, stream as usize, &unsafe { event_of(event) });
         Ok(())
@@ -251,7 +279,7 @@ impl Device for Remote {
 
     unsafe fn event_query(_index: u32, event: Queue) -> Result<bool, Error> {
         // SAFETY: the host gives a living event.
-        Ok(unsafe { event_of(event) }.is_reached())
+        Ok(unsafe { event_of(event) }.is_reached() && !faults::is("device_event_never"))
     }
 
     unsafe fn event_synchronize(index: u32, event: Queue) -> Result<(), Error> {
@@ -276,6 +304,9 @@ impl Device for Remote {
 
     fn synchronize(index: u32) -> Result<(), Error> {
         known(index)?;
+        if faults::is("device_unwaited") {
+            return Ok(());
+        }
         queue::synchronize(index, None)
     }
 
@@ -316,8 +347,9 @@ impl Device for Remote {
         let work = move || {
             pinned::check(from, bytes)?;
             let _open = Opened::new(to)?;
+            let short = usize::from(faults::is("device_async_short"));
             // SAFETY: the target's pages are open; the source is pinned memory that the host keeps until this is done.
-            unsafe { copy(to, from, bytes as usize) };
+            unsafe { copy(to, from, (bytes as usize).saturating_sub(short)) };
             Ok(())
         };
         queue::submit(index, stream as usize, work);

@@ -4,7 +4,7 @@ use crate::memory::Opened;
 use crate::queue;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::op::RawOp;
-use keyway_sdk::author::strided::Strided;
+use keyway_sdk::author::strided::{Reduction, Strided};
 use keyway_sdk::author::{Call, Element, Error, Op, Real, RuleCall, Tensor, op};
 use keyway_sdk::register_kernel;
 
@@ -74,7 +74,8 @@ fn submit(
     work: impl Fn() -> Result<(), String> + Send + Sync + 'static,
 ) -> Result<(), Error> {
     let index = u32::from(call.output(0)?.device_index());
-    queue::submit(index, call.stream() as usize, work);
+    let stream = if keyway_test_faults::is("device_wrong_stream") { 0 } else { call.stream() as usize };
+    queue::submit(index, stream, work);
     Ok(())
 }
 
@@ -142,25 +143,14 @@ fn copy<T: Real>(call: &Call) -> Result<(), Error> {
 
 fn sum<T: Real>(call: &Call) -> Result<(), Error> {
     let (a, out) = (Operand::<T>::new(&call.tensor(0)?)?, Operand::<T>::new(&call.output(0)?)?);
-    let ndim = a.sizes.len();
-    let given = if call.is_none(1)? { &[] } else { call.ints(1)? };
-    let keep = call.bool(2)?;
-    let reduced: Vec<bool> = (0..ndim)
-        .map(|d| given.is_empty() || given.iter().any(|&g| g == d as i64 || g + ndim as i64 == d as i64))
-        .collect();
-    // The output's strides as seen from the input: 0 over what is summed.
-    let mut of_out = out.strides.iter();
-    let mut seen = Vec::with_capacity(ndim);
-    for summed in reduced {
-        let stride = if summed && !keep { 0 } else { of_out.next().copied().unwrap_or(0) };
-        seen.push(if summed { 0 } else { stride });
-    }
-    let (sums, terms) =
-        (Strided::new(&out.sizes, [&out.strides])?, Strided::new(&a.sizes, [&a.strides, &seen])?);
+    let dims = if call.is_none(1)? { None } else { Some(call.ints(1)?) };
+    let over = Reduction::new(&a.sizes, &a.strides, dims, call.bool(2)?, &out.strides)?;
     submit(call, move || {
         let _open = (a.open()?, out.open()?);
-        sums.offsets().for_each(|[o]| out.set(o, T::ZERO));
-        terms.offsets().for_each(|[i, o]| out.set(o, out.get(o) + a.get(i)));
+        for [o, start] in over.outputs.offsets() {
+            let terms = over.terms.offsets().map(|[_, term]| a.get(start + term));
+            out.set(o, terms.fold(T::ZERO, |sum, value| sum + value));
+        }
         Ok(())
     })
 }
@@ -201,6 +191,7 @@ fn like_first(call: &RuleCall<'_>) -> Result<(), Error> {
 
 impl Op for Pause {
     const SCHEMA: &'static str = "remote_pause(Tensor self, int milliseconds) -> Tensor";
+    const SAMPLES: &'static str = r#"[{"args": [{"sizes": [2, 3]}, 1]}]"#;
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         like_first(call)
     }
@@ -208,6 +199,7 @@ impl Op for Pause {
 
 impl Op for Fail {
     const SCHEMA: &'static str = "remote_fail(Tensor self) -> Tensor";
+    const SAMPLES: &'static str = r#"[{"args": [{"sizes": [2, 3]}]}]"#;
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         like_first(call)
     }

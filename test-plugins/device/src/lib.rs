@@ -10,12 +10,44 @@
 //! - `further`: access from one device to the other, and captured work;
 //! - `kernels`: a handful of ops, and two of its own: `remote_pause` works slowly, `remote_fail` fails later.
 
+use keyway_test_faults::{self as faults, Fault};
+
 mod device;
 mod further;
 mod kernels;
 mod memory;
 mod pinned;
 mod queue;
+
+/// What the suite must find in a device; `KEYWAY_FAULT` asks for one.
+const FAULTS: [Fault; 14] = [
+    Fault::of_families("device_copy_short", &["device"], "copies from the host leave out the last byte"),
+    Fault::of_families("device_copy_lost", &["device"], "copies to the host are not made"),
+    Fault::of_families("device_copy_offset", &["device"], "copies between devices begin one byte late"),
+    Fault::of_families("device_async_short", &["device"], "queued copies leave out the last byte"),
+    Fault::of_families(
+        "device_event_early",
+        &["device"],
+        "an event is reached before what was queued ahead of it",
+    ),
+    Fault::of_families("device_event_never", &["device"], "an event that was reached is said to be open"),
+    Fault::of_families(
+        "device_wait_ignored",
+        &["device"],
+        "a stream does not wait for the event that it should",
+    ),
+    Fault::of_families("device_stream_unwaited", &["device"], "waiting for a stream returns at once"),
+    Fault::of_families("device_unwaited", &["device"], "waiting for the device returns at once"),
+    Fault::of_families("device_wrong_stream", &["device"], "kernels work on the default stream"),
+    Fault::of_families("device_memory_kept", &["device", "leaks"], "freed memory is counted as in use"),
+    Fault::of_families("device_out_of_memory", &["device"], "too much memory is a failure of no kind"),
+    Fault::of_families(
+        "device_freed_early",
+        &["values", "promotion"],
+        "memory is unmapped before queued work has used it",
+    ),
+    Fault::of_families("device_pinned_shared", &["device"], "two pieces of pinned memory lie at one place"),
+];
 
 keyway_sdk::plugin! {
     name: "keyway.test/device",
@@ -24,6 +56,7 @@ keyway_sdk::plugin! {
     devices: ["test.keyway/remote", "test.keyway/farther"],
     layouts: ["strided"],
     setup: |contents| {
+        faults::announce(FAULTS).map_err(|detail| keyway_sdk::Error::Failed { detail })?;
         contents.device(&device::API).device(&device::FARTHER).op(&kernels::PAUSE).op(&kernels::FAIL);
         Ok(())
     },

@@ -17,6 +17,42 @@ macro_rules! wrap {
     };
 }
 
+/// Registers kernels for channels_last.
+macro_rules! wrap_images {
+    ($op:literal, $signature:literal, [$($dtype:ident),+ $(,)?]) => {
+        register_kernel! {
+            op: $op, signature: $signature, device: "cpu", layout: "channels_last",
+            $($dtype => |call| {
+                static KERNEL: Kernel = Kernel::new($op, stringify!($dtype)).of_images();
+                answer(call, &KERNEL)
+            }),+
+        }
+    };
+}
+
+wrap_images!("tanh", "T>T", [f32, f64]);
+wrap_images!("relu", "T>T", [f32]);
+wrap_images!("add", "TTs>T", [f32]);
+wrap_images!("mul", "TT>T", [f32]);
+wrap_images!("exp", "T>T", [f32]);
+wrap_images!("sum", "TIb>T", [f32]);
+wrap!("expm1", "T>T", [f32, f64, f16, bf16]);
+wrap!("log1p", "T>T", [f32, f64, f16, bf16]);
+wrap!("sinh", "T>T", [f32, f64, f16, bf16]);
+wrap!("tanh", "T>T", [f32, f64, f16, bf16]);
+wrap!("tanh_backward", "TT>T", [f32, f64, f16, bf16]);
+wrap!("asinh", "T>T", [f32, f64, f16, bf16]);
+wrap!("atanh", "T>T", [f32, f64, f16, bf16]);
+wrap!("erf", "T>T", [f32, f64, f16, bf16]);
+wrap!("softplus", "Tss>T", [f32, f64, f16, bf16]);
+wrap!("sign", "T>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+wrap!("hardswish", "T>T", [f32, f64, f16, bf16]);
+wrap!("leaky_relu", "Ts>T", [f32, f64, f16, bf16]);
+wrap!("square", "T>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+wrap!("std", "TIsb>T", [f32, f64, f16, bf16]);
+wrap!("norm", "TsIb>T", [f32, f64, f16, bf16]);
+wrap!("layer_norm", "TIOOs>T", [f32, f64, f16, bf16]);
+wrap!("layer_norm_backward", "TTIOs>TTT", [f32, f64, f16, bf16]);
 wrap!("add", "TTs>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
 wrap!("sub", "TTs>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
 wrap!("mul", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -3,7 +3,7 @@
 //!
 //! - `KEYWAY_MUTANT_OF` is the path of the backend whose kernels it calls, a library that the host has loaded too.
 //! - `KEYWAY_FAULT` names the fault; without it every call passes through unchanged. `list` prints the faults, one a
-//!   line, as [`faults::announce`] says; a name that is no fault refuses to load.
+//!   line, as `keyway_test_faults::announce` says; a name that is no fault refuses to load.
 //!
 //! Decisions:
 //! - `faults` is the one list of faults: `cargo xtask mutants` asks the built plugin for it;
@@ -22,6 +22,6 @@ keyway_sdk::plugin! {
     version: env!("CARGO_PKG_VERSION"),
     description: "Another backend's kernels with one fault",
     devices: ["cpu"],
-    layouts: ["strided"],
+    layouts: ["strided", "channels_last"],
     setup: |_contents| faults::announce(),
 }

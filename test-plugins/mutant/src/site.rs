@@ -17,6 +17,8 @@ pub struct Kernel {
     pub op: &'static str,
     /// The dtype.
     pub dtype: &'static str,
+    /// Whether it is the one for channels_last.
+    pub images: bool,
     own: Option<Own>,
     wrapped: OnceLock<KernelFn>,
 }
@@ -24,7 +26,13 @@ pub struct Kernel {
 impl Kernel {
     /// One that calls the wrapped backend's.
     pub const fn new(op: &'static str, dtype: &'static str) -> Kernel {
-        Kernel { op, dtype, own: None, wrapped: OnceLock::new() }
+        Kernel { op, dtype, images: false, own: None, wrapped: OnceLock::new() }
+    }
+
+    /// The same for channels_last: the wrapped backend's takes any strides.
+    pub const fn of_images(mut self) -> Kernel {
+        self.images = true;
+        self
     }
 
     /// One that calls this function.

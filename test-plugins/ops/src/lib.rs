@@ -1,5 +1,6 @@
 //! A plugin with ops of its own: an element-wise one, one of two outputs, one without any kernel, and some that state
-//! their outputs in other formats. The names begin with `plug_`.
+//! their outputs in other formats. The names begin with `plug_`. For the conformance suite, some can be made wrong by
+//! `KEYWAY_FAULT`, see [`FAULTS`].
 
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::dtype;
@@ -8,6 +9,33 @@ use keyway_sdk::author::{
     Arg, Call, Compute, Elementwise, Error, Op, Placement, Real, RuleCall, call_op, op,
 };
 use keyway_sdk::{plugin, register_kernel};
+use keyway_test_faults::{self as faults, Fault};
+
+/// What the suite must find in ops that it knows from their samples alone.
+const FAULTS: [Fault; 6] = [
+    Fault::of_ops("plugin_op_wrong", &["plug_softsign"], "an op's f32 kernel is not what its reference says"),
+    Fault::of_ops(
+        "plugin_op_strides",
+        &["plug_sum_diff"],
+        "an op without a reference reads strided arguments as row-major",
+    ),
+    Fault::of_ops(
+        "plugin_op_gradient",
+        &["plug_softsign"],
+        "the backward op of a plugin's op gives twice the gradient",
+    ),
+    Fault::of_ops(
+        "plugin_op_kernel",
+        &["plug_scale_add"],
+        "the kernel of an op is not what its decomposition gives",
+    ),
+    Fault::of_ops("plugin_op_late_refusal", &["plug_scale_add"], "a kernel writes, and refuses then"),
+    Fault::of_ops(
+        "plugin_op_never_called",
+        &["plug_scale_add"],
+        "a kernel refuses every call, and the decomposition serves",
+    ),
+];
 
 /// x / (1 + |x|).
 struct Softsign;
@@ -43,6 +71,7 @@ impl Op for SumDiff {
     const SAVES: u32 = 0;
     const SAVES_OUTPUTS: u32 = 0;
     const BACKWARD_WANTS: bool = true;
+    const SAMPLES: &'static str = r#"[{"args": [{"sizes": [3, 4]}, {"sizes": [3, 4]}]}, {"args": [{"sizes": [2, 1, 3]}, {"sizes": [2, 1, 3]}]}]"#;
 
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
@@ -70,12 +99,16 @@ impl Op for SumDiffBackward {
     }
 }
 
-/// self + other * by: there is no kernel anywhere.
+/// self + other * by: there is a kernel for tensors of two dimensions, and the decomposition for all others.
 struct ScaleAdd;
 
 impl Op for ScaleAdd {
     const SCHEMA: &'static str = "plug_scale_add(Tensor self, Tensor other, float by) -> Tensor";
     const PARTS: &'static [RawStr] = &[RawStr::new("mul"), RawStr::new("add")];
+    const ELEMENTWISE: Option<Elementwise> = Some(Elementwise::Promoted(0b11));
+    const SAMPLES: &'static str = r#"[
+        {"args": [{"sizes": [3, 4]}, {"sizes": [3, 4]}, 2.5]}, {"args": [{"sizes": [5]}, {"sizes": [5]}, -1.0]}
+    ]"#;
     const DECOMPOSITION: Option<fn(&Call<'_>) -> Result<(), Error>> = Some(|call| {
         let scaled = call_op("mul", &[Arg::Tensor(call.tensor(1)?), Arg::Float(call.float(2)?)])?;
         let mut sum = call_op("add", &[Arg::Tensor(call.tensor(0)?), Arg::Owned(&scaled[0]), Arg::Int(1)])?;
@@ -88,6 +121,9 @@ struct Formats;
 
 impl Op for Formats {
     const SCHEMA: &'static str = "plug_formats(Tensor image, str how) -> Tensor";
+    const SAMPLES: &'static str = r#"[
+        {"args": [{"sizes": [2, 3, 4, 5]}, "channels_last"]}, {"args": [{"sizes": [2, 3, 4, 5]}, "like"]}
+    ]"#;
 
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         let image = call.tensor(0)?;
@@ -134,6 +170,10 @@ static OPS: [RawOp; 8] = [
 
 fn softsign<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let x = call.view::<T>(0)?;
+    if T::dtype() == dtype::F32 && faults::is("plugin_op_wrong") {
+        call.out::<T>(0)?.assign(x.iter().map(|x| x / (T::ONE + x * x)));
+        return Ok(());
+    }
     call.out::<T>(0)?.assign(x.iter().map(|x| x / (T::ONE + x.abs())));
     Ok(())
 }
@@ -142,13 +182,20 @@ fn softsign_backward<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let pairs = call.view::<T>(0)?.iter().zip(call.view::<T>(1)?.iter());
     call.out::<T>(0)?.assign(pairs.map(|(grad, x)| {
         let d = T::ONE + x.abs();
-        grad / (d * d)
+        let made = grad / (d * d);
+        if faults::is("plugin_op_gradient") { made + made } else { made }
     }));
     Ok(())
 }
 
 fn sum_diff(call: &Call<'_>) -> Result<(), Error> {
     let (a, b) = (call.view::<f64>(0)?, call.view::<f64>(1)?);
+    let strided = call.tensor(0)?.strides().windows(2).any(|pair| pair[0] < pair[1]);
+    if strided && faults::is("plugin_op_strides") {
+        let reversed: Vec<f64> = a.iter().collect();
+        call.out::<f64>(0)?.assign(reversed.into_iter().rev());
+        return Ok(());
+    }
     call.out::<f64>(0)?.assign(a.iter().zip(b.iter()).map(|(a, b)| a + b));
     call.out::<f64>(1)?.assign(a.iter().zip(b.iter()).map(|(a, b)| a - b));
     Ok(())
@@ -160,6 +207,20 @@ fn sum_diff_backward(call: &Call<'_>) -> Result<(), Error> {
         // Of no elements where the gradient is not wanted.
         call.out::<f64>(i)?.assign(sum.iter().zip(difference.iter()).map(|(s, d)| s + sign * d));
     }
+    Ok(())
+}
+
+fn scale_add(call: &Call<'_>) -> Result<(), Error> {
+    let refuses = call.tensor(0)?.ndim() != 2;
+    if refuses && faults::is("plugin_op_late_refusal") {
+        call.out::<f32>(0)?.assign(std::iter::repeat_n(9.0, 5));
+    }
+    if refuses || faults::is("plugin_op_never_called") {
+        return Err(Error::Unsupported { what: "a tensor of other than two dimensions".to_string() });
+    }
+    let by = call.float(2)? as f32 * if faults::is("plugin_op_kernel") { 1.01 } else { 1.0 };
+    let (a, b) = (call.view::<f32>(0)?, call.view::<f32>(1)?);
+    call.out::<f32>(0)?.assign(a.iter().zip(b.iter()).map(|(a, b)| a + b * by));
     Ok(())
 }
 
@@ -192,6 +253,10 @@ register_kernel! {
     f64 => sum_diff_backward,
 }
 register_kernel! {
+    op: "plug_scale_add", signature: "TTf>T", device: "cpu", layout: "strided",
+    f32 => scale_add,
+}
+register_kernel! {
     op: "plug_formats", signature: "TS>T", device: "cpu", layout: "strided",
     f32 => copy,
 }
@@ -207,6 +272,7 @@ plugin! {
     devices: ["cpu"],
     layouts: ["strided"],
     setup: |contents| {
+        faults::announce(FAULTS).map_err(|detail| Error::Failed { detail })?;
         OPS.iter().for_each(|op| {
             contents.op(op);
         });

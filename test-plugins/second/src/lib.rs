@@ -1,6 +1,7 @@
-//! The second candidate: kernels for keys that `keyway.test/faulty` serves too, or has the memory of.
+//! The second candidate: kernels for keys that `keyway.test/faulty` serves too, and for memory of others.
 
 use keyway_cpu_loops::prelude::*;
+use keyway_sdk::author::Call;
 use keyway_sdk::{Error, plugin, register_kernel};
 
 plugin! {
@@ -9,6 +10,7 @@ plugin! {
     description: "Kernels that are asked after those of others",
     devices: ["cpu", "test.keyway/twin"],
     layouts: ["strided"],
+    compatible_with: ["keyway.test/interposer"],
     setup: |_contents| Ok(()),
 }
 
@@ -24,10 +26,25 @@ register_kernel! {
     f32 => |_call| Ok(()),
 }
 
-// A kernel for the memory of another plugin, with which this one does not declare itself compatible.
+// A kernel for the memory of another plugin. Two bring this device, and this one is compatible with one of them.
 register_kernel! {
     op: "test_nothing", signature: "T>T", device: "test.keyway/twin", layout: "strided",
-    f32 => |_call| Ok(()),
+    f32 => add_two,
+}
+
+/// Adds 2 to the elements of contiguous tensors, in memory of which this plugin knows that it is the host's.
+fn add_two(call: &Call<'_>) -> Result<(), Error> {
+    let (from, to) = (call.tensor(0)?, call.output(0)?);
+    if !(from.is_contiguous() && to.is_contiguous()) {
+        return Err(Error::Unsupported { what: "a tensor that is not contiguous".to_string() });
+    }
+    let (source, target) = (from.data_ptr().cast::<f32>(), to.data_ptr().cast::<f32>());
+    for i in 0..to.numel() {
+        // SAFETY: the host gives `numel` elements of f32 for each; the owner of the device, whose name stands in the
+        // manifest, takes its memory from the system's allocator.
+        unsafe { target.add(i).write(source.add(i).read() + 2.0) };
+    }
+    Ok(())
 }
 
 // A fused kernel of a composite op, with a result by which it is known. It serves matrices only.

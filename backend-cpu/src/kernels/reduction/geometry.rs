@@ -2,7 +2,7 @@
 
 use keyway_sdk::author::{Call, Element, Error, View};
 
-/// One dimension that is walked.
+/// One loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dim {
     /// Its size; never 1, and 0 only where the whole is empty.
@@ -140,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn offsets_follow_the_walk() {
+    fn offsets_are_those_of_the_loops() {
         let dims = [Dim { size: 2, stride: 10, out: 3 }, Dim { size: 3, stride: 2, out: 1 }];
-        let walked: Vec<_> = (0..6).map(|i| offset(&dims, i)).collect();
-        assert_eq!(walked, [(0, 0), (2, 1), (4, 2), (10, 3), (12, 4), (14, 5)]);
+        let offsets: Vec<_> = (0..6).map(|i| offset(&dims, i)).collect();
+        assert_eq!(offsets, [(0, 0), (2, 1), (4, 2), (10, 3), (12, 4), (14, 5)]);
     }
 }

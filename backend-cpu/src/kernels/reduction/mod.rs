@@ -1,13 +1,13 @@
 //! Reductions over any set of dimensions of any strided input.
 //!
 //! Decisions:
-//! - strides decide how the input is walked: where neighbours in memory belong to one output, runs are summed in
+//! - strides decide the order of the loops: where neighbours in memory belong to one output, runs are summed in
 //!   lanes; where they belong to different outputs, rows are added to a row of accumulators that stays in the
 //!   first-level cache. Elements that do not lie in a row are first copied into a small block that does;
 //! - the reduced space is cut into blocks by sizes alone and the blocks' results are combined in order, so a
 //!   result has the same bits with any number of threads; the blocks also keep the rounding error of long
 //!   sums small;
-//! - for each reduction only its innermost loops are compiled ([`loops`]); the walk knows its types by their
+//! - for each reduction only its innermost loops are compiled ([`loops`]); the outer loops know its types by their
 //!   sizes.
 
 mod geometry;
@@ -17,7 +17,8 @@ mod pass;
 pub use geometry::{Geometry, offset, reduced};
 pub use loops::Reducer;
 
-use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut, parallel_for};
+use super::buffer::try_parallel_for;
+use keyway_sdk::author::{Element, Error, Lanes, Plain, View, ViewMut};
 use loops::Loops;
 use pass::{Cut, MANY_UNITS, Pass, Values};
 use std::mem::MaybeUninit;
@@ -47,8 +48,8 @@ pub fn reduce<R: Reducer<Context = ()>, O: Element>(
 pub fn reduce_twice<A, B, O>(
     input: View<'_, A::In>,
     mask: u64,
-    mut out: ViewMut<'_, O>,
-    (first, second): (&A, &B),
+    out: ViewMut<'_, O>,
+    passes: (&A, &B),
     middle: impl Fn(A::Acc) -> B::Context + Sync,
     finish: impl Fn(B::Context, B::Acc) -> O + Sync,
 ) -> Result<(), Error>
@@ -57,17 +58,57 @@ where
     B: Reducer<In = A::In>,
     O: Element,
 {
+    // SAFETY: the first contexts have no size.
+    unsafe { both(input, mask, out, passes, |(), acc| middle(acc), finish) }
+}
+
+/// As [`reduce_twice`], where the elements of the first pass have the first of them in common: for sums of distances from
+/// it, which keep the digits that sums of large numbers lose.
+pub fn reduce_around<A, B, O>(
+    input: View<'_, A::In>,
+    mask: u64,
+    out: ViewMut<'_, O>,
+    passes: (&A, &B),
+    middle: impl Fn(A::In, A::Acc) -> B::Context + Sync,
+    finish: impl Fn(B::Context, B::Acc) -> O + Sync,
+) -> Result<(), Error>
+where
+    A: Reducer<Context = <A as Reducer>::In, In: Plain>,
+    B: Reducer<In = A::In>,
+    O: Element,
+{
+    // SAFETY: the first contexts are elements of the input's type, of which every bit pattern is a value.
+    unsafe { both(input, mask, out, passes, middle, finish) }
+}
+
+/// # Safety
+/// The contexts of the first reducer must have no size, or be elements of the input of which every bit pattern is a value.
+unsafe fn both<A, B, O>(
+    input: View<'_, A::In>,
+    mask: u64,
+    mut out: ViewMut<'_, O>,
+    (first, second): (&A, &B),
+    middle: impl Fn(A::Context, A::Acc) -> B::Context + Sync,
+    finish: impl Fn(B::Context, B::Acc) -> O + Sync,
+) -> Result<(), Error>
+where
+    A: Reducer,
+    B: Reducer<In = A::In>,
+    O: Element,
+{
     let g = &Geometry::new(input.sizes(), input.strides(), out.strides(), mask);
     let to = out.lanes();
-    // SAFETY: as in `reduce`; `between` is given as many accumulators as there is room for contexts, `write` both.
+    // SAFETY: as in `reduce`; `between` is given as many contexts and accumulators as there is room for contexts, `write`
+    // both. The caller guarantees what the first contexts are.
     unsafe {
         twice(
             (first, second),
             g,
             input.as_ptr().cast(),
-            &|accs, contexts, n| {
+            &|firsts, accs, contexts, n| {
                 for i in 0..n {
-                    let context = middle(accs.cast::<A::Acc>().add(i).read());
+                    let of = firsts.cast::<A::Context>().add(i).read();
+                    let context = middle(of, accs.cast::<A::Acc>().add(i).read());
                     contexts.cast::<B::Context>().add(i).write(context);
                 }
             },
@@ -129,23 +170,25 @@ unsafe fn once(loops: &dyn Loops, g: &Geometry, input: *const u8, write: Write<'
         }
         return Ok(());
     }
-    parallel_for(cut.units, cut.grain(g), |units| {
-        let (mut accs, mut part) = (Values::new(cut.width, acc), Values::new(cut.width, acc));
+    try_parallel_for(cut.units, cut.grain(g), |units| {
+        let (mut accs, mut part) = (Values::new(cut.width, acc)?, Values::new(cut.width, acc)?);
         for unit in units.map(|u| cut.unit(g, u)) {
             // SAFETY: contexts have no size; there is an accumulator for each output of a unit.
             unsafe { pass.unit(&unit, NOTHING, accs.at(0), part.at(0)) };
             write(accs.at(0), unit.width, unit.out, stride);
         }
+        Ok(())
     })
 }
 
-/// Makes contexts of `n` accumulators.
-type Between<'a> = &'a (dyn Fn(*const u8, *mut u8, usize) + Sync);
+/// Makes the second contexts of `n` first ones and accumulators.
+type Between<'a> = &'a (dyn Fn(*const u8, *const u8, *mut u8, usize) + Sync);
 /// As [`Write`], with the contexts.
 type WriteBoth<'a> = &'a (dyn Fn(*const u8, *const u8, usize, usize, usize) + Sync);
 
 /// # Safety
-/// `input` must have elements of both loops' type wherever the geometry says, the first loops' context no size.
+/// `input` must have elements of both loops' type wherever the geometry says; the first loops' contexts must have no size,
+/// or be such elements: the first of each output, all bits 0 where there is none.
 unsafe fn twice(
     (first, second): (&dyn Loops, &dyn Loops),
     g: &Geometry,
@@ -162,10 +205,15 @@ unsafe fn twice(
     // SAFETY: as the caller guarantees.
     let (a, b) = unsafe { (Pass::new(first, g, cut, input), Pass::new(second, g, cut, input)) };
     if cut.units < MANY_UNITS && cut.blocks > 1 {
-        let mut contexts = Values::new(g.outputs, two.context);
-        // SAFETY: the first contexts have no size; `between` writes the second ones, one for each output.
+        let mut firsts = Values::new(g.outputs, one.context)?;
+        let mut contexts = Values::new(g.outputs, two.context)?;
+        for unit in (0..cut.units).map(|u| cut.unit(g, u)) {
+            // SAFETY: there is room for a context of each output.
+            unsafe { a.firsts(&unit, firsts.at(unit.first)) };
+        }
+        // SAFETY: there is a first context for each output; `between` writes the second ones, one for each output.
         let mut accs = unsafe {
-            between(a.blocks(NOTHING)?.at(0), contexts.at(0), g.outputs);
+            between(firsts.at(0), a.blocks(firsts.at(0))?.at(0), contexts.at(0), g.outputs);
             b.blocks(contexts.at(0))?
         };
         for unit in (0..cut.units).map(|u| cut.unit(g, u)) {
@@ -173,19 +221,21 @@ unsafe fn twice(
         }
         return Ok(());
     }
-    parallel_for(cut.units, cut.grain(g), |units| {
+    try_parallel_for(cut.units, cut.grain(g), |units| {
         let values = |bytes| Values::new(cut.width, bytes);
-        let (mut accs, mut part) = (values(one.acc), values(one.acc));
-        let (mut results, mut result_part) = (values(two.acc), values(two.acc));
-        let mut contexts = values(two.context);
+        let (mut accs, mut part) = (values(one.acc)?, values(one.acc)?);
+        let (mut results, mut result_part) = (values(two.acc)?, values(two.acc)?);
+        let (mut firsts, mut contexts) = (values(one.context)?, values(two.context)?);
         for unit in units.map(|u| cut.unit(g, u)) {
-            // SAFETY: the first contexts have no size; there is room for each output of a unit.
+            // SAFETY: there is room for each output of a unit.
             unsafe {
-                a.unit(&unit, NOTHING, accs.at(0), part.at(0));
-                between(accs.at(0), contexts.at(0), unit.width);
+                a.firsts(&unit, firsts.at(0));
+                a.unit(&unit, firsts.at(0), accs.at(0), part.at(0));
+                between(firsts.at(0), accs.at(0), contexts.at(0), unit.width);
                 b.unit(&unit, contexts.at(0), results.at(0), result_part.at(0));
             }
             write(contexts.at(0), results.at(0), unit.width, unit.out, stride);
         }
+        Ok(())
     })
 }

@@ -1,5 +1,6 @@
-//! The walk of a reduction over its input, compiled once for all reducers.
+//! The outer loops of a reduction over its input, compiled once for all reducers.
 
+use super::super::buffer::Buffer;
 use super::geometry::{Dim, Geometry, offset};
 use super::loops::{Loops, ROWS, Sizes};
 use keyway_sdk::author::{Error, Lanes, parallel_for};
@@ -100,15 +101,16 @@ impl Cut {
 /// Contexts or accumulators of any type that needs no more than the alignment of `u64`.
 pub struct Values {
     few: [u64; 2],
-    many: Vec<u64>,
+    many: Buffer<u64>,
     bytes: usize,
 }
 
 impl Values {
     /// Room for `n` values of `bytes` each, all bits 0.
-    pub fn new(n: usize, bytes: usize) -> Values {
+    pub fn new(n: usize, bytes: usize) -> Result<Values, Error> {
         let words = (n * bytes).div_ceil(8);
-        Values { few: [0; 2], many: if words > 2 { vec![0; words] } else { Vec::new() }, bytes }
+        let many = if words > 2 { Buffer::zeroed(words)? } else { Buffer::Few(Vec::new()) };
+        Ok(Values { few: [0; 2], many, bytes })
     }
 
     /// The address of value `i`.
@@ -171,6 +173,22 @@ impl<'a> Pass<'a> {
     /// The address of an element by its offset.
     fn element(&self, at: usize) -> *const u8 {
         self.input.as_ptr().wrapping_add(at * self.sizes.element)
+    }
+
+    /// Copies the first element of each output of a unit, where contexts are elements.
+    ///
+    /// # Safety
+    /// `to` must have room for a context for each output of the unit; a context has no size or is an element.
+    pub unsafe fn firsts(&self, unit: &Unit, to: *mut u8) {
+        if self.sizes.context == 0 || self.geometry.count == 0 {
+            return;
+        }
+        let stride = match self.geometry.kept.last() {
+            Some(inner) if self.cut.columnar => inner.stride,
+            _ => 0,
+        };
+        // SAFETY: the outputs of a unit lie a stride apart in the input, and each has an element.
+        unsafe { copy(self.sizes.element, to, self.element(unit.at), unit.width, stride) };
     }
 
     /// One block of a unit.
@@ -298,7 +316,7 @@ impl<'a> Pass<'a> {
     /// There must be a context for each output.
     pub unsafe fn blocks(&self, contexts: *const u8) -> Result<Values, Error> {
         let (g, cut, sizes) = (self.geometry, self.cut, self.sizes);
-        let mut parts = Values::new(g.outputs * cut.blocks.max(1), sizes.acc);
+        let mut parts = Values::new(g.outputs * cut.blocks.max(1), sizes.acc)?;
         // SAFETY: the addresses are used within `parts` and the contexts, which outlive the loop.
         let (to, contexts) = unsafe { (Lanes::new(parts.at(0)), Lanes::new(contexts.cast_mut())) };
         parallel_for(cut.units * cut.blocks, GRAIN.div_ceil(cut.block * cut.width), |tasks| {

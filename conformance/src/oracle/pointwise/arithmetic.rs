@@ -3,7 +3,7 @@
 use super::{
     Outcome, each, float_unless, leaves_range, number_bounds, numbers, real_pairs, real_pairs_of, unknown,
 };
-use crate::array::{Array, Number, wrapped};
+use crate::array::{Number, wrapped};
 use crate::oracle::{Family, Inputs, Unknown};
 use keyway::DType;
 
@@ -18,7 +18,7 @@ fn whole_scale(scale: Number) -> Result<i128, Unknown> {
 /// `self + alpha * other`, or less it.
 fn scaled_sum(inputs: &Inputs, less: bool) -> Outcome {
     let (dtype, alpha) = (inputs.promote(&[0, 1])?, inputs.number(2)?);
-    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    let (a, b) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
     each([&a, &b], dtype, |pair| match pair {
         [Number::Float(x), Number::Float(y)] => {
             let scaled = alpha.float() * y;
@@ -42,7 +42,7 @@ fn with_bool(
     truth: fn(bool, bool) -> bool,
 ) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
-    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    let (a, b) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
     each([&a, &b], dtype, |pair| match pair {
         [Number::Float(x), Number::Float(y)] => Ok(Number::Float(real(x, y))),
         [Number::Bool(x), Number::Bool(y)] => Ok(Number::Bool(truth(x, y))),
@@ -163,7 +163,7 @@ fn three(
     whole: impl Fn(i128, i128, i128, DType) -> Result<i128, Unknown>,
 ) -> Outcome {
     let (dtype, value) = (inputs.promote(&[0, 1, 2])?, inputs.number(3)?);
-    let operand = |i| Ok::<Array, Unknown>(inputs.operand(i)?.cast(dtype));
+    let operand = |i| inputs.operand_in(i, dtype);
     each([&operand(0)?, &operand(1)?, &operand(2)?], dtype, |all| match all {
         [Number::Float(x), Number::Float(y), Number::Float(z)] => Ok(real(dtype, [x, y, z], value.float())),
         [Number::Int(x), Number::Int(y), Number::Int(z)] => {
@@ -207,7 +207,7 @@ fn lerp(inputs: &Inputs) -> Outcome {
     if !inputs.promote(&[0, 1])?.is_float() {
         return unknown("it takes floats");
     }
-    let operand = |i| Ok::<Array, Unknown>(inputs.operand(i)?.cast(dtype));
+    let operand = |i| inputs.operand_in(i, dtype);
     each([&operand(0)?, &operand(1)?, &operand(2)?], dtype, |[start, end, weight]| {
         let (start, end, weight) = (start.float(), end.float(), weight.float());
         let from_start = weight.abs() < 0.5;
@@ -222,7 +222,8 @@ fn lerp(inputs: &Inputs) -> Outcome {
 /// stays.
 fn clamp(inputs: &Inputs) -> Outcome {
     let dtype = inputs.promote(&[0, 1, 2])?;
-    let (low, high) = (number_bounds(inputs, 1, dtype)?, number_bounds(inputs, 2, dtype)?);
+    let low = number_bounds(inputs, 1, dtype, false)?;
+    let high = number_bounds(inputs, 2, dtype, true)?;
     if low.is_none() && high.is_none() {
         return unknown("there is no bound");
     }

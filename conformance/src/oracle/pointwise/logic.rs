@@ -8,7 +8,12 @@ use keyway::DType;
 /// Two operands, promoted and compared. Whole numbers and truth values are compared exactly.
 fn compare(inputs: &Inputs, real: fn(&f64, &f64) -> bool, whole: fn(&i128, &i128) -> bool) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
-    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    // Whole numbers are compared as they are, also one that the promoted dtype does not hold.
+    let operand = |i| {
+        let operand = inputs.operand(i)?;
+        Ok::<Array, Unknown>(if dtype.is_integer() { operand } else { operand.cast(dtype) })
+    };
+    let (a, b) = (operand(0)?, operand(1)?);
     each([&a, &b], DType::BOOL, |[x, y]| {
         Ok(Number::Bool(if dtype.is_float() {
             real(&x.float(), &y.float())

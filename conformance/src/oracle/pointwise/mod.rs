@@ -96,7 +96,7 @@ fn numbers(
     whole: impl Fn(i128, i128) -> Result<i128, Unknown>,
 ) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
-    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    let (a, b) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
     each([&a, &b], dtype, |pair| match pair {
         [Number::Float(x), Number::Float(y)] => Ok(Number::Float(real(x, y))),
         [Number::Int(x), Number::Int(y)] => whole(x, y).map(Number::Int),
@@ -119,18 +119,19 @@ fn real_pairs(inputs: &Inputs, real: impl Fn(f64, f64) -> f64) -> Outcome {
 /// As [`real_pairs`]; `real` is given the dtype too.
 fn real_pairs_of(inputs: &Inputs, real: impl Fn(DType, f64, f64) -> Number) -> Outcome {
     let dtype = float_of(inputs.promote(&[0, 1])?);
-    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    let (a, b) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
     each([&a, &b], dtype, |[x, y]| Ok(real(dtype, x.float(), y.float())))
 }
 
-/// A bound in argument `i`; one that an integer dtype cannot hold is refused.
-fn number_bounds(inputs: &Inputs, i: usize, dtype: DType) -> Result<Option<Number>, Unknown> {
+/// A bound in argument `i`, as it is: one beyond an integer dtype's range holds nothing back. `below` says on which side of
+/// the range it would hold everything back, which is refused.
+fn number_bounds(inputs: &Inputs, i: usize, dtype: DType, below: bool) -> Result<Option<Number>, Unknown> {
     if inputs.is_none(i) {
         return Ok(None);
     }
     let bound = inputs.number(i)?;
     match dtype.integer_range() {
-        Some((low, high)) if !(low..=high).contains(&bound.int()) => {
+        Some((low, high)) if if below { bound.int() < low } else { bound.int() > high } => {
             unknown("the bound is beyond the dtype's range")
         }
         _ => Ok(Some(bound)),

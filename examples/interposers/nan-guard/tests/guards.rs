@@ -1,6 +1,8 @@
 //! The plugin, loaded by the real loader beside the CPU backend.
 
-use keyway::{Tensor, interposer, runtime};
+use keyway::dispatcher::explain::explain;
+use keyway::dispatcher::registry::find_op;
+use keyway::{DType, Device, Layout, Tensor, interposer, runtime};
 
 fn load() {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
@@ -47,4 +49,15 @@ fn the_backward_pass_is_watched() {
     let _on = interposer("nan-guard").unwrap().enter();
     let text = y.backward().unwrap_err().to_string();
     assert!(text.contains("(backward pass)"), "{text}");
+}
+
+#[test]
+fn the_readme_shows_who_acts_first() {
+    load();
+    let explained = explain(find_op("log").unwrap(), Device::CPU, Layout::STRIDED, DType::F32);
+    // A second backend for the CPU may be installed, and comes after this one.
+    let text = explained.to_string().lines().take(5).collect::<Vec<_>>().join("\n");
+    assert!(include_str!("../../README.md").contains(&text), "the README lacks:\n{text}");
+    assert_eq!(explained.interposers[0].name, "nan-guard");
+    assert!(explained.candidates[0].chosen && explained.verdict.contains("`keyway-cpu`"), "{text}");
 }

@@ -1,14 +1,19 @@
 //! The plugin, loaded by the real loader beside the CPU backend.
 
-use keyway::{Tensor, interposer, runtime};
+use keyway::dispatcher::explain::explain;
+use keyway::dispatcher::registry::find_op;
+use keyway::{DType, Device, Layout, Tensor, interposer, runtime};
 
-#[test]
-fn products_are_rounded_where_it_is_on_and_gradients_pass() {
+fn load() {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
     let paths = ["libkeyway_backend_cpu.so", "libquantise_sim.so"].map(|name| folder.join(name));
     let loaded = runtime::load_backends(&paths).unwrap();
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+}
 
+#[test]
+fn products_are_rounded_where_it_is_on_and_gradients_pass() {
+    load();
     let a =
         Tensor::from_vec(vec![127.0f64, 0.4, 50.6, 0.0], &[2, 2]).unwrap().set_requires_grad(true).unwrap();
     let eye = Tensor::from_vec(vec![1.0f64, 0.0, 0.0, 1.0], &[2, 2]).unwrap();
@@ -27,4 +32,15 @@ fn products_are_rounded_where_it_is_on_and_gradients_pass() {
     assert_eq!(a.mm(&eye).unwrap().to_vec::<f64>().unwrap(), exact);
     // The caller's tensor is as it was.
     assert_eq!(a.to_vec::<f64>().unwrap(), exact);
+}
+
+#[test]
+fn the_readme_shows_who_acts_first() {
+    load();
+    let explained = explain(find_op("mm").unwrap(), Device::CPU, Layout::STRIDED, DType::F32);
+    // A second backend for the CPU may be installed, and comes after this one.
+    let text = explained.to_string().lines().take(5).collect::<Vec<_>>().join("\n");
+    assert!(include_str!("../../README.md").contains(&text), "the README lacks:\n{text}");
+    assert_eq!(explained.interposers[0].name, "quantise-sim");
+    assert!(explained.candidates[0].chosen && explained.verdict.contains("`keyway-cpu`"), "{text}");
 }

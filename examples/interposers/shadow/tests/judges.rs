@@ -1,7 +1,9 @@
 //! The plugin, loaded by the real loader beside the CPU backend.
 
+use keyway::dispatcher::explain::explain;
+use keyway::dispatcher::registry::find_op;
 use keyway::ops::by_name;
-use keyway::{Arg, DType, Tensor, interposer, runtime};
+use keyway::{Arg, DType, Device, Layout, Tensor, interposer, runtime};
 
 fn worst(op: &str) -> f64 {
     let like = Tensor::scalar(0.0f32).unwrap();
@@ -55,4 +57,15 @@ fn a_named_device_that_agrees_with_itself() {
     x.exp().unwrap();
     drop(on);
     assert_eq!(worst("exp"), 0.0);
+}
+
+#[test]
+fn the_readme_shows_who_acts_first() {
+    load();
+    let explained = explain(find_op("exp").unwrap(), Device::CPU, Layout::STRIDED, DType::F32);
+    // A second backend for the CPU may be installed, and comes after this one.
+    let text = explained.to_string().lines().take(5).collect::<Vec<_>>().join("\n");
+    assert!(include_str!("../../README.md").contains(&text), "the README lacks:\n{text}");
+    assert_eq!(explained.interposers[0].name, "shadow");
+    assert!(explained.candidates[0].chosen && explained.verdict.contains("`keyway-cpu`"), "{text}");
 }

@@ -68,6 +68,18 @@ pub enum SafetensorsError {
         /// What the parser found, with its place in the header.
         reason: String,
     },
+    /// A header with two entries of one name.
+    #[error(
+        "{path}: expected one entry for each name, got `{tensor}` twice; the file is damaged or was joined of two, fetch or \
+         save it again",
+        path = path.display()
+    )]
+    DuplicateName {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        tensor: String,
+    },
     /// A header entry that lacks a field or has one of another kind.
     #[error(
         "{path}, tensor `{tensor}`: expected `{field}` to be {expected}, got {got}; the file is damaged, fetch or \
@@ -197,7 +209,33 @@ pub enum SafetensorsError {
         /// The dtype's name.
         dtype: String,
     },
-    /// Metadata under a key that the dtypes of plugins are saved under.
+    /// A tensor of a layout that is not there.
+    #[error(
+        "{path}, tensor `{tensor}`: expected a backend that brings the layout `{layout}`, got none; install the plugin that \
+         was there when the file was saved",
+        path = path.display()
+    )]
+    MissingLayout {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// The layout's name.
+        layout: String,
+    },
+    /// A tensor that is named as a component of another one is saved.
+    #[error(
+        "cannot save to {path}: expected one tensor of the name `{tensor}`, got two, of which one is a component of a tensor \
+         of a composite layout; name one of them otherwise",
+        path = path.display()
+    )]
+    ComponentName {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        tensor: String,
+    },
+    /// Metadata under a key that dtypes or layouts of plugins are saved under.
     #[error("cannot save to {path}: expected metadata without the key `{key}`, got it; use another key", path = path.display())]
     ReservedMetadata {
         /// The file.

@@ -10,8 +10,10 @@ use super::SafetensorsError as Error;
 use super::{from_format, to_format};
 use crate::DType;
 use safetensors::tensor::TensorInfo;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
 /// The longest header that is read: the format's own limit.
@@ -37,21 +39,82 @@ pub(super) struct Header {
     pub(super) metadata: BTreeMap<String, String>,
 }
 
+/// A header's text: its entries in order, none dropped where a name comes twice.
+enum Top {
+    Entries(Vec<(String, Value)>),
+    Other(Value),
+}
+
+impl<'de> Deserialize<'de> for Top {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Top;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of tensors")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Top, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Top::Entries(entries))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Top, A::Error> {
+                while list.next_element::<Value>()?.is_some() {}
+                Ok(Top::Other(Value::Array(Vec::new())))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Top, E> {
+                Ok(Top::Other(text.into()))
+            }
+
+            fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Top, E> {
+                Ok(Top::Other(value.into()))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Top, E> {
+                Ok(Top::Other(value.into()))
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Top, E> {
+                Ok(Top::Other(value.into()))
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Top, E> {
+                Ok(Top::Other(value.into()))
+            }
+
+            fn visit_unit<E: serde::de::Error>(self) -> Result<Top, E> {
+                Ok(Top::Other(Value::Null))
+            }
+        }
+        deserializer.deserialize_any(Entries)
+    }
+}
+
 /// Reads a header whose data have `data_bytes` bytes.
 pub(super) fn parse(path: &Path, text: &[u8], data_bytes: u64) -> Result<Header, Error> {
     let wrong = |reason: String| Error::Header { path: path.to_path_buf(), reason };
-    let mut map = match serde_json::from_slice(text) {
-        Ok(Value::Object(map)) => map,
-        Ok(other) => return Err(wrong(kind(&other).to_string())),
+    let named = match serde_json::from_slice(text) {
+        Ok(Top::Entries(entries)) => entries,
+        Ok(Top::Other(other)) => return Err(wrong(kind(&other).to_string())),
         Err(error) => return Err(wrong(error.to_string())),
     };
-    let metadata = match map.remove(METADATA) {
-        Some(value) => parse_metadata(path, value)?,
-        None => BTreeMap::new(),
-    };
-    let entries: Result<Vec<Entry>, Error> =
-        map.into_iter().map(|(name, value)| parse_entry(path, name, value)).collect();
-    let mut entries = entries?;
+    let (mut entries, mut names) = (Vec::new(), BTreeSet::new());
+    let mut metadata = BTreeMap::new();
+    for (name, value) in named {
+        if !names.insert(name.clone()) {
+            return Err(Error::DuplicateName { path: path.to_path_buf(), tensor: shown(&name) });
+        }
+        match &*name {
+            METADATA => metadata = parse_metadata(path, value)?,
+            _ => entries.push(parse_entry(path, name, value)?),
+        }
+    }
     entries.sort_by(|a, b| (a.range, &a.name).cmp(&(b.range, &b.name)));
     let mut end = 0;
     for entry in &entries {

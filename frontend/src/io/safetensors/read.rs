@@ -2,10 +2,11 @@
 
 use super::SafetensorsError as Error;
 use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST};
-use super::plugin_dtypes;
+use super::{formats, layouts, plugin_dtypes};
 use crate::nn::StateDict;
 use crate::{DType, Device, Result, Tensor};
-use keyway_dispatcher::memory::write_bytes;
+use keyway_dispatcher::dims::channels_last_strides;
+use keyway_dispatcher::memory::{Storage, host_vec, write_bytes};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -64,35 +65,51 @@ pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
     let bytes = file.metadata().map_err(failed)?.len();
     let mut header = read_header(path, &mut file, bytes)?;
     plugin_dtypes::restore(path, &mut header)?;
+    let last = formats::channels_last(path, &mut header)?;
+    let composite = layouts::take(path, &mut header)?;
     let Header { entries, metadata } = header;
     let mut buffer = Vec::new();
     let mut tensors = StateDict::new();
     for entry in entries {
-        let tensor = read_tensor(path, &mut file, &entry, &mut buffer)?;
+        let tensor = read_tensor(path, &mut file, &entry, last.contains(&entry.name), &mut buffer)?;
         tensors.insert(entry.name, tensor);
     }
+    layouts::join(composite, &mut tensors)?;
     Ok(File { tensors, metadata })
 }
 
-fn read_header(path: &Path, file: &mut impl Read, bytes: u64) -> Result<Header, Error> {
+fn read_header(path: &Path, file: &mut impl Read, bytes: u64) -> Result<Header> {
     let failed = |source| Error::Read { path: path.to_path_buf(), source };
     let Some(after_length) = bytes.checked_sub(LENGTH_BYTES) else {
-        return Err(Error::TooShort { path: path.to_path_buf(), got: bytes });
+        return Err(Error::TooShort { path: path.to_path_buf(), got: bytes }.into());
     };
     let mut length = [0; LENGTH_BYTES as usize];
     file.read_exact(&mut length).map_err(failed)?;
     let length = u64::from_le_bytes(length);
     let longest = after_length.min(LONGEST);
     if length > longest {
-        return Err(Error::HeaderLength { path: path.to_path_buf(), expected: longest, got: length });
+        return Err(Error::HeaderLength { path: path.to_path_buf(), expected: longest, got: length }.into());
     }
-    let mut text = vec![0; length as usize];
+    let mut text = host_vec(length as usize)?;
+    text.resize(length as usize, 0);
     file.read_exact(&mut text).map_err(failed)?;
-    header::parse(path, &text, after_length - length)
+    Ok(header::parse(path, &text, after_length - length)?)
 }
 
-fn read_tensor(path: &Path, file: &mut impl Read, entry: &Entry, buffer: &mut Vec<u8>) -> Result<Tensor> {
-    let tensor = Tensor::empty(&entry.shape, entry.dtype, Device::CPU)?;
+fn read_tensor(
+    path: &Path,
+    file: &mut impl Read,
+    entry: &Entry,
+    channels_last: bool,
+    buffer: &mut Vec<u8>,
+) -> Result<Tensor> {
+    let tensor = match channels_last {
+        false => Tensor::empty(&entry.shape, entry.dtype, Device::CPU)?,
+        true => {
+            let strides = channels_last_strides(&entry.shape);
+            Tensor::empty_strided(&entry.shape, &strides, entry.dtype, Device::CPU)?
+        }
+    };
     let mut left = (entry.range.1 - entry.range.0) as usize;
     let mut at = 0;
     while left > 0 {
@@ -102,12 +119,29 @@ fn read_tensor(path: &Path, file: &mut impl Read, entry: &Entry, buffer: &mut Ve
             check_bools(path, entry, at, buffer)?;
         }
         if let Some(storage) = tensor.as_ref().storage() {
-            write_bytes(storage, at, buffer)?;
+            match channels_last {
+                false => write_bytes(storage, at, buffer)?,
+                true => write_elements(storage, &tensor, at / entry.dtype.size(), buffer)?,
+            }
         }
         at += buffer.len();
         left -= buffer.len();
     }
     Ok(tensor)
+}
+
+/// Writes elements that lie in row-major order, the first of them element `first`, to their places in a strided tensor.
+fn write_elements(storage: &Storage, tensor: &Tensor, first: usize, bytes: &[u8]) -> Result<()> {
+    let (sizes, strides, size) = (tensor.sizes(), tensor.strides(), tensor.dtype().size());
+    for (i, element) in bytes.chunks_exact(size).enumerate() {
+        let (mut rest, mut at) = (first + i, 0);
+        for (&n, &stride) in sizes.iter().zip(strides).rev() {
+            at += rest % n * stride;
+            rest /= n;
+        }
+        write_bytes(storage, at * size, element)?;
+    }
+    Ok(())
 }
 
 fn check_bools(path: &Path, entry: &Entry, start: usize, bytes: &[u8]) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use super::SafetensorsError as Error;
 use super::header::{self, Entry};
-use super::{plugin_dtypes, to_format};
+use super::{formats, layouts, plugin_dtypes, to_format};
 use crate::io::replace::replace;
 use crate::nn::StateDict;
 use crate::{Result, Tensor};
@@ -13,7 +13,8 @@ use std::path::Path;
 
 /// Saves tensors by name. An old file of that name is replaced as a whole, or stays as it is.
 ///
-/// Tensors may be on any device and of any strides; the file has their elements in row-major order.
+/// Tensors may be on any device and of any strides; the file has their elements in row-major order. Those in channels_last
+/// are loaded in it again.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -28,7 +29,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format does not have, the name
-/// `__metadata__` and the metadata key `keyway.dtypes`; what the device reports.
+/// `__metadata__`, the metadata keys `keyway.dtypes`, `keyway.formats` and `keyway.layouts`, a tensor named as another one's
+/// component; what the device reports.
 pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
     save_with_metadata(path, tensors, &BTreeMap::new())
 }
@@ -54,20 +56,27 @@ pub fn save_with_metadata(
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
     let path = path.as_ref();
-    let ordered = ordered(path, tensors)?;
+    let (tensors, wholes) = layouts::split(path, tensors)?;
+    let ordered = ordered(path, &tensors)?;
     let entries = entries(&ordered);
     let metadata = plugin_dtypes::with_dtypes(path, &ordered, metadata)?;
+    let metadata = formats::with_formats(path, &ordered, metadata)?;
+    let metadata = layouts::with_layouts(path, &wholes, metadata)?;
     let data = entries.last().map_or(0, |entry| entry.range.1);
     let failed = |bytes, source| Error::Write { path: path.to_path_buf(), bytes, source };
     let header = header::write(&entries, &metadata).map_err(|error| failed(data, error.into()))?;
-    let bytes = header.len() as u64 + data;
+    let bytes_in_all = header.len() as u64 + data;
     // An error of a device must not be turned into one of the file.
     let mut trouble = None;
     let written = replace(path, |file| {
         file.write_all(&header)?;
         for (_, tensor) in &ordered {
-            match tensor.to_bytes() {
-                Ok(bytes) => write_row_major(file, &bytes)?,
+            let written = tensor.for_each_chunk(|bytes| {
+                write_row_major(file, bytes).map_err(|source| failed(bytes_in_all, source).into())
+            });
+            match written {
+                Ok(()) => {}
+                Err(crate::Error::Safetensors(Error::Write { source, .. })) => return Err(source),
                 Err(error) => {
                     trouble = Some(error);
                     return Err(io::Error::other("a tensor could not be read"));
@@ -78,7 +87,7 @@ pub fn save_with_metadata(
     });
     match (trouble, written) {
         (Some(error), _) => Err(error),
-        (None, Err(source)) => Err(failed(bytes, source).into()),
+        (None, Err(source)) => Err(failed(bytes_in_all, source).into()),
         (None, Ok(())) => Ok(()),
     }
 }
@@ -113,7 +122,7 @@ fn entries(ordered: &[(&String, &Tensor)]) -> Vec<Entry> {
     let mut end = 0;
     let entry = |(name, tensor): &(&String, &Tensor)| {
         let begin = end;
-        end += (tensor.numel() * tensor.dtype().size()) as u64;
+        end = (tensor.numel() as u64).saturating_mul(tensor.dtype().size() as u64).saturating_add(end);
         let (dtype, shape) = plugin_dtypes::stored(tensor);
         Entry { name: (*name).clone(), dtype, shape, range: (begin, end) }
     };

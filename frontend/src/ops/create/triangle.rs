@@ -1,16 +1,41 @@
 //! What `tril` and `triu` share, with arguments `(self, diagonal)`.
 
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{one, tensor};
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Plan, Rule};
+use keyway_dispatcher::op::{Args, Decomposition, Outputs, Part, Plan, Rule};
 
-pub(super) const fn def(schema: &'static str, derivative: Derivative) -> OpDef {
+pub(super) const fn def(schema: &'static str, derivative: Derivative, compose: Decomposition) -> OpDef {
     OpDef::new(schema, Rule::Structured(rule), derivative, samples)
         .forms(Forms::InPlace)
         .errors(|| vec![error([plain(&[3]), SampleArg::Int(0)], "2 or more dimensions")])
         .with(Facts::EXACT)
+        .decomposed(compose)
+}
+
+const PARTS: &[Part] = &[Part::new("where")];
+
+/// The decomposition: a choice between the tensor and 0 by a mask that the host makes.
+pub(super) const fn by_mask(run: fn(&Args<'_>) -> RuleResult<Outputs>) -> Decomposition {
+    Decomposition { run, parts: PARTS }
+}
+
+/// Keeps the elements of which `keeps(row, column - diagonal)` is true.
+pub(super) fn masked(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> RuleResult<Outputs> {
+    one(compose(args, keeps))
+}
+
+fn compose(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> Result<Tensor> {
+    let (t, diagonal) = (tensor(args, 0)?, args.int(1)?);
+    let [.., rows, columns] = *t.sizes() else { return Ok(t) };
+    let kept = |row: usize| (0..columns).map(move |c| keeps(row as i64, (c as i64).saturating_sub(diagonal)));
+    let mask = Tensor::from_vec((0..rows).flat_map(kept).collect::<Vec<bool>>(), &[rows, columns])?;
+    // One dimension more than the mask has, so that the tensor alone decides how the result lies in memory.
+    mask.to_device(t.device())?.select_where(&t.unsqueeze(0)?, false)?.squeeze_dim(0)
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {

@@ -1,13 +1,15 @@
 //! `constant_pad`
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{kept, wrong_value};
-use crate::ops::sample::{SampleArg, error, plain, sample};
-use keyway_dispatcher::dims::Dims;
+use crate::ops::rules::holds;
+use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::{Dims, contiguous_strides};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The tensor with a border of `value`. The widths are two numbers for each dimension, before and after,
@@ -50,15 +52,40 @@ pub(super) fn padded_sizes(args: &Args<'_>) -> RuleResult<Dims> {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let sizes = padded_sizes(args)?;
+    holds(args, 2, t.dtype())?;
     let strides = kept(t, &sizes);
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (mut from, plan) = (tensor(args, 0)?, rule(args)?);
+    let spec = &plan.outputs[0];
+    let strides = match &spec.strides {
+        Strides::Exact(strides) => Dims::clone(strides),
+        _ => contiguous_strides(&spec.sizes),
+    };
+    let made = Tensor::empty_strided(&spec.sizes, &strides, spec.dtype, from.device())?;
+    made.fill_(args.get(2))?;
+    let mut inside = made.clone();
+    for (k, pair) in args.ints(1)?.chunks_exact(2).enumerate() {
+        let d = spec.sizes.len() - 1 - k;
+        let [before, after] = [pair[0], pair[1]].map(|width| width.saturating_neg().max(0));
+        let kept = from.sizes()[d] as i64 - before.saturating_add(after);
+        if kept <= 0 {
+            return Ok(made);
+        }
+        from = from.narrow(d as i64, before, kept as usize)?;
+        inside = inside.narrow(d as i64, pair[0].max(0), kept as usize)?;
+    }
+    inside.copy_(&from)?;
+    Ok(made)
 }
 
 /// `constant_pad`
 pub static DEF: OpDef = OpDef {
     schema: "constant_pad(Tensor self, int[] pad, Scalar value=0) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("fill"), Part::new("copy")]),
     derivative: Derivative::of_grad(|b, g| {
         let back: Vec<i64> = b.ints(1)?.iter().map(|w| -w).collect();
         g.set(0, || b.grad(0)?.constant_pad(&back, 0))
@@ -85,7 +112,15 @@ pub static DEF: OpDef = OpDef {
         let call = |widths: &[i64], message| {
             error([plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Int(0)], message)
         };
-        vec![call(&[1], "two widths"), call(&[1, 1, 1, 1], "two widths"), call(&[-2, -2], "off dimension 0")]
+        let bytes =
+            [fixed(&[3], DType::I8, Fill::Index(3)), SampleArg::Ints(vec![1, 1]), SampleArg::Int(300)];
+        let beyond = error(bytes, "a number that i8 holds");
+        vec![
+            beyond,
+            call(&[1], "two widths"),
+            call(&[1, 1, 1, 1], "two widths"),
+            call(&[-2, -2], "off dimension 0"),
+        ]
     },
     entry: Entry::new(),
 }

@@ -2,6 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::rules::holds;
 pub(super) use crate::ops::rules::{wrong_shape, wrong_value};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
@@ -51,14 +52,14 @@ pub(super) fn mask<'a>(args: &Args<'a>, i: usize) -> RuleResult<&'a TensorRef> {
 }
 
 /// Refuses a tensor argument `i` with dimensions whose dtype is not that of argument 0: writing into a
-/// tensor does not change its dtype. A number and a 0-d tensor are cast.
+/// tensor does not change its dtype. A 0-d tensor is cast, and so is a number, which the dtype must hold.
 pub(super) fn same_dtype(args: &Args<'_>, i: usize) -> RuleResult<()> {
     let own = args.tensor(0)?.dtype();
     match args.get(i) {
         Arg::Tensor(t) if t.ndim() > 0 && t.dtype() != own => {
             Err(wrong_dtype(args, i, format!("{own} as `{}` is", args.op.schema.param_name(0)), t.dtype()))
         }
-        _ => Ok(()),
+        _ => holds(args, i, own),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
-use crate::ops::rules::FIRST_THREE;
+use crate::ops::rules::{FIRST_THREE, holds};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -35,6 +35,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     {
         return Err(wrong_shape(args, 2, "a number or a 0-d tensor".into(), value.sizes()));
     }
+    holds(args, 2, t.dtype())?;
     let mut plan = Plan::elementwise(args, FIRST_THREE, Typing::of(t.dtype()))?;
     plan.cast = 0b101;
     Ok(plan)
@@ -58,7 +59,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_inputs(0b10, |b, g| {
         let mask = b.input(1)?;
         g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
-        g.set(2, || b.grad(0)?.masked_select(&mask)?.sum())
+        g.set(2, || mask.select_where(b.grad(0)?, 0)?.sum())
     }),
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
@@ -83,6 +84,10 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), mask(&[3], DType::F32), SampleArg::Int(0)], "a mask of bool"),
             error([plain(&[3]), mask(&[2], DType::BOOL), SampleArg::Int(0)], "do not broadcast"),
             error([plain(&[3]), mask(&[3], DType::BOOL), plain(&[3])], "0-d tensor"),
+            error(
+                [fixed(&[3], DType::U8, Fill::Index(3)), mask(&[3], DType::BOOL), SampleArg::Int(-1)],
+                "a number that u8 holds, from 0 to 255",
+            ),
         ]
     },
     entry: Entry::new(),

@@ -36,6 +36,9 @@ impl Tensor {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let (shifts, dims) = (args.ints(1)?, args.ints(2)?);
+    if shifts.is_empty() {
+        return Err(wrong_value(args, 1, "one shift or more".into()));
+    }
     if shifts.len() != dims.len() {
         return Err(wrong_value(args, 1, format!("{} shifts, one for each dimension", dims.len())));
     }
@@ -74,6 +77,7 @@ pub static DEF: OpDef = OpDef {
         vec![
             error([plain(&[3]), ints(&[1]), ints(&[1])], "out of range"),
             error([plain(&[3]), ints(&[1, 2]), ints(&[0])], "one for each dimension"),
+            error([plain(&[3]), ints(&[]), ints(&[])], "one shift or more"),
         ]
     },
     entry: Entry::new(),

@@ -99,6 +99,10 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1])], "index 3"),
             error([plain(&[3]), SampleArg::Int(0), index(&[2], 3), plain(&[1])], "as large as the index"),
             error([plain(&[3]), SampleArg::Int(1), at(0.0), plain(&[1])], "out of range"),
+            error(
+                [fixed(&[3], DType::I8, Fill::Index(3)), SampleArg::Int(0), at(0.0), SampleArg::Int(300)],
+                "a number that i8 holds",
+            ),
         ]
     },
     entry: Entry::new(),

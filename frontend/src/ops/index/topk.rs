@@ -24,7 +24,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range; more than it has.
+    /// A dimension out of range; more than it has; none of a 0-d tensor, whose result has one.
     pub fn topk(&self, k: i64, dim: i64, largest: bool, sorted: bool) -> Result<(Tensor, Tensor)> {
         DEF.run_two(&[self.into(), Arg::Int(k), Arg::Int(dim), Arg::Bool(largest), Arg::Bool(sorted)])
     }
@@ -83,7 +83,9 @@ pub static DEF: OpDef = OpDef {
     samples,
     errors: || {
         let (zero, yes) = (SampleArg::Int(0), SampleArg::Bool(true));
-        vec![error([plain(&[3]), SampleArg::Int(4), zero, yes.clone(), yes], "0 to 3")]
+        let call =
+            |sizes: &[usize], k| [plain(sizes), SampleArg::Int(k), zero.clone(), yes.clone(), yes.clone()];
+        vec![error(call(&[3], 4), "0 to 3"), error(call(&[], 0), "1 to 1")]
     },
     entry: Entry::new(),
 }

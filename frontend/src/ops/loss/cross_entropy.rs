@@ -5,7 +5,7 @@ use super::{decomposed, one, reduce, reduced, tensor};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{FIRST_TWO, wrong_shape};
+use crate::ops::rules::{FIRST_TWO, wrong_shape, wrong_value};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -28,7 +28,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// An input that is no float; shapes that do not fit; a reduction that is not `none`, `mean` or `sum`.
+    /// An input that is no float; shapes that do not fit; a `label_smoothing` outside 0 to 1; a reduction that is not `none`,
+    /// `mean` or `sum`.
     pub fn cross_entropy(
         &self,
         target: &Tensor,
@@ -54,7 +55,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         return Err(wrong_shape(args, 0, "of one dimension or more".into(), x.sizes()));
     }
     args.int(3)?;
-    args.float(4)?;
+    if !(0.0..=1.0).contains(&args.float(4)?) {
+        return Err(wrong_value(args, 4, "a share from 0 to 1".into()));
+    }
     if !target.dtype().is_float() {
         let sizes = nll_loss_forward::check(args)?;
         let mut plan = reduced(args, 5, x.dtype(), sizes, 0)?;
@@ -193,12 +196,20 @@ pub static DEF: OpDef = OpDef {
                 SampleArg::Str("mean"),
             ]
         };
+        let smoothed = |share| {
+            let mut args = call(index(&[2], 3));
+            args[4] = SampleArg::Float(share);
+            args
+        };
         let scalar = [plain(&[]), index(&[], 1)].into_iter().chain(call(index(&[], 1)).into_iter().skip(2));
         vec![
-            error(call(target), "below 3"),
+            error(call(target), "0..3"),
             error(call(index(&[5], 3)), "of shape"),
             error(call(plain(&[2])), "of the input's shape"),
             error(scalar, "one dimension or more"),
+            error(smoothed(-0.1), "a share from 0 to 1"),
+            error(smoothed(1.5), "a share from 0 to 1"),
+            error(smoothed(f64::NAN), "a share from 0 to 1"),
         ]
     },
     entry: Entry::new(),

@@ -94,7 +94,7 @@ pub static DEF: OpDef = OpDef {
         let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
         let call =
             |target| [plain(&[2, 3]), target, SampleArg::None, SampleArg::Int(-100), SampleArg::Str("mean")];
-        vec![error(call(target), "below 3"), error(call(index(&[5], 3)), "of shape")]
+        vec![error(call(target), "0..3"), error(call(index(&[5], 3)), "of shape")]
     },
     entry: Entry::new(),
 };

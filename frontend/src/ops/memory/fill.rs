@@ -1,10 +1,10 @@
 //! `fill`
 
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{Fill, SampleArg, unary_of};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, unary_of};
+use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
@@ -45,13 +45,21 @@ impl Tensor {
 /// `fill`
 pub static DEF: OpDef = OpDef {
     schema: "fill(Tensor self, Scalar value) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rules::unary),
+    rule: Rule::Elementwise(rules::FIRST, |args| {
+        let typing = rules::unary(args)?;
+        rules::holds(args, 1, typing.result)?;
+        Ok(typing)
+    }),
     decomposition: None,
     derivative: Derivative::ZERO,
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
     samples: || unary_of(&Fill::Uniform(-2.0, 2.0), &[SampleArg::Int(1)]),
-    errors: Vec::new,
+    errors: || {
+        let bytes = || fixed(&[2], DType::I8, Fill::Index(2));
+        let wrong = [SampleArg::Int(300), SampleArg::Float(f64::INFINITY), SampleArg::Float(f64::NAN)];
+        wrong.map(|value| error([bytes(), value], "a number that i8 holds, from -128 to 127")).into()
+    },
     entry: Entry::new(),
 }
 .with(Facts::EXACT);

@@ -73,7 +73,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         let split = wide.unflatten(1, &[groups as i64, (channels / groups) as i64])?;
         let dims: Vec<i64> = (2..split.ndim() as i64).collect();
         let (mean, var) = (split.mean_dims(&dims, true)?, split.var_dims(&dims, 0.0, true)?);
-        normalised(&split, [&mean, &var], None, None, eps)?.flatten(1, 2)?
+        normalised(&split, [&mean, &var], [None, None], eps, Some(&dims))?.flatten(1, 2)?
     } else {
         let size = channels / groups * x.sizes()[2..].iter().product::<usize>();
         let rows = wide.reshape_as_sizes(&[batch * groups, size])?;

@@ -4,10 +4,10 @@ use super::layer_norm_backward;
 use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, optional, tensor, widened};
+use crate::ops::composite::{cast, centred, decomposed, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::require;
-use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -90,7 +90,7 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     if is_grad_enabled() {
         let lead = x.ndim() - b.ints(1)?.len();
         let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
-        let centred = x.sub(&x.mean_dims(&dims, true)?)?;
+        let centred = centred(&x, &dims)?;
         let rstd = centred.square()?.mean_dims(&dims, true)?.add(b.float(4)?)?.rsqrt()?;
         let hat = centred.mul(&rstd)?;
         g.set(0, || {
@@ -120,7 +120,15 @@ fn samples() -> Vec<Sample> {
         };
         sample([plain(sizes), ints, weight, bias, SampleArg::Float(0.1)])
     };
+    // Equal numbers, and numbers that differ in their last digits alone.
+    let extreme = |values: &[f64]| {
+        let (x, shape) = (filled(&[2, 40], Fill::Values(values.to_vec())), SampleArg::Ints(vec![40]));
+        let args = [x, shape, SampleArg::None, SampleArg::None, SampleArg::Float(1e-5)];
+        Sample { smooth: false, ..sample(args) }
+    };
     vec![
+        extreme(&[1234.567]),
+        extreme(&[10001.0, 9998.5, 10000.25, 9999.0, 10003.0]),
         call(&[5], &[5], true),
         call(&[3, 4], &[4], true),
         call(&[3, 4], &[4], false),
@@ -135,7 +143,7 @@ fn samples() -> Vec<Sample> {
 /// narrower than f32.
 pub(super) fn standardised(x: &Tensor, lead: usize, eps: f64) -> Result<(Tensor, Tensor)> {
     let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
-    let centred = x.sub(&x.mean_dims(&dims, true)?)?;
+    let centred = centred(x, &dims)?;
     let rstd = centred.square()?.mean_dims(&dims, true)?.add(eps)?.rsqrt()?;
     Ok((centred, rstd))
 }

@@ -5,13 +5,16 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
     /// Each element, or the nearer bound where it lies outside `min..=max`; NaN stays NaN. A bound may be a
     /// number, a tensor, or `Arg::None`; where `min` is above `max` the result is `max`.
+    ///
+    /// The gradient of an element that lies on a bound is 1, as inside: it is its own value. Where it equals the bound in a
+    /// tensor, element and bound get half each, as from [`Tensor::maximum`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,7 +25,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// No bound at all; a bound tensor whose shape does not broadcast.
+    /// No bound at all; a bound tensor whose shape does not broadcast; a number that every result would be, but that the
+    /// integer dtype does not hold. Other numbers beyond the dtype's range hold nothing back.
     pub fn clamp<'a>(&'a self, min: impl Into<Arg<'a>>, max: impl Into<Arg<'a>>) -> Result<Tensor> {
         let (min, max) = (min.into(), max.into());
         if !matches!(min, Arg::Tensor(_)) && !matches!(max, Arg::Tensor(_)) {
@@ -73,6 +77,19 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     }
     let dtype = args.promote(rules::FIRST_THREE)?;
     rules::require(args, 0, dtype, dtype != crate::DType::BOOL, "numbers")?;
+    if let Some((lowest, highest)) = dtype.integer_range() {
+        // A bound beyond the range holds nothing back, unless everything lies on its wrong side.
+        if let Arg::Int(min) = args.get(1)
+            && i128::from(min) > highest
+        {
+            return Err(rules::wrong_value(args, 1, format!("at most {highest}, the largest {dtype}")));
+        }
+        if let Arg::Int(max) = args.get(2)
+            && i128::from(max) < lowest
+        {
+            return Err(rules::wrong_value(args, 2, format!("at least {lowest}, the smallest {dtype}")));
+        }
+    }
     Ok(Typing::of(dtype))
 }
 
@@ -83,14 +100,24 @@ fn samples() -> Vec<Sample> {
         (SampleArg::None, SampleArg::Int(1)),
     ];
     let shapes: [&[usize]; 7] = [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
+    let on_bounds = tensor(&[5], Fill::Values(vec![-1.0, 1.0, 0.0, -2.0, 2.0]));
+    let corners = Sample { smooth: false, ..sample([on_bounds, SampleArg::Int(-1), SampleArg::Int(1)]) };
+    // Bounds that i8 and u8 do not hold.
+    let beyond = sample([plain(&[5]), SampleArg::Int(-300), SampleArg::Int(300)]);
     shapes
         .iter()
         .flat_map(|sizes| bounds.iter().map(|(min, max)| sample([plain(sizes), min.clone(), max.clone()])))
+        .chain([corners, beyond])
         .collect()
 }
 
 fn errors() -> Vec<ErrorSample> {
-    vec![error([plain(&[2]), SampleArg::None, SampleArg::None], "neither")]
+    let bytes = || fixed(&[2], crate::DType::I8, Fill::Index(2));
+    vec![
+        error([plain(&[2]), SampleArg::None, SampleArg::None], "neither"),
+        error([bytes(), SampleArg::Int(300), SampleArg::None], "at most 127, the largest i8"),
+        error([bytes(), SampleArg::None, SampleArg::Int(-300)], "at least -128, the smallest i8"),
+    ]
 }
 
 /// `clamp`

@@ -39,15 +39,19 @@ derived! {
     ADDCMUL = addcmul, [wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
     CLAMP = clamp, [new("maximum"), new("minimum")];
     EQ = eq, [new("ge"), of_bool("logical_and")];
-    GELU = gelu, [wide("erf"), wide("tanh"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
+    GELU = gelu, [wide("erf"), wide("sigmoid"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
     GELU_BACKWARD = gelu_backward, [
-        wide("erf"), wide("tanh"), wide("exp"), wide("tanh_backward"), wide("square"), wide("mul"), wide("add"),
+        wide("erf"), wide("sigmoid"), wide("exp"), wide("square"), wide("sub"), wide("mul"), wide("add"),
         wide("to_dtype"), new("to_dtype"),
     ];
     GT = gt, [new("ge"), of_bool("logical_and"), of_bool("logical_not")];
     ISNAN = isnan, [new("ne")];
     LE = le, [new("ge")];
     LEAKY_RELU = leaky_relu, [new("gt"), new("mul"), new("where")];
+    LOG1P = log1p, [
+        wide("add"), wide("sub"), wide("log"), wide("div"), wide("mul"), wide("eq"), wide("where"), wide("to_dtype"),
+        new("to_dtype"),
+    ];
     LOGICAL_AND = logical_and, [of_bool("where"), of_bool("to_dtype")];
     LOGICAL_NOT = logical_not, [of_bool("where"), of_bool("to_dtype")];
     LOGICAL_OR = logical_or, [of_bool("where"), of_bool("to_dtype")];
@@ -55,15 +59,20 @@ derived! {
     LT = lt, [new("gt")];
     MINIMUM = minimum, [new("lt"), new("ne"), of_bool("logical_or"), new("where"), new("to_dtype")];
     NE = ne, [new("eq"), of_bool("logical_not")];
+    NEG = neg, [new("mul")];
     RECIPROCAL = reciprocal, [new("div")];
     RELU = relu, [new("maximum")];
-    RELU_BACKWARD = relu_backward, [new("gt"), new("where")];
+    RELU_BACKWARD = relu_backward, [new("le"), new("where")];
     RSQRT = rsqrt, [new("sqrt"), new("div")];
     SIGMOID = sigmoid, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
     SIGMOID_BACKWARD = sigmoid_backward, [wide("sub"), wide("mul"), wide("to_dtype"), new("to_dtype")];
+    SIGN = sign, [new("gt"), new("lt"), new("sub"), new("to_dtype")];
     SILU = silu, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
     SILU_BACKWARD = silu_backward, [
         wide("sigmoid"), wide("sub"), wide("add"), wide("mul"), wide("to_dtype"), new("to_dtype"),
+    ];
+    SOFTPLUS = softplus, [
+        wide("mul"), wide("exp"), wide("log1p"), wide("div"), wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
     ];
     SQUARE = square, [new("mul"), new("to_dtype")];
     SUB = difference, [new("add")];
@@ -134,6 +143,32 @@ fn abs(args: &Args<'_>) -> Result<Tensor> {
     choose(&x.gt(0)?, (&x).into(), (&x.rsub(0)?).into())
 }
 
+/// By -1, so that 0 gives -0, which a difference from 0 would not.
+fn neg(args: &Args<'_>) -> Result<Tensor> {
+    tensor(args, 0)?.mul(-1)
+}
+
+/// `log(u) x / (u - 1)` with `u = 1 + x` as it was rounded: the quotient makes up for what the rounding lost (W. Kahan's
+/// formula). Where `u` is 1 the result is `x`, and where it is `x`, infinities included, `log(x)`.
+fn log1p(args: &Args<'_>) -> Result<Tensor> {
+    let x = real(args, 0)?;
+    let u = x.add(1)?;
+    let log = u.log()?;
+    let corrected = log.mul(&x.div(&u.sub(1)?)?)?;
+    let large = choose(&u.eq(&x)?, (&log).into(), (&corrected).into())?;
+    narrowed(args, 0b1, choose(&u.eq(1)?, (&x).into(), (&large).into())?)
+}
+
+/// Whether above 0 less whether below: 0 for NaN.
+fn sign(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    let above = x.gt(0)?;
+    if x.dtype() == DType::BOOL {
+        return Ok(above);
+    }
+    above.to_dtype(x.dtype())?.sub(&x.lt(0)?.to_dtype(x.dtype())?)
+}
+
 fn square(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     let x = if x.dtype() == DType::BOOL { x.to_dtype(DType::I64)? } else { x };
@@ -153,7 +188,8 @@ fn relu(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn relu_backward(args: &Args<'_>) -> Result<Tensor> {
-    let made = choose(&tensor(args, 1)?.gt(0)?, args.get(0), Arg::Int(0))?;
+    // So that the gradient goes on where the result is NaN.
+    let made = choose(&tensor(args, 1)?.le(0)?, Arg::Int(0), args.get(0))?;
     narrowed(args, FIRST_TWO, made)
 }
 
@@ -171,7 +207,14 @@ fn minimum(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn clamp(args: &Args<'_>) -> Result<Tensor> {
-    match (args.get(1), args.get(2)) {
+    // A bound beyond the range of an integer dtype holds nothing back, and neither does the end of the range: the rule has
+    // refused one on the wrong side.
+    let range = args.promote(FIRST_THREE)?.integer_range();
+    let bound = |i: usize| match (args.get(i), range) {
+        (Arg::Int(v), Some((low, high))) => Arg::Int(i128::from(v).clamp(low, high) as i64),
+        (other, _) => other,
+    };
+    match (bound(1), bound(2)) {
         (min, Arg::None) => maximum::DEF.run(&[args.get(0), min]),
         (Arg::None, max) => minimum::DEF.run(&[args.get(0), max]),
         (min, max) => {
@@ -259,6 +302,13 @@ fn silu(args: &Args<'_>) -> Result<Tensor> {
     narrowed(args, 0b1, x.div(&denominator(&x)?)?)
 }
 
+fn softplus(args: &Args<'_>) -> Result<Tensor> {
+    let x = real(args, 0)?;
+    let scaled = x.mul(args.get(1))?;
+    let soft = scaled.exp()?.log1p()?.div(args.get(1))?;
+    narrowed(args, 0b1, choose(&scaled.gt(args.get(2))?, (&x).into(), (&soft).into())?)
+}
+
 fn sigmoid_backward(args: &Args<'_>) -> Result<Tensor> {
     let (grad, y) = (real(args, 0)?, real(args, 1)?);
     narrowed(args, FIRST_TWO, grad.mul(&y.rsub(1)?.mul(&y)?)?)
@@ -279,15 +329,14 @@ fn silu_backward(args: &Args<'_>) -> Result<Tensor> {
 /// `sqrt(2 / pi)` and the factor of the cube in the approximation of `gelu`.
 const APPROXIMATION: (f64, f64) = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2, 0.044715);
 
-/// The normal distribution's share below each element, exact or approximated.
+/// The normal distribution's share below each element, exact or approximated: `(1 + tanh(u)) / 2`, which is
+/// `sigmoid(2 u)`, without a sum in which the digits of a small share would be lost.
 fn share(x: &Tensor, approximate: &str) -> Result<Tensor> {
-    let inner = if approximate == "tanh" {
+    if approximate == "tanh" {
         let (k, c) = APPROXIMATION;
-        x.mul(x)?.mul(k * c)?.add(k)?.mul(x)?.tanh()?
-    } else {
-        x.mul(FRAC_1_SQRT_2)?.erf()?
-    };
-    inner.add(1)?.mul(0.5)
+        return x.mul(x)?.mul(2.0 * k * c)?.add(2.0 * k)?.mul(x)?.sigmoid();
+    }
+    x.mul(FRAC_1_SQRT_2)?.erf()?.add(1)?.mul(0.5)
 }
 
 fn gelu(args: &Args<'_>) -> Result<Tensor> {
@@ -301,9 +350,9 @@ fn gelu_backward(args: &Args<'_>) -> Result<Tensor> {
     // The share below `x`, and `x` times its derivative.
     let slope = if approximate == "tanh" {
         let (k, c) = APPROXIMATION;
-        let t = square.mul(k * c)?.add(k)?.mul(&x)?.tanh()?;
-        let inner = square.mul(3.0 * k * c)?.add(k)?.mul(&x)?;
-        t.add(1)?.add(&inner.tanh_backward(&t)?)?.mul(0.5)?
+        let s = share(&x, approximate)?;
+        let inner = square.mul(6.0 * k * c)?.add(2.0 * k)?.mul(&x)?;
+        s.add(&inner.mul(&s.rsub(1)?.mul(&s)?)?)?
     } else {
         let density = square.mul(-0.5)?.exp()?.mul(0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2)?;
         share(&x, approximate)?.add(&density.mul(&x)?)?

@@ -62,7 +62,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     match args.get(2) {
         Arg::None => rules::binary_float(args),
         Arg::Str("trunc" | "floor") => {
-            let typing = rules::binary(args)?;
+            let typing = rules::binary_held(args)?;
             rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, "numbers")?;
             Ok(typing)
         }

@@ -1,11 +1,12 @@
 //! `hardswish`
 
 use crate::ops::def::{Derivative, Dtypes, OpDef};
-use crate::ops::sample::Fill;
+use crate::ops::sample::{Fill, Sample};
 use crate::ops::{forms, rules, sample};
 
 forms! {
-    /// `x * min(max(x + 3, 0), 6) / 6` of each element `x`.
+    /// `x * min(max(x + 3, 0), 6) / 6` of each element `x`. The gradient at the corners is that of the straight parts: 0 at
+    /// -3 and 1 at 3.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,11 +28,16 @@ pub static DEF: OpDef = OpDef::unary(
         g.set(0, || {
             let (grad, x) = (b.grad(0)?, b.input(0)?);
             let middle = grad.mul(&x.mul(2)?.add(3)?)?.mul(1.0 / 6.0)?;
-            let upper = x.gt(3)?.select_where(grad, &middle)?;
-            x.lt(-3)?.select_where(0, &upper)
+            let upper = x.ge(3)?.select_where(grad, &middle)?;
+            x.le(-3)?.select_where(0, &upper)
         })
     }),
 )
 .dtypes(Dtypes::FLOAT)
-.samples(|| sample::unary_of(&Fill::AwayFrom(-4.2, 4.2, 0.05), &[]))
+.samples(|| {
+    let corners = sample::tensor(&[5], Fill::Values(vec![-3.0, 3.0, 0.0, -4.0, 4.0]));
+    let mut samples = sample::unary_of(&Fill::AwayFrom(-4.2, 4.2, 0.05), &[]);
+    samples.push(Sample { smooth: false, ..sample::sample([corners]) });
+    samples
+})
 .errors(|| sample::refuses_integers(&[]));

@@ -1,5 +1,6 @@
 //! `log1p`
 
+use super::derived;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -24,4 +25,5 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.add(1)?.reciprocal()?))),
 )
-.samples(|| sample::unary(-0.7, 3.0));
+.samples(|| sample::unary(-0.7, 3.0))
+.decomposed(derived::LOG1P);

@@ -24,7 +24,7 @@ pub(super) const fn def(
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
-    let typing = rules::binary(args)?;
+    let typing = rules::binary_held(args)?;
     rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, "numbers")?;
     Ok(typing)
 }

@@ -1,5 +1,6 @@
 //! `neg`
 
+use super::derived;
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
@@ -26,4 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .dtypes(Dtypes::NUMERIC)
 .errors(sample::refuses_bool)
-.with(Facts::EXACT.and(Facts::SIGNED_ZEROS));
+.with(Facts::EXACT.and(Facts::SIGNED_ZEROS))
+.decomposed(derived::NEG);

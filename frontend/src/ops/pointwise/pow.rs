@@ -36,7 +36,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
-    let typing = rules::binary(args)?;
+    let typing = rules::binary_held(args)?;
     rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, "numbers")?;
     match args.get(1) {
         Arg::Int(exponent) if exponent < 0 && typing.compute.is_integer() => Err(Error::Value {

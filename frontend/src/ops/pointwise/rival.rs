@@ -12,7 +12,7 @@ pub(super) const fn def(
     schema: &'static str,
     formula: fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>,
 ) -> OpDef {
-    OpDef::binary(schema, rules::binary, Derivative::of_inputs(0b11, formula))
+    OpDef::binary(schema, rules::binary_held, Derivative::of_inputs(0b11, formula))
         .forms(Forms::Out)
         .samples(samples)
         .with(Facts::EXACT)

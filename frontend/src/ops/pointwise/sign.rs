@@ -1,5 +1,6 @@
 //! `sign`
 
+use super::derived;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::sample::Fill;
 use crate::ops::{forms, rules, sample};
@@ -22,4 +23,5 @@ forms! {
 /// `sign`
 pub static DEF: OpDef = OpDef::unary("sign(Tensor self) -> Tensor", rules::unary, Derivative::ZERO)
     .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
-    .with(Facts::EXACT);
+    .with(Facts::EXACT)
+    .decomposed(derived::SIGN);

@@ -1,5 +1,6 @@
 //! `softplus`
 
+use super::derived;
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
 use crate::ops::{forms, rules, sample};
@@ -45,4 +46,5 @@ pub static DEF: OpDef = OpDef::unary(
 .forms(Forms::Out)
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
+.decomposed(derived::SOFTPLUS)
 .errors(|| sample::refuses_integers(&[SampleArg::Int(1), SampleArg::Int(20)]));

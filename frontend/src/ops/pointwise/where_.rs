@@ -31,6 +31,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let condition = args.tensor(0)?.dtype();
     rules::require(args, 0, condition, condition == DType::BOOL, "bool")?;
     let dtype = args.promote(VALUES)?;
+    rules::holds(args, 1, dtype)?;
+    rules::holds(args, 2, dtype)?;
     let mut plan = Plan::one(dtype, args.broadcast(rules::FIRST_THREE)?, dtype, Strides::Preserve);
     plan.cast = VALUES;
     plan.broadcast = rules::FIRST_THREE;
@@ -57,6 +59,10 @@ fn errors() -> Vec<ErrorSample> {
     let ints = fixed(&[2], DType::I64, Fill::Index(2));
     vec![
         error([ints, plain(&[2]), plain(&[2])], "must be bool"),
+        error(
+            [condition(&[2]), fixed(&[2], DType::I8, Fill::Index(2)), SampleArg::Int(300)],
+            "a number that i8 holds",
+        ),
         error([condition(&[2]), plain(&[3]), plain(&[3])], "do not broadcast"),
     ]
 }

@@ -1,12 +1,14 @@
 //! `dropout`
 
+use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// While training, 0 with probability `p` and the element divided by `1 - p` else; otherwise this
@@ -42,6 +44,17 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Err(Error::Value { op: args.name(), argument: "p", expected, got: p.to_string() })
 }
 
+/// `bernoulli` draws from the same place in the stream, so that the same elements are dropped.
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    // In the order in memory that the result has.
+    let like = x.empty_like()?;
+    let dropped = Tensor::empty_strided(x.sizes(), like.strides(), DType::BOOL, x.device())?;
+    super::bernoulli::DEF.run_in_place(&[(&dropped).into(), args.get(1), args.get(2), args.get(3)])?;
+    let scaled = widened(&x)?.mul(1.0 / (1.0 - args.float(1)?))?;
+    cast(dropped.select_where(0, &scaled)?, x.dtype())
+}
+
 fn samples() -> Vec<Sample> {
     let shapes: [&[usize]; 7] = [&[], &[7], &[3, 5], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
     let call = |s: &[usize], p| sample([plain(s), SampleArg::Float(p), SampleArg::Int(7), SampleArg::Int(3)]);
@@ -52,7 +65,16 @@ fn samples() -> Vec<Sample> {
 pub static DEF: OpDef = OpDef {
     schema: "dropout(Tensor self, float p, int seed, int offset) -> Tensor",
     rule: Rule::Structured(rule),
-    decomposition: None,
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::fixed("bernoulli", DType::BOOL),
+            Part::widened("mul"),
+            Part::widened("where"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
     derivative: Derivative::Formula {
         saves: 0,
         saves_outputs: 0,

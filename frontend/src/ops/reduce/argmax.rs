@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range or of size 0; bool.
+    /// A dimension out of range or of size 0.
     pub fn argmax(&self, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::optional(dim), Arg::Bool(keepdim)])
     }

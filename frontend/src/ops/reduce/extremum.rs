@@ -5,8 +5,8 @@
 use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
-use crate::ops::rules::{not_empty, reduced_dim, reduced_dims, reduced_sizes, require};
+use crate::ops::def::{Derivative, Facts, Forms, OpDef};
+use crate::ops::rules::{not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -26,7 +26,6 @@ pub(super) const fn over_dims(schema: &'static str) -> OpDef {
 pub(super) const fn along(schema: &'static str) -> OpDef {
     let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
     OpDef::new(schema, Rule::Structured(rule_along), derivative, samples_along)
-        .dtypes(Dtypes::NUMERIC)
         .errors(errors_along)
         .with(Facts::EXACT)
 }
@@ -35,7 +34,6 @@ pub(super) const fn along(schema: &'static str) -> OpDef {
 pub(super) const fn place(schema: &'static str) -> OpDef {
     OpDef::new(schema, Rule::Structured(rule_place), Derivative::NotDifferentiable, samples_place)
         .forms(Forms::Out)
-        .dtypes(Dtypes::NUMERIC)
         .errors(errors_along)
 }
 
@@ -64,7 +62,6 @@ fn distinct(sizes: &[usize]) -> SampleArg {
 /// The sizes of the result along one dimension, or of all elements.
 fn sizes_along(args: &Args<'_>) -> RuleResult<Dims> {
     let t = args.tensor(0)?;
-    require(args, 0, t.dtype(), t.dtype() != DType::BOOL, "a number; cast bool first")?;
     let mask = reduced_dim(args, 1, t.ndim())?;
     not_empty(args, t.sizes(), mask)?;
     Ok(reduced_sizes(t.sizes(), mask, args.bool(2)?))

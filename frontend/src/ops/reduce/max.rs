@@ -20,7 +20,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range or of size 0; bool.
+    /// A dimension out of range or of size 0.
     pub fn max(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
         DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(keepdim)])
     }

@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dimension out of range or of size 0; bool.
+    /// A dimension out of range or of size 0.
     pub fn min(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
         DEF.run_two(&[self.into(), Arg::Int(dim), Arg::Bool(keepdim)])
     }

@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 impl Tensor {
     /// The `p`-norm over `dims`, which stay as size 1 if `keepdim`: the `p`-th root of the sum of the absolute
     /// values to the power of `p`; their largest for infinity, their smallest for minus infinity, how many
-    /// are not 0 for 0. No dims means all.
+    /// are not 0 for 0. No dims means all. Where the norm is 0 so is its gradient, whatever `p` is.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -45,6 +45,11 @@ fn samples() -> Vec<Sample> {
         let x = tensor(&[3, 4], Fill::Distinct(0.3, 2.0));
         sample([x, SampleArg::Float(p), SampleArg::Ints(vec![1]), SampleArg::Bool(false)])
     };
+    let zeros = |p: f64| {
+        let x = tensor(&[2, 3], Fill::Values(vec![0.0, 0.0, 0.0, 0.5, 0.0, -1.5]));
+        let args = [x, SampleArg::Float(p), SampleArg::Ints(vec![1]), SampleArg::Bool(false)];
+        Sample { smooth: false, ..sample(args) }
+    };
     vec![
         call(&[], None, false),
         call(&[7], None, false),
@@ -60,6 +65,11 @@ fn samples() -> Vec<Sample> {
         with(f64::INFINITY),
         with(f64::NEG_INFINITY),
         with(0.0),
+        zeros(1.0),
+        zeros(2.0),
+        zeros(3.0),
+        zeros(0.5),
+        zeros(f64::INFINITY),
     ]
 }
 
@@ -76,8 +86,12 @@ pub static DEF: OpDef = OpDef {
                 let (x, p) = (b.input(0)?, b.float(1)?);
                 let out = b.unreduce(&b.output(0)?, 0, b.arg(2), b.bool(3)?)?;
                 let grad = b.unreduce(b.grad(0)?, 0, b.arg(2), b.bool(3)?)?;
-                // Where the norm is 0 the derivative is taken to be 0.
-                let over = |t: &Tensor, by: &Tensor| by.eq(0.0)?.select_where(0.0, &t.div(by)?);
+                // Where the norm is 0 the derivative is taken to be 0, and so is that of the derivative: nothing is
+                // divided by 0.
+                let over = |t: &Tensor, by: &Tensor| {
+                    let none = by.eq(0.0)?;
+                    none.select_where(0.0, &t.div(&none.select_where(1.0, by)?)?)
+                };
                 if p == 0.0 {
                     return x.zeros_like();
                 }
@@ -93,7 +107,7 @@ pub static DEF: OpDef = OpDef {
                     return grad.div(&ties.sum_dims(dims, true)?)?.mul(&ties)?.mul(&x.sign()?);
                 }
                 // (|x| / norm)^(p - 1) as an exponential; 0 where x is 0.
-                let share = x.abs()?.div(&out)?;
+                let share = over(&x.abs()?, &out)?;
                 let power = share.eq(0.0)?.select_where(1.0, &share)?.log()?.mul(p - 1.0)?.exp()?;
                 share.eq(0.0)?.select_where(0.0, &power)?.mul(&x.sign()?)?.mul(&grad)
             })

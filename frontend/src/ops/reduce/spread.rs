@@ -1,12 +1,12 @@
 //! What `var` and `std` share: the arguments `(self, dim, correction, keepdim)`.
 
-use super::{cases, mean, sum};
+use super::{cases, sum};
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::composite::{cast, centred, one, tensor, widened};
 use crate::ops::rules::{reduced_count, reduced_dims, reduced_sizes, require};
-use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, tensor as filled};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, sample, tensor as filled};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan, Strides};
 
@@ -33,8 +33,7 @@ fn wide_variance(args: &Args<'_>) -> Result<Tensor> {
     let x = widened(&tensor(args, 0)?)?;
     let mask = reduced_dims(args, 1, x.ndim())?;
     let divisor = (reduced_count(x.sizes(), mask) as f64 - args.float(2)?).max(0.0);
-    let mean = mean::DEF.run(&[(&x).into(), args.get(1), Arg::Bool(true)])?;
-    let squares = x.sub(&mean)?.square()?;
+    let squares = centred(&x, args.optional_ints(1)?.unwrap_or(&[]))?.square()?;
     sum::DEF.run(&[(&squares).into(), args.get(1), args.get(3)])?.div(divisor)
 }
 
@@ -59,7 +58,19 @@ pub(super) fn parts<'a>(b: &Backward<'a>) -> Result<(Tensor, &'a [i64], f64)> {
 pub(super) fn samples() -> Vec<Sample> {
     let input = |sizes: &[usize]| filled(sizes, Fill::Distinct(-2.0, 2.0));
     // One element alone has no deviation, and the derivative of its root none either.
-    cases::over_dims(input, &[SampleArg::Float(0.5)]).split_off(1)
+    let mut samples = cases::over_dims(input, &[SampleArg::Float(0.5)]).split_off(1);
+    // Equal numbers, and numbers that differ in their last digits alone.
+    let large = [10001.0, 9998.5, 10000.25, 9999.0, 10003.0];
+    samples.extend([vec![1234.567], large.to_vec()].map(|values| {
+        let args = [
+            filled(&[2, 40], Fill::Values(values)),
+            SampleArg::Ints(vec![1]),
+            SampleArg::Float(1.0),
+            SampleArg::Bool(false),
+        ];
+        Sample { smooth: false, ..sample(args) }
+    }));
+    samples
 }
 
 pub(super) fn errors() -> Vec<ErrorSample> {

@@ -3,7 +3,7 @@
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::decomposed;
+use crate::ops::composite::{centred, decomposed};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use keyway_dispatcher::op::{Arg, Part, Rule};
 
@@ -57,10 +57,11 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || {
                 let (x, dims, divisor) = spread::parts(b)?;
                 let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(3)?)?;
-                let centred = x.sub(&x.mean_dims(dims, true)?)?;
+                let centred = centred(&x, dims)?;
                 let out = b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(3)?)?;
-                // Where nothing varies the derivative is taken to be 0.
-                let slope = out.eq(0.0)?.select_where(0.0, &grad.div(&out)?)?;
+                // Where nothing varies the derivative is taken to be 0, and so is that of the derivative.
+                let none = out.eq(0.0)?;
+                let slope = none.select_where(0.0, &grad.div(&none.select_where(1.0, &out)?)?)?;
                 slope.mul(&centred)?.mul(1.0 / divisor)
             })
         },

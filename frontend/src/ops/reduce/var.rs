@@ -3,7 +3,7 @@
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::decomposed;
+use crate::ops::composite::{centred, decomposed};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use keyway_dispatcher::op::{Arg, Rule};
 
@@ -45,8 +45,7 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || {
                 let (x, dims, divisor) = spread::parts(b)?;
                 let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(3)?)?;
-                let centred = x.sub(&x.mean_dims(dims, true)?)?;
-                grad.mul(&centred)?.mul(2.0 / divisor)
+                grad.mul(&centred(&x, dims)?)?.mul(2.0 / divisor)
             })
         },
     },

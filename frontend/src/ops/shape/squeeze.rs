@@ -3,6 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::wrong_value;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -37,7 +38,7 @@ impl Tensor {
     /// A view without those of the dimensions `dims` whose size is 1.
     ///
     /// # Errors
-    /// A dimension out of range.
+    /// A dimension out of range or given twice.
     pub fn squeeze_dims(&self, dims: &[i64]) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Ints(dims)])
     }
@@ -49,7 +50,11 @@ fn rule(args: &Args<'_>) -> RuleResult<ViewSpec> {
     if let Some(dims) = args.optional_ints(1)? {
         chosen = 0;
         for &dim in dims {
-            chosen |= 1 << wrap_dim(args.name(), dim, t.ndim())?;
+            let bit = 1 << wrap_dim(args.name(), dim, t.ndim())?;
+            if chosen & bit != 0 {
+                return Err(wrong_value(args, 1, "different dimensions".into()));
+            }
+            chosen |= bit;
         }
     }
     let stays = |i: &usize| t.sizes()[*i] != 1 || chosen & (1 << i) == 0;
@@ -84,6 +89,11 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples,
-    errors: || vec![error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range")],
+    errors: || {
+        vec![
+            error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range"),
+            error([plain(&[1, 1]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
+        ]
+    },
     entry: Entry::new(),
 };

@@ -1,11 +1,15 @@
 //! The faults, one of which is at work in a process.
 
+mod accuracy;
 mod arguments;
 mod calls;
+mod corners;
 mod ending;
+mod images;
 mod memory;
 mod numbers;
 mod reading;
+mod refusing;
 mod sums;
 mod writing;
 
@@ -13,13 +17,6 @@ use crate::site::{Kernel, Site};
 use keyway_sdk::Error;
 use keyway_sdk::author::Call;
 use std::sync::OnceLock;
-
-/// Names the fault at work.
-const CHOICE: &str = "KEYWAY_FAULT";
-/// The choice that lists the faults.
-const LIST: &str = "list";
-/// Begins each line of the list.
-const MARK: &str = "@keyway-mutant";
 
 /// A fault.
 pub struct Fault {
@@ -33,6 +30,8 @@ pub struct Fault {
     dtypes: &'static [&'static str],
     /// The ops to judge, where they are others.
     judged: &'static [&'static str],
+    /// Whether only the kernels for channels_last have it.
+    images: bool,
     /// The call with the fault.
     run: fn(&Site<'_>) -> Result<(), Error>,
 }
@@ -45,12 +44,18 @@ impl Fault {
         ops: &'static [&'static str],
         run: fn(&Site<'_>) -> Result<(), Error>,
     ) -> Fault {
-        Fault { name, about, ops, dtypes: &[], judged: ops, run }
+        Fault { name, about, ops, dtypes: &[], judged: ops, images: false, run }
     }
 
     /// A fault of these dtypes only.
     const fn dtypes(mut self, dtypes: &'static [&'static str]) -> Fault {
         self.dtypes = dtypes;
+        self
+    }
+
+    /// A fault of the kernels for channels_last alone.
+    const fn images(mut self) -> Fault {
+        self.images = true;
         self
     }
 
@@ -61,7 +66,9 @@ impl Fault {
     }
 
     fn concerns(&self, kernel: &Kernel) -> bool {
-        self.ops.contains(&kernel.op) && (self.dtypes.is_empty() || self.dtypes.contains(&kernel.dtype))
+        self.ops.contains(&kernel.op)
+            && (!self.images || kernel.images)
+            && (self.dtypes.is_empty() || self.dtypes.contains(&kernel.dtype))
     }
 }
 
@@ -76,6 +83,10 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         memory::FAULTS,
         calls::FAULTS,
         ending::FAULTS,
+        accuracy::FAULTS,
+        corners::FAULTS,
+        images::FAULTS,
+        refusing::FAULTS,
     ]
     .into_iter()
     .flatten()
@@ -83,29 +94,16 @@ fn all() -> impl Iterator<Item = &'static Fault> {
 
 fn chosen() -> Option<&'static Fault> {
     static CHOSEN: OnceLock<Option<&'static Fault>> = OnceLock::new();
-    *CHOSEN.get_or_init(|| {
-        let choice = std::env::var(CHOICE).unwrap_or_default();
-        all().find(|fault| fault.name == choice)
-    })
+    *CHOSEN.get_or_init(|| all().find(|fault| keyway_test_faults::is(fault.name)))
 }
 
-/// Checks the choice; prints the faults if it is `list`, each as the mark, its name, the ops to judge with commas
-/// between them, and what it does, with tabs between the parts.
+/// Checks the choice; prints the faults if they were asked for.
 ///
 /// # Errors
 /// A choice that is no fault: a run without one would prove nothing.
 pub fn announce() -> Result<(), Error> {
-    match std::env::var(CHOICE).as_deref() {
-        Err(_) | Ok("") => Ok(()),
-        Ok(LIST) => {
-            all().for_each(|fault| {
-                println!("{MARK}\t{}\t{}\t{}", fault.name, fault.judged.join(","), fault.about);
-            });
-            Ok(())
-        }
-        Ok(_) if chosen().is_some() => Ok(()),
-        Ok(other) => Err(Error::Failed { detail: format!("{CHOICE}: there is no fault `{other}`") }),
-    }
+    let listed = all().map(|fault| keyway_test_faults::Fault::of_ops(fault.name, fault.judged, fault.about));
+    keyway_test_faults::announce(listed).map_err(|detail| Error::Failed { detail })
 }
 
 /// Answers a call: with the fault, if the one at work concerns this kernel.

@@ -1,0 +1,36 @@
+//! The allocator's locks when the process forks: another thread may hold one at that moment, and would hold it for ever in
+//! the child, which has the forking thread alone. So the forking thread takes all of them first.
+
+use super::{large, local, pool};
+use std::cell::RefCell;
+use std::sync::Once;
+
+thread_local! {
+    static HELD: RefCell<Vec<Box<dyn std::any::Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Registers the handlers, once.
+pub fn watch() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        // SAFETY: the handlers are functions of this library, which is never unloaded. Without them a fork is as safe as
+        // the moment is lucky.
+        #[cfg(unix)]
+        unsafe {
+            libc::pthread_atfork(Some(prepare), Some(resume), Some(resume));
+        }
+    });
+}
+
+#[cfg(unix)]
+extern "C" fn prepare() {
+    // No thread holds two of them, so any order will do.
+    let held = vec![local::held(), pool::held(), large::held()];
+    // A thread that is ending keeps none.
+    let _ = HELD.try_with(|all| all.replace(held));
+}
+
+#[cfg(unix)]
+extern "C" fn resume() {
+    drop(HELD.try_with(RefCell::take));
+}

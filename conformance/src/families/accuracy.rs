@@ -1,0 +1,155 @@
+//! Results near a point where the digits of a straightforward formula cancel: `exp(x) - 1` for small `x`, say. Judged by
+//! the distance in units of the last place, which no absolute tolerance hides.
+
+use super::{Context, Family, Scope};
+use crate::array::{Array, Number};
+use crate::call::Prepared;
+use crate::case::Case;
+use crate::compare::{self, Tolerance};
+use crate::oracle::Value;
+use crate::outcome::Steps;
+use crate::target::Service;
+use keyway::DType;
+use keyway::ops::def::OpDef;
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "accuracy",
+    about: "digits where formulas cancel, such as expm1 near 0, in units of the last place",
+    cases,
+    run,
+};
+
+/// The ops, each with the points near which its results must have all their digits: the function is 0 there, or tends to it.
+const POINTS: &[(&str, &[f64])] = &[
+    ("abs", &[0.0]),
+    ("acosh", &[1.0]),
+    ("asin", &[0.0]),
+    ("asinh", &[0.0]),
+    ("atan", &[0.0]),
+    ("atanh", &[0.0]),
+    ("elu", &[0.0]),
+    ("erf", &[0.0]),
+    ("exp", &[-30.0, -9.0]),
+    ("expm1", &[0.0]),
+    ("gelu", &[0.0]),
+    ("hardswish", &[0.0, -3.0]),
+    ("leaky_relu", &[0.0]),
+    ("log", &[1.0]),
+    ("log10", &[1.0]),
+    ("log1p", &[0.0]),
+    ("log2", &[1.0]),
+    ("reciprocal", &[1000.0]),
+    ("sigmoid", &[-9.0, -30.0]),
+    ("silu", &[0.0, -9.0]),
+    ("sin", &[0.0]),
+    ("sinh", &[0.0]),
+    ("softplus", &[-9.0, -15.0]),
+    ("sqrt", &[0.0]),
+    ("square", &[0.0]),
+    ("tan", &[0.0]),
+    ("tanh", &[0.0]),
+];
+
+fn points(def: &OpDef) -> &'static [f64] {
+    POINTS.iter().find(|(name, _)| *name == def.name()).map_or(&[], |(_, points)| points)
+}
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        let Ok(entry) = op.def.entry() else { continue };
+        for dtype in scope.dtypes(op.def).into_iter().filter(|d| d.is_float()) {
+            for (nth, _) in points(op.def).iter().enumerate() {
+                if scope.target.service(entry, dtype) != Service::Missing {
+                    cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
+                }
+            }
+        }
+    }
+}
+
+/// How far off a result may be: some units of the last place, and some of the least number above 0.
+fn tolerance(dtype: DType) -> Tolerance {
+    // Halves are computed wider and rounded once.
+    let (units, bits, least) = match dtype {
+        DType::F16 => (1.0, 10, 2f64.powi(-24)),
+        DType::BF16 => (1.0, 7, 2f64.powi(-133)),
+        DType::F32 => (8.0, 23, 2f64.powi(-149)),
+        _ => (64.0, 52, f64::from_bits(1)),
+    };
+    Tolerance { rtol: units * 2f64.powi(-bits), atol: 4.0 * least }
+}
+
+/// Numbers on both sides of a point, as near to it as the dtype has any.
+fn near(point: f64, dtype: DType) -> Vec<Number> {
+    let steps = (1..=40).map(|k| 0.7 * 2f64.powi(-k)).chain([1e-20, 1e-30, 1e-37, 1e-300]);
+    let mut all = vec![Number::Float(point).cast(dtype)];
+    for step in steps {
+        // Beside a point that is far out, the step is a part of it.
+        let step = step * point.abs().max(1.0);
+        for value in [point + step, point - step] {
+            let value = Number::Float(value).cast(dtype);
+            if !all.contains(&value) {
+                all.push(value);
+            }
+        }
+    }
+    all
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let (def, dtype) = (context.def()?, context.dtype());
+    let Some(&point) = points(def).get(context.case.sample) else { return Ok(()) };
+    let values = near(point, dtype);
+    let mut inputs = crate::inputs::of_sample(&(def.samples)()[0].args, dtype, 0);
+    if let Some(place) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
+        *place = Value::Array(Array::new(dtype, [values.len()], values));
+    }
+    let expected = context.expected(&inputs)?;
+    // Outside the function's domain there is nothing to be near to.
+    let expected: Vec<Array> = expected
+        .iter()
+        .map(|a| a.map(a.dtype, |v| if v.float().is_finite() { v } else { Number::Any }))
+        .collect();
+    let got = context.call(&Prepared::bare(&inputs, context.target.device)?)?;
+    Ok(compare::within(&expected, &got, tolerance)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{self, Inputs, Oracle};
+    use keyway::ops::def::Derivative;
+
+    fn oracle_of(name: &str) -> Oracle {
+        oracle::find(name).expect("an oracle")
+    }
+
+    #[test]
+    fn the_points_are_of_ops_that_there_are() {
+        for (name, _) in POINTS {
+            let def = keyway::ops::all().find(|def| def.name() == *name).expect(name);
+            assert!(!matches!(def.derivative, Derivative::Missing(_)), "{name}");
+        }
+    }
+
+    /// The formulas that the family is there to refuse, against the oracle.
+    #[test]
+    fn formulas_that_cancel_are_not_within_the_tolerance() {
+        let formulas: [(&str, fn(f32) -> f32); 5] = [
+            ("expm1", |x| x.exp() - 1.0),
+            ("log1p", |x| (1.0 + x).ln()),
+            ("sinh", |x| (x.exp() - (-x).exp()) / 2.0),
+            ("tanh", |x| 1.0 - 2.0 / ((2.0 * x).exp() + 1.0)),
+            ("atanh", |x| 0.5 * ((1.0 + x) / (1.0 - x)).ln()),
+        ];
+        for (name, formula) in formulas {
+            let given = Array::new(DType::F32, [near(0.0, DType::F32).len()], near(0.0, DType::F32));
+            let expected = oracle_of(name)(&Inputs(vec![Value::Array(given.clone())])).expect("an answer");
+            let made = given.map(DType::F32, |x| Number::Float(f64::from(formula(x.float() as f32))));
+            assert!(compare::array(0, &expected[0], &made, tolerance(DType::F32)).is_err(), "{name}");
+            let rounded = expected[0].map(DType::F32, |x| x.cast(DType::F32));
+            assert!(compare::array(0, &expected[0], &rounded, tolerance(DType::F32)).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Values where formulas change: 0 and the corners of piecewise functions, equal elements, constant rows, large means; and
+//! the derivatives there. A derivative at a corner is right between those on its two sides, and is never NaN.
+
+use super::{Context, Family, Scope, factor, has_tested, tensors, tested};
+use crate::array::{Array, Number, wrapped};
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::compare;
+use crate::inputs;
+use crate::memory::{Arrangement, Placed, read};
+use crate::oracle::{Inputs, Oracle};
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::autograd::{BackwardOptions, grad};
+use keyway::dispatcher::op::Out;
+use keyway::ops::def::{Derivative, Facts};
+use keyway::ops::sample::{Fill, Role, Sample};
+use keyway::{DType, Tensor};
+
+/// The values.
+pub const FAMILY: Family = Family {
+    name: "corners",
+    about: "values at 0 and other corners, of equal elements, constant rows and large means",
+    cases,
+    run,
+};
+
+/// The derivatives.
+pub const DERIVATIVES: Family = Family {
+    name: "corner_gradients",
+    about: "first and second derivatives there, against one-sided differences of the oracle",
+    cases: derivative_cases,
+    run: derivatives,
+};
+
+/// What the tensors under test are filled with.
+type Filling = (&'static str, fn(&[usize]) -> f64);
+
+/// Points at which piecewise formulas change.
+const CORNERS: [f64; 12] = [0.0, 1.0, -1.0, 3.0, -3.0, 0.5, -0.5, 2.0, -2.0, -0.0, 6.0, 0.0];
+
+const FILLINGS: [Filling; 4] = [
+    ("zeros", |_| 0.0),
+    ("equal", |_| 0.5),
+    ("corners", |index| CORNERS[index.iter().sum::<usize>() % CORNERS.len()]),
+    // Rows that differ, each of equal elements.
+    ("rows", |index| {
+        0.25 + 0.5 * index.split_last().map_or(0, |(_, rest)| rest.iter().sum::<usize>()) as f64
+    }),
+];
+
+/// Fillings whose digits are lost by a sum of squares or a mean that is rounded.
+const LARGE: [Filling; 2] = [
+    ("constant", |_| 1234.567),
+    ("large_mean", |index| {
+        let place = index.iter().fold(7, |place, i| (place * 31 + i * 17) % 101);
+        1e4 + place as f64 / 50.0
+    }),
+];
+
+fn filling(name: &str) -> Option<Filling> {
+    FILLINGS.into_iter().chain(LARGE).find(|(other, _)| *other == name)
+}
+
+/// The samples that differ in more than their tensors and shapes, small ones, with their places.
+fn chosen(op: &super::Op) -> Vec<usize> {
+    let mut seen = Vec::new();
+    let mut places = Vec::new();
+    for (nth, sample) in op.samples.iter().enumerate() {
+        let count: usize = tensors(sample).map(|t| t.sizes.iter().product::<usize>()).sum();
+        let ranks: Vec<usize> = tensors(sample).map(|t| t.sizes.len().min(2)).collect();
+        let others: Vec<_> = sample
+            .args
+            .iter()
+            .filter(|arg| !matches!(arg, keyway::ops::sample::SampleArg::Tensor(_)))
+            .collect();
+        let kind = format!("{others:?} {ranks:?}");
+        if has_tested(sample) && (1..=80).contains(&count) && !seen.contains(&kind) {
+            seen.push(kind);
+            places.push(nth);
+        }
+    }
+    places
+}
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops.iter().filter(|op| !op.def.is(Facts::CASTS) && !op.def.rule.is_view()) {
+        for dtype in scope.dtypes(op.def) {
+            let large = [DType::F32, DType::F64].contains(&dtype);
+            for nth in chosen(op) {
+                let fillings = FILLINGS.iter().chain(if large { &LARGE[..] } else { &[] });
+                fillings.for_each(|(name, _)| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, *name)));
+            }
+        }
+    }
+}
+
+/// The sample's arguments with its tensors under test filled so. Those of the sample that hold probabilities or indices
+/// in a narrow range keep within it.
+fn filled(sample: &Sample, dtype: DType, (_, fill): Filling) -> Inputs {
+    let mut inputs = inputs::of_sample(&sample.args, dtype, 0);
+    let mut all = tensors(sample);
+    inputs::map_arrays(&mut inputs, |array| {
+        let Some(sample) = all.next().filter(|t| t.role == Role::Tested) else { return };
+        let (low, high) = match sample.fill {
+            // Of a narrow range, as probabilities are.
+            Fill::Uniform(low, high) if low >= 0.0 && high <= 1.0 => (low.min(0.0), high.max(1.0)),
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        *array = Array::from_fn(array.dtype, array.sizes.clone(), |index| {
+            let value = fill(index).clamp(low, high);
+            match array.dtype.integer_range() {
+                Some(_) if array.dtype == DType::BOOL => Number::Bool(value != 0.0),
+                Some(_) => Number::Int(wrapped(value as i128, array.dtype)),
+                None => Number::Float(value).cast(array.dtype),
+            }
+        });
+    });
+    inputs
+}
+
+fn given(context: &Context<'_>) -> Steps<(Sample, Inputs)> {
+    let sample = context.sample()?;
+    let name = context.case.variant.split(':').next_back().unwrap_or_default();
+    let filling = filling(name).ok_or_else(|| Stop::Skipped(format!("there is no filling `{name}`")))?;
+    let inputs = filled(&sample, context.dtype(), filling);
+    Ok((sample, inputs))
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let (sample, inputs) = given(context)?;
+    let oracle = context.oracle()?;
+    let prepared = Prepared::bare(&inputs, context.target.device)?;
+    match (oracle(&inputs), prepared.call(def, Out::New)) {
+        (Ok(expected), Ok(got)) => {
+            // Of four digits of the mean, the deviations keep that many less than the elements have.
+            let lost = if context.case.variant == LARGE[1].0 { 100.0 } else { 1.0 };
+            Ok(compare::outputs(&expected, &got, factor(def, &sample) * lost)?)
+        }
+        // The filling is beside what the op takes, or a whole number is divided by zero.
+        (Err(_), Err(_)) => Ok(()),
+        (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
+        (Err(unknown), Ok(_)) => Err(Stop::Skipped(unknown.to_string())),
+    }
+}
+
+/// Ops whose gradient is another than the derivative by definition: that of a padding row is 0.
+const NO_DERIVATIVE: [&str; 2] = ["embedding", "embedding_bag"];
+/// Ops that put the greatest first, so that of equal elements the first is given away last.
+const DESCENDING: [&str; 1] = ["topk"];
+
+fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    let differentiable =
+        |op: &&super::Op| matches!(op.def.derivative, Derivative::Formula { .. } | Derivative::Composite);
+    for op in scope.ops.iter().filter(differentiable).filter(|op| !NO_DERIVATIVE.contains(&op.def.name())) {
+        for nth in chosen(op).into_iter().filter(|&nth| tested(&op.samples[nth]).count() > 0) {
+            for (name, _) in FILLINGS {
+                for order in ["first", "second"] {
+                    let variant = format!("{order}:{name}");
+                    cases.push(Case::of(DERIVATIVES.name, op.def, DType::F64, nth, variant));
+                }
+            }
+        }
+    }
+}
+
+/// The sum of the outputs, each element by a weight that grows along every dimension: so that where equal elements may be
+/// taken in either order, the derivative lies between those of the two.
+fn weighted(oracle: Oracle, inputs: &Inputs, weight: Weight) -> Option<f64> {
+    let outputs = oracle(inputs).ok()?;
+    let sums = outputs
+        .iter()
+        .filter(|o| o.dtype.is_float())
+        .map(|output| output.values.iter().enumerate().map(|(nth, v)| weight(nth) * v.float()).sum::<f64>());
+    Some(sums.sum()).filter(|sum: &f64| sum.is_finite())
+}
+
+/// The weight of an element, by its place.
+type Weight = fn(usize) -> f64;
+
+fn weight_of(context: &Context<'_>) -> Weight {
+    match DESCENDING.contains(&context.case.name()) {
+        true => |_| 0.75,
+        false => |nth| 0.5 + 0.25 * (nth % 64) as f64,
+    }
+}
+
+/// The two one-sided derivatives of `value` at 0, if they can be told from differences.
+fn one_sided(value: impl Fn(f64) -> Option<f64>) -> Option<(f64, f64, f64)> {
+    const STEPS: [f64; 2] = [2e-5, 1e-5];
+    let middle = value(0.0)?;
+    let mut sides = [0.0; 2];
+    let mut noise: f64 = 0.0;
+    for (side, sign) in sides.iter_mut().zip([-1.0, 1.0]) {
+        let slope = |step: f64| Some((value(sign * step)? - middle) / (sign * step));
+        let (wide, narrow) = (slope(STEPS[0])?, slope(STEPS[1])?);
+        noise = noise.max((wide - narrow).abs());
+        // A jump, or an infinite slope.
+        if (wide - narrow).abs() > 1e-2 * (1.0 + narrow.abs()) {
+            return None;
+        }
+        // What is left of the curvature goes with the step.
+        *side = 2.0 * narrow - wide;
+    }
+    let allowed = 1e-4 + 1e-4 * sides[0].abs().max(sides[1].abs()) + noise + middle.abs() * 1e-9;
+    Some((sides[0].min(sides[1]), sides[0].max(sides[1]), allowed))
+}
+
+/// The inputs with one element of one tensor moved.
+fn moved(inputs: &Inputs, tensor: usize, element: usize, by: f64) -> Inputs {
+    let mut inputs = inputs.clone();
+    let mut at = 0;
+    inputs::map_arrays(&mut inputs, |array| {
+        if at == tensor {
+            array.values[element] = Number::Float(array.values[element].float() + by);
+        }
+        at += 1;
+    });
+    inputs
+}
+
+/// The gradients of the weighted sum of the op's outputs, `None` for a tensor without one; with `second`, those of the
+/// weighted sum of the gradients.
+fn analytic(
+    context: &Context<'_>,
+    sample: &Sample,
+    inputs: &Inputs,
+    second: bool,
+) -> Steps<Vec<Option<Array>>> {
+    let (def, device, weight) = (context.def()?, context.target.device, weight_of(context));
+    let prepared = Prepared::bare(inputs, device)?;
+    let leaf = |(t, s): (Tensor, &keyway::ops::sample::TensorSample)| match s.role {
+        Role::Tested => t.set_requires_grad(true),
+        Role::Fixed(_) => Ok(t),
+    };
+    let leaves = prepared.tensors().into_iter().zip(tensors(sample)).map(leaf);
+    let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
+    let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let outputs: Vec<Tensor> =
+        outputs.into_iter().filter(|o| o.requires_grad() && o.dtype() == DType::F64).collect();
+    let wanted: Vec<Tensor> = leaves.iter().filter(|t| t.requires_grad()).cloned().collect();
+    let start = |t: &Tensor| {
+        let values: Vec<Number> = (0..t.numel()).map(|nth| Number::Float(weight(nth))).collect();
+        Ok(Placed::new(&Array::new(DType::F64, t.sizes(), values), Arrangement::Contiguous, device)?.tensor)
+    };
+    let pass = |outputs: &[Tensor], create_graph: bool| -> keyway::Result<Vec<Option<Tensor>>> {
+        if outputs.is_empty() {
+            return Ok(vec![None; wanted.len()]);
+        }
+        let gradients = outputs.iter().map(start).collect::<keyway::Result<Vec<_>>>()?;
+        let options = BackwardOptions {
+            gradients: Some(gradients),
+            create_graph,
+            allow_unused: true,
+            ..Default::default()
+        };
+        grad(outputs, &wanted, options)
+    };
+    let mut made = pass(&outputs, second).map_err(|e| refused(context.target, def, e))?;
+    if second {
+        let first: Vec<Tensor> = made.into_iter().flatten().filter(Tensor::requires_grad).collect();
+        made = pass(&first, false).map_err(|e| refused(context.target, def, e))?;
+    }
+    let mut made = made.into_iter();
+    let each = leaves.iter().map(|t| match t.requires_grad().then(|| made.next()).flatten().flatten() {
+        Some(gradient) => Ok(read(&gradient)?),
+        None => Ok(None),
+    });
+    each.collect()
+}
+
+fn derivatives(context: &Context<'_>) -> Steps {
+    let def = context.def()?;
+    let (sample, inputs) = given(context)?;
+    let oracle = context.oracle()?;
+    let weight = weight_of(context);
+    let second = context.case.variant.starts_with("second");
+    if weighted(oracle, &inputs, weight).is_none() {
+        return Err(Stop::Skipped("the op has no finite value there".to_string()));
+    }
+    let made = analytic(context, &sample, &inputs, second)?;
+    let value = |inputs: &Inputs| -> Option<f64> {
+        if !second {
+            return weighted(oracle, inputs, weight);
+        }
+        // Of first derivatives the oracle knows nothing: those of the backend itself, which the other half judges.
+        let first = analytic(context, &sample, inputs, false).ok()?;
+        let of = |array: &Array| {
+            array.values.iter().enumerate().map(|(nth, v)| weight(nth) * v.float()).sum::<f64>()
+        };
+        Some(first.iter().flatten().map(of).sum()).filter(|sum: &f64| sum.is_finite())
+    };
+    for (tensor, gradient) in made.iter().enumerate() {
+        let Some(gradient) = gradient else { continue };
+        for (element, got) in gradient.values.iter().enumerate() {
+            let got = got.float();
+            let at = |by: f64| value(&moved(&inputs, tensor, element, by));
+            let Some((low, high, allowed)) = one_sided(at) else { continue };
+            if got >= low - allowed && got <= high + allowed {
+                continue;
+            }
+            let order = if second { "second derivatives" } else { "derivatives" };
+            let what =
+                format!("{order} of {} with respect to tensor {tensor}, element {element}", def.name());
+            let expected = if high - low > allowed { format!("{low} to {high}") } else { high.to_string() };
+            return Err(Failure::new(what, expected, got.to_string()).into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Value;
+
+    #[test]
+    fn derivatives_on_both_sides_are_told_apart() {
+        let of = |f: fn(f64) -> f64| one_sided(|h| Some(f(h)));
+        let (low, high, allowed) = of(f64::abs).expect("two slopes");
+        assert!((low + 1.0).abs() < allowed && (high - 1.0).abs() < allowed && allowed < 1e-3);
+        let (low, high, _) = of(|h| (1.0 + h).powi(3)).expect("one slope");
+        assert!((low - 3.0).abs() < 1e-6 && (high - 3.0).abs() < 1e-6);
+        assert_eq!(of(f64::signum), None, "a jump");
+        assert_eq!(of(f64::cbrt), None, "an infinite slope");
+        assert_eq!(one_sided(|h| (h >= 0.0).then_some(h)), None, "the end of the domain");
+    }
+
+    #[test]
+    fn fillings_are_what_their_names_say() {
+        let sample = keyway::ops::sample::sample([keyway::ops::sample::plain(&[2, 3])]);
+        let of = |name| match &filled(&sample, DType::F32, filling(name).expect("a filling")).0[0] {
+            Value::Array(array) => array.floats(),
+            _ => Vec::new(),
+        };
+        assert_eq!(of("zeros"), [0.0; 6]);
+        assert_eq!(of("rows"), [0.25, 0.25, 0.25, 0.75, 0.75, 0.75]);
+        assert_eq!(of("constant"), [f64::from(1234.567f32); 6]);
+        let mean = of("large_mean");
+        assert!(mean.iter().all(|v| (v - 1e4).abs() < 2.1) && mean[0] != mean[1]);
+    }
+}

@@ -1,0 +1,386 @@
+//! Each kernel that the target registers, for whatever op, device, layout and dtype, is called by a case of its own, and is
+//! right: one that no call reaches is nothing that anybody can vouch for.
+
+mod plugin_dtypes;
+
+use super::{Context, Family, Scope, factor, has_out, has_tested, placements, plugin_ops};
+use crate::array::{Array, Number};
+use crate::call::Prepared;
+use crate::case::Case;
+use crate::compare::{self, Tolerance};
+use crate::inputs;
+use crate::memory::{Arrangement, Placed, read};
+use crate::oracle::{self, Inputs};
+use crate::outcome::{Failure, Steps, Stop};
+use crate::recorder;
+use keyway::autograd::{BackwardOptions, grad};
+use keyway::dispatcher::layouts;
+use keyway::dispatcher::op::{OpEntry, Out};
+use keyway::dispatcher::registry::KernelEntry;
+use keyway::ops::by_name;
+use keyway::ops::def::{OpDef, definition};
+use keyway::ops::sample::{Sample, SampleArg};
+use keyway::{DType, Device, Layout, Tensor};
+use std::collections::BTreeSet;
+
+/// The family.
+pub const FAMILY: Family =
+    Family { name: "kernels", about: "each registered kernel is called, and is right", cases, run };
+
+/// The kernel's device and layout, as a case names them.
+fn place(kernel: &KernelEntry) -> String {
+    format!("{}:{}", Device { kind: kernel.device, index: 0 }.name(), kernel.layout)
+}
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    let quick = [DType::F32, DType::BF16, DType::I64, DType::BOOL];
+    let mut seen = BTreeSet::new();
+    for kernel in &scope.target.kernels {
+        let Some(dtype) = DType::from_code(kernel.dtype) else { continue };
+        let place = place(kernel);
+        let fast = |k: &&&KernelEntry| {
+            (k.op, k.device, k.layout) == (kernel.op, kernel.device, kernel.layout)
+                && DType::from_code(k.dtype).is_some_and(|d| quick.contains(&d))
+        };
+        if scope.quick && !quick.contains(&dtype) && scope.target.kernels.iter().any(|k| fast(&k)) {
+            continue;
+        }
+        if !seen.insert((kernel.op, place.clone(), kernel.dtype)) {
+            continue;
+        }
+        if let Some(op) = scope.ops.iter().find(|op| op.def.name() == kernel.op) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, 0, place));
+        } else if let Some(op) = scope.foreign.iter().find(|op| op.entry.name == kernel.op) {
+            cases.push(Case::of_foreign(FAMILY.name, op.entry, dtype, 0, place));
+        }
+    }
+}
+
+/// What is changed in the samples, where a kernel serves none of them as they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    /// Every size but 0 and 1 is the same, for layouts that hold square matrices alone.
+    Squared,
+    /// No whole number is 0: it might be divided by.
+    WithoutZeros,
+}
+
+/// What is asked of one kernel.
+struct Asked<'a> {
+    context: &'a Context<'a>,
+    entry: &'static OpEntry,
+    def: Option<&'static OpDef>,
+    kernel: &'static KernelEntry,
+    device: Device,
+    /// The last refusal, or who answered instead.
+    why_not: std::cell::RefCell<String>,
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let entry = context.entry()?;
+    let is_it = |k: &&&'static KernelEntry| {
+        k.op == entry.name && k.dtype == context.dtype().code() && place(k) == context.case.variant
+    };
+    let kernel = *context
+        .target
+        .kernels
+        .iter()
+        .find(|k| is_it(k))
+        .ok_or_else(|| Stop::Skipped("there is no such kernel".to_string()))?;
+    let asked = Asked {
+        context,
+        entry,
+        def: definition(entry),
+        kernel,
+        device: Device { kind: kernel.device, index: 0 },
+        why_not: std::cell::RefCell::new("no sample fits the layout".to_string()),
+    };
+    let samples = by_name::samples(entry.name)?;
+    if samples.is_empty() {
+        asked.why_not.replace(format!("no sample comes with `{}`", entry.name));
+    }
+    if !context.dtype().is_built_in() {
+        return plugin_dtypes::run(&asked, &samples);
+    }
+    for (dtype, with_dtype) in attempts(context.dtype()) {
+        for change in [Change::None, Change::Squared, Change::WithoutZeros] {
+            if asked.calls(&samples, dtype, with_dtype, change)? > 0 {
+                return Ok(());
+            }
+        }
+    }
+    if asked.by_gradients()? {
+        return Ok(());
+    }
+    Err(asked.not_called())
+}
+
+/// The dtypes to call with, and whether arguments that are dtypes are this one too: the kernel's own first, since most
+/// kernels are chosen by the dtype of their arguments.
+fn attempts(own: DType) -> Vec<(DType, bool)> {
+    let others = DType::REAL.into_iter().filter(|&d| d != own);
+    std::iter::once(own).chain(others).flat_map(|d| [(d, false), (d, true)]).collect()
+}
+
+/// The sample with every size but 0 and 1 the same.
+fn squared(sample: &Sample) -> Sample {
+    let mut sample = sample.clone();
+    let square = |sizes: &mut Vec<usize>| sizes.iter_mut().filter(|s| **s > 1).for_each(|s| *s = 6);
+    for arg in &mut sample.args {
+        match arg {
+            SampleArg::Tensor(t) => square(&mut t.sizes),
+            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| square(&mut t.sizes)),
+            _ => {}
+        }
+    }
+    sample
+}
+
+impl Asked<'_> {
+    /// The failure that a kernel without a call is.
+    fn not_called(&self) -> Stop {
+        let got = self.why_not.borrow().clone();
+        Failure::new("a registered kernel that no case calls", "a call that it serves", got).into()
+    }
+
+    /// Calls with each sample and placement; how many calls the kernel served. On strided tensors one is enough: the other
+    /// families judge these.
+    fn calls(&self, samples: &[Sample], dtype: DType, with_dtype: bool, change: Change) -> Steps<usize> {
+        let strided = self.kernel.layout.is_strided() && self.def.is_some();
+        let composite = !self.kernel.layout.is_strided() && self.kernel.layout != Layout::CHANNELS_LAST;
+        if change == Change::Squared && !composite || change == Change::WithoutZeros && dtype.is_float() {
+            return Ok(0);
+        }
+        let mut served = 0;
+        for (nth, sample) in samples.iter().enumerate() {
+            let square = change == Change::Squared;
+            let mut sample = if square { squared(sample) } else { sample.clone() };
+            if with_dtype {
+                let own = self.context.dtype();
+                let with = |arg: &mut SampleArg| match arg {
+                    SampleArg::DType(_) => *arg = SampleArg::DType(own),
+                    _ => {}
+                };
+                sample.args.iter_mut().for_each(with);
+            } else if dtype != self.context.dtype() && !has_tested(&sample) {
+                continue;
+            }
+            let mut inputs = inputs::of_sample(&sample.args, dtype, self.context.seed + nth as u64);
+            if change == Change::WithoutZeros {
+                let one = |value| if value == Number::Int(0) { Number::Int(1) } else { value };
+                inputs::map_arrays(&mut inputs, |array| *array = array.map(array.dtype, one));
+            }
+            let count = placements::count(self.kernel.layout, &sample);
+            for placement in 0..count {
+                served += usize::from(self.one(nth, &sample, &inputs, placement)?);
+                if strided && served > 0 {
+                    return Ok(served);
+                }
+            }
+        }
+        Ok(served)
+    }
+
+    /// Makes one call; whether the kernel served it. Then its result must be right.
+    fn one(&self, nth: usize, sample: &Sample, inputs: &Inputs, placement: usize) -> Steps<bool> {
+        let Some(placed) = placements::place(self.kernel.layout, sample, inputs, placement, self.device)?
+        else {
+            return Ok(false);
+        };
+        let before = recorder::served_by(self.kernel);
+        let made = placed.prepared.call_entry(self.entry, &placed.tensors, Out::New);
+        let served = recorder::served_by(self.kernel) > before;
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => {
+                self.why_not.replace(error.to_string());
+                return Ok(false);
+            }
+        };
+        if !served {
+            let by = keyway::dispatcher::ledger::last_served().name();
+            self.why_not.replace(format!("calls that {by} serves"));
+            return Ok(false);
+        }
+        if let Some(how) = placed.how {
+            self.context.judge_by(how);
+        }
+        let inputs = &placed.inputs;
+        let Some(expected) = self.expected(inputs, &made)? else { return Ok(true) };
+        let factor = match self.def {
+            Some(def) => factor(def, sample),
+            None => sample.loosened.map_or(1.0, |(factor, _)| factor),
+        };
+        let told = |mut failure: Failure| {
+            failure.what = format!("sample {nth}, {}: {}", placed.name, failure.what);
+            failure
+        };
+        self.same(&expected, &made, factor).map_err(told)?;
+        if let Some(def) = self.def
+            && self.kernel.layout == Layout::CHANNELS_LAST
+            && has_out(def)
+        {
+            self.into_images(def, &placed.prepared, &expected, factor).map_err(|stop| match stop {
+                Stop::Failed(failure) => Stop::Failed(told(failure)),
+                other => other,
+            })?;
+        }
+        Ok(true)
+    }
+
+    /// The `out=` form into images of the same order, filled with garbage.
+    fn into_images(
+        &self,
+        def: &'static OpDef,
+        prepared: &Prepared,
+        expected: &[Array],
+        factor: f64,
+    ) -> Steps {
+        let arrange = |sizes: &[usize]| match Arrangement::ChannelsLast.suits(sizes) {
+            true => Arrangement::ChannelsLast,
+            false => Arrangement::Contiguous,
+        };
+        let outs = expected
+            .iter()
+            .map(|e| Placed::garbage(&e.sizes, e.dtype, arrange(&e.sizes), self.device))
+            .collect::<Result<Vec<_>, _>>()?;
+        let given: Vec<_> = outs.iter().map(|out| out.tensor.as_ref()).collect();
+        prepared.call_watched(def.entry()?, Out::Given(&given), &outs)??;
+        let got: Vec<Tensor> = outs.iter().map(|out| out.tensor.clone()).collect();
+        Ok(compare::outputs(expected, &got, factor)?)
+    }
+
+    fn expected(&self, inputs: &Inputs, made: &[Tensor]) -> Steps<Option<Vec<Array>>> {
+        match self.def {
+            Some(def) => Ok(oracle::find(def.name()).and_then(|oracle| oracle(inputs).ok())),
+            None => plugin_ops::expected(self.context, self.entry, inputs, made),
+        }
+    }
+
+    fn same(&self, expected: &[Array], made: &[Tensor], factor: f64) -> Result<(), Failure> {
+        if expected.len() != made.len() {
+            let (expected, got) = (expected.len().to_string(), made.len().to_string());
+            return Err(Failure::new("wrong number of outputs", expected, got));
+        }
+        for (nth, (expected, made)) in expected.iter().zip(made).enumerate() {
+            let invalid = || Failure::new(format!("output {nth}"), "elements of its dtype", "others");
+            if !made.as_ref().is_strided() {
+                // What kernels make, the host does not check.
+                layouts::validate(made.as_ref()).map_err(keyway::Error::from)?;
+            }
+            let got = read(made)?.ok_or_else(invalid)?;
+            compare::array(nth, expected, &got, Tolerance::of(expected.dtype).times(factor))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel is that of a backward op, and the gradients of its forward op's samples call it. Those of f64 are
+    /// compared with differences.
+    fn by_gradients(&self) -> Steps<bool> {
+        let forward = |op: &&'static OpEntry| {
+            let backward = op.spec.foreign.and_then(|foreign| foreign.backward);
+            backward.is_some_and(|backward| backward.op == self.entry.name)
+        };
+        let Some(forward) = self.context.target.ops().into_iter().find(|op| forward(&op)) else {
+            return Ok(false);
+        };
+        let before = recorder::served_by(self.kernel);
+        for (nth, sample) in by_name::samples(forward.name)?.iter().enumerate() {
+            let inputs = inputs::of_sample(&sample.args, self.context.dtype(), nth as u64);
+            for placement in 0..placements::count(self.kernel.layout, sample) {
+                let placed = placements::place(self.kernel.layout, sample, &inputs, placement, self.device)?;
+                let Some(placed) = placed else { continue };
+                let made = match gradients(forward, &placed) {
+                    Ok(made) => made,
+                    Err(error) => {
+                        self.why_not.replace(error.to_string());
+                        continue;
+                    }
+                };
+                if recorder::served_by(self.kernel) == before {
+                    continue;
+                }
+                if self.context.dtype() == DType::F64 && sample.smooth {
+                    self.context.judge_by(format!("differences of `{}`", forward.name));
+                    differences(forward, sample, &placed, placement, self, &made)?;
+                } else {
+                    let what = format!("nothing but that the gradients of `{}` call it", forward.name);
+                    self.context.judge_by(what);
+                }
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The gradients of an op's float outputs with respect to each tensor, started with ones; `None` for one without.
+fn gradients(op: &'static OpEntry, placed: &placements::Call) -> keyway::Result<Vec<Option<Tensor>>> {
+    let leaf =
+        |t: &Tensor| if t.dtype().is_float() { t.detach().set_requires_grad(true) } else { Ok(t.clone()) };
+    let leaves = placed.tensors.iter().map(leaf).collect::<keyway::Result<Vec<_>>>()?;
+    let outputs = placed.prepared.call_entry(op, &leaves, Out::New)?;
+    let outputs: Vec<Tensor> = outputs.into_iter().filter(Tensor::requires_grad).collect();
+    let wanted: Vec<Tensor> = leaves.iter().filter(|t| t.requires_grad()).cloned().collect();
+    let start = |out: &Tensor| {
+        let ones = Array::from_fn(out.dtype(), out.sizes(), |_| Number::Float(1.0));
+        Ok(Placed::new(&ones, Arrangement::Contiguous, out.device())?.tensor)
+    };
+    let start = outputs.iter().map(start).collect::<keyway::Result<Vec<_>>>()?;
+    let options =
+        BackwardOptions { gradients: Some(start), allow_unused: true, ..BackwardOptions::default() };
+    let mut made = grad(&outputs, &wanted, options)?.into_iter();
+    Ok(leaves.iter().map(|t| t.requires_grad().then(|| made.next()).flatten().flatten()).collect())
+}
+
+/// Compares gradients with differences of the op's values. A tensor of a composite layout is moved in the elements that it
+/// holds.
+fn differences(
+    op: &'static OpEntry,
+    sample: &Sample,
+    placed: &placements::Call,
+    placement: usize,
+    asked: &Asked<'_>,
+    made: &[Option<Tensor>],
+) -> Steps {
+    const STEP: f64 = 1e-5;
+    let total = |nth: usize, element: usize, by: f64| -> Steps<f64> {
+        let (mut inputs, mut at) = (placed.inputs.clone(), 0);
+        inputs::map_arrays(&mut inputs, |array| {
+            if at == nth {
+                array.values[element] = Number::Float(array.values[element].float() + by);
+            }
+            at += 1;
+        });
+        let moved = placements::place(asked.kernel.layout, sample, &inputs, placement, asked.device)?;
+        let moved = moved.ok_or_else(|| Stop::Skipped("the layout refuses a moved element".to_string()))?;
+        let mut sum = 0.0;
+        for out in
+            moved.prepared.call_entry(op, &moved.tensors, Out::New)?.iter().filter(|o| o.dtype().is_float())
+        {
+            sum += read(out)?.map_or(f64::NAN, |a| a.floats().iter().sum());
+        }
+        Ok(sum)
+    };
+    for (nth, gradient) in made.iter().enumerate() {
+        let Some(gradient) = gradient.as_ref().map(read).transpose()?.flatten() else { continue };
+        let composite = !placed.tensors[nth].as_ref().is_strided();
+        let held = |element: &usize| {
+            let mut arrays = Vec::new();
+            inputs::map_arrays(&mut placed.inputs.clone(), |array| {
+                arrays.push(array.values.get(*element).copied())
+            });
+            !composite || arrays[nth].is_some_and(Number::truth)
+        };
+        for element in (0..gradient.numel()).filter(held) {
+            let numeric = (total(nth, element, STEP)? - total(nth, element, -STEP)?) / (2.0 * STEP);
+            let got = gradient.values[element].float();
+            if (got - numeric).abs() > 1e-5 + 1e-4 * numeric.abs() || got.is_nan() {
+                let what = format!("d {} / d tensor {nth}, element {element}", op.name);
+                return Err(Failure::new(what, numeric.to_string(), got.to_string()).into());
+            }
+        }
+    }
+    Ok(())
+}

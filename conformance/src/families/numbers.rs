@@ -1,0 +1,178 @@
+//! Numbers beside tensors, and tensors of mixed widths: a number is used with the precision of f32 at least, one that the
+//! dtype cannot hold is no other number, and a gradient is summed before it is rounded to a narrow dtype.
+
+use super::{Context, Family, Scope, is_in};
+use crate::array::{Array, Number};
+use crate::call::{Prepared, refused};
+use crate::case::Case;
+use crate::compare::{self, Tolerance};
+use crate::memory::{Arrangement, Placed, read};
+use crate::oracle::{Inputs, Value};
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::autograd::{BackwardOptions, grad};
+use keyway::dispatcher::op::{OpEntry, Out};
+use keyway::dispatcher::schema::Kind;
+use keyway::ops::def::{Derivative, OpDef};
+use keyway::ops::pointwise;
+use keyway::{DType, Tensor};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "numbers",
+    about: "numbers that the dtype cannot hold, and gradients of mixed widths",
+    cases,
+    run,
+};
+
+/// Arithmetic with a number in the place of the second tensor, which a narrow dtype would round.
+const ROUNDED: [&str; 5] = ["add", "sub", "mul", "div", "floor_divide"];
+/// Ops that put a number into a tensor, with the arguments after the tensor; `None` stands for the number.
+const BEYOND: [&str; 5] = ["fill", "masked_fill", "constant_pad", "where", "clamp"];
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        let name = op.def.name();
+        if ROUNDED.contains(&name) {
+            for dtype in [DType::F16, DType::BF16] {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, 0, "precise"));
+            }
+        }
+        if BEYOND.contains(&name) {
+            for dtype in [DType::I8, DType::U8, DType::I32] {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, 0, "beyond"));
+            }
+        }
+        if widened(op.def) {
+            for dtype in [DType::F16, DType::BF16] {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, 0, "widths"));
+            }
+        }
+    }
+}
+
+/// Element-wise ops of two tensors that have a derivative.
+fn widened(def: &'static OpDef) -> bool {
+    let two = |entry: &OpEntry| {
+        let kinds: Vec<Kind> = entry.schema.params.iter().map(|p| p.kind).collect();
+        kinds.iter().filter(|k| **k == Kind::Tensor).count() == 2
+    };
+    is_in(def, &[pointwise::ALL])
+        && matches!(def.derivative, Derivative::Formula { .. } | Derivative::Composite)
+        && def.entry().is_ok_and(two)
+        && !def.name().ends_with("_backward")
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    match context.case.variant.as_str() {
+        "precise" => precise(context),
+        "beyond" => beyond(context),
+        "widths" => widths(context),
+        other => Err(Stop::Skipped(format!("there is no variant `{other}`"))),
+    }
+}
+
+/// The op's own defaults after the first arguments.
+fn with_rest(def: &OpDef, first: Vec<Value>) -> Inputs {
+    let sample = crate::inputs::of_sample(&(def.samples)()[0].args, DType::F32, 0);
+    let rest = sample.0.into_iter().skip(first.len());
+    Inputs(first.into_iter().chain(rest).collect())
+}
+
+fn precise(context: &Context<'_>) -> Steps {
+    let (def, dtype) = (context.def()?, context.dtype());
+    // Half a unit of the last place beside 1, which rounds to 1, and most of one beside 3.
+    let bits = if dtype == DType::F16 { 11 } else { 8 };
+    let values =
+        Array::from_fn(dtype, [61], |index| Number::Float(1.0 + 0.0625 * index[0] as f64).cast(dtype));
+    for number in [1.0 + 0.98 * 2f64.powi(-bits), 3.0 + 1.9 * 2f64.powi(-bits)] {
+        let inputs = with_rest(def, vec![Value::Array(values.clone()), Value::Float(number)]);
+        let wide = with_rest(def, vec![Value::Array(values.map(DType::F64, |v| v)), Value::Float(number)]);
+        let exact = context.oracle()?(&wide).map_err(|unknown| Stop::Skipped(unknown.to_string()))?;
+        let expected: Vec<Array> = exact.iter().map(|a| a.map(dtype, |v| v)).collect();
+        let got = context.call(&Prepared::bare(&inputs, context.target.device)?)?;
+        // Rounded once; the number itself may have been an f32.
+        let once = |_| Tolerance { rtol: 2f64.powi(-bits) * 1.01, atol: 0.0 };
+        compare::within(&expected, &got, once)?;
+    }
+    Ok(())
+}
+
+fn beyond(context: &Context<'_>) -> Steps {
+    let (def, dtype) = (context.def()?, context.dtype());
+    let values = Array::from_fn(dtype, [4], |index| Number::Int(index[0] as i128 + 5));
+    let mask = Array::from_fn(DType::BOOL, [4], |index| Number::Bool(index[0] % 2 == 0));
+    let (array, mask) = (Value::Array(values.clone()), Value::Array(mask));
+    let infinity = Value::Float(f64::INFINITY);
+    let numbers = match dtype {
+        DType::I32 => vec![Value::Int(1 << 40), infinity],
+        _ => vec![Value::Int(300), infinity],
+    };
+    for number in numbers {
+        let inputs = match def.name() {
+            "fill" => vec![array.clone(), number.clone()],
+            "masked_fill" => vec![array.clone(), mask.clone(), number.clone()],
+            "constant_pad" => vec![array.clone(), Value::Ints(vec![1, 1]), number.clone()],
+            "where" => vec![mask.clone(), array.clone(), number.clone()],
+            _ => vec![array.clone(), Value::None, number.clone()],
+        };
+        let made = Prepared::bare(&Inputs(inputs), context.target.device)?.call(def, Out::New);
+        let Ok(made) = made else { continue };
+        let made = made.first().map(read).transpose()?.flatten();
+        // A bound above every number of the dtype changes none; a wider result may hold the number.
+        let holds = |made: &Array| match def.name() {
+            "clamp" => made.floats() == values.floats(),
+            _ => made.dtype != dtype,
+        };
+        if !made.as_ref().is_some_and(holds) {
+            let got = made.map_or("invalid bytes".to_string(), |made| format!("{:?}", made.floats()));
+            let what = format!("{} of {dtype} takes the number {number:?}", def.name());
+            return Err(Failure::new(what, "an error, or a result that is true to the number", got).into());
+        }
+    }
+    Ok(())
+}
+
+/// Elements of the wide tensor, over which the gradient of the narrow one is summed.
+const WIDE: usize = 3000;
+
+/// The gradient of one narrow number that meets many wide ones.
+fn gradient(context: &Context<'_>, narrow: DType, wide: DType) -> Steps<Vec<f64>> {
+    let (def, device) = (context.def()?, context.target.device);
+    let one = Array::new(narrow, [1], vec![Number::Float(0.75)]);
+    let many = Array::from_fn(wide, [WIDE], |index| {
+        Number::Float(f64::from((0.5 + (index[0] * 37 % 101) as f32 / 101.0) * 1.01)).cast(wide)
+    });
+    let prepared = Prepared::bare(&with_rest(def, vec![Value::Array(one), Value::Array(many)]), device)?;
+    let tensors = prepared.tensors();
+    let [one, many, rest @ ..] = &tensors[..] else {
+        return Err(Stop::Skipped("it takes one tensor".into()));
+    };
+    let leaf = one.clone().set_requires_grad(true)?;
+    let all: Vec<Tensor> = [leaf.clone(), many.clone()].into_iter().chain(rest.iter().cloned()).collect();
+    let outputs = prepared.call_with(def, &all, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let Some(output) = outputs.into_iter().next().filter(Tensor::requires_grad) else {
+        return Ok(Vec::new());
+    };
+    let start = Array::from_fn(output.dtype(), output.sizes(), |_| Number::Float(1.0));
+    let start = Placed::new(&start, Arrangement::Contiguous, device)?.tensor;
+    let options = BackwardOptions { gradients: Some(vec![start]), allow_unused: true, ..Default::default() };
+    let made = grad(&[output], &[leaf], options).map_err(|e| refused(context.target, def, e))?;
+    match made.into_iter().next().flatten() {
+        Some(gradient) => Ok(read(&gradient)?.map_or(Vec::new(), |a| a.floats())),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn widths(context: &Context<'_>) -> Steps {
+    let narrow = context.dtype();
+    let (got, exact) = (gradient(context, narrow, DType::F32)?, gradient(context, DType::F64, DType::F64)?);
+    let made = |values: &[f64]| {
+        Array::new(narrow, [values.len()], values.iter().map(|&v| Number::Float(v)).collect())
+    };
+    // Rounded to the narrow dtype once, after it was summed.
+    let tolerance = Tolerance::of(narrow);
+    compare::array(0, &made(&exact), &made(&got), tolerance).map_err(|mut failure| {
+        failure.what = format!("the gradient of a tensor of {narrow} beside one of f32: {}", failure.what);
+        failure.into()
+    })
+}

@@ -1,0 +1,158 @@
+//! The arguments of a sample in the layout that a kernel is registered for.
+
+use super::{in_four_dims, tensors};
+use crate::array::{Array, Number, unravelled};
+use crate::call::Prepared;
+use crate::inputs;
+use crate::known_layouts;
+use crate::memory::Arrangement;
+use crate::oracle::{Inputs, Value};
+use crate::outcome::Steps;
+use keyway::dispatcher::layouts;
+use keyway::ops::sample::{Role, Sample};
+use keyway::{Device, Layout, Result, Tensor};
+
+/// A call that is ready to be made.
+pub struct Call {
+    /// The arguments; its tensors are those of the placement before they were converted.
+    pub prepared: Prepared,
+    /// The tensors to call with.
+    pub tensors: Vec<Tensor>,
+    /// The numbers that they hold.
+    pub inputs: Inputs,
+    /// Which placement it is.
+    pub name: String,
+    /// What else than the suite itself took part in making and reading them.
+    pub how: Option<&'static str>,
+}
+
+/// The arrangements for kernels of strided tensors, the usual one first.
+const STRIDED: [Arrangement; 2] = [Arrangement::Contiguous, Arrangement::Transposed];
+
+fn is_composite(layout: Layout) -> bool {
+    !layout.is_strided() && layout != Layout::CHANNELS_LAST
+}
+
+/// How many placements there are: of composite layouts all tensors under test in the layout, then each alone.
+pub fn count(layout: Layout, sample: &Sample) -> usize {
+    if is_composite(layout) {
+        let tested = tensors(sample).filter(|t| t.role == Role::Tested).count();
+        return if tested > 1 { tested + 1 } else { tested };
+    }
+    if layout.is_strided() { STRIDED.len() } else { 1 }
+}
+
+/// Placement `nth` of a sample; `None` where the layout cannot hold these shapes, or nothing of the sample can be in it.
+pub fn place(
+    layout: Layout,
+    sample: &Sample,
+    inputs: &Inputs,
+    nth: usize,
+    device: Device,
+) -> Steps<Option<Call>> {
+    if is_composite(layout) {
+        return composite(layout, sample, inputs, nth, device);
+    }
+    let arrangement = if layout.is_strided() { STRIDED[nth] } else { Arrangement::ChannelsLast };
+    let mut inputs = inputs.clone();
+    if layout == Layout::CHANNELS_LAST {
+        let Some(images) = in_four_dims(sample) else { return Ok(None) };
+        let mut sizes = tensors(&images).map(|t| t.sizes.clone());
+        inputs::map_arrays(&mut inputs, |array| {
+            if let Some(sizes) = sizes.next().filter(|sizes| *sizes != array.sizes) {
+                let count = array.values.len().max(1);
+                let values = array.values.clone();
+                let nth = |index: &[usize]| crate::array::flat(&sizes, index) % count;
+                *array = Array::from_fn(array.dtype, sizes.clone(), |index| values[nth(index)]);
+            }
+        });
+    }
+    let wanted = |sizes: &[usize]| {
+        arrangement.suits(sizes) && (arrangement != Arrangement::ChannelsLast || sizes.len() > 3)
+    };
+    let arrange = |sizes: &[usize]| if wanted(sizes) { arrangement } else { Arrangement::Contiguous };
+    let prepared = Prepared::new(&inputs, device, arrange)?;
+    let any = prepared.placed.iter().any(|placed| wanted(placed.tensor.sizes()));
+    if arrangement != Arrangement::Contiguous && !any {
+        return Ok(None);
+    }
+    let (tensors, name) = (prepared.tensors(), arrangement.name().to_string());
+    Ok(Some(Call { prepared, tensors, inputs, name, how: None }))
+}
+
+/// Which elements of a composite tensor differ from zero, from patterns of many to those of few elements; the first that the
+/// layout takes.
+pub const FILLINGS: [fn(&[usize]) -> bool; 3] = [
+    |index| index.iter().fold(0, |place, i| place * 6 + i).is_multiple_of(3),
+    |index| index.windows(2).all(|pair| pair[0] == pair[1]),
+    |index| index.iter().all(|&i| i == 0),
+];
+
+fn composite(
+    layout: Layout,
+    sample: &Sample,
+    inputs: &Inputs,
+    nth: usize,
+    device: Device,
+) -> Steps<Option<Call>> {
+    let tested: Vec<usize> =
+        tensors(sample).enumerate().filter(|(_, t)| t.role == Role::Tested).map(|(place, _)| place).collect();
+    let chosen: Vec<usize> = match nth {
+        0 => tested.clone(),
+        nth => vec![tested[nth - 1]],
+    };
+    for sizes in tensors(sample).enumerate().filter(|(at, _)| chosen.contains(at)).map(|(_, t)| &t.sizes) {
+        if !layouts::accepts(layout, device, sizes).map_err(keyway::Error::from)? {
+            return Ok(None);
+        }
+    }
+    let known = known_layouts::find(layout);
+    for filled in FILLINGS {
+        let mut inputs = inputs.clone();
+        let mut at = 0;
+        inputs::map_arrays(&mut inputs, |array| {
+            if chosen.contains(&at) {
+                let sizes = array.sizes.clone();
+                for (place, value) in array.values.iter_mut().enumerate() {
+                    if !filled(&unravelled(&sizes, place)) {
+                        *value = Number::Int(0).cast(array.dtype);
+                    }
+                }
+            }
+            at += 1;
+        });
+        let prepared = Prepared::contiguous(&inputs, device)?;
+        let arrays: Vec<&Array> = inputs
+            .0
+            .iter()
+            .flat_map(|value| match value {
+                Value::Array(a) => std::slice::from_ref(a),
+                Value::Arrays(list) => list.as_slice(),
+                _ => &[],
+            })
+            .collect();
+        let made = prepared.placed.iter().zip(arrays).enumerate().map(|(at, (placed, array))| {
+            match (chosen.contains(&at), known) {
+                (false, _) => Ok(placed.tensor.clone()),
+                (true, Some(known)) => known_layouts::make(known, array, layout, device),
+                (true, None) => placed.tensor.to_layout(layout),
+            }
+        });
+        let Ok(tensors) = made.collect::<Result<Vec<_>>>() else { continue };
+        let name = match nth {
+            0 => format!("all in {layout}"),
+            _ => format!("tensor {} in {layout}", chosen[0]),
+        };
+        let how = known.is_none().then_some("the oracle, through the layout's own conversions");
+        return Ok(Some(Call { prepared, tensors, inputs, name, how }));
+    }
+    Ok(None)
+}
+
+/// Values of shape `sizes` that a filling leaves.
+pub fn filled(dtype: keyway::DType, sizes: &[usize], filling: fn(&[usize]) -> bool) -> Array {
+    Array::from_fn(dtype, sizes.to_vec(), |index| {
+        let place = index.iter().fold(0, |place, i| place * 6 + i);
+        Number::Float(if filling(index) { 0.5 + place as f64 } else { 0.0 })
+    })
+}

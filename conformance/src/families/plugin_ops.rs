@@ -1,0 +1,239 @@
+//! Ops that the target brings, on the samples that come with them. They are judged by the reference that comes with them;
+//! where there is none, by their decomposition, by their kernel for f64, or at least by themselves on other strides. The
+//! report says by which.
+
+use super::{Context, Family, Scope, has_tested, tensors};
+use crate::array::{Array, Number};
+use crate::call::{Prepared, damaged};
+use crate::case::Case;
+use crate::compare;
+use crate::inputs;
+use crate::memory::{Arrangement, Placed, read};
+use crate::oracle::Inputs;
+use crate::outcome::{Failure, Steps, Stop};
+use keyway::autograd::gradcheck::{self, gradcheck, gradgradcheck};
+use keyway::dispatcher::op::{OpEntry, Out, Rule};
+use keyway::ops::by_name;
+use keyway::ops::sample::Role;
+use keyway::{DType, Device, Layout, Tensor};
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "plugin_ops",
+    about: "ops that the library brings: values, strides, out=, gradients",
+    cases,
+    run,
+};
+
+const VALUES: &str = "values";
+const OUT: &str = "out";
+const GRADIENTS: &str = "gradients";
+const SECOND: &str = "second";
+const NO_SAMPLES: &str = "no_samples";
+
+/// The dtypes that an op is called with.
+fn dtypes(scope: &Scope<'_>, op: &OpEntry) -> Vec<DType> {
+    let own = scope.target.kernels.iter().filter(|k| k.op == op.name);
+    if own.clone().next().is_none() {
+        return vec![DType::F32, DType::F64];
+    }
+    let dense = own.filter(|k| k.layout.is_strided() || k.layout == Layout::CHANNELS_LAST);
+    let found: Vec<DType> = dense.filter_map(|k| DType::from_code(k.dtype)).collect();
+    DType::REAL.into_iter().filter(|d| found.contains(d)).collect()
+}
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    let is_backward = |op: &OpEntry| {
+        let backward = |other: &&super::Foreign| other.entry.spec.foreign.and_then(|f| f.backward);
+        scope.foreign.iter().any(|other| backward(&other).is_some_and(|b| b.op == op.name))
+    };
+    for op in scope.foreign {
+        // A backward op is judged by the gradients that it gives.
+        if op.samples.is_empty() && !is_backward(op.entry) {
+            cases.push(Case::of_foreign(FAMILY.name, op.entry, DType::F32, 0, NO_SAMPLES));
+        }
+        for dtype in dtypes(scope, op.entry) {
+            for (nth, sample) in op.samples.iter().enumerate() {
+                if !has_tested(sample) && dtype != dtypes(scope, op.entry)[0] {
+                    continue;
+                }
+                let mut push = |variant| {
+                    cases.push(Case::of_foreign(FAMILY.name, op.entry, dtype, nth, variant));
+                };
+                push(VALUES);
+                let suits = |a: &Arrangement| {
+                    *a != Arrangement::Expanded && tensors(sample).any(|t| a.suits(&t.sizes))
+                };
+                Arrangement::STRIDED.iter().filter(|a| suits(a)).for_each(|a| push(a.name()));
+                push(OUT);
+                let differentiable = op.entry.spec.foreign.is_some_and(|f| f.backward.is_some())
+                    || op.entry.spec.decomposition.is_some();
+                if differentiable && dtype == DType::F64 && sample.smooth {
+                    push(GRADIENTS);
+                    push(SECOND);
+                }
+            }
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let entry = context.entry()?;
+    if context.case.variant == NO_SAMPLES {
+        return Err(Stop::Skipped("it brings no samples".to_string()));
+    }
+    let (sample, inputs) = context.inputs()?;
+    let device = context.target.device;
+    let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
+    match context.case.variant.as_str() {
+        GRADIENTS | SECOND => gradients(context),
+        OUT => {
+            let plain = call(context, &Prepared::bare(&inputs, device)?)?;
+            let expected = arrays(&plain)?;
+            let outs = expected
+                .iter()
+                .map(|e| Placed::garbage(&e.sizes, e.dtype, Arrangement::Contiguous, device))
+                .collect::<Result<Vec<_>, _>>()?;
+            let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
+            let prepared = Prepared::contiguous(&inputs, device)?;
+            prepared.call_watched(entry, Out::Given(&given), &outs)??;
+            let got: Vec<Tensor> = outs.iter().map(|o| o.tensor.clone()).collect();
+            compare::outputs(&expected, &got, factor)?;
+            context.judge_by("its results in new tensors");
+            for (nth, out) in outs.iter().enumerate() {
+                if let Some(damage) = out.damage(false)? {
+                    return Err(damaged(&format!("output {nth}"), damage).into());
+                }
+            }
+            prepared.check_untouched(None)
+        }
+        variant => {
+            let wanted = Arrangement::from_name(variant).unwrap_or(Arrangement::Contiguous);
+            let arrange =
+                |sizes: &[usize]| if wanted.suits(sizes) { wanted } else { Arrangement::Contiguous };
+            let prepared = Prepared::new(&inputs, device, arrange)?;
+            let made = call(context, &prepared)?;
+            prepared.check_untouched(None)?;
+            let expected = match expected(context, entry, &inputs, &made)? {
+                Some(expected) => expected,
+                None if wanted == Arrangement::Contiguous => {
+                    context.judge_by("nothing but that it answers");
+                    return Ok(());
+                }
+                None => {
+                    context.judge_by("itself, on row-major tensors");
+                    arrays(&call(context, &Prepared::bare(&inputs, device)?)?)?
+                }
+            };
+            Ok(compare::outputs(&expected, &made, factor)?)
+        }
+    }
+}
+
+fn call(context: &Context<'_>, prepared: &Prepared) -> Steps<Vec<Tensor>> {
+    let entry = context.entry()?;
+    prepared.call_entry(entry, &prepared.tensors(), Out::New).map_err(|error| {
+        Failure::new(format!("{} refuses a sample of its own", entry.name), "a result", error.to_string())
+            .into()
+    })
+}
+
+fn arrays(made: &[Tensor]) -> Steps<Vec<Array>> {
+    let valid = |t: &Tensor| -> Steps<Array> {
+        read(t)?.ok_or_else(|| Failure::new("invalid bytes", "elements", "bytes that are none").into())
+    };
+    made.iter().map(valid).collect()
+}
+
+/// The same numbers, floats as f64; integers too where the op computes them as floats.
+fn widened(inputs: &Inputs, entry: &OpEntry, made: &[Tensor]) -> Inputs {
+    let elementwise = matches!(entry.spec.rule, Rule::Elementwise(..));
+    let all = elementwise && made.iter().any(|t| t.dtype().is_float());
+    let mut wide = inputs.clone();
+    inputs::map_arrays(&mut wide, |array| {
+        if all || array.dtype.is_float() {
+            *array = array.map(DType::F64, |v| Number::Float(v.float()));
+        }
+    });
+    wide
+}
+
+/// These values in the dtypes and with the precision of what came.
+fn as_made(values: Vec<Array>, made: &[Tensor]) -> Vec<Array> {
+    let dtypes = made.iter().map(Tensor::dtype).chain(std::iter::repeat(DType::F64));
+    let converted = values.into_iter().zip(dtypes).map(|(array, dtype)| match dtype.is_float() {
+        true => array.map(dtype, |v| Number::Float(v.float())),
+        false => array.cast(dtype),
+    });
+    converted.collect()
+}
+
+/// What an op of the target should give; `None` where nothing but itself says it. Notes what says it.
+///
+/// # Errors
+/// A reference or a decomposition that fails.
+pub fn expected(
+    context: &Context<'_>,
+    entry: &'static OpEntry,
+    inputs: &Inputs,
+    made: &[Tensor],
+) -> Steps<Option<Vec<Array>>> {
+    let wide = widened(inputs, entry, made);
+    let host = Prepared::bare(&wide, Device::CPU)?;
+    let tensors = host.tensors();
+    if let Some(reference) = host.with_args(&tensors, |args| by_name::reference(entry.name, args))? {
+        context.judge_by("its own reference");
+        return Ok(Some(as_made(arrays(&reference)?, made)));
+    }
+    let device = context.target.device;
+    if entry.spec.decomposition.is_some() {
+        context.judge_by("its own decomposition, on f64");
+        return Ok(Some(as_made(arrays(&Prepared::bare(&wide, device)?.call_parts(entry)?)?, made)));
+    }
+    let float = |t: &Tensor| t.dtype().is_float();
+    if context.dtype().is_float() && context.dtype() != DType::F64 && made.iter().any(float) {
+        let wide = Prepared::bare(&wide, device)?;
+        if let Ok(wide) = wide.call_entry(entry, &wide.tensors(), Out::New) {
+            context.judge_by("its kernel for f64");
+            return Ok(Some(as_made(arrays(&wide)?, made)));
+        }
+    }
+    Ok(None)
+}
+
+fn gradients(context: &Context<'_>) -> Steps {
+    let (entry, device) = (context.entry()?, context.target.device);
+    let (sample, inputs) = context.inputs()?;
+    let prepared = Prepared::bare(&inputs, Device::CPU)?;
+    let leaf = |(t, s): (Tensor, &keyway::ops::sample::TensorSample)| match s.role {
+        Role::Tested => t.set_requires_grad(true),
+        Role::Fixed(_) => Ok(t),
+    };
+    let leaves = prepared.tensors().into_iter().zip(tensors(&sample)).map(leaf);
+    let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
+    let function = |tensors: &[Tensor]| -> keyway::Result<Vec<Tensor>> {
+        let there = tensors.iter().map(|t| t.to_device(device)).collect::<keyway::Result<Vec<_>>>()?;
+        let made = prepared.call_entry(entry, &there, Out::New)?;
+        made.into_iter().map(|t| t.to_device(Device::CPU)).collect()
+    };
+    if !leaves.iter().any(Tensor::requires_grad) || function(&leaves)?.iter().all(|o| !o.requires_grad()) {
+        return Ok(());
+    }
+    let second = context.case.variant == SECOND;
+    context.judge_by(if second { "differences of its gradients" } else { "differences of its values" });
+    let run = if second { gradgradcheck } else { gradcheck };
+    match run(&function, &leaves, gradcheck::Tolerance::default()) {
+        Ok(None) => Ok(()),
+        Ok(Some(m)) => Err(Failure::new(
+            format!("d output {}[{}] / d input {}[{}]", m.output, m.output_element, m.input, m.input_element),
+            m.numeric.to_string(),
+            m.analytic.to_string(),
+        )
+        .into()),
+        // A plugin's backward op need not have a derivative of its own.
+        Err(error @ keyway::Error::Autograd(_)) if second => Err(Stop::Unsupported(error.to_string())),
+        Err(error) => {
+            Err(Failure::new("the gradient cannot be taken", "a gradient", error.to_string()).into())
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Composite layouts whose components the suite reads and makes itself, so that a layout's own conversions have no part in
+//! the judgement of its kernels. They are known by the names of their components:
+//!
+//! - `crow_indices`, `col_indices`, `values`: compressed sparse rows. Row `i` has the entries `crow_indices[i]` up to
+//!   `crow_indices[i + 1]`, whose columns and values lie in the two other components;
+//! - `indices`, `values`: coordinates. Entry `n` lies at `indices[.., n]`; entries of one place are added up.
+
+use crate::array::{Array, Indices, Number, flat};
+use crate::memory::{Arrangement, Placed, read_strided};
+use crate::oracle::plus;
+use keyway::dispatcher::table;
+use keyway::{DType, Device, Layout, Result, Tensor};
+
+/// A layout that the suite knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Compressed sparse rows.
+    Csr,
+    /// Coordinates.
+    Coo,
+}
+
+/// The layout, if the suite knows it.
+pub fn find(layout: Layout) -> Option<Known> {
+    let names: Vec<&str> = table::current().layout(layout)?.components.iter().map(String::as_str).collect();
+    match names[..] {
+        ["crow_indices", "col_indices", "values"] => Some(Known::Csr),
+        ["indices", "values"] => Some(Known::Coo),
+        _ => None,
+    }
+}
+
+/// The components of these values: every element that differs from zero.
+pub fn components(known: Known, array: &Array) -> Vec<Array> {
+    let whole = |sizes: Vec<usize>, values: Vec<usize>| {
+        Array::new(DType::I64, sizes, values.into_iter().map(|v| Number::Int(v as i128)).collect())
+    };
+    let entries: Vec<(Vec<usize>, Number)> =
+        Indices::new(&array.sizes).zip(array.values.iter().copied()).filter(|(_, v)| v.truth()).collect();
+    let values = Array::new(array.dtype, [entries.len()], entries.iter().map(|(_, v)| *v).collect());
+    match known {
+        Known::Csr => {
+            let rows = array.sizes.first().copied().unwrap_or(0);
+            let before = |row: usize| entries.iter().filter(|(at, _)| at[0] < row).count();
+            let crow = (0..=rows).map(before).collect();
+            let col = entries.iter().map(|(at, _)| at[1]).collect();
+            vec![whole(vec![rows + 1], crow), whole(vec![entries.len()], col), values]
+        }
+        Known::Coo => {
+            let along = |dim: usize| entries.iter().map(move |(at, _)| at[dim]);
+            let indices = (0..array.ndim()).flat_map(along).collect();
+            vec![whole(vec![array.ndim(), entries.len()], indices), values]
+        }
+    }
+}
+
+/// The values that components stand for; `None` for components that do not fit each other.
+pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> Option<Array> {
+    let mut made = Array::from_fn(dtype, sizes, |_| Number::Int(0).cast(dtype));
+    let place = |index: &[i128]| {
+        let index: Option<Vec<usize>> = index
+            .iter()
+            .zip(sizes)
+            .map(|(&i, &size)| usize::try_from(i).ok().filter(|&i| i < size))
+            .collect();
+        Some(flat(sizes, &index?))
+    };
+    let mut put = |index: &[i128], value: Number| {
+        let at = place(index)?;
+        made.values[at] = plus(made.values[at], value);
+        Some(())
+    };
+    match (known, parts) {
+        (Known::Csr, [crow, col, values]) if sizes.len() == 2 => {
+            let (crow, col) = (crow.ints(), col.ints());
+            for row in 0..sizes[0] {
+                let range =
+                    usize::try_from(*crow.get(row)?).ok()?..usize::try_from(*crow.get(row + 1)?).ok()?;
+                for at in range {
+                    put(&[row as i128, *col.get(at)?], *values.values.get(at)?)?;
+                }
+            }
+        }
+        (Known::Coo, [indices, values]) if indices.sizes == [sizes.len(), values.numel()] => {
+            for (nth, &value) in values.values.iter().enumerate() {
+                let index: Vec<i128> = (0..sizes.len()).map(|dim| indices.at(&[dim, nth]).int()).collect();
+                put(&index, value)?;
+            }
+        }
+        _ => return None,
+    }
+    Some(made)
+}
+
+/// A tensor of a known layout that holds these values.
+///
+/// # Errors
+/// What the device or the layout reports.
+pub fn make(known: Known, array: &Array, layout: Layout, device: Device) -> Result<Tensor> {
+    let parts = components(known, array)
+        .iter()
+        .map(|part| Ok(Placed::new(part, Arrangement::Contiguous, device)?.tensor))
+        .collect::<Result<Vec<_>>>()?;
+    let attrs = table::current().layout(layout).map_or(&[][..], |entry| &entry.attrs);
+    // Entries come in row-major order, and each place once.
+    let attrs: Vec<i64> = attrs.iter().map(|name| i64::from(name.contains("coalesced"))).collect();
+    Tensor::from_components(layout, &array.sizes, array.dtype, &parts, &attrs)
+}
+
+/// The values of a tensor of a known layout; `None` for components that are no such tensor.
+///
+/// # Errors
+/// What the device reports.
+pub fn read(known: Known, tensor: &Tensor) -> Result<Option<Array>> {
+    let parts = tensor.detach().components()?;
+    let parts = parts.iter().map(read_strided).collect::<Result<Option<Vec<_>>>>()?;
+    Ok(parts.and_then(|parts| values(known, tensor.sizes(), tensor.dtype(), &parts)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(sizes: &[usize], values: &[f64]) -> Array {
+        Array::new(DType::F32, sizes, values.iter().map(|&v| Number::Float(v)).collect())
+    }
+
+    #[test]
+    fn components_stand_for_the_values_that_they_were_made_of() {
+        let matrix = array(&[3, 4], &[0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 4.0]);
+        let csr = components(Known::Csr, &matrix);
+        assert_eq!((csr[0].ints(), csr[1].ints()), (vec![0, 2, 2, 4], vec![1, 3, 0, 3]));
+        let coo = components(Known::Coo, &matrix);
+        assert_eq!(coo[0].ints(), [0, 0, 2, 2, 1, 3, 0, 3]);
+        for (known, parts) in [(Known::Csr, csr), (Known::Coo, coo)] {
+            assert_eq!(values(known, &[3, 4], DType::F32, &parts), Some(matrix.clone()));
+        }
+        let cube = array(&[2, 1, 2], &[0.0, 5.0, 6.0, 0.0]);
+        let parts = components(Known::Coo, &cube);
+        assert_eq!(values(Known::Coo, &[2, 1, 2], DType::F32, &parts), Some(cube));
+    }
+
+    #[test]
+    fn components_that_do_not_fit_are_no_values() {
+        let whole = |values: &[i128]| {
+            Array::new(DType::I64, [values.len()], values.iter().map(|&v| Number::Int(v)).collect())
+        };
+        let one = array(&[1], &[1.0]);
+        for (crow, col) in [(&[0, 1][..], &[4][..]), (&[0, 2], &[0]), (&[0, -1], &[0]), (&[0], &[0])] {
+            let parts = [whole(crow), whole(col), one.clone()];
+            assert_eq!(values(Known::Csr, &[1, 4], DType::F32, &parts), None, "{crow:?} {col:?}");
+        }
+        let twice = [whole(&[0, 2]), whole(&[3, 3]), array(&[2], &[1.0, 2.0])];
+        let sum = values(Known::Csr, &[1, 4], DType::F32, &twice).unwrap();
+        assert_eq!(sum.floats(), [0.0, 0.0, 0.0, 3.0]);
+    }
+}

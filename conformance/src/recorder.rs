@@ -1,0 +1,116 @@
+//! Which kernels ran: a functionality key right above the backends, which a worker includes in its thread's keys. Where no
+//! thread does, no call is routed through it.
+
+use keyway::dispatcher::call::redispatch;
+use keyway::dispatcher::key::{DispatchKey, KeyGuard, KeySet};
+use keyway::dispatcher::ledger::{Served, forget_served, last_served};
+use keyway::dispatcher::op::{Call, Outputs};
+use keyway::dispatcher::registry::{FunctionalEntry, KernelEntry, register_functional};
+use keyway::dispatcher::{Error, Result};
+use keyway_sdk::abi::codes::status;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// Below autograd, so that a call which is recorded for a backward pass is seen, and above the choice of a backend.
+const KEY: u8 = 12;
+
+/// What ran since the last [`take`].
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The kernels, each with how many calls it served and how many it failed or refused.
+    kernels: Vec<(&'static KernelEntry, u64, u64)>,
+    /// How else calls were served: by the host, by a decomposition.
+    otherwise: BTreeSet<&'static str>,
+    /// Whether a kernel panicked.
+    pub panicked: bool,
+}
+
+impl Seen {
+    /// Whether a kernel of this plugin ran.
+    pub fn has_kernel_of(&self, plugin: &str) -> bool {
+        self.kernels.iter().any(|(kernel, ..)| kernel.plugin.name == plugin)
+    }
+
+    /// Whether a kernel of any plugin ran.
+    pub fn has_kernel(&self) -> bool {
+        !self.kernels.is_empty()
+    }
+
+    /// Who served the calls, in words.
+    pub fn by(&self) -> String {
+        let mut names: BTreeSet<&str> = self.kernels.iter().map(|(kernel, ..)| kernel.plugin.name).collect();
+        names.extend(&self.otherwise);
+        if names.is_empty() {
+            return "the host's own checks".to_string();
+        }
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    }
+}
+
+thread_local! {
+    static SEEN: RefCell<Seen> = RefCell::default();
+}
+
+/// Records the kernels that this thread's calls run, while the result lives.
+///
+/// # Errors
+/// A key that another functionality has.
+pub fn start() -> Result<KeyGuard> {
+    let key = DispatchKey::new(KEY).ok_or_else(|| Error::Registration {
+        what: "functionality",
+        name: NAME.to_string(),
+        reason: format!("{KEY} is no key"),
+    })?;
+    if keyway::dispatcher::registry::find_functional(NAME).is_none() {
+        register_functional(FunctionalEntry {
+            key,
+            name: NAME.to_string(),
+            applies: |_| true,
+            handler: Box::new(handle),
+            plugin: None,
+            interposer: None,
+        })?;
+    }
+    Ok(KeyGuard::include(KeySet::of(key)))
+}
+
+const NAME: &str = "conformance recorder";
+
+fn handle(call: &Call<'_>, below: KeySet) -> Result<Outputs> {
+    forget_served();
+    let result = redispatch(call, below);
+    let served = last_served();
+    SEEN.with_borrow_mut(|seen| {
+        seen.panicked |= matches!(&result, Err(Error::Backend { status: status::PANICKED, .. }));
+        match served {
+            Served::Kernel(kernel) => {
+                let place = match seen.kernels.iter().position(|(k, ..)| std::ptr::eq(*k, kernel)) {
+                    Some(place) => place,
+                    None => {
+                        seen.kernels.push((kernel, 0, 0));
+                        seen.kernels.len() - 1
+                    }
+                };
+                let (_, served, failed) = &mut seen.kernels[place];
+                *(if result.is_ok() { served } else { failed }) += 1;
+            }
+            Served::Nobody => {}
+            other => {
+                seen.otherwise.insert(other.name());
+            }
+        }
+    });
+    result
+}
+
+/// What ran on this thread since the last call of this function.
+pub fn take() -> Seen {
+    SEEN.take()
+}
+
+/// How many calls of this thread a kernel has served since the last [`take`].
+pub fn served_by(kernel: &KernelEntry) -> u64 {
+    SEEN.with_borrow(|seen| {
+        seen.kernels.iter().find(|(k, ..)| std::ptr::eq(*k, kernel)).map_or(0, |(_, served, _)| *served)
+    })
+}

@@ -1,0 +1,226 @@
+//! The keys that a thread adds to and takes from every call, while guards live.
+//!
+//! Guards may be dropped in any order. Each leaves the others as if it had never been: what counts for a key is the guard
+//! made last of those that live and decide about it.
+
+use super::key::KeySet;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+
+/// What one guard changes, and what there was when it was made.
+#[derive(Clone, Copy)]
+struct Change {
+    number: u64,
+    before: (KeySet, KeySet),
+    /// The keys that it decides about: those of the next two, and those that it neither adds nor takes.
+    decides: KeySet,
+    included: KeySet,
+    excluded: KeySet,
+}
+
+impl Change {
+    const NONE: Change = Change {
+        number: 0,
+        before: (KeySet::EMPTY, KeySet::EMPTY),
+        decides: KeySet::EMPTY,
+        included: KeySet::EMPTY,
+        excluded: KeySet::EMPTY,
+    };
+
+    fn after(&self) -> (KeySet, KeySet) {
+        let (included, excluded) = self.before;
+        (included.minus(self.decides).union(self.included), excluded.minus(self.decides).union(self.excluded))
+    }
+}
+
+/// Guards of a thread that are kept without memory of their own; there are rarely more.
+const NEAR: usize = 16;
+
+/// The state of a thread. Nothing in it needs to be dropped, so that it can be used until the thread's very end.
+struct Local {
+    keys: Cell<(KeySet, KeySet)>,
+    made: Cell<u64>,
+    live: Cell<usize>,
+    /// The changes of the first live guards, in the order in which they were made.
+    near: [Cell<Change>; NEAR],
+}
+
+thread_local! {
+    static LOCAL: Local = const {
+        Local {
+            keys: Cell::new((KeySet::EMPTY, KeySet::EMPTY)),
+            made: Cell::new(0),
+            live: Cell::new(0),
+            near: [const { Cell::new(Change::NONE) }; NEAR],
+        }
+    };
+    /// The changes of the live guards beyond the first [`NEAR`].
+    static FAR: RefCell<Vec<Change>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Local {
+    fn get(&self, at: usize) -> Change {
+        match self.near.get(at) {
+            Some(change) => change.get(),
+            // At the end of a thread its list may be gone.
+            None => FAR.try_with(|far| far.borrow()[at - NEAR]).unwrap_or(Change::NONE),
+        }
+    }
+
+    fn set(&self, at: usize, change: Change) {
+        match self.near.get(at) {
+            Some(place) => place.set(change),
+            None => {
+                let _ = FAR.try_with(|far| {
+                    let mut far = far.borrow_mut();
+                    let room = far.len().max(at - NEAR + 1);
+                    far.resize(room, Change::NONE);
+                    far[at - NEAR] = change;
+                });
+            }
+        }
+    }
+
+    /// Takes the change at this place out. Those made after it are made again on what there was before it.
+    #[cold]
+    fn remove(&self, at: usize) {
+        let mut keys = self.get(at).before;
+        for later in at + 1..self.live.get() {
+            let change = Change { before: keys, ..self.get(later) };
+            keys = change.after();
+            self.set(later - 1, change);
+        }
+        self.live.set(self.live.get() - 1);
+        self.keys.set(keys);
+    }
+}
+
+/// The keys that this thread adds to and takes from every call.
+pub fn local_keys() -> (KeySet, KeySet) {
+    LOCAL.with(|local| local.keys.get())
+}
+
+/// Ends what it changed of the thread's included and excluded keys when dropped, in whatever order guards are dropped.
+#[derive(Debug)]
+pub struct KeyGuard {
+    number: u64,
+    // The keys belong to the thread that made the guard.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl KeyGuard {
+    fn of(decides: KeySet, included: KeySet, excluded: KeySet) -> KeyGuard {
+        LOCAL.with(|local| {
+            let (number, live) = (local.made.get() + 1, local.live.get());
+            let change = Change { number, before: local.keys.get(), decides, included, excluded };
+            local.made.set(number);
+            local.set(live, change);
+            local.live.set(live + 1);
+            local.keys.set(change.after());
+            KeyGuard { number, _not_send: PhantomData }
+        })
+    }
+
+    /// Makes these the thread's included and excluded keys.
+    pub(crate) fn set((included, excluded): (KeySet, KeySet)) -> KeyGuard {
+        KeyGuard::of(KeySet::ALL, included, excluded)
+    }
+
+    /// Adds `keys` to every call of this thread while the guard lives.
+    pub fn include(keys: KeySet) -> KeyGuard {
+        KeyGuard::of(keys, keys, KeySet::EMPTY)
+    }
+
+    /// Takes `keys` from every call of this thread while the guard lives.
+    pub fn exclude(keys: KeySet) -> KeyGuard {
+        KeyGuard::of(keys, KeySet::EMPTY, keys)
+    }
+
+    /// Neither adds nor takes `keys` while the guard lives: lifts an exclusion.
+    pub fn clear(keys: KeySet) -> KeyGuard {
+        KeyGuard::of(keys, KeySet::EMPTY, KeySet::EMPTY)
+    }
+}
+
+impl Drop for KeyGuard {
+    fn drop(&mut self) {
+        LOCAL.with(|local| {
+            let Some(top) = local.live.get().checked_sub(1) else { return };
+            let last = local.get(top);
+            if last.number == self.number {
+                local.live.set(top);
+                local.keys.set(last.before);
+            } else if let Some(at) = (0..top).rev().find(|&at| local.get(at).number == self.number) {
+                local.remove(at);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::DispatchKey;
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: KeySet = KeySet::of(DispatchKey::AUTOGRAD);
+    const B: KeySet = KeySet::of(DispatchKey::PROFILER);
+
+    #[test]
+    fn guards_nest_and_restore() {
+        let outer = KeyGuard::exclude(A);
+        {
+            let _inner = KeyGuard::include(A);
+            assert_eq!(local_keys(), (A, KeySet::EMPTY));
+        }
+        assert_eq!(local_keys(), (KeySet::EMPTY, A));
+        drop(outer);
+        assert_eq!(local_keys(), (KeySet::EMPTY, KeySet::EMPTY));
+    }
+
+    #[test]
+    fn a_guard_that_is_dropped_early_leaves_the_later_ones() {
+        let off = KeyGuard::exclude(A);
+        let other = KeyGuard::include(B);
+        drop(off);
+        assert_eq!(local_keys(), (B, KeySet::EMPTY));
+        let (first, second) = (KeyGuard::exclude(A), KeyGuard::exclude(A));
+        drop(first);
+        assert_eq!(local_keys(), (B, A));
+        drop(other);
+        assert_eq!(local_keys(), (KeySet::EMPTY, A));
+        drop(second);
+        assert_eq!(local_keys(), (KeySet::EMPTY, KeySet::EMPTY));
+    }
+
+    proptest! {
+        #[test]
+        fn what_counts_is_the_last_that_lives(steps in prop::collection::vec((0usize..4, any::<prop::sample::Index>()), 0..80)) {
+            let (mut live, mut kinds): (Vec<KeyGuard>, Vec<usize>) = (Vec::new(), Vec::new());
+            for (kind, at) in steps {
+                // Twice as many are made as are dropped, so that there are more than find room at first.
+                if kind == 3 && !live.is_empty() {
+                    let at = at.index(live.len());
+                    drop(live.remove(at));
+                    kinds.remove(at);
+                } else {
+                    let kind = kind % 3;
+                    let make = [KeyGuard::exclude, KeyGuard::include, KeyGuard::clear][kind];
+                    live.push(make(if kind == 0 { A } else { A.union(B) }));
+                    kinds.push(kind);
+                }
+                let mut expected = (KeySet::EMPTY, KeySet::EMPTY);
+                for kind in &kinds {
+                    expected = match kind {
+                        0 => (expected.0.minus(A), expected.1.union(A)),
+                        1 => (expected.0.union(A.union(B)), expected.1.minus(A.union(B))),
+                        _ => (expected.0.minus(A.union(B)), expected.1.minus(A.union(B))),
+                    };
+                }
+                prop_assert_eq!(local_keys(), expected);
+            }
+            drop(live);
+            prop_assert_eq!(local_keys(), (KeySet::EMPTY, KeySet::EMPTY));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Writes beyond the limit on the size of files (`ulimit -f`): an error, not the end of the process.
+
+/// Runs `work`, in which a write beyond the limit fails with `EFBIG` (`ErrorKind::FileTooLarge`). Without this the system
+/// sends the thread SIGXFSZ first, which ends the process. The signal is blocked for this thread and this time alone, so
+/// that handlers of the program stay as they are.
+pub fn without_file_size_signal<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(unix)]
+    let _blocked = Blocked::new();
+    work()
+}
+
+#[cfg(unix)]
+struct Blocked {
+    signal: libc::sigset_t,
+    before: libc::sigset_t,
+    /// Whether there was such a signal already, which is somebody else's.
+    pending: bool,
+}
+
+#[cfg(unix)]
+impl Blocked {
+    fn new() -> Option<Blocked> {
+        // SAFETY: a set of signals is plain numbers, which `sigemptyset` and `pthread_sigmask` write; all addresses are of
+        // this frame.
+        unsafe {
+            let (mut signal, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&mut signal);
+            libc::sigaddset(&mut signal, libc::SIGXFSZ);
+            let pending = is_pending();
+            let code = libc::pthread_sigmask(libc::SIG_BLOCK, &signal, &mut before);
+            (code == 0).then_some(Blocked { signal, before, pending })
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_pending() -> bool {
+    // SAFETY: as in `Blocked::new`.
+    unsafe {
+        let mut pending = std::mem::zeroed();
+        libc::sigpending(&mut pending) == 0 && libc::sigismember(&pending, libc::SIGXFSZ) == 1
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the sets were written when this was made.
+        unsafe {
+            if !self.pending && is_pending() {
+                // The signal was sent to this thread, which takes it away before it lets signals through again.
+                #[cfg(target_os = "linux")]
+                {
+                    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+                    libc::sigtimedwait(&self.signal, std::ptr::null_mut(), &at_once);
+                }
+                #[cfg(not(target_os = "linux"))]
+                libc::sigwait(&self.signal, &mut 0);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut());
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Loads the plugin beside the CPU backend.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use keyway::{Device, runtime};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+/// The plugin, beside this test.
+pub fn library() -> PathBuf {
+    beside("libarena_device.so")
+}
+
+fn beside(name: &str) -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().join(name)
+}
+
+/// The device.
+pub fn arena() -> Device {
+    static LOADED: Once = Once::new();
+    LOADED.call_once(|| {
+        let loaded = runtime::load_backends(&[library(), beside("libkeyway_backend_cpu.so")]).unwrap();
+        assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+    });
+    Device::new("example.org/arena", 0).unwrap()
+}
+
+/// The device's memory and the random numbers belong to all tests of a program.
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

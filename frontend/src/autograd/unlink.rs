@@ -1,0 +1,98 @@
+//! Dropping graphs of any depth: what a dropped node or tensor leads to is dropped after it, not within it.
+//!
+//! A node keeps others by its edges, and by whatever a hook, a function or a saved tensor holds: closures of users, whose
+//! contents nobody here can see. So the outermost drop of a thread notes that it runs, each drop within it hands over what
+//! it would have dropped, and the outermost one drops that when its own work is done.
+
+use super::node::Node;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    /// Something is being dropped further up on the stack.
+    Dropping,
+    /// And something else waits for it to be done.
+    Waiting,
+}
+
+enum Held {
+    Node(Node),
+    Other(Box<dyn Any>),
+}
+
+thread_local! {
+    static STATE: Cell<State> = const { Cell::new(State::Idle) };
+    // Without a destructor, so that it is there for what a thread drops while it ends. Whoever empties it frees its memory.
+    static HELD: RefCell<ManuallyDrop<Vec<Held>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
+}
+
+/// Runs for the outermost drop of a thread; what was handed over meanwhile is dropped when this is.
+pub(super) struct Outermost(());
+
+impl Outermost {
+    /// `None` within another drop: then hand over.
+    #[inline]
+    pub(super) fn enter() -> Option<Outermost> {
+        if STATE.get() != State::Idle {
+            return None;
+        }
+        STATE.set(State::Dropping);
+        Some(Outermost(()))
+    }
+}
+
+impl Drop for Outermost {
+    #[inline]
+    fn drop(&mut self) {
+        if STATE.get() == State::Waiting {
+            drop_held();
+        }
+        STATE.set(State::Idle);
+    }
+}
+
+#[cold]
+fn drop_held() {
+    /// A destructor of a user's may panic: then what is left waits until something else is handed over.
+    struct Unwinding;
+    impl Drop for Unwinding {
+        fn drop(&mut self) {
+            STATE.set(State::Idle);
+        }
+    }
+    if std::thread::panicking() {
+        return;
+    }
+    let _idle = Unwinding;
+    while let Some(held) = HELD.with_borrow_mut(|held| held.pop()) {
+        match held {
+            Held::Node(mut node) => node.dismantle(),
+            Held::Other(value) => drop(value),
+        }
+    }
+    drop(ManuallyDrop::into_inner(HELD.replace(ManuallyDrop::new(Vec::new()))));
+}
+
+#[cold]
+fn hand_over(held: Held) {
+    STATE.set(State::Waiting);
+    HELD.with_borrow_mut(|all| all.push(held));
+}
+
+/// Drops a node's contents after the drop that runs.
+#[cold]
+pub(super) fn drop_node_later(node: Node) {
+    hand_over(Held::Node(node));
+}
+
+/// Drops what may lead to a graph.
+#[cold]
+pub(super) fn drop_flat(value: impl Any) {
+    match Outermost::enter() {
+        Some(_outermost) => drop(value),
+        None => hand_over(Held::Other(Box::new(value))),
+    }
+}

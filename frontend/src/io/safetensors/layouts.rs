@@ -1,0 +1,150 @@
+//! Tensors of composite layouts (CSR and others that plugins bring) in a file: each component is a tensor named
+//! `NAME.component`, which other programs can read, and the metadata say of which layout the whole is.
+
+use super::SafetensorsError as Error;
+use super::header::Header;
+use crate::nn::StateDict;
+use crate::{DType, Layout, Tensor};
+use keyway_dispatcher::registry::LayoutEntry;
+use keyway_dispatcher::table;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The metadata's key: a JSON object of composite tensors by name.
+const KEY: &str = "keyway.layouts";
+
+/// What a file says of a composite tensor, beside its components.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Whole {
+    layout: String,
+    dtype: String,
+    shape: Vec<usize>,
+    attrs: Vec<i64>,
+}
+
+/// The composite tensors of a file, by name.
+pub(super) type Wholes = BTreeMap<String, Whole>;
+
+fn component_name(tensor: &str, component: &str) -> String {
+    format!("{tensor}.{component}")
+}
+
+fn declared(layout: Layout) -> Option<&'static LayoutEntry> {
+    table::current().layout(layout)
+}
+
+/// The tensors that are saved: in the place of a composite one its components.
+pub(super) fn split(path: &Path, tensors: &StateDict) -> Result<(StateDict, Wholes), Error> {
+    let (mut all, mut wholes) = (StateDict::new(), Wholes::new());
+    let mut rest: Vec<(String, Tensor)> = tensors.iter().map(|(n, t)| (n.clone(), t.clone())).collect();
+    while let Some((name, tensor)) = rest.pop() {
+        match declared(tensor.layout()).filter(|_| !tensor.as_ref().is_strided()) {
+            Some(layout) => {
+                let parts = layout.components.iter().zip(tensor.as_ref().components());
+                rest.extend(
+                    parts.map(|(part, t)| (component_name(&name, part), Tensor::from_ref(t.shallow_copy()))),
+                );
+                let whole = Whole {
+                    layout: tensor.layout().name().to_string(),
+                    dtype: tensor.dtype().name().to_string(),
+                    shape: tensor.sizes().to_vec(),
+                    attrs: tensor.attrs().to_vec(),
+                };
+                wholes.insert(name, whole);
+            }
+            None => {
+                if all.insert(name.clone(), tensor).is_some() {
+                    return Err(Error::ComponentName { path: path.to_path_buf(), tensor: name });
+                }
+            }
+        }
+    }
+    Ok((all, wholes))
+}
+
+/// The metadata with what they say of the composite tensors.
+pub(super) fn with_layouts(
+    path: &Path,
+    wholes: &Wholes,
+    mut metadata: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, Error> {
+    if metadata.contains_key(KEY) {
+        return Err(Error::ReservedMetadata { path: path.to_path_buf(), key: KEY });
+    }
+    if !wholes.is_empty() {
+        let text = serde_json::to_string(wholes);
+        let failed = |error: serde_json::Error| Error::Write {
+            path: path.to_path_buf(),
+            bytes: 0,
+            source: error.into(),
+        };
+        metadata.insert(KEY.to_string(), text.map_err(failed)?);
+    }
+    Ok(metadata)
+}
+
+/// A composite tensor that is to be put together.
+pub(super) struct Planned {
+    name: String,
+    layout: Layout,
+    dtype: DType,
+    shape: Vec<usize>,
+    attrs: Vec<i64>,
+    /// Names of the components, in the layout's order.
+    components: Vec<String>,
+}
+
+/// The composite tensors of a file. Their layouts and components were found to be there; those that are components of others
+/// come first.
+pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planned>> {
+    let Some(text) = header.metadata.remove(KEY) else { return Ok(Vec::new()) };
+    // The plugins must be there before their layouts are looked up.
+    crate::runtime::start()?;
+    let wrong = |reason: String| Error::Header {
+        path: path.to_path_buf(),
+        reason: format!("a `{KEY}` that {reason}"),
+    };
+    let wholes: Wholes = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("is no object of composite tensors ({error})")))?;
+    let mut planned = Vec::new();
+    for (name, whole) in &wholes {
+        let known = Layout::from_name(&whole.layout).and_then(|layout| Some((layout, declared(layout)?)));
+        let (layout, entry) = known.ok_or_else(|| Error::MissingLayout {
+            path: path.to_path_buf(),
+            tensor: name.clone(),
+            layout: whole.layout.clone(),
+        })?;
+        let dtype = DType::from_name(&whole.dtype).filter(|dtype| dtype.size() > 0).ok_or_else(|| {
+            let (path, dtype) = (path.to_path_buf(), whole.dtype.clone());
+            Error::MissingDtype { path, tensor: name.clone(), dtype }
+        })?;
+        let components: Vec<String> = entry.components.iter().map(|c| component_name(name, c)).collect();
+        let there = |component: &String| {
+            wholes.contains_key(component) || header.entries.iter().any(|entry| entry.name == *component)
+        };
+        if let Some(absent) = components.iter().find(|component| !there(component)) {
+            return Err(wrong(format!(
+                "says that `{name}` is of layout {}, whose component `{absent}` is not there",
+                whole.layout
+            ))
+            .into());
+        }
+        let (shape, attrs) = (whole.shape.clone(), whole.attrs.clone());
+        planned.push(Planned { name: name.clone(), layout, dtype, shape, attrs, components });
+    }
+    // A component's name is longer than that of what it belongs to.
+    planned.sort_by_key(|whole| std::cmp::Reverse(whole.name.len()));
+    Ok(planned)
+}
+
+/// Puts the composite tensors together, in the place of their components.
+pub(super) fn join(planned: Vec<Planned>, tensors: &mut StateDict) -> crate::Result<()> {
+    for whole in planned {
+        let components: Vec<Tensor> = whole.components.iter().filter_map(|c| tensors.remove(c)).collect();
+        let Planned { layout, shape, dtype, attrs, .. } = &whole;
+        let tensor = Tensor::from_components(*layout, shape, *dtype, &components, attrs)?;
+        tensors.insert(whole.name, tensor);
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Where a formula has a kink, a pole or a limit, and where dtypes end: values and gradients there, beside those that
+//! PyTorch, NumPy or a wider dtype gives.
+
+mod arguments;
+mod gradients;
+mod modes;
+mod moments;
+mod numbers;
+
+use keyway::{DType, Tensor};
+
+/// A leaf of this dtype that collects gradients.
+fn leaf(values: &[f64], dtype: DType) -> Tensor {
+    Tensor::from_slice(values).unwrap().to_dtype(dtype).unwrap().set_requires_grad(true).unwrap()
+}
+
+/// A tensor of this dtype.
+fn of(values: &[f64], dtype: DType) -> Tensor {
+    Tensor::from_slice(values).unwrap().to_dtype(dtype).unwrap()
+}
+
+/// The elements as f64.
+fn values(t: &Tensor) -> Vec<f64> {
+    t.to_f64_vec().unwrap()
+}
+
+/// The gradient of the sum of `y` that `x` has collected, which is cleared.
+fn gradient(y: &Tensor, x: &Tensor) -> Vec<f64> {
+    y.sum().unwrap().backward().unwrap();
+    let grad = values(&x.grad().unwrap());
+    x.set_grad(None);
+    grad
+}
+
+/// The second derivative of the sum of `y` by `x`, of which each element depends on its own alone.
+fn second(y: &Tensor, x: &Tensor) -> Vec<f64> {
+    use keyway::autograd::{BackwardOptions, grad};
+    let options = || BackwardOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[y.sum().unwrap()], std::slice::from_ref(x), options()).unwrap().remove(0).unwrap();
+    if !first.requires_grad() {
+        return vec![0.0; x.numel()];
+    }
+    let second =
+        grad(&[first.sum().unwrap()], std::slice::from_ref(x), options()).unwrap().remove(0).unwrap();
+    values(&second)
+}
+
+/// Fails unless each pair of numbers differs by at most `tolerance`.
+#[track_caller]
+fn near(got: &[f64], expected: &[f64], tolerance: f64) {
+    let close = |(g, e): (&f64, &f64)| g == e || (g - e).abs() <= tolerance;
+    assert!(
+        got.len() == expected.len() && got.iter().zip(expected).all(close),
+        "{got:?} is not {expected:?}"
+    );
+}

@@ -1,0 +1,189 @@
+//! Long graphs: running backward over a chain of any kind and dropping it take no stack for each link.
+
+use keyway::autograd::{self, Context, Function};
+use keyway::{Result, Tensor};
+
+/// Links of a chain: a function that calls itself for each link would need 50 bytes of stack at the very least for one, and
+/// so three times the stack that there is. `KEYWAY_TEST_LINKS` sets another number.
+fn links() -> usize {
+    std::env::var("KEYWAY_TEST_LINKS").map_or(60_000, |links| links.parse().unwrap())
+}
+
+/// Runs a test on a stack of 1 MiB, whatever the test runner gives its threads.
+fn on_small_stack(test: impl FnOnce() -> Result<()> + Send + 'static) {
+    std::thread::Builder::new().stack_size(1 << 20).spawn(test).unwrap().join().unwrap().unwrap();
+}
+
+fn leaf(value: f32) -> Tensor {
+    Tensor::scalar(value).unwrap().set_requires_grad(true).unwrap()
+}
+
+/// Makes a chain twice: one is dropped as it is, the other after backward. The gradient of the leaf is `expected`.
+fn check(expected: f32, chain: impl Fn(&Tensor) -> Result<Tensor> + Send + 'static) {
+    on_small_stack(move || {
+        let x = leaf(1.0);
+        drop(chain(&x)?);
+        let end = chain(&x)?;
+        end.backward()?;
+        assert_eq!(x.grad().unwrap().item::<f32>()?, expected);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_chain_of_ops() {
+    check(1.0, |x| (0..links()).try_fold(x.clone(), |y, _| y.add(1)));
+}
+
+#[test]
+fn a_chain_of_ops_that_save_their_inputs() {
+    let one = Tensor::scalar(1.0f32).unwrap();
+    check(1.0, move |x| (0..links()).try_fold(x.clone(), |y, _| y.mul(&one)?.pow(1)));
+}
+
+#[test]
+fn a_chain_of_writes_to_views() {
+    check(1.0, |x| {
+        let base = Tensor::from_slice(&[0.0f32, 0.0])?.add(x)?;
+        for _ in 0..links() {
+            base.select(0, 0)?.add_(1)?;
+        }
+        base.select(0, 0)
+    });
+}
+
+#[test]
+fn a_chain_of_writes_to_one_view() {
+    check(1.0, |x| {
+        let base = Tensor::from_slice(&[0.0f32, 0.0])?.add(x)?;
+        let view = base.select(0, 1)?;
+        let one = Tensor::scalar(1.0f32)?;
+        for _ in 0..links() {
+            view.mul_(&one)?;
+        }
+        Ok(view)
+    });
+}
+
+struct Twice;
+
+impl Function for Twice {
+    fn name(&self) -> &'static str {
+        "twice"
+    }
+    fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        context.save(&[&inputs[0]]);
+        Ok(vec![inputs[0].copied()?])
+    }
+    fn backward(&self, _: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![Some(grads[0].clone())])
+    }
+}
+
+#[test]
+fn a_chain_of_functions() {
+    check(1.0, |x| (0..links()).try_fold(x.clone(), |y, _| Ok(autograd::apply(Twice, &[y])?.swap_remove(0))));
+}
+
+/// A function that keeps a tensor itself, beside its inputs.
+struct Keeps(Tensor);
+
+impl Function for Keeps {
+    fn name(&self) -> &'static str {
+        "keeps"
+    }
+    fn forward(&self, _: &mut Context, _: &[Tensor]) -> Result<Vec<Tensor>> {
+        Ok(vec![self.0.copied()?])
+    }
+    fn backward(&self, _: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![Some(grads[0].clone())])
+    }
+}
+
+#[test]
+fn a_chain_through_what_functions_keep() {
+    check(1.0, |x| {
+        (0..links()).try_fold(x.clone(), |y, _| Ok(autograd::apply(Keeps(y), &[x.clone()])?.swap_remove(0)))
+    });
+}
+
+#[test]
+fn a_chain_of_checkpoints() {
+    check(1.0, |x| {
+        (0..links() / 2).try_fold(x.clone(), |y, _| {
+            Ok(autograd::checkpoint(|inputs| Ok(vec![inputs[0].add(1)?]), &[y])?.swap_remove(0))
+        })
+    });
+}
+
+/// A tensor with a hook that keeps another.
+fn hooked(tensor: Tensor, kept: Tensor) -> Result<Tensor> {
+    tensor
+        .register_hook(move |_| {
+            assert_eq!(kept.numel(), 1);
+            Ok(None)
+        })?
+        .keep();
+    Ok(tensor)
+}
+
+#[test]
+fn a_chain_through_hooks_of_results() {
+    check(1.0, |x| (0..links()).try_fold(x.clone(), |y, _| hooked(x.add(1)?, y)));
+}
+
+#[test]
+fn a_chain_through_hooks_of_results_and_ops() {
+    check(1.0, |x| (0..links()).try_fold(x.clone(), |y, _| hooked(y.add(1)?, y)));
+}
+
+#[test]
+fn a_chain_through_hooks_of_leaves() {
+    check(1.0, |x| {
+        let last = (0..links()).try_fold(x.clone(), |y, _| hooked(leaf(0.0), y))?;
+        x.add(&last)
+    });
+}
+
+#[test]
+fn a_chain_of_gradients() {
+    check(1.0, |x| {
+        let last = (0..links()).try_fold(x.clone(), |y, _| {
+            let next = leaf(0.0);
+            next.set_grad(Some(y));
+            Ok::<_, keyway::Error>(next)
+        })?;
+        x.add(&last.detach())
+    });
+}
+
+#[test]
+fn a_chain_of_saved_tensors_that_got_a_history_later() {
+    check(1.0, |x| {
+        let first = Tensor::scalar(0.0f32)?;
+        let mut saved = first.clone();
+        let mut product = x.mul(&saved)?;
+        for _ in 0..links() {
+            let next = Tensor::scalar(0.0f32)?;
+            let later = x.mul(&next)?;
+            next.add_(&product)?;
+            (saved, product) = (next, later);
+        }
+        drop((saved, product));
+        x.add(&first)
+    });
+}
+
+#[test]
+fn a_chain_that_ends_with_its_thread() {
+    thread_local! {
+        static KEPT: std::cell::RefCell<Option<Tensor>> = const { std::cell::RefCell::new(None) };
+    }
+    on_small_stack(|| {
+        KEPT.with(|kept| drop(kept.take()));
+        let x = leaf(1.0);
+        let last = (0..links()).try_fold(x.clone(), |y, _| hooked(x.add(1)?, y))?;
+        KEPT.with(|kept| kept.replace(Some(last)));
+        Ok(())
+    });
+}

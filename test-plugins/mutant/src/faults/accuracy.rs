@@ -1,0 +1,55 @@
+//! Formulas whose digits cancel.
+
+use super::Fault;
+use crate::site::Site;
+use keyway_sdk::Error;
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault::new("expm1_cancels", "computes `exp(x) - 1`", &["expm1"], |site| formula(site, |x| x.exp() - 1.0))
+        .dtypes(&["f32"]),
+    Fault::new("log1p_cancels", "computes `log(1 + x)`", &["log1p"], |site| {
+        formula(site, |x| (1.0 + x).ln())
+    })
+    .dtypes(&["f32"]),
+    Fault::new("sinh_cancels", "computes the difference of two exponentials", &["sinh"], |site| {
+        formula(site, |x| (x.exp() - (-x).exp()) / 2.0)
+    })
+    .dtypes(&["f32"]),
+    Fault::new("tanh_cancels", "computes `1 - 2 / (exp(2 x) + 1)`", &["tanh"], |site| {
+        formula(site, |x| 1.0 - 2.0 / ((2.0 * x).exp() + 1.0))
+    })
+    .dtypes(&["f32"]),
+    Fault::new("asinh_cancels", "computes `log(x + sqrt(x^2 + 1))`", &["asinh"], |site| {
+        formula(site, |x| {
+            let size = x.abs();
+            (size + (size * size + 1.0).sqrt()).ln().copysign(x)
+        })
+    })
+    .dtypes(&["f32"]),
+    Fault::new("atanh_cancels", "computes the logarithm of a quotient", &["atanh"], |site| {
+        formula(site, |x| 0.5 * ((1.0 + x) / (1.0 - x)).ln())
+    })
+    .dtypes(&["f32"]),
+    Fault::new("erf_cancels", "gives what is left of 1 beside the complement", &["erf"], |site| {
+        site.then_map(|y| f64::from(1.0 - (1.0 - y as f32)))
+    })
+    .dtypes(&["f32"]),
+    Fault::new("softplus_cancels", "computes `log(1 + exp(x))`", &["softplus"], |site| {
+        let rounded = |y: f64| f64::from((1.0 + y.exp_m1() as f32).ln());
+        site.then_map(rounded)
+    })
+    .dtypes(&["f32"]),
+    Fault::new("double_in_single", "f64 is computed in f32", &["tanh", "log1p"], |site| {
+        site.then_map(|y| f64::from(y as f32))
+    })
+    .dtypes(&["f64"]),
+];
+
+/// Gives the function of the argument instead, computed in f32.
+fn formula(site: &Site<'_>, function: fn(f32) -> f32) -> Result<(), Error> {
+    let values = site.input(0)?.values();
+    site.run()?;
+    let out = site.output(0)?;
+    values.iter().enumerate().for_each(|(nth, &x)| out.set(nth, f64::from(function(x as f32))));
+    Ok(())
+}

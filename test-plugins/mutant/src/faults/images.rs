@@ -1,0 +1,47 @@
+//! Kernels for channels_last that go wrong, while those for row-major tensors do not.
+
+use super::Fault;
+use crate::raw::Staged;
+use keyway_sdk::Error;
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault::new("images_constant", "answers 42 for every image", &["tanh"], |site| {
+        site.output(0)?.map(|_| 42.0);
+        Ok(())
+    })
+    .images(),
+    Fault::new("images_read_by_rows", "reads images as if they were row-major", &["relu", "add"], |site| {
+        let staged = site.inputs().into_iter().filter(|(_, t)| t.len() > 1 && t.sizes().len() > 3);
+        let staged: Vec<_> =
+            staged.map(|(i, t)| (i, Staged::gathered(&t, |nth| (nth as i64).min(t.extent() - 1)))).collect();
+        site.run_staged(&staged)
+    })
+    .images(),
+    Fault::new("images_written_by_rows", "writes images as if they were row-major", &["mul"], |site| {
+        let out = site.output(0)?;
+        if out.len() < 2 || out.extent() < out.len() as i64 {
+            return site.run();
+        }
+        let made = Staged::copy(&out);
+        site.run_into(&made)?;
+        (0..out.len()).for_each(|nth| out.poke(nth as i64, made.elements().get(nth)));
+        Ok(())
+    })
+    .images(),
+    Fault::new("images_last_channel", "leaves out the last channel", &["exp"], |site| {
+        site.run()?;
+        let out = site.output(0)?;
+        let last = |nth: &usize| out.sizes().len() > 1 && out.index(*nth)[1] == out.sizes()[1] - 1;
+        (0..out.len()).filter(last).for_each(|nth| out.set(nth, 0.0));
+        Ok(())
+    })
+    .images(),
+    Fault::new("images_sum", "sums of images are twice what they should be", &["sum"], |site| {
+        site.then_map(|x| 2.0 * x)
+    })
+    .images(),
+    Fault::new("images_never", "a kernel for images refuses every call", &["tanh"], |site| {
+        Err(Error::Unsupported { what: format!("an image in {}", site.kernel.op) })
+    })
+    .images(),
+];
