@@ -1,4 +1,10 @@
-//! `keyway backend list` and `keyway backend paths`: read from the files; no library is opened.
+//! `keyway backend`: what is installed and where it is looked for. A library is opened only if it is known good, or passes
+//! a trial in a process of its own.
+
+mod install;
+mod remove;
+mod sources;
+mod verify;
 
 use crate::failure::Failure;
 use crate::installed;
@@ -19,6 +25,23 @@ pub enum Command {
     Paths(Options),
     /// Prefer a backend where several serve the same, in this and every later run.
     Prefer(Prefer),
+    /// Install a backend from a library, a folder or an archive (.tar, .tar.gz).
+    Install(install::Options),
+    /// Remove an installed backend.
+    Remove(remove::Options),
+    /// Use a backend again that was disabled.
+    Enable(Named),
+    /// Leave a backend out of every later run, wherever it lies; one that is named with `--backends` is used all the same.
+    Disable(Named),
+    /// Try backends in a process of their own, whatever is known of them, and clear their records of quarantine.
+    Verify(verify::Options),
+}
+
+/// A backend.
+#[derive(clap::Args)]
+pub struct Named {
+    /// Its name, as `keyway backend list` shows it.
+    name: String,
 }
 
 /// Which backend to prefer.
@@ -57,10 +80,20 @@ struct List<'a> {
 /// Lists backends or places.
 ///
 /// # Errors
-/// None of its own.
+/// A backend that does not exist, or that cannot be used, installed or removed.
 pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
-    let discovery = installed::discover(choice);
     match command {
+        Command::Install(options) => return install::run(options, choice, screen),
+        Command::Remove(options) => return remove::run(options, choice, screen),
+        Command::Verify(options) => return verify::run(options, choice, screen),
+        _ => {}
+    }
+    let discovery = match command {
+        Command::List(_) => installed::tried(choice)?,
+        _ => installed::discover(choice),
+    };
+    match command {
+        Command::Install(_) | Command::Remove(_) | Command::Verify(_) => {}
         Command::List(Options { json: true }) => {
             let listed = |candidate| Listed {
                 candidate,
@@ -69,27 +102,60 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
             };
             let backends = discovery.candidates.iter().map(listed).collect();
             screen.json(&List { backends, searched: &discovery.searched });
+            return installed::check(&discovery);
         }
-        Command::List(_) => list(&discovery, screen),
+        Command::List(_) => {
+            list(&discovery, screen);
+            return installed::check(&discovery);
+        }
         Command::Paths(Options { json: true }) => screen.json(&discovery.searched),
         Command::Paths(_) => paths(&discovery.searched, screen),
         Command::Prefer(options) => return prefer(options, &discovery, screen),
+        Command::Enable(Named { name }) => return switch(name, false, &discovery, screen),
+        Command::Disable(Named { name }) => return switch(name, true, &discovery, screen),
     }
+    Ok(())
+}
+
+/// The names of the backends that were found.
+fn names(discovery: &Discovery) -> Vec<&str> {
+    let checked = discovery.candidates.iter().filter_map(|c| c.checked.as_ref());
+    let mut there: Vec<&str> = checked.map(|checked| checked.manifest.name.as_str()).collect();
+    there.sort_unstable();
+    there.dedup();
+    there
+}
+
+/// The failure for a name that no backend has.
+fn no_backend(name: &str, discovery: &Discovery) -> Failure {
+    let there = names(discovery);
+    let there = if there.is_empty() { "none is installed".to_string() } else { there.join(", ") };
+    let would = crate::known::would_serve(name).map(|would| format!("; {would}")).unwrap_or_default();
+    Failure::Usage(format!("there is no backend `{name}`; there: {there}{would}"))
+}
+
+/// Disables a backend, or enables it.
+fn switch(name: &str, disabled: bool, discovery: &Discovery, screen: &mut Screen) -> Result<(), Failure> {
+    let preferences = Preferences::of_user();
+    // One that is no longer installed can still be taken off the list.
+    let listed = preferences.disabled().iter().any(|other| other == name);
+    if !names(discovery).contains(&name) && !listed {
+        return Err(no_backend(name, discovery));
+    }
+    let file = preferences.file.clone().unwrap_or_default();
+    let changed = preferences
+        .set_disabled(name, disabled)
+        .map_err(|error| Failure::Backend(format!("cannot write {}: {error}", file.display())))?;
+    let state = if disabled { "disabled" } else { "enabled" };
+    let since = if changed { "from the next run on" } else { "as before" };
+    screen.line(format!("{name}: {state} {since} (kept in {})", file.display()));
     Ok(())
 }
 
 fn prefer(options: &Prefer, discovery: &Discovery, screen: &mut Screen) -> Result<(), Failure> {
     let name = &options.name;
-    let mut there: Vec<&str> = discovery
-        .candidates
-        .iter()
-        .filter_map(|c| Some(c.checked.as_ref()?.manifest.name.as_str()))
-        .collect();
-    there.sort_unstable();
-    there.dedup();
-    if !options.not && !there.contains(&name.as_str()) {
-        let there = if there.is_empty() { "none is installed".to_string() } else { there.join(", ") };
-        return Err(Failure::Usage(format!("there is no backend `{name}`; there: {there}")));
+    if !options.not && !names(discovery).contains(&name.as_str()) {
+        return Err(no_backend(name, discovery));
     }
     let preferences = Preferences::of_user();
     let file = preferences.file.clone().unwrap_or_default();

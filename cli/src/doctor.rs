@@ -58,7 +58,7 @@ struct Findings<'a> {
 /// Reports on everything that decides which backends are used.
 ///
 /// # Errors
-/// Two definitions of one op.
+/// Two definitions of one op; a library that cannot be used, after the report.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let config = Config::of_process(choice.backends.clone());
     let discovery = &installed::start_quietly(choice)?.discovery;
@@ -98,7 +98,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     } else {
         print(&findings, screen);
     }
-    Ok(())
+    installed::check(discovery)
 }
 
 /// Every device that a backend serves.

@@ -46,6 +46,13 @@ pub enum Failure {
         /// How many there were.
         of: usize,
     },
+    /// Some of the libraries that were found cannot be used.
+    Rejected {
+        /// How many.
+        count: usize,
+    },
+    /// Something about an installed backend could not be changed or found out.
+    Backend(String),
     /// Several of these.
     Several(Vec<Failure>),
 }
@@ -79,7 +86,7 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Usage(text) | Failure::NoBackend(text) => f.write_str(text),
+            Failure::Usage(text) | Failure::NoBackend(text) | Failure::Backend(text) => f.write_str(text),
             Failure::Run(error) => write!(f, "{error}"),
             Failure::Diverged { epoch, loss, lr } => {
                 write!(
@@ -92,6 +99,12 @@ impl std::fmt::Display for Failure {
             }
             Failure::NotAsExpected { bad, of, plugin } => {
                 write!(f, "{plugin}: {bad} of {of} cases are not as expected")
+            }
+            Failure::Rejected { count: 1 } => {
+                f.write_str("1 library cannot be used, for the reason that stands with it")
+            }
+            Failure::Rejected { count } => {
+                write!(f, "{count} libraries cannot be used, for the reasons that stand with them")
             }
             Failure::Interrupted { done, of } => write!(f, "interrupted after {done} of {of} cases"),
             Failure::Several(failures) => {

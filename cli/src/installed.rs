@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use crate::screen;
-use keyway::dispatcher::loader::{Candidate, Config, Discovery, KernelRecord, Loader, Place, Searched};
+use keyway::dispatcher::loader::{
+    Candidate, Config, Discovery, KernelRecord, LoadError, Loader, Place, Searched, Verdict,
+};
 use keyway::dispatcher::registry;
 use keyway::runtime::{self, Backends};
 use std::path::{Path, PathBuf};
@@ -24,6 +26,33 @@ pub struct Choice {
 /// Looks for backends without opening any of them.
 pub fn discover(choice: &Choice) -> Discovery {
     Loader::new(Config::of_process(choice.backends.clone())).discover()
+}
+
+/// What there is, with what only loading shows, as far as each library that is used is known good or can be tried in a
+/// process of its own. Else what the files say.
+///
+/// # Errors
+/// Two definitions of one op.
+pub fn tried(choice: &Choice) -> Result<Discovery, Failure> {
+    let loader = Loader::new(Config::of_process(choice.backends.clone()));
+    let discovery = loader.discover();
+    if !loader.can_vouch(&discovery) {
+        return Ok(discovery);
+    }
+    runtime::start_with(&choice.backends)?;
+    Ok(runtime::backends().map_or(discovery, |backends| backends.discovery.clone()))
+}
+
+/// A failure if a library that was found cannot be used. One that is there twice does no harm.
+///
+/// # Errors
+/// The number of those that cannot be used.
+pub fn check(discovery: &Discovery) -> Result<(), Failure> {
+    let unusable = |c: &&Candidate| matches!(&c.verdict, Verdict::Rejected(e) if !matches!(e, LoadError::Duplicate { .. }));
+    match discovery.candidates.iter().filter(unusable).count() {
+        0 => Ok(()),
+        count => Err(Failure::Rejected { count }),
+    }
 }
 
 /// The kernels of a library that were written against another signature than their op has here, as text; read from its
@@ -81,11 +110,11 @@ fn folder(searched: &[Searched]) -> Option<&Path> {
 
 /// What to do where a device has no backend, as one clause.
 pub fn advice(device: &str, discovery: &Discovery) -> String {
-    let library =
-        format!("{}keyway_backend_{device}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let library = crate::known::library(device);
     let into = folder(&discovery.searched)
         .map_or_else(|| "a folder of backends".to_string(), |folder| folder.display().to_string());
     format!(
-        "put its library (such as {library}) into {into}, or name its folder with `--backends` or KEYWAY_BACKEND_PATH"
+        "put its library (such as {library}) into {into}, or install it with `keyway backend install FILE`, or name its \
+         folder with `--backends` or KEYWAY_BACKEND_PATH"
     )
 }

@@ -11,6 +11,7 @@ mod explain;
 mod failure;
 mod files;
 mod installed;
+mod known;
 mod names;
 mod ops;
 mod screen;
@@ -34,7 +35,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The installed backends, and where they are looked for.
+    /// The installed backends: list, install, remove and verify them.
     #[command(subcommand)]
     Backend(backend::Command),
     /// Which ops there are, and who serves each for which dtype.
@@ -63,7 +64,11 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     keyway::dispatcher::log::set_sink(Box::new(screen::log));
-    let mut screen = Screen::default();
+    let mut screen = match &cli.command {
+        // Its workers speak to it through standard output, and it loads no backend itself.
+        Command::Conformance(_) => Screen::default(),
+        _ => Screen::alone(),
+    };
     let result = run(&cli, &mut screen).and(screen.finish());
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
 //! Names that users give for ops, devices, layouts and dtypes; a wrong one is answered with those that exist.
 
 use crate::failure::Failure;
+use crate::known::would_serve;
 use keyway::dispatcher::intern::{DEVICES, DTYPES, Interner, LAYOUTS};
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::{device as devices, registry, table};
@@ -13,7 +14,8 @@ pub fn known(interner: &Interner) -> Vec<&'static str> {
 }
 
 fn unknown(what: &str, name: &str, interner: &Interner) -> Failure {
-    Failure::Usage(format!("there is no {what} `{name}`; there is: {}", known(interner).join(", ")))
+    let would = would_serve(name).map(|would| format!("; {would}")).unwrap_or_default();
+    Failure::Usage(format!("there is no {what} `{name}`; there is: {}{would}", known(interner).join(", ")))
 }
 
 /// A device such as `cpu` or `cuda:1`. Only devices that somebody has named exist.

@@ -5,24 +5,47 @@ use crate::failure::Failure;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
+use std::borrow::Cow;
+use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
 /// Standard output. A reader that has gone away (`keyway ops | head -1`) is no failure and stops no work; any other
-/// failure is kept for the end.
+/// failure is kept for the end. Texts may come from plugins and file names: none of them reaches a terminal as a command.
 #[derive(Default)]
 pub struct Screen {
+    /// Where it goes, if not to what the process calls standard output.
+    own: Option<File>,
     failed: Option<std::io::Error>,
 }
 
 impl Screen {
-    /// Writes text as it is.
+    /// Takes standard output for itself: what plugins print there goes to standard error, and not into a report.
+    pub fn alone() -> Screen {
+        let take = || {
+            let own = std::io::stdout().as_fd().try_clone_to_owned()?;
+            rustix::stdio::dup2_stdout(std::io::stderr())?;
+            Ok::<_, std::io::Error>(File::from(own))
+        };
+        // Where that is not possible, such as with a closed standard error, the two share it.
+        Screen { own: take().ok(), failed: None }
+    }
+
+    /// Writes text.
     pub fn print(&mut self, text: &str) {
-        if self.failed.is_none() {
-            let mut out = std::io::stdout().lock();
-            self.failed = out.write_all(text.as_bytes()).and_then(|()| out.flush()).err();
+        if self.failed.is_some() {
+            return;
         }
+        let text = visible(text, |c| format!("\\u{{{:x}}}", u32::from(c)));
+        self.failed = match &mut self.own {
+            Some(file) => file.write_all(text.as_bytes()).err(),
+            None => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(text.as_bytes()).and_then(|()| out.flush()).err()
+            }
+        };
     }
 
     /// Writes lines, each broken where it is too long.
@@ -58,7 +81,8 @@ impl Screen {
     /// Writes a value as JSON.
     pub fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
-            Ok(text) => self.whole_line(text),
+            // The serialiser escapes what JSON asks for; other commands of terminals stand inside texts, as they are.
+            Ok(text) => self.whole_line(visible(&text, |c| format!("\\u{:04x}", u32::from(c)))),
             Err(error) => self.failed = Some(error.into()),
         }
     }
@@ -77,7 +101,21 @@ impl Screen {
     }
 }
 
+/// Text in which every character that a terminal obeys, and every one that turns the direction of text, is written out.
+fn visible(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
+    let obeyed = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    text.chars().map(|c| if obeyed(c) { escape(c) } else { c.to_string() }).collect::<String>().into()
+}
+
 fn stderr(kind: &str, text: &impl std::fmt::Display) {
+    let text = text.to_string();
+    let text = visible(&text, |c| format!("\\u{{{:x}}}", u32::from(c)));
     // A standard error that is closed leaves nobody to tell.
     let _ = writeln!(std::io::stderr(), "{}", wrap(&format!("keyway: {kind}{text}")));
 }
@@ -190,6 +228,13 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_written_out() {
+        let escape = |c: char| format!("<{:x}>", u32::from(c));
+        assert_eq!(visible("plain\n\ttext é 日", escape), "plain\n\ttext é 日");
+        assert_eq!(visible("\u{1b}[31m\r\u{9b}2J\u{202e}", escape), "<1b>[31m<d><9b>2J<202e>");
+    }
 
     #[test]
     fn lines_are_broken_at_spaces() {

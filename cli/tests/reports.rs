@@ -51,11 +51,11 @@ fn a_file_that_is_no_library_has_its_verdict() {
     std::fs::write(folder.path().join("libbad.so"), "text").unwrap();
     let mut command = program(folder.path());
     command.args(["backend", "list"]);
-    let ran = run(command).expect(0);
+    let ran = run(command).expect(1);
     assert!(ran.out.contains("rejected") && ran.out.contains("libbad.so: expected"), "{}", ran.out);
     let mut command = program(folder.path());
     command.arg("doctor");
-    let ran = run(command).expect(0);
+    let ran = run(command).expect(1);
     assert!(ran.out.contains("Verdict: none of the libraries can be used (1 rejected"), "{}", ran.out);
 }
 
@@ -142,7 +142,7 @@ fn doctor_tells_of_a_library_whose_start_fails() {
     command.arg("doctor").env("KEYWAY_TEST_FAULT", "panic_at_load");
     // The plugin's own standard library prints its panic, so standard error may speak of one.
     let ran = run(command);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert!(
         ran.out.contains("verdict    rejected") && ran.out.contains("told to panic at load"),
         "{}",

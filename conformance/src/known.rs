@@ -1,6 +1,7 @@
 //! Known failures: a list in the backend's own folder, each with a reason.
 
 use crate::case::glob;
+use keyway::dispatcher::loader::side;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,8 @@ impl KnownFailures {
     /// # Errors
     /// [`KnownError`].
     pub fn read(path: &Path) -> Result<KnownFailures, KnownError> {
-        let text = std::fs::read_to_string(path)
+        let text = side::read(path)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
             .map_err(|e| KnownError::Read { path: path.to_path_buf(), reason: e.to_string() })?;
         let wrong = |reason: String| KnownError::Format { path: path.to_path_buf(), reason };
         let list: KnownFailures = toml::from_str(&text).map_err(|e| wrong(e.message().to_string()))?;

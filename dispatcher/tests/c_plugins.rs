@@ -8,7 +8,7 @@ mod table_support;
 use keyway_dispatcher::call::call;
 use keyway_dispatcher::device::{Stream, memory_stats, properties, synchronize};
 use keyway_dispatcher::explain::explain;
-use keyway_dispatcher::loader::{Config, Loaded, Loader, Quarantine};
+use keyway_dispatcher::loader::{Config, Loaded, Loader, Probe, Quarantine};
 use keyway_dispatcher::memory::{read_bytes, write_bytes};
 use keyway_dispatcher::op::{Arg, Args, Out};
 use keyway_dispatcher::registry::{self, find_functional, find_op};
@@ -24,7 +24,8 @@ fn load(name: &str, macros: &[&str]) -> Option<Loaded> {
     // The path tells what was compiled: a process opens one library at one path.
     let file = format!("{name}{}", macros.concat().replace(['-', '='], "_"));
     let library = c_compiler::plugin(&source, &file, &flags)?;
-    let config = Config { quarantine: Quarantine::default(), ..Config::only(vec![library]) };
+    let config =
+        Config { quarantine: Quarantine::default(), probe: Probe::off(), ..Config::only(vec![library]) };
     let mut loaded = Loader::new(config).load_all(host::table(), host::take_message);
     let refused = install::install_all(&loaded.plugins);
     refused.into_iter().for_each(|rejected| loaded.refuse(rejected));

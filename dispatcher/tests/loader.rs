@@ -4,8 +4,8 @@
 mod loader_support;
 
 use keyway_dispatcher::loader::{
-    AbiRange, Config, CpuFeatures, Discovery, Distrust, HandedOver, LoadError, Loader, PassedOver, Place,
-    Quarantine, SameAs, SearchPaths, Skipped, Verdict, trust,
+    AbiRange, Cause, Config, CpuFeatures, Discovery, Distrust, HandedOver, LoadError, Loader, PassedOver,
+    Place, Quarantine, QuarantineRecord, SameAs, SearchPaths, Skipped, Verdict, trust,
 };
 use loader_support::*;
 use std::os::unix::fs::PermissionsExt;
@@ -431,10 +431,11 @@ fn a_quarantined_library() {
     let file = folder.add("a.so", &minimal());
     let mut config = folder.config();
     config.quarantine = Quarantine { folder: Some(folder.path().join("state")) };
-    let record = config.quarantine.add(&file, "illegal instruction in set-up").unwrap();
+    let failed = QuarantineRecord::of(&file, Cause::Crash, "illegal instruction in set-up").unwrap();
+    let record = config.quarantine.add(&failed).unwrap();
     let error = rejected_by(config.clone());
     let reason = "illegal instruction in set-up".to_string();
-    assert_eq!(error, LoadError::Quarantined { reason, record });
+    assert_eq!(error, LoadError::Quarantined { cause: Cause::Crash, reason, record });
     assert_says(&error, &["clear the record"]);
     config.quarantine.clear_all().unwrap();
     assert_eq!(load(config).plugins.len(), 2);

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 
 /// The package and the name of the program.
 pub const PROGRAM: (&str, &str) = ("keyway-cli", "keyway");
+/// The program of the same package that tries backends in a process of its own.
+pub const PROBE: &str = "keyway-probe";
 
 /// How often a backend is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,12 +99,16 @@ pub fn native_level() -> Option<&'static str> {
     None
 }
 
-/// Builds the program and returns the path of the executable.
-pub fn program(workspace: &Workspace) -> Result<PathBuf> {
+/// Builds the program and the one that tries backends, and returns the paths of the executables.
+pub fn programs(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 2]> {
     let (package, name) = PROGRAM;
     let mut command = release(workspace, "build", package);
     let messages = messages(&mut command)?;
-    executable(&messages, name).ok_or(Failure::NoArtefact { package: package.into(), kind: "executable" })
+    let built = |name| {
+        let none = Failure::NoArtefact { package: package.into(), kind: "executable" };
+        Ok((name, executable(&messages, name).ok_or(none)?))
+    };
+    Ok([built(name)?, built(PROBE)?])
 }
 
 /// Builds one library and returns its path.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! dist/bin/keyway
+//! dist/bin/keyway-probe
 //! dist/include/keyway.h
 //! dist/backends/libkeyway_backend_cpu-x86-64-v2.so
 //! dist/backends/libkeyway_backend_cpu-x86-64-v3.so
@@ -44,9 +45,11 @@ pub fn build_and_stage(workspace: &Workspace, options: &Options) -> Result<Vec<P
     let bin = folder(&workspace.path("dist/bin"))?;
     let backends = folder(&workspace.path("dist/backends"))?;
 
-    let program = build::program(workspace)?;
-    let mut staged =
-        vec![stage(&program, &bin, &format!("keyway{}", std::env::consts::EXE_SUFFIX), PROGRAM_MODE)?];
+    let mut staged = Vec::new();
+    for (name, program) in build::programs(workspace)? {
+        let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        staged.push(stage(&program, &bin, &name, PROGRAM_MODE)?);
+    }
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         stage(&workspace.path(licence), &workspace.path("dist"), licence, FILE_MODE)?;
     }

@@ -78,6 +78,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut parts = Vec::new();
     let mut step = |name: &str, mut command: Command, counts: Counts| -> Result<()> {
         println!("\n== {name}: {}", workspace::line(&command));
+        // Test programs load what was just built; trials have tests of their own, and the user's state is left alone.
+        command.env("KEYWAY_PROBE", "off");
         let tally = match counts {
             Counts::Lines => follow(&mut command)?,
             Counts::Report(path) => report(&mut command, &path)?,

@@ -69,11 +69,13 @@ pub fn library_of(name: &str) -> PathBuf {
 /// The program with the backends of `path` and of no other place.
 pub fn program(path: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_keyway"));
-    let nowhere = std::env::temp_dir().join("keyway-cli-tests-nowhere");
+    let own = Path::new(env!("CARGO_TARGET_TMPDIR"));
     command
         .env("KEYWAY_BACKEND_PATH", path)
-        .env("XDG_DATA_HOME", &nowhere)
-        .env("XDG_STATE_HOME", &nowhere)
+        .env("XDG_DATA_HOME", own.join("no-data"))
+        .env("XDG_CONFIG_HOME", own.join("no-config"))
+        .env("XDG_STATE_HOME", own.join("state"))
+        .env_remove("KEYWAY_PROBE")
         .env_remove("RUST_BACKTRACE")
         .stdin(Stdio::null());
     command

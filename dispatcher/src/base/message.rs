@@ -3,6 +3,7 @@
 use crate::base::error::Error;
 use crate::base::key::Device;
 use keyway_sdk::abi::codes::status;
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 thread_local! {
@@ -18,6 +19,17 @@ pub(crate) fn set_message(text: &str) {
         message.clear();
         message.push_str(text);
     });
+}
+
+/// Whether a terminal obeys a character rather than show it: controls, and what turns the direction of text.
+pub(crate) fn is_obeyed(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A plugin's text, safe to show: line breaks and tabs stay, other characters that a terminal obeys become U+FFFD.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| is_obeyed(c) && c != '\n' && c != '\t';
+    if text.contains(obeyed) { text.replace(obeyed, "\u{fffd}").into() } else { text.into() }
 }
 
 /// Keeps the error of a host service for the plugin that called it, which may answer with its status.
@@ -69,6 +81,12 @@ fn out_of_memory(device: Device, message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_not_shown() {
+        assert_eq!(shown("two\n\tlines"), "two\n\tlines");
+        assert_eq!(shown("\u{1b}[31mred\u{9b}\u{202e}\r"), "\u{fffd}[31mred\u{fffd}\u{fffd}\u{fffd}");
+    }
 
     fn text(code: i32, message: &str) -> String {
         set_message(message);

@@ -24,7 +24,7 @@ pub(crate) use transfer::{
 
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
-use crate::base::message::{failure, take_message};
+use crate::base::message::{failure, shown, take_message};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::status;
 use keyway_sdk::abi::device::{RawDeviceProperties, RawMemoryStats};
@@ -244,7 +244,7 @@ pub fn properties(device: Device) -> Result<Properties> {
     Ok(Properties {
         // SAFETY: not null where it has a length, which was found sane; the plugin keeps the name for the life of the
         // process.
-        name: unsafe { raw.name.read() }.into_owned(),
+        name: shown(&unsafe { raw.name.read() }).into_owned(),
         units: raw.units,
         total_memory: raw.total_memory,
         host_accessible: raw.flags & HOST_ACCESSIBLE != 0,

@@ -6,6 +6,7 @@ mod fork;
 pub mod install;
 mod interposer;
 mod ops;
+pub mod probe;
 mod rules;
 mod services;
 

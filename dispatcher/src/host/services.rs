@@ -7,7 +7,7 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::base::key::{Device, Layout};
-use crate::base::message::{self, set_message};
+use crate::base::message::{self, set_message, shown};
 use crate::base::progress::Nested;
 use crate::call::layouts::check_components;
 use crate::call::{CallContext, Holder, tensor_of};
@@ -80,12 +80,13 @@ pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
 unsafe extern "C" fn log(level: u32, message: RawStr) {
     // SAFETY: the plugin keeps the bytes until this returns.
     let text = unsafe { message.read() };
-    let _ = catch_unwind(|| crate::base::log::write(level, &text));
+    let _ = catch_unwind(|| crate::base::log::write(level, &shown(&text)));
 }
 
 unsafe extern "C" fn set_error(message: RawStr) {
     // SAFETY: the plugin keeps the bytes until this returns.
-    set_message(&unsafe { message.read() });
+    let text = unsafe { message.read() };
+    set_message(&shown(&text));
 }
 
 /// The plugin's context pointer, which its own contract lets it use from several threads at once.

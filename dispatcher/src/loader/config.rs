@@ -2,10 +2,12 @@
 
 use super::cpu::CpuFeatures;
 use super::preferences::Preferences;
+use super::probe::Probe;
 use super::quarantine::Quarantine;
 use super::reason::AbiRange;
 use super::search::SearchPaths;
 use super::trust::TrustPolicy;
+use super::verified::Verified;
 use std::path::PathBuf;
 
 /// The ABI versions that this host speaks.
@@ -22,6 +24,10 @@ pub struct Config {
     pub quarantine: Quarantine,
     /// The plugins that the user prefers.
     pub preferences: Preferences,
+    /// Libraries that passed a trial before.
+    pub verified: Verified,
+    /// How libraries are tried before they are loaded.
+    pub probe: Probe,
     /// What the processor can do.
     pub cpu: CpuFeatures,
     /// The ABI versions that the host speaks.
@@ -45,6 +51,8 @@ impl Config {
             trust: TrustPolicy::of_process(),
             quarantine: Quarantine::of_user(),
             preferences: Preferences::of_user(),
+            verified: Verified::of_user(),
+            probe: Probe::of_process(),
             cpu: CpuFeatures::detect(),
             host_abi: HOST_ABI,
         }

@@ -5,9 +5,11 @@ use super::cpu::CpuFeatures;
 use super::error::LoadError;
 use super::precheck::{self, Checked, FileId};
 use super::reason::SameAs;
+use super::run_path;
 use super::search::{self, Found, Place, Searched, Skipped};
 use super::trust;
 use super::variants::{self, Build, PassedOver};
+use super::verified::{Known, News};
 use crate::base::lossy::Lossy;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::collections::BTreeMap;
@@ -43,6 +45,8 @@ pub struct Candidate {
     /// Rank of the searched path.
     pub(super) rank: usize,
     hash: OnceLock<String>,
+    /// Whether the hash was read from the file, rather than remembered.
+    hashed_now: OnceLock<()>,
 }
 
 impl Candidate {
@@ -51,8 +55,18 @@ impl Candidate {
         if let Some(hash) = self.hash.get() {
             return Ok(hash.clone());
         }
-        let hash = trust::sha256_file(&self.path)?;
+        let (hash, stamp) = trust::hash_regular(&self.path)?;
+        if self.checked.as_ref().is_some_and(|checked| checked.stamp != stamp) {
+            return Err(LoadError::Changed);
+        }
+        let _ = self.hashed_now.set(());
         Ok(self.hash.get_or_init(|| hash).clone())
+    }
+
+    /// What there is to remember of its file.
+    pub(super) fn news(&self) -> Option<News> {
+        let (stamp, hash) = (self.checked.as_ref()?.stamp, self.hash.get()?);
+        self.hashed_now.get().map(|()| News::Hash(stamp, hash.clone()))
     }
 
     /// The reason why it is not used, as one line; `None` if it is used.
@@ -99,6 +113,9 @@ pub struct Discovery {
     /// Indices of candidates, one list for each plugin: the one to use, then those that could stand in.
     #[serde(skip)]
     pub(super) plugins: Vec<Vec<usize>>,
+    /// What earlier runs found out.
+    #[serde(skip)]
+    pub(super) known: Known,
 }
 
 impl Discovery {
@@ -115,16 +132,24 @@ impl Discovery {
     pub(super) fn run(config: &Config) -> Discovery {
         let (searched, found) = config.search.search();
         let records = config.quarantine.list();
+        let known = config.verified.read();
+        let disabled = config.preferences.disabled();
         let mut candidates: Vec<Candidate> = Vec::with_capacity(found.len());
         for found in found {
             let mut candidate = examine(found, config);
             if let (Verdict::Chosen, Some(checked)) = (&candidate.verdict, &candidate.checked) {
                 let size = checked.id.size;
+                if let Some(hash) = known.hash_of(&checked.stamp) {
+                    let _ = candidate.hash.set(hash.to_string());
+                }
                 let hash = || candidate.sha256();
                 let allowed = trust::check_recorded_hash(&candidate.path, hash)
                     .and_then(|()| config.quarantine.check(&records, size, hash));
                 if let Err(error) = allowed {
                     candidate.verdict = Verdict::Rejected(error);
+                } else if disabled.contains(&checked.manifest.name) && candidate.place != Place::Explicit {
+                    let name = checked.manifest.name.clone();
+                    candidate.verdict = Verdict::PassedOver(PassedOver::Disabled { name });
                 }
             }
             candidates.push(candidate);
@@ -144,11 +169,12 @@ impl Discovery {
                 verdict: Verdict::Rejected(error),
                 rank: 0,
                 hash: OnceLock::new(),
+                hashed_now: OnceLock::new(),
             });
         }
         reject_duplicates(&mut candidates);
         let plugins = choose(&mut candidates, config);
-        Discovery { searched, candidates, plugins }
+        Discovery { searched, candidates, plugins, known }
     }
 
     /// Writes down what opening showed: which libraries of a plugin failed, and which one is `used`.
@@ -181,7 +207,12 @@ fn examine(found: Found, config: &Config) -> Candidate {
     let (path, checked) = match found.path.canonicalize() {
         Err(e) => (found.path.clone(), Err(LoadError::Unreadable { detail: e.to_string() })),
         Ok(path) => {
-            let checked = config.trust.check(&path).and_then(|()| precheck::check(&path, config.host_abi));
+            let trusted = config.trust.check_way(&found.path).and_then(|()| config.trust.check(&path));
+            let checked =
+                trusted.and_then(|()| precheck::check(&path, config.host_abi)).and_then(|checked| {
+                    run_path::check(&config.trust, &path, &checked)?;
+                    Ok(checked)
+                });
             (path, checked)
         }
     };
@@ -197,6 +228,7 @@ fn examine(found: Found, config: &Config) -> Candidate {
         verdict,
         rank: found.searched,
         hash: OnceLock::new(),
+        hashed_now: OnceLock::new(),
     }
 }
 

@@ -16,6 +16,8 @@ use object::{Endianness, SectionIndex};
 pub struct Inspected {
     /// Libraries that it needs (`DT_NEEDED`).
     pub needed: Vec<String>,
+    /// Folders in which the system looks for them first (`DT_RPATH` and `DT_RUNPATH`), one by one.
+    pub run_path: Vec<String>,
     /// Whether it exports one of the symbols asked for.
     pub exports_entry: bool,
     /// The bytes of the manifest section, if there is one.
@@ -186,14 +188,17 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspecte
     let of_type = |kind: elf::SectionType| sections.iter().find(|s| s.sh_type(endian) == kind);
     let strings_of = |s: &elf::SectionHeader64<Endianness>| bytes(s.sh_link(endian) as usize);
 
-    let mut needed = Vec::new();
+    let (mut needed, mut run_path) = (Vec::new(), Vec::new());
     if let Some(section) = of_type(elf::SHT_DYNAMIC) {
         let entries: &[elf::Dyn64<Endianness>] =
             section.data_as_array(endian, data).map_err(|_| broken("dynamic section"))?;
         let strings = strings_of(section);
         for entry in entries.iter().take_while(|e| e.d_tag(endian) != elf::DT_NULL) {
-            if entry.d_tag(endian) == elf::DT_NEEDED {
-                needed.push(String::from_utf8_lossy(string_at(strings, entry.d_val(endian))).into_owned());
+            let text = || String::from_utf8_lossy(string_at(strings, entry.d_val(endian))).into_owned();
+            match entry.d_tag(endian) {
+                elf::DT_NEEDED => needed.push(text()),
+                elf::DT_RPATH | elf::DT_RUNPATH => run_path.extend(text().split(':').map(str::to_string)),
+                _ => {}
             }
         }
     }
@@ -209,6 +214,7 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspecte
     }
     Ok(Inspected {
         needed,
+        run_path,
         exports_entry,
         manifest: named(SECTION).map(<[u8]>::to_vec),
         kernels: named(KERNEL_SECTION).unwrap_or_default().to_vec(),

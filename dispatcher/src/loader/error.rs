@@ -3,6 +3,7 @@
 //! Each variant says what was expected and what came, as data; its text ends with what to do next. The
 //! library's own path is not repeated here: [`Rejected`](super::Rejected) carries it.
 
+use super::quarantine::Cause;
 use super::reason::{AbiRange, Distrust, HandedOver, SameAs};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,10 @@ fn list_paths(paths: &[PathBuf]) -> String {
         return "nowhere".to_string();
     }
     paths.iter().map(|p: &PathBuf| Path::display(p).to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn shown(record: &Path) -> String {
+    if record.as_os_str().is_empty() { String::new() } else { format!(" {}", record.display()) }
 }
 
 /// Why a library was not loaded.
@@ -235,15 +240,29 @@ pub enum LoadError {
         /// Why not.
         reason: String,
     },
-    /// The library crashed or hung before.
-    #[error("expected a library without a record of failures, got one quarantined because: {reason}; update the plugin, or clear the record {} to try again", record.display())]
+    /// The library failed when it was tried in a process of its own, now or before.
+    #[error(
+        "expected a library that can be loaded, got one quarantined because {reason}; update the plugin, or clear the record{} with `keyway backend verify` to try it again",
+        shown(.record)
+    )]
     Quarantined {
+        /// What kind of failure it was.
+        cause: Cause,
         /// What happened.
         reason: String,
         /// The record.
         #[serde(serialize_with = "crate::base::lossy::path")]
         record: PathBuf,
     },
+    /// What the library answered in a trial in a process of its own.
+    #[error("{reason}")]
+    Trial {
+        /// The error there.
+        reason: String,
+    },
+    /// The file is another one, or has other content, than when it was checked.
+    #[error("expected the file that was checked, got one that has changed since; start the program again")]
+    Changed,
     /// The system's loader refused the library for a reason of its own.
     #[error(
         "expected the system to open the library, got: {detail}; remedy what it names, or build the plugin on this system"
@@ -252,4 +271,21 @@ pub enum LoadError {
         /// What the system's loader said.
         detail: String,
     },
+}
+
+impl LoadError {
+    /// Whether the same bytes are refused again by this host, whatever happens on the machine.
+    pub(crate) fn is_of_the_bytes(&self) -> bool {
+        use LoadError as E;
+        matches!(
+            self,
+            E::AbiDisagrees { .. }
+                | E::MissingSymbol { .. }
+                | E::BadRoot { .. }
+                | E::MissingInterface { .. }
+                | E::BadTable { .. }
+                | E::KernelsDiffer { .. }
+                | E::Registration { .. }
+        )
+    }
 }

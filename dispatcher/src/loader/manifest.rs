@@ -2,6 +2,7 @@
 
 use super::error::LoadError;
 use super::reason::{AbiRange, HandedOver};
+use crate::base::message::is_obeyed;
 use keyway_sdk::abi::manifest::MAGIC;
 use serde::{Deserialize, Serialize};
 
@@ -85,13 +86,21 @@ fn bad(expected: impl Into<String>, got: impl Into<String>) -> LoadError {
     LoadError::BadManifest { expected: expected.into(), got: got.into() }
 }
 
-/// At most `limit` characters of `text`, without control characters, for an error message.
+/// At most `limit` characters of `text`, without those that a terminal obeys, for an error message.
 pub(super) fn excerpt(text: &str, limit: usize) -> String {
-    let mut out: String = text.chars().take(limit).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut out: String = text.chars().take(limit).map(|c| if is_obeyed(c) { ' ' } else { c }).collect();
     if text.chars().nth(limit).is_some() {
         out.push('…');
     }
     out
+}
+
+/// Refuses text that a terminal would obey.
+fn plain(text: &str) -> Result<(), LoadError> {
+    if text.contains(is_obeyed) {
+        return Err(bad("text without control characters", excerpt(text, 80)));
+    }
+    Ok(())
 }
 
 /// Splits a section into the texts of its records.
@@ -143,6 +152,15 @@ pub fn parse(section: &[u8]) -> Result<Manifest, LoadError> {
     ];
     // A manifest that is not written by a macro may begin each list with an empty entry instead of minding commas.
     lists.into_iter().for_each(|list| list.retain(|entry| !entry.is_empty()));
+    let texts = [&manifest.name, &manifest.version, &manifest.description, &manifest.sdk, &manifest.variant];
+    let lists = [
+        &manifest.devices,
+        &manifest.layouts,
+        &manifest.needs,
+        &manifest.compatible_with,
+        &manifest.cpu_features,
+    ];
+    texts.into_iter().chain(lists.into_iter().flatten()).try_for_each(|text| plain(text))?;
     if manifest.name.is_empty() {
         return Err(bad("a plugin name", "an empty name"));
     }
@@ -156,6 +174,7 @@ pub fn parse(section: &[u8]) -> Result<Manifest, LoadError> {
 pub fn parse_kernels(section: &[u8]) -> Result<Vec<KernelRecord>, LoadError> {
     let mut kernels = Vec::new();
     for text in records(section)? {
+        plain(text)?;
         let fields: Vec<&str> = text.split(' ').collect();
         let [op, signature, device, layout, dtypes] = fields[..] else {
             return Err(bad(
@@ -190,7 +209,10 @@ pub fn parse_interposers(section: &[u8]) -> Result<Vec<InterposerRecord>, LoadEr
         }
         _ => Err(bad("an interposer record, a name and `on` or `off`", excerpt(text, 80))),
     };
-    let mut found = records(section)?.into_iter().map(record).collect::<Result<Vec<_>, _>>()?;
+    let mut found = records(section)?
+        .into_iter()
+        .map(|text| plain(text).and_then(|()| record(text)))
+        .collect::<Result<Vec<_>, _>>()?;
     found.sort();
     Ok(found)
 }
@@ -314,7 +336,10 @@ mod tests {
     #[test]
     fn wrong_content_is_named() {
         let two = [record(GOOD), record(GOOD)].concat();
-        let cases: [(&[u8], &str); 6] = [
+        let escaped = record(&GOOD.replace("\"d\"", r#""red \u001b[31m""#));
+        let cases: [(&[u8], &str); 8] = [
+            (&escaped, "red  [31m"),
+            (&record(&GOOD.replace("a/b", "a\u{9b}/b")), "without control characters"),
             (b"", "0 records"),
             (&two, "2 records"),
             (b"KEYWAX\0\x01", "4b"),

@@ -3,31 +3,41 @@
 //! The order of work for each file: is it trusted ([`trust`]); is it a whole library for this machine with
 //! a sound manifest ([`precheck`]); is its hash the recorded one; is it quarantined; is it a duplicate; is
 //! it the best build of its plugin for this processor ([`variants`]). All of that reads bytes and runs no
-//! code of the library. Only then is it opened.
+//! code of the library. Only then is it opened: first, if its hash is not known good ([`verified`]), in a process of its
+//! own ([`probe`]), then here.
 //!
 //! Decisions:
 //! - nothing here ends the process or the search: each library has a verdict, and one that cannot be used
 //!   never keeps another from loading. If the chosen build of a plugin does not open, the next best is tried;
 //! - a library is never unmapped, because the layout checker and every kernel pointer refer into it;
-//! - between the check and `dlopen` a file could change. Only trusted users can do that, so the check guards
-//!   against damage, and the trust rules against malice.
+//! - a library is opened by the descriptor of the file that was checked, unless it names folders relative to its own
+//!   (`$ORIGIN`), which the system's loader takes from the name. The bytes may still be changed in place, by trusted
+//!   users alone.
 
+mod acl;
 pub mod config;
 mod contents;
 mod cpu;
 mod discovery;
 mod elf;
 mod error;
+mod links;
+mod machine;
 pub mod manifest;
 mod open;
 pub mod precheck;
 pub mod preferences;
 mod privilege;
+pub mod probe;
 pub mod quarantine;
 mod reason;
+mod run_path;
 pub mod search;
+pub mod side;
 pub mod trust;
 pub mod variants;
+pub mod verified;
+mod vet;
 
 pub use config::{Config, HOST_ABI};
 pub use contents::Tables;
@@ -36,17 +46,20 @@ pub use discovery::{Candidate, Discovery, Verdict};
 pub use error::LoadError;
 pub use manifest::{KernelRecord, Manifest};
 pub use preferences::Preferences;
-pub use quarantine::{Quarantine, QuarantineRecord};
+pub use probe::Probe;
+pub use quarantine::{Cause, Quarantine, QuarantineRecord};
 pub use reason::{AbiRange, Distrust, HandedOver, SameAs};
 pub use search::{Place, SearchPaths, Searched, Skipped, relative_entries};
 pub use variants::PassedOver;
+pub use verified::Verified;
+pub use vet::Trial;
 
 use crate::base::lossy::Lossy;
 use keyway_sdk::abi::host::HostApi;
 use keyway_sdk::abi::plugin::PluginContents;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A plugin that was opened and initialised.
 #[derive(Debug, Clone)]
@@ -162,20 +175,41 @@ impl Loader {
         Discovery::run(&self.config)
     }
 
-    /// Finds, opens and initialises every plugin. `take_error` returns and clears the message that the
+    /// Whether each library that is to be used is known good, or can be tried in a process of its own first, so that
+    /// loading them harms nobody.
+    pub fn can_vouch(&self, discovery: &Discovery) -> bool {
+        discovery.chosen().all(|candidate| {
+            let known = || candidate.sha256().is_ok_and(|hash| discovery.known.passed(&hash));
+            let tried = || self.config.probe.find(&candidate.path, &self.config.trust).is_ok();
+            self.config.probe.enabled && (tried() || known())
+        })
+    }
+
+    /// Tries the library at `path` in a process of its own, whatever is known of it, and remembers what came of it. Its hash
+    /// is read from its bytes; a record of quarantine counts for nothing, and is cleared if the library is sound.
+    pub fn verify(&self, path: &Path) -> Trial {
+        vet::verify(&self.config, path)
+    }
+
+    /// Finds, opens and initialises every plugin. A library that is not known good is tried in a process of its own
+    /// first; one that fails there is not opened here. `take_error` returns and clears the message that the
     /// calling thread's last call into a plugin left with `HostApi::set_error`.
     ///
     /// A library that this process opened before is not initialised again: its tables are the same.
     pub fn load_all(&self, host: &'static HostApi, take_error: impl Fn() -> String) -> Loaded {
         let mut discovery = self.discover();
         let mut plugins = Vec::new();
+        let mut vetting = vet::Vetting::new(&self.config, std::mem::take(&mut discovery.known));
         for group in 0..discovery.plugins.len() {
             let mut failed = Vec::new();
             let mut used = None;
             for index in discovery.plugins[group].clone() {
                 let candidate = &discovery.candidates[index];
                 let Some(checked) = &candidate.checked else { continue };
-                match open::open(&candidate.path, checked, self.config.host_abi, host, &take_error) {
+                let opened = vetting.vet(candidate, checked).and_then(|file| {
+                    open::open(&candidate.path, checked, file, self.config.host_abi, host, &take_error)
+                });
+                match opened {
                     Ok(opened) => {
                         plugins.push(Plugin {
                             manifest: checked.manifest.clone(),
@@ -192,6 +226,7 @@ impl Loader {
             }
             discovery.settle(group, &failed, used, &self.config.cpu);
         }
+        vetting.finish(&discovery.candidates);
         let rejected = discovery
             .candidates
             .iter()
@@ -202,4 +237,19 @@ impl Loader {
             .collect();
         Loaded { plugins, rejected, discovery }
     }
+}
+
+/// Opens and initialises the library in `file`, asking neither whom it is from nor what is known of it: for the process
+/// that was made to find out. `path` is where it lies.
+pub(crate) fn open_for_trial(
+    file: &Path,
+    path: &Path,
+    host: &'static HostApi,
+    take_error: impl Fn() -> String,
+) -> Result<Plugin, LoadError> {
+    let checked = precheck::check(file, HOST_ABI)?;
+    let (file, _) = precheck::open_regular(file)?;
+    let opened = open::open(path, &checked, file, HOST_ABI, host, &take_error)?;
+    let (manifest, kernel_records) = (checked.manifest, checked.kernels);
+    Ok(Plugin { manifest, kernel_records, path: path.to_path_buf(), abi_version: opened.abi_version, opened })
 }

@@ -14,6 +14,9 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::ffi::c_void;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -49,9 +52,13 @@ struct Known {
 
 /// Opens `path` (canonical, checked) and initialises it with `host`. `take_error` returns and clears the
 /// message that the plugin left with `HostApi::set_error`.
+///
+/// The library is loaded from `file`, the very file that was checked. The descriptor stays open: the system's loader knows
+/// the library by the descriptor's name, and would take another one of this name for the same.
 pub fn open(
     path: &Path,
     checked: &Checked,
+    file: File,
     host_abi: AbiRange,
     host: &'static HostApi,
     take_error: &dyn Fn() -> String,
@@ -63,11 +70,23 @@ pub fn open(
         Some(Known { opened: Some(opened), .. }) => return Ok(*opened),
         _ => {}
     }
-    let entry = open_entry(path)?;
+    let entry = open_entry(path, checked, file)?;
     let known = opened_before.entry(path.to_path_buf()).or_insert(Known { id: checked.id, opened: None });
     let opened = initialize(entry, checked, host_abi, host, take_error)?;
     known.opened = Some(opened);
     Ok(opened)
+}
+
+/// A name by which the system's loader opens this very file; none where the system has no such names.
+fn descriptor_name(file: &File) -> Option<PathBuf> {
+    let name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let same = |a: std::fs::Metadata, b: std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    (cfg!(target_os = "linux") && same(name.metadata().ok()?, file.metadata().ok()?)).then_some(name)
+}
+
+/// Whether this process opened the library at this path before.
+pub fn is_open(path: &Path) -> bool {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
 }
 
 /// The two functions of a plugin's entry.
@@ -93,11 +112,14 @@ impl Entry {
 }
 
 /// Opens the library and finds its entry: the symbol of the contract, else the `abi_stable` root.
-fn open_entry(path: &Path) -> Result<Entry, LoadError> {
+fn open_entry(path: &Path, checked: &Checked, file: File) -> Result<Entry, LoadError> {
+    let by_descriptor = descriptor_name(&file).filter(|_| !checked.uses_origin());
+    let name = by_descriptor.as_deref().unwrap_or(path);
     // SAFETY: opening runs the library's constructors. The loader opens only files that are whole libraries
     // for this machine, that carry a manifest, and that nobody but trusted users could have written.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|error| classify(path, &error))?;
+    let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|error| classify(name, &error))?;
+    std::mem::forget(file);
     // SAFETY: a data symbol of this name is an entry point, as the contract says; it is only looked at below.
     let own = unsafe { library.get::<*const EntryPoint>(ENTRY_SYMBOL) }.ok().map(|symbol| *symbol);
     // SAFETY: the symbol is abi_stable's: whatever version made it, it begins with an `AbiHeader`.

@@ -8,13 +8,13 @@ use keyway_abi_root::abi_stable::library::ROOT_MODULE_LOADER_NAME;
 use keyway_sdk::abi::manifest::SECTION;
 use keyway_sdk::abi::plugin::ENTRY_SYMBOL;
 use object::read::ReadCache;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The identity of a file on this system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileId {
     /// The device that holds the file.
     pub device: u64,
@@ -24,11 +24,36 @@ pub struct FileId {
     pub size: u64,
 }
 
+/// A file as it was when it was looked at. The system changes the times with the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The file's identity.
+    pub id: FileId,
+    /// When its content was last written, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// When its content or its rights were last changed; no program can set this one.
+    pub changed_ns: i64,
+}
+
+impl Stamp {
+    fn of(meta: &std::fs::Metadata) -> Stamp {
+        let ns = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+        Stamp {
+            id: FileId { device: meta.dev(), inode: meta.ino(), size: meta.size() },
+            modified_ns: ns(meta.mtime(), meta.mtime_nsec()),
+            changed_ns: ns(meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+}
+
 /// A library that looks whole, with what it says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// The file's identity.
     pub id: FileId,
+    /// The file as it was when it was read.
+    #[serde(skip)]
+    pub stamp: Stamp,
     /// The manifest.
     pub manifest: Manifest,
     /// The kernel records.
@@ -37,12 +62,20 @@ pub struct Checked {
     pub interposers: Vec<InterposerRecord>,
     /// Libraries that it needs.
     pub needed: Vec<String>,
+    /// Folders in which the system looks for them first (`DT_RPATH`, `DT_RUNPATH`), as the file spells them.
+    pub run_path: Vec<String>,
 }
 
 impl Checked {
     /// The number of kernels in the records, counting each dtype.
     pub fn n_kernels(&self) -> usize {
         self.kernels.iter().map(|record| record.dtypes.len()).sum()
+    }
+
+    /// Whether it names folders relative to its own, so that it must be opened by its path.
+    pub(super) fn uses_origin(&self) -> bool {
+        let own = |text: &String| text.contains("$ORIGIN") || text.contains("${ORIGIN}");
+        self.run_path.iter().chain(&self.needed).any(own)
     }
 }
 
@@ -58,10 +91,10 @@ fn unreadable(error: &std::io::Error) -> LoadError {
 }
 
 /// Opens a regular file for reading; a pipe or a device does not block.
-pub(super) fn open_regular(path: &Path) -> Result<(File, FileId), LoadError> {
+pub(super) fn open_regular(path: &Path) -> Result<(File, Stamp), LoadError> {
     let file = OpenOptions::new()
         .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
         .open(path)
         .map_err(|e| unreadable(&e))?;
     let meta = file.metadata().map_err(|e| unreadable(&e))?;
@@ -69,7 +102,7 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, FileId), LoadError> {
         let got = if meta.is_dir() { "a folder" } else { "a pipe, socket or device" };
         return Err(LoadError::NotALibrary { expected: "a regular file".to_string(), got: got.to_string() });
     }
-    Ok((file, FileId { device: meta.dev(), inode: meta.ino(), size: meta.size() }))
+    Ok((file, Stamp::of(&meta)))
 }
 
 /// Checks that `path` is a whole library for this machine with a sound manifest for this `host`, and reads
@@ -77,7 +110,7 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, FileId), LoadError> {
 ///
 /// Reads the headers and a few sections only, so the cost does not grow with the size of the code.
 pub fn check(path: &Path, host: AbiRange) -> Result<Checked, LoadError> {
-    let (file, id) = open_regular(path)?;
+    let (file, stamp) = open_regular(path)?;
     let data = ReadCache::new(file);
     let found = elf::inspect(&data, &ENTRIES)?;
     let Some(section) = found.manifest else {
@@ -91,7 +124,8 @@ pub fn check(path: &Path, host: AbiRange) -> Result<Checked, LoadError> {
     }
     let kernels = manifest::parse_kernels(&found.kernels)?;
     let interposers = manifest::parse_interposers(&found.interposers)?;
-    Ok(Checked { id, manifest, kernels, interposers, needed: found.needed })
+    let (needed, run_path) = (found.needed, found.run_path);
+    Ok(Checked { id: stamp.id, stamp, manifest, kernels, interposers, needed, run_path })
 }
 
 /// Checks that the plugin and the host have an ABI version in common.

@@ -1,12 +1,13 @@
-//! The plugins that the user prefers where several serve one key, kept between runs.
+//! The plugins that the user prefers where several serve one key, and those that are not to be used, kept between runs.
 //!
 //! One small file in the user's configuration folder. That it is missing or cannot be read never keeps a program from
-//! starting: nothing is preferred then.
+//! starting: nothing is preferred or left out then.
 
 use super::privilege::home_folder;
+use super::side;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The file's content.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -14,6 +15,9 @@ struct Content {
     /// Names of plugins, the most preferred first.
     #[serde(default)]
     prefer: Vec<String>,
+    /// Names of plugins that are not to be used.
+    #[serde(default)]
+    disabled: Vec<String>,
 }
 
 /// Where the preferences are kept.
@@ -32,7 +36,12 @@ impl Preferences {
 
     /// The names of the preferred plugins, the most preferred first.
     pub fn preferred(&self) -> Vec<String> {
-        self.file.as_deref().filter(|file| is_private(file)).and_then(read).unwrap_or_default().prefer
+        self.read().prefer
+    }
+
+    /// The names of the plugins that are not to be used.
+    pub fn disabled(&self) -> Vec<String> {
+        self.read().disabled
     }
 
     /// Puts a plugin before all others, or takes it out of the list.
@@ -40,32 +49,45 @@ impl Preferences {
     /// # Errors
     /// A folder or file that cannot be written.
     pub fn set(&self, plugin: &str, preferred: bool) -> io::Result<()> {
+        self.change(|content| {
+            content.prefer.retain(|name| name != plugin);
+            if preferred {
+                content.prefer.insert(0, plugin.to_string());
+            }
+        })
+    }
+
+    /// Leaves a plugin out of every later run, or takes it in again. Returns whether that changed anything.
+    ///
+    /// # Errors
+    /// As [`set`](Preferences::set).
+    pub fn set_disabled(&self, plugin: &str, disabled: bool) -> io::Result<bool> {
+        if self.disabled().iter().any(|name| name == plugin) == disabled {
+            return Ok(false);
+        }
+        self.change(|content| {
+            content.disabled.retain(|name| name != plugin);
+            if disabled {
+                content.disabled.push(plugin.to_string());
+            }
+        })?;
+        Ok(true)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Content)) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no folder for preferences"));
         };
-        let mut content = Content { prefer: self.preferred() };
-        content.prefer.retain(|name| name != plugin);
-        if preferred {
-            content.prefer.insert(0, plugin.to_string());
-        }
-        if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        // Written beside and renamed, so that a program which starts meanwhile reads one list or the other.
-        let beside = file.with_extension(format!("{}.new", std::process::id()));
-        std::fs::write(&beside, serde_json::to_vec_pretty(&content)?)?;
-        std::fs::rename(&beside, file)
+        let mut content = self.read();
+        change(&mut content);
+        side::write(file, &serde_json::to_vec_pretty(&content)?)
     }
-}
 
-fn read(file: &Path) -> Option<Content> {
-    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
-}
-
-/// Whether the file is a plain one that nobody but its owner can write.
-fn is_private(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o022 == 0)
+    /// The file is believed only if nobody but its owner can write it.
+    fn read(&self) -> Content {
+        let read = |file: &PathBuf| serde_json::from_slice(&side::read_private(file).ok()?).ok();
+        self.file.as_ref().and_then(read).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -91,5 +113,12 @@ mod tests {
         std::fs::write(&file, "{ nonsense").unwrap();
         assert_eq!(kept.preferred(), [""; 0]);
         assert!(Preferences::default().set("one", true).is_err());
+        assert_eq!(
+            [true, true, false].map(|out| kept.set_disabled("two", out).unwrap()),
+            [true, false, true]
+        );
+        kept.set_disabled("three", true).unwrap();
+        kept.set("one", true).unwrap();
+        assert_eq!((kept.preferred(), kept.disabled()), (vec!["one".into()], vec!["three".to_string()]));
     }
 }

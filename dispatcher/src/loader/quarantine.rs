@@ -1,15 +1,35 @@
-//! Libraries that crashed or hung, so that they are not opened again.
+//! Libraries that failed their trial, so that they are not opened again.
 //!
-//! One record for each library, named by the SHA-256 of its bytes: a rebuilt library is a new one. The
+//! One record for each library, named by the SHA-256 of its bytes: a rebuilt library is a new one. A failure that the
+//! machine may have caused (a broken driver) is recorded with the machine's state, and counts only in that state. The
 //! folder is read when libraries are searched for; that it cannot be written never keeps one from loading.
 
 use super::error::LoadError;
 use super::privilege::home_folder;
-use super::trust::{is_sha256, sha256_file};
+use super::trust::{hash_regular, is_sha256};
+use super::{machine, side};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What kind of failure a trial ended with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// A signal ended the process: abort, stack overflow, illegal instruction, bad access.
+    Crash,
+    /// The library ended the process by itself.
+    Exit,
+    /// The library did not come to an end within the time limit.
+    Hang,
+    /// What it handed over cannot be used or registered.
+    Refused,
+    /// The record does not say.
+    #[default]
+    Unknown,
+}
 
 /// One quarantined library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,10 +41,40 @@ pub struct QuarantineRecord {
     /// Where it lay.
     #[serde(serialize_with = "crate::base::lossy::path")]
     pub path: PathBuf,
+    /// What kind of failure it was.
+    #[serde(default)]
+    pub cause: Cause,
     /// What happened.
     pub reason: String,
+    /// The state of host or machine that may have caused it: in another state the library is tried again.
+    #[serde(default)]
+    pub holds_while: Option<String>,
     /// Seconds since 1970.
     pub time: u64,
+}
+
+impl QuarantineRecord {
+    /// A record, made now, of a library that failed for `reason`, which is no matter of the machine.
+    ///
+    /// # Errors
+    /// A library that cannot be read.
+    pub fn of(path: &Path, cause: Cause, reason: &str) -> Result<QuarantineRecord, LoadError> {
+        let (sha256, stamp) = hash_regular(path)?;
+        Ok(QuarantineRecord {
+            sha256,
+            size: Some(stamp.id.size),
+            path: path.to_path_buf(),
+            cause,
+            reason: reason.to_string(),
+            holds_while: None,
+            time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+        })
+    }
+
+    /// Whether it still keeps the library out: the state that may have caused the failure has not changed.
+    pub fn holds(&self) -> bool {
+        machine::holds(self.holds_while.as_deref())
+    }
 }
 
 /// The folder of records.
@@ -59,16 +109,18 @@ impl Quarantine {
                 if !is_sha256(&sha256) {
                     return None;
                 }
-                let read = std::fs::read(&path)
-                    .ok()
-                    .and_then(|b| serde_json::from_slice::<QuarantineRecord>(&b).ok());
+                let read =
+                    side::read(&path).ok().and_then(|b| serde_json::from_slice::<QuarantineRecord>(&b).ok());
                 Some(match read {
                     Some(record) => QuarantineRecord { sha256, ..record },
                     None => QuarantineRecord {
                         sha256,
                         size: None,
                         path: PathBuf::new(),
-                        reason: "the record cannot be read".to_string(),
+                        cause: Cause::Unknown,
+                        reason: "of something that its record, which cannot be read, does not say"
+                            .to_string(),
+                        holds_while: None,
                         time: 0,
                     },
                 })
@@ -78,24 +130,16 @@ impl Quarantine {
         records
     }
 
-    /// Records that the library at `path` failed for `reason`. Returns the record's path.
-    pub fn add(&self, path: &Path, reason: &str) -> io::Result<PathBuf> {
-        let sha256 = sha256_file(path).map_err(io::Error::other)?;
-        let (Some(folder), Some(target)) = (&self.folder, self.record_path(&sha256)) else {
+    /// Keeps a record, in the place of an earlier one of the same library. Returns the record's path.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn add(&self, record: &QuarantineRecord) -> io::Result<PathBuf> {
+        let target = self.record_path(&record.sha256).filter(|_| is_sha256(&record.sha256));
+        let Some(target) = target else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "no folder for quarantine records"));
         };
-        let record = QuarantineRecord {
-            sha256,
-            size: Some(path.metadata()?.len()),
-            path: path.to_path_buf(),
-            reason: reason.to_string(),
-            time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-        };
-        std::fs::create_dir_all(folder)?;
-        // Two processes may record the same library at once: each writes its own file, and a rename is atomic.
-        let draft = target.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::write(&draft, serde_json::to_vec_pretty(&record)?)?;
-        std::fs::rename(&draft, &target)?;
+        side::write(&target, &serde_json::to_vec_pretty(record)?)?;
         Ok(target)
     }
 
@@ -124,13 +168,15 @@ impl Quarantine {
         size: u64,
         hash: impl FnOnce() -> Result<String, LoadError>,
     ) -> Result<(), LoadError> {
-        if !records.iter().any(|r| r.size.is_none_or(|s| s == size)) {
+        let mut near = records.iter().filter(|r| r.size.is_none_or(|s| s == size) && r.holds()).peekable();
+        if near.peek().is_none() {
             return Ok(());
         }
         let hash = hash()?;
-        match records.iter().find(|r| r.sha256.eq_ignore_ascii_case(&hash)) {
+        match near.find(|r| r.sha256.eq_ignore_ascii_case(&hash)) {
             None => Ok(()),
             Some(record) => Err(LoadError::Quarantined {
+                cause: record.cause,
                 reason: record.reason.clone(),
                 record: self.record_path(&record.sha256).unwrap_or_default(),
             }),
@@ -141,6 +187,7 @@ impl Quarantine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loader::trust::sha256_file;
 
     #[test]
     fn records_are_added_found_and_cleared() {
@@ -149,17 +196,28 @@ mod tests {
         let library = folder.path().join("a.so");
         std::fs::write(&library, "x").unwrap();
         assert!(quarantine.list().is_empty());
-        let record = quarantine.add(&library, "SIGILL in initialize").unwrap();
+        let failed = QuarantineRecord::of(&library, Cause::Crash, "SIGILL in initialize").unwrap();
+        let record = quarantine.add(&failed).unwrap();
         let records = quarantine.list();
         assert_eq!(records.len(), 1);
         assert_eq!(records[0].size, Some(1));
         let refused = quarantine.check(&records, 1, || sha256_file(&library));
         assert_eq!(
             refused,
-            Err(LoadError::Quarantined { reason: "SIGILL in initialize".into(), record: record.clone() })
+            Err(LoadError::Quarantined {
+                cause: Cause::Crash,
+                reason: "SIGILL in initialize".into(),
+                record: record.clone()
+            })
         );
         let untouched = quarantine.check(&records, 2, || panic!("another size needs no hash"));
         assert_eq!(untouched, Ok(()));
+        // What the machine may have caused counts in the machine's state alone.
+        for (state, refused) in [(machine::boot(), true), ("another state", false)] {
+            quarantine.add(&QuarantineRecord { holds_while: Some(state.into()), ..failed.clone() }).unwrap();
+            let checked = quarantine.check(&quarantine.list(), 1, || sha256_file(&library));
+            assert_eq!(checked.is_err(), refused, "{state}");
+        }
         std::fs::write(&record, "damaged").unwrap();
         assert!(quarantine.check(&quarantine.list(), 9, || sha256_file(&library)).is_err());
         assert!(!quarantine.clear("../../etc/passwd").unwrap());
@@ -174,7 +232,8 @@ mod tests {
         std::fs::write(&file, "x").unwrap();
         let quarantine = Quarantine { folder: Some(file.join("below")) };
         assert!(quarantine.list().is_empty());
-        assert!(quarantine.add(&file, "reason").is_err());
+        let record = QuarantineRecord::of(&file, Cause::Hang, "reason").unwrap();
+        assert!(quarantine.add(&record).is_err());
         assert!(!quarantine.clear(&"0".repeat(64)).unwrap_or(false));
     }
 }

@@ -89,6 +89,21 @@ pub enum Distrust {
         /// The group's number.
         group: u32,
     },
+    /// An access control list lets another user or a group write `path`.
+    WritableByAcl {
+        /// The file or folder.
+        #[serde(serialize_with = "crate::base::lossy::path")]
+        path: PathBuf,
+        /// Who.
+        who: String,
+    },
+    /// The library has others loaded from a folder that is not trusted.
+    RunPath {
+        /// The folder or library, as the library spells it.
+        entry: String,
+        /// Why it is not trusted.
+        why: String,
+    },
     /// `path` belongs to a user that is neither root, nor the current user, nor the program's owner.
     ForeignOwner {
         /// The file or folder.
@@ -133,6 +148,17 @@ impl fmt::Display for Distrust {
                 "expected that only its owner may write {0}, but its mode {mode:04o} lets group {group}; \
                  run `chmod g-w {0}` after checking the library's origin",
                 path.display()
+            ),
+            Distrust::WritableByAcl { path, who } => write!(
+                f,
+                "expected that only its owner may write {0}, but its access control list lets {who}; run `setfacl -b {0}` \
+                 after checking the library's origin",
+                path.display()
+            ),
+            Distrust::RunPath { entry, why } => write!(
+                f,
+                "expected that only trusted users choose what it has loaded, but it names `{entry}`: {why}; build it \
+                 without that run path, or install what it needs among the system's libraries"
             ),
             Distrust::ForeignOwner { path, owner, accepted } => write!(
                 f,

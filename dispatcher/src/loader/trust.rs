@@ -9,11 +9,15 @@
 //!   but a library directly in one is refused;
 //! - a folder above that also lies above the program needs no check: who can replace it can replace the
 //!   program. A privileged process does not use this exception;
-//! - symlinks are resolved first: what counts is where the code lies;
+//! - symlinks are resolved, and what counts is where the code lies; but a link whose folder others may write is refused,
+//!   because they choose where it leads;
+//! - an access control list counts as the mode's bits do;
+//! - folders that the library itself names for what it needs are trusted by the same rules;
 //! - if `<file>.sha256` lies beside the library, its hash must be the file's.
 
+use super::acl::{self, Writer};
 use super::error::LoadError;
-use super::precheck::open_regular;
+use super::precheck::{Stamp, open_regular};
 use super::privilege::is_privileged;
 use super::reason::Distrust;
 use sha2::{Digest, Sha256};
@@ -45,12 +49,25 @@ impl TrustPolicy {
     /// Checks a library's file, its folder and the folders above. `path` is canonical.
     pub fn check(&self, path: &Path) -> Result<(), LoadError> {
         self.check_one(path, false)?;
-        for (depth, folder) in path.ancestors().skip(1).enumerate() {
+        path.parent().map_or(Ok(()), |folder| self.check_folder(folder))
+    }
+
+    /// Checks a folder of libraries and the folders above. `path` is canonical.
+    ///
+    /// # Errors
+    /// `Untrusted`, `Unreadable`.
+    pub fn check_folder(&self, path: &Path) -> Result<(), LoadError> {
+        self.check_folders(path, false)
+    }
+
+    /// As [`check_folder`](Self::check_folder); `sticky` says whether a sticky folder is sound itself, not only above.
+    pub(super) fn check_folders(&self, path: &Path, sticky: bool) -> Result<(), LoadError> {
+        for (depth, folder) in path.ancestors().enumerate() {
             if depth > 0 && self.program.as_deref().is_some_and(|program| program.starts_with(folder)) {
                 // All folders above this one lie above the program too.
                 break;
             }
-            self.check_one(folder, depth > 0)?;
+            self.check_one(folder, sticky || depth > 0)?;
         }
         Ok(())
     }
@@ -60,6 +77,19 @@ impl TrustPolicy {
             .metadata()
             .map_err(|e| LoadError::Unreadable { detail: format!("{}: {e}", path.display()) })?;
         let mode = meta.mode() & 0o7777;
+        // Where there is a list, the group's bits are the bound of all that it names.
+        let listed = match mode & 0o020 {
+            0 => None,
+            _ => acl::writers(path)
+                .map_err(|e| LoadError::Unreadable { detail: format!("{}: {e}", path.display()) })?,
+        };
+        let strange = |writer: &&Writer| match **writer {
+            Writer::User(number) => !self.owners.contains(&number),
+            Writer::Group(number) => !is_private_group(number, meta.uid()),
+            Writer::OwningGroup => !is_private_group(meta.gid(), meta.uid()),
+        };
+        let stranger =
+            listed.iter().flatten().find(strange).map(|writer| writer.distrusted(path, meta.gid()));
         let path = path.to_path_buf();
         let why = if !self.owners.contains(&meta.uid()) {
             Distrust::ForeignOwner { path, owner: meta.uid(), accepted: self.owners.clone() }
@@ -67,7 +97,9 @@ impl TrustPolicy {
             return Ok(());
         } else if mode & 0o002 != 0 {
             Distrust::WritableByOthers { path, mode }
-        } else if mode & 0o020 != 0 && !is_private_group(meta.gid(), meta.uid()) {
+        } else if let Some(why) = stranger {
+            why
+        } else if listed.is_none() && mode & 0o020 != 0 && !is_private_group(meta.gid(), meta.uid()) {
             Distrust::WritableByGroup { path, mode, group: meta.gid() }
         } else {
             return Ok(());
@@ -83,7 +115,12 @@ fn is_private_group(group: u32, owner: u32) -> bool {
 
 /// The SHA-256 of a regular file, in lower-case hexadecimal digits.
 pub fn sha256_file(path: &Path) -> Result<String, LoadError> {
-    let (mut file, _) = open_regular(path)?;
+    hash_regular(path).map(|(hash, _)| hash)
+}
+
+/// The SHA-256 of a regular file, and the file as it was then.
+pub(super) fn hash_regular(path: &Path) -> Result<(String, Stamp), LoadError> {
+    let (mut file, stamp) = open_regular(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0u8; 1 << 16];
     loop {
@@ -93,7 +130,7 @@ pub fn sha256_file(path: &Path) -> Result<String, LoadError> {
         }
         hasher.update(&buffer[..n]);
     }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok((hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), stamp))
 }
 
 /// Whether `text` is a SHA-256 in hexadecimal digits.
@@ -117,21 +154,23 @@ pub fn check_recorded_hash(
     let refused = |record: PathBuf, detail: String| {
         Err(LoadError::Untrusted { why: Distrust::RecordUnreadable { record, detail } })
     };
-    let text = match std::fs::read(&record) {
+    let text = match super::side::read(&record) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return refused(record, e.to_string()),
     };
-    let expected = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
-    if !is_sha256(&expected) {
+    let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    let expected: Vec<String> = text.lines().map(first).filter(|word| !word.is_empty()).collect();
+    if expected.is_empty() || !expected.iter().all(|word| is_sha256(word)) {
         return refused(record, format!("the text {:?}", super::manifest::excerpt(&text, 40)));
     }
     let got = hash()?;
-    if expected == got {
-        Ok(())
-    } else {
-        Err(LoadError::Untrusted { why: Distrust::HashChanged { record, expected, got } })
+    // While a library is replaced by another build of the same version, the record names both.
+    if expected.contains(&got) {
+        return Ok(());
     }
+    let expected = expected.join(" or ");
+    Err(LoadError::Untrusted { why: Distrust::HashChanged { record, expected, got } })
 }
 
 #[cfg(test)]
@@ -203,6 +242,32 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn users_and_groups_of_an_access_control_list_count() {
+        use std::os::unix::ffi::OsStrExt;
+        let (_folder, file, policy) = library();
+        let name = std::ffi::CString::new(file.as_os_str().as_bytes()).unwrap();
+        let set = |list: &[u8]| {
+            let key = c"system.posix_acl_access";
+            // SAFETY: the names are C strings, and the list has as many bytes as is said, until the call returns.
+            unsafe { libc::setxattr(name.as_ptr(), key.as_ptr(), list.as_ptr().cast(), list.len(), 0) == 0 }
+        };
+        if !set(&acl::tests::list(7, &[(0x02, 6, 54_321)])) {
+            println!("not run: this file system has no access control lists");
+            return;
+        }
+        let refused = |who: &str| Distrust::WritableByAcl { path: file.clone(), who: who.to_string() };
+        assert_eq!(why(policy.check(&file)), refused("user 54321"));
+        assert!(set(&acl::tests::list(7, &[(0x08, 6, 54_322)])));
+        assert_eq!(why(policy.check(&file)), refused("group 54322"));
+        // Without the right to write, or with one that the mask takes away, nobody else may.
+        for list in [acl::tests::list(7, &[(0x02, 4, 54_321)]), acl::tests::list(4, &[(0x02, 6, 54_321)])] {
+            assert!(set(&list));
+            assert_eq!(policy.check(&file), Ok(()));
+        }
+    }
+
+    #[test]
     fn a_recorded_hash_must_match() {
         let (_folder, file, _) = library();
         let hash = || sha256_file(&file);
@@ -216,6 +281,8 @@ mod tests {
         assert!(
             matches!(why(check_recorded_hash(&file, hash)), Distrust::HashChanged { got, .. } if got == real)
         );
+        std::fs::write(record_path(&file), format!("{}  a.so\n{real}  a.so\n", "0".repeat(64))).unwrap();
+        assert_eq!(check_recorded_hash(&file, hash), Ok(()));
         std::fs::write(record_path(&file), "nonsense").unwrap();
         assert!(matches!(why(check_recorded_hash(&file, hash)), Distrust::RecordUnreadable { .. }));
     }

@@ -36,6 +36,11 @@ pub enum PassedOver {
         #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
+    /// The user does not want it used.
+    Disabled {
+        /// The plugin's name.
+        name: String,
+    },
     /// A place that comes earlier in the search order has the plugin too.
     EarlierPlace {
         /// The library that is used.
@@ -53,6 +58,9 @@ impl fmt::Display for PassedOver {
             }
             PassedOver::OtherVersion { version, used } => {
                 write!(f, "version {version} is used: {}", used.display())
+            }
+            PassedOver::Disabled { name } => {
+                write!(f, "disabled; `keyway backend enable {name}` takes it in again")
             }
             PassedOver::EarlierPlace { used } => write!(f, "an earlier place has it too: {}", used.display()),
         }

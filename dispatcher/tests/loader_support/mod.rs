@@ -1,7 +1,7 @@
 //! Folders of libraries, sound and damaged, and a host that offers nothing.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use keyway_dispatcher::loader::{Config, Loaded, Loader, Quarantine};
+use keyway_dispatcher::loader::{Config, Loaded, Loader, Probe, Quarantine};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::host::HostApi;
 use std::cell::RefCell;
@@ -165,7 +165,7 @@ impl Folder {
 
 /// Searches these paths only, with no quarantine.
 pub fn config(paths: Vec<PathBuf>) -> Config {
-    Config { quarantine: Quarantine::default(), ..Config::only(paths) }
+    Config { quarantine: Quarantine::default(), probe: Probe::off(), ..Config::only(paths) }
 }
 
 /// Loads with the host of these tests.

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use keyway_dispatcher::call::call;
-use keyway_dispatcher::loader::{Config, Loader, Quarantine};
+use keyway_dispatcher::loader::{Config, Loader, Probe, Quarantine};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device, Dims, Result, host, install, registry};
@@ -69,6 +69,7 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
     });
     let config = Config {
         quarantine: Quarantine::default(),
+        probe: Probe::off(),
         ..Config::only(names.iter().map(|n| built(n)).collect())
     };
     let loaded = Loader::new(config).load_all(host::table(), host::take_message);

@@ -1,0 +1,330 @@
+//! `keyway backend install`: a library is copied, checked and tried under a name that no search finds, and renamed into
+//! its place, so that a program which starts meanwhile finds the old state or the new.
+//!
+//! Its name states plugin, version and variant, so that versions lie side by side; its SHA-256 is recorded beside it and
+//! compared whenever it is loaded.
+
+use super::sources::{self, Copied, KNOWN_FAILURES};
+use crate::failure::Failure;
+use crate::installed::Choice;
+use crate::known;
+use crate::screen::{self, Screen};
+use keyway::dispatcher::loader::precheck::Checked;
+use keyway::dispatcher::loader::trust::{self, TrustPolicy};
+use keyway::dispatcher::loader::variants::{self, Build};
+use keyway::dispatcher::loader::{
+    Config, HOST_ABI, LoadError, Loader, Manifest, SearchPaths, Trial, precheck, side,
+};
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The program that tries libraries, which is installed with them.
+const PROBE: &str = "keyway-probe";
+
+/// A folder of backends.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+pub struct Where {
+    /// The user's data folder; this is the usual one.
+    #[arg(long)]
+    user: bool,
+    /// The system's folder, for all users.
+    #[arg(long)]
+    system: bool,
+    /// This folder; programs find it only if they are told of it.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl Where {
+    /// The folder.
+    ///
+    /// # Errors
+    /// A user without a data folder.
+    pub fn folder(&self) -> Result<PathBuf, Failure> {
+        let paths = SearchPaths::of_process(Vec::new());
+        if let Some(folder) = &self.dir {
+            return Ok(folder.clone());
+        }
+        let folder = if self.system {
+            paths.system.first().cloned()
+        } else {
+            paths.data_home.map(|home| home.join("keyway/backends"))
+        };
+        folder.ok_or_else(|| {
+            Failure::Usage(
+                "there is no data folder, because HOME is not set; name a folder with `--dir`".to_string(),
+            )
+        })
+    }
+}
+
+/// What to install.
+#[derive(clap::Args)]
+pub struct Options {
+    /// A library, a folder of libraries, or an archive of them (.tar, .tar.gz).
+    source: PathBuf,
+    #[command(flatten)]
+    place: Where,
+    /// Install the builds for other processors too, not only the one that fits this one.
+    #[arg(long)]
+    all_variants: bool,
+}
+
+/// A library that is checked and waits to be renamed.
+struct Staged {
+    copied: Copied,
+    checked: Checked,
+}
+
+/// Installs backends.
+///
+/// # Errors
+/// A source that cannot be read or holds no backend; a backend that cannot be used here; a folder that cannot be written.
+pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
+    if !options.source.exists() {
+        return Err(no_source(&options.source));
+    }
+    let folder = options.place.folder()?;
+    let cannot = |error: &dyn std::fmt::Display| {
+        Failure::Backend(format!("cannot install into {}: {error}", folder.display()))
+    };
+    make_folder(&folder).map_err(|e| cannot(&e))?;
+    let folder = folder.canonicalize().map_err(|e| cannot(&e))?;
+    TrustPolicy::of_process().check_folder(&folder).map_err(|e| cannot(&e))?;
+    let work = Work::make(&folder).map_err(|e| cannot(&e))?;
+
+    let copied = sources::collect(&options.source, &work.0).map_err(Failure::Backend)?;
+    let config = Config::of_process(choice.backends.clone());
+    let (chosen, mut failures) = choose(copied, &config, options.all_variants)?;
+    let loader = Loader::new(config);
+    for staged in chosen {
+        let manifest = &staged.checked.manifest;
+        let title = format!("{} {} {}", manifest.name, manifest.version, manifest.variant);
+        match try_and_place(&loader, &staged, &folder) {
+            Ok((path, news)) => {
+                screen.line(format!("{news} {title}: {}", path.display()));
+            }
+            Err(error) => failures.push(Failure::Backend(format!("{title} is not installed: {error}"))),
+        }
+    }
+    if failures.is_empty() {
+        place_probe(&folder);
+        tell_of_search(&folder, &loader);
+    }
+    Failure::all(failures)
+}
+
+fn no_source(source: &Path) -> Failure {
+    let name = source.to_string_lossy();
+    let what = format!("{}: there is no such library, folder or archive", source.display());
+    Failure::Usage(match known::would_serve(&name) {
+        Some(would) => format!("{what}; {would}: `keyway backend install PATH/{}`", known::library(&name)),
+        None => what,
+    })
+}
+
+/// The libraries to install: of each plugin and version the build that fits this processor best, or all.
+fn choose(copied: Vec<Copied>, config: &Config, all: bool) -> Result<(Vec<Staged>, Vec<Failure>), Failure> {
+    let mut failures = Vec::new();
+    let mut groups: BTreeMap<(String, String), Vec<Staged>> = BTreeMap::new();
+    let (count, mut others) = (copied.len(), 0);
+    for copied in copied {
+        match precheck::check(&copied.library, HOST_ABI) {
+            Ok(checked) => {
+                let key = (checked.manifest.name.clone(), checked.manifest.version.clone());
+                groups.entry(key).or_default().push(Staged { copied, checked });
+            }
+            // A folder or an archive may bring libraries that backends need.
+            Err(LoadError::NoManifest { .. }) if count > 1 => {
+                others += 1;
+                screen::note(&format!("{}: no backend, passed over", copied.from));
+            }
+            Err(error) => failures.push(Failure::Backend(format!("{}: {error}", copied.from))),
+        }
+    }
+    if groups.is_empty() && failures.is_empty() {
+        let found = if others > 0 { format!("{others} other libraries") } else { "no library".to_string() };
+        return Err(Failure::Backend(format!("there is no backend to install, only {found}")));
+    }
+    let mut chosen = Vec::new();
+    for ((name, version), group) in groups {
+        let builds: Vec<Build<'_>> = group.iter().map(|staged| build(&staged.checked.manifest)).collect();
+        let order = variants::preference(&builds, &config.cpu);
+        let keep: Vec<bool> = (0..group.len()).map(|i| all || order.first() == Some(&i)).collect();
+        if !keep.contains(&true) {
+            let missing = group.first().map(|s| config.cpu.missing(&s.checked.manifest.cpu_features));
+            let error = LoadError::CpuFeatures { missing: missing.unwrap_or_default() };
+            failures.push(Failure::Backend(format!("{name} {version} is not installed: {error}")));
+        }
+        chosen.extend(group.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(staged, _)| staged));
+    }
+    Ok((chosen, failures))
+}
+
+fn build(manifest: &Manifest) -> Build<'_> {
+    Build {
+        place: 0,
+        version: &manifest.version,
+        variant: &manifest.variant,
+        features: &manifest.cpu_features,
+    }
+}
+
+/// Tries a staged library and puts it into its place. Gives the place, and what is new about it.
+fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(PathBuf, &'static str), String> {
+    let manifest = &staged.checked.manifest;
+    let library = &staged.copied.library;
+    // Its code may not run here, and so cannot be tried.
+    if loader.config().cpu.missing(&manifest.cpu_features).is_empty() {
+        match loader.verify(library) {
+            Trial::Failed(error) => return Err(error.to_string()),
+            Trial::Untried(why) => screen::warning(&format!(
+                "{} was not tried in a process of its own, for want of `{PROBE}`: {why}",
+                staged.copied.from
+            )),
+            _ => {}
+        }
+    }
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let hash = trust::sha256_file(library).map_err(|e| said(&e))?;
+    let name = library_name(manifest);
+    let place = folder.join(&name);
+    let before = match place.exists() {
+        false => None,
+        true => Some(same_plugin(&place, manifest)?),
+    };
+    let news = match &before {
+        Some(old) if *old == hash => "installed already:",
+        Some(_) => "replaced",
+        None => "installed",
+    };
+    let record = trust::record_path(&place);
+    let line = |hash: &str| format!("{hash}  {name}\n");
+    // Until the library is renamed the old one is there, and afterwards the new one: the record allows both.
+    let both = format!(
+        "{}{}",
+        line(&hash),
+        before.as_deref().filter(|old| *old != hash).map(line).unwrap_or_default()
+    );
+    let write = |text: &str| side::write(&record, text.as_bytes()).map_err(|e| said(&e));
+    write(&both)?;
+    fs::set_permissions(library, Permissions::from_mode(0o644)).map_err(|e| said(&e))?;
+    fs::rename(library, &place).map_err(|e| said(&e))?;
+    write(&line(&hash))?;
+    let known = library.with_extension(KNOWN_FAILURES);
+    if known.exists() {
+        fs::rename(known, place.with_extension(KNOWN_FAILURES)).map_err(|e| said(&e))?;
+    }
+    Ok((place, news))
+}
+
+/// The hash of the library that lies where another of the same plugin is to lie.
+fn same_plugin(place: &Path, manifest: &Manifest) -> Result<String, String> {
+    match precheck::check(place, HOST_ABI) {
+        Ok(there) if there.manifest.name != manifest.name => {
+            return Err(format!(
+                "{} is another backend's, `{}`; remove that first",
+                place.display(),
+                there.manifest.name
+            ));
+        }
+        // A damaged one is replaced.
+        _ => {}
+    }
+    trust::sha256_file(place).map_err(|error| format!("{}: {error}", place.display()))
+}
+
+/// The file name of an installed library.
+fn library_name(manifest: &Manifest) -> String {
+    let plain = |text: &str| -> String {
+        let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+        text.chars().map(|c| if keep(c) { c } else { '_' }).take(80).collect()
+    };
+    let parts = [&manifest.name, &manifest.version, &manifest.variant].map(|text| plain(text));
+    format!("{}{}{}", std::env::consts::DLL_PREFIX, parts.join("-"), std::env::consts::DLL_SUFFIX)
+}
+
+/// Makes the folder, with each above it that is missing, so that nobody else may write it, whatever the umask.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
+        make_folder(above)?;
+    }
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755))),
+    }
+}
+
+/// A folder for copies, in the folder of backends, so that renaming moves nothing; removed at the end.
+struct Work(PathBuf);
+
+impl Work {
+    fn make(folder: &Path) -> io::Result<Work> {
+        let path = folder.join(format!(".install-{}", std::process::id()));
+        // Left behind by a killed process of the same number.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path)?;
+        let work = Work(path);
+        fs::set_permissions(&work.0, Permissions::from_mode(0o700))?;
+        Ok(work)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What cannot be removed has no suffix that a search looks for.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Puts the program that tries libraries beside them, for programs that have none beside themselves.
+fn place_probe(folder: &Path) {
+    let own = std::env::current_exe().ok().and_then(|p| Some(p.canonicalize().ok()?.with_file_name(PROBE)));
+    let Some(own) = own.filter(|own| own.is_file()) else { return };
+    let (place, draft) = (folder.join(PROBE), folder.join(format!(".{PROBE}-{}", std::process::id())));
+    let same = |a: &Path, b: &Path| matches!((trust::sha256_file(a), trust::sha256_file(b)), (Ok(a), Ok(b)) if a == b);
+    if same(&own, &place) {
+        return;
+    }
+    let placed = fs::copy(&own, &draft)
+        .and_then(|_| fs::set_permissions(&draft, Permissions::from_mode(0o755)))
+        .and_then(|()| fs::rename(&draft, &place));
+    if let Err(error) = placed {
+        let _ = fs::remove_file(&draft);
+        screen::warning(&format!("{}: {error}", place.display()));
+    }
+}
+
+/// Says how programs find the folder, if they would not.
+fn tell_of_search(folder: &Path, loader: &Loader) {
+    let searched = loader.config().search.paths();
+    if !searched.iter().any(|(_, path)| path.canonicalize().is_ok_and(|path| path == folder)) {
+        screen::note(&format!(
+            "programs find it with `--backends {0}` or KEYWAY_BACKEND_PATH={0}",
+            folder.display()
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_states_what_it_is_and_nothing_else() {
+        let manifest: Manifest = serde_json::from_str(
+            r#"{"name": "../x.org/fast exp", "version": "1.2.3-rc.1+b", "description": "", "sdk": "", "abi_min": 1,
+                "abi_max": 1, "variant": "x86-64-v3", "cpu_features": []}"#,
+        )
+        .unwrap();
+        let suffix = std::env::consts::DLL_SUFFIX;
+        assert_eq!(library_name(&manifest), format!("lib.._x.org_fast_exp-1.2.3-rc.1+b-x86-64-v3{suffix}"));
+    }
+}

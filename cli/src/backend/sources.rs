@@ -1,0 +1,240 @@
+//! Where a backend is installed from: a library, a folder, or an archive. What is wanted of it is copied into a folder of
+//! ours first, so that what is checked and tried is what is installed.
+
+use flate2::read::MultiGzDecoder;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek};
+use std::path::{Component, Path, PathBuf};
+
+/// More than this an archive may not unpack to.
+const MAX_BYTES: u64 = 16 << 30;
+/// More entries than this an archive may not have.
+const MAX_ENTRIES: usize = 100_000;
+
+/// What lies beside a library and belongs to it: `libx.so.sha256`, and `libx.known-failures.toml`.
+pub const HASH: &str = "sha256";
+/// The list of known failures of a library, in the place of its extension.
+pub const KNOWN_FAILURES: &str = "known-failures.toml";
+
+/// A library that was copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// The copy. Its side files lie beside it under their own names.
+    pub library: PathBuf,
+    /// Where it is from, for messages.
+    pub from: String,
+}
+
+/// Copies the libraries of `source`, with what lies beside them, into `work`.
+///
+/// # Errors
+/// What cannot be read or written, and an archive that reaches out of its folder, as one clause.
+pub fn collect(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
+    let said = |error: io::Error| format!("{}: {error}", source.display());
+    let meta = source.metadata().map_err(said)?;
+    if meta.is_dir() {
+        return folder(source, work);
+    }
+    if !meta.is_file() {
+        return Err(format!("{}: expected a library, a folder or an archive", source.display()));
+    }
+    let mut file = File::open(source).map_err(said)?;
+    let mut head = Vec::new();
+    file.by_ref().take(512).read_to_end(&mut head).map_err(said)?;
+    file.rewind().map_err(said)?;
+    if head.starts_with(&[0x1f, 0x8b]) {
+        return archive(MultiGzDecoder::new(file), source, work);
+    }
+    if head.get(257..262) == Some(b"ustar") {
+        return archive(file, source, work);
+    }
+    let mut all = Copies::new(work);
+    let parent = source.parent().unwrap_or(Path::new(""));
+    let name = file_name(source);
+    all.take(parent, &name, || File::open(source), source.display().to_string())?;
+    for side in [format!("{name}.{HASH}"), file_name(&source.with_extension(KNOWN_FAILURES))] {
+        let path = parent.join(&side);
+        if path.is_file() {
+            all.take(parent, &side, || File::open(&path), path.display().to_string())?;
+        }
+    }
+    let library = all.libraries.into_iter().next();
+    let unnamed = || {
+        format!("{}: expected a file name that ends in {}", source.display(), std::env::consts::DLL_SUFFIX)
+    };
+    Ok(vec![library.ok_or_else(unnamed)?])
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn is_wanted(name: &str) -> bool {
+    let suffix = std::env::consts::DLL_SUFFIX;
+    is_library(name)
+        || name.ends_with(&format!("{suffix}.{HASH}"))
+        || name.ends_with(&format!(".{KNOWN_FAILURES}"))
+}
+
+fn is_library(name: &str) -> bool {
+    name.len() > std::env::consts::DLL_SUFFIX.len() && name.ends_with(std::env::consts::DLL_SUFFIX)
+}
+
+/// The files of a folder, and those of `backends` in it, as `dist` has them.
+fn folder(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
+    let mut all = Copies::new(work);
+    for folder in [source.to_path_buf(), source.join("backends")] {
+        if folder != source && !folder.is_dir() {
+            continue;
+        }
+        let said = |error: io::Error| format!("{}: {error}", folder.display());
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(said)? {
+            paths.push(entry.map_err(said)?.path());
+        }
+        paths.sort();
+        // A pipe or a device is no library, and opening one could take for ever.
+        for path in paths.into_iter().filter(|path| is_wanted(&file_name(path)) && path.is_file()) {
+            all.take(&folder, &file_name(&path), || File::open(&path), path.display().to_string())?;
+        }
+    }
+    Ok(all.libraries)
+}
+
+fn archive(reader: impl Read, source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
+    let said = |error: io::Error| format!("{}: {error}", source.display());
+    let refused = |path: &Path, why: &str| {
+        Err(format!(
+            "{}: the entry {:?} {why}; nothing was installed",
+            source.display(),
+            path.to_string_lossy()
+        ))
+    };
+    let mut all = Copies::new(work);
+    // A compressed archive may unpack to far more than it is.
+    let mut archive = tar::Archive::new(reader.take(MAX_BYTES));
+    for (index, entry) in archive.entries().map_err(said)?.enumerate() {
+        let mut entry = entry.map_err(said)?;
+        let path = entry.path().map_err(said)?.into_owned();
+        if index >= MAX_ENTRIES {
+            return refused(&path, "is one too many");
+        }
+        if path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+            return refused(&path, "leads out of the archive");
+        }
+        let name = file_name(&path);
+        if entry.header().entry_type().is_dir() || !is_wanted(&name) {
+            continue;
+        }
+        if !entry.header().entry_type().is_file() {
+            return refused(&path, "is a link or a device where a file is expected");
+        }
+        let from = format!("{} in {}", path.display(), source.display());
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        all.take(&folder, &name, || Ok(&mut entry), from)?;
+    }
+    Ok(all.libraries)
+}
+
+/// Copies, in one folder for each folder of the source.
+struct Copies<'a> {
+    work: &'a Path,
+    folders: BTreeMap<PathBuf, PathBuf>,
+    libraries: Vec<Copied>,
+}
+
+impl Copies<'_> {
+    fn new(work: &Path) -> Copies<'_> {
+        Copies { work, folders: BTreeMap::new(), libraries: Vec::new() }
+    }
+
+    fn take<R: Read>(
+        &mut self,
+        folder: &Path,
+        name: &str,
+        open: impl FnOnce() -> io::Result<R>,
+        from: String,
+    ) -> Result<(), String> {
+        let count = self.folders.len();
+        let into =
+            self.folders.entry(folder.to_path_buf()).or_insert_with(|| self.work.join(count.to_string()));
+        let to = into.join(name);
+        let copy = || {
+            std::fs::create_dir_all(&*into)?;
+            // Two entries of one name are an error: which of them was meant is not to be guessed.
+            let mut out = OpenOptions::new().write(true).create_new(true).open(&to)?;
+            io::copy(&mut open()?, &mut out)?;
+            out.sync_all()
+        };
+        copy().map_err(|error| format!("{from}: {error}"))?;
+        if is_library(name) {
+            self.libraries.push(Copied { library: to, from });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tar_of(entries: &[(&str, tar::EntryType)]) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (path, kind) in entries {
+            let mut header = tar::Header::new_ustar();
+            // Written as it is: the builder's own check is not what is tested here.
+            header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_entry_type(*kind);
+            header.set_size(if kind.is_file() { 3 } else { 0 });
+            header.set_cksum();
+            builder.append(&header, &b"abc"[..if kind.is_file() { 3 } else { 0 }]).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    fn collected(bytes: &[u8]) -> Result<Vec<String>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, work) = (folder.path().join("x.tar"), folder.path().join("work"));
+        std::fs::write(&file, bytes).unwrap();
+        let outside = || std::fs::read_dir(folder.path()).unwrap().count();
+        let found = collect(&file, &work)?;
+        assert!(outside() <= 2, "something was written outside");
+        Ok(found.iter().map(|c| c.library.strip_prefix(&work).unwrap().display().to_string()).collect())
+    }
+
+    #[test]
+    fn an_archive_gives_its_libraries_and_never_reaches_out() {
+        use tar::EntryType as Kind;
+        let sound = [
+            ("x/", Kind::Directory),
+            ("x/liba.so", Kind::Regular),
+            ("x/liba.so.sha256", Kind::Regular),
+            ("x/README", Kind::Regular),
+            ("x/link", Kind::Symlink),
+            ("y/liba.so", Kind::Regular),
+        ];
+        assert_eq!(collected(&tar_of(&sound)).unwrap(), ["0/liba.so", "1/liba.so"]);
+        for (path, kind, part) in [
+            ("../liba.so", Kind::Regular, "leads out"),
+            ("x/../../liba.so", Kind::Regular, "leads out"),
+            ("/tmp/liba.so", Kind::Regular, "leads out"),
+            ("../README", Kind::Regular, "leads out"),
+            ("x/liba.so", Kind::Symlink, "link"),
+            ("x/liba.so", Kind::Link, "link"),
+            ("x/liba.so", Kind::Fifo, "device"),
+        ] {
+            let error = collected(&tar_of(&[("x/libb.so", Kind::Regular), (path, kind)])).unwrap_err();
+            assert!(error.contains(part) && error.contains("nothing was installed"), "{path}: {error}");
+        }
+        let twice = collected(&tar_of(&[("x/liba.so", Kind::Regular), ("x/liba.so", Kind::Regular)]));
+        assert!(twice.unwrap_err().contains("exists"));
+    }
+
+    #[test]
+    fn a_damaged_archive_is_an_error() {
+        let whole = tar_of(&[("x/liba.so", tar::EntryType::Regular)]);
+        assert!(collected(&whole[..520]).is_err());
+        assert!(collected(&[0x1f, 0x8b, 8, 0, 1, 2, 3]).is_err());
+    }
+}

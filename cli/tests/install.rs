@@ -1,0 +1,309 @@
+//! `keyway backend install`, `remove`, `enable` and `disable`, in folders of their own.
+
+mod support;
+
+use keyway::dispatcher::loader::CpuFeatures;
+use keyway::dispatcher::loader::trust::sha256_file;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Ran, library, library_of, program, run};
+
+/// A user with nothing installed.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The user's own folder of backends.
+    fn backends(&self) -> PathBuf {
+        self.path("data/keyway/backends")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = program(Path::new("/nowhere/at/all"));
+        for (variable, folder) in [("DATA", "data"), ("STATE", "state"), ("CONFIG", "config")] {
+            command.env(format!("XDG_{variable}_HOME"), self.path(folder));
+        }
+        command.args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        run(self.command(arguments))
+    }
+
+    fn install(&self, source: &Path) -> Ran {
+        self.run(&["backend", "install", source.to_str().unwrap()])
+    }
+
+    /// The names of the files in the user's folder.
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.backends()).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.map(|e| e.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn libraries(&self) -> Vec<String> {
+        self.files().into_iter().filter(|name| name.ends_with(".so")).collect()
+    }
+}
+
+/// The minimal plugin with parts of its manifest replaced by others; the description gives the room.
+fn minimal(changes: &[(&str, serde_json::Value)]) -> Vec<u8> {
+    let mut bytes = std::fs::read(library_of("keyway_test_minimal")).unwrap();
+    let mark = b"{\"name\":\"";
+    let start = (0..bytes.len()).find(|at| bytes[*at..].starts_with(mark)).unwrap();
+    let length = u32::from_le_bytes(bytes[start - 4..start].try_into().unwrap()) as usize;
+    let mut manifest: serde_json::Value = serde_json::from_slice(&bytes[start..start + length]).unwrap();
+    manifest["description"] = "".into();
+    changes.iter().for_each(|(field, value)| manifest[*field] = value.clone());
+    let text = serde_json::to_string(&manifest).unwrap();
+    assert!(text.len() <= length, "no room for {text}");
+    bytes[start..start + length].fill(b' ');
+    bytes[start..start + text.len()].copy_from_slice(text.as_bytes());
+    bytes
+}
+
+fn version(text: &str) -> Vec<u8> {
+    minimal(&[("version", text.into())])
+}
+
+fn tar_gz(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder =
+        tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    for (path, bytes) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o777);
+        builder.append_data(&mut header, path, *bytes).unwrap();
+    }
+    builder.into_inner().unwrap().finish().unwrap()
+}
+
+#[test]
+fn a_library_is_installed_used_and_removed() {
+    let home = Home::new();
+    let ran = home.install(&library()).expect(0);
+    assert!(ran.out.starts_with("installed keyway-cpu 0.1.0"), "{}", ran.out);
+    let [name] = &home.libraries()[..] else { panic!("{:?}", home.files()) };
+    assert!(name.starts_with("libkeyway-cpu-0.1.0-"), "{name}");
+    let path = home.backends().join(name);
+    let hash = sha256_file(&path).unwrap();
+    let record = std::fs::read_to_string(home.backends().join(format!("{name}.sha256"))).unwrap();
+    assert_eq!(record, format!("{hash}  {name}\n"));
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+    assert!(home.files().contains(&"keyway-probe".to_string()), "{:?}", home.files());
+    assert!(home.files().iter().all(|name| !name.starts_with('.')), "{:?}", home.files());
+    let listed = home.run(&["backend", "list", "--json"]).expect(0).json();
+    assert_eq!(listed["backends"][0]["outcome"]["verdict"], "chosen");
+    assert!(home.install(&library()).expect(0).out.starts_with("installed already"));
+
+    // What is changed afterwards is refused.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let end = bytes.len() - 1;
+    bytes[end] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let ran = home.run(&["backend", "list"]).expect(1);
+    assert!(ran.out.contains(&hash) && ran.out.contains("install the library again"), "{}", ran.out);
+    assert!(home.install(&library()).expect(0).out.starts_with("replaced keyway-cpu"));
+    assert!(home.run(&["backend", "list"]).expect(0).out.contains("used"));
+
+    let ran = home.run(&["backend", "remove", "keyway-cpu"]).expect(0);
+    assert!(ran.out.contains(name.as_str()), "{}", ran.out);
+    assert_eq!(home.files(), ["keyway-probe"]);
+    let gone = home.run(&["backend", "remove", "keyway-cpu"]).expect(2);
+    assert!(gone.err.contains("no backend `keyway-cpu`; there: none is installed"), "{}", gone.err);
+}
+
+#[test]
+fn versions_lie_side_by_side() {
+    let home = Home::new();
+    let source = home.path("liba.so");
+    for text in ["0.2.0", "0.10.0"] {
+        std::fs::write(&source, version(text)).unwrap();
+        home.install(&source).expect(0);
+    }
+    assert_eq!(home.libraries().len(), 2);
+    let ran = home.run(&["backend", "list"]).expect(0);
+    assert!(ran.out.contains("version 0.10.0 is used"), "{}", ran.out);
+    home.run(&["backend", "remove", "keyway.test/minimal", "--version", "0.10.0"]).expect(0);
+    let listed = home.run(&["backend", "list", "--json"]).expect(0).json();
+    assert_eq!(listed["backends"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["backends"][0]["library"]["manifest"]["version"], "0.2.0");
+}
+
+#[test]
+fn of_an_archive_only_the_build_for_this_processor_is_taken() {
+    let home = Home::new();
+    let of = |variant: &str, features: serde_json::Value| {
+        minimal(&[("variant", variant.into()), ("cpu_features", features)])
+    };
+    let have: Vec<String> = CpuFeatures::detect().names().take(1).map(str::to_string).collect();
+    let (base, better, other) =
+        (of("v1", [""; 0].into()), of("v2", have.into()), of("v9", ["avx999"].into()));
+    let archive = home.path("all.tar.gz");
+    let entries: [(&str, &[u8]); 4] = [
+        ("x/backends/liba-v1.so", &base),
+        ("x/backends/liba-v2.so", &better),
+        ("x/backends/liba-v9.so", &other),
+        ("x/README", b"nothing"),
+    ];
+    std::fs::write(&archive, tar_gz(&entries)).unwrap();
+    let ran = home.install(&archive).expect(0);
+    assert!(ran.out.contains("keyway.test/minimal 0.1.0 v2"), "{}", ran.out);
+    assert_eq!(home.libraries(), ["libkeyway.test_minimal-0.1.0-v2.so"]);
+    home.run(&["backend", "install", "--all-variants", archive.to_str().unwrap()]).expect(0);
+    assert_eq!(home.libraries().len(), 3);
+    // A folder holds the same, in the form of `dist`.
+    let folder = home.path("dist/backends");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("liba-v9.so"), &other).unwrap();
+    let again = Home::new();
+    let ran = again.install(&home.path("dist")).expect(1);
+    assert!(ran.err.contains("is not installed") && ran.err.contains("avx999"), "{}", ran.err);
+    assert_eq!(again.libraries().len(), 0);
+    std::fs::write(folder.join("liba-v1.so"), &base).unwrap();
+    again.install(&home.path("dist")).expect(0);
+    assert_eq!(again.libraries(), ["libkeyway.test_minimal-0.1.0-v1.so"]);
+}
+
+#[test]
+fn what_cannot_be_used_is_not_installed() {
+    let home = Home::new();
+    let put = |name: &str, bytes: &[u8]| {
+        let path = home.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let whole = std::fs::read(library_of("keyway_test_minimal")).unwrap();
+    let evil = tar_gz(&[("liba.so", &whole)]);
+    // The name of the entry is changed after the builder's own check.
+    let mut plain = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&evil[..]), &mut plain).unwrap();
+    plain[..7].copy_from_slice(b"../a.so");
+    let sum: u32 = plain[..512]
+        .iter()
+        .enumerate()
+        .map(|(i, b)| if (148..156).contains(&i) { 32 } else { u32::from(*b) })
+        .sum();
+    plain[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&plain).unwrap();
+    let unruly = {
+        let mut bytes = std::fs::read(library_of("keyway_test_unruly")).unwrap();
+        let mark = b"keyway-unruly-how=never:nothing";
+        let at = (0..bytes.len()).find(|at| bytes[*at..].starts_with(mark)).unwrap();
+        bytes[at..at + mark.len()].copy_from_slice(b"keyway-unruly-how=setup:abort  ");
+        bytes
+    };
+    std::fs::create_dir(home.path("empty")).unwrap();
+    let cases = [
+        (put("text.so", b"text"), 1, "a text file"),
+        (put("cut.so", &whole[..whole.len() / 2]), 1, "truncated"),
+        (put("evil.tar.gz", &packed.finish().unwrap()), 1, "leads out of the archive"),
+        (put("unruly.so", &unruly), 1, "ended by SIGABRT"),
+        (home.path("empty"), 1, "no backend to install"),
+        (PathBuf::from("/dev/null"), 1, "expected a library, a folder or an archive"),
+        (home.path("not-there"), 2, "no such library"),
+        (PathBuf::from("cuda"), 2, "the backend `keyway-cuda` would serve `cuda`"),
+        (PathBuf::from("sparse_coo"), 2, "the backend `keyway-sparse`"),
+    ];
+    for (source, code, part) in cases {
+        let ran = home.install(&source).expect(code);
+        assert!(ran.err.contains(part), "{}: {}", source.display(), ran.err);
+        assert!(home.libraries().is_empty() && !home.path("a.so").exists(), "{:?}", home.files());
+        assert!(home.files().iter().all(|name| !name.starts_with(".install")), "{:?}", home.files());
+    }
+    // A record of another hash beside the source.
+    let source = put("liba.so", &whole);
+    std::fs::write(home.path("liba.so.sha256"), "0".repeat(64)).unwrap();
+    assert!(home.install(&source).expect(1).err.contains("expected SHA-256 000"));
+    // A folder that others may write.
+    let open = home.path("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::remove_file(home.path("liba.so.sha256")).unwrap();
+    let to = ["backend", "install", source.to_str().unwrap(), "--dir", open.to_str().unwrap()];
+    assert!(home.run(&to).expect(1).err.contains("chmod o-w"));
+    // One that is named, and that no search finds.
+    let own = home.path("own/backends");
+    let to = ["backend", "install", source.to_str().unwrap(), "--dir", own.to_str().unwrap()];
+    let ran = home.run(&to).expect(0);
+    assert!(
+        ran.err.contains("KEYWAY_BACKEND_PATH=")
+            && own.join("libkeyway.test_minimal-0.1.0-x86-64.so").exists()
+            || !cfg!(target_arch = "x86_64"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_disabled_backend_is_passed_over_until_it_is_enabled() {
+    let home = Home::new();
+    home.install(&library()).expect(0);
+    assert!(
+        home.run(&["backend", "disable", "keyway-cpu"]).expect(0).out.contains("disabled from the next run")
+    );
+    let ran = home.run(&["backend", "list"]).expect(0);
+    assert!(
+        ran.out.contains("passed over") && ran.out.contains("keyway backend enable keyway-cpu"),
+        "{}",
+        ran.out
+    );
+    assert!(home.run(&["explain", "add"]).expect(0).out.contains("nothing serves"));
+    // Who names it for one run wants it.
+    let named = ["--backends", home.backends().to_str().unwrap(), "explain", "add"].map(str::to_string);
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    assert!(home.run(&named).expect(0).out.contains("keyway-cpu"));
+    assert!(home.run(&["backend", "enable", "keyway-cpu"]).expect(0).out.contains("enabled from"));
+    assert!(home.run(&["backend", "enable", "keyway-cpu"]).expect(0).out.contains("as before"));
+    assert!(home.run(&["explain", "add"]).expect(0).out.contains("keyway-cpu"));
+    for command in ["disable", "enable", "verify"] {
+        let ran = home.run(&["backend", command, "keyway-cuda"]).expect(2);
+        assert!(
+            ran.err.contains("there: keyway-cpu") && ran.err.contains("would serve `cuda`"),
+            "{}",
+            ran.err
+        );
+    }
+    assert!(home.run(&["explain", "add", "--device", "cuda"]).expect(2).err.contains("keyway-cuda"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_no_text_and_pipes_beside_libraries_break_no_report() {
+    use std::os::unix::ffi::OsStrExt;
+    let home = Home::new();
+    let folder = home.path("x").join(std::ffi::OsStr::from_bytes(b"f\xff\x1b[31m"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("libcpu.so");
+    std::fs::copy(library(), &file).unwrap();
+    for side in ["libcpu.so.certificate.json", "libcpu.known-failures.toml"] {
+        assert!(Command::new("mkfifo").arg(folder.join(side)).status().unwrap().success());
+    }
+    let mut arguments =
+        vec![vec!["doctor"], vec!["backend", "list"], vec!["backend", "paths"], vec!["backend", "verify"]];
+    for command in &mut arguments {
+        let said = |json: bool| {
+            let mut command = home.command(command);
+            command.env("KEYWAY_BACKEND_PATH", &folder).args(json.then_some("--json"));
+            run(command).expect(0)
+        };
+        assert!(said(true).json().to_string().contains('\u{fffd}'));
+        assert!(!said(false).out.contains('\u{1b}'));
+    }
+    assert!(Command::new("mkfifo").arg(folder.join("libcpu.so.sha256")).status().unwrap().success());
+    let mut command = home.command(&["backend", "list"]);
+    command.env("KEYWAY_BACKEND_PATH", &folder);
+    assert!(run(command).expect(1).out.contains("it is no regular file"));
+}

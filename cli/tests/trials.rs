@@ -1,0 +1,372 @@
+//! Libraries that end, hang or mislead their process: none of them takes the command down, each is named, and each is
+//! remembered.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Ran, library, library_of, program, run};
+
+/// How long a library may take where one is meant to hang.
+const SHORT: &str = "4";
+
+/// A folder of copies of the unruly plugin, each of which does something else, with a state of its own.
+struct Corpus {
+    folder: tempfile::TempDir,
+    state: tempfile::TempDir,
+}
+
+/// Replaces each `from` in `bytes`.
+fn patch(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    assert_eq!(from.len(), to.len());
+    let found: Vec<usize> =
+        (0..=bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    assert!(!found.is_empty());
+    found.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to));
+}
+
+fn file(how: &str) -> String {
+    format!("lib{}{}", how.replace(':', "-"), std::env::consts::DLL_SUFFIX)
+}
+
+impl Corpus {
+    fn new(kinds: &[&str]) -> Corpus {
+        let corpus = Corpus { folder: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() };
+        kinds.iter().enumerate().for_each(|(index, how)| corpus.add(index, how));
+        corpus
+    }
+
+    fn add(&self, index: usize, how: &str) {
+        let mut bytes = std::fs::read(library_of("keyway_test_unruly")).unwrap();
+        patch(&mut bytes, b"keyway.test/unruly-000", format!("keyway.test/unruly-{index:03}").as_bytes());
+        patch(
+            &mut bytes,
+            &[b"keyway-unruly-how=never:nothing".as_slice(), &[b' '; 17]].concat(),
+            format!("keyway-unruly-how={how:<30}").as_bytes(),
+        );
+        std::fs::write(self.path(how), bytes).unwrap();
+    }
+
+    fn path(&self, how: &str) -> PathBuf {
+        self.folder.path().join(file(how))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = program(self.folder.path());
+        command.args(arguments).env("XDG_STATE_HOME", self.state.path());
+        command.env("XDG_CONFIG_HOME", self.state.path().join("config"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        run(self.command(arguments))
+    }
+
+    fn records(&self) -> usize {
+        std::fs::read_dir(self.state.path().join("keyway/quarantine")).map_or(0, |entries| entries.count())
+    }
+}
+
+/// The verdict and the message of each library, by its file name, in a report of `doctor` or `list`.
+fn verdict(report: &serde_json::Value, how: &str) -> (String, String) {
+    let all = report["backends"].as_array().or(report["discovery"]["candidates"].as_array()).unwrap();
+    let name = file(how);
+    let of = all.iter().find(|c| c["found_as"].as_str().unwrap().ends_with(&name));
+    let of = of.unwrap_or_else(|| panic!("{name} is not in the report"));
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
+    (text(&of["outcome"]["verdict"]), text(&of["message"]))
+}
+
+/// What kills or ends a process, and a word of the reason.
+const FATAL: [(&str, &str); 54] = [
+    ("ctor:abort", "SIGABRT"),
+    ("ctor:exit0", "exit code 0"),
+    ("ctor:exit42", "exit code 42"),
+    ("ctor:quit0", "exit code 0"),
+    ("ctor:illegal", "SIGILL"),
+    ("ctor:segfault", "SIGSEGV"),
+    ("ctor:overflow", "opened and set up"),
+    ("ctor:kill", "SIGKILL"),
+    ("ctor:panic", "SIGABRT"),
+    ("ctor:exec", "exit code 0"),
+    ("setup:abort", "SIGABRT"),
+    ("setup:exit0", "exit code 0"),
+    ("setup:exit1", "exit code 1"),
+    ("setup:exit42", "exit code 42"),
+    ("setup:quit0", "exit code 0"),
+    ("setup:overflow", "opened and set up"),
+    ("setup:illegal", "SIGILL"),
+    ("setup:bus", "SIGBUS"),
+    ("setup:float", "SIGFPE"),
+    ("setup:trap", "SIGTRAP"),
+    ("setup:kill", "SIGKILL"),
+    ("setup:terminate", "SIGTERM"),
+    ("setup:hangup", "signal 1"),
+    ("setup:segfault", "SIGSEGV"),
+    ("setup:panic_twice", "SIGABRT"),
+    ("setup:exec", "exit code 0"),
+    ("setup:fake", "exit code 0"),
+    ("count:abort", "devices were counted"),
+    ("count:exit0", "devices were counted"),
+    ("count:exit42", "exit code 42"),
+    ("count:quit0", "devices were counted"),
+    ("count:overflow", "devices were counted"),
+    ("count:illegal", "SIGILL"),
+    ("count:segfault", "SIGSEGV"),
+    ("count:kill", "SIGKILL"),
+    ("count:panic_twice", "SIGABRT"),
+    ("name:abort", "devices were counted"),
+    ("name:exit0", "devices were counted"),
+    ("name:exit1", "exit code 1"),
+    ("name:segfault", "SIGSEGV"),
+    ("name:illegal", "SIGILL"),
+    ("later:abort", "SIGABRT"),
+    ("later:exit0", "exit code 0"),
+    ("later:quit0", "exit code 0"),
+    ("later:segfault", "SIGSEGV"),
+    ("later:illegal", "SIGILL"),
+    ("exit:abort", "the process ended"),
+    ("exit:segfault", "the process ended"),
+    ("exit:illegal", "the process ended"),
+    ("exit:kill", "the process ended"),
+    ("wrong:two_layouts", "declares it twice"),
+    ("wrong:two_ops", "unruly_twice"),
+    ("wrong:schema", "this is no schema"),
+    ("wrong:no_name", "a `name`"),
+];
+
+#[test]
+fn what_kills_its_process_is_quarantined_and_kills_nobody() {
+    let kinds: Vec<&str> = FATAL.iter().map(|(how, _)| *how).collect();
+    let corpus = Corpus::new(&kinds);
+    // One that is sound lies among them.
+    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+    let first = corpus.run(&["doctor", "--json"]);
+    assert_eq!(first.code, Some(1), "{}\n{}", first.out, first.err);
+    let check = |report: &serde_json::Value| {
+        for (how, part) in FATAL {
+            let (verdict, message) = verdict(report, how);
+            assert!(
+                verdict == "rejected" && message.contains("quarantined because"),
+                "{how}: {verdict}: {message}"
+            );
+            assert!(message.contains(part) && message.contains("keyway backend verify"), "{how}: {message}");
+        }
+        assert_eq!(verdict(report, "sound").0, "chosen");
+    };
+    let report = first.json();
+    check(&report);
+    assert_eq!(report["usable"], 1);
+    assert_eq!(corpus.records(), FATAL.len(), "one record for each");
+
+    // Nothing is tried a second time: a probe that cannot work is not missed.
+    for arguments in [["doctor", "--json"].as_slice(), &["backend", "list", "--json"]] {
+        let mut command = corpus.command(arguments);
+        command.env("KEYWAY_PROBE", "/bin/false");
+        let ran = run(command).expect(1);
+        assert!(!ran.err.contains("warning"), "{}", ran.err);
+        check(&ran.json());
+    }
+    // The commands that work go on with what is sound.
+    for arguments in [["ops"].as_slice(), &["explain", "add"]] {
+        // The last words of some speak of a panic, so that `expect` would take them for the command's own.
+        let ran = corpus.run(arguments);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(
+            ran.out.contains("keyway-cpu") && ran.err.contains("libsetup-abort"),
+            "{}\n{}",
+            ran.out,
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn what_hangs_is_ended_at_the_time_limit() {
+    let kinds = ["ctor:hang", "setup:hang", "setup:spin", "count:hang", "name:spin", "exit:hang"];
+    let corpus = Corpus::new(&kinds);
+    let mut command = corpus.command(&["doctor", "--json"]);
+    command.env("KEYWAY_PROBE_SECONDS", SHORT);
+    let report = run(command).expect(1).json();
+    for how in kinds {
+        let (verdict, message) = verdict(&report, how);
+        assert!(verdict == "rejected" && message.contains("did not end within 4 s"), "{how}: {message}");
+    }
+    let record =
+        std::fs::read_dir(corpus.state.path().join("keyway/quarantine")).unwrap().next().unwrap().unwrap();
+    let text = std::fs::read_to_string(record.path()).unwrap();
+    assert!(text.contains("\"cause\": \"hang\"") && text.contains("\"holds_while\": \"system"), "{text}");
+    // On a machine in another state it is tried again, and one that no longer hangs is used.
+    for entry in std::fs::read_dir(record.path().parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once("\"holds_while\": \"").unwrap();
+        std::fs::write(&path, format!("{before}\"holds_while\": \"other {rest}")).unwrap();
+    }
+    std::fs::remove_file(corpus.path("setup:hang")).unwrap();
+    let mut command = corpus.command(&["doctor"]);
+    command.env("KEYWAY_PROBE_SECONDS", "1");
+    assert!(run(command).expect(1).out.contains("did not end within 1 s"));
+}
+
+#[test]
+fn what_a_plugin_answers_in_order_is_told_each_time_and_never_recorded() {
+    let kinds = [
+        "setup:panic",
+        "setup:error",
+        "setup:escape",
+        "count:panic",
+        "count:error",
+        "name:panic",
+        "setup:flood",
+    ];
+    let corpus = Corpus::new(&kinds);
+    for _ in 0..2 {
+        let ran = corpus.run(&["doctor", "--json"]);
+        assert_eq!(ran.code, Some(1), "{}", ran.err);
+        let report = ran.json();
+        for (how, part) in
+            [("setup:panic", "told to panic"), ("setup:error", "told to fail"), ("setup:escape", "gone")]
+        {
+            let (verdict, message) = verdict(&report, how);
+            assert!(
+                verdict == "rejected" && message.contains(part) && !message.contains("quarantine"),
+                "{how}: {message}"
+            );
+        }
+        for how in ["count:panic", "count:error", "name:panic", "setup:flood"] {
+            assert_eq!(verdict(&report, how).0, "chosen", "{how}: {:?}", verdict(&report, how));
+        }
+        assert_eq!(corpus.records(), 0);
+    }
+    let ran = corpus.run(&["doctor"]);
+    assert!(!ran.out.contains(['\u{1b}', '\u{9b}', '\r']), "{:?}", ran.out);
+}
+
+#[test]
+fn what_plugins_print_is_in_no_report() {
+    let corpus = Corpus::new(&["ctor:print", "setup:print", "count:print", "exit:print", "later:print"]);
+    for arguments in [
+        ["doctor", "--json"].as_slice(),
+        &["backend", "list", "--json"],
+        &["ops", "--json"],
+        &["explain", "add", "--json"],
+    ] {
+        let ran = corpus.run(arguments).expect(0);
+        ran.json();
+        assert!(ran.err.contains("by a plugin"), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn what_fails_to_register_beside_another_is_rejected_everywhere() {
+    // Each is sound alone, so that only loading them together shows it.
+    let corpus = Corpus::new(&["wrong:op_a", "wrong:op_b"]);
+    for arguments in [["doctor", "--json"].as_slice(), &["backend", "list", "--json"]] {
+        let report = corpus.run(arguments).expect(1).json();
+        assert_eq!(verdict(&report, "wrong:op_a").0, "chosen");
+        let (verdict, message) = verdict(&report, "wrong:op_b");
+        assert!(verdict == "rejected" && message.contains("`unruly_twice`"), "{verdict}: {message}");
+    }
+    let ran = corpus.run(&["doctor"]).expect(1);
+    assert!(
+        ran.out.contains("1 usable, 1 rejected") && ran.err.contains("1 library cannot be used"),
+        "{}",
+        ran.err
+    );
+    assert!(corpus.run(&["backend", "list"]).expect(1).out.contains("rejected"));
+    assert_eq!(corpus.records(), 0, "it is no fault of its bytes");
+    assert_eq!(corpus.run(&["backend", "verify", "--json"]).expect(0).json()[1]["sound"], true);
+}
+
+#[test]
+fn verify_tries_again_and_clears_the_record() {
+    let corpus = Corpus::new(&["setup:abort"]);
+    let quarantined = |ran: &Ran| ran.out.contains("quarantined because it was ended by SIGABRT");
+    assert!(quarantined(&corpus.run(&["doctor"]).expect(1)));
+    let ran = corpus.run(&["backend", "verify"]).expect(1);
+    assert!(quarantined(&ran) && corpus.records() == 1, "{}", ran.out);
+    // As if the cause had been mended outside of the library: the record is of its hash.
+    let sound = corpus.folder.path().join("libsound.so");
+    std::fs::remove_file(corpus.path("setup:abort")).unwrap();
+    std::fs::copy(library(), &sound).unwrap();
+    let records = corpus.state.path().join("keyway/quarantine");
+    let record = std::fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&record).unwrap();
+    let old = record.file_stem().unwrap().to_str().unwrap().to_string();
+    let hash = keyway::dispatcher::loader::trust::sha256_file(&sound).unwrap();
+    let size = std::fs::metadata(&sound).unwrap().len();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let text = text.replace(&old, &hash).replace(&value["size"].to_string(), &size.to_string());
+    std::fs::write(records.join(format!("{hash}.json")), text).unwrap();
+    assert!(quarantined(&corpus.run(&["backend", "list"]).expect(1)));
+    assert!(
+        corpus.run(&["backend", "verify", "no-such-backend"]).expect(2).err.contains("there: keyway-cpu")
+    );
+    let ran = corpus.run(&["backend", "verify", "keyway-cpu", "--json"]).expect(0).json();
+    assert_eq!((&ran[0]["sound"], &ran[0]["name"]), (&true.into(), &"keyway-cpu".into()));
+    assert_eq!(corpus.records(), 1, "the record of this library is gone, the other's is not");
+    assert!(corpus.run(&["backend", "list"]).expect(0).out.contains("used"));
+    let mut command = corpus.command(&["backend", "verify"]);
+    command.env("KEYWAY_PROBE", "/nowhere/keyway-probe");
+    assert!(run(command).expect(1).err.contains("without `keyway-probe`"));
+}
+
+#[test]
+fn a_library_is_tried_once_and_again_when_it_changes() {
+    let corpus = Corpus::new(&["never:nothing"]);
+    let probe = corpus.state.path().join("keyway-probe");
+    let log = corpus.state.path().join("log");
+    let script = format!(
+        "#!/bin/sh\necho \"$KEYWAY_PROBE_LIBRARY\" >> {}\nexec {}\n",
+        log.display(),
+        env!("CARGO_BIN_EXE_keyway-probe")
+    );
+    std::fs::write(&probe, script).unwrap();
+    std::fs::set_permissions(&probe, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let tried = |arguments: &[&str]| {
+        let mut command = corpus.command(arguments);
+        command.env("KEYWAY_PROBE", &probe);
+        run(command).expect(0);
+        std::fs::read_to_string(&log).unwrap_or_default().lines().count()
+    };
+    assert_eq!(tried(&["backend", "list"]), 1);
+    assert_eq!(tried(&["doctor"]), 1);
+    assert_eq!(tried(&["ops"]), 1);
+    // The same bytes elsewhere, or touched, are the same library.
+    let path = corpus.path("never:nothing");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(tried(&["doctor"]), 1);
+    corpus.add(7, "never:nothing");
+    assert_eq!(tried(&["doctor"]), 2);
+    // The state of a known library is believed only from a file that nobody else may write.
+    let known = corpus.state.path().join("keyway/verified.json");
+    std::fs::set_permissions(known, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    assert_eq!(tried(&["doctor"]), 3);
+}
+
+#[test]
+fn without_a_probe_libraries_are_loaded_with_one_warning() {
+    let corpus = Corpus::new(&["never:nothing"]);
+    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+    let with = |probe: &Path| {
+        let mut command = corpus.command(&["doctor"]);
+        command.env("KEYWAY_PROBE", probe);
+        run(command).expect(0)
+    };
+    for missing in ["/nowhere/keyway-probe", "/bin/true", env!("CARGO_BIN_EXE_keyway")] {
+        let ran = with(Path::new(missing));
+        assert_eq!(ran.err.matches("without a trial").count(), 1, "{missing}: {}", ran.err);
+        assert!(
+            ran.err.contains(missing) && ran.out.contains("all is well: 2 usable"),
+            "{missing}: {}",
+            ran.out
+        );
+    }
+    assert_eq!(with(Path::new("off")).err, "", "who says so is not warned");
+    let ran = corpus.run(&["doctor"]).expect(0);
+    assert_eq!(ran.err, "");
+    assert_eq!(with(Path::new("/nowhere/keyway-probe")).err, "", "they are known now");
+}

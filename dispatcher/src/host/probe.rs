@@ -1,0 +1,98 @@
+//! The work of `keyway-probe`: loads one library for real, registers what it brings, counts its devices and ends. What
+//! the program that started it does with the report stands in `loader/probe`.
+
+use crate::device;
+use crate::loader::probe::{LIBRARY_VARIABLE, Report, Stage};
+use crate::loader::{self, LoadError};
+use crate::{Device, registry};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::FromRawFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A thread that a library started, and that ends the process, is given this long to do so.
+const MOMENT: Duration = Duration::from_millis(100);
+/// Of more devices than this the properties are not asked for.
+const MAX_ASKED: u32 = 64;
+/// The library as standard input.
+const LIBRARY: &str = if cfg!(target_os = "linux") { "/proc/self/fd/0" } else { "/dev/fd/0" };
+
+/// Runs one trial. The exit code is 0 if the report is complete, whatever it says, and 2 for wrong usage.
+pub fn main() -> ExitCode {
+    let Some(library) = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from) else {
+        eprintln!(
+            "keyway-probe {}: tries one backend in a process of its own. Programs that use Keyway start it; \
+             `keyway backend verify` does so by hand.",
+            env!("CARGO_PKG_VERSION")
+        );
+        return ExitCode::from(2);
+    };
+    let tried = own_report().and_then(|mut report| {
+        confine();
+        Report::greet(&mut report)?;
+        attempt(&library, &mut report)
+    });
+    match tried {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("keyway-probe: the report cannot be written: {error}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
+    Report::tell(report, Stage::Opening)?;
+    let loaded = loader::open_for_trial(Path::new(LIBRARY), library, super::table(), super::take_message);
+    let plugin = match loaded {
+        Ok(plugin) => plugin,
+        Err(error) => return refuse(report, &error),
+    };
+    Report::tell(report, Stage::Registering)?;
+    if let Some(refused) = super::install::install_all([&plugin]).into_iter().next() {
+        return refuse(report, &refused.error);
+    }
+    Report::tell(report, Stage::Devices)?;
+    for entry in registry::devices() {
+        let (count, _) = device::count(entry);
+        for index in 0..u16::try_from(count.min(MAX_ASKED)).unwrap_or(0) {
+            // An answer is all that counts: a device that cannot be used is told of by whoever wants to use it.
+            let _ = device::properties(Device { kind: entry.kind, index });
+        }
+    }
+    Report::tell(report, Stage::Ending)?;
+    std::thread::sleep(MOMENT);
+    Report::tell(report, Stage::Ended)
+}
+
+fn refuse(report: &mut impl Write, error: &LoadError) -> io::Result<()> {
+    Report::refuse(report, error.is_of_the_bytes(), &error.to_string())
+}
+
+/// Takes standard output for the report alone: what the library prints goes to standard error.
+fn own_report() -> io::Result<File> {
+    // SAFETY: the calls take no pointers; a descriptor that they give belongs to nobody else.
+    unsafe {
+        let own = libc::fcntl(1, libc::F_DUPFD_CLOEXEC, 100);
+        if own < 0 || libc::dup2(2, 1) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(File::from_raw_fd(own))
+    }
+}
+
+/// Sees to it that a library which fails does little harm. Each step may be refused, and is none that a trial needs.
+fn confine() {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure lives until the call returns. No core files of failed trials.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the call takes no pointers. Whoever waits for the report is gone: so is this process.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        // Where memory runs out, it is this process that the system ends.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    }
+}

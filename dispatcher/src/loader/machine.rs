@@ -1,0 +1,67 @@
+//! What of this machine a trial's result depends on, as short texts to compare.
+
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Files whose content tells of a driver.
+const DRIVERS: [&str; 2] = ["/proc/driver/nvidia/version", "/sys/module/amdgpu/version"];
+/// What is there if a device is.
+const DEVICES: [&str; 4] = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dri"];
+/// Changes with each library that is installed on a system with glibc.
+const LIBRARIES: &str = "/etc/ld.so.cache";
+
+fn short(text: &str) -> String {
+    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn text(path: &str) -> String {
+    super::side::read(Path::new(path)).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
+}
+
+/// This host's version: what an older or newer one found may be otherwise here.
+pub(super) fn host() -> String {
+    let abi = super::HOST_ABI;
+    format!("host {} abi {}-{}", env!("CARGO_PKG_VERSION"), abi.min, abi.max)
+}
+
+/// Kernel, drivers, devices and the system's libraries.
+pub(super) fn system() -> &'static str {
+    static SYSTEM: OnceLock<String> = OnceLock::new();
+    SYSTEM.get_or_init(|| {
+        use std::os::unix::fs::MetadataExt;
+        let mut facts = text("/proc/sys/kernel/osrelease");
+        facts.extend(DRIVERS.map(text));
+        facts.extend(DEVICES.map(|path| if Path::new(path).exists() { "1" } else { "0" }));
+        if let Ok(meta) = std::fs::metadata(LIBRARIES) {
+            facts.push_str(&format!("{} {} {}", meta.size(), meta.mtime(), meta.mtime_nsec()));
+        }
+        format!("system {}", short(&facts))
+    })
+}
+
+/// The same, and the time since the system was started: a reboot mends many a driver.
+pub(super) fn boot() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        let boot = short(&text("/proc/sys/kernel/random/boot_id"));
+        format!("{} boot {boot}", system())
+    })
+}
+
+/// Whether what was found under `condition` holds here and now: none always does.
+pub(super) fn holds(condition: Option<&str>) -> bool {
+    condition.is_none_or(|condition| condition == host() || condition == system() || condition == boot())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_holds_where_it_was_stated_and_no_other() {
+        assert!(holds(None) && holds(Some(&host())) && holds(Some(system())) && holds(Some(boot())));
+        assert!(!holds(Some("")) && !holds(Some("host 0.0.0 abi 1-1")) && !holds(Some("system 00 boot 00")));
+        assert_ne!(system(), boot());
+    }
+}

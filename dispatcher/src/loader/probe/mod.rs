@@ -1,0 +1,278 @@
+//! The first load of a library happens in a process of its own.
+//!
+//! A new or changed library is opened, set up, registered and asked for its devices by a small program, `keyway-probe`,
+//! under a time limit. What ends or hangs that process would have ended or hung this one, and becomes a record of
+//! quarantine; what passes is remembered by its hash and is not tried again.
+//!
+//! Decisions:
+//! - the program is one of ours and is never the running one: a user's own program must not start itself again. It is
+//!   named by `KEYWAY_PROBE`, or lies beside the running program, beside the library, or in `bin` beside the library's
+//!   folder, and is trusted by the same rules as a library. Where there is none, libraries are loaded without a trial,
+//!   and that is said once;
+//! - the library reaches it as an open file, the same that is loaded here afterwards;
+//! - what the bytes alone decide is recorded for ever; what the machine may have caused (its devices, its speed) only
+//!   as long as the machine is the same. What a set-up answers in order (an error, a caught panic) harms nobody and is
+//!   told anew each time.
+
+mod process;
+mod protocol;
+
+use super::quarantine::Cause;
+use super::trust::TrustPolicy;
+use super::{LoadError, machine, privilege};
+use process::{End, Ended};
+pub(crate) use protocol::{LIBRARY_VARIABLE, Report, Stage};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The environment variable that names the program, or says `off`.
+pub const PROBE_VARIABLE: &str = "KEYWAY_PROBE";
+/// The environment variable with the time limit, in seconds.
+pub const LIMIT_VARIABLE: &str = "KEYWAY_PROBE_SECONDS";
+
+/// The first use of a driver may take many seconds.
+const LIMIT: Duration = Duration::from_secs(30);
+/// More is not a time limit.
+const MAX_SECONDS: f64 = 86_400.0;
+
+/// How libraries are tried before they are loaded.
+#[derive(Debug, Clone, Default)]
+pub struct Probe {
+    /// Whether they are tried at all.
+    pub enabled: bool,
+    /// The program, if the user named one.
+    pub program: Option<PathBuf>,
+    /// What is passed to it.
+    pub arguments: Vec<OsString>,
+    /// The folder of the running program.
+    pub beside: Option<PathBuf>,
+    /// How long one library may take.
+    pub limit: Duration,
+}
+
+/// How a library failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failed {
+    pub(super) cause: Cause,
+    pub(super) reason: String,
+    /// What may have caused it, besides the library.
+    pub(super) holds_while: Option<String>,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It was loaded, registered and asked for its devices, and the process ended in order.
+    Sound,
+    /// It was refused in order, for a reason that may pass: it can be loaded here to hear the reason.
+    Answered(String),
+    /// It must not be loaded.
+    Failed(Failed),
+    /// Nothing is known of it: the program does not work.
+    NoProbe(String),
+}
+
+impl Probe {
+    /// No trials.
+    pub fn off() -> Probe {
+        Probe::default()
+    }
+
+    /// As the environment says; a process with raised rights does not ask it.
+    pub fn of_process() -> Probe {
+        let variable = |name| (!privilege::is_privileged()).then(|| std::env::var_os(name)).flatten();
+        let named = variable(PROBE_VARIABLE).filter(|name| !name.is_empty());
+        let seconds = variable(LIMIT_VARIABLE).and_then(|text| text.to_str()?.parse::<f64>().ok());
+        Probe {
+            enabled: named.as_deref() != Some("off".as_ref()),
+            program: named.map(PathBuf::from),
+            arguments: Vec::new(),
+            beside: std::env::current_exe()
+                .ok()
+                .and_then(|p| Some(p.canonicalize().ok()?.parent()?.to_path_buf())),
+            limit: seconds
+                .filter(|s| *s > 0.0)
+                .map_or(LIMIT, |s| Duration::from_secs_f64(s.min(MAX_SECONDS))),
+        }
+    }
+
+    /// The program that tries a library, or why there is none.
+    pub(super) fn find(&self, library: &Path, trust: &TrustPolicy) -> Result<PathBuf, String> {
+        let name = format!("keyway-probe{}", std::env::consts::EXE_SUFFIX);
+        let folder = library.parent();
+        let places = [
+            self.beside.as_ref().map(|folder| folder.join(&name)),
+            folder.map(|folder| folder.join(&name)),
+            folder.and_then(Path::parent).map(|above| above.join("bin").join(&name)),
+        ];
+        let tried: Vec<PathBuf> = match &self.program {
+            Some(program) => vec![program.clone()],
+            None => places.into_iter().flatten().collect(),
+        };
+        let there = tried.iter().find_map(|path| path.canonicalize().ok().filter(|p| p.is_file()));
+        let Some(program) = there else {
+            let tried: Vec<String> = tried.iter().map(|path| path.display().to_string()).collect();
+            return Err(format!("it is not at {}", tried.join(", ")));
+        };
+        if self.arguments.is_empty()
+            && std::env::current_exe().and_then(|p| p.canonicalize()).is_ok_and(|p| p == program)
+        {
+            return Err(format!("{} is this program itself", program.display()));
+        }
+        match trust.check(&program) {
+            Ok(()) => Ok(program),
+            Err(error) => Err(format!("{}: {error}", program.display())),
+        }
+    }
+
+    /// Tries an open library; `path` is its name in messages.
+    pub(super) fn run(&self, program: &Path, path: &Path, library: &File) -> Outcome {
+        let input = match library.try_clone() {
+            Ok(file) => Stdio::from(file),
+            Err(error) => return Outcome::NoProbe(error.to_string()),
+        };
+        let mut command = Command::new(program);
+        // Of a panic the message is wanted, not the way there.
+        command.args(&self.arguments).env(LIBRARY_VARIABLE, path).env("RUST_BACKTRACE", "0").stdin(input);
+        match process::run(&mut command, self.limit) {
+            Ok(ended) => judge(&ended, self.limit, program),
+            Err(error) => Outcome::NoProbe(format!("{}: {error}", program.display())),
+        }
+    }
+}
+
+/// What a process that has ended says of the library.
+fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
+    let report = match Report::read(&ended.output) {
+        Ok(report) => report,
+        Err(got) => {
+            let end = ended.end.said(limit);
+            return Outcome::NoProbe(format!(
+                "{} should say that it is of {}, but it {got} and {end}",
+                program.display(),
+                machine::host()
+            ));
+        }
+    };
+    let failed = |cause, reason: String, holds_while| Outcome::Failed(Failed { cause, reason, holds_while });
+    let in_order = matches!(ended.end, End::Exit(0) | End::Unknown);
+    match (&report.refused, report.stage) {
+        (Some((true, error)), _) if in_order => {
+            failed(Cause::Refused, format!("it was refused: {error}"), Some(machine::host()))
+        }
+        (Some((false, error)), _) if in_order => Outcome::Answered(error.clone()),
+        (None, Stage::Ended) if in_order => Outcome::Sound,
+        (_, stage) => {
+            let cause = match ended.end {
+                End::Exit(_) => Cause::Exit,
+                End::Signal(_) => Cause::Crash,
+                End::TimedOut => Cause::Hang,
+                End::Unknown => Cause::Unknown,
+            };
+            // A machine that is busy, or whose driver is broken, mends.
+            let machines = cause == Cause::Hang || stage == Stage::Devices;
+            let words = ended.last_words();
+            let reason = format!("{} while {}{words}", ended.end.said(limit), stage.said());
+            failed(cause, reason, machines.then(|| machine::boot().to_string()))
+        }
+    }
+}
+
+/// The error for a library that failed; `record` is where that was written down.
+pub(super) fn error(failed: &Failed, record: PathBuf) -> LoadError {
+    LoadError::Quarantined { cause: failed.cause, reason: failed.reason.clone(), record }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(lines: &[&str], end: End, errors: &str) -> Ended {
+        let mut output = format!("noise\n{}", protocol::greeting());
+        lines.iter().for_each(|line| output.push_str(&protocol::line(line)));
+        Ended { output: output.into_bytes(), errors: errors.as_bytes().to_vec(), end }
+    }
+
+    fn judged(lines: &[&str], end: End, errors: &str) -> Outcome {
+        judge(&ended(lines, end, errors), Duration::from_secs(3), Path::new("/p"))
+    }
+
+    fn why(outcome: Outcome) -> (Cause, String, Option<String>) {
+        match outcome {
+            Outcome::Failed(Failed { cause, reason, holds_while }) => (cause, reason, holds_while),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_end_has_its_cause_and_says_when_it_came() {
+        let all = ["registering", "devices", "ending", "ended"];
+        assert_eq!(judged(&all, End::Exit(0), "noise"), Outcome::Sound);
+        let (cause, reason, state) = why(judged(&[], End::Signal(libc::SIGILL), ""));
+        assert_eq!((cause, state), (Cause::Crash, None));
+        assert_eq!(reason, "it was ended by SIGILL (illegal instruction) while it was opened and set up");
+        let (cause, reason, _) = why(judged(&[], End::Exit(0), "bye\u{1b}[31m\n"));
+        assert_eq!(cause, Cause::Exit);
+        assert_eq!(
+            reason,
+            "it ended the process with exit code 0 while it was opened and set up; its last words: bye [31m"
+        );
+        let (cause, reason, state) = why(judged(&all[..1], End::TimedOut, ""));
+        assert_eq!((cause, state.as_deref()), (Cause::Hang, Some(machine::boot())));
+        assert!(
+            reason.starts_with("it did not end within 3 s while what it brings was registered"),
+            "{reason}"
+        );
+        let (_, _, state) = why(judged(&all[..2], End::Signal(6), ""));
+        assert_eq!(state.as_deref(), Some(machine::boot()), "a driver may have done it");
+        let (cause, reason, _) = why(judged(&all, End::Signal(11), ""));
+        assert_eq!(cause, Cause::Crash);
+        assert!(reason.contains("while the process ended"), "{reason}");
+    }
+
+    #[test]
+    fn what_the_bytes_decide_is_a_failure_and_what_a_set_up_answers_is_not() {
+        let (cause, reason, state) = why(judged(&["refused always expected\\nmore"], End::Exit(0), ""));
+        assert_eq!((cause, reason.as_str()), (Cause::Refused, "it was refused: expected more"));
+        assert_eq!(state, Some(machine::host()));
+        assert_eq!(
+            judged(&["refused now no driver"], End::Exit(0), ""),
+            Outcome::Answered("no driver".into())
+        );
+        let (cause, ..) = why(judged(&["refused now no driver"], End::Signal(6), ""));
+        assert_eq!(cause, Cause::Crash, "it may not end the process afterwards either");
+    }
+
+    #[test]
+    fn another_program_is_no_probe() {
+        let other = Ended { output: b"hello\n".to_vec(), errors: Vec::new(), end: End::Exit(3) };
+        let Outcome::NoProbe(text) = judge(&other, LIMIT, Path::new("/p")) else { panic!("{other:?}") };
+        assert!(text.contains("/p") && text.contains("exit code 3"), "{text}");
+    }
+
+    #[test]
+    fn the_program_is_looked_for_beside_and_is_never_the_running_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("bin")).unwrap();
+        std::fs::create_dir_all(root.join("backends")).unwrap();
+        let library = root.join("backends/a.so");
+        let trust = TrustPolicy { program: None, ..TrustPolicy::of_process() };
+        let probe = Probe { enabled: true, ..Probe::default() };
+        let missing = probe.find(&library, &trust).unwrap_err();
+        assert!(
+            missing.contains("backends/keyway-probe") && missing.contains("bin/keyway-probe"),
+            "{missing}"
+        );
+        let there = root.join("bin/keyway-probe");
+        std::fs::write(&there, "x").unwrap();
+        assert_eq!(probe.find(&library, &trust), Ok(there.clone()));
+        std::fs::set_permissions(&there, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(probe.find(&library, &trust).unwrap_err().contains("not trusted"));
+        let own = Probe { program: std::env::current_exe().ok(), ..probe };
+        assert!(own.find(&library, &trust).unwrap_err().contains("this program itself"));
+    }
+}

@@ -1,0 +1,238 @@
+//! A child process under a time limit, with all that it prints, and with everything that it started ended after it.
+
+use crate::loader::manifest::excerpt;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// More of a report is not read.
+const MAX_OUTPUT: usize = 1 << 18;
+/// As much of the end of standard error is kept.
+const MAX_ERRORS: usize = 4096;
+/// As many characters of it are repeated.
+const MAX_WORDS: usize = 240;
+/// A process that has ended without closing its pipes, because another one holds them, is noticed after this long.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Exit(i32),
+    Signal(i32),
+    /// It was ended at the time limit.
+    TimedOut,
+    /// The running program lets nobody else learn how its children end.
+    Unknown,
+}
+
+impl End {
+    /// As a clause.
+    pub(super) fn said(self, limit: Duration) -> String {
+        match self {
+            End::Exit(code) => format!("it ended the process with exit code {code}"),
+            End::Signal(number) => format!("it was ended by {}", signal(number)),
+            End::TimedOut => format!("it did not end within {} s", limit.as_secs_f64()),
+            End::Unknown => "it ended the process".to_string(),
+        }
+    }
+}
+
+fn signal(number: i32) -> String {
+    let known = match number {
+        libc::SIGABRT => "SIGABRT (abort)",
+        libc::SIGSEGV => "SIGSEGV (bad memory access or stack overflow)",
+        libc::SIGBUS => "SIGBUS (memory that is not there, as in a truncated file)",
+        libc::SIGILL => "SIGILL (illegal instruction)",
+        libc::SIGFPE => "SIGFPE (arithmetic fault)",
+        libc::SIGTRAP => "SIGTRAP (trap)",
+        libc::SIGSYS => "SIGSYS (forbidden system call)",
+        libc::SIGKILL => "SIGKILL (ended by the system or somebody else; out of memory?)",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGPIPE => "SIGPIPE",
+        _ => return format!("signal {number}"),
+    };
+    known.to_string()
+}
+
+/// What a process printed, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) output: Vec<u8>,
+    /// The end of its standard error.
+    pub(super) errors: Vec<u8>,
+    pub(super) end: End,
+}
+
+impl Ended {
+    /// The end of what it printed to standard error, as a clause to add; empty if it printed nothing.
+    pub(super) fn last_words(&self) -> String {
+        let text = String::from_utf8_lossy(&self.errors);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let count = words.chars().count();
+        match count {
+            0 => String::new(),
+            _ => {
+                let end: String = words.chars().skip(count.saturating_sub(MAX_WORDS)).collect();
+                format!("; its last words: {}", excerpt(&end, MAX_WORDS))
+            }
+        }
+    }
+}
+
+/// Runs a command to its end, or ends it at the limit, with every process of its group.
+pub(super) fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
+    let deadline = Instant::now().checked_add(limit);
+    // A group of its own: a terminal's interrupt ends this program, and the child sees that its parent is gone.
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn()?;
+    let read = follow(&mut child, deadline);
+    // SAFETY: kill takes no pointers. The child has not been waited for, so that its number, which is its group's, is
+    // not another's.
+    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+    let (output, errors, ended) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            // The first failure is the one to report.
+            let _ = child.wait();
+            return Err(error);
+        }
+    };
+    let end = match child.wait() {
+        _ if !ended => End::TimedOut,
+        Ok(status) => {
+            status.code().map(End::Exit).or(status.signal().map(End::Signal)).unwrap_or(End::Unknown)
+        }
+        Err(_) => End::Unknown,
+    };
+    Ok(Ended { output, errors, end })
+}
+
+/// Reads both outputs until the process ends or the time is up. The last of what it gives says whether it ended.
+fn follow(child: &mut Child, deadline: Option<Instant>) -> io::Result<(Vec<u8>, Vec<u8>, bool)> {
+    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+    let (mut output, mut errors) = (Vec::new(), Vec::new());
+    for pipe in
+        [out.as_ref().map(AsRawFd::as_raw_fd), err.as_ref().map(AsRawFd::as_raw_fd)].into_iter().flatten()
+    {
+        // SAFETY: the descriptor is open and ours; the calls take no pointers.
+        let done =
+            unsafe { libc::fcntl(pipe, libc::F_SETFL, libc::fcntl(pipe, libc::F_GETFL) | libc::O_NONBLOCK) };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    loop {
+        let ended = has_ended(child);
+        // After the look, so that nothing which was printed before the end is missed.
+        let mut open = drain(&mut out, &mut output)?;
+        open |= drain(&mut err, &mut errors)?;
+        output.truncate(MAX_OUTPUT);
+        let surplus = errors.len().saturating_sub(MAX_ERRORS);
+        errors.drain(..surplus);
+        if ended {
+            return Ok((output, errors, true));
+        }
+        let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Ok((output, errors, false));
+        }
+        if open {
+            wait_for(
+                [out.as_ref().map(AsRawFd::as_raw_fd), err.as_ref().map(AsRawFd::as_raw_fd)],
+                left.min(LOOK),
+            );
+        } else {
+            // Both pipes are closed: the end is a moment away, or the process lives on without them.
+            std::thread::sleep(left.min(Duration::from_millis(1)));
+        }
+    }
+}
+
+/// Reads what is there. Returns whether more may come; at its end the pipe is dropped.
+fn drain(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<bool> {
+    let mut buffer = [0; 4096];
+    // A process that prints without end must not keep its reader here.
+    for _ in 0..64 {
+        let Some(reader) = pipe else { return Ok(false) };
+        match reader.read(&mut buffer) {
+            Ok(0) => *pipe = None,
+            Ok(n) => into.extend_from_slice(&buffer[..n]),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+/// Sleeps until one of the pipes has something or is closed.
+fn wait_for(pipes: [Option<i32>; 2], limit: Duration) {
+    // A negative descriptor is passed over.
+    let mut list = pipes.map(|fd| libc::pollfd { fd: fd.unwrap_or(-1), events: libc::POLLIN, revents: 0 });
+    let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1);
+    // SAFETY: the list has as many entries as is said, and lives until the call returns. A failure means another look.
+    unsafe { libc::poll(list.as_mut_ptr(), list.len() as libc::nfds_t, limit) };
+}
+
+/// Whether the process has ended; it stays to be waited for.
+fn has_ended(child: &Child) -> bool {
+    // SAFETY: all zeros are a value of this plain structure.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `info` is writable until the call returns.
+    let code = unsafe { libc::waitid(libc::P_PID, child.id(), &mut info, flags) };
+    // SAFETY: the call filled the structure in, or left its zeros.
+    let number = unsafe { info.si_pid() };
+    // A failure means that somebody else waits for this program's children: nothing is left to wait for.
+    code != 0 || number != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit_ms: u64) -> (Ended, Duration) {
+        let start = Instant::now();
+        let mut command = Command::new("/bin/sh");
+        let ended =
+            run(command.args(["-c", script]).stdin(Stdio::null()), Duration::from_millis(limit_ms)).unwrap();
+        (ended, start.elapsed())
+    }
+
+    #[test]
+    fn each_end_is_told_with_what_was_printed() {
+        let (ended, _) = shell("echo out; echo err >&2; exit 3", 20_000);
+        assert_eq!((ended.output.as_slice(), ended.errors.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
+        assert_eq!(ended.end, End::Exit(3));
+        assert_eq!(shell("kill -ILL $$", 20_000).0.end, End::Signal(libc::SIGILL));
+        let (ended, time) = shell("echo begun; sleep 60", 200);
+        assert_eq!((ended.output.as_slice(), ended.end), (&b"begun\n"[..], End::TimedOut));
+        assert!(time < Duration::from_secs(20), "{time:?}");
+    }
+
+    #[test]
+    fn a_process_left_behind_is_ended_and_not_waited_for() {
+        let (ended, time) = shell("sleep 60 & echo $!; exit 0", 30_000);
+        assert_eq!(ended.end, End::Exit(0));
+        assert!(time < Duration::from_secs(20), "{time:?}");
+        let left: i32 = String::from_utf8(ended.output).unwrap().trim().parse().unwrap();
+        // It becomes a zombie of whoever adopts it, if that one waits late.
+        let state = || std::fs::read_to_string(format!("/proc/{left}/stat")).unwrap_or_default();
+        let gone = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            state().is_empty() || state().contains(") Z ")
+        });
+        assert!(gone, "{}", state());
+    }
+
+    #[test]
+    fn endless_output_does_not_fill_memory() {
+        let (ended, _) = shell("while :; do echo 0123456789012345678901234567890123456789; done", 300);
+        assert_eq!(ended.end, End::TimedOut);
+        assert!(!ended.output.is_empty() && ended.output.len() <= MAX_OUTPUT);
+        let (ended, _) = shell("while :; do echo 0123456789012345678901234567890123456789 >&2; done", 300);
+        assert!(!ended.errors.is_empty() && ended.errors.len() <= MAX_ERRORS);
+    }
+}

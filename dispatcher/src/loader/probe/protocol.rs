@@ -1,0 +1,103 @@
+//! What `keyway-probe` and the program that starts it say to each other: the library comes as standard input and its
+//! name in an environment variable; the report goes out as lines.
+
+use crate::loader::machine;
+use crate::loader::manifest::excerpt;
+use std::io::Write;
+
+/// The environment variable with the library's path, for messages and `$ORIGIN`.
+pub(crate) const LIBRARY_VARIABLE: &str = "KEYWAY_PROBE_LIBRARY";
+
+/// What begins each line of the report: a plugin's own output is none of it.
+const MARK: &str = "\u{1}keyway-probe ";
+/// Longest reason of a refusal.
+const MAX_REASON: usize = 600;
+
+/// How far a trial came. Each stage is told before it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Opening,
+    Registering,
+    Devices,
+    Ending,
+    /// The trial is over; what follows is the end of the process.
+    Ended,
+}
+
+const STAGES: [(Stage, &str, &str); 5] = [
+    (Stage::Opening, "opening", "it was opened and set up"),
+    (Stage::Registering, "registering", "what it brings was registered"),
+    (Stage::Devices, "devices", "its devices were counted"),
+    (Stage::Ending, "ending", "it was left to itself for a moment"),
+    (Stage::Ended, "ended", "the process ended"),
+];
+
+impl Stage {
+    fn row(self) -> &'static (Stage, &'static str, &'static str) {
+        STAGES.iter().find(|(stage, ..)| *stage == self).unwrap_or(&STAGES[0])
+    }
+
+    /// What was being done, as a clause.
+    pub(super) fn said(self) -> &'static str {
+        self.row().2
+    }
+}
+
+/// A line of the report.
+pub(super) fn line(text: &str) -> String {
+    format!("{MARK}{text}\n")
+}
+
+/// The first line: a program of another version is no judge for this one.
+pub(super) fn greeting() -> String {
+    line(&machine::host())
+}
+
+/// The report of a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(super) stage: Stage,
+    /// Whether the library is refused whatever happens on the machine, and why.
+    pub(super) refused: Option<(bool, String)>,
+}
+
+impl Report {
+    /// Reads a report; an error says what came instead of the greeting.
+    pub(super) fn read(output: &[u8]) -> Result<Report, String> {
+        let text = String::from_utf8_lossy(output);
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(MARK));
+        match lines.next() {
+            Some(first) if first == machine::host() => {}
+            Some(first) => return Err(format!("is of {}", excerpt(first, 80))),
+            None => return Err("does not".to_string()),
+        }
+        let mut report = Report { stage: Stage::Opening, refused: None };
+        for line in lines {
+            let reason = |always, text: &str| Some((always, excerpt(&text.replace("\\n", " "), MAX_REASON)));
+            if let Some(text) = line.strip_prefix("refused always ") {
+                report.refused = reason(true, text);
+            } else if let Some(text) = line.strip_prefix("refused now ") {
+                report.refused = reason(false, text);
+            } else if let Some((stage, ..)) = STAGES.iter().find(|(_, name, _)| *name == line) {
+                report.stage = *stage;
+            }
+        }
+        Ok(report)
+    }
+
+    /// Says who is there.
+    pub(crate) fn greet(to: &mut impl Write) -> std::io::Result<()> {
+        to.write_all(greeting().as_bytes())
+    }
+
+    /// Says what is about to be done.
+    pub(crate) fn tell(to: &mut impl Write, stage: Stage) -> std::io::Result<()> {
+        to.write_all(line(stage.row().1).as_bytes())
+    }
+
+    /// Says that the library is refused.
+    pub(crate) fn refuse(to: &mut impl Write, always: bool, reason: &str) -> std::io::Result<()> {
+        let when = if always { "always" } else { "now" };
+        to.write_all(line(&format!("refused {when} {}", reason.replace('\n', "\\n"))).as_bytes())
+    }
+}

@@ -1,0 +1,107 @@
+//! Small files beside libraries and in the user's folders: records of hashes, of trials, preferences.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Larger files than this are none of ours.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// Reads a small regular file. A pipe or a device in its place is an error and never blocks.
+///
+/// # Errors
+/// What the system says; `InvalidData` for what is no regular file, or too large.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    open(path).map(|(bytes, _)| bytes)
+}
+
+/// As [`read`], and refuses a file that others than its owner may write.
+pub(super) fn read_private(path: &Path) -> io::Result<Vec<u8>> {
+    let (bytes, mode) = open(path)?;
+    if mode & 0o022 != 0 {
+        let what = format!("others than its owner may write it (mode {:04o})", mode & 0o7777);
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
+    Ok(bytes)
+}
+
+fn open(path: &Path) -> io::Result<(Vec<u8>, u32)> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    let mut whole = file.take(MAX_BYTES + 1);
+    whole.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("it is larger than {MAX_BYTES} bytes"),
+        ));
+    }
+    Ok((bytes, meta.mode()))
+}
+
+/// Writes a file as a whole: whoever reads meanwhile gets the old content or the new. The folder is made if it is not
+/// there; nobody but the owner may write the file.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    // Two processes, or two threads of one, may write the same file at once: each has a draft of its own.
+    let draft =
+        path.with_extension(format!("{}-{}.tmp", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(&draft)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| std::fs::rename(&draft, path));
+    if written.is_err() {
+        // The first failure is the one to report.
+        let _ = std::fs::remove_file(&draft);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_devices_and_folders_are_errors_and_do_not_block() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
+        // SAFETY: the path is a C string that lives until the call returns.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        for path in [pipe.as_path(), Path::new("/dev/zero"), folder.path()] {
+            assert_eq!(read(path).unwrap_err().kind(), io::ErrorKind::InvalidData, "{}", path.display());
+        }
+        assert_eq!(read(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_leaves_no_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b.json");
+        for text in ["one", "two"] {
+            write(&path, text.as_bytes()).unwrap();
+            assert_eq!(read_private(&path).unwrap(), text.as_bytes());
+        }
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        assert_eq!(read_private(&path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+}

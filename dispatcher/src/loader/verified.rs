@@ -1,0 +1,185 @@
+//! Libraries that passed a trial, so that the next start needs none.
+//!
+//! One small file in the user's folder of state. It remembers the hash of each file by what the system says of it
+//! (device, inode, size, times), so that a start reads no library whole, and the hashes that passed, each with what the
+//! result depends on. That it cannot be read or written costs trials and keeps nothing from loading; it is believed only
+//! if nobody but its owner may write it.
+
+use super::machine;
+use super::precheck::Stamp;
+use super::privilege::home_folder;
+use super::side;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// More entries than this are not kept: the oldest go.
+const MAX_ENTRIES: usize = 512;
+/// A file that changed less than this long before it was read may change again without showing it in its times.
+const SETTLED_NS: i64 = 1_000_000_000;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Hashed {
+    stamp: Stamp,
+    sha256: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Passed {
+    sha256: String,
+    host: String,
+    system: String,
+}
+
+/// What the file holds, newest last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Known {
+    #[serde(default)]
+    files: Vec<Hashed>,
+    #[serde(default)]
+    passed: Vec<Passed>,
+}
+
+impl Known {
+    /// The hash of a file that looks as it did when it was read.
+    pub(super) fn hash_of(&self, stamp: &Stamp) -> Option<&str> {
+        self.files.iter().rev().find(|known| known.stamp == *stamp).map(|known| known.sha256.as_str())
+    }
+
+    /// Whether these bytes passed a trial by this host on this system.
+    pub(super) fn passed(&self, sha256: &str) -> bool {
+        let (host, system) = (machine::host(), machine::system());
+        self.passed.iter().any(|p| p.sha256 == sha256 && p.host == host && p.system == system)
+    }
+
+    fn note_hash(&mut self, stamp: &Stamp, sha256: &str) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        if now.saturating_sub(stamp.changed_ns) < SETTLED_NS || self.hash_of(stamp) == Some(sha256) {
+            return;
+        }
+        self.files.retain(|known| {
+            (known.stamp.id.device, known.stamp.id.inode) != (stamp.id.device, stamp.id.inode)
+        });
+        self.files.push(Hashed { stamp: *stamp, sha256: sha256.to_string() });
+        let surplus = self.files.len().saturating_sub(MAX_ENTRIES);
+        self.files.drain(..surplus);
+    }
+
+    fn note_passed(&mut self, sha256: &str) {
+        if self.passed(sha256) {
+            return;
+        }
+        let (sha256, system) = (sha256.to_string(), machine::system().to_string());
+        self.passed.push(Passed { sha256, host: machine::host(), system });
+        let surplus = self.passed.len().saturating_sub(MAX_ENTRIES);
+        self.passed.drain(..surplus);
+    }
+}
+
+/// Something that a search or a trial found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum News {
+    /// The hash of a file.
+    Hash(Stamp, String),
+    /// A hash passed its trial.
+    Passed(String),
+    /// A hash failed, so that an earlier pass no longer counts.
+    Failed(String),
+}
+
+/// Where it is remembered which libraries passed a trial.
+#[derive(Debug, Clone, Default)]
+pub struct Verified {
+    /// The file; `None` remembers nothing.
+    pub file: Option<PathBuf>,
+}
+
+impl Verified {
+    /// The current user's, in `XDG_STATE_HOME` or `~/.local/state`; none in a privileged process.
+    pub fn of_user() -> Verified {
+        Verified {
+            file: home_folder("XDG_STATE_HOME", ".local/state").map(|p| p.join("keyway/verified.json")),
+        }
+    }
+
+    pub(super) fn read(&self) -> Known {
+        let read = |file: &PathBuf| serde_json::from_slice(&side::read_private(file).ok()?).ok();
+        self.file.as_ref().and_then(read).unwrap_or_default()
+    }
+
+    /// Adds to the file. What another process adds at the same moment may be lost, which costs it one more trial.
+    pub(super) fn add(&self, news: &[News]) -> io::Result<()> {
+        let Some(file) = self.file.as_ref().filter(|_| !news.is_empty()) else { return Ok(()) };
+        let before = self.read();
+        let mut known = before.clone();
+        for news in news {
+            match news {
+                News::Hash(stamp, sha256) => known.note_hash(stamp, sha256),
+                News::Passed(sha256) => known.note_passed(sha256),
+                News::Failed(sha256) => known.passed.retain(|p| p.sha256 != *sha256),
+            }
+        }
+        if known == before { Ok(()) } else { side::write(file, &serde_json::to_vec(&known)?) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loader::precheck::FileId;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn stamp(inode: u64, changed_ns: i64) -> Stamp {
+        Stamp { id: FileId { device: 1, inode, size: 3 }, modified_ns: 5, changed_ns }
+    }
+
+    #[test]
+    fn hashes_and_passes_are_remembered_and_withdrawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let verified = Verified { file: Some(folder.path().join("state/verified.json")) };
+        let (a, b) = ("a".repeat(64), "b".repeat(64));
+        verified.add(&[News::Hash(stamp(1, 7), a.clone()), News::Passed(a.clone())]).unwrap();
+        let known = verified.read();
+        assert_eq!(known.hash_of(&stamp(1, 7)), Some(a.as_str()));
+        assert_eq!(known.hash_of(&stamp(1, 8)), None, "a file that changed is read again");
+        assert!(known.passed(&a) && !known.passed(&b));
+        // The file was replaced: one entry for an inode.
+        verified.add(&[News::Hash(stamp(1, 8), b.clone()), News::Failed(a.clone())]).unwrap();
+        let known = verified.read();
+        assert_eq!((known.hash_of(&stamp(1, 7)), known.hash_of(&stamp(1, 8))), (None, Some(b.as_str())));
+        assert!(!known.passed(&a));
+    }
+
+    #[test]
+    fn a_file_that_has_just_changed_is_not_remembered() {
+        let mut known = Known::default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
+        known.note_hash(&stamp(1, now), "x");
+        assert_eq!(known, Known::default());
+        for inode in 0..2 * MAX_ENTRIES as u64 {
+            known.note_hash(&stamp(inode, 0), "x");
+            known.note_passed(&inode.to_string());
+        }
+        assert_eq!((known.files.len(), known.passed.len()), (MAX_ENTRIES, MAX_ENTRIES));
+    }
+
+    #[test]
+    fn what_is_of_another_host_or_that_others_may_write_is_not_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("verified.json");
+        let verified = Verified { file: Some(file.clone()) };
+        verified.add(&[News::Passed("a".into())]).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        side::write(&file, text.replace("host ", "host 9").as_bytes()).unwrap();
+        assert!(!verified.read().passed("a"));
+        side::write(&file, text.as_bytes()).unwrap();
+        assert!(verified.read().passed("a"));
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(!verified.read().passed("a"));
+        assert!(Verified::default().add(&[News::Passed("a".into())]).is_ok());
+        side::write(&file, b"{ nonsense").unwrap();
+        assert_eq!(verified.read(), Known::default());
+    }
+}

@@ -1,0 +1,193 @@
+//! Whether a library may be opened in this process: it is known good, or passes a trial now.
+
+use super::config::Config;
+use super::discovery::Candidate;
+use super::error::LoadError;
+use super::precheck::{self, Checked};
+use super::probe::{self, Outcome};
+use super::quarantine::QuarantineRecord;
+use super::verified::{Known, News};
+use super::{open, trust};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Once;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a trial that was asked for gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trial {
+    /// The library was loaded, registered and asked for its devices in a process of its own.
+    Sound,
+    /// It cannot be used.
+    Failed(LoadError),
+    /// There is no program that tries libraries, for this reason.
+    Untried(String),
+}
+
+/// The trials of one search, and what is to be remembered of them.
+pub(super) struct Vetting<'a> {
+    config: &'a Config,
+    known: Known,
+    news: Vec<News>,
+}
+
+impl<'a> Vetting<'a> {
+    pub(super) fn new(config: &'a Config, known: Known) -> Vetting<'a> {
+        Vetting { config, known, news: Vec::new() }
+    }
+
+    /// Opens the file of a candidate that may be loaded. It is the file that was checked.
+    pub(super) fn vet(&mut self, candidate: &Candidate, checked: &Checked) -> Result<File, LoadError> {
+        let (file, stamp) = precheck::open_regular(&candidate.path)?;
+        if open::is_open(&candidate.path) {
+            return Ok(file);
+        }
+        if stamp != checked.stamp {
+            return Err(LoadError::Changed);
+        }
+        if !self.config.probe.enabled {
+            return Ok(file);
+        }
+        let sha256 = candidate.sha256()?;
+        if self.known.passed(&sha256) {
+            return Ok(file);
+        }
+        match self.try_open(&candidate.path, &file, &sha256, stamp.id.size) {
+            // What it answered in the trial, it answers here, with all that belongs to the error.
+            Ok(Outcome::Sound | Outcome::Answered(_)) => Ok(file),
+            Ok(Outcome::Failed(failed)) => Err(self.record(&candidate.path, &sha256, stamp.id.size, &failed)),
+            Ok(Outcome::NoProbe(why)) | Err(why) => {
+                warn_of_missing_probe(&why);
+                Ok(file)
+            }
+        }
+    }
+
+    /// Tries a library; an error says why that is not possible.
+    fn try_open(&mut self, path: &Path, file: &File, sha256: &str, size: u64) -> Result<Outcome, String> {
+        let program = self.config.probe.find(path, &self.config.trust)?;
+        let outcome = self.config.probe.run(&program, path, file);
+        if outcome == Outcome::Sound {
+            self.news.push(News::Passed(sha256.to_string()));
+        }
+        if matches!(outcome, Outcome::Sound | Outcome::Answered(_)) {
+            // A record of the past that no longer holds. That it stays is harmless.
+            let _ = self.config.quarantine.clear(sha256);
+        }
+        log_trial(path, size, &outcome);
+        Ok(outcome)
+    }
+
+    fn record(&mut self, path: &Path, sha256: &str, size: u64, failed: &probe::Failed) -> LoadError {
+        self.news.push(News::Failed(sha256.to_string()));
+        let record = QuarantineRecord {
+            sha256: sha256.to_string(),
+            size: Some(size),
+            path: path.to_path_buf(),
+            cause: failed.cause,
+            reason: failed.reason.clone(),
+            holds_while: failed.holds_while.clone(),
+            time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+        };
+        // Where nothing can be written down, the library is tried again by the next program.
+        probe::error(failed, self.config.quarantine.add(&record).unwrap_or_default())
+    }
+
+    /// Remembers what was found out, also of files that were read for another reason.
+    pub(super) fn finish(mut self, candidates: &[Candidate]) {
+        self.news.extend(candidates.iter().filter_map(Candidate::news));
+        // What cannot be remembered is found out again.
+        let _ = self.config.verified.add(&self.news);
+    }
+}
+
+fn log_trial(path: &Path, size: u64, outcome: &Outcome) {
+    use keyway_sdk::abi::codes::level::DEBUG;
+    crate::base::log::write(DEBUG, &format!("tried {} ({size} bytes): {outcome:?}", path.display()));
+}
+
+fn warn_of_missing_probe(why: &str) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        crate::base::log::warn(&format!(
+            "backends are loaded without a trial in a process of their own, for want of `keyway-probe`: {why}; \
+             put it there, or run `keyway backend verify` once"
+        ));
+    });
+}
+
+/// Tries a library whatever is known of it, and remembers what came of it. Its hash is read from its bytes and compared
+/// with the one recorded beside it; a record of quarantine is cleared.
+pub(super) fn verify(config: &Config, path: &Path) -> Trial {
+    let mut vetting = Vetting::new(config, Known::default());
+    let trial = vetting.verify(path);
+    vetting.finish(&[]);
+    trial.unwrap_or_else(Trial::Failed)
+}
+
+impl Vetting<'_> {
+    fn verify(&mut self, path: &Path) -> Result<Trial, LoadError> {
+        let (file, stamp) = precheck::open_regular(path)?;
+        let (sha256, hashed) = trust::hash_regular(path)?;
+        if stamp != hashed {
+            return Err(LoadError::Changed);
+        }
+        trust::check_recorded_hash(path, || Ok(sha256.clone()))?;
+        let size = stamp.id.size;
+        Ok(match self.try_open(path, &file, &sha256, size) {
+            Ok(Outcome::Sound) => {
+                self.news.push(News::Hash(stamp, sha256));
+                Trial::Sound
+            }
+            Ok(Outcome::Answered(reason)) => Trial::Failed(LoadError::Trial { reason }),
+            Ok(Outcome::Failed(failed)) => Trial::Failed(self.record(path, &sha256, size, &failed)),
+            Ok(Outcome::NoProbe(why)) | Err(why) => Trial::Untried(why),
+        })
+    }
+}
+
+#[cfg(all(test, not(any(miri, loom))))]
+mod tests {
+    use super::*;
+    use crate::loader::{Discovery, Probe, Quarantine, Verified};
+
+    /// A folder with the smallest plugin, which cargo leaves beside the test program.
+    fn folder() -> (tempfile::TempDir, Config) {
+        let folder = tempfile::tempdir().unwrap();
+        let name =
+            format!("{}keyway_test_minimal{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        let built = std::env::current_exe().unwrap().with_file_name(name);
+        std::fs::copy(built, folder.path().join("a.so")).unwrap();
+        let config = Config {
+            quarantine: Quarantine::default(),
+            verified: Verified::default(),
+            probe: Probe::off(),
+            ..Config::only(vec![folder.path().into()])
+        };
+        (folder, config)
+    }
+
+    #[test]
+    fn a_file_that_is_swapped_after_the_check_is_not_opened() {
+        let (folder, config) = folder();
+        let discovery = Discovery::run(&config);
+        let candidate = &discovery.candidates[0];
+        let checked = candidate.checked.as_ref().unwrap();
+        let mut vetting = Vetting::new(&config, Known::default());
+        assert!(vetting.vet(candidate, checked).is_ok());
+        let (path, other) = (folder.path().join("a.so"), folder.path().join("other"));
+        std::fs::copy(&path, &other).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(vetting.vet(candidate, checked).map(|_| ()), Err(LoadError::Changed));
+        assert_eq!(candidate.sha256(), Err(LoadError::Changed));
+        // Also where the same file has another content.
+        let discovery = Discovery::run(&config);
+        let candidate = &discovery.candidates[0];
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut &file, b"x").unwrap();
+        let checked = candidate.checked.as_ref().unwrap();
+        assert_eq!(vetting.vet(candidate, checked).map(|_| ()), Err(LoadError::Changed));
+    }
+}

@@ -1,0 +1,89 @@
+//! The ways to end, hang or mislead a process.
+
+use keyway_sdk::author::Error;
+use std::io::Write;
+use std::time::Duration;
+
+/// Does one of them. Those that a plugin survives end with an answer.
+pub(crate) fn act(what: &str) -> Result<(), Error> {
+    match what {
+        "abort" => std::process::abort(),
+        "exit0" => std::process::exit(0),
+        "exit1" => std::process::exit(1),
+        "exit42" => std::process::exit(42),
+        // SAFETY: ends the process; nothing runs afterwards.
+        "quit0" => unsafe { libc::_exit(0) },
+        "hang" => loop {
+            std::thread::sleep(Duration::from_secs(1));
+        },
+        "spin" => loop {
+            std::hint::spin_loop();
+        },
+        "overflow" => drop(deep(1)),
+        "illegal" => raise(libc::SIGILL),
+        "bus" => raise(libc::SIGBUS),
+        "float" => raise(libc::SIGFPE),
+        "trap" => raise(libc::SIGTRAP),
+        "kill" => raise(libc::SIGKILL),
+        "terminate" => raise(libc::SIGTERM),
+        "hangup" => raise(libc::SIGHUP),
+        "segfault" => {
+            let nowhere = std::hint::black_box(std::ptr::without_provenance_mut::<u32>(8));
+            // SAFETY: none: a test asked for a write to memory that is not there.
+            unsafe { nowhere.write_volatile(1) };
+        }
+        "panic" => panic!("told to panic"),
+        "panic_twice" => {
+            let _second = PanicsAtDrop;
+            panic!("told to panic");
+        }
+        "error" => return Err(Error::Failed { detail: "told to fail".to_string() }),
+        "escape" => return Err(Error::Failed { detail: "red \u{1b}[31m and \u{9b}2J\rgone".to_string() }),
+        "exec" => {
+            // SAFETY: both strings end with a zero byte, and the list ends with a null pointer.
+            unsafe { libc::execl(c"/bin/true".as_ptr(), c"true".as_ptr(), std::ptr::null::<libc::c_char>()) };
+        }
+        "print" => {
+            println!("{{\"printed\": \"by a plugin\"}}");
+            // SAFETY: the bytes are there, and as many as is said.
+            unsafe { libc::write(1, b"raw\n".as_ptr().cast(), 4) };
+        }
+        "flood" => {
+            let line = [b'x'; 4096];
+            for _ in 0..2000 {
+                // What is not taken is not missed.
+                let _ = std::io::stderr().write_all(&line);
+            }
+        }
+        "fake" => {
+            // What a plugin prints is not taken for the report.
+            println!("\u{1}keyway-probe ended");
+            std::process::exit(0);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn raise(signal: i32) {
+    // SAFETY: both calls take no pointers: the signal does what the system does by itself.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
+/// Uses the stack up.
+#[allow(unconditional_recursion, reason = "a test asked for it")]
+fn deep(depth: u64) -> u64 {
+    let here = std::hint::black_box([depth; 64]);
+    deep(here[0] + 1) + here[63]
+}
+
+struct PanicsAtDrop;
+
+impl Drop for PanicsAtDrop {
+    fn drop(&mut self) {
+        panic!("told to panic again");
+    }
+}
