@@ -10,7 +10,7 @@ use keyway::dispatcher::call::{decompose, without_successors};
 use keyway::dispatcher::op::{Arg, Args, Call, OpEntry, Out, Rule};
 use keyway::dispatcher::registry;
 use keyway::dispatcher::tensor::TensorRef;
-use keyway::ops::def::{Facts, OpDef, definition};
+use keyway::ops::def::OpDef;
 use keyway::{Device, Error, Tensor};
 
 /// A call with its tensors placed on the device.
@@ -221,12 +221,12 @@ pub fn damaged(whose: &str, damage: Damage) -> Failure {
     Failure::new(format!("the memory of {whose} was written to"), "unchanged", got)
 }
 
-/// What a failed call of a valid sample means: unsupported if the backend does not claim it, else a failure.
+/// What a failed call of a valid sample means: unsupported if the backend does not claim it or its kernel says so, else a
+/// failure.
 pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
     if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
-        // Which dtypes a cast reads is in no registration, so that refusing one is no broken claim.
-        let casts = registry::find_op(missing.op).and_then(definition).is_some_and(|d| d.is(Facts::CASTS));
-        if casts && !missing.refused.is_empty() {
+        // A kernel may serve a part of an op's cases. That it serves some is asked by the families `kernels` and `claims`.
+        if !missing.refused.is_empty() {
             return Stop::Unsupported(missing.refused.join("; "));
         }
         let claimed = registry::find_op(missing.op).is_some_and(|op| {
