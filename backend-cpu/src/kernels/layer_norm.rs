@@ -136,12 +136,17 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
                 let (x, g) = (&input[r * n..(r + 1) * n], &grad[r * n..(r + 1) * n]);
                 let moments = Moments::of(x, eps);
                 hat.iter_mut().zip(x).for_each(|(hat, x)| *hat = moments.normalised(x.to_acc()));
-                let along = total(n, |i| g[i].to_acc() * weight[i] * hat[i]) / count;
+                // As the mean of the input: what it is off by rounding is taken away, too.
                 let offset = total(n, |i| g[i].to_acc() * weight[i]) / count;
+                let (rest, along) = totals(n, |i| {
+                    let d = g[i].to_acc() * weight[i] - offset;
+                    (d, d * hat[i])
+                });
+                let (rest, along) = (rest / count, along / count);
                 // SAFETY: as above.
                 let to = unsafe { to.slice_mut(r * n, n) };
                 for (((to, g), w), hat) in to.iter_mut().zip(g).zip(&weight[..]).zip(&hat[..]) {
-                    *to = T::from_acc((g.to_acc() * *w - offset - *hat * along) * moments.rstd);
+                    *to = T::from_acc((((g.to_acc() * *w - offset) - rest) - *hat * along) * moments.rstd);
                 }
                 for (((ws, bs), g), hat) in
                     weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat[..])

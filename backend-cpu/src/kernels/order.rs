@@ -102,9 +102,14 @@ impl Ranking {
 
     /// The places of the first `k` of the elements in order. Equal elements keep their order.
     pub fn rank<T: Key>(&mut self, k: usize, descending: bool, read: impl Fn(usize) -> T) -> Places<'_> {
+        if self.n == 0 {
+            // Memory of no words is aligned for none.
+            return Places::Narrow(&[]);
+        }
         // Place and key in one number: the order of the numbers is the stable order of the elements.
         let fill = self.memory.as_mut_ptr();
-        if is_narrow::<T>(self.n) {
+        // For no elements no memory was taken, whose address would be aligned for two words.
+        if self.n == 0 || is_narrow::<T>(self.n) {
             let flip = if descending { u64::from(u32::MAX) } else { 0 };
             for i in 0..self.n {
                 // SAFETY: the memory has a word for each element.
@@ -117,7 +122,7 @@ impl Ranking {
                 // SAFETY: the memory has two words for each element, and is aligned to 64 bytes.
                 unsafe { fill.add(i).write(u128::from(read(i).key() ^ flip) << 64 | i as u128) };
             }
-            // SAFETY: the elements were just written, and are borrowed as the memory is.
+            // SAFETY: the elements were just written, are borrowed as the memory is, and as there are some, it is aligned.
             Places::Wide(smallest(unsafe { std::slice::from_raw_parts_mut(fill, self.n) }, k))
         }
     }

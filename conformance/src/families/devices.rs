@@ -144,10 +144,11 @@ fn run(context: &Context<'_>) -> Steps {
             let source = busy(device, &first)?;
             event.record(&first)?;
             second.wait(&event)?;
+            // To pinned memory, so that no function of the host's waits on the way.
             let copied = {
                 let _inside = second.enter();
-                let copied = Storage::allocate(device, BUSY)?;
-                copy_bytes(&copied, 0, &source, 0, BUSY)?;
+                let copied = Storage::allocate_pinned(device, BUSY)?;
+                copy_bytes_async(&copied, 0, &source, 0, BUSY)?;
                 copied
             };
             second.synchronize()?;
@@ -276,12 +277,18 @@ const LAST: u8 = COPIES - 1;
 
 /// Gives a stream work that takes a while; at its end the memory holds `pattern(BUSY, LAST)`.
 fn busy(device: Device, stream: &Stream) -> Result<Storage, Stop> {
+    // Made before, so that the host does not take longer than the device.
+    let sources = (0..COPIES)
+        .map(|salt| {
+            let source = Storage::allocate_pinned(device, BUSY)?;
+            write_bytes(&source, 0, &pattern(BUSY, salt))?;
+            Ok(source)
+        })
+        .collect::<Result<Vec<_>, DispatchError>>()?;
     let _inside = stream.enter();
     let target = Storage::allocate(device, BUSY)?;
-    for salt in 0..COPIES {
-        let source = Storage::allocate_pinned(device, BUSY)?;
-        write_bytes(&source, 0, &pattern(BUSY, salt))?;
-        copy_bytes_async(&target, 0, &source, 0, BUSY)?;
+    for source in sources.iter().cycle().take(3 * sources.len()) {
+        copy_bytes_async(&target, 0, source, 0, BUSY)?;
     }
     Ok(target)
 }
@@ -312,21 +319,23 @@ fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
         .and_then(|oracle| oracle(&one(values(LAST))).ok())
         .ok_or_else(|| Stop::Skipped("the op has no oracle".to_string()))?;
     let prepared = Prepared::bare(&one(values(0)), device)?;
+    let sources = (0..COPIES)
+        .map(|salt| {
+            let elements = values(salt).values;
+            let bytes: Vec<u8> =
+                elements.iter().flat_map(|&v| crate::encode::bytes(v, keyway::DType::F32)).collect();
+            let source = Storage::allocate_pinned(device, bytes.len())?;
+            write_bytes(&source, 0, &bytes)?;
+            Ok(source)
+        })
+        .collect::<Result<Vec<_>, DispatchError>>()?;
     let made = {
         let _inside = stream.enter();
         // Written over and over, and right at the end alone.
-        for salt in 0..=LAST {
-            let bytes: Vec<u8> = values(salt)
-                .values
-                .iter()
-                .flat_map(|&v| crate::encode::bytes(v, keyway::DType::F32))
-                .collect();
-            let source = Storage::allocate_pinned(device, bytes.len())?;
-            write_bytes(&source, 0, &bytes)?;
+        for source in sources.iter().cycle().take(3 * sources.len()) {
             for placed in &prepared.placed {
-                let storage = placed.tensor.as_ref().storage();
-                let Some(storage) = storage else { continue };
-                copy_bytes_async(storage, 0, &source, 0, bytes.len())?;
+                let Some(storage) = placed.tensor.as_ref().storage() else { continue };
+                copy_bytes_async(storage, 0, source, 0, BUSY)?;
             }
         }
         prepared.call(def, keyway::dispatcher::op::Out::New)?

@@ -19,7 +19,7 @@ use keyway::dispatcher::op::{OpEntry, Out};
 use keyway::dispatcher::registry::KernelEntry;
 use keyway::ops::by_name;
 use keyway::ops::def::{OpDef, definition};
-use keyway::ops::sample::{Sample, SampleArg};
+use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
 use keyway::{DType, Device, Layout, Tensor};
 use std::collections::BTreeSet;
 
@@ -42,7 +42,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             (k.op, k.device, k.layout) == (kernel.op, kernel.device, kernel.layout)
                 && DType::from_code(k.dtype).is_some_and(|d| quick.contains(&d))
         };
-        if scope.quick && !quick.contains(&dtype) && scope.target.kernels.iter().any(|k| fast(&k)) {
+        let foreign = scope.foreign.iter().any(|op| op.entry.name == kernel.op);
+        if scope.quick && !foreign && !quick.contains(&dtype) && scope.target.kernels.iter().any(|k| fast(&k))
+        {
             continue;
         }
         if !seen.insert((kernel.op, place.clone(), kernel.dtype)) {
@@ -62,6 +64,9 @@ enum Change {
     None,
     /// Every size but 0 and 1 is the same, for layouts that hold square matrices alone.
     Squared,
+    /// Every tensor under test that has dimensions is a square matrix: so that kernels which do not broadcast see the
+    /// samples' other arguments too.
+    Matrices,
     /// No whole number is 0: it might be divided by.
     WithoutZeros,
 }
@@ -104,10 +109,16 @@ fn run(context: &Context<'_>) -> Steps {
         return plugin_dtypes::run(&asked, &samples);
     }
     for (dtype, with_dtype) in attempts(context.dtype()) {
-        for change in [Change::None, Change::Squared, Change::WithoutZeros] {
-            if asked.calls(&samples, dtype, with_dtype, change)? > 0 {
-                return Ok(());
+        // Of a composite layout the samples are few that its kernels serve: all changes of them are tried.
+        let composite = !kernel.layout.is_strided();
+        let mut served = 0;
+        for change in [Change::None, Change::Squared, Change::Matrices, Change::WithoutZeros] {
+            if composite || served == 0 {
+                served += asked.calls(&samples, dtype, with_dtype, change)?;
             }
+        }
+        if served > 0 {
+            return Ok(());
         }
     }
     if asked.by_gradients()? {
@@ -123,14 +134,18 @@ fn attempts(own: DType) -> Vec<(DType, bool)> {
     std::iter::once(own).chain(others).flat_map(|d| [(d, false), (d, true)]).collect()
 }
 
-/// The sample with every size but 0 and 1 the same.
-fn squared(sample: &Sample) -> Sample {
+/// The sample with other sizes.
+fn reshaped(sample: &Sample, change: Change) -> Sample {
     let mut sample = sample.clone();
-    let square = |sizes: &mut Vec<usize>| sizes.iter_mut().filter(|s| **s > 1).for_each(|s| *s = 6);
+    let reshape = |t: &mut TensorSample| match change {
+        Change::Matrices if t.role == Role::Tested && !t.sizes.is_empty() => t.sizes = vec![6, 6],
+        Change::Squared => t.sizes.iter_mut().filter(|s| **s > 1).for_each(|s| *s = 6),
+        _ => {}
+    };
     for arg in &mut sample.args {
         match arg {
-            SampleArg::Tensor(t) => square(&mut t.sizes),
-            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| square(&mut t.sizes)),
+            SampleArg::Tensor(t) => reshape(t),
+            SampleArg::Tensors(list) => list.iter_mut().for_each(reshape),
             _ => {}
         }
     }
@@ -147,15 +162,15 @@ impl Asked<'_> {
     /// Calls with each sample and placement; how many calls the kernel served. On strided tensors one is enough: the other
     /// families judge these.
     fn calls(&self, samples: &[Sample], dtype: DType, with_dtype: bool, change: Change) -> Steps<usize> {
-        let strided = self.kernel.layout.is_strided() && self.def.is_some();
-        let composite = !self.kernel.layout.is_strided() && self.kernel.layout != Layout::CHANNELS_LAST;
-        if change == Change::Squared && !composite || change == Change::WithoutZeros && dtype.is_float() {
+        let strided = self.kernel.layout == Layout::STRIDED && self.def.is_some();
+        let composite = !self.kernel.layout.is_strided();
+        let shapes = matches!(change, Change::Squared | Change::Matrices);
+        if shapes && !composite || change == Change::WithoutZeros && dtype.is_float() {
             return Ok(0);
         }
         let mut served = 0;
         for (nth, sample) in samples.iter().enumerate() {
-            let square = change == Change::Squared;
-            let mut sample = if square { squared(sample) } else { sample.clone() };
+            let mut sample = if shapes { reshaped(sample, change) } else { sample.clone() };
             if with_dtype {
                 let own = self.context.dtype();
                 let with = |arg: &mut SampleArg| match arg {
@@ -207,7 +222,11 @@ impl Asked<'_> {
             self.context.judge_by(how);
         }
         let inputs = &placed.inputs;
-        let Some(expected) = self.expected(inputs, &made)? else { return Ok(true) };
+        let Some(expected) = self.expected(inputs, &made)? else {
+            // At least there must be something to read.
+            made.iter().try_for_each(|t| read(t).map(drop))?;
+            return Ok(true);
+        };
         let factor = match self.def {
             Some(def) => factor(def, sample),
             None => sample.loosened.map_or(1.0, |(factor, _)| factor),

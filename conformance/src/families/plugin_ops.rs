@@ -15,7 +15,7 @@ use keyway::autograd::gradcheck::{self, gradcheck, gradgradcheck};
 use keyway::dispatcher::op::{OpEntry, Out, Rule};
 use keyway::ops::by_name;
 use keyway::ops::sample::Role;
-use keyway::{DType, Device, Layout, Tensor};
+use keyway::{DType, Device, Tensor};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -37,7 +37,7 @@ fn dtypes(scope: &Scope<'_>, op: &OpEntry) -> Vec<DType> {
     if own.clone().next().is_none() {
         return vec![DType::F32, DType::F64];
     }
-    let dense = own.filter(|k| k.layout.is_strided() || k.layout == Layout::CHANNELS_LAST);
+    let dense = own.filter(|k| k.layout.is_strided());
     let found: Vec<DType> = dense.filter_map(|k| DType::from_code(k.dtype)).collect();
     DType::REAL.into_iter().filter(|d| found.contains(d)).collect()
 }

@@ -10,7 +10,7 @@ use crate::oracle::Value;
 use crate::outcome::{Failure, Outcome};
 use crate::recorder;
 use crate::target::{Target, TargetError};
-use keyway::dispatcher::parallel;
+use keyway::dispatcher::{device, parallel};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -79,6 +79,13 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
 fn judge(context: &Context<'_>) -> (Outcome, bool) {
     drop(recorder::take());
     let outcome = families::run(context);
+    // Queued work that fails is told to whoever waits next, which must not be another case.
+    let outcome = match (outcome, device::synchronize(context.target.device)) {
+        (Outcome::Passed, Err(error)) => {
+            Outcome::Failed(Failure::new("work that was queued", "to be done", error.to_string()))
+        }
+        (outcome, _) => outcome,
+    };
     let seen = recorder::take();
     // Functions of devices and layouts are no kernels, and so not recorded.
     let panicked = |failure: &Failure| failure.got.contains("panicked");

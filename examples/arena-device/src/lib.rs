@@ -1,6 +1,6 @@
 //! A plugin that brings a device: `example.org/arena`, whose memory the host cannot read.
 //!
-//! It is the smallest whole device, to start a real one from: 26 kernels, of which the host composes all that it takes to
+//! It is the smallest whole device, to start a real one from: 27 kernels, of which the host composes all that it takes to
 //! train networks of linear layers, norms, attention and embeddings. What stands for the hardware is `arena`, a block of
 //! memory that only this crate can reach. Its addresses point nowhere in this process, so that a host that reads one
 //! faults, as it would with the address of a graphics card's memory.

@@ -35,7 +35,7 @@ fn a_small_set_of_kernels_serves_every_tier() {
     }
     let brought: BTreeSet<String> =
         kernels().iter().filter(|k| k.device == device.kind).map(|k| k.op.to_string()).collect();
-    assert_eq!(brought.len(), 26, "{brought:?}");
+    assert_eq!(brought.len(), 27, "{brought:?}");
 }
 
 #[test]

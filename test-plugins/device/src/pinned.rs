@@ -21,11 +21,6 @@ fn layout(bytes: u64) -> Result<Layout, Error> {
 /// Allocates.
 pub fn allocate(bytes: u64) -> Result<*mut u8, Error> {
     let layout = layout(bytes)?;
-    if keyway_test_faults::is("device_pinned_shared")
-        && let Some((&at, _)) = ranges().iter().find(|(_, size)| **size >= layout.size())
-    {
-        return Ok(at as *mut u8);
-    }
     // SAFETY: the layout is not empty.
     let at = unsafe { std::alloc::alloc(layout) };
     if at.is_null() {

@@ -1,4 +1,4 @@
-//! `sum`, `amax` and `argmax`.
+//! `sum`, `mean`, `amax` and `argmax`.
 
 use super::kernel;
 use crate::arena::Cell;
@@ -12,6 +12,15 @@ fn dims<'a>(call: &Call<'a>) -> Result<Option<&'a [i64]>, Error> {
 
 fn sum<T: Real + Cell>(call: &Call<'_>) -> Result<(), Error> {
     reduce(call, dims(call)?, |terms| T::from_f64(terms.map(|(_, x): (_, T)| x.to_f64()).sum()))
+}
+
+/// The host would compose it of `sum` and `div`, whose rounded sum loses digits where the mean is far from 0.
+fn mean<T: Real + Cell>(call: &Call<'_>) -> Result<(), Error> {
+    reduce(call, dims(call)?, |terms| {
+        let (count, sum) =
+            terms.fold((0.0, 0.0), |(count, sum), (_, x): (_, T)| (count + 1.0, sum + x.to_f64()));
+        T::from_f64(sum / count)
+    })
 }
 
 /// Integers and flags are summed as `i64`.
@@ -43,5 +52,6 @@ fn argmax<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
 kernel!("sum", "TIb>T", [
     f32 => sum::<f32>, f64 => sum::<f64>, i64 => sum_int::<i64>, bool => sum_int::<bool>,
 ]);
+kernel!("mean", "TIb>T", [f32 => mean::<f32>, f64 => mean::<f64>]);
 kernel!("amax", "TIb>T", [f32 => amax::<f32>, f64 => amax::<f64>, i64 => amax::<i64>]);
 kernel!("argmax", "Tib>T", [f32 => argmax::<f32>, f64 => argmax::<f64>, i64 => argmax::<i64>]);

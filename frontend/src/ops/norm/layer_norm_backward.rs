@@ -3,7 +3,7 @@
 use super::layer_norm::{check, leading, standardised};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, optional, tensor, widened};
+use crate::ops::composite::{cast, centred, decomposed, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -38,14 +38,16 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let grad = in_x(tensor(args, 0)?)?;
     let lead = x.ndim() - args.ints(2)?.len();
     let dims: Vec<i64> = (lead..x.ndim()).map(|d| d as i64).collect();
-    let (centred, rstd) = standardised(&x, lead, args.float(4)?)?;
-    let hat = centred.mul(&rstd)?;
+    let (distance, rstd) = standardised(&x, lead, args.float(4)?)?;
+    let hat = distance.mul(&rstd)?;
     let inner = match optional(args, 3)? {
         Some(weight) => grad.mul(&in_x(weight)?)?,
         None => grad.clone(),
     };
+    // Centred first: `hat` has no mean, so that of a large gradient only costs digits in the product.
+    let inner = centred(&inner, &dims)?;
     let along = hat.mul(&inner.mul(&hat)?.mean_dims(&dims, true)?)?;
-    let of_input = inner.sub(&inner.mean_dims(&dims, true)?)?.sub(&along)?.mul(&rstd)?;
+    let of_input = inner.sub(&along)?.mul(&rstd)?;
     // Weight and bias meet every sample.
     let leading: Vec<i64> = (0..lead as i64).collect();
     let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum_dims(&leading, false) };

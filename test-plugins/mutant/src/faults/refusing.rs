@@ -6,7 +6,7 @@ use keyway_sdk::Error;
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::new("late_refusal", "writes, and refuses then", &["square"], |site| {
-        if site.output(0)?.sizes().len() != 1 || site.is_in_place()? {
+        if site.output(0)?.sizes().len() != 5 || site.is_in_place()? {
             return site.run();
         }
         site.output(0)?.map(|_| 9.0);
