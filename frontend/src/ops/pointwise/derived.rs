@@ -162,11 +162,10 @@ fn log1p(args: &Args<'_>) -> Result<Tensor> {
 /// Whether above 0 less whether below: 0 for NaN.
 fn sign(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
-    let above = x.gt(0)?;
     if x.dtype() == DType::BOOL {
-        return Ok(above);
+        return x.gt(false);
     }
-    above.to_dtype(x.dtype())?.sub(&x.lt(0)?.to_dtype(x.dtype())?)
+    x.gt(0)?.to_dtype(x.dtype())?.sub(&x.lt(0)?.to_dtype(x.dtype())?)
 }
 
 fn square(args: &Args<'_>) -> Result<Tensor> {
