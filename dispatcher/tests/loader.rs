@@ -369,6 +369,22 @@ fn a_copy_and_another_build_of_the_same_plugin() {
     assert_eq!(rejected_duplicate(&folder), LoadError::Duplicate { of, same: SameAs::Plugin });
 }
 
+#[test]
+fn a_copy_in_a_later_place_is_passed_over_and_another_build_stands_in() {
+    let (first, second) = (Folder::empty(), Folder::empty());
+    let used = first.add("a.so", &minimal());
+    second.add("b.so", &minimal());
+    let both = config(vec![first.path().into(), second.path().into()]);
+    let earlier = Verdict::PassedOver(PassedOver::EarlierPlace { used });
+    assert_eq!(verdict(&Loader::new(both.clone()).discover(), "b.so"), earlier);
+    second.add("b.so", &patched(&minimal(), b"One kernel that", b"Two kernel that"));
+    assert_eq!(verdict(&Loader::new(both.clone()).discover(), "b.so"), earlier);
+    first.add("a.so", &patched_in_dynstr(&minimal(), b"\0getenv\0", b"\0gexenv\0"));
+    let loaded = load(both);
+    assert_eq!((loaded.plugins.len(), loaded.rejected.len()), (1, 1), "{:?}", loaded.rejected);
+    assert_eq!(verdict(&loaded.discovery, "b.so"), Verdict::Chosen);
+}
+
 fn rejected_duplicate(folder: &Folder) -> LoadError {
     let loaded = load(folder.config());
     assert_eq!(loaded.plugins.len(), 2, "{:?}", loaded.rejected);

@@ -39,10 +39,14 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     }
 
     heading("The backends that the program finds");
-    workspace::run(
+    let listed = workspace::run(
         workspace.command(&program).args(["backend", "list"]),
         "the program's messages stand above",
-    )?;
+    );
+    // A library in another place that cannot be used is told of, and stops nothing.
+    if let Err(failure @ Failure::Start { .. }) = listed {
+        return Err(failure);
+    }
 
     heading("Training on the handwritten digits");
     let mut train = workspace.command(&program);

@@ -232,7 +232,8 @@ fn examine(found: Found, config: &Config) -> Candidate {
     }
 }
 
-/// Keeps the first of several that are one file or one build of one plugin.
+/// Keeps the first of several that are one file or one build of one plugin. In another place a copy is no fault, but what
+/// installing leaves behind; and another build of the same version may stand in for the first.
 fn reject_duplicates(candidates: &mut [Candidate]) {
     let mut first: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     for index in 0..candidates.len() {
@@ -246,8 +247,12 @@ fn reject_duplicates(candidates: &mut [Candidate]) {
         };
         let earlier = &candidates[*earlier];
         let same = same_as(earlier, candidate, checked.id);
-        candidates[index].verdict =
-            Verdict::Rejected(LoadError::Duplicate { of: earlier.path.clone(), same });
+        let of = earlier.path.clone();
+        candidates[index].verdict = match same {
+            _ if earlier.rank == candidate.rank => Verdict::Rejected(LoadError::Duplicate { of, same }),
+            SameAs::Plugin => continue,
+            _ => Verdict::PassedOver(PassedOver::EarlierPlace { used: of }),
+        };
     }
 }
 
