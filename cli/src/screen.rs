@@ -238,10 +238,10 @@ mod tests {
 
     #[test]
     fn lines_are_broken_at_spaces() {
-        let long = "word ".repeat(20);
+        let long = ["word"; 20].join(" ");
         let broken = wrap(&format!("  first: {long}\nshort\n"));
         assert!(broken.lines().all(|line| line.len() <= COLUMNS), "{broken}");
-        assert_eq!(broken.lines().nth(1), Some("      word word word word word word word"));
+        assert_eq!(broken.lines().nth(1), Some("      word word word word word word"));
         assert!(broken.ends_with("\nshort\n"), "{broken}");
         let path = "/x".repeat(60);
         assert_eq!(wrap(&format!("see {path} there")), format!("see\n    {path}\n    there"));

@@ -61,7 +61,7 @@ fn faults_are_found_by_the_family_that_is_about_them() {
         ("var_one_pass", "var", "corners"),
         ("relu_gradient_at_zero", "relu", "corner_gradients"),
         ("images_constant", "tanh", "kernels"),
-        ("never_serves", "square", "kernels"),
+        ("never_serves", "square", "claims"),
         ("late_refusal", "square", "out"),
         ("late_refusal_in_place", "leaky_relu", "out"),
     ];

@@ -20,7 +20,7 @@ use keyway::{DType, Device, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "plugin_ops",
-    about: "ops that the library brings: values, strides, out=, gradients",
+    about: "ops that the library brings, on their own samples",
     cases,
     run,
 };

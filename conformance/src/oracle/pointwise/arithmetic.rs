@@ -44,7 +44,8 @@ fn with_bool(
     let dtype = inputs.promote(&[0, 1])?;
     let (a, b) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
     each([&a, &b], dtype, |pair| match pair {
-        [Number::Float(x), Number::Float(y)] => Ok(Number::Float(real(x, y))),
+        // A number comes unrounded, the result is an element.
+        [Number::Float(x), Number::Float(y)] => Ok(Number::Float(real(x, y)).cast(dtype)),
         [Number::Bool(x), Number::Bool(y)] => Ok(Number::Bool(truth(x, y))),
         [x, y] => Ok(Number::Int(whole(x.int(), y.int()))),
     })
