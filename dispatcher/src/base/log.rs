@@ -1,5 +1,6 @@
 //! The host's log: one line to standard error for what a person should see, or wherever a program says.
 
+use crate::base::message::shown;
 pub use keyway_sdk::abi::codes::level::{ERROR, WARN};
 use std::sync::RwLock;
 
@@ -17,8 +18,9 @@ pub fn set_sink(sink: Sink) {
 pub fn write(level: u32, text: &str) {
     match &*SINK.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         Some(sink) => sink(level, text),
-        None if level == ERROR => eprintln!("keyway: error: {text}"),
-        None if level == WARN => eprintln!("keyway: warning: {text}"),
+        // Paths and plugins' words stand in it: none of them commands the terminal.
+        None if level == ERROR => eprintln!("keyway: error: {}", shown(text)),
+        None if level == WARN => eprintln!("keyway: warning: {}", shown(text)),
         None => {}
     }
 }
