@@ -70,11 +70,7 @@ fn chosen(op: &super::Op) -> Vec<usize> {
     for (nth, sample) in op.samples.iter().enumerate() {
         let count: usize = tensors(sample).map(|t| t.sizes.iter().product::<usize>()).sum();
         let ranks: Vec<usize> = tensors(sample).map(|t| t.sizes.len().min(2)).collect();
-        let others: Vec<_> = sample
-            .args
-            .iter()
-            .filter(|arg| !matches!(arg, SampleArg::Tensor(_)))
-            .collect();
+        let others: Vec<_> = sample.args.iter().filter(|arg| !matches!(arg, SampleArg::Tensor(_))).collect();
         let kind = format!("{others:?} {ranks:?}");
         if has_tested(sample) && (1..=80).contains(&count) && !seen.contains(&kind) {
             seen.push(kind);

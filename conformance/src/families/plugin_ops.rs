@@ -18,12 +18,8 @@ use keyway::ops::sample::Role;
 use keyway::{DType, Device, Tensor};
 
 /// The family.
-pub const FAMILY: Family = Family {
-    name: "plugin_ops",
-    about: "ops that the library brings, on their own samples",
-    cases,
-    run,
-};
+pub const FAMILY: Family =
+    Family { name: "plugin_ops", about: "ops that the library brings, on their own samples", cases, run };
 
 const VALUES: &str = "values";
 const OUT: &str = "out";
