@@ -103,7 +103,9 @@ impl Function for Keeps {
 #[test]
 fn a_chain_through_what_functions_keep() {
     check(1.0, |x| {
-        (0..links()).try_fold(x.clone(), |y, _| Ok(autograd::apply(Keeps(y), &[x.clone()])?.swap_remove(0)))
+        (0..links()).try_fold(x.clone(), |y, _| {
+            Ok(autograd::apply(Keeps(y), std::slice::from_ref(x))?.swap_remove(0))
+        })
     });
 }
 

@@ -180,18 +180,22 @@ fn both_bool<const MAX: bool>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
+#[expect(clippy::extra_unused_type_parameters, reason = "`kernel!` gives each function its dtype")]
 fn argmax_bool<T: Element>(call: &Call) -> Result<(), Error> {
     place_bool::<true>(call)
 }
 
+#[expect(clippy::extra_unused_type_parameters, reason = "`kernel!` gives each function its dtype")]
 fn argmin_bool<T: Element>(call: &Call) -> Result<(), Error> {
     place_bool::<false>(call)
 }
 
+#[expect(clippy::extra_unused_type_parameters, reason = "`kernel!` gives each function its dtype")]
 fn max_bool<T: Element>(call: &Call) -> Result<(), Error> {
     both_bool::<true>(call)
 }
 
+#[expect(clippy::extra_unused_type_parameters, reason = "`kernel!` gives each function its dtype")]
 fn min_bool<T: Element>(call: &Call) -> Result<(), Error> {
     both_bool::<false>(call)
 }

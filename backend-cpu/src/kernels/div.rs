@@ -26,10 +26,7 @@ fn real<T: Float + Divide>(call: &Call) -> Result<(), Error> {
 }
 
 /// As [`real`], of f16 and bf16: a number is not rounded to the dtype in the rounded modes either.
-fn narrow<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error>
-where
-    T: Divide,
-{
+fn narrow<T: Float<Acc = f32> + Divide>(call: &Call) -> Result<(), Error> {
     let number = match call.is_none(2)? {
         true => false,
         false if call.str(2)? == "floor" => {

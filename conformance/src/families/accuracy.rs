@@ -136,7 +136,8 @@ mod tests {
     /// The formulas that the family is there to refuse, against the oracle.
     #[test]
     fn formulas_that_cancel_are_not_within_the_tolerance() {
-        let formulas: [(&str, fn(f32) -> f32); 5] = [
+        type Formula = fn(f32) -> f32;
+        let formulas: [(&str, Formula); 5] = [
             ("expm1", |x| x.exp() - 1.0),
             ("log1p", |x| (1.0 + x).ln()),
             ("sinh", |x| (x.exp() - (-x).exp()) / 2.0),

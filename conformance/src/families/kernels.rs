@@ -173,11 +173,8 @@ impl Asked<'_> {
             let mut sample = if shapes { reshaped(sample, change) } else { sample.clone() };
             if with_dtype {
                 let own = self.context.dtype();
-                let with = |arg: &mut SampleArg| match arg {
-                    SampleArg::DType(_) => *arg = SampleArg::DType(own),
-                    _ => {}
-                };
-                sample.args.iter_mut().for_each(with);
+                let dtypes = sample.args.iter_mut().filter(|arg| matches!(arg, SampleArg::DType(_)));
+                dtypes.for_each(|arg| *arg = SampleArg::DType(own));
             } else if dtype != self.context.dtype() && !has_tested(&sample) {
                 continue;
             }
@@ -240,7 +237,7 @@ impl Asked<'_> {
             && self.kernel.layout == Layout::CHANNELS_LAST
             && has_out(def)
         {
-            self.into_images(def, &placed.prepared, &expected, factor).map_err(|stop| match stop {
+            self.out_in_images(def, &placed.prepared, &expected, factor).map_err(|stop| match stop {
                 Stop::Failed(failure) => Stop::Failed(told(failure)),
                 other => other,
             })?;
@@ -249,7 +246,7 @@ impl Asked<'_> {
     }
 
     /// The `out=` form into images of the same order, filled with garbage.
-    fn into_images(
+    fn out_in_images(
         &self,
         def: &'static OpDef,
         prepared: &Prepared,
@@ -301,7 +298,7 @@ impl Asked<'_> {
             let backward = op.spec.foreign.and_then(|foreign| foreign.backward);
             backward.is_some_and(|backward| backward.op == self.entry.name)
         };
-        let Some(forward) = self.context.target.ops().into_iter().find(|op| forward(&op)) else {
+        let Some(forward) = self.context.target.ops().into_iter().find(|op| forward(op)) else {
             return Ok(false);
         };
         let before = recorder::served_by(self.kernel);

@@ -128,7 +128,7 @@ impl Interposed<'_> {
         let answer = match &result {
             Ok(made) => (status::OK, made.len()),
             Err(error) => {
-                set_error(&error);
+                set_error(error);
                 (status::FAILED, 0)
             }
         };

@@ -55,7 +55,7 @@ impl Frame<'_> {
         let path = path.strip_prefix("dyn ").or(path.strip_prefix("mut ")).unwrap_or(path);
         let of_crate = |name: &&str| path.strip_prefix(*name).is_some_and(|rest| rest.starts_with("::"));
         let library = self.file.starts_with("/rustc/") || self.file.contains("/lib/rustlib/src/rust/");
-        OWN.iter().any(|name| of_crate(&name)) || library || sources.iter().any(|s| self.file.contains(s))
+        OWN.iter().any(of_crate) || library || sources.iter().any(|s| self.file.contains(s))
     }
 }
 

@@ -19,7 +19,7 @@ enum State {
 }
 
 enum Held {
-    Node(Node),
+    Node(Box<Node>),
     Other(Box<dyn Any>),
 }
 
@@ -85,7 +85,7 @@ fn hand_over(held: Held) {
 /// Drops a node's contents after the drop that runs.
 #[cold]
 pub(super) fn drop_node_later(node: Node) {
-    hand_over(Held::Node(node));
+    hand_over(Held::Node(Box::new(node)));
 }
 
 /// Drops what may lead to a graph.

@@ -85,7 +85,7 @@ fn same(asked: &Asked<'_>, given: &oracle::Inputs, tensors: &[Tensor], made: &[T
             let (exact, rounded, got) =
                 (exact.values[element].float(), rounded.values[element].float(), value.float());
             let near = got == rounded || (got - exact).abs() <= 2.0 * (rounded - exact).abs() + 1e-12;
-            if !near && !(got.is_nan() && rounded.is_nan()) {
+            if !(near || got.is_nan() && rounded.is_nan()) {
                 let what = format!("output {nth}, element {element}");
                 return Err(Failure::new(what, rounded.to_string(), got.to_string()).into());
             }

@@ -26,11 +26,11 @@ pub(super) const FAULTS: &[Fault] = &[
         "var_one_pass",
         "takes the square of the mean from the mean of the squares",
         &["var"],
-        |site| one_pass(site),
+        one_pass,
     )
     .dtypes(&["f32"]),
-    Fault::new("std_of_equal", "the deviation of equal elements is NaN", &["std"], |site| nan_for_zero(site)),
-    Fault::new("norm_of_zeros", "the norm of zeros is NaN", &["norm"], |site| nan_for_zero(site)),
+    Fault::new("std_of_equal", "the deviation of equal elements is NaN", &["std"], nan_for_zero),
+    Fault::new("norm_of_zeros", "the norm of zeros is NaN", &["norm"], nan_for_zero),
     Fault::new("softmax_of_equal", "equal elements share nothing", &["softmax"], |site| {
         let values = site.input(0)?.values();
         site.run()?;
