@@ -221,22 +221,26 @@ pub fn damaged(whose: &str, damage: Damage) -> Failure {
     Failure::new(format!("the memory of {whose} was written to"), "unchanged", got)
 }
 
-/// What a failed call of a valid sample means: unsupported if the backend does not claim it or its kernel says so, else a
-/// failure.
+/// Why a failed call of a valid sample is nothing that the backend claims, if so: there is no kernel for a part of it, or a
+/// kernel says that it does not serve the case.
+pub fn unclaimed(target: &Target, error: &Error) -> Option<String> {
+    let Error::Dispatch(DispatchError::MissingKernel(missing)) = error else { return None };
+    // A kernel may serve a part of an op's cases. That it serves some is asked by the families `kernels` and `claims`.
+    if !missing.refused.is_empty() {
+        return Some(missing.refused.join("; "));
+    }
+    let claimed = registry::find_op(missing.op).is_some_and(|op| {
+        keyway::DType::REAL
+            .into_iter()
+            .any(|d| missing.key.ends_with(&format!(", {d})")) && target.service(op, d) == Service::Kernel)
+    });
+    (!claimed).then(|| format!("no kernel of {} for {}", missing.op, missing.key))
+}
+
+/// What a failed call of a valid sample means: unsupported if it is [`unclaimed`], else a failure.
 pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
-    if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
-        // A kernel may serve a part of an op's cases. That it serves some is asked by the families `kernels` and `claims`.
-        if !missing.refused.is_empty() {
-            return Stop::Unsupported(missing.refused.join("; "));
-        }
-        let claimed = registry::find_op(missing.op).is_some_and(|op| {
-            keyway::DType::REAL.into_iter().any(|d| {
-                missing.key.ends_with(&format!(", {d})")) && target.service(op, d) == Service::Kernel
-            })
-        });
-        if !claimed {
-            return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));
-        }
+    if let Some(why) = unclaimed(target, &error) {
+        return Stop::Unsupported(why);
     }
     // What the host does with its own memory alone is no claim of a device's backend.
     if let (Rule::Host(_), Error::Dispatch(DispatchError::DeviceMismatch { expected: Device::CPU, .. })) =

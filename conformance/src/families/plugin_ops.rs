@@ -4,7 +4,7 @@
 
 use super::{Context, Family, Scope, has_tested, tensors};
 use crate::array::{Array, Number};
-use crate::call::{Prepared, damaged};
+use crate::call::{Prepared, damaged, unclaimed};
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
@@ -128,10 +128,14 @@ fn run(context: &Context<'_>) -> Steps {
 
 fn call(context: &Context<'_>, prepared: &Prepared) -> Steps<Vec<Tensor>> {
     let entry = context.entry()?;
-    prepared.call_entry(entry, &prepared.tensors(), Out::New).map_err(|error| {
-        Failure::new(format!("{} refuses a sample of its own", entry.name), "a result", error.to_string())
-            .into()
-    })
+    let refused = |error: keyway::Error| match unclaimed(context.target, &error) {
+        Some(why) => Stop::Unsupported(why),
+        None => {
+            let what = format!("{} refuses a sample of its own", entry.name);
+            Failure::new(what, "a result", error.to_string()).into()
+        }
+    };
+    prepared.call_entry(entry, &prepared.tensors(), Out::New).map_err(refused)
 }
 
 fn arrays(made: &[Tensor]) -> Steps<Vec<Array>> {

@@ -88,13 +88,13 @@ impl Selection {
     pub fn check(&self) -> Result<(), SelectionError> {
         for got in &self.families {
             if !families::ALL.iter().any(|f| f.name == got) {
-                let line = |f: &Family| format!("  {:14}{}", f.name, f.about);
+                let line = |f: &Family| format!("  {:16}  {}", f.name, f.about);
                 let there: Vec<String> = families::ALL.iter().map(line).collect();
                 return Err(SelectionError::Family { got: got.clone(), there: there.join("\n") });
             }
         }
         if let Some(got) = self.profile.as_ref().filter(|name| tiers::up_to(name).is_none()) {
-            let line = |tier: &tiers::Tier| format!("  {:14}{}", tier.name, tier.about);
+            let line = |tier: &tiers::Tier| format!("  {:16}  {}", tier.name, tier.about);
             let there: Vec<String> = tiers::ALL.iter().map(line).collect();
             return Err(SelectionError::Profile { got: got.clone(), there: there.join("\n") });
         }
