@@ -59,7 +59,7 @@ fn faults_are_found_by_the_family_that_is_about_them() {
         ("index_unchecked", "gather", "errors"),
         ("expm1_cancels", "expm1", "accuracy"),
         ("var_one_pass", "var", "corners"),
-        ("relu_gradient_at_zero", "relu", "corner_gradients"),
+        ("relu_gradient_at_zero", "relu", "corner_grads"),
         ("images_constant", "tanh", "kernels"),
         ("never_serves", "square", "claims"),
         ("late_refusal", "square", "out"),

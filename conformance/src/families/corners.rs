@@ -27,7 +27,7 @@ pub const FAMILY: Family = Family {
 
 /// The derivatives.
 pub const DERIVATIVES: Family = Family {
-    name: "corner_gradients",
+    name: "corner_grads",
     about: "first and second derivatives there, against one-sided differences of the oracle",
     cases: derivative_cases,
     run: derivatives,
