@@ -172,7 +172,9 @@ impl Judge {
     /// A plugin's faults.
     fn faults(&self, workspace: &Workspace, package: &'static str) -> Result<Vec<Fault>> {
         let mut command = self.command(workspace, package, "list", &["ops"], "--backends");
-        let text = workspace::capture(&mut command, "the program's messages stand above")?;
+        // What a plugin prints goes to the program's error output: the other is for the program's report alone.
+        let output = command.output().map_err(|source| workspace::not_started(&command, source))?;
+        let text = String::from_utf8_lossy(&output.stderr);
         match listed(package, &text) {
             faults if faults.is_empty() => Err(Failure::Output {
                 command: workspace::line(&command),
