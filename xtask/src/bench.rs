@@ -20,32 +20,42 @@ pub struct Options {
     /// Measure the start of a program with many plugins instead.
     #[arg(long, conflicts_with = "filter")]
     pub growth: bool,
+    /// Run the sweep over all ops, dtypes and ways to lie in memory instead; the filter is a part of a case's name.
+    #[arg(long, conflicts_with = "growth")]
+    pub sweep: bool,
 }
 
 /// Stages the backends for this CPU, runs the cases and prints the lines.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     dist::build_and_stage(workspace, &dist::Options { native: true })?;
-    if options.growth {
+    let bench = |name: &str| {
         let mut bench = workspace.cargo();
-        bench.args(["bench", "--package", "keyway-benches", "--bench", "growth"]);
-        bench.env("KEYWAY_BACKEND_PATH", workspace.path("dist/backends"));
-        return workspace::run(&mut bench, "the messages stand above");
+        bench.args(["bench", "--package", "keyway-benches", "--bench", name]);
+        bench
+            .env("KEYWAY_BENCH_THREADS", options.threads.to_string())
+            .env("RAYON_NUM_THREADS", options.threads.to_string())
+            .env("KEYWAY_BACKEND_PATH", workspace.path("dist/backends"));
+        bench
+    };
+    if options.growth {
+        return workspace::run(&mut bench("growth"), "the messages stand above");
+    }
+    if options.sweep {
+        let mut sweep = bench("sweep");
+        sweep.arg("--").args(&options.filter);
+        return workspace::run(&mut sweep, "the messages stand above");
     }
     let results = workspace.target().join("criterion");
     std::fs::create_dir_all(&results).map_err(Failure::file("make", &results))?;
     let lines = results.join("lines.jsonl");
     std::fs::write(&lines, "").map_err(Failure::file("empty", &lines))?;
 
-    let threads = options.threads.to_string();
-    let mut bench = workspace.cargo();
-    bench.args(["bench", "--package", "keyway-benches", "--bench", "keyway", "--", "--noplot"]);
+    let mut bench = bench("keyway");
+    bench.args(["--", "--noplot"]);
     bench.args(&options.filter);
     bench
         .env("CRITERION_HOME", &results)
         .env("KEYWAY_BENCH_LINES", &lines)
-        .env("KEYWAY_BENCH_THREADS", &threads)
-        .env("KEYWAY_BACKEND_PATH", workspace.path("dist/backends"))
-        .env("RAYON_NUM_THREADS", &threads)
         .stdout(Stdio::from(std::io::stderr()));
     workspace::run(&mut bench, "the messages stand above")?;
 

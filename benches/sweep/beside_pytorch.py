@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""The sweep beside PyTorch, case by case in turn, so that both see the same minutes of a shared machine.
+
+    cargo xtask dist --native
+    python benches/sweep/beside_pytorch.py [--case PART] [--threads N] [--rounds N] [--out FILE]
+
+In each round both libraries run a case several times; a round's time is the least of its runs, and a case's ratio is
+the median over the rounds of our time over PyTorch's: above 1 means slower. The calls are those with which
+`conformance/tools` compares results; where such a call does more than the op, a leaner one stands here.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "conformance" / "tools"))
+import torch
+from compare_with_pytorch import DTYPES, LACKS, Tables, argument
+
+RUNS, RUN_NS = 5, 2_000_000
+F = torch.nn.functional
+
+
+def into(method):
+    """A random op: fills a new tensor like its argument."""
+    return lambda torch, x, *args: method(torch.empty_like(x), *args)
+
+
+LEAN = {
+    "bernoulli": into(lambda new, p, *_: new.bernoulli_(p)),
+    "clone": lambda torch, x, form: x.clone(memory_format=torch.contiguous_format),
+    "copy": lambda torch, x, source: torch.empty_like(x).copy_(source),
+    "dropout": lambda torch, x, p, *_: F.dropout(x, p),
+    "fill": lambda torch, x, value: torch.full_like(x, value),
+    "floor_divide": lambda torch, a, b: torch.floor_divide(a, b),
+    "div": lambda torch, a, b, mode: torch.div(a, b, rounding_mode=mode),
+    "fmod": lambda torch, a, b: torch.fmod(a, b),
+    "normal": into(lambda new, mean, std, *_: new.normal_(mean, std)),
+    "random_int": into(lambda new, low, high, *_: new.random_(low, high)),
+    "remainder": lambda torch, a, b: torch.remainder(a, b),
+    "uniform": into(lambda new, low, high, *_: new.uniform_(low, high)),
+}
+
+
+def tensor(spec):
+    sizes, dtype = list(spec["sizes"]), DTYPES[spec["dtype"]]
+    if spec["lie"] == "transposed":
+        sizes[-2], sizes[-1] = sizes[-1], sizes[-2]
+    elif spec["lie"] == "expanded":
+        sizes[-2] = 1
+    values = torch.rand(sizes, dtype=torch.float64) * (spec["high"] - spec["low"]) + spec["low"]
+    values = values >= 1 if dtype == torch.bool else values.to(dtype)
+    if spec["lie"] == "transposed":
+        return values.transpose(-2, -1)
+    return values.expand(spec["sizes"]) if spec["lie"] == "expanded" else values
+
+
+class Peer:
+    """PyTorch's side of a case, made once for all rounds."""
+
+    def __init__(self, case, ops):
+        self.call = LEAN.get(case["op"]) or ops[case["op"]]
+        self.args = [argument(a, tensor) for a in case["args"]]
+        self.calls = 1
+        self.run()
+        self.calls = max(1, min(100_000, RUN_NS // max(1, self.run())))
+
+    def run(self):
+        call, args, times = self.call, self.args, range(self.calls)
+        begin = time.perf_counter_ns()
+        for _ in times:
+            call(torch, *args)
+        return (time.perf_counter_ns() - begin) // self.calls
+
+    def least(self):
+        return min(self.run() for _ in range(RUNS))
+
+
+class Ours:
+    """The program with the sweep's cases."""
+
+    PROGRAM = ["cargo", "bench", "--quiet", "--package", "keyway-benches", "--bench", "sweep", "--"]
+
+    def __init__(self, threads):
+        environment = {"KEYWAY_BACKEND_PATH": str(ROOT / "dist" / "backends"), **os.environ,
+                       "KEYWAY_BENCH_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
+        run = {"cwd": ROOT, "env": environment, "text": True, "stdout": subprocess.PIPE}
+        listed = subprocess.run([*self.PROGRAM, "--list"], check=True, **run)
+        self.cases = [json.loads(line) for line in listed.stdout.splitlines()]
+        self.program = subprocess.Popen([*self.PROGRAM, "--serve"], stdin=subprocess.PIPE, **run)
+
+    def measure(self, case):
+        print(case["case"], file=self.program.stdin, flush=True)
+        return json.loads(self.program.stdout.readline())
+
+
+def compare(case, ours, ops, rounds):
+    """A line: both libraries' least times and the ratio, or why there is none."""
+    line = {"case": case["case"]}
+    first = ours.measure(case)
+    if "error" in first:
+        return {**line, "error": first["error"]}
+    try:
+        peer = Peer(case, ops)
+    except Exception as error:
+        reason = str(error).split("\n")[0]
+        kind = "none" if isinstance(error, KeyError) or any(text in reason for text in LACKS) else "error"
+        return {**line, "keyway_ns": first["min_ns"], kind: f"PyTorch: {reason}"}
+    pairs = [(ours.measure(case)["min_ns"], peer.least()) for _ in range(rounds)]
+    ratio = statistics.median(a / b for a, b in pairs)
+    return {**line, "keyway_ns": min(a for a, _ in pairs), "torch_ns": min(b for _, b in pairs), "ratio": round(ratio, 3)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--case", default="", help="only cases whose id holds this")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=pathlib.Path, help="a file for one JSON line a case")
+    options = parser.parse_args()
+
+    torch.set_num_threads(options.threads)
+    torch.set_grad_enabled(False)
+    ours, ops = Ours(options.threads), Tables().ops
+    lines = []
+    out = options.out.open("w") if options.out else None
+    for case in ours.cases:
+        if options.case in case["case"]:
+            lines.append(compare(case, ours, ops, options.rounds))
+            if out:
+                print(json.dumps(lines[-1]), file=out, flush=True)
+    summary(lines)
+
+
+def summary(lines):
+    measured = sorted((line for line in lines if "ratio" in line), key=lambda line: -line["ratio"])
+    bounds = [("more than 2 times slower", 2, float("inf")), ("1.25 to 2 times slower", 1.25, 2),
+              ("within 25 %", 0.8, 1.25), ("1.25 to 4 times faster", 0.25, 0.8), ("more than that", 0, 0.25)]
+    for text, low, high in bounds:
+        print(f"{text:26}{sum(low < line['ratio'] <= high for line in measured):6}")
+    print(f"{'no counterpart':26}{sum('none' in line for line in lines):6}")
+    for line in measured:
+        if line["ratio"] > 1.25:
+            print(f"{line['ratio']:6.2f}  {line['case']:44}{line['keyway_ns']:>14,.0f}{line['torch_ns']:>14,.0f} ns")
+    for line in lines:
+        if "error" in line:
+            print(f"error  {line['case']}: {line['error']}")
+
+
+if __name__ == "__main__":
+    main()

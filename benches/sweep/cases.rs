@@ -1,0 +1,232 @@
+//! The table of what is measured, `cases.txt`, which explains its own form.
+
+use keyway::DType;
+use std::collections::BTreeMap;
+
+/// One call that is measured.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// `op/dtype/way/n/nth argument list of the op`.
+    pub id: String,
+    pub op: String,
+    pub dtype: DType,
+    pub args: Vec<Value>,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Str(String),
+    DType(DType),
+    Ints(Vec<i64>),
+    Tensor(Spec),
+    Tensors(Vec<Spec>),
+}
+
+/// A tensor with elements uniform in a range, below `high`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    pub dtype: DType,
+    /// Whether the dtype is the tested one.
+    pub tested: bool,
+    pub sizes: Vec<usize>,
+    pub range: (f64, f64),
+    pub lie: Lie,
+}
+
+/// How a tensor lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    Contiguous,
+    /// With the last two dimensions transposed.
+    Transposed,
+    /// With one row that stands for all.
+    Expanded,
+}
+
+/// The table.
+#[derive(Debug, Default)]
+pub struct Table {
+    pub cases: Vec<Case>,
+    /// Ops that are not measured, with the reason.
+    pub left_out: BTreeMap<String, String>,
+}
+
+/// Reads the table.
+///
+/// # Errors
+/// The line that is not of the form, and why.
+pub fn table() -> Result<Table, String> {
+    let mut table = Table::default();
+    let mut lists = BTreeMap::<String, usize>::new();
+    for (nth, line) in include_str!("cases.txt").lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let wrong = |why: &str| format!("line {} of cases.txt: {why}: {line}", nth + 1);
+        if let Some((ops, why)) = line.split_once(" ! ") {
+            table.left_out.extend(ops.split(' ').map(|op| (op.to_string(), why.to_string())));
+            continue;
+        }
+        let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [ops, dtypes, sizes, ways, args] = fields[..] else { return Err(wrong("five fields")) };
+        for op in ops.split(' ') {
+            let list = lists.entry(op.to_string()).or_default();
+            for dtype in dtypes_of(dtypes).ok_or_else(|| wrong("dtypes"))? {
+                for n in sizes.split(' ') {
+                    let n: usize = n.parse().map_err(|_| wrong("sizes"))?;
+                    for way in ways.chars() {
+                        let args = Parser { text: args, dtype, n }.all().ok_or_else(|| wrong("arguments"))?;
+                        let Some(args) = laid(args, way) else { continue };
+                        let id = format!("{op}/{}/{way}/{n}/{list}", dtype.name());
+                        table.cases.push(Case { id, op: op.to_string(), dtype, args });
+                    }
+                }
+            }
+            *list += 1;
+        }
+    }
+    Ok(table)
+}
+
+fn dtypes_of(text: &str) -> Option<Vec<DType>> {
+    const FLOAT: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
+    const INT: [DType; 3] = [DType::I64, DType::I32, DType::U8];
+    let group = |name: &str| -> Option<Vec<DType>> {
+        Some(match name {
+            "float" => FLOAT.to_vec(),
+            "int" => INT.to_vec(),
+            "signed" => INT[..2].to_vec(),
+            "real" => [&FLOAT[..], &INT].concat(),
+            "any" => [&FLOAT[..], &INT, &[DType::BOOL]].concat(),
+            name => vec![dtype_of(name)?],
+        })
+    };
+    Some(text.split(' ').map(group).collect::<Option<Vec<_>>>()?.concat())
+}
+
+/// The arguments with their tensors lying in this way; `None` where the way makes no difference.
+fn laid(mut args: Vec<Value>, way: char) -> Option<Vec<Value>> {
+    let mut tensors: Vec<&mut Spec> = args
+        .iter_mut()
+        .flat_map(|arg| match arg {
+            Value::Tensor(spec) => std::slice::from_mut(spec),
+            Value::Tensors(list) => list.as_mut_slice(),
+            _ => &mut [],
+        })
+        .filter(|spec| spec.sizes.len() >= 2)
+        .collect();
+    match way {
+        'c' => {}
+        't' => tensors.iter_mut().for_each(|spec| spec.lie = Lie::Transposed),
+        _ => tensors.iter_mut().rfind(|spec| spec.tested)?.lie = Lie::Expanded,
+    }
+    (way == 'c' || !tensors.is_empty()).then_some(args)
+}
+
+/// Reads the arguments of a line for one dtype and size.
+struct Parser<'a> {
+    text: &'a str,
+    dtype: DType,
+    n: usize,
+}
+
+impl Parser<'_> {
+    fn all(mut self) -> Option<Vec<Value>> {
+        let mut args = Vec::new();
+        while !self.text.is_empty() {
+            args.push(self.value()?);
+            self.text = self.text.trim_start();
+        }
+        Some(args)
+    }
+
+    /// What stands before the character, which is passed.
+    fn until(&mut self, end: char) -> Option<&str> {
+        let (before, after) = self.text.split_once(end)?;
+        self.text = after;
+        Some(before)
+    }
+
+    fn skip(&mut self, begin: char) -> bool {
+        let rest = self.text.strip_prefix(begin);
+        self.text = rest.unwrap_or(self.text);
+        rest.is_some()
+    }
+
+    fn value(&mut self) -> Option<Value> {
+        if self.skip('\'') {
+            return Some(Value::Str(self.until('\'')?.to_string()));
+        }
+        if self.skip('(') {
+            let n = self.n;
+            let numbers = self.until(')')?.split(',');
+            return numbers.map(|v| number(v, n)).collect::<Option<_>>().map(Value::Ints);
+        }
+        if self.skip('{') {
+            let mut list = Vec::new();
+            while !self.skip('}') {
+                list.push(self.tensor()?);
+                self.text = self.text.trim_start();
+            }
+            return Some(Value::Tensors(list));
+        }
+        let end = self.text.find(' ').unwrap_or(self.text.len());
+        let word = &self.text[..end];
+        let value = match word {
+            "none" => Value::None,
+            "true" | "false" => Value::Bool(word == "true"),
+            _ => match word.strip_prefix(':') {
+                Some(dtype) => Value::DType(dtype_of(dtype)?),
+                None if word.contains('[') => return self.tensor().map(Value::Tensor),
+                None => match number(word, self.n) {
+                    Some(whole) => Value::Int(whole),
+                    None => Value::Float(word.parse().ok()?),
+                },
+            },
+        };
+        self.text = &self.text[end..];
+        Some(value)
+    }
+
+    fn tensor(&mut self) -> Option<Spec> {
+        let end = self.text.find(['(', '['])?;
+        let name = &self.text[..end];
+        let tested = name == "T";
+        let dtype = if tested { self.dtype } else { dtype_of(name)? };
+        self.text = &self.text[end..];
+        let n = self.n;
+        let mut range = match dtype {
+            dtype if dtype.is_float() => (0.1, 0.9),
+            DType::BOOL => (0.0, 2.0),
+            _ => (1.0, 9.0),
+        };
+        if self.skip('(') {
+            let (low, high) = self.until(')')?.split_once(',')?;
+            let bound = |text| number(text, n).map(|v| v as f64).or_else(|| text.parse().ok());
+            range = (bound(low)?, bound(high)?);
+        }
+        self.skip('[').then_some(())?;
+        let sizes = self.until(']')?;
+        let sizes = sizes.split(',').filter(|size| !size.is_empty());
+        let sizes = sizes.map(|size| usize::try_from(number(size, n)?).ok()).collect::<Option<_>>()?;
+        Some(Spec { dtype, tested, sizes, range, lie: Lie::Contiguous })
+    }
+}
+
+/// A whole number, `n` or a multiple of it.
+fn number(text: &str, n: usize) -> Option<i64> {
+    match text.strip_suffix('n') {
+        Some("") => Some(n as i64),
+        Some(factor) => Some(factor.parse::<i64>().ok()? * n as i64),
+        None => text.parse().ok(),
+    }
+}
+
+fn dtype_of(name: &str) -> Option<DType> {
+    DType::REAL.into_iter().find(|dtype| dtype.name() == name)
+}

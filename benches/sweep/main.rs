@@ -1,0 +1,175 @@
+//! All ops, dtypes and ways to lie in memory, at a small and a large size: where a kernel is slow.
+//!
+//! `cargo xtask bench --sweep` prints one JSON line for each case of `cases.txt`. `beside_pytorch.py` runs this program
+//! with `--serve` and PyTorch in turn: a line of input is the id of a case, the answer its line. Criterion, which
+//! measures the cases of `benches/keyway`, takes seconds for each; here are thousands.
+
+mod cases;
+
+use cases::{Case, Lie, Spec, Value};
+use keyway::{DType, Device, Tensor};
+use keyway_dispatcher::call::call;
+use keyway_dispatcher::op::{Arg, Args, OpEntry, Out};
+use keyway_dispatcher::registry::find_op;
+use keyway_dispatcher::tensor::TensorRef;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::time::{Duration, Instant};
+
+/// Runs of which each is timed, and how long one takes at least.
+const RUNS: usize = 5;
+const RUN: Duration = Duration::from_millis(2);
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let options: Vec<String> = std::env::args().skip(1).filter(|option| option != "--bench").collect();
+    let table = cases::table()?;
+    complete(&table)?;
+    keyway_dispatcher::parallel::set_num_threads(keyway_benches::threads());
+    keyway_dispatcher::parallel::adopt_current_thread();
+    let mut out = std::io::stdout().lock();
+    match options.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--list"] => {
+            for case in &table.cases {
+                writeln!(out, "{}", described(case))?;
+            }
+        }
+        ["--serve"] => {
+            let by_id: BTreeMap<&str, &Case> = table.cases.iter().map(|c| (c.id.as_str(), c)).collect();
+            for id in std::io::stdin().lock().lines() {
+                let id = id?;
+                let case = by_id.get(id.as_str()).ok_or_else(|| format!("there is no case `{id}`"))?;
+                writeln!(out, "{}", measured(case))?;
+                out.flush()?;
+            }
+        }
+        [] | [_] => {
+            let wanted = options.first().map_or("", String::as_str);
+            for case in table.cases.iter().filter(|case| case.id.contains(wanted)) {
+                writeln!(out, "{}", measured(case))?;
+            }
+        }
+        _ => return Err("usage: sweep [--list | --serve | PART OF AN ID]".into()),
+    }
+    Ok(())
+}
+
+/// Refuses a table that leaves out an op without a reason, or names one that there is not.
+fn complete(table: &cases::Table) -> Result<(), String> {
+    let measured = |op: &str| table.cases.iter().any(|case| case.op == op);
+    if let Some(op) =
+        keyway::ops::all().find(|d| !measured(d.name()) && !table.left_out.contains_key(d.name()))
+    {
+        return Err(format!("cases.txt: no case for `{}`, and no reason why", op.name()));
+    }
+    let named = table.cases.iter().map(|case| &case.op).chain(table.left_out.keys());
+    match named.into_iter().find(|op| !keyway::ops::all().any(|def| def.name() == op.as_str())) {
+        Some(op) => Err(format!("cases.txt: there is no op `{op}`")),
+        None => Ok(()),
+    }
+}
+
+fn described(case: &Case) -> Json {
+    let tensor = |spec: &Spec| {
+        let lie = match spec.lie {
+            Lie::Contiguous => "contiguous",
+            Lie::Transposed => "transposed",
+            Lie::Expanded => "expanded",
+        };
+        json!({ "dtype": spec.dtype.name(), "sizes": spec.sizes, "low": spec.range.0, "high": spec.range.1, "lie": lie })
+    };
+    let arg = |value: &Value| match value {
+        Value::None => Json::Null,
+        Value::Bool(v) => json!({ "bool": v }),
+        Value::Int(v) => json!({ "int": v }),
+        Value::Float(v) => json!({ "float": v }),
+        Value::Str(v) => json!({ "str": v }),
+        Value::DType(v) => json!({ "dtype": v.name() }),
+        Value::Ints(v) => json!({ "ints": v }),
+        Value::Tensor(spec) => json!({ "tensor": tensor(spec) }),
+        Value::Tensors(list) => json!({ "tensors": list.iter().map(tensor).collect::<Vec<_>>() }),
+    };
+    let args: Vec<Json> = case.args.iter().map(arg).collect();
+    json!({ "case": case.id, "op": case.op, "dtype": case.dtype.name(), "args": args })
+}
+
+/// The line of a case: its median and least time in nanoseconds, or why it cannot be called.
+fn measured(case: &Case) -> Json {
+    match times(case) {
+        Ok(mut times) => {
+            times.sort_by(f64::total_cmp);
+            json!({
+                "peer": "keyway", "case": case.id, "threads": keyway_benches::threads(),
+                "median_ns": times[times.len() / 2], "min_ns": times[0], "samples": times.len(),
+            })
+        }
+        Err(error) => json!({ "peer": "keyway", "case": case.id, "error": error.to_string() }),
+    }
+}
+
+/// Nanoseconds of one call, for each run.
+fn times(case: &Case) -> Result<Vec<f64>, Failure> {
+    let op = find_op(&case.op).ok_or("the op is not registered")?;
+    let tensors = case.args.iter().map(made).collect::<Result<Vec<_>, _>>()?;
+    let lists: Vec<Vec<&TensorRef>> =
+        tensors.iter().map(|list| list.iter().map(AsRef::as_ref).collect()).collect();
+    let args: Vec<Arg<'_>> =
+        case.args.iter().zip(&lists).map(|(value, list)| argument(value, list)).collect();
+    let run = |calls: u32| -> Result<Duration, Failure> {
+        let begin = Instant::now();
+        for _ in 0..calls {
+            std::hint::black_box(once(op, &args)?);
+        }
+        Ok(begin.elapsed())
+    };
+    run(1)?;
+    let calls = (RUN.as_nanos() / run(1)?.as_nanos().max(1)).clamp(1, 100_000) as u32;
+    (0..RUNS).map(|_| Ok(run(calls)?.as_nanos() as f64 / f64::from(calls))).collect()
+}
+
+fn once(op: &'static OpEntry, args: &[Arg<'_>]) -> Result<impl Sized, Failure> {
+    Ok(call(Args { op, values: args }, Out::New)?)
+}
+
+fn argument<'a>(value: &'a Value, tensors: &'a [&'a TensorRef]) -> Arg<'a> {
+    match value {
+        Value::None => Arg::None,
+        Value::Bool(v) => Arg::Bool(*v),
+        Value::Int(v) => Arg::Int(*v),
+        Value::Float(v) => Arg::Float(*v),
+        Value::Str(v) => Arg::Str(v),
+        Value::DType(v) => Arg::DType(*v),
+        Value::Ints(v) => Arg::Ints(v),
+        Value::Tensor(_) => tensors.first().map_or(Arg::None, |t| Arg::Tensor(t)),
+        Value::Tensors(_) => Arg::Tensors(tensors),
+    }
+}
+
+/// The tensors of an argument.
+fn made(value: &Value) -> keyway::Result<Vec<Tensor>> {
+    match value {
+        Value::Tensor(spec) => Ok(vec![tensor(spec)?]),
+        Value::Tensors(list) => list.iter().map(tensor).collect(),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn tensor(spec: &Spec) -> keyway::Result<Tensor> {
+    let mut sizes = spec.sizes.clone();
+    let last = sizes.len();
+    match spec.lie {
+        Lie::Contiguous => {}
+        Lie::Transposed => sizes.swap(last - 2, last - 1),
+        Lie::Expanded => sizes[last - 2] = 1,
+    }
+    let (low, high) = spec.range;
+    let values = Tensor::rand(&sizes, DType::F64, Device::CPU)?.mul(high - low)?.add(low)?;
+    let values = if spec.dtype == DType::BOOL { values.ge(1.0)? } else { values.to_dtype(spec.dtype)? };
+    match spec.lie {
+        Lie::Contiguous => Ok(values),
+        Lie::Transposed => values.transpose(-2, -1),
+        Lie::Expanded => values.expand(&spec.sizes),
+    }
+}
