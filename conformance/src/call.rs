@@ -223,7 +223,7 @@ pub fn damaged(whose: &str, damage: Damage) -> Failure {
 
 /// Why a failed call of a valid sample is nothing that the backend claims, if so: there is no kernel for a part of it, or a
 /// kernel says that it does not serve the case.
-pub fn unclaimed(target: &Target, error: &Error) -> Option<String> {
+fn unclaimed(target: &Target, error: &Error) -> Option<String> {
     let Error::Dispatch(DispatchError::MissingKernel(missing)) = error else { return None };
     // A kernel may serve a part of an op's cases. That it serves some is asked by the families `kernels` and `claims`.
     if !missing.refused.is_empty() {
@@ -238,15 +238,15 @@ pub fn unclaimed(target: &Target, error: &Error) -> Option<String> {
 }
 
 /// What a failed call of a valid sample means: unsupported if it is [`unclaimed`], else a failure.
-pub fn refused(target: &Target, def: &'static OpDef, error: Error) -> Stop {
+pub fn refused(target: &Target, op: &OpEntry, error: Error) -> Stop {
     if let Some(why) = unclaimed(target, &error) {
         return Stop::Unsupported(why);
     }
     // What the host does with its own memory alone is no claim of a device's backend.
     if let (Rule::Host(_), Error::Dispatch(DispatchError::DeviceMismatch { expected: Device::CPU, .. })) =
-        (def.rule, &error)
+        (&op.spec.rule, &error)
     {
         return Stop::Unsupported(error.to_string());
     }
-    Failure::new(format!("{} refuses a valid call", def.name()), "a result", error.to_string()).into()
+    Failure::new(format!("{} refuses a valid call", op.name), "a result", error.to_string()).into()
 }

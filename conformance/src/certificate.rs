@@ -3,12 +3,11 @@
 //! the terms on which the library is, and is no proof by its author.
 
 use crate::report::{Machine, Report, SUITE_VERSION, Status};
+use keyway::dispatcher::loader::side;
 use keyway::dispatcher::loader::trust::TrustPolicy;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,9 +105,6 @@ impl fmt::Display for Standing {
     }
 }
 
-/// The most bytes that a certificate has.
-const LONGEST: u64 = 1 << 16;
-
 impl Certificate {
     /// The certificate of a run; `None` for one that was narrowed or interrupted, or in which the library had no part.
     pub fn of(report: &Report) -> Option<Certificate> {
@@ -153,13 +149,7 @@ impl Certificate {
 
     fn believed(path: &Path, trust: &TrustPolicy) -> Option<Certificate> {
         trust.check(path).ok()?;
-        // What is no regular file could hold a reader up.
-        if !path.metadata().ok()?.is_file() {
-            return None;
-        }
-        let mut text = String::new();
-        std::fs::File::open(path).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
-        serde_json::from_str::<Certificate>(&text).ok().filter(Certificate::adds_up)
+        serde_json::from_slice::<Certificate>(&side::read(path).ok()?).ok().filter(Certificate::adds_up)
     }
 
     /// Writes it beside the library, whole or not at all, whoever else writes one. One for a profile leaves that of a whole
@@ -168,22 +158,13 @@ impl Certificate {
     /// # Errors
     /// A folder that cannot be written.
     pub fn store(&self, library: &Path) -> std::io::Result<Option<PathBuf>> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
         let same = |old: &Certificate| old.sha256 == self.sha256 && old.suite == self.suite;
         let old = Certificate::read(library, &TrustPolicy::of_process()).and_then(Result::ok);
         if self.profile.is_some() && old.is_some_and(|old| same(&old) && old.profile.is_none()) {
             return Ok(None);
         }
         let path = Certificate::beside(library);
-        let mut part = path.clone().into_os_string();
-        part.push(format!(".{}-{}.part", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let part = PathBuf::from(part);
-        let written = std::fs::write(&part, serde_json::to_string_pretty(self)?)
-            .and_then(|()| std::fs::rename(&part, &path));
-        if let Err(error) = written {
-            let _ = std::fs::remove_file(&part);
-            return Err(error);
-        }
+        side::write(&path, serde_json::to_string_pretty(self)?.as_bytes())?;
         Ok(Some(path))
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Context, Family, Scope, is_in, preferred};
 use crate::array::Array;
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
@@ -122,7 +122,7 @@ fn twice(context: &Context<'_>) -> Steps {
         if matches!(out, Out::InPlace) && !fits {
             continue;
         }
-        let got = prepared.call_with(def, &tensors, out).map_err(|e| refused(context.target, def, e))?;
+        let got = prepared.call_with(def, &tensors, out).map_err(|e| context.refused(e))?;
         compare::outputs(&expected, &got, super::factor(def, &sample))?;
     }
     Ok(())
@@ -171,6 +171,6 @@ fn overlap(context: &Context<'_>) -> Steps {
                 _ => Err(Failure::new("a refused overlap changed the memory", "unchanged", "changed").into()),
             }
         }
-        Err(error) => Err(refused(context.target, def, error)),
+        Err(error) => Err(context.refused(error)),
     }
 }

@@ -1,7 +1,7 @@
 //! A case being run, and what every family asks of it.
 
 use crate::array::Array;
-use crate::call::{Prepared, refused};
+use crate::call::{self, Prepared};
 use crate::case::Case;
 use crate::inputs;
 use crate::oracle::{self, Inputs, Oracle};
@@ -68,6 +68,11 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// What a failed call of a valid sample of the op means; see [`call::refused`].
+    pub fn refused(&self, error: keyway::Error) -> Stop {
+        self.entry().map_or_else(|stop| stop, |op| call::refused(self.target, op, error))
+    }
+
     /// The sample.
     ///
     /// # Errors
@@ -114,7 +119,7 @@ impl<'a> Context<'a> {
     /// What a refusal of it means.
     pub fn call(&self, prepared: &Prepared) -> Steps<Vec<Tensor>> {
         let def = self.def()?;
-        let made = prepared.call(def, Out::New).map_err(|e| refused(self.target, def, e))?;
+        let made = prepared.call(def, Out::New).map_err(|e| self.refused(e))?;
         self.served_by_target(def)?;
         Ok(made)
     }

@@ -3,7 +3,7 @@
 
 use super::{Context, Family, Scope, factor, has_tested, tensors, tested};
 use crate::array::{Array, Number, wrapped};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
@@ -153,7 +153,7 @@ fn run(context: &Context<'_>) -> Steps {
         }
         // The filling is beside what the op takes, or a whole number is divided by zero.
         (Err(_), Err(_)) => Ok(()),
-        (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
+        (Ok(_), Err(error)) => Err(context.refused(error)),
         (Err(unknown), Ok(_)) => Err(Stop::Skipped(unknown.to_string())),
     }
 }
@@ -243,13 +243,8 @@ fn analytic(
 ) -> Steps<Vec<Option<Array>>> {
     let (def, device, weight) = (context.def()?, context.target.device, weight_of(context));
     let prepared = Prepared::bare(inputs, device)?;
-    let leaf = |(t, s): (Tensor, &keyway::ops::sample::TensorSample)| match s.role {
-        Role::Tested => t.set_requires_grad(true),
-        Role::Fixed(_) => Ok(t),
-    };
-    let leaves = prepared.tensors().into_iter().zip(tensors(sample)).map(leaf);
-    let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
-    let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let leaves = super::gradients::leaves(prepared.tensors(), sample)?;
+    let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| context.refused(e))?;
     let outputs: Vec<Tensor> =
         outputs.into_iter().filter(|o| o.requires_grad() && o.dtype() == DType::F64).collect();
     let wanted: Vec<Tensor> = leaves.iter().filter(|t| t.requires_grad()).cloned().collect();
@@ -270,10 +265,10 @@ fn analytic(
         };
         grad(outputs, &wanted, options)
     };
-    let mut made = pass(&outputs, second).map_err(|e| refused(context.target, def, e))?;
+    let mut made = pass(&outputs, second).map_err(|e| context.refused(e))?;
     if second {
         let first: Vec<Tensor> = made.into_iter().flatten().filter(Tensor::requires_grad).collect();
-        made = pass(&first, false).map_err(|e| refused(context.target, def, e))?;
+        made = pass(&first, false).map_err(|e| context.refused(e))?;
     }
     let mut made = made.into_iter();
     let each = leaves.iter().map(|t| match t.requires_grad().then(|| made.next()).flatten().flatten() {

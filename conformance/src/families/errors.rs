@@ -1,7 +1,7 @@
 //! Calls that must fail do, with the stated message, and change nothing.
 
 use super::{Context, Family, Scope, preferred};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::inputs;
 use crate::outcome::{Failure, Steps, Stop};
@@ -38,7 +38,7 @@ fn run(context: &Context<'_>) -> Steps {
         .into()),
         Err(error) if !error.to_string().contains(sample.message) => {
             let text = error.to_string();
-            match refused(context.target, def, error) {
+            match context.refused(error) {
                 // What is not there cannot find the mistake.
                 Stop::Unsupported(reason) => Err(Stop::Unsupported(reason)),
                 _ => {

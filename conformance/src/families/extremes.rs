@@ -2,7 +2,7 @@
 
 use super::{Context, Family, Scope, allowed, factor, is_in, names_sizes, tensors, tested};
 use crate::array::Array;
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps};
@@ -71,7 +71,7 @@ fn run(context: &Context<'_>) -> Steps {
             }
             Ok(())
         }
-        (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
+        (Ok(_), Err(error)) => Err(context.refused(error)),
         (Err(_), Err(_)) => Ok(()),
         (Err(unknown), Ok(_)) => {
             Err(Failure::new("what must be refused is answered", unknown.to_string(), "a result").into())

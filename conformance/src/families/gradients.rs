@@ -3,16 +3,16 @@
 
 use super::{Context, Family, Scope};
 use crate::array::{Array, Number};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare::{self, Tolerance};
 use crate::memory::{Arrangement, Placed, read};
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::autograd::gradcheck::{self, gradcheck, gradgradcheck};
 use keyway::autograd::{BackwardOptions, grad};
-use keyway::dispatcher::op::Out;
+use keyway::dispatcher::op::{OpEntry, Out};
 use keyway::ops::def::{Derivative, Forms};
-use keyway::ops::sample::Role;
+use keyway::ops::sample::{Role, Sample, TensorSample};
 use keyway::{DType, Device, Tensor};
 
 /// First derivatives.
@@ -74,43 +74,72 @@ fn strided_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     });
 }
 
-/// The inputs, those of the dtype under test requiring grad.
-fn leaves(context: &Context<'_>, device: Device) -> Steps<(Prepared, Vec<Tensor>)> {
+/// Tensors of a sample, those of the dtype under test requiring grad.
+pub(super) fn leaves(tensors: Vec<Tensor>, sample: &Sample) -> keyway::Result<Vec<Tensor>> {
+    let leaf = |(t, s): (Tensor, &TensorSample)| match s.role {
+        Role::Tested => t.set_requires_grad(true),
+        Role::Fixed(_) => Ok(t),
+    };
+    tensors.into_iter().zip(super::tensors(sample)).map(leaf).collect()
+}
+
+fn prepared(context: &Context<'_>, device: Device) -> Steps<(Prepared, Vec<Tensor>)> {
     let (sample, inputs) = context.inputs()?;
     let prepared = Prepared::bare(&inputs, device)?;
-    let tensors = prepared.tensors();
-    let leaves = tensors
-        .into_iter()
-        .zip(super::tensors(&sample))
-        .map(|(t, s)| if s.role == Role::Tested { t.set_requires_grad(true) } else { Ok(t) })
-        .collect::<Result<Vec<_>, _>>()?;
+    let leaves = leaves(prepared.tensors(), &sample)?;
     Ok((prepared, leaves))
 }
 
-fn check(context: &Context<'_>, second: bool) -> Steps {
-    let (def, device) = (context.def()?, context.target.device);
-    // Differences are taken of values on the host; the op runs on its device.
-    let (prepared, inputs) = leaves(context, Device::CPU)?;
-    let function = |tensors: &[Tensor]| -> keyway::Result<Vec<Tensor>> {
-        let there = tensors.iter().map(|t| t.to_device(device)).collect::<keyway::Result<Vec<_>>>()?;
-        let made = prepared.call_with(def, &there, Out::New)?;
+/// A case's op as a function of tensors on the host, where differences are taken; it runs on its device.
+pub(super) struct Function {
+    op: &'static OpEntry,
+    device: Device,
+    prepared: Prepared,
+    pub(super) inputs: Vec<Tensor>,
+}
+
+impl Function {
+    pub(super) fn new(context: &Context<'_>) -> Steps<Function> {
+        let (prepared, inputs) = prepared(context, Device::CPU)?;
+        Ok(Function { op: context.entry()?, device: context.target.device, prepared, inputs })
+    }
+
+    pub(super) fn call(&self, tensors: &[Tensor]) -> keyway::Result<Vec<Tensor>> {
+        let there = tensors.iter().map(|t| t.to_device(self.device)).collect::<keyway::Result<Vec<_>>>()?;
+        let made = self.prepared.call_entry(self.op, &there, Out::New)?;
         made.into_iter().map(|t| t.to_device(Device::CPU)).collect()
-    };
-    let outputs = function(&inputs).map_err(|e| refused(context.target, def, e))?;
+    }
+
+    /// Compares its derivatives, or with `second` those of its derivatives, with differences.
+    pub(super) fn check(&self, context: &Context<'_>, second: bool) -> Steps {
+        let run = if second { gradgradcheck } else { gradcheck };
+        match run(&|tensors| self.call(tensors), &self.inputs, gradcheck::Tolerance::default()) {
+            Ok(None) => Ok(()),
+            Ok(Some(m)) => Err(Failure::new(
+                format!(
+                    "d output {}[{}] / d input {}[{}]",
+                    m.output, m.output_element, m.input, m.input_element
+                ),
+                m.numeric.to_string(),
+                m.analytic.to_string(),
+            )
+            .into()),
+            // A plugin's backward op need not have a derivative of its own.
+            Err(error @ keyway::Error::Autograd(_)) if second && context.case.foreign.is_some() => {
+                Err(Stop::Unsupported(error.to_string()))
+            }
+            Err(error) => Err(context.refused(error)),
+        }
+    }
+}
+
+fn check(context: &Context<'_>, second: bool) -> Steps {
+    let function = Function::new(context)?;
+    let outputs = function.call(&function.inputs).map_err(|e| context.refused(e))?;
     if outputs.iter().all(|o| o.dtype() != DType::F64) {
         return Ok(());
     }
-    let run = if second { gradgradcheck } else { gradcheck };
-    match run(&function, &inputs, gradcheck::Tolerance::default()) {
-        Ok(None) => Ok(()),
-        Ok(Some(m)) => Err(Failure::new(
-            format!("d output {}[{}] / d input {}[{}]", m.output, m.output_element, m.input, m.input_element),
-            m.numeric.to_string(),
-            m.analytic.to_string(),
-        )
-        .into()),
-        Err(error) => Err(refused(context.target, def, error)),
-    }
+    function.check(context, second)
 }
 
 fn gradients(
@@ -144,8 +173,8 @@ fn strided(context: &Context<'_>) -> Steps {
     }
     let arrangement = Arrangement::from_name(&context.case.variant)
         .ok_or_else(|| Stop::Skipped(format!("there is no variant `{}`", context.case.variant)))?;
-    let (prepared, inputs) = leaves(context, device)?;
-    let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let (prepared, inputs) = prepared(context, device)?;
+    let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| context.refused(e))?;
     let real = |o: &&Tensor| o.dtype() == DType::F64 && o.requires_grad() && arrangement.suits(o.sizes());
     for output in outputs.iter().filter(real) {
         let values = incoming(output, arrangement == Arrangement::Expanded);
@@ -154,7 +183,7 @@ fn strided(context: &Context<'_>) -> Steps {
             let gradient = Placed::new(&values, arrangement, device)?.tensor;
             all.push(
                 gradients(std::slice::from_ref(output), &inputs, vec![gradient])
-                    .map_err(|e| refused(context.target, def, e))?,
+                    .map_err(|e| context.refused(e))?,
             );
         }
         same("with a strided incoming gradient", &all[0], &all[1])?;
@@ -187,9 +216,9 @@ fn same(when: &str, expected: &[Option<Tensor>], got: &[Option<Tensor>]) -> Step
 /// `y = x.clone(); y.op_(...)` has the gradients of `op(x, ...)`.
 fn in_place(context: &Context<'_>) -> Steps {
     let (def, device) = (context.def()?, context.target.device);
-    let (prepared, inputs) = leaves(context, device)?;
+    let (prepared, inputs) = prepared(context, device)?;
     let Some(first) = inputs.first() else { return Ok(()) };
-    let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| context.refused(e))?;
     let [output] = &outputs[..] else { return Ok(()) };
     let fits = output.sizes() == first.sizes() && output.dtype() == first.dtype();
     // The sample may have a number where the tensor to be written would be.
@@ -199,17 +228,15 @@ fn in_place(context: &Context<'_>) -> Steps {
     }
     let values = incoming(output, false);
     let gradient = || Placed::new(&values, Arrangement::Contiguous, device).map(|p| p.tensor);
-    let expected =
-        gradients(&outputs, &inputs, vec![gradient()?]).map_err(|e| refused(context.target, def, e))?;
+    let expected = gradients(&outputs, &inputs, vec![gradient()?]).map_err(|e| context.refused(e))?;
     let mut tensors = inputs.clone();
     tensors[0] = first.copied()?;
-    let made =
-        prepared.call_with(def, &tensors, Out::InPlace).map_err(|e| refused(context.target, def, e))?;
+    let made = prepared.call_with(def, &tensors, Out::InPlace).map_err(|e| context.refused(e))?;
     let got = match gradients(&made, &inputs, vec![gradient()?]) {
         Ok(got) => got,
         // The formula needs the value that was overwritten, and says so: as it should.
         Err(keyway::Error::Autograd(keyway::autograd::AutogradError::SavedChanged { .. })) => return Ok(()),
-        Err(error) => return Err(refused(context.target, def, error)),
+        Err(error) => return Err(context.refused(error)),
     };
     same("through the in-place form", &expected, &got)
 }

@@ -1,7 +1,7 @@
 //! Guard bands around every buffer that a kernel is given; inputs must be as they were.
 
 use super::{Context, Family, Scope, has_out};
-use crate::call::{Prepared, damaged, refused};
+use crate::call::{Prepared, damaged};
 use crate::case::Case;
 use crate::memory::{Arrangement, Placed};
 use crate::outcome::Steps;
@@ -36,7 +36,7 @@ fn run(context: &Context<'_>) -> Steps {
             .collect::<Result<Vec<_>, _>>()?;
         let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
         let made = prepared.call_watched(def.entry()?, Out::Given(&given), &outs)?;
-        made.map_err(|e| refused(context.target, def, e))?;
+        made.map_err(|e| context.refused(e))?;
         for (nth, out) in outs.iter().enumerate() {
             if let Some(damage) = out.damage(false)? {
                 return Err(damaged(&format!("output {nth}"), damage).into());

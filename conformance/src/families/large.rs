@@ -4,7 +4,7 @@
 use super::determinism::enlarged;
 use super::{Context, Family, Op, Scope, factor, is_in, names_sizes, preferred, tensors};
 use crate::array::Array;
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::outcome::{Steps, Stop};
 use crate::{compare, inputs};
@@ -70,7 +70,7 @@ fn run(context: &Context<'_>) -> Steps {
         Err(Stop::Skipped(_)) => call(context, &sample)?,
         called => called?,
     };
-    let got = result.map_err(|e| refused(context.target, def, e))?;
+    let got = result.map_err(|e| context.refused(e))?;
     Ok(compare::outputs(&expected, &got, loose * factor(def, &sample))?)
 }
 

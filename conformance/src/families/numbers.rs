@@ -3,7 +3,7 @@
 
 use super::{Context, Family, Scope, is_in};
 use crate::array::{Array, Number};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare::{self, Tolerance};
 use crate::memory::{Arrangement, Placed, read};
@@ -149,14 +149,14 @@ fn gradient(context: &Context<'_>, narrow: DType, wide: DType) -> Steps<Vec<f64>
     };
     let leaf = one.clone().set_requires_grad(true)?;
     let all: Vec<Tensor> = [leaf.clone(), many.clone()].into_iter().chain(rest.iter().cloned()).collect();
-    let outputs = prepared.call_with(def, &all, Out::New).map_err(|e| refused(context.target, def, e))?;
+    let outputs = prepared.call_with(def, &all, Out::New).map_err(|e| context.refused(e))?;
     let Some(output) = outputs.into_iter().next().filter(Tensor::requires_grad) else {
         return Ok(Vec::new());
     };
     let start = Array::from_fn(output.dtype(), output.sizes(), |_| Number::Float(1.0));
     let start = Placed::new(&start, Arrangement::Contiguous, device)?.tensor;
     let options = BackwardOptions { gradients: Some(vec![start]), allow_unused: true, ..Default::default() };
-    let made = grad(&[output], &[leaf], options).map_err(|e| refused(context.target, def, e))?;
+    let made = grad(&[output], &[leaf], options).map_err(|e| context.refused(e))?;
     match made.into_iter().next().flatten() {
         Some(gradient) => Ok(read(&gradient)?.map_or(Vec::new(), |a| a.floats())),
         None => Ok(Vec::new()),

@@ -2,7 +2,7 @@
 
 use super::{Context, Family, Scope, factor, has_out};
 use crate::array::Array;
-use crate::call::{Prepared, damaged, refused};
+use crate::call::{Prepared, damaged};
 use crate::case::Case;
 use crate::compare;
 use crate::memory::{Arrangement, Placed};
@@ -53,7 +53,7 @@ fn run(context: &Context<'_>) -> Steps {
                 .collect::<Result<Vec<_>, _>>()?;
             let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
             let made = prepared.call_watched(def.entry()?, Out::Given(&given), &outs)?;
-            made.map_err(|e| refused(context.target, def, e))?;
+            made.map_err(|e| context.refused(e))?;
             let got: Vec<Tensor> = outs.iter().map(|o| o.tensor.clone()).collect();
             compare::outputs(&expected, &got, factor(def, &sample))?;
             // A strided output has gaps, which are not the kernel's to write.
@@ -70,7 +70,7 @@ fn run(context: &Context<'_>) -> Steps {
             let mut out = Placed::garbage(&[0], expected.dtype, Arrangement::Contiguous, device)?.tensor;
             prepared
                 .with_args(&prepared.tensors(), |values| def.run_out(values, &mut out))
-                .map_err(|e| refused(context.target, def, e))?;
+                .map_err(|e| context.refused(e))?;
             Ok(compare::outputs(std::slice::from_ref(expected), &[out], factor(def, &sample))?)
         }
         "wrong_shape" => {
@@ -138,7 +138,7 @@ fn in_place(context: &Context<'_>, prepared: &Prepared, expected: &[Array], fact
             let expected = expected[0].cast(held);
             Ok(compare::outputs(&[expected], std::slice::from_ref(&target.tensor), factor)?)
         }
-        Err(error) if fits => Err(refused(context.target, def, error)),
+        Err(error) if fits => Err(context.refused(error)),
         Err(_) => match target.damage(true)? {
             Some(damage) => Err(damaged("the target of a refused in-place call", damage).into()),
             None => Ok(()),

@@ -2,19 +2,18 @@
 //! where there is none, by their decomposition, by their kernel for f64, or at least by themselves on other strides. The
 //! report says by which.
 
+use super::gradients::Function;
 use super::{Context, Family, Scope, has_tested, tensors};
 use crate::array::{Array, Number};
-use crate::call::{Prepared, damaged, unclaimed};
+use crate::call::{Prepared, damaged};
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
 use crate::memory::{Arrangement, Placed, read};
 use crate::oracle::Inputs;
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::autograd::gradcheck::{self, gradcheck, gradgradcheck};
 use keyway::dispatcher::op::{OpEntry, Out, Rule};
 use keyway::ops::by_name;
-use keyway::ops::sample::Role;
 use keyway::{DType, Device, Tensor};
 
 /// The family.
@@ -128,14 +127,7 @@ fn run(context: &Context<'_>) -> Steps {
 
 fn call(context: &Context<'_>, prepared: &Prepared) -> Steps<Vec<Tensor>> {
     let entry = context.entry()?;
-    let refused = |error: keyway::Error| match unclaimed(context.target, &error) {
-        Some(why) => Stop::Unsupported(why),
-        None => {
-            let what = format!("{} refuses a sample of its own", entry.name);
-            Failure::new(what, "a result", error.to_string()).into()
-        }
-    };
-    prepared.call_entry(entry, &prepared.tensors(), Out::New).map_err(refused)
+    prepared.call_entry(entry, &prepared.tensors(), Out::New).map_err(|e| context.refused(e))
 }
 
 fn arrays(made: &[Tensor]) -> Steps<Vec<Array>> {
@@ -202,38 +194,13 @@ pub fn expected(
 }
 
 fn gradients(context: &Context<'_>) -> Steps {
-    let (entry, device) = (context.entry()?, context.target.device);
-    let (sample, inputs) = context.inputs()?;
-    let prepared = Prepared::bare(&inputs, Device::CPU)?;
-    let leaf = |(t, s): (Tensor, &keyway::ops::sample::TensorSample)| match s.role {
-        Role::Tested => t.set_requires_grad(true),
-        Role::Fixed(_) => Ok(t),
-    };
-    let leaves = prepared.tensors().into_iter().zip(tensors(&sample)).map(leaf);
-    let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
-    let function = |tensors: &[Tensor]| -> keyway::Result<Vec<Tensor>> {
-        let there = tensors.iter().map(|t| t.to_device(device)).collect::<keyway::Result<Vec<_>>>()?;
-        let made = prepared.call_entry(entry, &there, Out::New)?;
-        made.into_iter().map(|t| t.to_device(Device::CPU)).collect()
-    };
-    if !leaves.iter().any(Tensor::requires_grad) || function(&leaves)?.iter().all(|o| !o.requires_grad()) {
+    let function = Function::new(context)?;
+    let differentiable = |tensors: &[Tensor]| tensors.iter().any(Tensor::requires_grad);
+    let outputs = function.call(&function.inputs).map_err(|e| context.refused(e))?;
+    if !differentiable(&function.inputs) || !differentiable(&outputs) {
         return Ok(());
     }
     let second = context.case.variant == SECOND;
     context.judge_by(if second { "differences of its gradients" } else { "differences of its values" });
-    let run = if second { gradgradcheck } else { gradcheck };
-    match run(&function, &leaves, gradcheck::Tolerance::default()) {
-        Ok(None) => Ok(()),
-        Ok(Some(m)) => Err(Failure::new(
-            format!("d output {}[{}] / d input {}[{}]", m.output, m.output_element, m.input, m.input_element),
-            m.numeric.to_string(),
-            m.analytic.to_string(),
-        )
-        .into()),
-        // A plugin's backward op need not have a derivative of its own.
-        Err(error @ keyway::Error::Autograd(_)) if second => Err(Stop::Unsupported(error.to_string())),
-        Err(error) => {
-            Err(Failure::new("the gradient cannot be taken", "a gradient", error.to_string()).into())
-        }
-    }
+    function.check(context, second)
 }

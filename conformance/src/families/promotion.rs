@@ -2,7 +2,7 @@
 
 use super::{Context, Family, Scope, factor, is_in, tested};
 use crate::array::{Array, Number};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::oracle::Value;
@@ -57,7 +57,7 @@ fn run(context: &Context<'_>) -> Steps {
     let result = prepared.call(def, Out::New);
     match (oracle(&inputs), result) {
         (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(def, &sample))?),
-        (Ok(_), Err(error)) => Err(refused(context.target, def, error)),
+        (Ok(_), Err(error)) => Err(context.refused(error)),
         (Err(_), Err(_)) => Ok(()),
         (Err(unknown), Ok(got)) => {
             let got = got.first().map_or_else(String::new, |t| format!("a result in {}", t.dtype()));

@@ -1,7 +1,7 @@
 //! Results against the oracle, on row-major inputs.
 
 use super::{Context, Family, Scope};
-use crate::call::{Prepared, refused};
+use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::outcome::Steps;
@@ -37,7 +37,7 @@ fn run(context: &Context<'_>) -> Steps {
     let got = match context.case.variant.as_str() {
         PARTS => {
             let parts = prepared.call_parts(def.entry()?);
-            parts.map_err(|e| refused(context.target, def, e))?
+            parts.map_err(|e| context.refused(e))?
         }
         _ => context.call(&prepared)?,
     };
