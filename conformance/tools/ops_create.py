@@ -31,7 +31,7 @@ OPS = {
     "clone": lambda torch, a, memory_format: a.clone(memory_format=memory_format_of(torch, a, memory_format)),
     "copy": lambda torch, a, source: a.clone().copy_(source),
     "fill": lambda torch, a, value: a.clone().fill_(value),
-    "to_device": lambda torch, a, device: a.to(device),
+    "to_device": lambda torch, a, device, non_blocking=False: a.to(device, non_blocking=non_blocking),
     "to_dtype": lambda torch, a, dtype: a.to(dtype),
     "to_layout": lambda torch, a, layout: a.to_sparse().to_dense() if a.ndim and layout != "strided" else a.clone(),
 }
@@ -50,4 +50,8 @@ EXPLAINED = {
     "linspace/u*/error": "PyTorch refuses a start that the dtype lacks; the oracle lets those elements be anything",
 }
 
-NO_COUNTERPART = drawn()
+NO_COUNTERPART = {
+    **drawn(),
+    "pin_memory": "of values it changes nothing",
+    "project_like": "it is about composite layouts",
+}

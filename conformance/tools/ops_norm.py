@@ -47,7 +47,7 @@ OPS = {
     "group_norm": in_f64(group_norm),
     "instance_norm": in_f64(running("instance_norm")),
     "rms_norm": rms_norm,
-    "layer_norm": layer_norm,
+    "layer_norm": in_f64(layer_norm),
     "layer_norm_backward": in_f64(layer_norm_backward),
     "log_softmax": along("log_softmax"),
     "softmax": along("softmax"),

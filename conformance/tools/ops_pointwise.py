@@ -1,5 +1,7 @@
 """Calls of the element-wise ops."""
 
+from stepwise import in_f64
+
 
 def operand(torch, value, other):
     """A number as a tensor of the dtype that it is promoted to beside `other`."""
@@ -58,16 +60,16 @@ OPS = {
         else dividing(quotient, lambda torch, a: -a)(torch, a, b, mode)),
     "elu": functional("elu"),
     "floor_divide": dividing(lambda torch, a, b: torch.floor_divide(a, b), lambda torch, a: -a),
-    "fmod": dividing(lambda torch, a, b: torch.fmod(a, b), lambda torch, a: torch.zeros_like(a)),
+    "fmod": in_f64(dividing(lambda torch, a, b: torch.fmod(a, b), lambda torch, a: torch.zeros_like(a))),
     "gelu": lambda torch, a, approximate: torch.nn.functional.gelu(a, approximate=approximate),
     "gelu_backward": lambda torch, g, a, approximate: torch.ops.aten.gelu_backward(g, a, approximate=approximate),
     "hardswish": functional("hardswish"),
     "leaky_relu": functional("leaky_relu"),
     "lerp": lambda torch, a, b, weight: torch.lerp(a, b, weight),
-    "pow": lambda torch, a, b: torch.pow(a, b),
+    "pow": in_f64(lambda torch, a, b: torch.pow(a, b)),
     "relu": functional("relu"),
     "relu_backward": lambda torch, g, y: torch.ops.aten.threshold_backward(g, y, 0),
-    "remainder": dividing(lambda torch, a, b: torch.remainder(a, b), lambda torch, a: torch.zeros_like(a)),
+    "remainder": in_f64(dividing(lambda torch, a, b: torch.remainder(a, b), lambda torch, a: torch.zeros_like(a))),
     "sigmoid_backward": lambda torch, g, y: torch.ops.aten.sigmoid_backward(g, y),
     "silu": functional("silu"),
     "silu_backward": lambda torch, g, x: torch.ops.aten.silu_backward(g, x),
@@ -141,6 +143,9 @@ NUMPY = {
 }
 
 EXPLAINED = {
+    **{f"{name}/*/values/extremes": "the remainder of a large number shows each bit of the divisor, a number that is "
+       "rounded to f32 here and taken as f64 there" for name in ("fmod", "remainder")},
+    "pow/f32/values/extremes": "a large power shows each bit of the exponent, a number that is rounded to f32 here",
     "gelu_backward/*/values/extremes": "PyTorch's `1 + erf` and `1 - tanh^2` lose digits that a large gradient shows",
     "gelu_backward/*/zero/extremes": "the same: what is left of the derivative has the other sign",
     "lerp/f64/zero/extremes": "a product below the least f64, which PyTorch does not round by itself",

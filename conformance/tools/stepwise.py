@@ -1,4 +1,4 @@
-"""Calls whose intermediate results PyTorch rounds to f16 or bf16, which the oracle does not."""
+"""Calls whose intermediate results or numbers PyTorch rounds to the dtype, which the oracle does not."""
 
 
 def first(made):
@@ -10,7 +10,7 @@ def in_f64(call):
 
     def widened(torch, *args):
         made = call(torch, *args)
-        if first(made).dtype not in (torch.float16, torch.bfloat16):
+        if first(made).dtype not in (torch.float16, torch.bfloat16, torch.float32):
             return made
 
         def wide(a):
