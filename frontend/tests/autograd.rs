@@ -232,6 +232,24 @@ impl Function for Cube {
 }
 
 #[test]
+fn a_hook_may_own_another_hook_of_its_tensor() {
+    let a = leaf(&[1.0, 2.0]);
+    let result = a.mul(3.0).unwrap();
+    for owner in [&a, &result] {
+        let inner = owner.register_hook(|g| g.mul(2.0).map(Some)).unwrap();
+        let outer = owner
+            .register_hook(move |_| {
+                let _ = &inner;
+                Ok(None)
+            })
+            .unwrap();
+        drop(outer);
+    }
+    result.sum().unwrap().backward().unwrap();
+    assert_eq!(values(&a.grad().unwrap()), [3.0, 3.0], "both hooks are gone");
+}
+
+#[test]
 fn a_custom_function_is_differentiated_twice() {
     let x = leaf(&[2.0]);
     let y = autograd::apply(Cube, std::slice::from_ref(&x)).unwrap().remove(0);

@@ -34,16 +34,24 @@ impl HookHandle {
 
 impl Drop for HookHandle {
     fn drop(&mut self) {
+        // The hook is dropped after the list is unlocked: it may own another handle of the same list.
         match self.place.take() {
             Some(Place::Leaf(tensor)) => {
                 if let Some(tensor) = tensor.upgrade() {
-                    meta::with_hooks(&tensor, |hooks| hooks.retain(|(id, _)| *id != self.id));
+                    let take = |hooks: &mut Vec<(u64, Hook)>| -> Option<Hook> {
+                        let at = hooks.iter().position(|(id, _)| *id == self.id)?;
+                        Some(hooks.remove(at).1)
+                    };
+                    drop(meta::with_hooks(&tensor, take));
                 }
             }
             Some(Place::Node(node)) => {
                 if let Some(node) = node.upgrade() {
-                    let hooks = node.hooks_or_init();
-                    lock(hooks).retain(|(_, id, _)| *id != self.id);
+                    let mut hooks = lock(node.hooks_or_init());
+                    let at = hooks.iter().position(|(_, id, _)| *id == self.id);
+                    let taken = at.map(|at| hooks.remove(at));
+                    drop(hooks);
+                    drop(taken);
                 }
             }
             None => {}
