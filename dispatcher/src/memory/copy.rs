@@ -172,14 +172,15 @@ pub fn read_bytes(source: &Storage, offset: usize, target: &mut [u8]) -> Result<
     source.synchronize()?;
     // SAFETY: the range was checked to lie within the storage.
     let from = unsafe { source.pointer().add(offset) };
-    let to = NonNull::from(&mut target[0]);
+    // An address of the whole slice, not of its first byte alone.
+    let (length, to) = (target.len(), NonNull::from(target).cast::<u8>());
     match entry(source)? {
         None => {
-            // SAFETY: `from` is host memory of at least `target.len()` bytes, `to` is the slice itself.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), target.len()) };
+            // SAFETY: `from` is host memory of at least `length` bytes, `to` is the slice itself.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), length) };
             Ok(())
         }
-        Some(device) => device_abi::copy_to_host(device, source.device(), to, from, target.len()),
+        Some(device) => device_abi::copy_to_host(device, source.device(), to, from, length),
     }
 }
 
@@ -239,7 +240,7 @@ pub fn write_bytes(target: &Storage, offset: usize, source: &[u8]) -> Result<()>
     target.note_use();
     // SAFETY: the range was checked to lie within the storage.
     let to = unsafe { target.pointer().add(offset) };
-    let from = NonNull::from(&source[0]);
+    let from = NonNull::from(source).cast::<u8>();
     match entry(target)? {
         None => {
             // SAFETY: `to` is host memory of at least `source.len()` bytes, `from` is the slice itself.
