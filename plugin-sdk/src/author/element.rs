@@ -1,5 +1,6 @@
 //! Element types: the Rust types that a tensor's memory may hold.
 
+use super::widen::Widen;
 use crate::abi::codes::dtype;
 use half::{bf16, f16};
 use std::fmt::{Debug, Display};
@@ -21,11 +22,13 @@ pub unsafe trait Element:
     /// The dtype's number: a constant for a built-in dtype, else what a [`DTypeNumber`](super::DTypeNumber) gives.
     fn dtype() -> u16;
 
-    /// Converts as `as` does: saturating for integers, rounding to nearest for floats, `x != 0` for bool.
+    /// Converts as `as` does: saturating for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
+    /// `x != 0` for bool.
     fn from_f64(value: f64) -> Self;
     /// Converts to the nearest `f64`.
     fn to_f64(self) -> f64;
-    /// Converts as `as` does: wrapping for integers, rounding to nearest for floats, `x != 0` for bool.
+    /// Converts as `as` does: wrapping for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
+    /// `x != 0` for bool.
     #[inline(always)]
     fn from_i64(value: i64) -> Self {
         Self::from_f64(value as f64)
@@ -85,13 +88,19 @@ impl ElementType {
 pub unsafe trait Plain: Element {}
 
 /// A floating-point element type with the type in which its sums are accumulated.
-pub trait Float: Plain + Display {
+pub trait Float: Plain + Display + Widen<Wide = <Self as Float>::Acc> {
     /// `f32` for `f16`, `bf16` and `f32`; `f64` for `f64`.
     type Acc: Real;
     /// Widens, exactly.
-    fn to_acc(self) -> Self::Acc;
+    #[inline(always)]
+    fn to_acc(self) -> Self::Acc {
+        self.widen()
+    }
     /// Rounds to nearest even.
-    fn from_acc(value: Self::Acc) -> Self;
+    #[inline(always)]
+    fn from_acc(value: Self::Acc) -> Self {
+        Self::narrow(value)
+    }
 }
 
 /// `f32` and `f64`: the types that the processor computes in.
@@ -208,10 +217,6 @@ macro_rules! real {
         }
         impl Float for $t {
             type Acc = $t;
-            #[inline(always)]
-            fn to_acc(self) -> $t { self }
-            #[inline(always)]
-            fn from_acc(value: $t) -> $t { value }
         }
         impl Real for $t {
             const ZERO: Self = 0.0;
@@ -249,20 +254,16 @@ macro_rules! half_float {
             #[inline(always)]
             fn dtype() -> u16 { dtype::$code }
             #[inline(always)]
-            fn from_f64(value: f64) -> Self { $t::from_f64(value) }
+            fn from_f64(value: f64) -> Self { Self::narrow(value as f32) }
             #[inline(always)]
-            fn to_f64(self) -> f64 { $t::to_f64(self) }
+            fn to_f64(self) -> f64 { f64::from(self.widen()) }
             #[inline(always)]
-            fn from_i64(value: i64) -> Self { $t::from_f64(value as f64) }
+            fn from_i64(value: i64) -> Self { Self::narrow(value as f32) }
             #[inline(always)]
-            fn to_i64(self) -> i64 { $t::to_f32(self) as i64 }
+            fn to_i64(self) -> i64 { self.widen() as i64 }
         }
         impl Float for $t {
             type Acc = f32;
-            #[inline(always)]
-            fn to_acc(self) -> f32 { self.to_f32() }
-            #[inline(always)]
-            fn from_acc(value: f32) -> $t { $t::from_f32(value) }
         }
     )+};
 }
