@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, try_parallel_for};
 use super::number::Apply;
-use keyway_cpu_loops::{CallExt, Contiguous};
+use keyway_cpu_loops::{CallExt, Contiguous, narrow_each};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
@@ -107,9 +107,8 @@ fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             let moments = Moments::of(x, eps);
             // SAFETY: as above.
             let to = unsafe { to.slice_mut(r * n, n) };
-            for (((to, x), w), b) in to.iter_mut().zip(x).zip(&weight[..]).zip(&bias[..]) {
-                *to = T::from_acc(moments.normalised(x.to_acc()) * *w + *b);
-            }
+            let (weight, bias) = (&weight[..n], &bias[..n]);
+            narrow_each(to, |i| moments.normalised(x[i].to_acc()) * weight[i] + bias[i]);
         }
     })
 }
@@ -145,9 +144,10 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
                 let (rest, along) = (rest / count, along / count);
                 // SAFETY: as above.
                 let to = unsafe { to.slice_mut(r * n, n) };
-                for (((to, g), w), hat) in to.iter_mut().zip(g).zip(&weight[..]).zip(&hat[..]) {
-                    *to = T::from_acc((((g.to_acc() * *w - offset) - rest) - *hat * along) * moments.rstd);
-                }
+                let (weight, hat) = (&weight[..n], &hat[..n]);
+                narrow_each(to, |i| {
+                    (((g[i].to_acc() * weight[i] - offset) - rest) - hat[i] * along) * moments.rstd
+                });
                 for (((ws, bs), g), hat) in
                     weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat[..])
                 {

@@ -4,6 +4,7 @@ use super::buffer::{Buffer, try_parallel_for};
 use super::exponential::{Exp, Log};
 use super::number::Apply;
 use super::reduction::{Geometry, offset};
+use keyway_cpu_loops::narrow_slice;
 use keyway_sdk::author::{Call, Error, Float, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
 
@@ -114,7 +115,7 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                     row::<T::Acc, LOG>(&mut buffer);
                     if out_stride == 1 {
                         let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
-                        to.iter_mut().zip(&buffer[..]).for_each(|(to, x)| *to = T::from_acc(*x));
+                        narrow_slice(&buffer, to);
                     } else {
                         buffer
                             .iter()
@@ -146,7 +147,11 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                 columns::<T::Acc, LOG>(buffer, width);
                 for (i, row) in buffer.chunks_exact(width).enumerate() {
                     let at = to_at + i * out_stride + first * kept.out;
-                    row.iter().enumerate().for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
+                    if kept.out == 1 {
+                        narrow_slice(row, to.slice_mut(at, width));
+                    } else {
+                        row.iter().enumerate().for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
+                    }
                 }
             }
         }
