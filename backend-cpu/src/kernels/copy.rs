@@ -18,10 +18,10 @@ fn cast_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
         };
     }
     from! {
-        F32 => f32, |x| O::Wide::from_f64(f64::from(x));
+        F32 => f32, O::Wide::from_f32;
         F64 => f64, O::Wide::from_f64;
-        F16 => f16, |x| O::Wide::from_f64(f64::from(x));
-        BF16 => bf16, |x| O::Wide::from_f64(f64::from(x));
+        F16 => f16, O::Wide::from_f32;
+        BF16 => bf16, O::Wide::from_f32;
         I8 => i8, |x| O::Wide::from_i64(i64::from(x));
         I16 => i16, |x| O::Wide::from_i64(i64::from(x));
         I32 => i32, |x| O::Wide::from_i64(i64::from(x));

@@ -246,9 +246,22 @@ unsafe fn elements<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, const N: us
     repeated: Repeated,
     n: usize,
 ) {
-    let (mut out, mut inputs) = (out.cast::<O::Element>(), I::of((a, b, c)));
     // SAFETY: as the caller guarantees.
-    let f = unsafe { &*function.cast::<F>() };
+    unsafe { chunks::<I, O, F, N>(&*function.cast::<F>(), out.cast(), I::of((a, b, c)), repeated, n) }
+}
+
+/// `out[i] = f(inputs[i])` for `n` elements, a chunk of `N` at a time.
+///
+/// # Safety
+/// As for [`InnerLoop::run`].
+#[inline(always)]
+pub(crate) unsafe fn chunks<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, const N: usize>(
+    f: &F,
+    mut out: *mut O::Element,
+    mut inputs: I,
+    repeated: Repeated,
+    n: usize,
+) {
     for _ in 0..n / N {
         let mut chunk = [const { MaybeUninit::<O::Value>::uninit() }; N];
         for (k, result) in chunk.iter_mut().enumerate() {

@@ -25,6 +25,11 @@ pub unsafe trait Element:
     /// Converts as `as` does: saturating for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
     /// `x != 0` for bool.
     fn from_f64(value: f64) -> Self;
+    /// [`Element::from_f64`] of an `f32`.
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        Self::from_f64(f64::from(value))
+    }
     /// Converts to the nearest `f64`.
     fn to_f64(self) -> f64;
     /// Converts as `as` does: wrapping for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
@@ -163,6 +168,26 @@ pub trait Int:
     fn wrapping_mul(self, other: Self) -> Self;
 }
 
+/// `value as $int`, in a form that the compiler makes vector code of.
+macro_rules! saturate {
+    ($value:ident, $float:ident, $int:ident) => {{
+        const LOW: $float = $int::MIN as $float;
+        // The largest float that is no more than the largest integer, which as a float may be rounded up.
+        const HIGH: $float = {
+            let nearest = $int::MAX as $float;
+            let above = nearest as i128 > $int::MAX as i128;
+            if above { $float::from_bits(nearest.to_bits() - 1) } else { nearest }
+        };
+        // A NaN is none of these, and becomes 0.
+        let held = if $value >= LOW { $value } else { LOW };
+        let held = if $value > HIGH { HIGH } else { held };
+        let held = if $value.is_nan() { 0.0 } else { held };
+        // SAFETY: `held` is no NaN, and lies within the range of the integers.
+        let whole = unsafe { held.to_int_unchecked::<$int>() };
+        if $value > HIGH { $int::MAX } else { whole }
+    }};
+}
+
 macro_rules! int {
     ($($t:ident $code:ident),+) => {$(
         // SAFETY: every bit pattern of a number is a value.
@@ -174,7 +199,9 @@ macro_rules! int {
             #[inline(always)]
             fn dtype() -> u16 { dtype::$code }
             #[inline(always)]
-            fn from_f64(value: f64) -> Self { value as $t }
+            fn from_f64(value: f64) -> Self { saturate!(value, f64, $t) }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { saturate!(value, f32, $t) }
             #[inline(always)]
             fn to_f64(self) -> f64 { self as f64 }
             #[inline(always)]
@@ -208,6 +235,8 @@ macro_rules! real {
             fn dtype() -> u16 { dtype::$code }
             #[inline(always)]
             fn from_f64(value: f64) -> Self { value as $t }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { value as $t }
             #[inline(always)]
             fn to_f64(self) -> f64 { self as f64 }
             #[inline(always)]
@@ -256,6 +285,8 @@ macro_rules! half_float {
             #[inline(always)]
             fn from_f64(value: f64) -> Self { Self::narrow(value as f32) }
             #[inline(always)]
+            fn from_f32(value: f32) -> Self { Self::narrow(value) }
+            #[inline(always)]
             fn to_f64(self) -> f64 { f64::from(self.widen()) }
             #[inline(always)]
             fn from_i64(value: i64) -> Self { Self::narrow(value as f32) }
@@ -278,6 +309,10 @@ unsafe impl Element for bool {
     }
     #[inline(always)]
     fn from_f64(value: f64) -> Self {
+        value != 0.0
+    }
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
         value != 0.0
     }
     #[inline(always)]
@@ -370,6 +405,31 @@ mod tests {
         assert_eq!(i8::from_f64(f64::NAN), 0);
         assert_eq!(u8::from_i64(257), 1);
         assert_eq!(u64::from_i64(-1), u64::MAX);
+    }
+
+    fn casts<T: Int>(expected: fn(f64) -> T) {
+        let ends = [T::MIN.to_f64(), T::MAX.to_f64(), 0.0, 128.0];
+        let near = [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5];
+        let around = ends.iter().flat_map(|end| near.map(|d| end + d));
+        let special = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-310, 1e300, -1e300];
+        for x in around.chain(special).chain(ends.map(f64::next_up)).chain(ends.map(f64::next_down)) {
+            assert_eq!(T::from_f64(x), expected(x), "{} of {x}", T::NAME);
+            for x in [(x as f32).next_down(), x as f32, (x as f32).next_up()] {
+                assert_eq!(T::from_f32(x), expected(f64::from(x)), "{} of {x}", T::NAME);
+            }
+        }
+    }
+
+    #[test]
+    fn floats_become_integers_as_by_a_cast() {
+        casts(|x| x as u8);
+        casts(|x| x as i8);
+        casts(|x| x as u16);
+        casts(|x| x as i16);
+        casts(|x| x as u32);
+        casts(|x| x as i32);
+        casts(|x| x as u64);
+        casts(|x| x as i64);
     }
 
     #[test]

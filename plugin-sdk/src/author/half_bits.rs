@@ -119,8 +119,7 @@ fn f32_to_f16_by_bits(x: f32) -> f16 {
 #[inline(always)]
 pub(super) fn bf16_to_f32(x: bf16) -> f32 {
     let bits = u32::from(x.to_bits()) << 16;
-    let nan = bits & 0x7fff_ffff > f32::INFINITY.to_bits();
-    f32::from_bits(if nan { bits | QUIET } else { bits })
+    f32::from_bits(if f32::from_bits(bits).is_nan() { bits | QUIET } else { bits })
 }
 
 /// Rounds to nearest even. Not by the instruction of AVX512-BF16, which takes subnormal numbers for 0.
@@ -128,8 +127,7 @@ pub(super) fn bf16_to_f32(x: bf16) -> f32 {
 pub(super) fn f32_to_bf16(x: f32) -> bf16 {
     let bits = x.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    let nan = bits & 0x7fff_ffff > f32::INFINITY.to_bits();
-    bf16::from_bits((if nan { bits | QUIET } else { rounded } >> 16) as u16)
+    bf16::from_bits(((if x.is_nan() { bits | QUIET } else { rounded }) >> 16) as u16)
 }
 
 #[cfg(test)]

@@ -21,7 +21,9 @@ pub trait Widen: Element {
     #[inline(always)]
     fn narrow_chunk<const N: usize>(wide: &[Self::Wide; N]) -> [Self; N] {
         let mut narrow = [Self::default(); N];
-        narrow.iter_mut().zip(wide).for_each(|(to, from)| *to = Self::narrow(*from));
+        for (k, to) in narrow.iter_mut().enumerate() {
+            *to = Self::narrow(wide[k]);
+        }
         narrow
     }
 }
