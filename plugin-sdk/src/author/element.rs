@@ -444,6 +444,17 @@ mod tests {
     }
 
     #[test]
+    fn a_float_beside_a_tie_is_rounded_to_its_side() {
+        // Half way between two bf16, of which the lower is even, and the next float up and down.
+        let tie = f32::from_bits(0x3f80_8000);
+        for (x, bits) in [(tie, 0x3f80), (tie.next_up(), 0x3f81), (tie.next_down(), 0x3f80)] {
+            assert_eq!(bf16::from_f32(x).to_bits(), bits);
+            assert_eq!(<bf16 as Element>::from_f32(x).to_bits(), bits, "{x}");
+            assert_eq!(<bf16 as Element>::from_f64(f64::from(x)).to_bits(), bits, "{x} as f64");
+        }
+    }
+
+    #[test]
     fn half_types_accumulate_in_f32() {
         assert_eq!(f16::from_acc(bf16::from_f64(1.5).to_acc()).to_f64(), 1.5);
         fn acc<T: Float>() -> u16 {

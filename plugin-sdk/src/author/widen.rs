@@ -1,7 +1,7 @@
 //! The types that arithmetic on elements is done in.
 
 use super::element::Element;
-use super::half_bits::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16, f32_to_f16_slice};
+use super::half_bits::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16, f32_to_f16_chunk};
 use half::{bf16, f16};
 
 /// An element type with the type that arithmetic on it is done in (PyTorch's `opmath` type): `f32` for `f16` and
@@ -55,9 +55,7 @@ impl Widen for f16 {
     }
     #[inline(always)]
     fn narrow_chunk<const N: usize>(wide: &[f32; N]) -> [f16; N] {
-        let mut narrow = [f16::ZERO; N];
-        f32_to_f16_slice(wide, &mut narrow);
-        narrow
+        f32_to_f16_chunk(wide)
     }
 }
 
