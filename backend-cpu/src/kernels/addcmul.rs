@@ -7,7 +7,7 @@ use keyway_sdk::half::{bf16, f16};
 
 fn real<T: Float>(call: &Call) -> Result<(), Error> {
     let value: T::Acc = call.scalar(3)?;
-    call.map3(Cost::Cheap, |a: T, b: T, c: T| T::from_acc(a.to_acc() + value * b.to_acc() * c.to_acc()))
+    call.map3_wide::<T, T, T, T>(Cost::Cheap, |a, b, c| a + value * b * c)
 }
 
 fn integer<T: Number + Element>(call: &Call) -> Result<(), Error> {

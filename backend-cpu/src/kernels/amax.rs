@@ -2,51 +2,51 @@
 
 use super::any::truth;
 use super::reduction::{Reducer, reduce, reduced};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
 /// The largest (`MAX`) or smallest element, NaN if there is one.
 pub struct Extreme<T, const MAX: bool>(pub PhantomData<fn() -> T>);
 
-impl<T: Element, const MAX: bool> Reducer for Extreme<T, MAX> {
+impl<T: Widen, const MAX: bool> Reducer for Extreme<T, MAX> {
     type In = T;
-    type Acc = T;
+    type Acc = T::Wide;
     type Context = ();
     #[inline(always)]
-    fn identity(&self) -> T {
-        T::from_f64(if MAX { f64::NEG_INFINITY } else { f64::INFINITY })
+    fn identity(&self) -> T::Wide {
+        T::Wide::from_f64(if MAX { f64::NEG_INFINITY } else { f64::INFINITY })
     }
     #[inline(always)]
-    fn load(&self, (): (), x: T) -> T {
-        x
+    fn load(&self, (): (), x: T) -> T::Wide {
+        x.widen()
     }
     #[inline(always)]
     #[allow(clippy::eq_op)]
-    fn combine(&self, a: T, b: T) -> T {
+    fn combine(&self, a: T::Wide, b: T::Wide) -> T::Wide {
         let keep = if MAX { a >= b } else { a <= b };
         if keep | (a != a) { a } else { b }
     }
 }
 
-fn extreme<T: Element, const MAX: bool>(call: &Call) -> Result<(), Error> {
+fn extreme<T: Widen, const MAX: bool>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
-    reduce(input, reduced(call, 1, input)?, call.out(0)?, &Extreme::<T, MAX>(PhantomData), |acc: T| acc)
+    reduce(input, reduced(call, 1, input)?, call.out(0)?, &Extreme::<T, MAX>(PhantomData), T::narrow)
 }
 
-fn amax<T: Element>(call: &Call) -> Result<(), Error> {
+fn amax<T: Widen>(call: &Call) -> Result<(), Error> {
     extreme::<T, true>(call)
 }
 
-fn amin<T: Element>(call: &Call) -> Result<(), Error> {
+fn amin<T: Widen>(call: &Call) -> Result<(), Error> {
     extreme::<T, false>(call)
 }
 
-fn amax_bool<T: Element>(call: &Call) -> Result<(), Error> {
+fn amax_bool<T: Widen>(call: &Call) -> Result<(), Error> {
     truth::<T, false>(call)
 }
 
-fn amin_bool<T: Element>(call: &Call) -> Result<(), Error> {
+fn amin_bool<T: Widen>(call: &Call) -> Result<(), Error> {
     truth::<T, true>(call)
 }
 

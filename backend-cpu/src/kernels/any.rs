@@ -1,14 +1,14 @@
 //! `any` and `all`
 
 use super::reduction::{Reducer, reduce, reduced};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
 /// Or (`ALL` false) or and (`ALL` true) of the truth of each element.
 pub struct Truth<T, const ALL: bool>(pub PhantomData<fn() -> T>);
 
-impl<T: Element, const ALL: bool> Reducer for Truth<T, ALL> {
+impl<T: Widen, const ALL: bool> Reducer for Truth<T, ALL> {
     type In = T;
     type Acc = u8;
     type Context = ();
@@ -18,7 +18,7 @@ impl<T: Element, const ALL: bool> Reducer for Truth<T, ALL> {
     }
     #[inline(always)]
     fn load(&self, (): (), x: T) -> u8 {
-        u8::from(x != T::default())
+        u8::from(x.widen() != T::Wide::default())
     }
     #[inline(always)]
     fn combine(&self, a: u8, b: u8) -> u8 {
@@ -27,16 +27,16 @@ impl<T: Element, const ALL: bool> Reducer for Truth<T, ALL> {
 }
 
 /// The truth of any or of all elements, for each output.
-pub fn truth<T: Element, const ALL: bool>(call: &Call) -> Result<(), Error> {
+pub fn truth<T: Widen, const ALL: bool>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     reduce(input, reduced(call, 1, input)?, call.out(0)?, &Truth::<T, ALL>(PhantomData), |acc| acc != 0)
 }
 
-fn any<T: Element>(call: &Call) -> Result<(), Error> {
+fn any<T: Widen>(call: &Call) -> Result<(), Error> {
     truth::<T, false>(call)
 }
 
-fn all<T: Element>(call: &Call) -> Result<(), Error> {
+fn all<T: Widen>(call: &Call) -> Result<(), Error> {
     truth::<T, true>(call)
 }
 

@@ -2,7 +2,7 @@
 
 use super::number::{Number, real_functions};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 
 real_functions! {
@@ -22,13 +22,13 @@ fn abs<T: Number>(call: &Call) -> Result<(), Error> {
     call.map1(Cost::Cheap, |x: T| if x < zero { zero.minus(x) } else { x })
 }
 
-fn square<T: Number>(call: &Call) -> Result<(), Error> {
-    call.map1(Cost::Cheap, |x: T| x.times(x))
+fn square<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
+    call.map1_wide::<T, T>(Cost::Cheap, |x| x.times(x))
 }
 
-fn sign<T: Element>(call: &Call) -> Result<(), Error> {
-    let (zero, one, minus) = (T::default(), T::from_i64(1), T::from_i64(-1));
-    call.map1(Cost::Cheap, |x: T| {
+fn sign<T: Widen>(call: &Call) -> Result<(), Error> {
+    let (zero, one, minus) = (T::Wide::default(), T::Wide::from_i64(1), T::Wide::from_i64(-1));
+    call.map1_wide::<T, T>(Cost::Cheap, |x| {
         if x > zero {
             one
         } else if x < zero {

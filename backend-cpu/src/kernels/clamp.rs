@@ -3,14 +3,14 @@
 use super::maximum::larger;
 use super::minimum::smaller;
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error, Float, Int};
+use keyway_sdk::author::{Call, Element, Error, Float, Int, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-fn between<T: Element>(call: &Call, low: Option<T>, high: Option<T>) -> Result<(), Error> {
-    match (low, high) {
-        (Some(low), Some(high)) => call.map1(Cost::Cheap, |x: T| smaller(larger(x, low), high)),
-        (Some(low), None) => call.map1(Cost::Cheap, |x: T| larger(x, low)),
-        (None, Some(high)) => call.map1(Cost::Cheap, |x: T| smaller(x, high)),
+fn between<T: Widen>(call: &Call, low: Option<T>, high: Option<T>) -> Result<(), Error> {
+    match (low.map(T::widen), high.map(T::widen)) {
+        (Some(low), Some(high)) => call.map1_wide::<T, T>(Cost::Cheap, |x| smaller(larger(x, low), high)),
+        (Some(low), None) => call.map1_wide::<T, T>(Cost::Cheap, |x| larger(x, low)),
+        (None, Some(high)) => call.map1_wide::<T, T>(Cost::Cheap, |x| smaller(x, high)),
         (None, None) => call.map1(Cost::Cheap, |x: T| x),
     }
 }
@@ -35,7 +35,7 @@ fn saturated<T: Int>(number: i64) -> T {
     }
 }
 
-fn integer<T: Int>(call: &Call) -> Result<(), Error> {
+fn integer<T: Int + Widen>(call: &Call) -> Result<(), Error> {
     let (low, high) = (bound(call, 1)?, bound(call, 2)?);
     between::<T>(call, low.map(saturated), high.map(saturated))
 }

@@ -3,19 +3,19 @@
 use super::number::{map_number, map_real2};
 use super::quotient::Divide;
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Error, Float};
+use keyway_sdk::author::{Call, Error, Float, Widen};
 use keyway_sdk::half::{bf16, f16};
 
 /// The rounded modes, which all numbers have.
-fn rounded<T: Divide>(call: &Call) -> Result<(), Error> {
-    T::refuse_zeros(call, 1)?;
+fn rounded<T: Widen<Wide: Divide>>(call: &Call) -> Result<(), Error> {
+    T::Wide::refuse_zeros(call, 1)?;
     match call.str(2)? {
-        "floor" => call.map2(Cost::Medium, |a: T, b: T| a.floor_quotient(b)),
-        _ => call.map2(Cost::Medium, |a: T, b: T| a.trunc_quotient(b)),
+        "floor" => call.map2_wide::<T, T, T>(Cost::Medium, |a, b| a.floor_quotient(b)),
+        _ => call.map2_wide::<T, T, T>(Cost::Medium, |a, b| a.trunc_quotient(b)),
     }
 }
 
-fn real<T: Float + Divide>(call: &Call) -> Result<(), Error> {
+fn real<T: Float<Acc: Divide>>(call: &Call) -> Result<(), Error> {
     if !call.is_none(2)? {
         return rounded::<T>(call);
     }
@@ -26,7 +26,7 @@ fn real<T: Float + Divide>(call: &Call) -> Result<(), Error> {
 }
 
 /// As [`real`], of f16 and bf16: a number is not rounded to the dtype in the rounded modes either.
-fn narrow<T: Float<Acc = f32> + Divide>(call: &Call) -> Result<(), Error> {
+fn narrow<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
     let number = match call.is_none(2)? {
         true => false,
         false if call.str(2)? == "floor" => {

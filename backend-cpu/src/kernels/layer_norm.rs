@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, try_parallel_for};
 use super::number::Apply;
-use keyway_cpu_loops::{CallExt, Contiguous};
+use keyway_cpu_loops::{CallExt, Contiguous, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
@@ -11,43 +11,56 @@ const GRAIN: usize = 16 * 1024;
 /// Rows whose contributions to the gradients of weight and bias are summed together.
 const ROWS: usize = 64;
 
-/// The sum of `f(i)` by lanes.
+// Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
+
+/// The lanes added up.
 #[inline(always)]
-fn total<A: Real>(n: usize, f: impl Fn(usize) -> A) -> A {
-    let mut lanes = [A::ZERO; LANES];
-    let whole = n - n % LANES;
-    let mut i = 0;
-    while i < whole {
-        lanes.iter_mut().enumerate().for_each(|(k, lane)| *lane += f(i + k));
-        i += LANES;
-    }
-    lanes.iter_mut().enumerate().take(n - whole).for_each(|(k, lane)| *lane += f(whole + k));
+fn across<A: Real>(mut lanes: [A; LANES]) -> A {
     let mut width = LANES;
     while width > 1 {
         width /= 2;
-        let (low, high) = lanes.split_at_mut(width);
-        low.iter_mut().zip(high).for_each(|(a, b)| *a += *b);
+        for k in 0..width {
+            lanes[k] += lanes[k + width];
+        }
     }
     lanes[0]
 }
 
-/// The sums of `f(i)` by lanes.
+/// The sum of `f` by lanes.
 #[inline(always)]
-fn totals<A: Real>(n: usize, f: impl Fn(usize) -> (A, A)) -> (A, A) {
+#[allow(clippy::needless_range_loop)]
+fn total<X: Copy, A: Real>(x: &[X], f: impl Fn(X) -> A) -> A {
+    let mut lanes = [A::ZERO; LANES];
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for x in chunks {
+        for k in 0..LANES {
+            lanes[k] += f(x[k]);
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane += f(*x);
+    }
+    across(lanes)
+}
+
+/// The two sums of `f` by lanes; `x` and `y` are of one length.
+#[inline(always)]
+fn totals<X: Copy, Y: Copy, A: Real>(x: &[X], y: &[Y], f: impl Fn(X, Y) -> (A, A)) -> (A, A) {
     let (mut left, mut right) = ([A::ZERO; LANES], [A::ZERO; LANES]);
-    let mut add = |k: usize, i: usize| {
-        let (a, b) = f(i);
+    let ((xs, x_rest), (ys, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    for (x, y) in xs.iter().zip(ys) {
+        for k in 0..LANES {
+            let (a, b) = f(x[k], y[k]);
+            left[k] += a;
+            right[k] += b;
+        }
+    }
+    for (k, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
+        let (a, b) = f(*x, *y);
         left[k] += a;
         right[k] += b;
-    };
-    let whole = n - n % LANES;
-    let mut i = 0;
-    while i < whole {
-        (0..LANES).for_each(|k| add(k, i + k));
-        i += LANES;
     }
-    (whole..n).for_each(|i| add(i - whole, i));
-    (total(LANES, |k| left[k]), total(LANES, |k| right[k]))
+    (across(left), across(right))
 }
 
 /// What a row is normalised by: `x` becomes `((x - mean) - rest) * rstd`.
@@ -64,10 +77,10 @@ impl<A: Real> Moments<A> {
     /// become 0.
     #[inline(always)]
     fn of<T: Float<Acc = A>>(x: &[T], eps: A) -> Self {
-        let (n, count, first) = (x.len(), A::from_f64(x.len() as f64), x[0].to_acc());
-        let mean = first + total(n, |i| x[i].to_acc() - first) / count;
-        let (sum, squares) = totals(n, |i| {
-            let d = x[i].to_acc() - mean;
+        let (count, first) = (A::from_f64(x.len() as f64), x[0].to_acc());
+        let mean = first + total(x, |x| x.to_acc() - first) / count;
+        let (sum, squares) = totals(x, x, |x, _| {
+            let d = x.to_acc() - mean;
             (d, d * d)
         });
         let rest = sum / count;
@@ -107,9 +120,7 @@ fn layer_norm<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             let moments = Moments::of(x, eps);
             // SAFETY: as above.
             let to = unsafe { to.slice_mut(r * n, n) };
-            for (((to, x), w), b) in to.iter_mut().zip(x).zip(&weight[..]).zip(&bias[..]) {
-                *to = T::from_acc(moments.normalised(x.to_acc()) * *w + *b);
-            }
+            zip_wide((x, &weight[..], &bias[..]), to, |(x, w, b)| moments.normalised(x.to_acc()) * w + b);
         }
     })
 }
@@ -128,7 +139,7 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     // SAFETY: the addresses are used within their slices, which outlive the loop; blocks are disjoint.
     let (to, sums) = unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(parts.as_mut_ptr())) };
     try_parallel_for(blocks, GRAIN.div_ceil(ROWS * n.max(1)), |range| {
-        let mut hat = Buffer::<T::Acc>::zeroed(n)?;
+        let (mut hat, mut scaled) = (Buffer::<T::Acc>::zeroed(n)?, Buffer::<T::Acc>::zeroed(n)?);
         for block in range {
             // SAFETY: as above.
             let (weight_sum, bias_sum) = unsafe { sums.slice_mut(block * 2 * n, 2 * n) }.split_at_mut(n);
@@ -137,17 +148,18 @@ fn layer_norm_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
                 let moments = Moments::of(x, eps);
                 hat.iter_mut().zip(x).for_each(|(hat, x)| *hat = moments.normalised(x.to_acc()));
                 // As the mean of the input: what it is off by rounding is taken away, too.
-                let offset = total(n, |i| g[i].to_acc() * weight[i]) / count;
-                let (rest, along) = totals(n, |i| {
-                    let d = g[i].to_acc() * weight[i] - offset;
-                    (d, d * hat[i])
+                scaled.iter_mut().zip(g).zip(&weight[..]).for_each(|((to, g), w)| *to = g.to_acc() * *w);
+                let offset = total(&scaled, |g| g) / count;
+                let (rest, along) = totals(&scaled, &hat, |g, hat| {
+                    let d = g - offset;
+                    (d, d * hat)
                 });
                 let (rest, along) = (rest / count, along / count);
                 // SAFETY: as above.
                 let to = unsafe { to.slice_mut(r * n, n) };
-                for (((to, g), w), hat) in to.iter_mut().zip(g).zip(&weight[..]).zip(&hat[..]) {
-                    *to = T::from_acc((((g.to_acc() * *w - offset) - rest) - *hat * along) * moments.rstd);
-                }
+                zip_wide((&scaled[..], &hat[..]), to, |(g, hat)| {
+                    (((g - offset) - rest) - hat * along) * moments.rstd
+                });
                 for (((ws, bs), g), hat) in
                     weight_sum.iter_mut().zip(bias_sum.iter_mut()).zip(g).zip(&hat[..])
                 {

@@ -1,11 +1,11 @@
 //! `le`
 
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-fn le<T: Element>(call: &Call) -> Result<(), Error> {
-    call.map2(Cost::Cheap, |a: T, b: T| a <= b)
+fn le<T: Widen>(call: &Call) -> Result<(), Error> {
+    call.map2_wide::<T, T, bool>(Cost::Cheap, |a, b| a <= b)
 }
 
 kernel!("le", "TT>T", le, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,7 +1,7 @@
 //! `maximum`
 
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 
 /// The larger; NaN if either is, for only NaN differs from itself.
@@ -11,8 +11,8 @@ pub fn larger<T: Element>(a: T, b: T) -> T {
     if a > b || a != a { a } else { b }
 }
 
-fn maximum<T: Element>(call: &Call) -> Result<(), Error> {
-    call.map2(Cost::Cheap, larger::<T>)
+fn maximum<T: Widen>(call: &Call) -> Result<(), Error> {
+    call.map2_wide::<T, T, T>(Cost::Cheap, larger::<T::Wide>)
 }
 
 kernel!("maximum", "TT>T", maximum, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

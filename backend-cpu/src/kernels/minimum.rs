@@ -1,7 +1,7 @@
 //! `minimum`
 
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 
 /// The smaller; NaN if either is, for only NaN differs from itself.
@@ -11,8 +11,8 @@ pub fn smaller<T: Element>(a: T, b: T) -> T {
     if a < b || a != a { a } else { b }
 }
 
-fn minimum<T: Element>(call: &Call) -> Result<(), Error> {
-    call.map2(Cost::Cheap, smaller::<T>)
+fn minimum<T: Widen>(call: &Call) -> Result<(), Error> {
+    call.map2_wide::<T, T, T>(Cost::Cheap, smaller::<T::Wide>)
 }
 
 kernel!("minimum", "TT>T", minimum, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

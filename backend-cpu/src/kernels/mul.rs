@@ -2,15 +2,15 @@
 
 use super::number::{Number, map_number};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Error, Float};
+use keyway_sdk::author::{Call, Error, Float, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-fn mul<T: Number>(call: &Call) -> Result<(), Error> {
-    call.map2(Cost::Cheap, |a: T, b: T| a.times(b))
+fn mul<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
+    call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.times(b))
 }
 
 /// f16 and bf16, whose product with a number is rounded once.
-fn narrow<T: Number + Float>(call: &Call) -> Result<(), Error> {
+fn narrow<T: Float<Acc: Number>>(call: &Call) -> Result<(), Error> {
     if map_number::<T>(call, Cost::Cheap, |a, b| a * b)? { Ok(()) } else { mul::<T>(call) }
 }
 

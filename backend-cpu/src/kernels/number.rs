@@ -13,12 +13,6 @@ pub trait Number: Element {
     fn minus(self, other: Self) -> Self;
     /// The product.
     fn times(self, other: Self) -> Self;
-    /// What a factor is given in: the type in which products are computed.
-    type Wide: Element;
-    /// `self + alpha * other`, rounded once.
-    fn plus_scaled(self, other: Self, alpha: Self::Wide) -> Self;
-    /// `self - alpha * other`, rounded once.
-    fn minus_scaled(self, other: Self, alpha: Self::Wide) -> Self;
 }
 
 macro_rules! wrapping {
@@ -30,11 +24,6 @@ macro_rules! wrapping {
             fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
             #[inline(always)]
             fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
-            type Wide = Self;
-            #[inline(always)]
-            fn plus_scaled(self, other: Self, alpha: Self) -> Self { self.plus(alpha.times(other)) }
-            #[inline(always)]
-            fn minus_scaled(self, other: Self, alpha: Self) -> Self { self.minus(alpha.times(other)) }
         }
     )*};
 }
@@ -49,15 +38,6 @@ macro_rules! real {
             fn minus(self, other: Self) -> Self { Self::from_acc(self.to_acc() - other.to_acc()) }
             #[inline(always)]
             fn times(self, other: Self) -> Self { Self::from_acc(self.to_acc() * other.to_acc()) }
-            type Wide = <$t as Float>::Acc;
-            #[inline(always)]
-            fn plus_scaled(self, other: Self, alpha: Self::Wide) -> Self {
-                Self::from_acc(self.to_acc() + alpha * other.to_acc())
-            }
-            #[inline(always)]
-            fn minus_scaled(self, other: Self, alpha: Self::Wide) -> Self {
-                Self::from_acc(self.to_acc() - alpha * other.to_acc())
-            }
         }
     )*};
 }
@@ -75,15 +55,6 @@ impl Number for bool {
     #[inline(always)]
     fn times(self, other: Self) -> Self {
         self & other
-    }
-    type Wide = bool;
-    #[inline(always)]
-    fn plus_scaled(self, other: Self, alpha: bool) -> Self {
-        self | (alpha & other)
-    }
-    #[inline(always)]
-    fn minus_scaled(self, other: Self, alpha: bool) -> Self {
-        self ^ (alpha & other)
     }
 }
 
@@ -151,7 +122,7 @@ pub(crate) use real_functions;
 /// `out = f(argument 0)`, computed in the accumulation type.
 #[inline(always)]
 pub fn map_real<T: Float>(call: &Call, cost: Cost, f: impl Fn(T::Acc) -> T::Acc + Sync) -> Result<(), Error> {
-    call.map1(cost, |x: T| T::from_acc(f(x.to_acc())))
+    call.map1_wide::<T, T>(cost, f)
 }
 
 /// `out = f(argument 0, argument 1)` where one of them is a number and elements are narrower than the type in which sums are
@@ -167,12 +138,12 @@ pub fn map_number<T: Float>(
     }
     if let Some(number) = call.tensor(1)?.number() {
         let number = T::Acc::from_f64(number);
-        call.map1_of(0, cost, |a: T| T::from_acc(f(a.to_acc(), number)))?;
+        call.map1_wide_of::<T, T>(0, cost, |a| f(a, number))?;
         return Ok(true);
     }
     if let Some(number) = call.tensor(0)?.number() {
         let number = T::Acc::from_f64(number);
-        call.map1_of(1, cost, |b: T| T::from_acc(f(number, b.to_acc())))?;
+        call.map1_wide_of::<T, T>(1, cost, |b| f(number, b))?;
         return Ok(true);
     }
     Ok(false)
@@ -185,5 +156,5 @@ pub fn map_real2<T: Float>(
     cost: Cost,
     f: impl Fn(T::Acc, T::Acc) -> T::Acc + Sync,
 ) -> Result<(), Error> {
-    call.map2(cost, |a: T, b: T| T::from_acc(f(a.to_acc(), b.to_acc())))
+    call.map2_wide::<T, T, T>(cost, f)
 }

@@ -1,24 +1,24 @@
 //! Questions about one number, and the negation of bits and truth values.
 
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error, Float, Real};
+use keyway_sdk::author::{Call, Element, Error, Float, Real, Widen};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Not;
 
-fn ask<T: Element>(call: &Call, question: impl Fn(T) -> bool + Sync) -> Result<(), Error> {
-    call.map1(Cost::Cheap, question)
+fn ask<T: Widen>(call: &Call, question: impl Fn(T::Wide) -> bool + Sync) -> Result<(), Error> {
+    call.map1_wide::<T, bool>(Cost::Cheap, question)
 }
 
 fn isnan<T: Float>(call: &Call) -> Result<(), Error> {
-    ask(call, |x: T| x.to_acc().is_nan())
+    ask::<T>(call, |x| x.is_nan())
 }
 
 fn isinf<T: Float>(call: &Call) -> Result<(), Error> {
-    ask(call, |x: T| x.to_acc().abs() == T::Acc::INFINITY)
+    ask::<T>(call, |x| x.abs() == T::Acc::INFINITY)
 }
 
 fn isfinite<T: Float>(call: &Call) -> Result<(), Error> {
-    ask(call, |x: T| x.to_acc().abs() < T::Acc::INFINITY)
+    ask::<T>(call, |x| x.abs() < T::Acc::INFINITY)
 }
 
 // The same for every type that has no infinities and no NaN; registered for each.
@@ -32,8 +32,8 @@ fn always<T: Element>(call: &Call) -> Result<(), Error> {
     call.map0(Cost::Cheap, || true)
 }
 
-fn logical_not<T: Element>(call: &Call) -> Result<(), Error> {
-    ask(call, |x: T| x == T::default())
+fn logical_not<T: Widen>(call: &Call) -> Result<(), Error> {
+    ask::<T>(call, |x| x == T::Wide::default())
 }
 
 fn bitwise_not<T: Element + Not<Output = T>>(call: &Call) -> Result<(), Error> {

@@ -1,9 +1,8 @@
 //! Quotients and remainders of whole numbers and of reals, as the ops of division share them.
 
-use keyway_sdk::author::{Call, Error, Float, Int, Plain, View};
-use keyway_sdk::half::{bf16, f16};
+use keyway_sdk::author::{Call, Error, Int, Plain, View};
 
-/// A number type with division. A divisor that is an integer zero gives 0; see [`refuse_zeros`].
+/// A number type that division is computed in. A divisor that is an integer zero gives 0; see [`refuse_zeros`].
 pub trait Divide: Plain {
     /// The quotient, rounded towards zero.
     fn trunc_quotient(self, divisor: Self) -> Self;
@@ -53,11 +52,11 @@ macro_rules! real {
         impl Divide for $t {
             #[inline(always)]
             fn trunc_quotient(self, divisor: Self) -> Self {
-                Self::from_acc((self.to_acc() / divisor.to_acc()).trunc())
+                (self / divisor).trunc()
             }
             #[inline(always)]
             fn floor_quotient(self, divisor: Self) -> Self {
-                let (a, b) = (self.to_acc(), divisor.to_acc());
+                let (a, b) = (self, divisor);
                 let rest = a % b;
                 let down = rest != 0.0 && ((rest < 0.0) != (b < 0.0));
                 // An exact multiple but for one rounding, so the nearest whole number is the quotient.
@@ -65,17 +64,17 @@ macro_rules! real {
                 let floor = near.floor();
                 let whole = if near - floor > 0.5 { floor + 1.0 } else { floor };
                 let plain = a / b;
-                Self::from_acc(if b == 0.0 { plain } else if near == 0.0 { (0.0 * plain).copysign(plain) } else { whole })
+                if b == 0.0 { plain } else if near == 0.0 { (0.0 * plain).copysign(plain) } else { whole }
             }
             #[inline(always)]
             fn trunc_remainder(self, divisor: Self) -> Self {
-                Self::from_acc(self.to_acc() % divisor.to_acc())
+                self % divisor
             }
             #[inline(always)]
             fn floor_remainder(self, divisor: Self) -> Self {
-                let (a, b) = (self.to_acc(), divisor.to_acc());
+                let (a, b) = (self, divisor);
                 let rest = a % b;
-                Self::from_acc(if rest != 0.0 && ((rest < 0.0) != (b < 0.0)) { rest + b } else { rest })
+                if rest != 0.0 && ((rest < 0.0) != (b < 0.0)) { rest + b } else { rest }
             }
             fn refuse_zeros(_: &Call, _: usize) -> Result<(), Error> {
                 Ok(())
@@ -83,7 +82,7 @@ macro_rules! real {
         }
     )*};
 }
-real!(f32, f64, f16, bf16);
+real!(f32, f64);
 
 /// Whether any element is as `test` says. What is repeated along every dimension is looked at once.
 pub fn any<T: Plain>(view: View<'_, T>, test: impl Fn(T) -> bool) -> bool {

@@ -3,16 +3,16 @@
 use super::number::map_number;
 use super::quotient::Divide;
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Error, Float};
+use keyway_sdk::author::{Call, Error, Float, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-fn remainder<T: Divide>(call: &Call) -> Result<(), Error> {
-    T::refuse_zeros(call, 1)?;
-    call.map2(Cost::Medium, |a: T, b: T| a.floor_remainder(b))
+fn remainder<T: Widen<Wide: Divide>>(call: &Call) -> Result<(), Error> {
+    T::Wide::refuse_zeros(call, 1)?;
+    call.map2_wide::<T, T, T>(Cost::Medium, |a, b| a.floor_remainder(b))
 }
 
 /// f16 and bf16; a number is not rounded to the dtype.
-fn narrow<T: Float<Acc = f32> + Divide>(call: &Call) -> Result<(), Error> {
+fn narrow<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
     if map_number::<T>(call, Cost::Medium, |a: f32, b: f32| a.floor_remainder(b))? {
         Ok(())
     } else {

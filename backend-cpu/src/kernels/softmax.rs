@@ -4,6 +4,7 @@ use super::buffer::{Buffer, try_parallel_for};
 use super::exponential::{Exp, Log};
 use super::number::Apply;
 use super::reduction::{Geometry, offset};
+use keyway_cpu_loops::{narrow_slice, zip_wide};
 use keyway_sdk::author::{Call, Error, Float, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
 
@@ -13,47 +14,66 @@ const BUFFER: usize = 64 * 1024;
 const COLUMNS: usize = 128;
 const GRAIN: usize = 4 * 1024;
 
+// Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
+
 /// The elements combined by lanes.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)]
 fn fold<A: Real>(values: &[A], identity: A, combine: impl Fn(A, A) -> A) -> A {
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut lanes = [identity; LANES];
     for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = combine(*lane, *x));
+        for k in 0..LANES {
+            lanes[k] = combine(lanes[k], chunk[k]);
+        }
     }
-    lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = combine(*lane, *x));
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = combine(*lane, *x);
+    }
     let mut width = LANES;
     while width > 1 {
         width /= 2;
-        (0..width).for_each(|k| lanes[k] = combine(lanes[k], lanes[k + width]));
+        for k in 0..width {
+            lanes[k] = combine(lanes[k], lanes[k + width]);
+        }
     }
     lanes[0]
 }
 
-/// The larger; NaN if there is one.
+/// The larger, as one instruction gives it. A NaN may be lost: the sum of the exponentials has it.
 #[inline(always)]
 fn larger<A: Real>(a: A, b: A) -> A {
-    if (a >= b) | a.is_nan() { a } else { b }
+    if a > b { a } else { b }
 }
 
-/// One row, in place.
+/// Begins one row in place; what is returned makes its results of what it holds then.
 #[inline(always)]
-fn row<A: Apply, const LOG: bool>(values: &mut [A]) {
+#[allow(clippy::needless_range_loop)]
+fn row<A: Apply, const LOG: bool>(values: &mut [A]) -> impl Fn(A) -> A + use<A, LOG> {
     let largest = fold(values, A::NEG_INFINITY, larger);
-    if LOG {
-        let mut sum = [A::ZERO; LANES];
-        let (chunks, rest) = values.as_chunks::<LANES>();
-        for chunk in chunks {
-            sum.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += (*x - largest).apply::<Exp>());
+    let mut sum = [A::ZERO; LANES];
+    let (chunks, rest) = values.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        // The exponentials first: a loop of so many operations is vectorised, not unrolled.
+        let mut made = [A::ZERO; LANES];
+        for k in 0..LANES {
+            made[k] = (chunk[k] - largest).apply::<Exp>();
         }
-        sum.iter_mut().zip(rest).for_each(|(sum, x)| *sum += (*x - largest).apply::<Exp>());
-        let log = fold(&sum, A::ZERO, |a, b| a + b).apply::<Log>();
-        values.iter_mut().for_each(|x| *x = *x - largest - log);
-        return;
+        for k in 0..LANES {
+            sum[k] += made[k];
+        }
+        if !LOG {
+            *chunk = made;
+        }
     }
-    values.iter_mut().for_each(|x| *x = (*x - largest).apply::<Exp>());
-    let scale = A::ONE / fold(values, A::ZERO, |a, b| a + b);
-    values.iter_mut().for_each(|x| *x = *x * scale);
+    for (sum, x) in sum.iter_mut().zip(rest) {
+        let e = (*x - largest).apply::<Exp>();
+        *sum += e;
+        *x = if LOG { *x } else { e };
+    }
+    let sum = fold(&sum, A::ZERO, |a, b| a + b);
+    let factor = if LOG { sum.apply::<Log>() } else { A::ONE / sum };
+    move |x| if LOG { x - largest - factor } else { x * factor }
 }
 
 /// Rows of `width` columns, each column in place.
@@ -111,15 +131,15 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                             .enumerate()
                             .for_each(|(i, b)| *b = from.read(at + i * stride).to_acc());
                     }
-                    row::<T::Acc, LOG>(&mut buffer);
+                    let finish = row::<T::Acc, LOG>(&mut buffer);
                     if out_stride == 1 {
                         let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
-                        to.iter_mut().zip(&buffer[..]).for_each(|(to, x)| *to = T::from_acc(*x));
+                        zip_wide((&buffer[..],), to, |(x,)| finish(x));
                     } else {
                         buffer
                             .iter()
                             .enumerate()
-                            .for_each(|(i, x)| to.write(to_at + i * out_stride, T::from_acc(*x)));
+                            .for_each(|(i, x)| to.write(to_at + i * out_stride, T::from_acc(finish(*x))));
                     }
                 }
             }
@@ -139,14 +159,23 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
             unsafe {
                 for (i, row) in buffer.chunks_exact_mut(width).enumerate() {
                     let at = at + i * stride + first * kept.stride;
-                    row.iter_mut()
-                        .enumerate()
-                        .for_each(|(j, b)| *b = from.read(at + j * kept.stride).to_acc());
+                    if kept.stride == 1 {
+                        let from = std::slice::from_raw_parts(from.as_ptr().cast_const().add(at), width);
+                        row.iter_mut().zip(from).for_each(|(b, x)| *b = x.to_acc());
+                    } else {
+                        row.iter_mut()
+                            .enumerate()
+                            .for_each(|(j, b)| *b = from.read(at + j * kept.stride).to_acc());
+                    }
                 }
                 columns::<T::Acc, LOG>(buffer, width);
                 for (i, row) in buffer.chunks_exact(width).enumerate() {
                     let at = to_at + i * out_stride + first * kept.out;
-                    row.iter().enumerate().for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
+                    if kept.out == 1 {
+                        narrow_slice(row, to.slice_mut(at, width));
+                    } else {
+                        row.iter().enumerate().for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
+                    }
                 }
             }
         }

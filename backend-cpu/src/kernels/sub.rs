@@ -2,20 +2,20 @@
 
 use super::number::{Number, map_number};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error, Float};
+use keyway_sdk::author::{Call, Element, Error, Float, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-fn sub<T: Number>(call: &Call) -> Result<(), Error> {
+fn sub<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     let alpha: T::Wide = call.scalar(2)?;
     if alpha == T::Wide::from_i64(1) {
-        call.map2(Cost::Cheap, |a: T, b: T| a.minus(b))
+        call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.minus(b))
     } else {
-        call.map2(Cost::Cheap, |a: T, b: T| a.minus_scaled(b, alpha))
+        call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.minus(alpha.times(b)))
     }
 }
 
 /// f16 and bf16, whose difference with a number is rounded once.
-fn narrow<T: Number + Float>(call: &Call) -> Result<(), Error> {
+fn narrow<T: Float<Acc: Number>>(call: &Call) -> Result<(), Error> {
     let alpha: T::Acc = call.scalar(2)?;
     if map_number::<T>(call, Cost::Cheap, |a, b| a - alpha * b)? { Ok(()) } else { sub::<T>(call) }
 }

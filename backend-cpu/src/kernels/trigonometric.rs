@@ -2,7 +2,7 @@
 
 use super::number::real_functions;
 use crate::math;
-use keyway_cpu_loops::{Cost, map1_slices};
+use keyway_cpu_loops::{Cost, map1_slices, narrow_slice};
 use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
@@ -52,7 +52,7 @@ fn by_block<T: Float>(call: &Call, f: impl Fn(&[T::Acc], &mut [T::Acc]) + Sync) 
             let n = x.len();
             wide.iter_mut().zip(x).for_each(|(to, from)| *to = from.to_acc());
             f(&wide[..n], &mut result[..n]);
-            out.iter_mut().zip(&result).for_each(|(to, from)| *to = T::from_acc(*from));
+            narrow_slice(&result[..n], out);
         }
     })
 }

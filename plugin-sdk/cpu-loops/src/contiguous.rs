@@ -126,7 +126,7 @@ fn gather<T: Plain>(from: View<'_, T>, to: &mut [T]) -> Result<(), Error> {
     debug_assert_eq!(from.numel(), to.len());
     let view = Operand::of_input(&from);
     with_dense(view.tensor, from.sizes(), to.as_mut_ptr(), |out| {
-        apply(Cost::Cheap, &[out, view], InnerLoop::of_elements::<(*const T,), T, _>(&|(a,)| a))
+        apply(Cost::Cheap, &[out, view], InnerLoop::of_elements::<(*const T,), *mut T, _>(&|(a,)| a))
     })
 }
 
@@ -135,7 +135,7 @@ fn scatter<T: Plain>(from: &[T], to: ViewMut<'_, T>) -> Result<(), Error> {
     debug_assert_eq!(from.len(), to.numel());
     let view = Operand::of_output(&to);
     with_dense(view.tensor, to.sizes(), from.as_ptr().cast_mut(), |input| {
-        apply(Cost::Cheap, &[view, input], InnerLoop::of_elements::<(*const T,), T, _>(&|(a,)| a))
+        apply(Cost::Cheap, &[view, input], InnerLoop::of_elements::<(*const T,), *mut T, _>(&|(a,)| a))
     })
 }
 

@@ -5,9 +5,9 @@
 
 use crate::contiguous::{Contiguous, ContiguousOut, ViewExt, contiguous_out};
 use crate::fast_path::apply;
-use crate::inner_loop::InnerLoop;
+use crate::inner_loop::{InnerLoop, Wide};
 use crate::operand::{OPERANDS, Operand};
-use keyway_sdk::author::{Call, Element, ElementType, Error, Plain, View, ViewMut};
+use keyway_sdk::author::{Call, Element, ElementType, Error, Plain, View, ViewMut, Widen};
 
 /// What one element costs, which decides how small a piece of work is worth another thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Cost {
 /// `out = f()` for each element. The order of the calls is unspecified.
 #[inline]
 pub fn map0<O: Element>(out: ViewMut<'_, O>, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error> {
-    apply(cost, &[Operand::of_output(&out)], InnerLoop::of_elements::<(), O, _>(&|()| f()))
+    apply(cost, &[Operand::of_output(&out)], InnerLoop::of_elements::<(), *mut O, _>(&|()| f()))
 }
 
 /// `out = f(a)` for each element.
@@ -50,7 +50,7 @@ pub fn map1<A: Element, O: Element>(
     apply(
         cost,
         &[Operand::of_output(&out), Operand::of_input(&a)],
-        InnerLoop::of_elements::<(*const A,), O, _>(&f),
+        InnerLoop::of_elements::<(*const A,), *mut O, _>(&f),
     )
 }
 
@@ -65,7 +65,7 @@ pub fn map2<A: Element, B: Element, O: Element>(
 ) -> Result<(), Error> {
     let f = |(a, b)| f(a, b);
     let operands = [Operand::of_output(&out), Operand::of_input(&a), Operand::of_input(&b)];
-    apply(cost, &operands, InnerLoop::of_elements::<(*const A, *const B), O, _>(&f))
+    apply(cost, &operands, InnerLoop::of_elements::<(*const A, *const B), *mut O, _>(&f))
 }
 
 /// `out = f(a, b, c)` for each element.
@@ -81,7 +81,7 @@ pub fn map3<A: Element, B: Element, C: Element, O: Element>(
     let f = |(a, b, c)| f(a, b, c);
     let operands =
         [Operand::of_output(&out), Operand::of_input(&a), Operand::of_input(&b), Operand::of_input(&c)];
-    apply(cost, &operands, InnerLoop::of_elements::<(*const A, *const B, *const C), O, _>(&f))
+    apply(cost, &operands, InnerLoop::of_elements::<(*const A, *const B, *const C), *mut O, _>(&f))
 }
 
 /// `f(a, out)` on slices of equal length, for functions that work on blocks. `f` must treat each element
@@ -157,6 +157,37 @@ pub trait CallExt<'a> {
         f: impl Fn(A, B, C) -> O + Sync,
     ) -> Result<(), Error>;
 
+    /// `output 0 = f(argument 0)` for each element, where `f` is given and gives values of the types that arithmetic is
+    /// done in: `f32` for f16 and bf16, whose results are rounded once. Narrow floats are to be computed by these
+    /// methods, since the others, given a function that widens and narrows each element, take several times as long.
+    fn map1_wide<A: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error>;
+
+    /// `output 0 = f(argument index)` for each element; as [`CallExt::map1_wide`].
+    fn map1_wide_of<A: Widen, O: Widen>(
+        &self,
+        index: usize,
+        cost: Cost,
+        f: impl Fn(A::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error>;
+
+    /// `output 0 = f(argument 0, argument 1)` for each element; as [`CallExt::map1_wide`].
+    fn map2_wide<A: Widen, B: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A::Wide, B::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error>;
+
+    /// `output 0 = f(argument 0, argument 1, argument 2)` for each element; as [`CallExt::map1_wide`].
+    fn map3_wide<A: Widen, B: Widen, C: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A::Wide, B::Wide, C::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error>;
+
     /// Argument `index`, a tensor of `T`, as a slice in row-major order: borrowed where that is possible,
     /// else copied. The copy is what makes an in-place call safe.
     fn contiguous<T: Plain>(&self, index: usize) -> Result<Contiguous<'a, T>, Error>;
@@ -171,7 +202,7 @@ impl<'a> CallExt<'a> for Call<'a> {
     #[inline]
     fn map0<O: Element>(&self, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error> {
         let f = |()| f();
-        let inner = InnerLoop::of_elements::<(), O, _>(&f);
+        let inner = InnerLoop::of_elements::<(), *mut O, _>(&f);
         apply_to_call(self, 0, &[ElementType::of::<O>()], cost, inner)
     }
 
@@ -188,7 +219,7 @@ impl<'a> CallExt<'a> for Call<'a> {
         f: impl Fn(A) -> O + Sync,
     ) -> Result<(), Error> {
         let f = |(a,)| f(a);
-        let inner = InnerLoop::of_elements::<(*const A,), O, _>(&f);
+        let inner = InnerLoop::of_elements::<(*const A,), *mut O, _>(&f);
         apply_to_call(self, index, &[ElementType::of::<O>(), ElementType::of::<A>()], cost, inner)
     }
 
@@ -200,7 +231,7 @@ impl<'a> CallExt<'a> for Call<'a> {
     ) -> Result<(), Error> {
         let f = |(a, b)| f(a, b);
         let types = &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>()];
-        apply_to_call(self, 0, types, cost, InnerLoop::of_elements::<(*const A, *const B), O, _>(&f))
+        apply_to_call(self, 0, types, cost, InnerLoop::of_elements::<(*const A, *const B), *mut O, _>(&f))
     }
 
     #[inline]
@@ -212,7 +243,52 @@ impl<'a> CallExt<'a> for Call<'a> {
         let f = |(a, b, c)| f(a, b, c);
         let types =
             &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>(), ElementType::of::<C>()];
-        let inner = InnerLoop::of_elements::<(*const A, *const B, *const C), O, _>(&f);
+        let inner = InnerLoop::of_elements::<(*const A, *const B, *const C), *mut O, _>(&f);
+        apply_to_call(self, 0, types, cost, inner)
+    }
+
+    #[inline]
+    fn map1_wide<A: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error> {
+        self.map1_wide_of::<A, O>(0, cost, f)
+    }
+
+    #[inline]
+    fn map1_wide_of<A: Widen, O: Widen>(
+        &self,
+        index: usize,
+        cost: Cost,
+        f: impl Fn(A::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a,)| f(a);
+        let types = &[ElementType::of::<O>(), ElementType::of::<A>()];
+        apply_to_call(self, index, types, cost, InnerLoop::of_elements::<(Wide<A>,), Wide<O>, _>(&f))
+    }
+
+    #[inline]
+    fn map2_wide<A: Widen, B: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A::Wide, B::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a, b)| f(a, b);
+        let types = &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>()];
+        apply_to_call(self, 0, types, cost, InnerLoop::of_elements::<(Wide<A>, Wide<B>), Wide<O>, _>(&f))
+    }
+
+    #[inline]
+    fn map3_wide<A: Widen, B: Widen, C: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Fn(A::Wide, B::Wide, C::Wide) -> O::Wide + Sync,
+    ) -> Result<(), Error> {
+        let f = |(a, b, c)| f(a, b, c);
+        let types =
+            &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>(), ElementType::of::<C>()];
+        let inner = InnerLoop::of_elements::<(Wide<A>, Wide<B>, Wide<C>), Wide<O>, _>(&f);
         apply_to_call(self, 0, types, cost, inner)
     }
 

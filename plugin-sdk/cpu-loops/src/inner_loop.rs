@@ -7,9 +7,12 @@
 //! A function of elements is applied to a chunk of them at a time, whose results are written when all of its inputs
 //! are read. The loop over a chunk is vectorised without a check for memory that overlaps, an input may be the output,
 //! and an input that repeats one element is a chunk of copies of it to which the loop comes back.
+//!
+//! A function of wide values ([`Wide`]) is given the elements widened. Its results are narrowed a chunk at a time, for
+//! which there are vector instructions that the compiler does not find in a loop over elements.
 
 use crate::operand::OPERANDS;
-use keyway_sdk::author::Element;
+use keyway_sdk::author::{Element, Widen};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -24,16 +27,113 @@ const CHUNK: usize = 128;
 /// The most elements of a chunk.
 pub(crate) const LANES: usize = 64;
 
-/// The inputs of an elementwise function: a tuple of up to three element pointers.
+/// The place of an input's elements, and what a function is given of them.
+pub(crate) trait Input: Copy {
+    /// What the function is given of an element.
+    type Value: Copy;
+
+    /// The elements at this address.
+    fn at(address: *const u8) -> Self;
+    /// What the function is given of the element at `i`.
+    ///
+    /// # Safety
+    /// The caller guarantees an element at `i`.
+    unsafe fn load(self, i: usize) -> Self::Value;
+    /// The place `n` elements further.
+    fn past(self, n: usize) -> Self;
+}
+
+/// What a function gives for an output's elements.
+pub(crate) trait Output {
+    /// The output's elements.
+    type Element: Element;
+    /// What the function gives for one.
+    type Value: Copy;
+
+    /// The element of a value.
+    fn element(value: Self::Value) -> Self::Element;
+    /// The elements of a chunk of values.
+    fn elements<const N: usize>(values: &[Self::Value; N]) -> [Self::Element; N];
+}
+
+impl<T: Element> Input for *const T {
+    type Value = T;
+
+    #[inline(always)]
+    fn at(address: *const u8) -> Self {
+        address.cast()
+    }
+    #[inline(always)]
+    unsafe fn load(self, i: usize) -> T {
+        // SAFETY: the caller guarantees an element at `i`.
+        unsafe { T::load(self.add(i)) }
+    }
+    #[inline(always)]
+    fn past(self, n: usize) -> Self {
+        self.wrapping_add(n)
+    }
+}
+
+impl<T: Element> Output for *mut T {
+    type Element = T;
+    type Value = T;
+
+    #[inline(always)]
+    fn element(value: T) -> T {
+        value
+    }
+    #[inline(always)]
+    fn elements<const N: usize>(values: &[T; N]) -> [T; N] {
+        *values
+    }
+}
+
+/// Elements that a function is given, or gives, in their wide type.
+#[derive(Clone, Copy)]
+pub(crate) struct Wide<T>(*const T);
+
+impl<T: Widen> Input for Wide<T> {
+    type Value = T::Wide;
+
+    #[inline(always)]
+    fn at(address: *const u8) -> Self {
+        Wide(address.cast())
+    }
+    #[inline(always)]
+    unsafe fn load(self, i: usize) -> T::Wide {
+        // SAFETY: the caller guarantees an element at `i`.
+        unsafe { T::load(self.0.add(i)) }.widen()
+    }
+    #[inline(always)]
+    fn past(self, n: usize) -> Self {
+        Wide(self.0.wrapping_add(n))
+    }
+}
+
+impl<T: Widen> Output for Wide<T> {
+    type Element = T;
+    type Value = T::Wide;
+
+    #[inline(always)]
+    fn element(value: T::Wide) -> T {
+        T::narrow(value)
+    }
+    #[inline(always)]
+    fn elements<const N: usize>(values: &[T::Wide; N]) -> [T; N] {
+        T::narrow_chunk(values)
+    }
+}
+
+/// The inputs of an elementwise function: a tuple of up to three.
 pub(crate) trait Inputs: Copy {
-    /// One element of each input.
+    /// What the function is given of one element of each input.
     type Item: Copy;
-    /// The size of the largest element.
+    /// The size of the largest value.
     const WIDEST: usize;
 
     /// The first of these addresses.
     fn of(addresses: (*const u8, *const u8, *const u8)) -> Self;
-    /// The elements at `i`.
+    /// What the function is given of the elements at `i`.
     ///
     /// # Safety
     /// The caller guarantees an element of each input at `i`.
@@ -45,26 +145,26 @@ pub(crate) trait Inputs: Copy {
 macro_rules! inputs {
     ($($t:ident $k:tt),*) => {
         #[allow(unused_variables, clippy::unused_unit)]
-        impl<$($t: Element),*> Inputs for ($(*const $t,)*) {
-            type Item = ($($t,)*);
+        impl<$($t: Input),*> Inputs for ($($t,)*) {
+            type Item = ($($t::Value,)*);
             const WIDEST: usize = {
                 let widest = 0;
-                $(let widest = if size_of::<$t>() > widest { size_of::<$t>() } else { widest };)*
+                $(let widest = if size_of::<$t::Value>() > widest { size_of::<$t::Value>() } else { widest };)*
                 widest
             };
 
             #[inline(always)]
             fn of(addresses: (*const u8, *const u8, *const u8)) -> Self {
-                ($(addresses.$k.cast(),)*)
+                ($($t::at(addresses.$k),)*)
             }
             #[inline(always)]
             unsafe fn load(self, i: usize) -> Self::Item {
                 // SAFETY: the caller guarantees elements at `i`.
-                ($(unsafe { $t::load(self.$k.add(i)) },)*)
+                ($(unsafe { self.$k.load(i) },)*)
             }
             #[inline(always)]
             fn past(self, n: usize, repeated: Repeated) -> Self {
-                ($(self.$k.wrapping_add(if repeated >> ($k + 1) & 1 == 0 { n } else { 0 }),)*)
+                ($(self.$k.past(if repeated >> ($k + 1) & 1 == 0 { n } else { 0 }),)*)
             }
         }
     };
@@ -92,7 +192,7 @@ unsafe impl Sync for InnerLoop<'_> {}
 impl<'a> InnerLoop<'a> {
     /// `out[i] = f(inputs[i])`.
     #[inline(always)]
-    pub(crate) fn of_elements<I: Inputs, O: Element, F: Fn(I::Item) -> O + Sync>(f: &'a F) -> Self {
+    pub(crate) fn of_elements<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value + Sync>(f: &'a F) -> Self {
         // Conditions that are known when this is compiled for a function, so that one loop is compiled for it.
         let (run, lanes): (Run, usize) = if const { CHUNK / widest::<I, O>() < 32 } {
             (elements::<I, O, F, 16>, 16)
@@ -131,13 +231,13 @@ impl<'a> InnerLoop<'a> {
     }
 }
 
-const fn widest<I: Inputs, O>() -> usize {
-    if size_of::<O>() > I::WIDEST { size_of::<O>() } else { I::WIDEST }
+const fn widest<I: Inputs, O: Output>() -> usize {
+    if size_of::<O::Value>() > I::WIDEST { size_of::<O::Value>() } else { I::WIDEST }
 }
 
 /// # Safety
 /// As for [`InnerLoop::run`]; `function` is an `F`.
-unsafe fn elements<I: Inputs, O: Element, F: Fn(I::Item) -> O, const N: usize>(
+unsafe fn elements<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, const N: usize>(
     function: *const (),
     out: *mut u8,
     a: *const u8,
@@ -146,23 +246,39 @@ unsafe fn elements<I: Inputs, O: Element, F: Fn(I::Item) -> O, const N: usize>(
     repeated: Repeated,
     n: usize,
 ) {
-    let (mut out, mut inputs) = (out.cast::<O>(), I::of((a, b, c)));
     // SAFETY: as the caller guarantees.
-    let f = unsafe { &*function.cast::<F>() };
+    unsafe { chunks::<I, O, F, N>(&*function.cast::<F>(), out.cast(), I::of((a, b, c)), repeated, n) }
+}
+
+/// `out[i] = f(inputs[i])` for `n` elements, a chunk of `N` at a time.
+///
+/// # Safety
+/// As for [`InnerLoop::run`].
+#[inline(always)]
+pub(crate) unsafe fn chunks<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, const N: usize>(
+    f: &F,
+    mut out: *mut O::Element,
+    mut inputs: I,
+    repeated: Repeated,
+    n: usize,
+) {
     for _ in 0..n / N {
-        let mut chunk = [const { MaybeUninit::<O>::uninit() }; N];
+        let mut chunk = [const { MaybeUninit::<O::Value>::uninit() }; N];
         for (k, result) in chunk.iter_mut().enumerate() {
             // SAFETY: the caller guarantees a chunk of each input.
             result.write(f(unsafe { inputs.load(k) }));
         }
-        // SAFETY: the caller guarantees the elements of the output. An input that is the output was read up to here
-        // and not beyond.
-        unsafe { out.cast::<[MaybeUninit<O>; N]>().write(chunk) };
+        // SAFETY: each value was just written. The caller guarantees the elements of the output. An input that is the
+        // output was read up to here and not beyond.
+        unsafe {
+            let values = &*(&raw const chunk).cast::<[O::Value; N]>();
+            out.cast::<[O::Element; N]>().write(O::elements(values));
+        }
         (out, inputs) = (out.wrapping_add(N), inputs.past(N, repeated));
     }
     for k in 0..n % N {
         // SAFETY: as above; the element is read before it is written.
-        unsafe { out.add(k).write(f(inputs.load(k))) };
+        unsafe { out.add(k).write(O::element(f(inputs.load(k)))) };
     }
 }
 

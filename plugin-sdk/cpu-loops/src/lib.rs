@@ -11,7 +11,7 @@
 //! }
 //! ```
 //!
-//! [`CallExt`] adds `map0` to `map3`, `contiguous` and `contiguous_out` to the SDK's `Call`, [`ViewExt`] adds
+//! [`CallExt`] adds `map0` to `map3`, `map1_wide` to `map3_wide` for narrow floats, `contiguous` and `contiguous_out` to the SDK's `Call`, [`ViewExt`] adds
 //! `contiguous` to its `View`, and the functions [`map0`] to [`map3`], [`map1_slices`] and [`map2_slices`] take any
 //! views. The host gives the inputs already broadcast to the output's shape (stride 0 where expanded); an input of
 //! one element stands for any shape; the output may be exactly one of the inputs.
@@ -34,6 +34,7 @@ mod contiguous;
 mod elementwise;
 mod fast_path;
 mod inner_loop;
+mod narrow;
 mod operand;
 mod order;
 mod pack;
@@ -41,6 +42,7 @@ mod transpose;
 
 pub use contiguous::{Contiguous, ContiguousOut, ViewExt};
 pub use elementwise::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices, map3};
+pub use narrow::{Slices, narrow_slice, zip_wide};
 pub use transpose::transpose;
 
 /// What a kernel's file imports: the extension traits and [`Cost`].
@@ -50,6 +52,8 @@ pub mod prelude {
 
 #[cfg(test)]
 mod elementwise_tests;
+#[cfg(test)]
+mod wide_tests;
 // The SDK's own unit tests make calls of plain vectors in the same way; the file is private to the tests of both.
 #[cfg(test)]
 #[path = "../../src/author/testing.rs"]

@@ -1,5 +1,6 @@
 //! Element types: the Rust types that a tensor's memory may hold.
 
+use super::widen::Widen;
 use crate::abi::codes::dtype;
 use half::{bf16, f16};
 use std::fmt::{Debug, Display};
@@ -21,11 +22,18 @@ pub unsafe trait Element:
     /// The dtype's number: a constant for a built-in dtype, else what a [`DTypeNumber`](super::DTypeNumber) gives.
     fn dtype() -> u16;
 
-    /// Converts as `as` does: saturating for integers, rounding to nearest for floats, `x != 0` for bool.
+    /// Converts as `as` does: saturating for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
+    /// `x != 0` for bool.
     fn from_f64(value: f64) -> Self;
+    /// [`Element::from_f64`] of an `f32`.
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        Self::from_f64(f64::from(value))
+    }
     /// Converts to the nearest `f64`.
     fn to_f64(self) -> f64;
-    /// Converts as `as` does: wrapping for integers, rounding to nearest for floats, `x != 0` for bool.
+    /// Converts as `as` does: wrapping for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
+    /// `x != 0` for bool.
     #[inline(always)]
     fn from_i64(value: i64) -> Self {
         Self::from_f64(value as f64)
@@ -85,13 +93,19 @@ impl ElementType {
 pub unsafe trait Plain: Element {}
 
 /// A floating-point element type with the type in which its sums are accumulated.
-pub trait Float: Plain + Display {
+pub trait Float: Plain + Display + Widen<Wide = <Self as Float>::Acc> {
     /// `f32` for `f16`, `bf16` and `f32`; `f64` for `f64`.
     type Acc: Real;
     /// Widens, exactly.
-    fn to_acc(self) -> Self::Acc;
+    #[inline(always)]
+    fn to_acc(self) -> Self::Acc {
+        self.widen()
+    }
     /// Rounds to nearest even.
-    fn from_acc(value: Self::Acc) -> Self;
+    #[inline(always)]
+    fn from_acc(value: Self::Acc) -> Self {
+        Self::narrow(value)
+    }
 }
 
 /// `f32` and `f64`: the types that the processor computes in.
@@ -154,6 +168,26 @@ pub trait Int:
     fn wrapping_mul(self, other: Self) -> Self;
 }
 
+/// `value as $int`, in a form that the compiler makes vector code of.
+macro_rules! saturate {
+    ($value:ident, $float:ident, $int:ident) => {{
+        const LOW: $float = $int::MIN as $float;
+        // The largest float that is no more than the largest integer, which as a float may be rounded up.
+        const HIGH: $float = {
+            let nearest = $int::MAX as $float;
+            let above = nearest as i128 > $int::MAX as i128;
+            if above { $float::from_bits(nearest.to_bits() - 1) } else { nearest }
+        };
+        // A NaN is none of these, and becomes 0.
+        let held = if $value >= LOW { $value } else { LOW };
+        let held = if $value > HIGH { HIGH } else { held };
+        let held = if $value.is_nan() { 0.0 } else { held };
+        // SAFETY: `held` is no NaN, and lies within the range of the integers.
+        let whole = unsafe { held.to_int_unchecked::<$int>() };
+        if $value > HIGH { $int::MAX } else { whole }
+    }};
+}
+
 macro_rules! int {
     ($($t:ident $code:ident),+) => {$(
         // SAFETY: every bit pattern of a number is a value.
@@ -165,7 +199,9 @@ macro_rules! int {
             #[inline(always)]
             fn dtype() -> u16 { dtype::$code }
             #[inline(always)]
-            fn from_f64(value: f64) -> Self { value as $t }
+            fn from_f64(value: f64) -> Self { saturate!(value, f64, $t) }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { saturate!(value, f32, $t) }
             #[inline(always)]
             fn to_f64(self) -> f64 { self as f64 }
             #[inline(always)]
@@ -200,6 +236,8 @@ macro_rules! real {
             #[inline(always)]
             fn from_f64(value: f64) -> Self { value as $t }
             #[inline(always)]
+            fn from_f32(value: f32) -> Self { value as $t }
+            #[inline(always)]
             fn to_f64(self) -> f64 { self as f64 }
             #[inline(always)]
             fn from_i64(value: i64) -> Self { value as $t }
@@ -208,10 +246,6 @@ macro_rules! real {
         }
         impl Float for $t {
             type Acc = $t;
-            #[inline(always)]
-            fn to_acc(self) -> $t { self }
-            #[inline(always)]
-            fn from_acc(value: $t) -> $t { value }
         }
         impl Real for $t {
             const ZERO: Self = 0.0;
@@ -249,20 +283,18 @@ macro_rules! half_float {
             #[inline(always)]
             fn dtype() -> u16 { dtype::$code }
             #[inline(always)]
-            fn from_f64(value: f64) -> Self { $t::from_f64(value) }
+            fn from_f64(value: f64) -> Self { Self::narrow(value as f32) }
             #[inline(always)]
-            fn to_f64(self) -> f64 { $t::to_f64(self) }
+            fn from_f32(value: f32) -> Self { Self::narrow(value) }
             #[inline(always)]
-            fn from_i64(value: i64) -> Self { $t::from_f64(value as f64) }
+            fn to_f64(self) -> f64 { f64::from(self.widen()) }
             #[inline(always)]
-            fn to_i64(self) -> i64 { $t::to_f32(self) as i64 }
+            fn from_i64(value: i64) -> Self { Self::narrow(value as f32) }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self.widen() as i64 }
         }
         impl Float for $t {
             type Acc = f32;
-            #[inline(always)]
-            fn to_acc(self) -> f32 { self.to_f32() }
-            #[inline(always)]
-            fn from_acc(value: f32) -> $t { $t::from_f32(value) }
         }
     )+};
 }
@@ -277,6 +309,10 @@ unsafe impl Element for bool {
     }
     #[inline(always)]
     fn from_f64(value: f64) -> Self {
+        value != 0.0
+    }
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
         value != 0.0
     }
     #[inline(always)]
@@ -371,6 +407,31 @@ mod tests {
         assert_eq!(u64::from_i64(-1), u64::MAX);
     }
 
+    fn casts<T: Int>(expected: fn(f64) -> T) {
+        let ends = [T::MIN.to_f64(), T::MAX.to_f64(), 0.0, 128.0];
+        let near = [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5];
+        let around = ends.iter().flat_map(|end| near.map(|d| end + d));
+        let special = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-310, 1e300, -1e300];
+        for x in around.chain(special).chain(ends.map(f64::next_up)).chain(ends.map(f64::next_down)) {
+            assert_eq!(T::from_f64(x), expected(x), "{} of {x}", T::NAME);
+            for x in [(x as f32).next_down(), x as f32, (x as f32).next_up()] {
+                assert_eq!(T::from_f32(x), expected(f64::from(x)), "{} of {x}", T::NAME);
+            }
+        }
+    }
+
+    #[test]
+    fn floats_become_integers_as_by_a_cast() {
+        casts(|x| x as u8);
+        casts(|x| x as i8);
+        casts(|x| x as u16);
+        casts(|x| x as i16);
+        casts(|x| x as u32);
+        casts(|x| x as i32);
+        casts(|x| x as u64);
+        casts(|x| x as i64);
+    }
+
     #[test]
     fn a_bool_byte_other_than_one_reads_as_true() {
         let bytes = [0u8, 1, 2, 255];
@@ -380,6 +441,17 @@ mod tests {
             .map(|b| unsafe { bool::load(std::ptr::from_ref(b).cast()) })
             .collect();
         assert_eq!(read, [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_float_beside_a_tie_is_rounded_to_its_side() {
+        // Half way between two bf16, of which the lower is even, and the next float up and down.
+        let tie = f32::from_bits(0x3f80_8000);
+        for (x, bits) in [(tie, 0x3f80), (tie.next_up(), 0x3f81), (tie.next_down(), 0x3f80)] {
+            assert_eq!(bf16::from_f32(x).to_bits(), bits);
+            assert_eq!(<bf16 as Element>::from_f32(x).to_bits(), bits, "{x}");
+            assert_eq!(<bf16 as Element>::from_f64(f64::from(x)).to_bits(), bits, "{x} as f64");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod error;
 pub mod export;
 mod extend;
 mod guard;
+mod half_bits;
 pub mod host;
 pub mod interposer;
 mod layout;
@@ -22,6 +23,7 @@ mod services;
 pub mod strided;
 mod tensor;
 mod view;
+mod widen;
 
 pub use cache::CacheKey;
 pub use call::{Call, CallFn, Tensors};
@@ -41,6 +43,7 @@ pub use layout::{Layout, LayoutOps, layout_api, layout_ops_api};
 pub use op::{Compute, Elementwise, Op, Placement, RuleCall, op};
 pub use tensor::{OwnedTensor, Tensor};
 pub use view::{Iter, Lanes, View, ViewMut};
+pub use widen::Widen;
 
 #[cfg(test)]
 mod call_tests;
