@@ -145,6 +145,30 @@ fn pairs_f32() {
     worst_pair("atan2", 2.0, atan2_f32, f64::atan2);
 }
 
+/// Blocks of ordinary arguments, and such with one of each special pair in them, give what single pairs give.
+#[test]
+fn pow_does_not_depend_on_its_neighbours() {
+    let specials = [0.0, -0.0, 1.0, -1.0, -2.5, 1e-45, 3e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let pairs = specials.iter().flat_map(|x| specials.iter().map(|y| (*x, *y)));
+    let mut x: Vec<f32> = (1..700).map(|i| i as f32 * 0.0137).collect();
+    let mut y: Vec<f32> = (1..700).map(|i| i as f32 * 0.031 - 10.0).collect();
+    let mut out = vec![0.0; x.len()];
+    for (i, (base, exponent)) in pairs.chain([(2.0, 3.0), (0.5, 1e30), (1.5, -1e30)]).enumerate() {
+        let at = i * 37 % x.len();
+        let before = std::mem::replace(&mut x[at], base);
+        let exponent_before = std::mem::replace(&mut y[at], exponent);
+        pow_slice_f32(&x, &y, &mut out);
+        for ((x, y), out) in x.iter().zip(&y).zip(&out) {
+            let alone = pow_f32(*x, *y);
+            assert!(
+                alone.to_bits() == out.to_bits() || alone.is_nan() && out.is_nan(),
+                "{x:e}^{y:e}: {out:e}"
+            );
+        }
+        (x[at], y[at]) = (before, exponent_before);
+    }
+}
+
 type OneArgument = (&'static str, fn(f64) -> f64, fn(f64) -> f64, f64);
 
 /// Function, ours, the standard library's (or ours where it has none), bound.
