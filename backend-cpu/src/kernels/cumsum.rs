@@ -55,15 +55,15 @@ fn neutral<S: Element, const SUM: bool>() -> S {
     S::from_f64(if SUM { -0.0 } else { 1.0 })
 }
 
-/// `R` lines of `n` elements, from their ends if `reverse`.
+/// `R` lines of `n` elements, from their ends if `REVERSE`.
 #[inline(always)]
-fn lines<T: Summand, const SUM: bool, const R: usize>(from: &[T], to: &mut [T], n: usize, reverse: bool) {
+fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(from: &[T], to: &mut [T], n: usize) {
     let mut sums = [neutral::<T::Sum, SUM>(); R];
     let from: [&[T]; R] = std::array::from_fn(|r| &from[r * n..][..n]);
     let mut rest = to.chunks_exact_mut(n);
     let to: [&mut [T]; R] = std::array::from_fn(|_| &mut rest.next().unwrap_or_default()[..n]);
     for i in 0..n {
-        let i = if reverse { n - 1 - i } else { i };
+        let i = if REVERSE { n - 1 - i } else { i };
         for r in 0..R {
             sums[r] = combine::<_, SUM>(sums[r], from[r][i].widen());
             to[r][i] = T::narrow(sums[r]);
@@ -101,16 +101,23 @@ fn converted<T: Summand, const SUM: bool>(from: &[T], to: &mut [T], reverse: boo
 fn along<T: Summand, const SUM: bool>(from: &[T], to: &mut [T], n: usize, reverse: bool) {
     if size_of::<T>() < 4 {
         let lines = from.chunks_exact(n).zip(to.chunks_exact_mut(n));
-        return lines.for_each(|(from, to)| converted::<T, SUM>(from, to, reverse));
+        lines.for_each(|(from, to)| converted::<T, SUM>(from, to, reverse));
+    } else if reverse {
+        in_groups::<T, SUM, true>(from, to, n);
+    } else {
+        in_groups::<T, SUM, false>(from, to, n);
     }
+}
+
+fn in_groups<T: Summand, const SUM: bool, const REVERSE: bool>(from: &[T], to: &mut [T], n: usize) {
     // The lines of a group do not wait for each other.
     let whole = from.len() / n / LINES * LINES * n;
     let (grouped, single) = from.split_at(whole);
     let (to_grouped, to_single) = to.split_at_mut(whole);
     let groups = grouped.chunks_exact(LINES * n).zip(to_grouped.chunks_exact_mut(LINES * n));
-    groups.for_each(|(from, to)| lines::<T, SUM, LINES>(from, to, n, reverse));
+    groups.for_each(|(from, to)| lines::<T, SUM, REVERSE, LINES>(from, to, n));
     let singles = single.chunks_exact(n).zip(to_single.chunks_exact_mut(n));
-    singles.for_each(|(from, to)| lines::<T, SUM, 1>(from, to, n, reverse));
+    singles.for_each(|(from, to)| lines::<T, SUM, REVERSE, 1>(from, to, n));
 }
 
 /// Along dimension `dim` of argument 0, from its end if `reverse`.

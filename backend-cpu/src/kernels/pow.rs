@@ -19,7 +19,7 @@ impl Power for f32 {
 
 impl Power for f64 {
     fn power(call: &Call) -> Result<(), Error> {
-        call.map2(Cost::Heavy, math::pow_f64)
+        map2_slices(call.view(0)?, call.view(1)?, call.out(0)?, Cost::Heavy, math::pow_slice_f64)
     }
 }
 

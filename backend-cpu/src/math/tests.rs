@@ -270,6 +270,51 @@ fn atan2_f64_at_the_limits() {
     }
 }
 
+/// The standard library's error is little more than half an ulp.
+#[test]
+fn pow_f64_is_that_of_the_standard_library() {
+    let extra = [
+        5e-324,
+        f64::MAX,
+        1e-310,
+        1e290,
+        1e-250,
+        1.0 - 1e-16,
+        1.0 + 3e-16,
+        709.3,
+        1074.5,
+        9_007_199_254_740_993.0,
+    ];
+    let narrow = pair_arguments().into_iter().map(f64::from);
+    let values: Vec<f64> =
+        narrow.chain(extra).flat_map(|v| [v, v * 1.000_000_123_4]).flat_map(|v| [v, -v]).collect();
+    let (mut worst, mut at) = (0.0, (0.0, 0.0));
+    for &x in &values {
+        for &y in &values {
+            let (got, want) = (pow_f64(x, y), x.powf(y));
+            let same = got == want && got.is_sign_negative() == want.is_sign_negative();
+            if same || (got.is_nan() && want.is_nan()) {
+                continue;
+            }
+            let error = if got.is_finite() && want.is_finite() && got.signum() == want.signum() {
+                ulps_f64(got, want, 0.0)
+            } else {
+                f64::INFINITY
+            };
+            if error > worst {
+                (worst, at) = (error, (x, y));
+            }
+        }
+    }
+    println!("pow_f64: {worst:.3} ulp at {at:?}");
+    assert!(
+        worst <= 1.0,
+        "pow_f64{at:?} = {:e}, standard library {:e}",
+        pow_f64(at.0, at.1),
+        at.0.powf(at.1)
+    );
+}
+
 type SliceAndScalar<T> = (fn(&[T], &mut [T]), fn(T) -> T);
 
 #[test]

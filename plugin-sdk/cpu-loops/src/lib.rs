@@ -37,6 +37,7 @@ mod inner_loop;
 mod operand;
 mod order;
 mod pack;
+mod stream;
 mod transpose;
 
 pub use contiguous::{Contiguous, ContiguousOut, ViewExt};

@@ -6,8 +6,8 @@ use keyway_sdk::author::{Error, Lanes, parallel_for};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Elements of a row of which the first among all is found before its place is looked for. The first block is shorter,
-/// since it may have what nothing comes before.
+/// Elements of a row of which the first among all is found before its place is looked for. The first block of bytes is
+/// shorter, since it often has what nothing comes before.
 const BLOCK: usize = 2048;
 const FIRST_BLOCK: usize = 256;
 /// Elements among which a place is looked for.
@@ -47,33 +47,34 @@ fn extreme<T: Ranked, const MAX: bool>(block: &[T::Stored]) -> T::Rank {
 #[allow(clippy::eq_op)]
 fn lanes<T: Ranked, const MAX: bool, const L: usize>(block: &[T::Stored]) -> T::Rank {
     let rank = |x: &T::Stored| T::rank::<MAX>(*x);
-    let mut best = rank(&block[0]);
-    let (chunks, rest) = block.as_chunks::<L>();
-    if let Some((first, chunks)) = chunks.split_first() {
+    let first = |a: T::Rank, b: T::Rank| if better::<_, MAX>(b, a) { b } else { a };
+    let nan = |x: T::Rank| x != x;
+    let (mut best, mut any_nan) = (rank(&block[0]), false);
+    if let Some(last) = block.last_chunk::<L>() {
         let mut lanes = [best; L];
-        lanes.iter_mut().zip(first).for_each(|(lane, x)| *lane = rank(x));
-        for chunk in chunks {
+        // The last chunk may meet the one before it, which changes nothing.
+        for chunk in block.as_chunks::<L>().0.iter().chain([last]) {
             for (lane, x) in lanes.iter_mut().zip(chunk) {
-                let x = rank(x);
-                *lane = if better::<_, MAX>(x, *lane) { x } else { *lane };
+                *lane = first(*lane, rank(x));
             }
+            // Comparisons lose NaN. No such loop is left for ranks that are integers.
+            any_nan |= chunk.iter().fold(false, |any, x| any | nan(rank(x)));
         }
         let mut width = L;
         while width > 1 {
             width /= 2;
             for k in 0..width {
-                let (a, b) = (lanes[k], lanes[k + width]);
-                lanes[k] = if better::<_, MAX>(b, a) { b } else { a };
+                lanes[k] = first(lanes[k], lanes[k + width]);
             }
         }
         best = lanes[0];
+    } else {
+        for x in block {
+            best = first(best, rank(x));
+            any_nan |= nan(rank(x));
+        }
     }
-    for x in rest {
-        best = if better::<_, MAX>(rank(x), best) { rank(x) } else { best };
-    }
-    // Comparisons lose NaN; the block is in the first-level cache. No such loop is left for ranks that are integers.
-    let nan = block.iter().fold(T::Rank::default(), |nan, x| if rank(x) != rank(x) { rank(x) } else { nan });
-    if nan != nan { nan } else { best }
+    if any_nan { block.iter().map(rank).find(|x| nan(*x)).unwrap_or(best) } else { best }
 }
 
 /// The first place of a rank in a block.
@@ -94,7 +95,9 @@ fn place<T: Ranked, const MAX: bool>(block: &[T::Stored], of: T::Rank) -> usize 
 
 /// The first in order of a row that is not empty, and its place.
 fn row<T: Ranked, const MAX: bool>(row: &[T::Stored]) -> (T::Rank, usize) {
-    let mut end = FIRST_BLOCK.min(row.len());
+    // Few elements tell the extreme of truth values and small integers.
+    let first = if size_of::<T::Stored>() == 1 { FIRST_BLOCK } else { BLOCK };
+    let mut end = first.min(row.len());
     let (mut block, mut best) = (0..end, extreme::<T, MAX>(&row[..end]));
     while end < row.len() && !T::is_final::<MAX>(best) {
         let next = end..(end + BLOCK).min(row.len());
