@@ -1,32 +1,85 @@
 //! `pow`
 
-use super::number::{map_number, map_real2};
 use super::quotient::any_negative;
 use crate::math;
-use keyway_cpu_loops::{CallExt, Cost};
+use keyway_cpu_loops::{CallExt, Cost, map1_slices, map2_slices};
 use keyway_sdk::author::{Call, Error, Float, Int, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// The power in the accumulation type.
-trait Power: Real {
-    fn power(self, exponent: Self) -> Self;
+/// Argument 0 to the power of argument 1.
+trait Power: Float {
+    fn power(call: &Call) -> Result<(), Error>;
 }
 
 impl Power for f32 {
-    #[inline(always)]
-    fn power(self, exponent: f32) -> f32 {
-        math::pow_f32(self, exponent)
+    fn power(call: &Call) -> Result<(), Error> {
+        map2_slices(call.view(0)?, call.view(1)?, call.out(0)?, Cost::Heavy, math::pow_slice_f32)
     }
 }
 
 impl Power for f64 {
-    #[inline(always)]
-    fn power(self, exponent: f64) -> f64 {
-        math::pow_f64(self, exponent)
+    fn power(call: &Call) -> Result<(), Error> {
+        map2_slices(call.view(0)?, call.view(1)?, call.out(0)?, Cost::Heavy, math::pow_slice_f64)
     }
 }
 
-fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
+/// Elements that are converted at a time.
+const BLOCK: usize = 256;
+
+/// In f32: `each` makes bases and exponents of up to [`BLOCK`] elements from the first of these numbers on.
+#[inline(always)]
+fn in_f32<T: Float<Acc = f32>>(out: &mut [T], each: impl Fn(usize, &mut [f32], &mut [f32])) {
+    let (mut bases, mut exponents, mut powers) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+    for (k, out) in out.chunks_mut(BLOCK).enumerate() {
+        let n = out.len();
+        each(k * BLOCK, &mut bases[..n], &mut exponents[..n]);
+        math::pow_slice_f32(&bases[..n], &exponents[..n], &mut powers[..n]);
+        out.iter_mut().zip(&powers).for_each(|(out, power)| *out = T::from_acc(*power));
+    }
+}
+
+/// In f32; a number is taken as it was given, not rounded to the elements' dtype.
+fn narrow<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
+    let widen = |from: &[T], first: usize, to: &mut [f32]| {
+        to.iter_mut().zip(&from[first..]).for_each(|(to, x)| *to = x.to_acc());
+    };
+    if let Some(number) = call.tensor(1)?.number() {
+        return map1_slices(call.view(0)?, call.out(0)?, Cost::Heavy, |x: &[T], out: &mut [T]| {
+            in_f32(out, |first, bases, exponents| {
+                widen(x, first, bases);
+                exponents.fill(number as f32);
+            });
+        });
+    }
+    if let Some(number) = call.tensor(0)?.number() {
+        return map1_slices(call.view(1)?, call.out(0)?, Cost::Heavy, |y: &[T], out: &mut [T]| {
+            in_f32(out, |first, bases, exponents| {
+                bases.fill(number as f32);
+                widen(y, first, exponents);
+            });
+        });
+    }
+    map2_slices(call.view(0)?, call.view(1)?, call.out(0)?, Cost::Heavy, |x: &[T], y: &[T], out: &mut [T]| {
+        in_f32(out, |first, bases, exponents| {
+            widen(x, first, bases);
+            widen(y, first, exponents);
+        });
+    })
+}
+
+impl Power for f16 {
+    fn power(call: &Call) -> Result<(), Error> {
+        narrow::<f16>(call)
+    }
+}
+
+impl Power for bf16 {
+    fn power(call: &Call) -> Result<(), Error> {
+        narrow::<bf16>(call)
+    }
+}
+
+fn real<T: Power>(call: &Call) -> Result<(), Error> {
     let one = <T::Acc as Real>::ONE;
     // A number as exponent: the frequent ones have shorter ways, which are also rounded less often.
     if call.tensor(1)?.is_host_scalar()
@@ -45,10 +98,7 @@ fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
             return call.map1(Cost::Cheap, |x: T| x);
         }
     }
-    if map_number::<T>(call, Cost::Heavy, |a, b| a.power(b))? {
-        return Ok(());
-    }
-    map_real2::<T>(call, Cost::Heavy, |a, b| a.power(b))
+    T::power(call)
 }
 
 /// `base^exponent` modulo 2^bits, by squaring.

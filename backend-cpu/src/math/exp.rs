@@ -21,7 +21,7 @@ const EXP32: [f32; 6] = [0.5, 0.16666667, 0.041666463, 0.0083333105, 0.001393373
 const EXP2_32: [f32; 6] =
     [std::f32::consts::LN_2, 0.240_226_5, 0.055_503_57, 0.009_618_057, 0.001_339_086_7, 0.000_154_614_48];
 /// `(e^r - 1 - r) / r^2`, error 2^-60 of `expm1`.
-const EXP64: [f64; 11] = [
+pub(super) const EXP64: [f64; 11] = [
     0.5,
     0.1666666666666667,
     0.04166666666666667,
@@ -69,7 +69,7 @@ fn power_of_two_f32(n: i32) -> f32 {
 
 /// `2^n` for `-1022 <= n <= 1023`.
 #[inline(always)]
-pub(super) fn power_of_two_f64(n: i64) -> f64 {
+fn power_of_two_f64(n: i64) -> f64 {
     f64::from_bits((n.wrapping_add(1023) as u64) << 52)
 }
 
@@ -84,7 +84,7 @@ fn scale_f32(p: f32, n: i32) -> f32 {
 ///
 /// The shift is a logical one of a biased value: AVX2 has no arithmetic shift of 64-bit integers.
 #[inline(always)]
-fn scale_f64(p: f64, n: i64) -> f64 {
+pub(super) fn scale_f64(p: f64, n: i64) -> f64 {
     let half = ((n.wrapping_add(4096) as u64) >> 1).wrapping_sub(2048) as i64;
     p * power_of_two_f64(half) * power_of_two_f64(n.wrapping_sub(half))
 }

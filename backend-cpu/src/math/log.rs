@@ -49,7 +49,7 @@ const LOG64: [f64; 7] = [
 
 /// `(f, e)` of a positive normal number.
 #[inline(always)]
-fn split_normal_f32(x: f32) -> (f32, f32) {
+pub(super) fn split_normal_f32(x: f32) -> (f32, f32) {
     let shifted = x.to_bits().wrapping_sub(ROOT_HALF32);
     let e = (shifted as i32) >> 23;
     let m = f32::from_bits((shifted & 0x007f_ffff).wrapping_add(ROOT_HALF32));
@@ -58,7 +58,7 @@ fn split_normal_f32(x: f32) -> (f32, f32) {
 
 /// `(f, e)` of a positive number.
 #[inline(always)]
-fn split_f32(x: f32) -> (f32, f32) {
+pub(super) fn split_f32(x: f32) -> (f32, f32) {
     let tiny = x < f32::MIN_POSITIVE;
     let (f, e) = split_normal_f32(if tiny { x * 8_388_608.0 } else { x });
     (f, if tiny { e - 23.0 } else { e })
@@ -67,7 +67,7 @@ fn split_f32(x: f32) -> (f32, f32) {
 /// `(f, e)` of a positive normal number. The exponent becomes a float through the low bits of
 /// `2^52`: AVX2 has no conversion from 64-bit integers.
 #[inline(always)]
-fn split_normal_f64(x: f64) -> (f64, f64) {
+pub(super) fn split_normal_f64(x: f64) -> (f64, f64) {
     let shifted = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF64);
     let biased = shifted >> 52;
     let m = f64::from_bits((shifted & 0x000f_ffff_ffff_ffff).wrapping_add(ROOT_HALF64));
@@ -77,7 +77,7 @@ fn split_normal_f64(x: f64) -> (f64, f64) {
 
 /// `(f, e)` of a positive number.
 #[inline(always)]
-fn split_f64(x: f64) -> (f64, f64) {
+pub(super) fn split_f64(x: f64) -> (f64, f64) {
     let tiny = x < f64::MIN_POSITIVE;
     let (f, e) = split_normal_f64(if tiny { x * 4_503_599_627_370_496.0 } else { x });
     (f, if tiny { e - 52.0 } else { e })

@@ -14,8 +14,9 @@
 //! place of the exact result, hold with and without fused multiply-add, and are asserted by the tests.
 //! The sign of a NaN result is not specified.
 //!
-//! Only `sin`, `cos` and `tan` of huge arguments and `pow_f64` call the system's functions; use
-//! [`sin_slice_f32`] and its siblings so that blocks without a huge argument stay vectorised.
+//! Only `sin`, `cos` and `tan` of huge arguments call the system's functions; use
+//! [`sin_slice_f32`] and its siblings so that blocks without a huge argument stay vectorised. [`pow_slice_f32`] leaves
+//! special cases out where there are none.
 
 mod asin;
 mod atan;
@@ -41,7 +42,7 @@ pub use hyperbolic::{cosh_f32, cosh_f64, sinh_f32, sinh_f64, tanh_f32, tanh_f64}
 pub use inverse_hyperbolic::{acosh_f32, acosh_f64, asinh_f32, asinh_f64, atanh_f32, atanh_f64};
 pub use log::{log_f32, log_f64, log1p_f32, log1p_f64, log2_f32, log2_f64, log10_f32, log10_f64};
 pub use normal::{normal_f32, normal_f64};
-pub use pow::{pow_f32, pow_f64};
+pub use pow::{pow_f32, pow_f64, pow_slice_f32, pow_slice_f64};
 pub use sigmoid::{sigmoid_f32, sigmoid_f64};
 #[cfg(test)]
 pub use trig::{cos_f32, cos_f64, sin_f32, sin_f64, tan_f32, tan_f64};

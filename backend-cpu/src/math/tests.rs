@@ -145,6 +145,30 @@ fn pairs_f32() {
     worst_pair("atan2", 2.0, atan2_f32, f64::atan2);
 }
 
+/// Blocks of ordinary arguments, and such with one of each special pair in them, give what single pairs give.
+#[test]
+fn pow_does_not_depend_on_its_neighbours() {
+    let specials = [0.0, -0.0, 1.0, -1.0, -2.5, 1e-45, 3e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let pairs = specials.iter().flat_map(|x| specials.iter().map(|y| (*x, *y)));
+    let mut x: Vec<f32> = (1..700).map(|i| i as f32 * 0.0137).collect();
+    let mut y: Vec<f32> = (1..700).map(|i| i as f32 * 0.031 - 10.0).collect();
+    let mut out = vec![0.0; x.len()];
+    for (i, (base, exponent)) in pairs.chain([(2.0, 3.0), (0.5, 1e30), (1.5, -1e30)]).enumerate() {
+        let at = i * 37 % x.len();
+        let before = std::mem::replace(&mut x[at], base);
+        let exponent_before = std::mem::replace(&mut y[at], exponent);
+        pow_slice_f32(&x, &y, &mut out);
+        for ((x, y), out) in x.iter().zip(&y).zip(&out) {
+            let alone = pow_f32(*x, *y);
+            assert!(
+                alone.to_bits() == out.to_bits() || alone.is_nan() && out.is_nan(),
+                "{x:e}^{y:e}: {out:e}"
+            );
+        }
+        (x[at], y[at]) = (before, exponent_before);
+    }
+}
+
 type OneArgument = (&'static str, fn(f64) -> f64, fn(f64) -> f64, f64);
 
 /// Function, ours, the standard library's (or ours where it has none), bound.
@@ -244,6 +268,51 @@ fn atan2_f64_at_the_limits() {
             assert!(near, "atan2_f64({y:e}, {x:e}) = {got:e}, standard library {want:e}");
         }
     }
+}
+
+/// The standard library's error is little more than half an ulp.
+#[test]
+fn pow_f64_is_that_of_the_standard_library() {
+    let extra = [
+        5e-324,
+        f64::MAX,
+        1e-310,
+        1e290,
+        1e-250,
+        1.0 - 1e-16,
+        1.0 + 3e-16,
+        709.3,
+        1074.5,
+        9_007_199_254_740_993.0,
+    ];
+    let narrow = pair_arguments().into_iter().map(f64::from);
+    let values: Vec<f64> =
+        narrow.chain(extra).flat_map(|v| [v, v * 1.000_000_123_4]).flat_map(|v| [v, -v]).collect();
+    let (mut worst, mut at) = (0.0, (0.0, 0.0));
+    for &x in &values {
+        for &y in &values {
+            let (got, want) = (pow_f64(x, y), x.powf(y));
+            let same = got == want && got.is_sign_negative() == want.is_sign_negative();
+            if same || (got.is_nan() && want.is_nan()) {
+                continue;
+            }
+            let error = if got.is_finite() && want.is_finite() && got.signum() == want.signum() {
+                ulps_f64(got, want, 0.0)
+            } else {
+                f64::INFINITY
+            };
+            if error > worst {
+                (worst, at) = (error, (x, y));
+            }
+        }
+    }
+    println!("pow_f64: {worst:.3} ulp at {at:?}");
+    assert!(
+        worst <= 1.0,
+        "pow_f64{at:?} = {:e}, standard library {:e}",
+        pow_f64(at.0, at.1),
+        at.0.powf(at.1)
+    );
 }
 
 type SliceAndScalar<T> = (fn(&[T], &mut [T]), fn(T) -> T);

@@ -7,6 +7,7 @@ use crate::blocks::by_blocks;
 use crate::elementwise::Cost;
 use crate::inner_loop::{InnerLoop, LANES, Repeated};
 use crate::operand::{OPERANDS, Operand, Operands, repeat, same};
+use crate::stream;
 use keyway_sdk::author::{Error, parallel_for};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -53,14 +54,15 @@ fn by_strides(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Res
         return by_blocks(cost, operands, range, inner);
     };
     let addresses = &Operands::new(operands);
+    let streams = stream::pays(out, ins);
     parallel_for(out.numel(), cost.grain(), |part| {
         // SAFETY: `dense` says that each operand has `numel` elements in a row, or repeats one, and that no input
-        // meets the output but as an inner loop with chunks allows.
+        // meets the output but as an inner loop with chunks allows; if it is streamed, none meets it.
         unsafe {
-            if repeated == 0 {
+            if repeated == 0 && !streams {
                 inner.run(addresses.at([part.start; OPERANDS]), 0, part.len());
             } else {
-                run_repeated(addresses, part, repeated, inner);
+                run_part(addresses, part, repeated, streams, inner);
             }
         }
     })
@@ -102,12 +104,19 @@ fn dense(
     Some(repeated)
 }
 
-/// Applies `inner` to a part of operands of which some repeat one element.
+/// Applies `inner` to a part of operands of which some repeat one element, or whose output is streamed.
 ///
 /// # Safety
-/// As for [`InnerLoop::run`], with one element at the address of each operand that is repeated.
+/// As for [`InnerLoop::run`], with one element at the address of each operand that is repeated; as for [`stream::run`] if
+/// it `streams`.
 #[inline(never)]
-unsafe fn run_repeated(on: &Operands, part: Range<usize>, repeated: Repeated, inner: InnerLoop<'_>) {
+unsafe fn run_part(
+    on: &Operands,
+    part: Range<usize>,
+    repeated: Repeated,
+    streams: bool,
+    inner: InnerLoop<'_>,
+) {
     let mut chunks = [const { MaybeUninit::<[u64; LANES]>::uninit() }; OPERANDS];
     let mut at = on.at([part.start; OPERANDS]);
     for (k, chunk) in chunks.iter_mut().enumerate().filter(|(k, _)| repeated >> k & 1 == 1) {
@@ -116,5 +125,11 @@ unsafe fn run_repeated(on: &Operands, part: Range<usize>, repeated: Repeated, in
         unsafe { repeat(on.bytes[k], at[k], on.data[k], inner.lanes().min(part.len())) };
     }
     // SAFETY: as the caller guarantees, and the chunks were filled.
-    unsafe { inner.run(at, repeated, part.len()) };
+    unsafe {
+        if streams {
+            stream::run(at, on.bytes, repeated, part.len(), inner);
+        } else {
+            inner.run(at, repeated, part.len());
+        }
+    }
 }

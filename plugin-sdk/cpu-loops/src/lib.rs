@@ -38,6 +38,7 @@ mod narrow;
 mod operand;
 mod order;
 mod pack;
+mod stream;
 mod transpose;
 
 pub use contiguous::{Contiguous, ContiguousOut, ViewExt};

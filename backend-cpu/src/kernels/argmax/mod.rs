@@ -1,0 +1,70 @@
+//! `argmax`, `argmin`, `max` and `min`: the first place of the extreme along a dimension; NaN wins.
+//!
+//! Decisions:
+//! - the extreme of a block is found first, by lanes and without its place, which is then looked for once in the one block
+//!   that has it; lanes of places beside those of values were turned down, since places have eight bytes;
+//! - f16 and bf16 are compared as integers of the same order;
+//! - a row ends early at what nothing comes before: NaN, true, the largest of a type of integers.
+
+mod rank;
+mod search;
+
+use keyway_cpu_loops::CallExt;
+use keyway_sdk::author::{Call, Error};
+use keyway_sdk::half::{bf16, f16};
+use rank::Ranked;
+use search::search;
+
+/// The size of the dimension in argument 1 (all elements if there is none), and of what lies inside it.
+fn split(call: &Call) -> Result<(usize, usize), Error> {
+    let tensor = call.tensor(0)?;
+    let sizes = tensor.sizes();
+    if call.is_none(1)? || sizes.is_empty() {
+        return Ok((tensor.numel(), 1));
+    }
+    let dim = call.int(1)?;
+    let dim = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
+    let inner = sizes.iter().skip(dim + 1).map(|n| *n as usize).product();
+    Ok((sizes.get(dim).map_or(1, |n| *n as usize), inner))
+}
+
+fn place<T: Ranked, const MAX: bool>(call: &Call) -> Result<(), Error> {
+    T::read(call, |input| {
+        let mut places = call.contiguous_out::<i64>(0)?;
+        if input.is_empty() { Ok(()) } else { search::<T, MAX>(input, split(call)?, &mut places) }
+    })
+}
+
+fn both<T: Ranked, const MAX: bool>(call: &Call) -> Result<(), Error> {
+    T::read(call, |input| {
+        let mut places = call.contiguous_out::<i64>(1)?;
+        if input.is_empty() {
+            return Ok(());
+        }
+        let (n, inner) = split(call)?;
+        search::<T, MAX>(input, (n, inner), &mut places)?;
+        let places = &places[..];
+        T::write(call, |i| input[(i / inner * n + places[i] as usize) * inner + i % inner])
+    })
+}
+
+fn argmax<T: Ranked>(call: &Call) -> Result<(), Error> {
+    place::<T, true>(call)
+}
+
+fn argmin<T: Ranked>(call: &Call) -> Result<(), Error> {
+    place::<T, false>(call)
+}
+
+fn max<T: Ranked>(call: &Call) -> Result<(), Error> {
+    both::<T, true>(call)
+}
+
+fn min<T: Ranked>(call: &Call) -> Result<(), Error> {
+    both::<T, false>(call)
+}
+
+kernel!("argmax", "Tib>T", argmax, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("argmin", "Tib>T", argmin, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("max", "Tib>TT", max, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("min", "Tib>TT", min, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,0 +1,268 @@
+//! Where the first of the largest or smallest elements along a dimension lies.
+
+use super::super::buffer::Buffer;
+use super::rank::Ranked;
+use keyway_sdk::author::{Error, Lanes, parallel_for};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Elements of a row of which the first among all is found before its place is looked for. The first block of bytes is
+/// shorter, since it often has what nothing comes before.
+const BLOCK: usize = 2048;
+const FIRST_BLOCK: usize = 256;
+/// Elements among which a place is looked for.
+const PLACE: usize = 64;
+/// Columns that one inner loop takes together.
+const COLUMNS: usize = 512;
+const GRAIN: usize = 32 * 1024;
+/// Rows fewer than these are cut into parts of so many elements for the threads to share.
+const FEW_ROWS: usize = 16;
+const PART: usize = 128 * 1024;
+
+/// Whether `b` comes before `a`, which lies before it.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn beats<R: Copy + PartialOrd, const MAX: bool>(b: R, a: R) -> bool {
+    better::<R, MAX>(b, a) | (b != b) & (a == a)
+}
+
+#[inline(always)]
+fn better<R: Copy + PartialOrd, const MAX: bool>(b: R, a: R) -> bool {
+    if MAX { b > a } else { b < a }
+}
+
+/// The first in order of a block that is not empty.
+#[inline(always)]
+fn extreme<T: Ranked, const MAX: bool>(block: &[T::Stored]) -> T::Rank {
+    // As many lanes as fill four vectors of 64 bytes.
+    match size_of::<T::Stored>() {
+        1 => lanes::<T, MAX, 256>(block),
+        2 => lanes::<T, MAX, 128>(block),
+        4 => lanes::<T, MAX, 64>(block),
+        _ => lanes::<T, MAX, 32>(block),
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn lanes<T: Ranked, const MAX: bool, const L: usize>(block: &[T::Stored]) -> T::Rank {
+    let rank = |x: &T::Stored| T::rank::<MAX>(*x);
+    let first = |a: T::Rank, b: T::Rank| if better::<_, MAX>(b, a) { b } else { a };
+    let nan = |x: T::Rank| x != x;
+    let (mut best, mut any_nan) = (rank(&block[0]), false);
+    if let Some(last) = block.last_chunk::<L>() {
+        let mut lanes = [best; L];
+        // The last chunk may meet the one before it, which changes nothing.
+        for chunk in block.as_chunks::<L>().0.iter().chain([last]) {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *lane = first(*lane, rank(x));
+            }
+            // Comparisons lose NaN. No such loop is left for ranks that are integers.
+            any_nan |= chunk.iter().fold(false, |any, x| any | nan(rank(x)));
+        }
+        let mut width = L;
+        while width > 1 {
+            width /= 2;
+            for k in 0..width {
+                lanes[k] = first(lanes[k], lanes[k + width]);
+            }
+        }
+        best = lanes[0];
+    } else {
+        for x in block {
+            best = first(best, rank(x));
+            any_nan |= nan(rank(x));
+        }
+    }
+    if any_nan { block.iter().map(rank).find(|x| nan(*x)).unwrap_or(best) } else { best }
+}
+
+/// The first place of a rank in a block.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn place<T: Ranked, const MAX: bool>(block: &[T::Stored], of: T::Rank) -> usize {
+    let same = |x: &T::Stored| {
+        let x = T::rank::<MAX>(*x);
+        (x == of) | (x != x) & (of != of)
+    };
+    for (k, part) in block.chunks(PLACE).enumerate() {
+        if part.iter().fold(false, |any, x| any | same(x)) {
+            return k * PLACE + part.iter().position(same).unwrap_or(0);
+        }
+    }
+    0
+}
+
+/// The first in order of a row that is not empty, and its place.
+fn row<T: Ranked, const MAX: bool>(row: &[T::Stored]) -> (T::Rank, usize) {
+    // Few elements tell the extreme of truth values and small integers.
+    let first = if size_of::<T::Stored>() == 1 { FIRST_BLOCK } else { BLOCK };
+    let mut end = first.min(row.len());
+    let (mut block, mut best) = (0..end, extreme::<T, MAX>(&row[..end]));
+    while end < row.len() && !T::is_final::<MAX>(best) {
+        let next = end..(end + BLOCK).min(row.len());
+        end = next.end;
+        let found = extreme::<T, MAX>(&row[next.clone()]);
+        if beats::<_, MAX>(found, best) {
+            (block, best) = (next, found);
+        }
+    }
+    (best, block.start + place::<T, MAX>(&row[block.clone()], best))
+}
+
+/// A row in parts: those behind a part that has what nothing comes before need not be looked at.
+fn long_row<T: Ranked, const MAX: bool>(row_of: &[T::Stored]) -> Result<usize, Error> {
+    let parts = row_of.len().div_ceil(PART);
+    let part = |k: usize| -> Range<usize> { k * PART..((k + 1) * PART).min(row_of.len()) };
+    let (mut places, last) = (Buffer::<u64>::zeroed(parts)?, AtomicUsize::new(parts));
+    // SAFETY: the address is used within the buffer, which outlives the loop; each part writes its own place.
+    let to = unsafe { Lanes::new(places.as_mut_ptr()) };
+    parallel_for(parts, 1, |tasks| {
+        for k in tasks.take_while(|k| *k <= last.load(Ordering::Relaxed)) {
+            let (best, at) = row::<T, MAX>(&row_of[part(k)]);
+            // SAFETY: as above.
+            unsafe { to.write(k, (part(k).start + at) as u64) };
+            if T::is_final::<MAX>(best) {
+                last.fetch_min(k, Ordering::Relaxed);
+            }
+        }
+    })?;
+    let rank = |at: usize| T::rank::<MAX>(row_of[at]);
+    let seen = (last.into_inner() + 1).min(parts);
+    Ok(places[1..seen].iter().fold(places[0] as usize, |best, &at| {
+        if beats::<_, MAX>(rank(at as usize), rank(best)) { at as usize } else { best }
+    }))
+}
+
+/// The places along the middle dimension of an input of `outer * n * inner` elements, which has some.
+pub fn search<T: Ranked, const MAX: bool>(
+    input: &[T::Stored],
+    (n, inner): (usize, usize),
+    places: &mut [i64],
+) -> Result<(), Error> {
+    let outer = input.len() / (n * inner);
+    if inner == 1 && outer < FEW_ROWS && n > PART {
+        for (row, to) in input.chunks_exact(n).zip(places) {
+            *to = long_row::<T, MAX>(row)? as i64;
+        }
+        return Ok(());
+    }
+    // SAFETY: the address is used within `places`, which outlives the loops; each is written once.
+    let to = unsafe { Lanes::new(places.as_mut_ptr()) };
+    if inner == 1 {
+        return parallel_for(outer, GRAIN.div_ceil(n), |rows| {
+            for r in rows {
+                // SAFETY: as above.
+                unsafe { to.write(r, row::<T, MAX>(&input[r * n..(r + 1) * n]).1 as i64) };
+            }
+        });
+    }
+    let across = inner.div_ceil(COLUMNS);
+    parallel_for(outer * across, GRAIN.div_ceil(n * COLUMNS.min(inner)), |units| {
+        for unit in units {
+            let (o, first) = (unit / across, unit % across * COLUMNS);
+            let width = COLUMNS.min(inner - first);
+            // SAFETY: as above.
+            let at = unsafe { to.slice_mut(o * inner + first, width) };
+            columns::<T, MAX>(&input[o * n * inner + first..], (n, inner), at);
+        }
+    })
+}
+
+/// The places in neighbouring columns, the first of which begins where `input` does.
+fn columns<T: Ranked, const MAX: bool>(input: &[T::Stored], (n, inner): (usize, usize), at: &mut [i64]) {
+    let mut best = [T::Rank::default(); COLUMNS];
+    let best = &mut best[..at.len()];
+    best.iter_mut().zip(input).for_each(|(best, x)| *best = T::rank::<MAX>(*x));
+    at.fill(0);
+    for i in 1..n {
+        let from = &input[i * inner..][..at.len()];
+        for ((best, at), x) in best.iter_mut().zip(&mut *at).zip(from) {
+            let x = T::rank::<MAX>(*x);
+            let take = beats::<_, MAX>(x, *best);
+            *best = if take { x } else { *best };
+            *at = if take { i as i64 } else { *at };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway_sdk::half::f16;
+
+    /// By the definition: the first NaN, else the first of the extreme.
+    fn expected(row: &[f32], max: bool) -> usize {
+        let nan = row.iter().position(|x| x.is_nan());
+        nan.unwrap_or_else(|| {
+            let mut best = 0;
+            for (i, x) in row.iter().enumerate() {
+                if if max { *x > row[best] } else { *x < row[best] } {
+                    best = i;
+                }
+            }
+            best
+        })
+    }
+
+    fn check(values: &[f32]) {
+        let halves: Vec<f16> = values.iter().map(|x| f16::from_f32(*x)).collect();
+        let narrowed: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+        let mut place = [0];
+        let n = values.len();
+        search::<f32, true>(values, (n, 1), &mut place).unwrap();
+        assert_eq!(place[0] as usize, expected(values, true), "{n}");
+        search::<f32, false>(values, (n, 1), &mut place).unwrap();
+        assert_eq!(place[0] as usize, expected(values, false), "{n}");
+        search::<f16, true>(&halves, (n, 1), &mut place).unwrap();
+        assert_eq!(place[0] as usize, expected(&narrowed, true), "{n}");
+        search::<f16, false>(&halves, (n, 1), &mut place).unwrap();
+        assert_eq!(place[0] as usize, expected(&narrowed, false), "{n}");
+    }
+
+    #[test]
+    fn the_first_extreme_is_found_wherever_it_lies() {
+        for n in [1, 2, 63, 64, 65, 255, 256, 257, 2303, 2304, 2305, 5000, PART + 1, 2 * PART + 300] {
+            let plain: Vec<f32> = (0..n).map(|i| ((i * 7919) % 4001) as f32 - 2000.0).collect();
+            check(&plain);
+            for at in [0, n / 3, n / 2, n - 1] {
+                for special in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e9, -1e9] {
+                    let mut values = plain.clone();
+                    values[at] = special;
+                    check(&values);
+                    values[n - 1] = f32::NAN;
+                    check(&values);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_elements_give_the_first_place() {
+        check(&[-1.0, -0.0, 0.0, -0.0]);
+        check(&[1.0, 0.0, -0.0]);
+        check(&vec![2.0; 3000]);
+        check(&vec![f32::NAN; 3000]);
+        let mut place = [0];
+        let mut truths = vec![0u8; 3 * PART];
+        search::<bool, true>(&truths, (3 * PART, 1), &mut place).unwrap();
+        assert_eq!(place, [0]);
+        (truths[2 * PART + 5], truths[2 * PART + 9]) = (7, 1);
+        search::<bool, true>(&truths, (3 * PART, 1), &mut place).unwrap();
+        assert_eq!(place[0] as usize, 2 * PART + 5, "any byte but 0 is true");
+    }
+
+    #[test]
+    fn columns_are_as_rows() {
+        let (n, inner) = (37, COLUMNS + 3);
+        let at =
+            |i: usize, j: usize| if (i * j) % 991 == 7 { f32::NAN } else { ((i * 131 + j * 17) % 53) as f32 };
+        let values: Vec<f32> = (0..n * inner).map(|k| at(k / inner, k % inner)).collect();
+        let mut places = vec![0; inner];
+        search::<f32, true>(&values, (n, inner), &mut places).unwrap();
+        for (j, place) in places.iter().enumerate() {
+            let column: Vec<f32> = (0..n).map(|i| at(i, j)).collect();
+            assert_eq!(*place as usize, expected(&column, true));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Outputs larger than the caches, written around them.
+//!
+//! A store reads its cache line first, and that line takes the place of another; for an output of which nothing is left
+//! in the caches when it is read next, both are lost. Here a function writes a small block that stays in the first-level
+//! cache, and the block goes to the output by non-temporal stores. Some pages take turns: that keeps more of the
+//! memory's banks and of the prefetchers at work, and without it such stores gain nothing. Smaller outputs are written as
+//! usual, since the next to read them would pay more than is saved here.
+
+use crate::inner_loop::{Addresses, InnerLoop, Repeated};
+use crate::operand::{OPERANDS, Operand, PerOperand};
+
+/// Bytes of an output from which on this pays.
+const LARGE: usize = 32 << 20;
+/// Bytes of a cache line, at whose multiples the stores begin.
+const LINE: usize = 64;
+/// Bytes that are written at a time.
+const BLOCK: usize = 1024;
+const PAGE: usize = 4096;
+/// Pages that take turns.
+const PAGES: usize = 4;
+
+/// Whether an output is best written so. One that is also an input is in the cache already.
+pub(crate) fn pays(out: &Operand<'_>, ins: &[Operand<'_>]) -> bool {
+    cfg!(target_arch = "x86_64")
+        && out.numel().saturating_mul(out.bytes) >= LARGE
+        && LINE.is_multiple_of(out.bytes)
+        && !ins.iter().any(|input| input.coincides(out))
+}
+
+#[repr(align(64))]
+struct Block([u8; BLOCK]);
+
+/// As [`InnerLoop::run`], for an output that [`pays`]; `bytes` are those of each operand's elements.
+///
+/// # Safety
+/// As for [`InnerLoop::run`], and no input is the output.
+pub(crate) unsafe fn run(
+    at: Addresses,
+    bytes: PerOperand,
+    repeated: Repeated,
+    n: usize,
+    inner: InnerLoop<'_>,
+) {
+    let element = bytes[0];
+    let from = |i: usize| -> Addresses {
+        std::array::from_fn(|k| if repeated >> k & 1 == 1 { at[k] } else { at[k].wrapping_add(i * bytes[k]) })
+    };
+    // An output's elements lie at multiples of their size, so whole ones lead to the next cache line.
+    let head = (at[0].addr().wrapping_neg() % LINE / element).min(n);
+    let (page, block) = (PAGE / element, BLOCK / element);
+    let end = head + (n - head) / (page * PAGES) * (page * PAGES);
+    let mut made = Block([0; BLOCK]);
+    let to_made = (&raw mut made.0).cast::<u8>();
+    // SAFETY: the caller guarantees elements of each operand up to `n`; the block has room for what is written at a time,
+    // and is an output apart from all inputs.
+    unsafe {
+        inner.run(from(0), repeated, head);
+        for first in (head..end).step_by(page * PAGES) {
+            for within in (0..page).step_by(block) {
+                for turn in 0..PAGES {
+                    let mut operands: [*mut u8; OPERANDS] = from(first + turn * page + within);
+                    let to = std::mem::replace(&mut operands[0], to_made);
+                    inner.run(operands, repeated, block);
+                    store(to, to_made);
+                }
+            }
+        }
+        inner.run(from(end), repeated, n - end);
+    }
+    fence();
+}
+
+/// Copies a block by non-temporal stores.
+///
+/// # Safety
+/// There must be a block at both addresses, each at a multiple of [`LINE`]; [`fence`] comes before anybody else reads.
+#[inline(always)]
+unsafe fn store(to: *mut u8, from: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_stream_si128};
+        let (to, from) = (to.cast::<__m128i>(), from.cast::<__m128i>());
+        for i in 0..BLOCK / size_of::<__m128i>() {
+            // SAFETY: the caller guarantees the blocks and their alignment. Each x86-64 has these instructions.
+            unsafe { _mm_stream_si128(to.add(i), _mm_load_si128(from.add(i))) };
+        }
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    // SAFETY: the caller guarantees the blocks, of which one is this module's own.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, BLOCK);
+    }
+}
+
+/// Orders non-temporal stores before all stores that follow.
+#[inline(always)]
+fn fence() {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: each x86-64 has this instruction; it has no operands.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_written_once_from_any_address_and_in_any_number() {
+        let a: Vec<u32> = (0..20_000).collect();
+        let b: Vec<u16> = (0..20_000).map(|i| i as u16 ^ 0x55).collect();
+        let f = |(a, b): (u32, u16)| a * 3 + u32::from(b);
+        let inner = InnerLoop::of_elements::<(*const u32, *const u16), u32, _>(&f);
+        for (first, n) in [(0, 0), (0, 1), (3, 5), (5, 4096), (1, 4112), (0, 8192), (7, 13_000), (16, 19_000)]
+        {
+            let mut out = vec![u32::MAX; 20_000];
+            let at = [
+                out[first..].as_mut_ptr().cast(),
+                a[first..].as_ptr().cast_mut().cast(),
+                b[first..].as_ptr().cast_mut().cast(),
+                std::ptr::null_mut(),
+            ];
+            // SAFETY: the vectors have `n` elements from `first` on.
+            unsafe { run(at, [4, 4, 2, 0], 0, n, inner) };
+            for (i, x) in out.iter().enumerate() {
+                let wanted = if (first..first + n).contains(&i) { f((a[i], b[i])) } else { u32::MAX };
+                assert_eq!(*x, wanted, "element {i} of {n} from {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_repeated_input_is_repeated() {
+        let (a, b) = (vec![2u8; 40_000], [5u8; crate::inner_loop::LANES]);
+        let inner = InnerLoop::of_elements::<(*const u8, *const u8), u8, _>(&|(a, b)| a + b);
+        let mut out = vec![0u8; 40_000];
+        let at = [out.as_mut_ptr(), a.as_ptr().cast_mut(), b.as_ptr().cast_mut(), std::ptr::null_mut()];
+        // SAFETY: the vectors have as many elements, and of the second input there is a chunk.
+        unsafe { run(at, [1, 1, 1, 0], 0b100, 40_000, inner) };
+        assert!(out.iter().all(|x| *x == 7));
+    }
+}
