@@ -57,7 +57,11 @@ fn neutral<S: Element, const SUM: bool>() -> S {
 
 /// `R` lines of `n` elements, from their ends if `REVERSE`.
 #[inline(always)]
-fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(from: &[T], to: &mut [T], n: usize) {
+fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(
+    from: &[T],
+    to: &mut [T],
+    n: usize,
+) {
     let mut sums = [neutral::<T::Sum, SUM>(); R];
     let from: [&[T]; R] = std::array::from_fn(|r| &from[r * n..][..n]);
     let mut rest = to.chunks_exact_mut(n);

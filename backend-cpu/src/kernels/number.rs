@@ -1,7 +1,7 @@
 //! Arithmetic that every element type has: integers wrap, f16 and bf16 go through f32, bool is
 //! or (sum) and and (product).
 
-use keyway_cpu_loops::{CallExt, Cost};
+use keyway_cpu_loops::{CallExt, Cost, map1_slices, map2_slices};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
@@ -157,4 +157,61 @@ pub fn map_real2<T: Float>(
     f: impl Fn(T::Acc, T::Acc) -> T::Acc + Sync,
 ) -> Result<(), Error> {
     call.map2_wide::<T, T, T>(cost, f)
+}
+
+/// Elements that are widened at a time.
+const BLOCK: usize = 256;
+
+/// `f(argument 0, argument 1, out)` on blocks of equal length in the accumulation type, for functions that take blocks; as
+/// [`map2_slices`]. A number beside narrower elements is taken as it was given.
+#[inline(always)]
+pub fn map_blocks2<T: Float>(
+    call: &Call,
+    cost: Cost,
+    f: impl Fn(&[T::Acc], &[T::Acc], &mut [T::Acc]) + Sync,
+) -> Result<(), Error> {
+    if size_of::<T>() == size_of::<T::Acc>() {
+        return map2_slices(
+            call.view::<T::Acc>(0)?,
+            call.view::<T::Acc>(1)?,
+            call.out::<T::Acc>(0)?,
+            cost,
+            f,
+        );
+    }
+    let zero = <T::Acc as Real>::ZERO;
+    let widened = |out: &mut [T], each: &dyn Fn(usize, &mut [T::Acc], &mut [T::Acc])| {
+        let (mut a, mut b, mut made) = ([zero; BLOCK], [zero; BLOCK], [zero; BLOCK]);
+        for (k, out) in out.chunks_mut(BLOCK).enumerate() {
+            let n = out.len();
+            each(k * BLOCK, &mut a[..n], &mut b[..n]);
+            f(&a[..n], &b[..n], &mut made[..n]);
+            out.iter_mut().zip(&made).for_each(|(out, made)| *out = T::from_acc(*made));
+        }
+    };
+    let widen = |from: &[T], first: usize, to: &mut [T::Acc]| {
+        to.iter_mut().zip(&from[first..]).for_each(|(to, x)| *to = x.to_acc());
+    };
+    if let Some(number) = call.tensor(1)?.number() {
+        return map1_slices(call.view(0)?, call.out(0)?, cost, |x: &[T], out: &mut [T]| {
+            widened(out, &|first, a, b| {
+                widen(x, first, a);
+                b.fill(T::Acc::from_f64(number));
+            });
+        });
+    }
+    if let Some(number) = call.tensor(0)?.number() {
+        return map1_slices(call.view(1)?, call.out(0)?, cost, |y: &[T], out: &mut [T]| {
+            widened(out, &|first, a, b| {
+                a.fill(T::Acc::from_f64(number));
+                widen(y, first, b);
+            });
+        });
+    }
+    map2_slices(call.view(0)?, call.view(1)?, call.out(0)?, cost, |x: &[T], y: &[T], out: &mut [T]| {
+        widened(out, &|first, a, b| {
+            widen(x, first, a);
+            widen(y, first, b);
+        });
+    })
 }

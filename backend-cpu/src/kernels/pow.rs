@@ -1,85 +1,26 @@
 //! `pow`
 
+use super::number::map_blocks2;
 use super::quotient::any_negative;
 use crate::math;
-use keyway_cpu_loops::{CallExt, Cost, map1_slices, map2_slices};
+use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Error, Float, Int, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// Argument 0 to the power of argument 1.
-trait Power: Float {
-    fn power(call: &Call) -> Result<(), Error>;
+/// Powers in the accumulation type, of blocks of equal length.
+trait Power: Real {
+    const POWERS: fn(&[Self], &[Self], &mut [Self]);
 }
 
 impl Power for f32 {
-    fn power(call: &Call) -> Result<(), Error> {
-        map2_slices(call.view(0)?, call.view(1)?, call.out(0)?, Cost::Heavy, math::pow_slice_f32)
-    }
+    const POWERS: fn(&[f32], &[f32], &mut [f32]) = math::pow_slice_f32;
 }
 
 impl Power for f64 {
-    fn power(call: &Call) -> Result<(), Error> {
-        map2_slices(call.view(0)?, call.view(1)?, call.out(0)?, Cost::Heavy, math::pow_slice_f64)
-    }
+    const POWERS: fn(&[f64], &[f64], &mut [f64]) = math::pow_slice_f64;
 }
 
-/// Elements that are converted at a time.
-const BLOCK: usize = 256;
-
-/// In f32: `each` makes bases and exponents of up to [`BLOCK`] elements from the first of these numbers on.
-#[inline(always)]
-fn in_f32<T: Float<Acc = f32>>(out: &mut [T], each: impl Fn(usize, &mut [f32], &mut [f32])) {
-    let (mut bases, mut exponents, mut powers) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
-    for (k, out) in out.chunks_mut(BLOCK).enumerate() {
-        let n = out.len();
-        each(k * BLOCK, &mut bases[..n], &mut exponents[..n]);
-        math::pow_slice_f32(&bases[..n], &exponents[..n], &mut powers[..n]);
-        out.iter_mut().zip(&powers).for_each(|(out, power)| *out = T::from_acc(*power));
-    }
-}
-
-/// In f32; a number is taken as it was given, not rounded to the elements' dtype.
-fn narrow<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
-    let widen = |from: &[T], first: usize, to: &mut [f32]| {
-        to.iter_mut().zip(&from[first..]).for_each(|(to, x)| *to = x.to_acc());
-    };
-    if let Some(number) = call.tensor(1)?.number() {
-        return map1_slices(call.view(0)?, call.out(0)?, Cost::Heavy, |x: &[T], out: &mut [T]| {
-            in_f32(out, |first, bases, exponents| {
-                widen(x, first, bases);
-                exponents.fill(number as f32);
-            });
-        });
-    }
-    if let Some(number) = call.tensor(0)?.number() {
-        return map1_slices(call.view(1)?, call.out(0)?, Cost::Heavy, |y: &[T], out: &mut [T]| {
-            in_f32(out, |first, bases, exponents| {
-                bases.fill(number as f32);
-                widen(y, first, exponents);
-            });
-        });
-    }
-    map2_slices(call.view(0)?, call.view(1)?, call.out(0)?, Cost::Heavy, |x: &[T], y: &[T], out: &mut [T]| {
-        in_f32(out, |first, bases, exponents| {
-            widen(x, first, bases);
-            widen(y, first, exponents);
-        });
-    })
-}
-
-impl Power for f16 {
-    fn power(call: &Call) -> Result<(), Error> {
-        narrow::<f16>(call)
-    }
-}
-
-impl Power for bf16 {
-    fn power(call: &Call) -> Result<(), Error> {
-        narrow::<bf16>(call)
-    }
-}
-
-fn real<T: Power>(call: &Call) -> Result<(), Error> {
+fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
     let one = <T::Acc as Real>::ONE;
     // A number as exponent: the frequent ones have shorter ways, which are also rounded less often.
     if call.tensor(1)?.is_host_scalar()
@@ -98,7 +39,7 @@ fn real<T: Power>(call: &Call) -> Result<(), Error> {
             return call.map1(Cost::Cheap, |x: T| x);
         }
     }
-    T::power(call)
+    map_blocks2::<T>(call, Cost::Heavy, T::Acc::POWERS)
 }
 
 /// `base^exponent` modulo 2^bits, by squaring.

@@ -1,8 +1,9 @@
 //! Quotients and remainders of whole numbers and of reals, as the ops of division share them.
 
-use keyway_sdk::author::{Call, Error, Int, Plain, View};
+use super::nest::{Nest, dims};
+use keyway_sdk::author::{Call, Error, Int, Plain, Real, View};
 
-/// A number type that division is computed in. A divisor that is an integer zero gives 0; see [`refuse_zeros`].
+/// An integer type with division. A divisor of 0 gives 0; see [`Divide::refuse_zeros`].
 pub trait Divide: Plain {
     /// The quotient, rounded towards zero.
     fn trunc_quotient(self, divisor: Self) -> Self;
@@ -17,21 +18,25 @@ pub trait Divide: Plain {
 }
 
 macro_rules! integer {
-    ($signed:literal: $($t:ty),*) => {$(
+    ($signed:literal, $quotient:expr; $($t:ty),*) => {$(
         #[allow(unused_comparisons)]
         impl Divide for $t {
             #[inline(always)]
             fn trunc_quotient(self, divisor: Self) -> Self {
-                if divisor == 0 { 0 } else { self.wrapping_div(divisor) }
+                let quotient: fn($t, $t) -> $t = $quotient;
+                if divisor == 0 { 0 } else { quotient(self, divisor) }
             }
             #[inline(always)]
             fn floor_quotient(self, divisor: Self) -> Self {
-                let down = self.trunc_remainder(divisor) != 0 && $signed && ((self < 0) != (divisor < 0));
-                self.trunc_quotient(divisor).wrapping_sub(down as $t)
+                let quotient = self.trunc_quotient(divisor);
+                let rest = self.wrapping_sub(quotient.wrapping_mul(divisor));
+                let down = $signed && divisor != 0 && rest != 0 && ((self < 0) != (divisor < 0));
+                quotient.wrapping_sub(down as $t)
             }
             #[inline(always)]
             fn trunc_remainder(self, divisor: Self) -> Self {
-                if divisor == 0 { 0 } else { self.wrapping_rem(divisor) }
+                let rest = self.wrapping_sub(self.trunc_quotient(divisor).wrapping_mul(divisor));
+                if divisor == 0 { 0 } else { rest }
             }
             #[inline(always)]
             fn floor_remainder(self, divisor: Self) -> Self {
@@ -44,55 +49,108 @@ macro_rules! integer {
         }
     )*};
 }
-integer!(true: i8, i16, i32, i64);
-integer!(false: u8, u16, u32, u64);
+// Vectors have no division of whole numbers. A float of more than twice the bits has a quotient whose whole part is exact:
+// beside a whole number it is off by less than the distance of any other quotient.
+integer!(true, |a, b| (f32::from(a) / f32::from(b)) as i32 as _; i8, i16);
+integer!(false, |a, b| (f32::from(a) / f32::from(b)) as i32 as _; u8, u16);
+integer!(true, |a, b| (f64::from(a) / f64::from(b)) as i64 as _; i32);
+integer!(false, |a, b| (f64::from(a) / f64::from(b)) as i64 as _; u32);
+integer!(true, |a, b| a.wrapping_div(b); i64);
+integer!(false, |a, b| a.wrapping_div(b); u64);
+
+/// A float type with division with a remainder, for blocks of elements of equal length.
+pub trait DivideReal: Real {
+    /// The quotient, rounded towards zero.
+    fn trunc_quotient(self, divisor: Self) -> Self;
+    /// The quotients, rounded towards negative infinity.
+    fn floor_quotients(a: &[Self], b: &[Self], out: &mut [Self]);
+    /// What the quotients rounded towards zero leave: with the sign of the dividend, and exact.
+    fn trunc_remainders(a: &[Self], b: &[Self], out: &mut [Self]);
+    /// What `floor_quotients` leave: with the sign of the divisor.
+    fn floor_remainders(a: &[Self], b: &[Self], out: &mut [Self]);
+}
+
+/// Whether the processor multiplies and adds at once; where not, `mul_add` is a call.
+const HAS_FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 
 macro_rules! real {
-    ($($t:ty),*) => {$(
-        impl Divide for $t {
+    ($($t:ident, $moderate:expr);*) => {$(
+        impl DivideReal for $t {
             #[inline(always)]
             fn trunc_quotient(self, divisor: Self) -> Self {
                 (self / divisor).trunc()
             }
+
             #[inline(always)]
-            fn floor_quotient(self, divisor: Self) -> Self {
-                let (a, b) = (self, divisor);
-                let rest = a % b;
-                let down = rest != 0.0 && ((rest < 0.0) != (b < 0.0));
-                // An exact multiple but for one rounding, so the nearest whole number is the quotient.
-                let near = (a - rest) / b - if down { 1.0 } else { 0.0 };
-                let floor = near.floor();
-                let whole = if near - floor > 0.5 { floor + 1.0 } else { floor };
-                let plain = a / b;
-                if b == 0.0 { plain } else if near == 0.0 { (0.0 * plain).copysign(plain) } else { whole }
+            fn floor_quotients(a: &[Self], b: &[Self], out: &mut [Self]) {
+                Self::trunc_remainders(a, b, out);
+                for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+                    let rest = *out;
+                    let down = (rest != 0.0) & ((rest < 0.0) != (b < 0.0));
+                    // An exact multiple but for one rounding, so the nearest whole number is the quotient.
+                    let near = (a - rest) / b - if down { 1.0 } else { 0.0 };
+                    let floor = near.floor();
+                    let whole = if near - floor > 0.5 { floor + 1.0 } else { floor };
+                    let plain = a / b;
+                    let whole = if near == 0.0 { (0.0 * plain).copysign(plain) } else { whole };
+                    *out = if b == 0.0 { plain } else { whole };
+                }
             }
+
             #[inline(always)]
-            fn trunc_remainder(self, divisor: Self) -> Self {
-                self % divisor
+            fn trunc_remainders(a: &[Self], b: &[Self], out: &mut [Self]) {
+                let mut unsure = !HAS_FMA;
+                if HAS_FMA {
+                    for ((&a, &b), out) in a.iter().zip(b).zip(out.iter_mut()) {
+                        let (dividend, divisor) = (a.abs(), b.abs());
+                        let quotient = (dividend / divisor).trunc();
+                        // Rounded once, so exact: at most one divisor away from the remainder, which is representable.
+                        let rest = (-quotient).mul_add(divisor, dividend);
+                        let rest = if rest < 0.0 { rest + divisor } else { rest };
+                        let rest = if rest >= divisor { rest - divisor } else { rest };
+                        *out = if quotient < $moderate { rest.copysign(a) } else { $t::NAN };
+                        unsure |= out.is_nan();
+                    }
+                }
+                if unsure {
+                    for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+                        *out = if HAS_FMA && !out.is_nan() { *out } else { a % b };
+                    }
+                }
             }
+
             #[inline(always)]
-            fn floor_remainder(self, divisor: Self) -> Self {
-                let (a, b) = (self, divisor);
-                let rest = a % b;
-                if rest != 0.0 && ((rest < 0.0) != (b < 0.0)) { rest + b } else { rest }
-            }
-            fn refuse_zeros(_: &Call, _: usize) -> Result<(), Error> {
-                Ok(())
+            fn floor_remainders(a: &[Self], b: &[Self], out: &mut [Self]) {
+                Self::trunc_remainders(a, b, out);
+                for (&b, out) in b.iter().zip(out) {
+                    *out = if (*out != 0.0) & ((*out < 0.0) != (b < 0.0)) { *out + b } else { *out };
+                }
             }
         }
     )*};
 }
-real!(f32, f64);
+// The largest quotients that are off by less than 1.
+real!(f32, (1u32 << 22) as f32; f64, (1u64 << 51) as f64);
 
 /// Whether any element is as `test` says. What is repeated along every dimension is looked at once.
 pub fn any<T: Plain>(view: View<'_, T>, test: impl Fn(T) -> bool) -> bool {
     if view.sizes().iter().zip(view.strides()).all(|(&n, &s)| n == 1 || (s == 0 && n != 0)) {
         return view.iter().take(1).any(test);
     }
-    match view.as_slice() {
-        Some(slice) => slice.iter().any(|&x| test(x)),
-        None => view.iter().any(test),
+    if let Some(slice) = view.as_slice() {
+        return slice.iter().any(|&x| test(x));
     }
+    let sizes: Vec<usize> = view.sizes().iter().map(|&n| n as usize).collect();
+    let strides: Vec<isize> = view.strides().iter().map(|&s| s as isize).collect();
+    let mut found = false;
+    Nest::sorted(dims(&sizes, [&strides])).for_each_row_here(|[begin], len, [step]| {
+        found = found
+            || (0..len as isize).any(|k| {
+                // SAFETY: the offset is that of an element, by the view's own sizes and strides, and each bit pattern is a value.
+                test(unsafe { view.as_ptr().offset(begin + k * step).read() })
+            });
+    });
+    found
 }
 
 #[cold]
@@ -107,4 +165,71 @@ fn zero_divisor() -> Error {
 /// Whether any exponent of an integer power is negative.
 pub fn any_negative<T: Int>(view: View<'_, T>) -> bool {
     T::MIN != T::from_i64(0) && any(view, |x| x < T::from_i64(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers at which a quotient changes: around each power of two and each other, of both signs.
+    fn corners(bits: u32, signed: bool) -> Vec<i128> {
+        let powers = (0..=bits).map(|bit| 1i128 << bit);
+        let mut all: Vec<i128> = powers.flat_map(|p| [p - 1, p, p + 1, -p, -p + 1, -p - 1]).collect();
+        all.extend([3, 5, 7, 10, 100, 255, 641, 1_000_003, -3, -7, -10]);
+        let (low, high) =
+            if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+        all.retain(|v| (low..=high).contains(v));
+        all
+    }
+
+    #[test]
+    fn whole_quotients_are_exact() {
+        macro_rules! check {
+            ($($t:ident),*) => {$(
+                let all = corners($t::BITS, $t::MIN != 0);
+                for (a, b) in all.iter().flat_map(|&a| all.iter().map(move |&b| (a as $t, b as $t))) {
+                    if b == 0 {
+                        continue;
+                    }
+                    let (quotient, rest) = (a.wrapping_div(b), a.wrapping_rem(b));
+                    let down = rest != 0 && ((a as i128) < 0) != ((b as i128) < 0);
+                    let (floor, modulo) =
+                        if down { (quotient.wrapping_sub(1), rest.wrapping_add(b)) } else { (quotient, rest) };
+                    let got = (
+                        a.trunc_quotient(b), a.trunc_remainder(b), a.floor_quotient(b), a.floor_remainder(b),
+                    );
+                    assert_eq!(got, (quotient, rest, floor, modulo), "{a} by {b}");
+                }
+            )*};
+        }
+        check!(i8, i16, i32, i64, u8, u16, u32, u64);
+    }
+
+    #[test]
+    fn remainders_of_floats_are_exact() {
+        macro_rules! check {
+            ($($t:ident),*) => {$(
+                let mut all: Vec<$t> = vec![0.0, -0.0, 1.0, 3.0, 0.1, 1.1, 5.5, 7.25, 1e-3, 1e10, 123_456_789.0];
+                all.extend([$t::MAX, $t::MIN_POSITIVE, $t::MIN_POSITIVE / 3.0, $t::INFINITY, $t::NAN, $t::EPSILON]);
+                // Dividends beside a multiple, whose quotient is rounded to it.
+                all.extend((1u8..40).flat_map(|n| [1.1, 0.7, 3.3].map(|b: $t| (b * $t::from(n)).next_down())));
+                all.extend(all.clone().iter().map(|x| -x));
+                for &b in &all {
+                    let divisors = vec![b; all.len()];
+                    let mut rests = vec![0.0; all.len()];
+                    $t::trunc_remainders(&all, &divisors, &mut rests);
+                    let mut floors = vec![0.0; all.len()];
+                    $t::floor_remainders(&all, &divisors, &mut floors);
+                    for ((&a, &rest), &floor) in all.iter().zip(&rests).zip(&floors) {
+                        let expected = a % b;
+                        let same = rest == expected && rest.is_sign_negative() == expected.is_sign_negative();
+                        assert!(same || rest.is_nan() && expected.is_nan(), "{a} by {b}: {rest}, not {expected}");
+                        let modulo = if expected != 0.0 && (expected < 0.0) != (b < 0.0) { expected + b } else { expected };
+                        assert!(floor == modulo || floor.is_nan() && modulo.is_nan(), "{a} by {b}: {floor}, not {modulo}");
+                    }
+                }
+            )*};
+        }
+        check!(f32, f64);
+    }
 }
