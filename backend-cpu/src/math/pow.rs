@@ -189,7 +189,9 @@ pub fn pow_f64(x: f64, y: f64) -> f64 {
     let l_high = if magnitude == 0.0 { f64::NEG_INFINITY } else { l_high };
     let l_high = if magnitude == f64::INFINITY { magnitude } else { l_high };
     let y_high = short(y);
-    let high = bound_f64(y_high * l_high, -BEYOND, BEYOND);
+    // The first part of a denormal exponent may be 0, which is not to meet an infinite logarithm.
+    let high = if limit { y * l_high } else { y_high * l_high };
+    let high = bound_f64(high, -BEYOND, BEYOND);
     let low = (y - y_high) * l_high + y * l_low;
     let low = if high.abs() < BEYOND { low } else { 0.0 };
     let (power, t) = exp2_parts(high, low);

@@ -47,30 +47,37 @@ fn extreme<T: Ranked, const MAX: bool>(block: &[T::Stored]) -> T::Rank {
 #[allow(clippy::eq_op)]
 fn lanes<T: Ranked, const MAX: bool, const L: usize>(block: &[T::Stored]) -> T::Rank {
     let rank = |x: &T::Stored| T::rank::<MAX>(*x);
-    let first = |a: T::Rank, b: T::Rank| if better::<_, MAX>(b, a) { b } else { a };
     let nan = |x: T::Rank| x != x;
     let (mut best, mut any_nan) = (rank(&block[0]), false);
     if let Some(last) = block.last_chunk::<L>() {
+        // By index and with no closure or iterator of lanes, which the compiler may leave as calls, the lanes in memory.
         let mut lanes = [best; L];
-        // The last chunk may meet the one before it, which changes nothing.
-        for chunk in block.as_chunks::<L>().0.iter().chain([last]) {
-            for (lane, x) in lanes.iter_mut().zip(chunk) {
-                *lane = first(*lane, rank(x));
+        let mut i = 0;
+        while i < block.len() {
+            // The last chunk may meet the one before it, which changes nothing.
+            let chunk = block[i..].first_chunk::<L>().unwrap_or(last);
+            let mut unordered = false;
+            for k in 0..L {
+                let x = T::rank::<MAX>(chunk[k]);
+                lanes[k] = if better::<_, MAX>(x, lanes[k]) { x } else { lanes[k] };
+                // Comparisons lose NaN. Ranks that are integers are all equal to themselves.
+                unordered |= x != x;
             }
-            // Comparisons lose NaN. No such loop is left for ranks that are integers.
-            any_nan |= chunk.iter().fold(false, |any, x| any | nan(rank(x)));
+            any_nan |= unordered;
+            i += L;
         }
         let mut width = L;
         while width > 1 {
             width /= 2;
             for k in 0..width {
-                lanes[k] = first(lanes[k], lanes[k + width]);
+                lanes[k] =
+                    if better::<_, MAX>(lanes[k + width], lanes[k]) { lanes[k + width] } else { lanes[k] };
             }
         }
         best = lanes[0];
     } else {
         for x in block {
-            best = first(best, rank(x));
+            best = if better::<_, MAX>(rank(x), best) { rank(x) } else { best };
             any_nan |= nan(rank(x));
         }
     }
