@@ -33,8 +33,7 @@ fn logsumexp<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     let passes = (&Extreme::<T, true>(PhantomData), &Exponentials::<T>(PhantomData));
     // An infinite largest element would make NaN of itself.
-    let finite =
-        |largest: T::Acc| if largest.abs() == T::Acc::INFINITY { T::Acc::ZERO } else { largest };
+    let finite = |largest: T::Acc| if largest.abs() == T::Acc::INFINITY { T::Acc::ZERO } else { largest };
     reduce_twice(input, reduced(call, 1, input)?, call.out(0)?, passes, finite, |largest, sum| {
         T::from_acc(sum.apply::<Log>() + largest)
     })

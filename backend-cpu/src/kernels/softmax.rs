@@ -174,7 +174,9 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                     if kept.out == 1 {
                         narrow_slice(row, to.slice_mut(at, width));
                     } else {
-                        row.iter().enumerate().for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
+                        row.iter()
+                            .enumerate()
+                            .for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
                     }
                 }
             }

@@ -32,10 +32,8 @@ fn two_inputs<T: Float<Acc = f32>>() {
             for from in formats(ROWS, n) {
                 let (mut a, mut b) = (numbers::<T>(room, 0.3), numbers::<T>(room, 1.7));
                 let mut out = vec![T::default(); room as usize];
-                let (ta, tb) = (
-                    tensor(a.as_mut_ptr(), &[ROWS, n], &from),
-                    tensor(b.as_mut_ptr(), &[ROWS, n], &[n, 1]),
-                );
+                let (ta, tb) =
+                    (tensor(a.as_mut_ptr(), &[ROWS, n], &from), tensor(b.as_mut_ptr(), &[ROWS, n], &[n, 1]));
                 let t = tensor(out.as_mut_ptr(), &[ROWS, n], to);
                 with_call(&[arg(&ta), arg(&tb)], &[&t], |call| {
                     call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a * b + b).unwrap();
