@@ -74,12 +74,13 @@ impl Number {
     }
 }
 
-/// The nearest value of a floating-point dtype, ties to even, beyond the largest infinity.
+/// The nearest value of a floating-point dtype, ties to even, beyond the largest infinity; of f16 and bf16 the nearest
+/// to the nearest `f32`.
 pub fn round_to(value: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F32 => f64::from(value as f32),
-        DType::F16 => half::f16::from_f64(value).to_f64(),
-        DType::BF16 => half::bf16::from_f64(value).to_f64(),
+        DType::F16 => half::f16::from_f32(value as f32).to_f64(),
+        DType::BF16 => half::bf16::from_f32(value as f32).to_f64(),
         _ => value,
     }
 }

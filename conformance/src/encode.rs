@@ -9,8 +9,8 @@ pub fn bytes(value: Number, dtype: DType) -> Vec<u8> {
     match dtype {
         DType::F64 => value.float().to_ne_bytes().to_vec(),
         DType::F32 => (value.float() as f32).to_ne_bytes().to_vec(),
-        DType::F16 => f16::from_f64(value.float()).to_ne_bytes().to_vec(),
-        DType::BF16 => bf16::from_f64(value.float()).to_ne_bytes().to_vec(),
+        DType::F16 => f16::from_f32(value.float() as f32).to_ne_bytes().to_vec(),
+        DType::BF16 => bf16::from_f32(value.float() as f32).to_ne_bytes().to_vec(),
         DType::BOOL => vec![u8::from(value.truth())],
         _ => {
             let wide = wrapped(value.int(), dtype).to_le_bytes();

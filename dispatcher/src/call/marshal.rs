@@ -46,8 +46,8 @@ fn encode(arg: Arg<'_>, dtype: DType) -> Option<NumberBytes> {
         code::BOOL => put(&[u8::from(real != 0.0)]),
         code::F64 => put(&real.to_ne_bytes()),
         code::F32 => put(&(real as f32).to_ne_bytes()),
-        code::F16 => put(&f16::from_f64(real).to_ne_bytes()),
-        code::BF16 => put(&bf16::from_f64(real).to_ne_bytes()),
+        code::F16 => put(&f16::from_f32(real as f32).to_ne_bytes()),
+        code::BF16 => put(&bf16::from_f32(real as f32).to_ne_bytes()),
         _ if dtype.is_built_in() && dtype.category() == Category::Integer => {
             put(&integer.to_le_bytes()[..dtype.size()]);
             if cfg!(target_endian = "big") {

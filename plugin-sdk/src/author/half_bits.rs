@@ -115,7 +115,7 @@ fn f32_to_f16_by_bits(x: f32) -> f16 {
     let bits = x.to_bits();
     let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
     // Half a unit in the last place is added, less one where what is kept is even. From 65520 on that gives infinity.
-    let normal = (magnitude.wrapping_sub(REBIAS) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    let normal = magnitude.wrapping_sub(REBIAS).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
     // The last place of 0.5 is the least f16: the sum is rounded to it.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let special = if magnitude > f32::INFINITY.to_bits() { 0x7e00 | magnitude >> 13 & 0x3ff } else { 0x7c00 };

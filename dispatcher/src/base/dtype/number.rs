@@ -81,7 +81,7 @@ impl DType {
         Ok(())
     }
 
-    /// Converts f64 to elements: floats are rounded to nearest, ties to even; integers towards 0, saturating; to bool
+    /// Converts f64 to elements: floats are rounded to nearest, ties to even (f16 and bf16 through f32); integers towards 0, saturating; to bool
     /// all but 0 is true; a plugin's dtype as the plugin says. `bytes` are those of as many elements as there are `values`.
     ///
     /// # Errors
@@ -95,8 +95,8 @@ impl DType {
         }
         match self.code() {
             code::BOOL => narrow!(u8, |x: f64| u8::from(x != 0.0)),
-            code::F16 => narrow!(f16, f16::from_f64),
-            code::BF16 => narrow!(bf16, bf16::from_f64),
+            code::F16 => narrow!(f16, |x: f64| f16::from_f32(x as f32)),
+            code::BF16 => narrow!(bf16, |x: f64| bf16::from_f32(x as f32)),
             code::C64 | code::C128 => return Err(self.no_real_number("from_f64")),
             _ => {
                 with_type!(self, T => narrow!(T, |x: f64| x as T), return table::encode(self, values, bytes))
@@ -165,6 +165,17 @@ mod tests {
         assert_eq!(bytes, [128, 0]);
         let error = DType::C64.decode(&[0; 8], &mut [0.0]).unwrap_err().to_string();
         assert!(error.contains("a real dtype") && error.contains("c64"), "{error}");
+    }
+
+    #[test]
+    fn a_number_just_above_a_tie_is_rounded_up() {
+        // Half way between two bf16, of which the lower is even, and the next f32.
+        let tie = f32::from_bits(0x3f80_8000);
+        for (x, bits) in [(tie, 0x3f80u16), (tie.next_up(), 0x3f81)] {
+            let mut bytes = [0; 2];
+            DType::BF16.encode(&[f64::from(x)], &mut bytes).unwrap();
+            assert_eq!(u16::from_ne_bytes(bytes), bits, "{x}");
+        }
     }
 
     #[test]
