@@ -15,13 +15,13 @@ use super::widen::finish;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 use pack::{Operand, SIDE, STEP, pack};
-use unit::{Amx, Block, Unit};
+use unit::{Amx, Block, Rows, Unit};
 
 /// The most rows and columns of a block of the result: what its panels and sums take stays in the second cache.
 const BLOCK: usize = 256;
-/// Steps of 32 along the summed dimension after which sums are put down, so that a panel of rows stays in the first
+/// Steps of 32 along the summed dimension after which sums are put down, so that the panels of a block stay in the second
 /// cache.
-const DEPTH: usize = 16;
+const DEPTH: usize = 32;
 /// Panels that are packed as one piece of work.
 const PACKED: usize = 4;
 /// Blocks beyond which more would not help.
@@ -63,9 +63,14 @@ unsafe fn multiply_by<U: Unit>(unit: U, all: &Batch<bf16>) -> Result<(), Error> 
                 let product = all.product(i);
                 // SAFETY: the caller guarantees the elements; the scratch memory is of the product's size.
                 unsafe {
-                    pack_left::<U>(left.as_mut_ptr(), &product);
+                    let rows = if size.packed {
+                        pack_left::<U>(left.as_mut_ptr(), &product);
+                        (Rows::packed(left.as_ptr()), size.steps * STEP)
+                    } else {
+                        (Rows::dense(product.a.data.cast(), product.a.row), SIDE * product.a.row)
+                    };
                     pack_right::<U>(right.as_mut_ptr(), &product);
-                    block(unit, (left.as_ptr(), right.as_ptr()), sums.as_mut_ptr(), size.steps, &product);
+                    block(unit, rows, right.as_ptr(), sums.as_mut_ptr(), size.steps, &product);
                 }
             }
         });
@@ -81,12 +86,21 @@ struct Size {
     across: usize,
     /// Steps of each.
     steps: usize,
+    /// Whether rows of the left operand have to be packed, not read where they lie.
+    packed: bool,
 }
 
 impl Size {
     fn of(product: &Tile<bf16>) -> Size {
-        let Tile { rows, columns, inner, .. } = *product;
-        Size { down: rows.div_ceil(SIDE), across: columns.div_ceil(SIDE), steps: inner.div_ceil(SIDE) }
+        let Tile { rows, columns, inner, a, .. } = *product;
+        // Rows further apart would meet in the first cache.
+        let near = a.column == 1 && a.row <= BLOCK;
+        Size {
+            down: rows.div_ceil(SIDE),
+            across: columns.div_ceil(SIDE),
+            steps: inner.div_ceil(SIDE),
+            packed: !near || rows % SIDE != 0 || inner % SIDE != 0,
+        }
     }
 
     /// Memory for the panels of rows.
@@ -95,7 +109,7 @@ impl Size {
     /// It must be written before it is read.
     unsafe fn left(self) -> Result<Scratch<u16>, Error> {
         // SAFETY: as the caller guarantees.
-        unsafe { Scratch::unwritten(self.down * self.steps * STEP) }
+        unsafe { Scratch::unwritten(if self.packed { self.down * self.steps * STEP } else { 0 }) }
     }
 
     /// Memory for the panels of columns.
@@ -140,7 +154,7 @@ fn block_sizes(rows: usize, columns: usize, inner: usize) -> (usize, usize) {
 /// As for [`multiply`], with something to sum and a batch of one.
 unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error> {
     let Tile { rows, columns, inner, .. } = whole.first;
-    let size = Size::of(&whole.first);
+    let size = Size { packed: true, ..Size::of(&whole.first) };
     // SAFETY: the panels are packed below before the blocks read them.
     let (mut left, mut right) = unsafe { (size.left()?, size.right()?) };
     // SAFETY: both are used within this call, and the pieces of work write to disjoint panels.
@@ -177,9 +191,9 @@ unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error
                 // SAFETY: the caller guarantees the elements; the panels are packed, and each block of the result is
                 // written by one thread.
                 unsafe {
-                    let left = to_left.as_ptr().add(row / SIDE * panel);
+                    let left = (Rows::packed(to_left.as_ptr().add(row / SIDE * panel)), panel);
                     let right = to_right.as_ptr().add(column / SIDE * panel);
-                    block(unit, (left, right), sums.as_mut_ptr(), size.steps, &part);
+                    block(unit, left, right, sums.as_mut_ptr(), size.steps, &part);
                 }
             }
         });
@@ -215,14 +229,15 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     }
 }
 
-/// One block of the result from its panels.
+/// One block of the result from its panels. `left` has those of its first rows, and `next` is the distance to the next.
 ///
 /// # Safety
 /// As for [`multiply`]; the panels must be packed, the sums as [`Size::sums`] has them, and this thread within
 /// [`Unit::with_tiles`].
 unsafe fn block<U: Unit>(
     unit: U,
-    (left, right): (*const u16, *const u16),
+    (left, next): (Rows, usize),
+    right: *const u16,
     sums: *mut f32,
     steps: usize,
     part: &Tile<bf16>,
@@ -232,14 +247,16 @@ unsafe fn block<U: Unit>(
     for begin in (0..steps).step_by(DEPTH) {
         let some = DEPTH.min(steps - begin);
         for i in 0..down {
+            let left = Rows { data: left.data.wrapping_add(i * next), ..left }.at(begin);
             // SAFETY: the caller guarantees panels and sums; the rows of `finish` lie within the part.
             unsafe {
                 let sums = if steps > DEPTH { sums.add(i * SIDE * width) } else { sums };
-                let left = left.add((i * steps + begin) * STEP);
                 for j in 0..across {
                     let right = right.add((j * steps + begin) * STEP);
+                    // While one panel of rows meets the columns, the next one comes, an eighth each time.
+                    let soon = left.data.wrapping_add(next + j * (STEP / 8));
                     let (sums, add) = (sums.add(j * SIDE), begin > 0);
-                    unit.block(&Block { steps: some, left, right, sums, row: width, add });
+                    unit.block(&Block { steps: some, left, right, sums, row: width, add, soon });
                 }
                 if begin + some == steps {
                     finish(&part.part((i * SIDE, 0), (SIDE, part.columns)), sums, width);

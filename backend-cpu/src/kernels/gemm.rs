@@ -4,12 +4,14 @@
 //! time, which can take as long as the product itself where rows are a power of two apart and meet in the cache: such an
 //! operand is transposed panel by panel before `gemm` sees it.
 
-use super::gemv;
 use super::panels::{self, Panels};
 use super::product::{Batch, Matrix, Multiply, Tile};
+use super::{direct, gemv};
 use keyway_cpu_loops::transpose;
 use keyway_sdk::author::{Error, Plain};
 
+/// Bytes that a transposed left operand may span for `gemm` to take it as it lies.
+const NEAR: usize = 1 << 18;
 /// Results of a product below which `gemm` copies nothing.
 const UNCOPIED: usize = 16 * 16;
 
@@ -71,9 +73,13 @@ macro_rules! floats {
             type Sum = $t;
 
             fn in_place(whole: &Tile<Self>) -> (Option<Matrix<*const Self>>, Option<Matrix<*const Self>>) {
-                let uncopied = whole.inner == 0 || whole.rows * whole.columns <= UNCOPIED;
-                let place = |m: Matrix<*const Self>| (uncopied || m.row != 1 || m.column <= 1).then_some(m);
-                (place(whole.a), place(whole.b))
+                let Tile { rows, columns, inner, a, b, out, .. } = *whole;
+                let uncopied = inner == 0 || rows * columns <= UNCOPIED;
+                // What stays in the second cache `gemm` copies as fast; `b` it takes by single elements.
+                let near = inner.saturating_mul(a.column).saturating_mul(size_of::<Self>()) <= NEAR
+                    || out.column == 1 && direct::is_small::<Self>(rows, columns, inner);
+                let dense = |m: Matrix<*const Self>| m.row == 1 && m.column > 1;
+                ((uncopied || near || !dense(a)).then_some(a), (uncopied || !dense(b)).then_some(b))
             }
 
             fn sums(out: Matrix<*mut Self>) -> Option<Matrix<*mut Self>> {
@@ -84,6 +90,10 @@ macro_rules! floats {
                 // SAFETY: the caller guarantees elements and places; an operand is packed only if its columns are
                 // dense, as `in_place` says.
                 unsafe { transpose(to, step, from.data, from.column, columns, rows) };
+            }
+
+            fn input(tile: &Tile<Self>) -> Option<(Matrix<*const Self>, Self)> {
+                tile.input
             }
 
             fn factor(tile: &Tile<Self>) -> Self {

@@ -5,6 +5,7 @@
 
 use super::product::{Batch, Matrix, Tile, parallel_try};
 use super::vectors::{Lanes as Elements, ROWS, Vector, sum};
+use super::widen::finish;
 use keyway_sdk::author::{Element, Error, Float, Lanes, Real, Scratch};
 
 /// Elements of the matrix that are worth handing to a thread.
@@ -67,7 +68,7 @@ unsafe fn dense<T: Float>(
 /// # Safety
 /// As for [`multiply`].
 unsafe fn column<T: Elements>(whole: &Tile<T>, spread: bool) -> Result<(), Error> {
-    let Tile { rows, inner, a, b, out, .. } = *whole;
+    let Tile { rows, inner, a, b, .. } = *whole;
     let (mut x_room, mut sums) = (Scratch::zeroed(0)?, Scratch::zeroed(0)?);
     // SAFETY: the caller guarantees the elements.
     let x = unsafe { dense(&mut x_room, (b.data, b.row), inner)? };
@@ -107,17 +108,8 @@ unsafe fn column<T: Elements>(whole: &Tile<T>, spread: bool) -> Result<(), Error
     for piece in others.chunks_exact(rows) {
         first.iter_mut().zip(piece).for_each(|(total, part)| *total += *part);
     }
-    let alpha = whole.alpha.to_acc();
-    for (r, &total) in first.iter().enumerate() {
-        let mut value = alpha * total;
-        // SAFETY: the caller guarantees the elements.
-        unsafe {
-            if let Some((input, beta)) = whole.input {
-                value += beta.to_acc() * (*input.at(r, 0).data).to_acc();
-            }
-            *out.at(r, 0).data = T::from_acc(value);
-        }
-    }
+    // SAFETY: the caller guarantees the elements; there is a sum for each.
+    unsafe { finish(&whole.transposed(), first.as_ptr(), rows) };
     Ok(())
 }
 

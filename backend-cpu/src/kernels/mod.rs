@@ -14,6 +14,7 @@ pub(crate) use kernel;
 mod accumulate;
 mod amx;
 mod cells;
+mod direct;
 mod gemm;
 mod gemv;
 mod indexed;

@@ -1,4 +1,5 @@
-//! Products of floats by the `gemm` crate, from panels where it cannot read an operand as it lies.
+//! Products of floats by the `gemm` crate, from panels where it cannot read an operand as it lies; small ones by
+//! [`direct`].
 //!
 //! A panel is a part of an operand along the summed dimension, dense row by row. It is packed once, in parallel, and
 //! read by all tiles of the result. f16 and bf16 are always packed, which widens them to f32, and their sums have
@@ -6,8 +7,9 @@
 
 use super::gemm::call_gemm;
 use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, each_tile, parallel_try, tile_sizes};
+use super::vectors::Lanes as Elements;
 use super::widen::{finish, widen_matrix};
-use super::{amx, gemv};
+use super::{amx, direct, gemv};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
@@ -19,7 +21,7 @@ const PIECE: (usize, usize) = (64, 1 << 15);
 /// An element type of which `gemm` multiplies matrices, or panels widened to `Sum`.
 pub trait Panels: Multiply {
     /// What products are summed in.
-    type Sum: Real;
+    type Sum: Real + Elements<Acc = Self::Sum>;
 
     /// The operands of a product, each if `gemm` may read it where it lies.
     #[expect(clippy::type_complexity, reason = "two matrices")]
@@ -34,7 +36,10 @@ pub trait Panels: Multiply {
     /// The elements and the places must exist, and nobody else may use the places.
     unsafe fn pack(to: *mut Self::Sum, step: usize, from: Matrix<*const Self>, sizes: (usize, usize));
 
-    /// What `gemm` is to multiply products with.
+    /// What is added to a tile with its factor, if it is so as the sums are written.
+    fn input(tile: &Tile<Self>) -> Option<(Matrix<*const Self::Sum>, Self::Sum)>;
+
+    /// What sums are multiplied with as they are written.
     fn factor(tile: &Tile<Self>) -> Self::Sum;
 
     /// Prepares a tile's sums, and returns what `gemm` is to multiply what they hold with, if that counts.
@@ -132,8 +137,6 @@ unsafe fn product<T: Panels>(
             let sums = sums.at(first.0, first.1);
             // SAFETY: the caller guarantees the elements; the panels are packed, and no tile meets another.
             unsafe {
-                // What is added comes with the first panel; the others add to the sums so far.
-                let beta = if begin == 0 { T::begin(&part) } else { Some(T::Sum::ONE) };
                 let tile = Tile {
                     rows: part.rows,
                     columns: part.columns,
@@ -141,10 +144,16 @@ unsafe fn product<T: Panels>(
                     a: left.map_or(dense(panels.0.as_ptr(), n), |a| a.at(0, begin)).at(first.0, 0),
                     b: right.map_or(dense(panels.1.as_ptr(), columns), |b| b.at(begin, 0)).at(0, first.1),
                     out: sums,
-                    input: None,
+                    input: T::input(&part),
                     alpha: T::factor(&part),
                 };
-                call_gemm(&tile, beta);
+                if n == inner && direct::fits(&tile) {
+                    direct::multiply(&tile);
+                } else {
+                    // What is added comes with the first panel; the others add to the sums so far.
+                    let beta = if begin == 0 { T::begin(&part) } else { Some(T::Sum::ONE) };
+                    call_gemm(&tile, beta);
+                }
                 if begin + n == inner {
                     T::end(&part, sums);
                 }
@@ -198,6 +207,10 @@ macro_rules! halves {
             unsafe fn pack(to: *mut f32, step: usize, from: Matrix<*const Self>, sizes: (usize, usize)) {
                 // SAFETY: the caller guarantees the elements and the places.
                 unsafe { widen_matrix(to, step, from, sizes) };
+            }
+
+            fn input(_: &Tile<Self>) -> Option<(Matrix<*const f32>, f32)> {
+                None
             }
 
             fn factor(_: &Tile<Self>) -> f32 {

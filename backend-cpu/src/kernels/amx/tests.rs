@@ -45,10 +45,10 @@ fn multiply_tiles(sums: &mut Sums, left: &Elements, right: &Elements) {
 /// `tileloadd` of elements.
 ///
 /// # Safety
-/// There must be 16 lines of 64 bytes.
-unsafe fn load(from: *const u16) -> Elements {
-    // SAFETY: as the caller guarantees; a tile is dense.
-    unsafe { from.cast::<Elements>().read() }
+/// There must be 16 lines of 64 bytes, so many elements apart.
+unsafe fn load(from: *const u16, line: usize) -> Elements {
+    // SAFETY: as the caller guarantees; elements are aligned as their arrays are.
+    std::array::from_fn(|i| unsafe { from.add(i * line).cast::<[u16; SIDE]>().read() })
 }
 
 impl Unit for Emulated {
@@ -68,8 +68,10 @@ impl Unit for Emulated {
                     sums = std::array::from_fn(|row| place(row).cast::<[f32; LINES]>().read());
                 }
                 for step in 0..block.steps {
-                    let tile = |panel: *const u16, half: usize| panel.add((2 * step + half) * LINES * SIDE);
-                    multiply_tiles(&mut sums, &load(tile(block.left, i)), &load(tile(block.right, j)));
+                    let rows = block.left.at(step);
+                    let left = load(rows.data.add(i * rows.half), rows.line);
+                    let right = load(block.right.add((2 * step + j) * LINES * SIDE), SIDE);
+                    multiply_tiles(&mut sums, &left, &right);
                 }
                 (0..LINES).for_each(|row| place(row).cast::<[f32; LINES]>().write(sums[row]));
             }

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 pub struct Block {
     /// Steps of 32 along the summed dimension, at least 1.
     pub steps: usize,
-    /// A panel of rows: `steps` times [`STEP`] elements.
-    pub left: *const u16,
+    /// Rows: a panel, or where they lie.
+    pub left: Rows,
     /// A panel of columns, likewise.
     pub right: *const u16,
     /// The first sum.
@@ -19,6 +19,37 @@ pub struct Block {
     pub row: usize,
     /// Whether to begin with what the sums hold, not with 0.
     pub add: bool,
+    /// What will be read soon: 256 bytes of each 2048 are fetched from here on, as many as there are steps.
+    pub soon: *const u16,
+}
+
+/// Rows of the left operand, as tiles are loaded from them. Distances are in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    pub data: *const u16,
+    /// From one row to the next.
+    pub line: usize,
+    /// From the first 16 rows to the others.
+    pub half: usize,
+    /// From one step to the next.
+    pub step: usize,
+}
+
+impl Rows {
+    /// The rows of a panel.
+    pub fn packed(data: *const u16) -> Rows {
+        Rows { data, line: SIDE, half: STEP / 2, step: STEP }
+    }
+
+    /// Rows that lie dense, `line` apart.
+    pub fn dense(data: *const u16, line: usize) -> Rows {
+        Rows { data, line, half: SIDE / 2 * line, step: SIDE }
+    }
+
+    /// The rows so many steps on.
+    pub fn at(self, steps: usize) -> Rows {
+        Rows { data: self.data.wrapping_add(steps * self.step), ..self }
+    }
 }
 
 /// What multiplies panels.
@@ -32,7 +63,7 @@ pub trait Unit: Copy + Sync {
     /// Computes one block.
     ///
     /// # Safety
-    /// Panels and sums must exist, and nobody else may use the sums; this thread must be within
+    /// Rows, panel and sums must exist, and nobody else may use the sums; this thread must be within
     /// [`Unit::with_tiles`]. The caller upholds this.
     unsafe fn block(self, block: &Block);
 }
@@ -157,11 +188,10 @@ impl Unit for Amx {
     #[inline]
     unsafe fn block(self, block: &Block) {
         const { assert!(SIDE == 32 && STEP == 2 * 1024 / 2) };
-        let Block { steps, left, right, sums, row, add } = *block;
-        // Tiles 0 to 3 hold the sums, 4 and 5 two of rows, 6 and 7 two of columns. What the next panels of rows and
-        // columns begin with is fetched while these are multiplied.
-        // SAFETY: the caller guarantees the elements and configured tiles. A tile of a panel is 1024 bytes in rows of
-        // 64; one of sums has rows of 64 bytes, `row` sums apart.
+        let Block { steps, left, right, sums, row, add, soon } = *block;
+        // Tiles 0 to 3 hold the sums, 4 and 5 two of rows, 6 and 7 two of columns.
+        // SAFETY: the caller guarantees the elements and configured tiles. A tile is 16 lines of 64 bytes; those of
+        // columns are dense, those of sums `row` numbers apart. A fetch ahead never fails.
         unsafe {
             std::arch::asm!(
                 "test {add:e}, {add:e}",
@@ -174,32 +204,42 @@ impl Unit for Amx {
                 "2:",
                 "tileloadd tmm0, [{sums} + {row}]",
                 "tileloadd tmm1, [{sums} + {row} + 64]",
-                "tileloadd tmm2, [{lower} + {row}]",
-                "tileloadd tmm3, [{lower} + {row} + 64]",
+                "tileloadd tmm2, [{under} + {row}]",
+                "tileloadd tmm3, [{under} + {row} + 64]",
                 "3:",
                 "tileloadd tmm4, [{left} + {line}]",
-                "tileloadd tmm6, [{right} + {line}]",
+                "tileloadd tmm6, [{right} + {dense}]",
+                "prefetcht1 [{soon}]",
                 "tdpbf16ps tmm0, tmm4, tmm6",
-                "tileloadd tmm7, [{right} + {line} + 1024]",
+                "tileloadd tmm7, [{right} + {dense} + 1024]",
+                "prefetcht1 [{soon} + 64]",
                 "tdpbf16ps tmm1, tmm4, tmm7",
-                "tileloadd tmm5, [{left} + {line} + 1024]",
+                "tileloadd tmm5, [{lower} + {line}]",
+                "prefetcht1 [{soon} + 128]",
                 "tdpbf16ps tmm2, tmm5, tmm6",
+                "prefetcht1 [{soon} + 192]",
                 "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {left}, 2048",
+                "add {left}, {step}",
+                "add {lower}, {step}",
                 "add {right}, 2048",
+                "add {soon}, 2048",
                 "dec {steps}",
                 "jnz 3b",
                 "tilestored [{sums} + {row}], tmm0",
                 "tilestored [{sums} + {row} + 64], tmm1",
-                "tilestored [{lower} + {row}], tmm2",
-                "tilestored [{lower} + {row} + 64], tmm3",
+                "tilestored [{under} + {row}], tmm2",
+                "tilestored [{under} + {row} + 64], tmm3",
                 add = in(reg) u32::from(add),
                 sums = in(reg) sums,
-                lower = in(reg) sums.add(SIDE / 2 * row),
+                under = in(reg) sums.add(SIDE / 2 * row),
                 row = in(reg) row * size_of::<f32>(),
-                line = in(reg) 64usize,
-                left = inout(reg) left => _,
+                dense = in(reg) 64usize,
+                line = in(reg) left.line * size_of::<u16>(),
+                step = in(reg) left.step * size_of::<u16>(),
+                left = inout(reg) left.data => _,
+                lower = inout(reg) left.data.add(left.half) => _,
                 right = inout(reg) right => _,
+                soon = inout(reg) soon => _,
                 steps = inout(reg) steps => _,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
