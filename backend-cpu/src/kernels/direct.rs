@@ -65,41 +65,60 @@ pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
     }
 }
 
-/// [`ROWS`] rows of `N` vectors of the result.
+/// [`ROWS`] rows of `N` vectors of the result. A function of its own with plain loops over constants, for the compiler to
+/// find that the sums fit its registers.
 ///
 /// # Safety
 /// As for [`multiply`]; the block must lie within the tile.
+#[inline(never)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the sums stay in registers only where each index is a constant"
+)]
 unsafe fn block<T: Real + Lanes<Acc = T>, const N: usize>(tile: &Tile<T>, (row, column): (usize, usize)) {
     let lanes = T::Vector::LANES;
-    let mut sums = [[T::Vector::splat(T::ZERO); N]; ROWS];
+    let zero = T::Vector::splat(T::ZERO);
+    let mut sums = [[zero; N]; ROWS];
     let (a, b) = (tile.a.at(row, 0), tile.b.at(0, column));
     for k in 0..tile.inner {
+        let mut line = [zero; N];
         // SAFETY: the caller guarantees the elements.
         unsafe {
-            let b: [T::Vector; N] = std::array::from_fn(|j| T::Vector::load(b.at(k, 0).data.add(j * lanes)));
-            for (i, sums) in sums.iter_mut().enumerate() {
+            for j in 0..N {
+                line[j] = T::Vector::load(b.at(k, 0).data.add(j * lanes));
+            }
+            for i in 0..ROWS {
                 let a = T::Vector::splat(*a.at(i, k).data);
-                for (sum, &b) in sums.iter_mut().zip(&b) {
-                    *sum = a.mul_add(b, *sum);
+                for j in 0..N {
+                    sums[i][j] = a.mul_add(line[j], sums[i][j]);
                 }
             }
         }
     }
-    let alpha = T::Vector::splat(tile.alpha);
-    for (i, sums) in sums.into_iter().enumerate() {
-        for (j, mut value) in sums.into_iter().enumerate() {
-            let (row, column) = (row + i, column + j * lanes);
+    for i in 0..ROWS {
+        for j in 0..N {
             // SAFETY: the caller guarantees the elements.
-            unsafe {
-                if tile.alpha != T::ONE {
-                    value = value.mul_add(alpha, T::Vector::splat(T::ZERO));
-                }
-                if let Some((input, beta)) = tile.input {
-                    value = read_some(input.at(row, column).data, input.column, lanes)
-                        .mul_add(T::Vector::splat(beta), value);
-                }
-                value.store(tile.out.at(row, column).data);
-            }
+            unsafe { write(tile, sums[i][j], (row + i, column + j * lanes)) };
         }
+    }
+}
+
+/// Writes a vector of the result.
+///
+/// # Safety
+/// As for [`multiply`]; the vector must lie within the tile.
+#[inline(always)]
+unsafe fn write<T: Real + Lanes<Acc = T>>(tile: &Tile<T>, sums: T::Vector, (row, column): (usize, usize)) {
+    let mut value = sums;
+    // SAFETY: the caller guarantees the elements.
+    unsafe {
+        if tile.alpha != T::ONE {
+            value = value.mul_add(T::Vector::splat(tile.alpha), T::Vector::splat(T::ZERO));
+        }
+        if let Some((input, beta)) = tile.input {
+            let added = read_some(input.at(row, column).data, input.column, T::Vector::LANES);
+            value = added.mul_add(T::Vector::splat(beta), value);
+        }
+        value.store(tile.out.at(row, column).data);
     }
 }

@@ -138,11 +138,16 @@ unsafe fn add_rows<T: Elements>(
     }
 }
 
-/// Some dense rows times a vector. A row's sum does not depend on how many they are.
+/// Some dense rows times a vector. A row's sum does not depend on how many they are. The loops are over constants, for
+/// the compiler to find that the sums fit its registers.
 ///
 /// # Safety
 /// As for [`add_rows`].
-#[inline]
+#[inline(never)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the sums stay in registers only where each index is a constant"
+)]
 unsafe fn dots<T: Elements, const R: usize>(
     a: Matrix<*const T>,
     x: *const T::Acc,
@@ -157,14 +162,14 @@ unsafe fn dots<T: Elements, const R: usize>(
         while k + 2 * lanes <= inner {
             for half in 0..2 {
                 let x = T::Vector::load(x.add(k + half * lanes));
-                for (r, sums) in sums.iter_mut().enumerate() {
-                    sums[half] = T::read(a.at(r, k + half * lanes).data).mul_add(x, sums[half]);
+                for r in 0..R {
+                    sums[r][half] = T::read(a.at(r, k + half * lanes).data).mul_add(x, sums[r][half]);
                 }
             }
             k += 2 * lanes;
         }
-        for (r, [even, odd]) in sums.into_iter().enumerate() {
-            let mut total = sum(even, odd);
+        for r in 0..R {
+            let mut total = sum(sums[r][0], sums[r][1]);
             for k in k..inner {
                 total += (*a.at(r, k).data).to_acc() * *x.add(k);
             }
