@@ -1,23 +1,24 @@
 //! Tiles of f32 and f64, by the `gemm` crate.
 //!
-//! `gemm` copies an operand to where its vectors want it. One that lies the other way round it takes element by
-//! element, which can take as long as the product itself where rows are a power of two apart and meet in the cache:
-//! such an operand is transposed panel by panel before `gemm` sees it.
+//! `gemm` copies an operand to where its vectors want it. One that lies the other way round it takes a few elements at a
+//! time, which can take as long as the product itself where rows are a power of two apart and meet in the cache: such an
+//! operand is transposed panel by panel before `gemm` sees it.
 
-use super::gemv::gemv;
-use super::product::{Matrix, Multiply, Tile};
+use super::panels::{self, Panels};
+use super::product::{Batch, Matrix, Multiply, Tile};
+use super::{direct, gemv};
 use keyway_cpu_loops::transpose;
-use keyway_sdk::author::{Error, Plain, Real, Scratch};
+use keyway_sdk::author::{Error, Plain};
 
-/// Elements of a transposed panel along the summed dimension, at most: `gemm`'s own step.
-const DEPTH: usize = 512;
+/// Bytes that a transposed left operand may span for `gemm` to take it as it lies.
+const NEAR: usize = 1 << 18;
 /// Results of a product below which `gemm` copies nothing.
 const UNCOPIED: usize = 16 * 16;
 
 /// Copies what is added into the tile, where `gemm` adds to it.
 ///
 /// # Safety
-/// As for [`Multiply::tile`].
+/// As for [`Multiply::batch`], of this tile.
 unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
     for r in 0..tile.rows {
         let (to, from) =
@@ -37,7 +38,7 @@ unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
 /// One serial product of f32 or f64; with `beta`, that times what `out` holds is added.
 ///
 /// # Safety
-/// As for [`Multiply::tile`].
+/// As for [`Multiply::batch`], of this tile.
 pub unsafe fn call_gemm<T: Plain>(tile: &Tile<T>, beta: Option<T>) {
     let Tile { rows, columns, inner, a, b, out, .. } = *tile;
     // SAFETY: the caller guarantees the elements; T is f32 or f64.
@@ -66,63 +67,53 @@ pub unsafe fn call_gemm<T: Plain>(tile: &Tile<T>, beta: Option<T>) {
     }
 }
 
-/// A tile of floats. Its `b` is transposed if its columns are dense and its rows are not.
-///
-/// # Safety
-/// As for [`Multiply::tile`].
-unsafe fn by_gemm<T: Real>(tile: &Tile<T>, beta: Option<T>) -> Result<(), Error> {
-    let Tile { rows, columns, inner, b, .. } = *tile;
-    if b.row != 1 || b.column <= 1 || inner == 0 || rows * columns <= UNCOPIED {
-        // SAFETY: the caller guarantees the elements.
-        unsafe { call_gemm(tile, beta) };
-        return Ok(());
-    }
-    let depth = inner.div_ceil(inner.div_ceil(DEPTH));
-    // SAFETY: each row is written below before `gemm` reads it.
-    let mut panel = unsafe { Scratch::<T>::unwritten(depth * columns) }?;
-    for begin in (0..inner).step_by(depth) {
-        let n = depth.min(inner - begin);
-        // SAFETY: the caller guarantees the elements; the panel has `depth` rows.
-        unsafe { transpose(panel.as_mut_ptr(), columns, b.at(begin, 0).data, b.column, columns, n) };
-        let b = Matrix { data: panel.as_ptr(), row: columns, column: 1 };
-        // What is added comes with the first panel; the others add to the sums so far.
-        let beta = if begin == 0 { beta } else { Some(T::ONE) };
-        // SAFETY: as above.
-        unsafe { call_gemm(&Tile { inner: n, a: tile.a.at(0, begin), b, ..*tile }, beta) };
-    }
-    Ok(())
-}
-
 macro_rules! floats {
     ($($t:ty),*) => {$(
-        impl Multiply for $t {
-            #[inline]
-            unsafe fn tile(tile: &Tile<$t>) -> Result<(), Error> {
-                // SAFETY: the caller guarantees the elements.
-                unsafe {
-                    if let Some((input, _)) = tile.input {
-                        load_input(tile, input);
-                    }
-                    by_gemm(tile, tile.input.map(|(_, beta)| beta))
-                }
+        impl Panels for $t {
+            type Sum = $t;
+
+            fn in_place(whole: &Tile<Self>) -> (Option<Matrix<*const Self>>, Option<Matrix<*const Self>>) {
+                let Tile { rows, columns, inner, a, b, out, .. } = *whole;
+                let uncopied = inner == 0 || rows * columns <= UNCOPIED;
+                // What stays in the second cache `gemm` copies as fast; `b` it takes by single elements.
+                let near = inner.saturating_mul(a.column).saturating_mul(size_of::<Self>()) <= NEAR
+                    || out.column == 1 && direct::is_small::<Self>(rows, columns, inner);
+                let dense = |m: Matrix<*const Self>| m.row == 1 && m.column > 1;
+                ((uncopied || near || !dense(a)).then_some(a), (uncopied || !dense(b)).then_some(b))
             }
 
-            unsafe fn column(tile: &Tile<$t>) -> Option<Result<(), Error>> {
-                if tile.input.is_some() || tile.alpha != 1.0 {
-                    return None;
-                }
-                match (tile.rows, tile.columns) {
-                    (rows, 1) => {
-                        // SAFETY: the caller guarantees the elements.
-                        Some(unsafe { gemv(rows, tile.inner, tile.a, (tile.b.data, tile.b.row), (tile.out.data, tile.out.row)) })
-                    }
-                    (1, columns) => {
-                        let (x, out) = ((tile.a.data, tile.a.column), (tile.out.data, tile.out.column));
-                        // SAFETY: as above.
-                        Some(unsafe { gemv(columns, tile.inner, tile.b.transposed(), x, out) })
-                    }
-                    _ => None,
-                }
+            fn sums(out: Matrix<*mut Self>) -> Option<Matrix<*mut Self>> {
+                Some(out)
+            }
+
+            unsafe fn pack(to: *mut Self, step: usize, from: Matrix<*const Self>, (rows, columns): (usize, usize)) {
+                // SAFETY: the caller guarantees elements and places; an operand is packed only if its columns are
+                // dense, as `in_place` says.
+                unsafe { transpose(to, step, from.data, from.column, columns, rows) };
+            }
+
+            fn input(tile: &Tile<Self>) -> Option<(Matrix<*const Self>, Self)> {
+                tile.input
+            }
+
+            fn factor(tile: &Tile<Self>) -> Self {
+                tile.alpha
+            }
+
+            unsafe fn begin(tile: &Tile<Self>) -> Option<Self> {
+                let (input, beta) = tile.input?;
+                // SAFETY: the caller guarantees the elements.
+                unsafe { load_input(tile, input) };
+                Some(beta)
+            }
+
+            unsafe fn end(_: &Tile<Self>, _: Matrix<*mut Self>) {}
+        }
+
+        impl Multiply for $t {
+            unsafe fn batch(all: &Batch<Self>) -> Result<(), Error> {
+                // SAFETY: the caller guarantees the elements.
+                unsafe { gemv::multiply(all).unwrap_or_else(|| panels::multiply(all)) }
             }
         }
     )*};
@@ -133,6 +124,7 @@ floats!(f32, f64);
 mod tests {
     use super::super::product::multiply_one;
     use super::*;
+    use keyway_sdk::author::Real;
 
     /// A product whose `b` lies row by row or transposed, against sums in f64.
     fn check<T: Multiply + Real>(

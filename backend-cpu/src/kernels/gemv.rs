@@ -1,149 +1,238 @@
-//! A matrix times a vector, and the product of two vectors: bound by memory, so that each element of the
-//! matrix is read once, in the order in which it lies.
+//! A matrix times a vector, and the product of two vectors: bound by memory, so that each element of the matrix is read
+//! once, in the order in which it lies, and some rows at once, which keeps more of the memory's requests under way.
+//!
+//! The matrix is cut into pieces by the sizes alone, whose sums are added in order.
 
-use super::product::Matrix;
-use keyway_sdk::author::{Error, Lanes, Real, Scratch, parallel_for};
+use super::product::{Batch, Matrix, Tile, parallel_try};
+use super::vectors::{Lanes as Elements, ROWS, Vector, sum};
+use super::widen::finish;
+use keyway_sdk::author::{Element, Error, Float, Lanes, Real, Scratch};
 
-/// Sums that run side by side in one dot product.
-const LANES: usize = 32;
-/// Elements of the matrix that one piece of work reads at least.
+/// Elements of the matrix that are worth handing to a thread.
 const WORK: usize = 1 << 15;
-/// A dot product is cut into pieces of this many elements, whose sums are added in order.
+/// Products of a batch of fewer elements are computed by one thread each.
+const SMALL: usize = 1 << 18;
+/// A row is cut into pieces of this many elements.
 const PIECE: usize = 1 << 16;
+/// Where columns are dense, the summed dimension is cut into pieces of so many, the other into pieces of so many sums.
+const BLOCK: (usize, usize) = (256, 2048);
+/// Lines of a matrix with dense columns that are added at once.
+const LINES: usize = 8;
 
-/// The sum of the products of two strided vectors.
+/// The products, if one side of each is a vector.
 ///
 /// # Safety
-/// Both must have `n` elements at these strides; the caller upholds this.
-#[inline]
-pub unsafe fn dot<T: Real>(n: usize, (a, a_step): (*const T, usize), (b, b_step): (*const T, usize)) -> T {
-    let mut total = T::ZERO;
-    if a_step == 1 && b_step == 1 {
-        // SAFETY: the caller guarantees the elements, which lie one behind the other.
-        let (a, b) = unsafe { (std::slice::from_raw_parts(a, n), std::slice::from_raw_parts(b, n)) };
-        let mut sums = [T::ZERO; LANES];
-        let (blocks, others) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-        let (rest, other_rest) = (blocks.remainder(), others.remainder());
-        for (x, y) in blocks.zip(others) {
-            for l in 0..LANES {
-                sums[l] = x[l].mul_add(y[l], sums[l]);
-            }
-        }
-        let mut width = LANES;
-        while width > 1 {
-            width /= 2;
-            for l in 0..width {
-                let upper = sums[l + width];
-                sums[l] += upper;
-            }
-        }
-        total = sums[0];
-        for (&x, &y) in rest.iter().zip(other_rest) {
-            total = x.mul_add(y, total);
-        }
-    } else {
-        for i in 0..n {
-            // SAFETY: the caller guarantees the elements.
-            total = unsafe { (*a.add(i * a_step)).mul_add(*b.add(i * b_step), total) };
-        }
+/// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
+/// caller upholds this.
+pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>> {
+    let Tile { rows, columns, inner, .. } = all.first;
+    if rows > 1 && columns > 1 || inner == 0 {
+        return None;
     }
-    total
-}
-
-/// [`dot`] over pieces in parallel; the pieces depend on `n` alone.
-///
-/// # Safety
-/// As for [`dot`].
-pub unsafe fn long_dot<T: Real>(n: usize, a: (*const T, usize), b: (*const T, usize)) -> Result<T, Error> {
-    if n <= PIECE {
+    let product = |i: usize, spread: bool| {
+        let product = all.product(i);
         // SAFETY: the caller guarantees the elements.
-        return Ok(unsafe { dot(n, a, b) });
-    }
-    let mut sums = Scratch::<T>::zeroed(n.div_ceil(PIECE))?;
-    // SAFETY: the addresses are used within the vectors and `sums` for the time of this call.
-    let (to, x, y) =
-        unsafe { (Lanes::new(sums.as_mut_ptr()), Lanes::new(a.0.cast_mut()), Lanes::new(b.0.cast_mut())) };
-    parallel_for(n.div_ceil(PIECE), 1, |pieces| {
-        for i in pieces {
-            let begin = i * PIECE;
-            // SAFETY: each piece lies within the vectors, and has one place in `sums`.
-            unsafe {
-                let (x, y) = (x.as_ptr().add(begin * a.1), y.as_ptr().add(begin * b.1));
-                to.write(i, dot(PIECE.min(n - begin), (x.cast_const(), a.1), (y.cast_const(), b.1)));
-            }
-        }
-    })?;
-    Ok(sums.iter().fold(T::ZERO, |total, &sum| total + sum))
-}
-
-/// `out = a * x` for a matrix of `rows` by `inner`.
-///
-/// # Safety
-/// The elements must exist, and nobody else may use those of `out`; the caller upholds this.
-pub unsafe fn gemv<T: Real>(
-    rows: usize,
-    inner: usize,
-    a: Matrix<*const T>,
-    (x, x_step): (*const T, usize),
-    (out, out_step): (*mut T, usize),
-) -> Result<(), Error> {
-    let mut packed = Scratch::<T>::zeroed(if x_step == 1 { 0 } else { inner })?;
-    let x = if x_step == 1 {
-        x
-    } else {
-        for (i, slot) in packed.iter_mut().enumerate() {
-            // SAFETY: the caller guarantees the elements.
-            *slot = unsafe { *x.add(i * x_step) };
-        }
-        packed.as_ptr()
+        unsafe { column(&if columns == 1 { product } else { product.transposed() }, spread) }
     };
-    if rows == 1 {
+    let elements = rows * columns * inner;
+    Some(if all.count > 1 && elements < SMALL {
+        parallel_try(all.count, WORK / elements, |mut range| range.try_for_each(|i| product(i, false)))
+    } else {
+        (0..all.count).try_for_each(|i| product(i, true))
+    })
+}
+
+/// A dense vector, widened: where it lies, or copied to `room`.
+///
+/// # Safety
+/// The elements must exist and outlive the result.
+unsafe fn dense<T: Float>(
+    room: &mut Scratch<T::Acc>,
+    (from, step): (*const T, usize),
+    n: usize,
+) -> Result<*const T::Acc, Error> {
+    if step == 1 && T::dtype() == T::Acc::dtype() {
+        return Ok(from.cast());
+    }
+    // SAFETY: each element is written below.
+    *room = unsafe { Scratch::unwritten(n) }?;
+    for (i, slot) in room.iter_mut().enumerate() {
         // SAFETY: the caller guarantees the elements.
-        unsafe { *out = long_dot(inner, (a.data, a.column), (x, 1))? };
-        return Ok(());
+        *slot = unsafe { *from.add(i * step) }.to_acc();
     }
-    // SAFETY: the addresses are used within the operands for the time of this call.
-    let (from, x, to) = unsafe { (Lanes::new(a.data.cast_mut()), Lanes::new(x.cast_mut()), Lanes::new(out)) };
-    if a.column <= a.row {
-        let grain = (WORK / inner.max(1)).max(1);
-        return parallel_for(rows, grain, |range| {
-            for r in range {
-                // SAFETY: each row is read and each result written by one thread.
-                unsafe {
-                    let row = from.as_ptr().add(r * a.row).cast_const();
-                    to.write(r * out_step, dot(inner, (row, a.column), (x.as_ptr().cast_const(), 1)));
-                }
-            }
-        });
-    }
-    const BLOCK: usize = 256;
-    let grain = (WORK / (inner.max(1) * BLOCK)).max(1);
-    parallel_for(rows.div_ceil(BLOCK), grain, |blocks| {
-        for block in blocks {
-            let begin = block * BLOCK;
-            let n = BLOCK.min(rows - begin);
-            let mut sums = [T::ZERO; BLOCK];
-            for k in 0..inner {
-                // SAFETY: the column lies within the matrix; the results of a block are written by one thread.
-                unsafe {
-                    let factor = *x.as_ptr().add(k);
-                    let column = from.as_ptr().add(begin * a.row + k * a.column).cast_const();
-                    if a.row == 1 {
-                        let column = std::slice::from_raw_parts(column, n);
-                        for (sum, &value) in sums[..n].iter_mut().zip(column) {
-                            *sum = value.mul_add(factor, *sum);
-                        }
-                    } else {
-                        for (i, sum) in sums[..n].iter_mut().enumerate() {
-                            *sum = (*column.add(i * a.row)).mul_add(factor, *sum);
-                        }
+    Ok(room.as_ptr())
+}
+
+/// A product of one column; on this thread alone unless `spread`.
+///
+/// # Safety
+/// As for [`multiply`].
+unsafe fn column<T: Elements>(whole: &Tile<T>, spread: bool) -> Result<(), Error> {
+    let Tile { rows, inner, a, b, .. } = *whole;
+    let (mut x_room, mut sums) = (Scratch::zeroed(0)?, Scratch::zeroed(0)?);
+    // SAFETY: the caller guarantees the elements.
+    let x = unsafe { dense(&mut x_room, (b.data, b.row), inner)? };
+    let by_columns = a.row == 1 && a.column != 1 && rows > 1;
+    let (deep, wide) = if by_columns { BLOCK } else { (PIECE, (WORK / inner).max(1).next_multiple_of(ROWS)) };
+    let pieces = inner.div_ceil(deep);
+    // SAFETY: each piece of work writes its sums.
+    sums = if pieces * rows > 0 { unsafe { Scratch::<T::Acc>::unwritten(pieces * rows) }? } else { sums };
+    // SAFETY: the addresses are used within the operands and the sums for the time of this call.
+    let (to, x, data) =
+        unsafe { (Lanes::new(sums.as_mut_ptr()), Lanes::new(x.cast_mut()), Lanes::new(a.data.cast_mut())) };
+    let blocks = rows.div_ceil(wide);
+    let work = deep.min(inner) * wide.min(rows);
+    parallel_try(pieces * blocks, if spread { WORK / work } else { usize::MAX }, |range| {
+        for i in range {
+            let (k, r) = (i / blocks * deep, i % blocks * wide);
+            let (inner, rows_here) = (deep.min(inner - k), wide.min(rows - r));
+            let a = Matrix { data: data.as_ptr().cast_const(), row: a.row, column: a.column }.at(r, k);
+            // SAFETY: the caller guarantees the elements; each piece has sums of its own.
+            unsafe {
+                let (x, to) = (x.as_ptr().add(k).cast_const(), to.as_ptr().add(i / blocks * rows + r));
+                if by_columns {
+                    add_columns(a, x, to, (rows_here, inner));
+                } else if a.column == 1 || inner == 1 {
+                    add_rows(a, x, to, (rows_here, inner));
+                } else {
+                    for r in 0..rows_here {
+                        let terms = (0..inner).map(|k| (*a.at(r, k).data).to_acc() * *x.add(k));
+                        *to.add(r) = terms.fold(T::Acc::ZERO, |total, term| total + term);
                     }
                 }
             }
-            for (i, &sum) in sums[..n].iter().enumerate() {
-                // SAFETY: as above.
-                unsafe { to.write((begin + i) * out_step, sum) };
+        }
+        Ok(())
+    })?;
+    let (first, others) = sums.split_at_mut(rows);
+    for piece in others.chunks_exact(rows) {
+        first.iter_mut().zip(piece).for_each(|(total, part)| *total += *part);
+    }
+    // SAFETY: the caller guarantees the elements; there is a sum for each.
+    unsafe { finish(&whole.transposed(), first.as_ptr(), rows) };
+    Ok(())
+}
+
+/// Dense rows times a vector.
+///
+/// # Safety
+/// The elements must exist, and nobody else may use those of `to`.
+unsafe fn add_rows<T: Elements>(
+    a: Matrix<*const T>,
+    x: *const T::Acc,
+    to: *mut T::Acc,
+    (rows, inner): (usize, usize),
+) {
+    let mut r = 0;
+    while r < rows {
+        // SAFETY: the caller guarantees the rows and the places.
+        unsafe {
+            if rows - r >= ROWS {
+                dots::<T, ROWS>(a.at(r, 0), x, to.add(r), inner);
+                r += ROWS;
+            } else {
+                dots::<T, 1>(a.at(r, 0), x, to.add(r), inner);
+                r += 1;
             }
         }
-    })
+    }
+}
+
+/// Some dense rows times a vector. A row's sum does not depend on how many they are. The loops are over constants, for
+/// the compiler to find that the sums fit its registers.
+///
+/// # Safety
+/// As for [`add_rows`].
+#[inline(never)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the sums stay in registers only where each index is a constant"
+)]
+unsafe fn dots<T: Elements, const R: usize>(
+    a: Matrix<*const T>,
+    x: *const T::Acc,
+    to: *mut T::Acc,
+    inner: usize,
+) {
+    let lanes = T::Vector::LANES;
+    let mut sums = [[T::Vector::splat(T::Acc::ZERO); 2]; R];
+    let mut k = 0;
+    // SAFETY: the caller guarantees the elements and the places.
+    unsafe {
+        while k + 2 * lanes <= inner {
+            for half in 0..2 {
+                let x = T::Vector::load(x.add(k + half * lanes));
+                for r in 0..R {
+                    sums[r][half] = T::read(a.at(r, k + half * lanes).data).mul_add(x, sums[r][half]);
+                }
+            }
+            k += 2 * lanes;
+        }
+        for r in 0..R {
+            let mut total = sum(sums[r][0], sums[r][1]);
+            for k in k..inner {
+                total += (*a.at(r, k).data).to_acc() * *x.add(k);
+            }
+            *to.add(r) = total;
+        }
+    }
+}
+
+/// A matrix of dense columns times a vector: each column is added to the sums.
+///
+/// # Safety
+/// As for [`add_rows`].
+unsafe fn add_columns<T: Elements>(
+    a: Matrix<*const T>,
+    x: *const T::Acc,
+    to: *mut T::Acc,
+    (rows, inner): (usize, usize),
+) {
+    let mut k = 0;
+    // SAFETY: the caller guarantees the elements and the places.
+    unsafe {
+        std::slice::from_raw_parts_mut(to, rows).fill(T::Acc::ZERO);
+        while k < inner {
+            if inner - k >= LINES {
+                add_lines::<T, LINES>(a.at(0, k), x.add(k), to, rows);
+                k += LINES;
+            } else {
+                add_lines::<T, 1>(a.at(0, k), x.add(k), to, rows);
+                k += 1;
+            }
+        }
+    }
+}
+
+/// Adds some columns, each times its number, to the sums.
+///
+/// # Safety
+/// As for [`add_rows`], with `N` columns.
+#[inline]
+unsafe fn add_lines<T: Elements, const N: usize>(
+    a: Matrix<*const T>,
+    x: *const T::Acc,
+    to: *mut T::Acc,
+    rows: usize,
+) {
+    let lanes = T::Vector::LANES;
+    // SAFETY: the caller guarantees the elements and the places.
+    unsafe {
+        let factors: [T::Acc; N] = std::array::from_fn(|i| *x.add(i));
+        let vectors = factors.map(T::Vector::splat);
+        let mut r = 0;
+        while r + lanes <= rows {
+            let mut sums = T::Vector::load(to.add(r));
+            for (i, &factor) in vectors.iter().enumerate() {
+                sums = T::read(a.data.add(i * a.column + r)).mul_add(factor, sums);
+            }
+            sums.store(to.add(r));
+            r += lanes;
+        }
+        for r in r..rows {
+            for (i, &factor) in factors.iter().enumerate() {
+                *to.add(r) += (*a.data.add(i * a.column + r)).to_acc() * factor;
+            }
+        }
+    }
 }

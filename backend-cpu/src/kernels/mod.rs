@@ -12,17 +12,23 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 mod accumulate;
+mod amx;
 mod cells;
+mod direct;
 mod gemm;
 mod gemv;
 mod indexed;
 mod indices;
+mod integers;
 mod nest;
 mod number;
 mod order;
+mod panels;
 mod product;
 mod quotient;
 mod reduction;
+mod vectors;
+mod widen;
 
 mod activations;
 mod add;

@@ -1,0 +1,267 @@
+//! Products of bf16 by AMX, the tile unit of some x86-64 processors, which sums in f32.
+//!
+//! Here alone features are asked for at run time: the unit is a matter of the processor and of the system's leave, and
+//! none of the levels that the library is built for has it. Both operands are packed whole, then blocks of the result
+//! are computed from the panels. The sums of a block depend on its place alone. The unit takes subnormal numbers for 0.
+
+mod pack;
+mod unit;
+
+#[cfg(test)]
+mod tests;
+
+use super::product::{Batch, Matrix, Tile, parallel_try};
+use super::widen::finish;
+use keyway_sdk::author::{Error, Lanes, Scratch};
+use keyway_sdk::half::bf16;
+use pack::{Operand, SIDE, STEP, pack};
+use unit::{Amx, Block, Rows, Unit};
+
+/// The most rows and columns of a block of the result: what its panels and sums take stays in the second cache.
+const BLOCK: usize = 256;
+/// Steps of 32 along the summed dimension after which sums are put down, so that the panels of a block stay in the second
+/// cache.
+const DEPTH: usize = 32;
+/// Panels that are packed as one piece of work.
+const PACKED: usize = 4;
+/// Blocks beyond which more would not help.
+const ENOUGH_BLOCKS: usize = 16;
+/// Multiplications that are worth handing to a thread.
+const WORK: usize = 1 << 24;
+/// Multiplications below which a product is left to others.
+const LEAST: usize = 1 << 12;
+
+/// The products by AMX; none if this processor has no unit for us or they are too small for it.
+///
+/// # Safety
+/// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
+/// caller upholds this.
+pub unsafe fn multiply(all: &Batch<bf16>) -> Option<Result<(), Error>> {
+    let Tile { rows, columns, inner, .. } = all.first;
+    let worth = inner > 0 && rows.saturating_mul(columns).saturating_mul(inner) >= LEAST;
+    let unit = if worth { Amx::find()? } else { return None };
+    // SAFETY: the caller guarantees the elements.
+    Some(unsafe { multiply_by(unit, all) })
+}
+
+/// # Safety
+/// As for [`multiply`], with something to sum.
+unsafe fn multiply_by<U: Unit>(unit: U, all: &Batch<bf16>) -> Result<(), Error> {
+    let Tile { rows, columns, inner, .. } = all.first;
+    if rows > BLOCK || columns > BLOCK {
+        // SAFETY: the caller guarantees the elements.
+        return (0..all.count).try_for_each(|i| unsafe { one_product(unit, &all.only(i)) });
+    }
+    let size = Size::of(&all.first);
+    let grain = (WORK / (rows * columns * inner)).max(1);
+    parallel_try(all.count, grain, |products| {
+        // SAFETY: packing writes each element of the panels, and the first step each sum, before they are read.
+        let (mut left, mut right, mut sums) =
+            unsafe { (size.left()?, size.right()?, size.sums(rows, columns)?) };
+        unit.with_tiles(|| {
+            for i in products {
+                let product = all.product(i);
+                // SAFETY: the caller guarantees the elements; the scratch memory is of the product's size.
+                unsafe {
+                    let rows = if size.packed {
+                        pack_left::<U>(left.as_mut_ptr(), &product);
+                        (Rows::packed(left.as_ptr()), size.steps * STEP)
+                    } else {
+                        (Rows::dense(product.a.data.cast(), product.a.row), SIDE * product.a.row)
+                    };
+                    pack_right::<U>(right.as_mut_ptr(), &product);
+                    block(unit, rows, right.as_ptr(), sums.as_mut_ptr(), size.steps, &product);
+                }
+            }
+        });
+        Ok(())
+    })
+}
+
+/// What a product takes in panels.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Panels of rows and of columns.
+    down: usize,
+    across: usize,
+    /// Steps of each.
+    steps: usize,
+    /// Whether rows of the left operand have to be packed, not read where they lie.
+    packed: bool,
+}
+
+impl Size {
+    fn of(product: &Tile<bf16>) -> Size {
+        let Tile { rows, columns, inner, a, .. } = *product;
+        // Rows further apart would meet in the first cache.
+        let near = a.column == 1 && a.row <= BLOCK;
+        Size {
+            down: rows.div_ceil(SIDE),
+            across: columns.div_ceil(SIDE),
+            steps: inner.div_ceil(SIDE),
+            packed: !near || rows % SIDE != 0 || inner % SIDE != 0,
+        }
+    }
+
+    /// Memory for the panels of rows.
+    ///
+    /// # Safety
+    /// It must be written before it is read.
+    unsafe fn left(self) -> Result<Scratch<u16>, Error> {
+        // SAFETY: as the caller guarantees.
+        unsafe { Scratch::unwritten(if self.packed { self.down * self.steps * STEP } else { 0 }) }
+    }
+
+    /// Memory for the panels of columns.
+    ///
+    /// # Safety
+    /// It must be written before it is read.
+    unsafe fn right(self) -> Result<Scratch<u16>, Error> {
+        // SAFETY: as the caller guarantees.
+        unsafe { Scratch::unwritten(self.across * self.steps * STEP) }
+    }
+
+    /// Memory for the sums of a block: those of one panel of rows, if they are never put down.
+    ///
+    /// # Safety
+    /// It must be written before it is read.
+    unsafe fn sums(self, rows: usize, columns: usize) -> Result<Scratch<f32>, Error> {
+        let rows = if self.steps > DEPTH { rows.next_multiple_of(SIDE) } else { SIDE };
+        // SAFETY: as the caller guarantees.
+        unsafe { Scratch::unwritten(rows * columns.next_multiple_of(SIDE)) }
+    }
+}
+
+/// The rows and columns of a block: by the sizes alone.
+fn block_sizes(rows: usize, columns: usize, inner: usize) -> (usize, usize) {
+    let (mut tall, mut wide) = (BLOCK, BLOCK);
+    while rows.div_ceil(tall) * columns.div_ceil(wide) < ENOUGH_BLOCKS && tall * wide * inner >= 2 * WORK {
+        if tall >= wide && rows > SIDE {
+            tall /= 2;
+        } else {
+            wide /= 2;
+        }
+        if tall < 2 * SIDE || wide < 2 * SIDE {
+            break;
+        }
+    }
+    (tall, wide)
+}
+
+/// A product of several blocks: each operand is packed once, then the blocks share the panels.
+///
+/// # Safety
+/// As for [`multiply`], with something to sum and a batch of one.
+unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error> {
+    let Tile { rows, columns, inner, .. } = whole.first;
+    let size = Size { packed: true, ..Size::of(&whole.first) };
+    // SAFETY: the panels are packed below before the blocks read them.
+    let (mut left, mut right) = unsafe { (size.left()?, size.right()?) };
+    // SAFETY: both are used within this call, and the pieces of work write to disjoint panels.
+    let (to_left, to_right) = unsafe { (Lanes::new(left.as_mut_ptr()), Lanes::new(right.as_mut_ptr())) };
+    let (piece, chunk) = (PACKED * SIDE, PACKED * size.steps * STEP);
+    let lefts = rows.div_ceil(piece);
+    let grain = (WORK / 64 / (piece * inner)).max(1);
+    parallel_try(lefts + columns.div_ceil(piece), grain, |pieces| {
+        for i in pieces {
+            // SAFETY: the caller guarantees the elements; each piece has panels of its own.
+            unsafe {
+                if i < lefts {
+                    let part = whole.first.part((i * piece, 0), (piece, columns));
+                    pack_left::<U>(to_left.as_ptr().add(i * chunk), &part);
+                } else {
+                    let part = whole.first.part((0, (i - lefts) * piece), (rows, piece));
+                    pack_right::<U>(to_right.as_ptr().add((i - lefts) * chunk), &part);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let (tall, wide) = block_sizes(rows, columns, inner);
+    let (down, across) = (rows.div_ceil(tall), columns.div_ceil(wide));
+    let grain = (WORK / (tall * wide * inner)).max(1);
+    parallel_try(down * across, grain, |blocks| {
+        // SAFETY: the first step of a block writes its sums before they are read.
+        let mut sums = unsafe { size.sums(tall, wide) }?;
+        unit.with_tiles(|| {
+            for i in blocks {
+                let (row, column) = (i % down * tall, i / down * wide);
+                let part = whole.first.part((row, column), (tall, wide));
+                let panel = size.steps * STEP;
+                // SAFETY: the caller guarantees the elements; the panels are packed, and each block of the result is
+                // written by one thread.
+                unsafe {
+                    let left = (Rows::packed(to_left.as_ptr().add(row / SIDE * panel)), panel);
+                    let right = to_right.as_ptr().add(column / SIDE * panel);
+                    block(unit, left, right, sums.as_mut_ptr(), size.steps, &part);
+                }
+            }
+        });
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As for [`multiply`], with places for the panels at `to`.
+unsafe fn pack_left<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
+    let Matrix { data, row, column } = product.a;
+    // SAFETY: as the caller guarantees; a unit with `VECTORS` comes with the processor's features.
+    unsafe {
+        let from = Matrix { data: data.cast(), row, column };
+        match U::VECTORS {
+            true => pack::<true>(to, from, (product.rows, product.inner), Operand::Left),
+            false => pack::<false>(to, from, (product.rows, product.inner), Operand::Left),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`pack_left`].
+unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
+    let Matrix { data, row, column } = product.b.transposed();
+    // SAFETY: as in `pack_left`.
+    unsafe {
+        let from = Matrix { data: data.cast(), row, column };
+        match U::VECTORS {
+            true => pack::<true>(to, from, (product.columns, product.inner), Operand::Right),
+            false => pack::<false>(to, from, (product.columns, product.inner), Operand::Right),
+        }
+    }
+}
+
+/// One block of the result from its panels. `left` has those of its first rows, and `next` is the distance to the next.
+///
+/// # Safety
+/// As for [`multiply`]; the panels must be packed, the sums as [`Size::sums`] has them, and this thread within
+/// [`Unit::with_tiles`].
+unsafe fn block<U: Unit>(
+    unit: U,
+    (left, next): (Rows, usize),
+    right: *const u16,
+    sums: *mut f32,
+    steps: usize,
+    part: &Tile<bf16>,
+) {
+    let (down, across) = (part.rows.div_ceil(SIDE), part.columns.div_ceil(SIDE));
+    let width = across * SIDE;
+    for begin in (0..steps).step_by(DEPTH) {
+        let some = DEPTH.min(steps - begin);
+        for i in 0..down {
+            let left = Rows { data: left.data.wrapping_add(i * next), ..left }.at(begin);
+            // SAFETY: the caller guarantees panels and sums; the rows of `finish` lie within the part.
+            unsafe {
+                let sums = if steps > DEPTH { sums.add(i * SIDE * width) } else { sums };
+                for j in 0..across {
+                    let right = right.add((j * steps + begin) * STEP);
+                    // While one panel of rows meets the columns, the next one comes, an eighth each time.
+                    let soon = left.data.wrapping_add(next + j * (STEP / 8));
+                    let (sums, add) = (sums.add(j * SIDE), begin > 0);
+                    unit.block(&Block { steps: some, left, right, sums, row: width, add, soon });
+                }
+                if begin + some == steps {
+                    finish(&part.part((i * SIDE, 0), (SIDE, part.columns)), sums, width);
+                }
+            }
+        }
+    }
+}

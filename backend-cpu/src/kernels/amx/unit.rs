@@ -1,0 +1,250 @@
+//! The tile unit: what of AMX a product of bf16 uses, behind a trait so that the way to it can be tested without it.
+
+use super::pack::{SIDE, STEP};
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
+
+/// 32 by 32 sums: where they lie and what is added to them.
+#[derive(Clone, Copy)]
+pub struct Block {
+    /// Steps of 32 along the summed dimension, at least 1.
+    pub steps: usize,
+    /// Rows: a panel, or where they lie.
+    pub left: Rows,
+    /// A panel of columns, likewise.
+    pub right: *const u16,
+    /// The first sum.
+    pub sums: *mut f32,
+    /// Elements from one row of sums to the next.
+    pub row: usize,
+    /// Whether to begin with what the sums hold, not with 0.
+    pub add: bool,
+    /// What will be read soon: 256 bytes of each 2048 are fetched from here on, as many as there are steps.
+    pub soon: *const u16,
+}
+
+/// Rows of the left operand, as tiles are loaded from them. Distances are in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    pub data: *const u16,
+    /// From one row to the next.
+    pub line: usize,
+    /// From the first 16 rows to the others.
+    pub half: usize,
+    /// From one step to the next.
+    pub step: usize,
+}
+
+impl Rows {
+    /// The rows of a panel.
+    pub fn packed(data: *const u16) -> Rows {
+        Rows { data, line: SIDE, half: STEP / 2, step: STEP }
+    }
+
+    /// Rows that lie dense, `line` apart.
+    pub fn dense(data: *const u16, line: usize) -> Rows {
+        Rows { data, line, half: SIDE / 2 * line, step: SIDE }
+    }
+
+    /// The rows so many steps on.
+    pub fn at(self, steps: usize) -> Rows {
+        Rows { data: self.data.wrapping_add(steps * self.step), ..self }
+    }
+}
+
+/// What multiplies panels.
+pub trait Unit: Copy + Sync {
+    /// Whether the processor has AVX-512 (F and BW), with which panels are packed.
+    const VECTORS: bool;
+
+    /// Runs `body`, within which [`Unit::block`] may be called on this thread.
+    fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R;
+
+    /// Computes one block.
+    ///
+    /// # Safety
+    /// Rows, panel and sums must exist, and nobody else may use the sums; this thread must be within
+    /// [`Unit::with_tiles`]. The caller upholds this.
+    unsafe fn block(self, block: &Block);
+}
+
+/// This processor's own unit. Whoever holds one may use it: [`Amx::find`] makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Amx(());
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Amx {
+    /// None: other processors have no AMX.
+    pub fn find() -> Option<Amx> {
+        None
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Unit for Amx {
+    const VECTORS: bool = false;
+
+    fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R {
+        body()
+    }
+
+    unsafe fn block(self, _: &Block) {
+        unreachable!("`Amx::find` makes none here")
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Amx {
+    /// The unit, if the processor has it and the system lets this process use it; asked once.
+    pub fn find() -> Option<Amx> {
+        static FOUND: OnceLock<bool> = OnceLock::new();
+        FOUND.get_or_init(|| has_amx() && permitted()).then_some(Amx(()))
+    }
+}
+
+/// Whether the processor has tiles, their product of bf16 and AVX-512, and the system saves the state of both.
+#[cfg(target_arch = "x86_64")]
+fn has_amx() -> bool {
+    use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+    const TILE_AND_BF16: u32 = 1 << 24 | 1 << 22;
+    /// The configuration of the tiles and their data.
+    const TILE_STATE: u64 = 0b11 << 17;
+    #[target_feature(enable = "xsave")]
+    fn saved_state() -> u64 {
+        // SAFETY: the caller has asked for the instruction; register 0 always exists.
+        unsafe { _xgetbv(0) }
+    }
+    // AVX-512 comes first: it implies `xsave`, and that the system uses it.
+    std::is_x86_feature_detected!("avx512f")
+        && std::is_x86_feature_detected!("avx512bw")
+        && std::is_x86_feature_detected!("xsave")
+        && __cpuid(0).eax >= 7
+        && __cpuid_count(7, 0).edx & TILE_AND_BF16 == TILE_AND_BF16
+        // SAFETY: the processor has `xsave`, as was asked above.
+        && unsafe { saved_state() } & TILE_STATE == TILE_STATE
+}
+
+/// Asks the system for the tiles' state, which a process gets on request only. It may be refused, by a filter of
+/// system calls or where a thread's signal stack is too small for that state.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn permitted() -> bool {
+    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+    const TILE_DATA: libc::c_long = 18;
+    // SAFETY: the call takes two numbers and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0 }
+}
+
+/// Other systems have ways of their own, which nobody has tried here.
+#[cfg(all(target_arch = "x86_64", not(target_os = "linux")))]
+fn permitted() -> bool {
+    false
+}
+
+/// What `ldtilecfg` reads: eight tiles of 16 rows of 64 bytes.
+#[cfg(target_arch = "x86_64")]
+#[repr(C, align(64))]
+struct Configuration {
+    palette: u8,
+    start_row: u8,
+    reserved: [u8; 14],
+    row_bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+#[cfg(target_arch = "x86_64")]
+static CONFIGURATION: Configuration = Configuration {
+    palette: 1,
+    start_row: 0,
+    reserved: [0; 14],
+    row_bytes: [64, 64, 64, 64, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
+    rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
+};
+
+#[cfg(target_arch = "x86_64")]
+impl Unit for Amx {
+    const VECTORS: bool = true;
+
+    fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R {
+        /// Gives the tiles back, also where `body` panics: a thread with tiles in use is slower to switch.
+        struct Release;
+        impl Drop for Release {
+            fn drop(&mut self) {
+                // SAFETY: there is a unit, as an `Amx` says.
+                unsafe { std::arch::asm!("tilerelease", options(nomem, nostack, preserves_flags)) };
+            }
+        }
+        // SAFETY: there is a unit, as an `Amx` says; the configuration is one of palette 1, the only one there is.
+        unsafe {
+            std::arch::asm!(
+                "ldtilecfg [{0}]",
+                in(reg) &raw const CONFIGURATION,
+                options(readonly, nostack, preserves_flags)
+            );
+        }
+        let _release = Release;
+        body()
+    }
+
+    #[inline]
+    unsafe fn block(self, block: &Block) {
+        const { assert!(SIDE == 32 && STEP == 2 * 1024 / 2) };
+        let Block { steps, left, right, sums, row, add, soon } = *block;
+        // Tiles 0 to 3 hold the sums, 4 and 5 two of rows, 6 and 7 two of columns.
+        // SAFETY: the caller guarantees the elements and configured tiles. A tile is 16 lines of 64 bytes; those of
+        // columns are dense, those of sums `row` numbers apart. A fetch ahead never fails.
+        unsafe {
+            std::arch::asm!(
+                "test {add:e}, {add:e}",
+                "jnz 2f",
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "jmp 3f",
+                "2:",
+                "tileloadd tmm0, [{sums} + {row}]",
+                "tileloadd tmm1, [{sums} + {row} + 64]",
+                "tileloadd tmm2, [{under} + {row}]",
+                "tileloadd tmm3, [{under} + {row} + 64]",
+                "3:",
+                "tileloadd tmm4, [{left} + {line}]",
+                "tileloadd tmm6, [{right} + {dense}]",
+                "prefetcht1 [{soon}]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tileloadd tmm7, [{right} + {dense} + 1024]",
+                "prefetcht1 [{soon} + 64]",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tileloadd tmm5, [{lower} + {line}]",
+                "prefetcht1 [{soon} + 128]",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "prefetcht1 [{soon} + 192]",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "add {left}, {step}",
+                "add {lower}, {step}",
+                "add {right}, 2048",
+                "add {soon}, 2048",
+                "dec {steps}",
+                "jnz 3b",
+                "tilestored [{sums} + {row}], tmm0",
+                "tilestored [{sums} + {row} + 64], tmm1",
+                "tilestored [{under} + {row}], tmm2",
+                "tilestored [{under} + {row} + 64], tmm3",
+                add = in(reg) u32::from(add),
+                sums = in(reg) sums,
+                under = in(reg) sums.add(SIDE / 2 * row),
+                row = in(reg) row * size_of::<f32>(),
+                dense = in(reg) 64usize,
+                line = in(reg) left.line * size_of::<u16>(),
+                step = in(reg) left.step * size_of::<u16>(),
+                left = inout(reg) left.data => _,
+                lower = inout(reg) left.data.add(left.half) => _,
+                right = inout(reg) right => _,
+                soon = inout(reg) soon => _,
+                steps = inout(reg) steps => _,
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack)
+            );
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Small products of f32 and f64 straight from where the operands lie: packing them whole, as `gemm` does, takes longer
+//! than it saves for matrices of a hundred rows and columns.
+//!
+//! A block of the result stays in registers while the summed dimension is gone through. Where blocks do not divide the
+//! result, the last ones overlap those before them and write the same values again.
+
+use super::product::Tile;
+use super::vectors::{Lanes, ROWS, Vector, read_some};
+use keyway_sdk::author::Real;
+
+/// Bytes that `b` spans, at most: columns of it are read again and again from the first cache.
+const SPAN: usize = 40 << 10;
+/// Vectors of a row of a block, at most: with them the sums of [`ROWS`] rows still find registers.
+const VECTORS: usize = 3;
+
+/// Whether a product of these sizes is computed here, if rows of `b` and `out` are dense and `b` spans no more.
+pub fn is_small<T: Lanes>(rows: usize, columns: usize, inner: usize) -> bool {
+    // A level whose registers we do not know is left to `gemm`.
+    ROWS > 1
+        && rows >= ROWS
+        && columns >= T::Vector::LANES
+        && inner > 0
+        && inner.saturating_mul(columns).saturating_mul(size_of::<T>()) <= SPAN
+}
+
+/// Whether [`multiply`] may be called.
+pub fn fits<T: Lanes>(tile: &Tile<T>) -> bool {
+    let Tile { rows, columns, inner, b, out, .. } = *tile;
+    is_small::<T>(rows, columns, inner)
+        && b.column == 1
+        && out.column == 1
+        && inner.saturating_mul(b.row).saturating_mul(size_of::<T>()) <= SPAN
+}
+
+/// The product.
+///
+/// # Safety
+/// Each element that sizes and strides of the tile name must exist, nobody else may use those of `out`, and it must
+/// [fit](fits); the caller upholds this.
+pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
+    let lanes = T::Vector::LANES;
+    let mut column = 0;
+    while column < tile.columns {
+        let wide = match (tile.columns - column) / lanes {
+            0 => {
+                column = tile.columns - lanes;
+                1
+            }
+            // Two and two, not three and one, which waits for its additions.
+            4 => 2,
+            n => n.min(VECTORS),
+        };
+        for row in (0..tile.rows).step_by(ROWS) {
+            let row = row.min(tile.rows - ROWS);
+            // SAFETY: the caller guarantees the elements; the block lies within the tile.
+            unsafe {
+                match wide {
+                    1 => block::<T, 1>(tile, (row, column)),
+                    2 => block::<T, 2>(tile, (row, column)),
+                    _ => block::<T, VECTORS>(tile, (row, column)),
+                }
+            }
+        }
+        column += wide * lanes;
+    }
+}
+
+/// [`ROWS`] rows of `N` vectors of the result. A function of its own with plain loops over constants, for the compiler to
+/// find that the sums fit its registers.
+///
+/// # Safety
+/// As for [`multiply`]; the block must lie within the tile.
+#[inline(never)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the sums stay in registers only where each index is a constant"
+)]
+unsafe fn block<T: Real + Lanes<Acc = T>, const N: usize>(tile: &Tile<T>, (row, column): (usize, usize)) {
+    let lanes = T::Vector::LANES;
+    let zero = T::Vector::splat(T::ZERO);
+    let mut sums = [[zero; N]; ROWS];
+    let (a, b) = (tile.a.at(row, 0), tile.b.at(0, column));
+    for k in 0..tile.inner {
+        let mut line = [zero; N];
+        // SAFETY: the caller guarantees the elements.
+        unsafe {
+            for j in 0..N {
+                line[j] = T::Vector::load(b.at(k, 0).data.add(j * lanes));
+            }
+            for i in 0..ROWS {
+                let a = T::Vector::splat(*a.at(i, k).data);
+                for j in 0..N {
+                    sums[i][j] = a.mul_add(line[j], sums[i][j]);
+                }
+            }
+        }
+    }
+    for i in 0..ROWS {
+        for j in 0..N {
+            // SAFETY: the caller guarantees the elements.
+            unsafe { write(tile, sums[i][j], (row + i, column + j * lanes)) };
+        }
+    }
+}
+
+/// Writes a vector of the result.
+///
+/// # Safety
+/// As for [`multiply`]; the vector must lie within the tile.
+#[inline(always)]
+unsafe fn write<T: Real + Lanes<Acc = T>>(tile: &Tile<T>, sums: T::Vector, (row, column): (usize, usize)) {
+    let mut value = sums;
+    // SAFETY: the caller guarantees the elements.
+    unsafe {
+        if tile.alpha != T::ONE {
+            value = value.mul_add(T::Vector::splat(tile.alpha), T::Vector::splat(T::ZERO));
+        }
+        if let Some((input, beta)) = tile.input {
+            let added = read_some(input.at(row, column).data, input.column, T::Vector::LANES);
+            value = added.mul_add(T::Vector::splat(beta), value);
+        }
+        value.store(tile.out.at(row, column).data);
+    }
+}

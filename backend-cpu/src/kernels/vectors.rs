@@ -1,0 +1,350 @@
+//! Vectors of the level that the library is built for, and how elements come into them.
+
+use keyway_sdk::author::{Float, Real};
+use keyway_sdk::half::{bf16, f16};
+
+/// A vector register of numbers.
+pub trait Vector: Copy {
+    /// What it holds.
+    type Number: Real;
+    /// How many.
+    const LANES: usize;
+    /// The same number in each lane.
+    fn splat(number: Self::Number) -> Self;
+    /// Reads the numbers from here on.
+    ///
+    /// # Safety
+    /// There must be `LANES` of them.
+    unsafe fn load(from: *const Self::Number) -> Self;
+    /// Writes the numbers from here on.
+    ///
+    /// # Safety
+    /// There must be `LANES` places, which nobody else may use.
+    unsafe fn store(self, to: *mut Self::Number);
+    /// `self * a + b`.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+}
+
+/// An element type that is read into vectors of the type in which its sums are accumulated.
+pub trait Lanes: Float {
+    /// The vectors.
+    type Vector: Vector<Number = Self::Acc>;
+    /// Reads and widens the elements from here on.
+    ///
+    /// # Safety
+    /// There must be as many as the vector has lanes.
+    unsafe fn read(from: *const Self) -> Self::Vector;
+    /// Rounds to nearest even and writes the elements from here on.
+    ///
+    /// # Safety
+    /// There must be as many places as the vector has lanes, which nobody else may use.
+    unsafe fn write(to: *mut Self, vector: Self::Vector);
+}
+
+/// Lanes of the widest vector.
+const MOST: usize = 16;
+
+/// Loads up to a vector of numbers; lanes beyond hold 0.
+///
+/// # Safety
+/// There must be `n` numbers, and `n` be at most the vector's lanes.
+#[inline(always)]
+pub unsafe fn load_some<V: Vector>(from: *const V::Number, n: usize) -> V {
+    // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
+    unsafe {
+        if n == V::LANES {
+            return V::load(from);
+        }
+        let mut copy = [V::Number::ZERO; MOST];
+        copy.iter_mut().take(n).enumerate().for_each(|(i, slot)| *slot = *from.add(i));
+        V::load(copy.as_ptr())
+    }
+}
+
+/// Reads up to a vector of elements at a stride; lanes beyond hold 0.
+///
+/// # Safety
+/// There must be `n` elements, and `n` be at most the vector's lanes.
+#[inline(always)]
+pub unsafe fn read_some<T: Lanes>(from: *const T, step: usize, n: usize) -> T::Vector {
+    // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
+    unsafe {
+        if n == T::Vector::LANES && step == 1 {
+            return T::read(from);
+        }
+        let mut copy = [T::from_acc(T::Acc::ZERO); MOST];
+        copy.iter_mut().take(n).enumerate().for_each(|(i, slot)| *slot = *from.add(i * step));
+        T::read(copy.as_ptr())
+    }
+}
+
+/// Writes up to a vector of elements at a stride.
+///
+/// # Safety
+/// There must be `n` places, which nobody else may use, and `n` be at most the vector's lanes.
+#[inline(always)]
+pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T::Vector) {
+    // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
+    unsafe {
+        if n == T::Vector::LANES && step == 1 {
+            return T::write(to, vector);
+        }
+        let mut copy = [T::from_acc(T::Acc::ZERO); MOST];
+        T::write(copy.as_mut_ptr(), vector);
+        copy.iter().take(n).enumerate().for_each(|(i, element)| *to.add(i * step) = *element);
+    }
+}
+
+/// The sum of the lanes of `a` and `b`, always in the same order.
+pub fn sum<V: Vector>(a: V, b: V) -> V::Number {
+    const { assert!(V::LANES <= MOST && V::LANES.is_power_of_two()) };
+    let mut lanes = [V::Number::ZERO; 2 * MOST];
+    // SAFETY: there are twice the lanes of a vector.
+    unsafe {
+        a.store(lanes.as_mut_ptr());
+        b.store(lanes.as_mut_ptr().add(V::LANES));
+    }
+    let mut width = V::LANES;
+    while width > 0 {
+        for l in 0..width {
+            let upper = lanes[l + width];
+            lanes[l] += upper;
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// Rows of a matrix that are read at once: twice as many sums have to stay in registers.
+pub const ROWS: usize = level::ROWS;
+
+/// A vector of the processor's.
+#[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
+macro_rules! vector {
+    ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident) => {
+        impl super::Vector for $v {
+            type Number = $t;
+            const LANES: usize = $lanes;
+            #[inline(always)]
+            fn splat(number: $t) -> Self {
+                // SAFETY: the build's level has the instruction.
+                unsafe { $splat(number) }
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self {
+                // SAFETY: the caller guarantees the numbers; the build's level has the instruction.
+                unsafe { $load(from) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $t) {
+                // SAFETY: the caller guarantees the places; the build's level has the instruction.
+                unsafe { $store(to, self) }
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                // SAFETY: the build's level has the instruction.
+                unsafe { $mul_add(self, a, b) }
+            }
+        }
+    };
+}
+
+/// How elements are read into a vector, and written from it.
+macro_rules! elements {
+    ($($t:ty, $v:ty, $from:ident => $read:expr, ($to:ident, $vector:ident) => $write:expr;)+) => {$(
+        impl super::Lanes for $t {
+            type Vector = $v;
+            #[inline(always)]
+            unsafe fn read($from: *const Self) -> $v {
+                // SAFETY: the caller guarantees the elements; the build's level has the instructions.
+                unsafe { $read }
+            }
+            #[inline(always)]
+            unsafe fn write($to: *mut Self, $vector: $v) {
+                // SAFETY: the caller guarantees the places; the build's level has the instructions.
+                unsafe { $write }
+            }
+        }
+    )+};
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "avx512f"))]
+mod level {
+    use super::{Vector, bf16, f16};
+    use std::arch::x86_64::*;
+
+    pub(super) const ROWS: usize = 8;
+    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps);
+    vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd);
+    elements! {
+        f32, __m512, from => __m512::load(from), (to, v) => v.store(to);
+        f64, __m512d, from => __m512d::load(from), (to, v) => v.store(to);
+        f16, __m512, from => _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())), (to, v) => {
+            _mm256_storeu_si256(to.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v))
+        };
+        bf16, __m512, from => {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+        }, (to, v) => {
+            // Half of the last place is added, and 1 less where that place is even. A NaN stays one by its first bit.
+            let bits = _mm512_castps_si512(v);
+            let upper = _mm512_srli_epi32::<16>(bits);
+            let half = _mm512_add_epi32(_mm512_and_si512(upper, _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7fff));
+            let rounded = _mm512_srli_epi32::<16>(_mm512_add_epi32(bits, half));
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(v, v);
+            let rounded = _mm512_mask_or_epi32(rounded, nan, upper, _mm512_set1_epi32(0x40));
+            _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(rounded));
+        };
+    }
+}
+
+#[cfg(all(
+    target_arch = "x86_64",
+    target_feature = "avx2",
+    target_feature = "fma",
+    target_feature = "f16c",
+    not(target_feature = "avx512f")
+))]
+mod level {
+    use super::{Vector, bf16, f16};
+    use std::arch::x86_64::*;
+
+    pub(super) const ROWS: usize = 4;
+    vector!(__m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
+    vector!(__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
+    elements! {
+        f32, __m256, from => __m256::load(from), (to, v) => v.store(to);
+        f64, __m256d, from => __m256d::load(from), (to, v) => v.store(to);
+        f16, __m256, from => _mm256_cvtph_ps(_mm_loadu_si128(from.cast())), (to, v) => {
+            _mm_storeu_si128(to.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v))
+        };
+        bf16, __m256, from => {
+            let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
+        }, (to, v) => {
+            // Half of the last place is added, and 1 less where that place is even. A NaN stays one by its first bit.
+            let bits = _mm256_castps_si256(v);
+            let upper = _mm256_srli_epi32::<16>(bits);
+            let half = _mm256_add_epi32(_mm256_and_si256(upper, _mm256_set1_epi32(1)), _mm256_set1_epi32(0x7fff));
+            let rounded = _mm256_srli_epi32::<16>(_mm256_add_epi32(bits, half));
+            let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(v, v));
+            let rounded = _mm256_blendv_epi8(rounded, _mm256_or_si256(upper, _mm256_set1_epi32(0x40)), nan);
+            let (low, high) = (_mm256_castsi256_si128(rounded), _mm256_extracti128_si256::<1>(rounded));
+            _mm_storeu_si128(to.cast(), _mm_packus_epi32(low, high));
+        };
+    }
+}
+
+/// Elsewhere arrays, whose loops the compiler turns into what there is.
+#[cfg(not(any(
+    all(target_arch = "x86_64", target_feature = "avx512f"),
+    all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma", target_feature = "f16c")
+)))]
+mod level {
+    use super::{Real, Vector, bf16, f16};
+    use keyway_sdk::author::Float;
+
+    pub(super) const ROWS: usize = 1;
+    const LANES: usize = 8;
+
+    /// Numbers side by side.
+    #[derive(Clone, Copy)]
+    pub struct Array<T>([T; LANES]);
+
+    impl<T: Real> Vector for Array<T> {
+        type Number = T;
+        const LANES: usize = LANES;
+        #[inline(always)]
+        fn splat(number: T) -> Self {
+            Array([number; LANES])
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const T) -> Self {
+            // SAFETY: the caller guarantees the numbers, and an array needs no other alignment.
+            Array(unsafe { *from.cast() })
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut T) {
+            // SAFETY: the caller guarantees the places.
+            unsafe { *to.cast() = self.0 };
+        }
+        #[inline(always)]
+        fn mul_add(self, a: Self, b: Self) -> Self {
+            // Rounded twice: without an instruction of its own, rounding once takes a call for each number.
+            Array(std::array::from_fn(|i| self.0[i] * a.0[i] + b.0[i]))
+        }
+    }
+
+    elements! {
+        f32, Array<f32>, from => Array::load(from), (to, v) => v.store(to);
+        f64, Array<f64>, from => Array::load(from), (to, v) => v.store(to);
+        f16, Array<f32>,
+            from => Array(std::array::from_fn(|i| (*from.add(i)).to_acc())),
+            (to, v) => v.0.into_iter().enumerate().for_each(|(i, x)| *to.add(i) = f16::from_acc(x));
+        bf16, Array<f32>,
+            from => Array(std::array::from_fn(|i| (*from.add(i)).to_acc())),
+            (to, v) => v.0.into_iter().enumerate().for_each(|(i, x)| *to.add(i) = bf16::from_acc(x));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: Lanes<Acc = f32> + std::fmt::Debug>(from_bits: impl Fn(u16) -> T, bits: impl Fn(T) -> u16) {
+        let lanes = T::Vector::LANES;
+        let all: Vec<T> = (0..=u16::MAX).map(&from_bits).collect();
+        let mut wide = vec![0f32; all.len()];
+        for (to, from) in wide.chunks_exact_mut(lanes).zip(all.chunks_exact(lanes)) {
+            // SAFETY: both have the lanes of a vector.
+            unsafe { T::read(from.as_ptr()).store(to.as_mut_ptr()) };
+        }
+        for (wide, element) in wide.iter().zip(&all) {
+            assert!(wide.to_bits() == element.to_acc().to_bits() || wide.is_nan(), "{wide} of {element:?}");
+        }
+        // Each element, and what lies halfway to the next or beside that.
+        let between = wide.windows(2).flat_map(|pair| {
+            let middle = ((f64::from(pair[0]) + f64::from(pair[1])) / 2.0) as f32;
+            [pair[0], middle, middle.next_up(), middle.next_down(), -middle]
+        });
+        let extremes =
+            [f32::NAN, f32::from_bits(0x7f80_0001), f32::from_bits(0xff80_0001), f32::MAX, f32::MIN];
+        let numbers: Vec<f32> = between.chain(extremes).collect();
+        for numbers in numbers.chunks(lanes) {
+            let mut narrow = vec![from_bits(0); lanes];
+            // SAFETY: there are as many numbers and places as are named.
+            unsafe {
+                let vector: T::Vector = load_some(numbers.as_ptr(), numbers.len());
+                write_some(narrow.as_mut_ptr(), 1, numbers.len(), vector);
+            }
+            for (&narrow, &number) in narrow.iter().zip(numbers) {
+                let expected = T::from_acc(number);
+                let nan = number.is_nan() && narrow.to_acc().is_nan();
+                assert!(nan || bits(narrow) == bits(expected), "{narrow:?} of {number:e}, not {expected:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn vectors_are_widened_and_rounded_as_single_elements_are() {
+        check(bf16::from_bits, bf16::to_bits);
+        check(f16::from_bits, f16::to_bits);
+    }
+
+    #[test]
+    fn strided_elements_are_read_and_written_alone() {
+        let from: Vec<f64> = (0..40).map(f64::from).collect();
+        let mut to = vec![-1.0; 40];
+        let n = <f64 as Lanes>::Vector::LANES - 1;
+        // SAFETY: there are more elements and places than `n` at these strides.
+        let total = unsafe {
+            let vector = read_some(from.as_ptr(), 3, n);
+            write_some(to.as_mut_ptr(), 2, n, vector);
+            sum(vector, vector)
+        };
+        assert_eq!(total, (0..n).map(|i| 6.0 * i as f64).sum::<f64>());
+        for (i, &value) in to.iter().enumerate() {
+            assert_eq!(value, if i % 2 == 0 && i / 2 < n { 1.5 * i as f64 } else { -1.0 });
+        }
+    }
+}
