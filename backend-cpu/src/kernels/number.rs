@@ -162,6 +162,9 @@ pub fn map_real2<T: Float>(
 /// Elements that are widened at a time.
 const BLOCK: usize = 256;
 
+/// Fills blocks of both arguments from the element that is given on.
+type Fill<'a, A> = &'a dyn Fn(usize, &mut [A], &mut [A]);
+
 /// `f(argument 0, argument 1, out)` on blocks of equal length in the accumulation type, for functions that take blocks; as
 /// [`map2_slices`]. A number beside narrower elements is taken as it was given.
 #[inline(always)]
@@ -180,11 +183,11 @@ pub fn map_blocks2<T: Float>(
         );
     }
     let zero = <T::Acc as Real>::ZERO;
-    let widened = |out: &mut [T], each: &dyn Fn(usize, &mut [T::Acc], &mut [T::Acc])| {
+    let widened = |out: &mut [T], fill: Fill<T::Acc>| {
         let (mut a, mut b, mut made) = ([zero; BLOCK], [zero; BLOCK], [zero; BLOCK]);
         for (k, out) in out.chunks_mut(BLOCK).enumerate() {
             let n = out.len();
-            each(k * BLOCK, &mut a[..n], &mut b[..n]);
+            fill(k * BLOCK, &mut a[..n], &mut b[..n]);
             f(&a[..n], &b[..n], &mut made[..n]);
             out.iter_mut().zip(&made).for_each(|(out, made)| *out = T::from_acc(*made));
         }

@@ -111,7 +111,7 @@ mod tests {
         let a: Vec<u32> = (0..20_000).collect();
         let b: Vec<u16> = (0..20_000).map(|i| i as u16 ^ 0x55).collect();
         let f = |(a, b): (u32, u16)| a * 3 + u32::from(b);
-        let inner = InnerLoop::of_elements::<(*const u32, *const u16), u32, _>(&f);
+        let inner = InnerLoop::of_elements::<(*const u32, *const u16), *mut u32, _>(&f);
         for (first, n) in [(0, 0), (0, 1), (3, 5), (5, 4096), (1, 4112), (0, 8192), (7, 13_000), (16, 19_000)]
         {
             let mut out = vec![u32::MAX; 20_000];
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_repeated_input_is_repeated() {
         let (a, b) = (vec![2u8; 40_000], [5u8; crate::inner_loop::LANES]);
-        let inner = InnerLoop::of_elements::<(*const u8, *const u8), u8, _>(&|(a, b)| a + b);
+        let inner = InnerLoop::of_elements::<(*const u8, *const u8), *mut u8, _>(&|(a, b)| a + b);
         let mut out = vec![0u8; 40_000];
         let at = [out.as_mut_ptr(), a.as_ptr().cast_mut(), b.as_ptr().cast_mut(), std::ptr::null_mut()];
         // SAFETY: the vectors have as many elements, and of the second input there is a chunk.

@@ -2,7 +2,7 @@
 
 use crate::testing::{arg, tensor, with_call};
 use crate::{CallExt, Cost};
-use keyway_sdk::author::{Element, Float};
+use keyway_sdk::author::{Element, Float, Widen};
 use keyway_sdk::half::{bf16, f16};
 use std::fmt::Debug;
 
@@ -68,10 +68,7 @@ fn an_input_of_wide_values_may_be_the_output() {
     }
 }
 
-fn cast<A: Float, O: Element + Debug>(convert: fn(A::Acc) -> O)
-where
-    O: keyway_sdk::author::Widen<Wide = O>,
-{
+fn cast<A: Float, O: Element + Debug + Widen<Wide = O>>(convert: fn(A::Acc) -> O) {
     for n in LENGTHS {
         let (mut a, mut out) = (numbers::<A>(n, 0.3), vec![O::default(); n as usize + 1]);
         let (ta, to) = (tensor(a.as_mut_ptr(), &[n], &[1]), tensor(out.as_mut_ptr(), &[n], &[1]));

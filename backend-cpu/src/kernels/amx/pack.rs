@@ -150,11 +150,11 @@ mod vectors {
                 }
             }
             (Operand::Left, Lines::Inner) => {
-                let mut pairs = [[_mm512_setzero_si512(); HALF]; 2];
-                for pair in 0..HALF {
-                    (pairs[0][pair], pairs[1][pair]) = interleave(line(2 * pair), line(2 * pair + 1));
+                let (mut low, mut high) = ([_mm512_setzero_si512(); HALF], [_mm512_setzero_si512(); HALF]);
+                for (pair, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
+                    (*low, *high) = interleave(line(2 * pair), line(2 * pair + 1));
                 }
-                for (tile, pairs) in pairs.into_iter().enumerate() {
+                for (tile, pairs) in [low, high].into_iter().enumerate() {
                     let turned = transpose(pairs);
                     turned.into_iter().enumerate().for_each(|(i, v)| write(tile * HALF + i, v));
                 }
