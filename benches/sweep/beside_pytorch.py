@@ -36,7 +36,7 @@ def layer_norm_backward(torch, grad, x, shape, weight, eps):
     """The op takes no mean and deviation from the forward pass, so they are computed here too."""
     aten = torch.ops.aten
     _, mean, deviation = aten.native_layer_norm(x, shape, weight, None, eps)
-    return aten.native_layer_norm_backward(grad, x, shape, mean, deviation, weight, None, [True, True, True])
+    return aten.native_layer_norm_backward(grad, x, shape, mean, deviation, weight, torch.zeros_like(weight), [True, True, True])
 
 
 def nll_loss_backward(torch, grad, target, weights, classes, ignored):
