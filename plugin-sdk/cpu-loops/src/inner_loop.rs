@@ -194,9 +194,7 @@ impl<'a> InnerLoop<'a> {
     #[inline(always)]
     pub(crate) fn of_elements<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value + Sync>(f: &'a F) -> Self {
         // Conditions that are known when this is compiled for a function, so that one loop is compiled for it.
-        let (run, lanes): (Run, usize) = if const { CHUNK / widest::<I, O>() < 32 } {
-            (elements::<I, O, F, 16>, 16)
-        } else if const { CHUNK / widest::<I, O>() < LANES } {
+        let (run, lanes): (Run, usize) = if const { CHUNK / widest::<I, O>() < LANES } {
             (elements::<I, O, F, 32>, 32)
         } else {
             (elements::<I, O, F, LANES>, LANES)
