@@ -6,7 +6,7 @@
 use super::exponential::{Exp, Expm1, Log1p};
 use super::number::{Apply, Number, RealFunction, map_real, map_real2, real_functions};
 use crate::math;
-use keyway_cpu_loops::{CallExt, Cost};
+use keyway_cpu_loops::{CallExt, Cost, Function};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
@@ -78,12 +78,19 @@ fn gelu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             grad * (s + x * s * (T::Acc::ONE - s) * slope)
         });
     }
-    map_real2::<T>(call, Cost::Medium, |grad, x| {
+    call.map2_wide_by::<T, T, T>(Cost::Medium, GeluBackward)
+}
+
+/// The gradient of `gelu` by the normal distribution.
+struct GeluBackward;
+
+impl<R: Apply> Function<(R, R), R> for GeluBackward {
+    #[inline(always)]
+    fn call(&self, (grad, x): (R, R)) -> R {
         let x = at_most(at_least(x, -40.0), 40.0);
-        let density =
-            (x * x * T::Acc::from_f64(-0.5)).apply::<Exp>() * T::Acc::from_f64(0.398_942_280_401_432_7);
+        let density = (x * x * R::from_f64(-0.5)).apply::<Exp>() * R::from_f64(0.398_942_280_401_432_7);
         grad * (x.apply::<NormalShare>() + x * density)
-    })
+    }
 }
 
 fn silu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {

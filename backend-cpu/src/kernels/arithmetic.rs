@@ -26,20 +26,22 @@ fn square<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     call.map1_wide::<T, T>(Cost::Cheap, |x| x.times(x))
 }
 
-fn sign<T: Widen>(call: &Call) -> Result<(), Error> {
-    let (zero, one, minus) = (T::Wide::default(), T::Wide::from_i64(1), T::Wide::from_i64(-1));
+fn sign<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
+    let (zero, one) = (T::Wide::default(), T::Wide::from_i64(1));
     call.map1_wide::<T, T>(Cost::Cheap, |x| {
-        if x > zero {
-            one
-        } else if x < zero {
-            minus
-        } else {
-            zero
-        }
+        let (positive, negative) = (if x > zero { one } else { zero }, if x < zero { one } else { zero });
+        positive.minus(negative)
     })
+}
+
+/// The sign of a number that is never negative.
+fn sign_unsigned<T: Element>(call: &Call) -> Result<(), Error> {
+    let (zero, one) = (T::default(), T::from_i64(1));
+    call.map1(Cost::Cheap, |x: T| if x == zero { zero } else { one })
 }
 
 kernel!("neg", "T>T", neg, [i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("abs", "T>T", abs, [i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("square", "T>T", square, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
-kernel!("sign", "T>T", sign, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("sign", "T>T", sign, [f32, f64, f16, bf16, i8, i16, i32, i64]);
+kernel!("sign", "T>T", sign_unsigned, [u8, u16, u32, u64, bool]);

@@ -1,9 +1,10 @@
 //! Arithmetic that every element type has: integers wrap, f16 and bf16 go through f32, bool is
 //! or (sum) and and (product).
 
-use keyway_cpu_loops::{CallExt, Cost, map1_slices, map2_slices};
+use keyway_cpu_loops::{CallExt, Cost, Function, map1_slices, map2_slices};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
+use std::marker::PhantomData;
 
 /// An element type with sums and products.
 pub trait Number: Element {
@@ -86,6 +87,22 @@ impl Apply for f64 {
     }
 }
 
+/// A [`RealFunction`] for the loops, inlined into them whatever its size.
+pub struct ByName<F>(PhantomData<fn() -> F>);
+
+impl<F> ByName<F> {
+    pub fn new() -> Self {
+        ByName(PhantomData)
+    }
+}
+
+impl<R: Apply, F: RealFunction> Function<(R,), R> for ByName<F> {
+    #[inline(always)]
+    fn call(&self, (x,): (R,)) -> R {
+        x.apply::<F>()
+    }
+}
+
 /// Registers functions of one real number. A line: the op, the type that names the function, what an
 /// element costs, and the function in f32 and in f64.
 macro_rules! real_functions {
@@ -105,13 +122,13 @@ macro_rules! real_functions {
         }
 
         const _: () = {
-            use $crate::kernels::number::{Apply, map_real};
-            use keyway_cpu_loops::Cost;
+            use $crate::kernels::number::{Apply, ByName};
+            use keyway_cpu_loops::{CallExt, Cost};
             use keyway_sdk::author::{Call, Error, Float};
             use keyway_sdk::half::{bf16, f16};
 
             fn run<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
-                map_real::<T>(call, Cost::$cost, |x| x.apply::<$name>())
+                call.map1_wide_by::<T, T>(Cost::$cost, ByName::<$name>::new())
             }
             $crate::kernels::kernel!($op, "T>T", run, [f32, f64, f16, bf16]);
         };

@@ -5,7 +5,7 @@
 
 use crate::contiguous::{Contiguous, ContiguousOut, ViewExt, contiguous_out};
 use crate::fast_path::apply;
-use crate::inner_loop::{InnerLoop, Wide};
+use crate::inner_loop::{Function, InnerLoop, Wide};
 use crate::operand::{OPERANDS, Operand};
 use keyway_sdk::author::{Call, Element, ElementType, Error, Plain, View, ViewMut, Widen};
 
@@ -188,6 +188,20 @@ pub trait CallExt<'a> {
         f: impl Fn(A::Wide, B::Wide, C::Wide) -> O::Wide + Sync,
     ) -> Result<(), Error>;
 
+    /// As [`CallExt::map1_wide`], for a function that is a type of its own.
+    fn map1_wide_by<A: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Function<(A::Wide,), O::Wide>,
+    ) -> Result<(), Error>;
+
+    /// As [`CallExt::map2_wide`], for a function that is a type of its own.
+    fn map2_wide_by<A: Widen, B: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Function<(A::Wide, B::Wide), O::Wide>,
+    ) -> Result<(), Error>;
+
     /// Argument `index`, a tensor of `T`, as a slice in row-major order: borrowed where that is possible,
     /// else copied. The copy is what makes an in-place call safe.
     fn contiguous<T: Plain>(&self, index: usize) -> Result<Contiguous<'a, T>, Error>;
@@ -274,9 +288,7 @@ impl<'a> CallExt<'a> for Call<'a> {
         cost: Cost,
         f: impl Fn(A::Wide, B::Wide) -> O::Wide + Sync,
     ) -> Result<(), Error> {
-        let f = |(a, b)| f(a, b);
-        let types = &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>()];
-        apply_to_call(self, 0, types, cost, InnerLoop::of_elements::<(Wide<A>, Wide<B>), Wide<O>, _>(&f))
+        self.map2_wide_by::<A, B, O>(cost, |(a, b)| f(a, b))
     }
 
     #[inline]
@@ -290,6 +302,26 @@ impl<'a> CallExt<'a> for Call<'a> {
             &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>(), ElementType::of::<C>()];
         let inner = InnerLoop::of_elements::<(Wide<A>, Wide<B>, Wide<C>), Wide<O>, _>(&f);
         apply_to_call(self, 0, types, cost, inner)
+    }
+
+    #[inline]
+    fn map1_wide_by<A: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Function<(A::Wide,), O::Wide>,
+    ) -> Result<(), Error> {
+        let types = &[ElementType::of::<O>(), ElementType::of::<A>()];
+        apply_to_call(self, 0, types, cost, InnerLoop::of_elements::<(Wide<A>,), Wide<O>, _>(&f))
+    }
+
+    #[inline]
+    fn map2_wide_by<A: Widen, B: Widen, O: Widen>(
+        &self,
+        cost: Cost,
+        f: impl Function<(A::Wide, B::Wide), O::Wide>,
+    ) -> Result<(), Error> {
+        let types = &[ElementType::of::<O>(), ElementType::of::<A>(), ElementType::of::<B>()];
+        apply_to_call(self, 0, types, cost, InnerLoop::of_elements::<(Wide<A>, Wide<B>), Wide<O>, _>(&f))
     }
 
     fn contiguous<T: Plain>(&self, index: usize) -> Result<Contiguous<'a, T>, Error> {

@@ -8,10 +8,13 @@
 //! are read. The loop over a chunk is vectorised without a check for memory that overlaps, an input may be the output,
 //! and an input that repeats one element is a chunk of copies of it to which the loop comes back.
 //!
+//! What is left behind the last whole chunk is copied into one, so that it is computed by vectors, too, and by the same
+//! code.
+//!
 //! A function of wide values ([`Wide`]) is given the elements widened. Its results are narrowed a chunk at a time, for
 //! which there are vector instructions that the compiler does not find in a loop over elements.
 
-use crate::operand::OPERANDS;
+use crate::operand::{OPERANDS, PerOperand, repeat};
 use keyway_sdk::author::{Element, Widen};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -22,15 +25,36 @@ pub(crate) type Addresses = [*mut u8; OPERANDS];
 /// Bit `k` is set if operand `k` repeats the chunk at its address; see [`InnerLoop::lanes`].
 pub(crate) type Repeated = u32;
 
-/// Bytes of a chunk of the function's largest type: as many as keep the loads and stores of a core busy.
-const CHUNK: usize = 128;
+/// Bytes of a chunk of the largest elements. It keeps the loads and stores of a core busy, and its loop is too long to be
+/// unrolled as a whole before it is vectorised, after which there would be no loop to vectorise.
+const CHUNK: usize = 256;
 /// The most elements of a chunk.
-pub(crate) const LANES: usize = 64;
+pub(crate) const LANES: usize = 128;
+/// Fewer elements than these behind the last chunk are computed one by one.
+const FEW: usize = 8;
+
+/// A function of elements that is a type of its own: its arguments are a tuple. Each closure of the tuple is one.
+///
+/// The compiler does not make a loop over a closure vector code if the closure is too large to be inlined into it; `call`
+/// can have `#[inline(always)]`, and a closure cannot.
+pub trait Function<Arguments, Value>: Sync {
+    /// The value for these arguments.
+    fn call(&self, arguments: Arguments) -> Value;
+}
+
+impl<Arguments, Value, F: Fn(Arguments) -> Value + Sync> Function<Arguments, Value> for F {
+    #[inline(always)]
+    fn call(&self, arguments: Arguments) -> Value {
+        self(arguments)
+    }
+}
 
 /// The place of an input's elements, and what a function is given of them.
 pub(crate) trait Input: Copy {
     /// What the function is given of an element.
     type Value: Copy;
+    /// The size of an element.
+    const BYTES: usize;
 
     /// The elements at this address.
     fn at(address: *const u8) -> Self;
@@ -58,6 +82,7 @@ pub(crate) trait Output {
 
 impl<T: Element> Input for *const T {
     type Value = T;
+    const BYTES: usize = size_of::<T>();
 
     #[inline(always)]
     fn at(address: *const u8) -> Self {
@@ -94,6 +119,7 @@ pub(crate) struct Wide<T>(*const T);
 
 impl<T: Widen> Input for Wide<T> {
     type Value = T::Wide;
+    const BYTES: usize = size_of::<T>();
 
     #[inline(always)]
     fn at(address: *const u8) -> Self {
@@ -128,8 +154,8 @@ impl<T: Widen> Output for Wide<T> {
 pub(crate) trait Inputs: Copy {
     /// What the function is given of one element of each input.
     type Item: Copy;
-    /// The size of the largest value.
-    const WIDEST: usize;
+    /// The size of an element of each, 0 where there is none.
+    const BYTES: [usize; 3];
 
     /// The first of these addresses.
     fn of(addresses: (*const u8, *const u8, *const u8)) -> Self;
@@ -147,10 +173,11 @@ macro_rules! inputs {
         #[allow(unused_variables, clippy::unused_unit)]
         impl<$($t: Input),*> Inputs for ($($t,)*) {
             type Item = ($($t::Value,)*);
-            const WIDEST: usize = {
-                let widest = 0;
-                $(let widest = if size_of::<$t::Value>() > widest { size_of::<$t::Value>() } else { widest };)*
-                widest
+            const BYTES: [usize; 3] = {
+                #[allow(unused_mut)]
+                let mut bytes = [0; 3];
+                $(bytes[$k] = $t::BYTES;)*
+                bytes
             };
 
             #[inline(always)]
@@ -192,12 +219,12 @@ unsafe impl Sync for InnerLoop<'_> {}
 impl<'a> InnerLoop<'a> {
     /// `out[i] = f(inputs[i])`.
     #[inline(always)]
-    pub(crate) fn of_elements<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value + Sync>(f: &'a F) -> Self {
-        // Conditions that are known when this is compiled for a function, so that one loop is compiled for it.
-        let (run, lanes): (Run, usize) = if const { CHUNK / widest::<I, O>() < LANES } {
-            (elements::<I, O, F, 32>, 32)
-        } else {
-            (elements::<I, O, F, LANES>, LANES)
+    pub(crate) fn of_elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>>(f: &'a F) -> Self {
+        // A condition that is known when this is compiled for a function, so that one loop is compiled for it.
+        let (run, lanes): (Run, usize) = match const { CHUNK / widest(&bytes::<I, O>()) } {
+            ..64 => (elements::<I, O, F, 32>, 32),
+            64..LANES => (elements::<I, O, F, 64>, 64),
+            _ => (elements::<I, O, F, LANES>, LANES),
         };
         InnerLoop { run, function: std::ptr::from_ref(f).cast(), lanes, _borrow: PhantomData }
     }
@@ -229,13 +256,22 @@ impl<'a> InnerLoop<'a> {
     }
 }
 
-const fn widest<I: Inputs, O: Output>() -> usize {
-    if size_of::<O::Value>() > I::WIDEST { size_of::<O::Value>() } else { I::WIDEST }
+/// The size of an element of each operand.
+const fn bytes<I: Inputs, O: Output>() -> PerOperand {
+    let [a, b, c] = I::BYTES;
+    [size_of::<O::Element>(), a, b, c]
+}
+
+const fn widest([out, a, b, c]: &PerOperand) -> usize {
+    const fn larger(a: usize, b: usize) -> usize {
+        if a > b { a } else { b }
+    }
+    larger(larger(*out, *a), larger(*b, *c))
 }
 
 /// # Safety
 /// As for [`InnerLoop::run`]; `function` is an `F`.
-unsafe fn elements<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, const N: usize>(
+unsafe fn elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>, const N: usize>(
     function: *const (),
     out: *mut u8,
     a: *const u8,
@@ -244,8 +280,53 @@ unsafe fn elements<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, const N: us
     repeated: Repeated,
     n: usize,
 ) {
+    let rest = n % N;
+    let whole = if rest < FEW { n } else { n - rest };
     // SAFETY: as the caller guarantees.
-    unsafe { chunks::<I, O, F, N>(&*function.cast::<F>(), out.cast(), I::of((a, b, c)), repeated, n) }
+    unsafe {
+        chunks::<I, O, F, N>(&*function.cast::<F>(), out.cast(), I::of((a, b, c)), repeated, whole);
+        if rest >= FEW {
+            let at = [out, a.cast_mut(), b.cast_mut(), c.cast_mut()];
+            let run = elements::<I, O, F, N>;
+            padded(run, function, at, bytes::<I, O>(), repeated, whole..n, N);
+        }
+    }
+}
+
+/// Applies a function to elements `rest`, fewer than a chunk, by way of a chunk that begins with them. Those that fill it up
+/// are copies of the first, so that the function sees no others.
+///
+/// # Safety
+/// As for [`InnerLoop::run`] of the elements up to the last of `rest`; `bytes` are those of each operand's elements, and
+/// `lanes` those of a chunk.
+#[inline(never)]
+unsafe fn padded(
+    run: Run,
+    function: *const (),
+    at: Addresses,
+    bytes: PerOperand,
+    repeated: Repeated,
+    rest: std::ops::Range<usize>,
+    lanes: usize,
+) {
+    let mut chunks = [const { MaybeUninit::<[u64; LANES]>::uninit() }; OPERANDS];
+    let mut places = [std::ptr::null_mut::<u8>(); OPERANDS];
+    for (place, chunk) in places.iter_mut().zip(&mut chunks) {
+        *place = chunk.as_mut_ptr().cast();
+    }
+    let n = rest.len();
+    let from = |k: usize| at[k].wrapping_add(if repeated >> k & 1 == 1 { 0 } else { rest.start * bytes[k] });
+    // SAFETY: the caller guarantees the elements, and as many of a repeated input as there are up to the last of `rest`. A
+    // place has room for a chunk of the largest elements, and nothing else is at it.
+    unsafe {
+        for k in (1..OPERANDS).filter(|k| bytes[*k] > 0) {
+            std::ptr::copy_nonoverlapping(from(k).cast_const(), places[k], n * bytes[k]);
+            repeat(bytes[k], places[k].add(n * bytes[k]), from(k).cast_const(), lanes - n);
+        }
+        let [out, a, b, c] = places;
+        run(function, out, a, b, c, 0, lanes);
+        std::ptr::copy_nonoverlapping(out.cast_const(), from(0), n * bytes[0]);
+    }
 }
 
 /// `out[i] = f(inputs[i])` for `n` elements, a chunk of `N` at a time.
@@ -253,7 +334,7 @@ unsafe fn elements<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, const N: us
 /// # Safety
 /// As for [`InnerLoop::run`].
 #[inline(always)]
-pub(crate) unsafe fn chunks<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, const N: usize>(
+pub(crate) unsafe fn chunks<I: Inputs, O: Output, F: Function<I::Item, O::Value>, const N: usize>(
     f: &F,
     mut out: *mut O::Element,
     mut inputs: I,
@@ -264,7 +345,7 @@ pub(crate) unsafe fn chunks<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, co
         let mut chunk = [const { MaybeUninit::<O::Value>::uninit() }; N];
         for (k, result) in chunk.iter_mut().enumerate() {
             // SAFETY: the caller guarantees a chunk of each input.
-            result.write(f(unsafe { inputs.load(k) }));
+            result.write(f.call(unsafe { inputs.load(k) }));
         }
         // SAFETY: each value was just written. The caller guarantees the elements of the output. An input that is the
         // output was read up to here and not beyond.
@@ -276,7 +357,7 @@ pub(crate) unsafe fn chunks<I: Inputs, O: Output, F: Fn(I::Item) -> O::Value, co
     }
     for k in 0..n % N {
         // SAFETY: as above; the element is read before it is written.
-        unsafe { out.add(k).write(O::element(f(inputs.load(k)))) };
+        unsafe { out.add(k).write(O::element(f.call(inputs.load(k)))) };
     }
 }
 

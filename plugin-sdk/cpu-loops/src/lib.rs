@@ -43,6 +43,7 @@ mod transpose;
 
 pub use contiguous::{Contiguous, ContiguousOut, ViewExt};
 pub use elementwise::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices, map3};
+pub use inner_loop::Function;
 pub use narrow::{Slices, narrow_slice, zip_wide};
 pub use transpose::transpose;
 

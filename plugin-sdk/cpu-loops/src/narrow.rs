@@ -53,7 +53,7 @@ slices!(A 0, B 1, C 2);
 /// `to[i] = f(from[i])` for as many elements as all slices have, where `f` gives values of the type that arithmetic is
 /// done in; they are narrowed as by [`CallExt::map1_wide`](crate::CallExt::map1_wide).
 #[inline(always)]
-pub fn zip_wide<S: Slices, T: Widen>(from: S, to: &mut [T], f: impl Fn(S::Item) -> T::Wide) {
+pub fn zip_wide<S: Slices, T: Widen>(from: S, to: &mut [T], f: impl Fn(S::Item) -> T::Wide + Sync) {
     let n = to.len().min(from.shortest());
     // SAFETY: each slice has `n` elements, and the one that is written meets none that is read.
     unsafe { chunks::<S::Pointers, Wide<T>, _, CHUNK>(&f, to.as_mut_ptr(), from.pointers(), 0, n) }
