@@ -124,12 +124,19 @@ fn relu<T: Number>(call: &Call) -> Result<(), Error> {
 
 fn leaky_relu<T: Float>(call: &Call) -> Result<(), Error> {
     let slope: T::Acc = call.scalar(1)?;
-    map_real::<T>(call, Cost::Cheap, |x| if x > T::Acc::ZERO { x } else { x * slope })
+    // The slope is read for each element, wanted or not: reads under a condition would be gathers.
+    map_real::<T>(call, Cost::Cheap, move |x| {
+        let below = x * slope;
+        if x > T::Acc::ZERO { x } else { below }
+    })
 }
 
 fn elu<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let alpha: T::Acc = call.scalar(1)?;
-    map_real::<T>(call, Cost::Medium, |x| if x < T::Acc::ZERO { alpha * x.apply::<Expm1>() } else { x })
+    map_real::<T>(call, Cost::Medium, move |x| {
+        let below = alpha * x.apply::<Expm1>();
+        if x < T::Acc::ZERO { below } else { x }
+    })
 }
 
 fn softplus<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {

@@ -27,8 +27,8 @@ fn square<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
 }
 
 fn sign<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
-    let (zero, one) = (T::Wide::default(), T::Wide::from_i64(1));
     call.map1_wide::<T, T>(Cost::Cheap, |x| {
+        let (zero, one) = (T::Wide::default(), T::Wide::from_i64(1));
         let (positive, negative) = (if x > zero { one } else { zero }, if x < zero { one } else { zero });
         positive.minus(negative)
     })
@@ -36,8 +36,7 @@ fn sign<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
 
 /// The sign of a number that is never negative.
 fn sign_unsigned<T: Element>(call: &Call) -> Result<(), Error> {
-    let (zero, one) = (T::default(), T::from_i64(1));
-    call.map1(Cost::Cheap, |x: T| if x == zero { zero } else { one })
+    call.map1(Cost::Cheap, |x: T| if x == T::default() { x } else { T::from_i64(1) })
 }
 
 kernel!("neg", "T>T", neg, [i8, i16, i32, i64, u8, u16, u32, u64]);

@@ -1,21 +1,49 @@
 //! Rounding to integers. Integers are rounded already.
 
-use super::number::real_functions;
+use super::number::{Apply, RealFunction, map_real};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, Float};
+use keyway_sdk::half::{bf16, f16};
+use std::hint::black_box;
 
-real_functions! {
-    "floor" Floor Cheap (f32::floor, f64::floor);
-    "ceil" Ceil Cheap (f32::ceil, f64::ceil);
-    "round" Round Cheap (f32::round_ties_even, f64::round_ties_even);
-    "trunc" Trunc Cheap (f32::trunc, f64::trunc);
+macro_rules! rounding {
+    ($($op:literal $name:ident $f:ident ($f32:expr, $f64:expr);)+) => {$(
+        struct $name;
+
+        impl RealFunction for $name {
+            #[inline(always)]
+            fn f32(x: f32) -> f32 {
+                $f32(x)
+            }
+            #[inline(always)]
+            fn f64(x: f64) -> f64 {
+                $f64(x)
+            }
+        }
+
+        fn $f<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+            rounded::<T, $name>(call)
+        }
+
+        kernel!($op, "T>T", $f, [f32, f64, f16, bf16]);
+        kernel!($op, "T>T", same, [i8, i16, i32, i64, u8, u16, u32, u64]);
+    )+};
+}
+
+rounding! {
+    "floor" Floor floor (f32::floor, f64::floor);
+    "ceil" Ceil ceil (f32::ceil, f64::ceil);
+    "round" Round round (f32::round_ties_even, f64::round_ties_even);
+    "trunc" Trunc trunc (f32::trunc, f64::trunc);
+}
+
+/// An f16 that was widened the compiler would round as an f16, one by one, for want of an instruction. A number that it
+/// does not know for 0, taken away, keeps that from it and each `x` as it is, -0 as well.
+fn rounded<T: Float<Acc: Apply>, F: RealFunction>(call: &Call) -> Result<(), Error> {
+    let nothing = black_box(T::Acc::from_f64(0.0));
+    map_real::<T>(call, Cost::Cheap, move |x| (x - nothing).apply::<F>())
 }
 
 fn same<T: Element>(call: &Call) -> Result<(), Error> {
     call.map1(Cost::Cheap, |x: T| x)
 }
-
-kernel!("floor", "T>T", same, [i8, i16, i32, i64, u8, u16, u32, u64]);
-kernel!("ceil", "T>T", same, [i8, i16, i32, i64, u8, u16, u32, u64]);
-kernel!("round", "T>T", same, [i8, i16, i32, i64, u8, u16, u32, u64]);
-kernel!("trunc", "T>T", same, [i8, i16, i32, i64, u8, u16, u32, u64]);
