@@ -1,8 +1,8 @@
 //! Keyway's kernels for the CPU, a plugin.
 //!
 //! Decisions:
-//! - kernels are plain loops that the compiler vectorises; the library is built once for each CPU level and
-//!   the host picks the best that the machine has, so nothing here detects features;
+//! - kernels are plain loops that the compiler vectorises; the library is built once for each CPU level and the host
+//!   picks the best that the machine has. Only AMX, which no level implies, is looked for at run time;
 //! - f16 and bf16 are computed and accumulated in f32;
 //! - reductions and matrix products split their work by the sizes alone, never by the number of threads, so
 //!   that results do not depend on it.

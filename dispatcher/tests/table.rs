@@ -203,6 +203,15 @@ fn a_refusal_from_within_a_kernel_is_a_failure_of_that_kernel() {
 }
 
 #[test]
+fn a_kernel_that_calls_its_own_op_without_end_fails() {
+    let _one = load(THREE);
+    let error = one("test_endless", &zeros(&[3], DType::F32)).unwrap_err();
+    let expected = "test_endless: `name` must be an op whose kernel does not lead back to it; calls within calls end 64 \
+                    deep, but got `test_endless` once more (found by backend `keyway.test/faulty`)";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn a_chosen_backend_goes_first_on_its_thread() {
     let _one = load(THREE);
     assert_eq!(server(), MINIMAL);

@@ -381,3 +381,45 @@ fn a_complex_tensor_that_needs_a_gradient_is_refused() {
     let error = autograd_error(complex.copy_(&leaf(&[1.0, 2.0])));
     assert!(matches!(&error, AutogradError::Complex { op, .. } if op == "copy"), "{error}");
 }
+
+#[test]
+fn threads_that_share_a_leaf_lose_no_gradient() {
+    let x = Tensor::ones(&[1000], DType::F32, Device::CPU).unwrap().set_requires_grad(true).unwrap();
+    const ROUNDS: usize = 200;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    x.mul(1).unwrap().sum().unwrap().backward().unwrap();
+                }
+            });
+        }
+    });
+    assert!(x.grad().unwrap().to_vec::<f32>().unwrap().iter().all(|g| *g == 4.0 * ROUNDS as f32));
+}
+
+/// Of a row in which one element has nearly everything: the gradient is a small difference, which steps in the narrow
+/// dtype would lose. It is that of the result as it was rounded.
+#[test]
+fn gradients_of_softmax_in_narrow_floats_are_rounded_once() {
+    let weights = [1.0, -0.5, 0.25, 2.0];
+    for (dtype, places) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
+        let narrow = |values: &[f64]| Tensor::from_slice(values).unwrap().to_dtype(dtype).unwrap();
+        for log in [false, true] {
+            let x = narrow(&[9.0, -1.0, 0.5, -2.0]).set_requires_grad(true).unwrap();
+            let y = if log { x.log_softmax(0) } else { x.softmax(0) }.unwrap();
+            let gradients = Some(vec![narrow(&weights)]);
+            y.backward_with(BackwardOptions { gradients, ..Default::default() }).unwrap();
+            let [y, got] = [y.detach(), x.grad().unwrap()].map(|t| values(&t.to_dtype(DType::F64).unwrap()));
+            let pairs = || y.iter().zip(&weights);
+            let (weighed, all): (f64, f64) = (pairs().map(|(y, w)| y * w).sum(), weights.iter().sum());
+            let expected = pairs().map(|(y, w)| if log { w - y.exp() * all } else { y * (w - weighed) });
+            for (got, expected) in got.iter().zip(expected) {
+                assert!(
+                    (got - expected).abs() <= expected.abs() * places + 1e-6,
+                    "{dtype} log {log}: {got} for {expected}"
+                );
+            }
+        }
+    }
+}

@@ -15,3 +15,17 @@ fn add_through_a_loaded_library_with_a_gradient() {
     .unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0]);
 }
+
+#[test]
+fn calls_by_name_take_the_defaults_of_the_schema() {
+    let x = Tensor::from_slice(&[-1.0f32, 2.0]).unwrap();
+    let by_name = |name: &str, args: &[keyway::Arg<'_>]| {
+        keyway::ops::by_name::call(name, args).unwrap()[0].to_vec::<f32>().unwrap()
+    };
+    assert_eq!(
+        by_name("gelu", &[(&x).into()]),
+        x.gelu(keyway::ops::pointwise::gelu::Approximate::None).unwrap().to_vec::<f32>().unwrap()
+    );
+    let zeros = x.zeros_like().unwrap();
+    assert_eq!(by_name("mse_loss", &[(&x).into(), (&zeros).into()]), [2.5]);
+}

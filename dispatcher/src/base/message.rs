@@ -54,7 +54,13 @@ pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, co
             Some((requested, detail)) => Error::OutOfMemory { device, requested, detail },
             None => out_of_memory(device, message),
         },
-        status::INVALID_ARGUMENT if !message.is_empty() => Error::Rejected { op, plugin, message },
+        status::INVALID_ARGUMENT if !message.is_empty() => {
+            // A plugin hands on what a call of its own to the same op said.
+            let inner = message.strip_prefix(op).and_then(|m| m.strip_prefix(": ")).unwrap_or(&message);
+            let inner = inner.strip_suffix(&format!(" (found by backend `{plugin}`)")).unwrap_or(inner);
+            let message = inner.to_string();
+            Error::Rejected { op, plugin, message }
+        }
         _ => Error::Backend {
             op,
             plugin,

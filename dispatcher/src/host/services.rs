@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::base::key::{Device, Layout};
 use crate::base::message::{self, set_message, shown};
-use crate::base::progress::Nested;
+use crate::base::progress::{self, Nested};
 use crate::call::layouts::check_components;
 use crate::call::{CallContext, Holder, tensor_of};
 use crate::device::DeviceEntry;
@@ -473,7 +473,20 @@ unsafe extern "C" fn call_op(
     })
 }
 
+/// How deep calls that plugins make may lie in each other. No op needs a tenth of it, and a small stack has room for it.
+const DEEPEST: u32 = 64;
+
 fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Outputs> {
+    if progress::depth() >= DEEPEST {
+        return Err(Error::Value {
+            op: op.name,
+            argument: "name",
+            expected: format!(
+                "an op whose kernel does not lead back to it; calls within calls end {DEEPEST} deep"
+            ),
+            got: format!("`{}` once more", op.name),
+        });
+    }
     let _nested = Nested::enter();
     let owned: Vec<&Owned> = owned.iter().collect();
     values_of(&owned, |values| {

@@ -81,12 +81,18 @@ impl Param {
             Kind::Int => Arg::Int(text.parse().ok()?),
             Kind::Scalar => text.parse().map(Arg::Int).or_else(|_| text.parse().map(Arg::Float)).ok()?,
             Kind::Float => Arg::Float(text.parse().ok()?),
-            Kind::Str => Arg::Str(text),
+            Kind::Str => Arg::Str(unquoted(text)),
             Kind::DType => Arg::DType(DType::from_name(text)?),
             Kind::Ints if text == "[]" => Arg::Ints(&[]),
             _ => return None,
         })
     }
+}
+
+/// What stands between quotation marks of either kind, or the text itself.
+fn unquoted(text: &str) -> &str {
+    let between = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
+    between('\'').or_else(|| between('"')).unwrap_or(text)
 }
 
 /// A parsed schema.
@@ -192,6 +198,10 @@ mod tests {
         assert!(matches!(f.params[1].default_arg(), Some(Arg::Int(1))));
         assert!(matches!(f.params[2].default_arg(), Some(Arg::Float(1e-05))));
         assert!(matches!(f.params[3].default_arg(), Some(Arg::Str("mean"))));
+        for quoted in ["g(Tensor a, str mode='mean') -> Tensor", "g(Tensor a, str mode=\"mean\") -> Tensor"] {
+            let g = Schema::parse(quoted).unwrap();
+            assert!(matches!(g.params[1].default_arg(), Some(Arg::Str("mean"))), "{quoted}");
+        }
         assert!(s.params[1].optional && !s.params[2].optional);
         assert_eq!(Schema::parse("split(Tensor self, int size) -> Tensor[]").unwrap().signature, "Ti>L");
         assert_eq!(Schema::parse("cat(Tensor[] tensors, int dim=0) -> Tensor").unwrap().signature, "Li>T");

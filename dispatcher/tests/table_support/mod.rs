@@ -61,6 +61,7 @@ pub fn load(names: &[&str]) -> MutexGuard<'static, ()> {
             spec("test_partial(Tensor self) -> Tensor"),
             spec("test_refuse(Tensor self) -> Tensor"),
             spec("test_nested(Tensor self) -> Tensor"),
+            spec("test_endless(Tensor self) -> Tensor"),
             spec("test_twin(Tensor self) -> Tensor"),
             composed,
             always,

@@ -336,15 +336,17 @@ fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> 
     } else {
         grad
     };
-    match meta::grad(leaf) {
-        Some(present) if create_graph => meta::set_grad(leaf, Some(present.add(&grad)?)),
-        Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {
-            present.add_(&grad)?;
+    meta::while_adding(leaf, || {
+        match meta::grad(leaf) {
+            Some(present) if create_graph => meta::set_grad(leaf, Some(present.add(&grad)?)),
+            Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {
+                present.add_(&grad)?;
+            }
+            Some(present) => meta::set_grad(leaf, Some(present.add(&grad)?)),
+            None => meta::set_grad(leaf, Some(own(leaf, grad, create_graph)?)),
         }
-        Some(present) => meta::set_grad(leaf, Some(present.add(&grad)?)),
-        None => meta::set_grad(leaf, Some(own(leaf, grad, create_graph)?)),
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// A gradient that nobody else holds, with the leaf's strides.

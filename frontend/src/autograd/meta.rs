@@ -25,6 +25,8 @@ pub(crate) struct Meta {
     /// Whether `state` has hooks.
     hooked: AtomicBool,
     accumulator: OnceLock<Shared<Node>>,
+    /// Held while a gradient is added to the one that is there, which takes calls of ops.
+    adding: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -201,6 +203,14 @@ pub(crate) fn is_result(tensor: &TensorRef) -> bool {
 
 pub(crate) fn grad(tensor: &TensorRef) -> Option<Tensor> {
     get(tensor)?.state().grad.clone()
+}
+
+/// Lets one thread at a time add to the gradient of a leaf.
+pub(crate) fn while_adding<R>(leaf: &TensorRef, add: impl FnOnce() -> R) -> R {
+    let lock = ensure(leaf).map(|meta| meta.adding.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    let result = add();
+    drop(lock);
+    result
 }
 
 pub(crate) fn set_grad(tensor: &TensorRef, grad: Option<Tensor>) {

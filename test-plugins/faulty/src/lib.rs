@@ -83,6 +83,11 @@ register_kernel! {
     f32 => |call| call_op("test_refuse", &[Arg::Tensor(call.tensor(0)?)]).map(|_| ()),
 }
 
+register_kernel! {
+    op: "test_endless", signature: "T>T", device: "cpu", layout: "strided",
+    f32 => |call| call_op("test_endless", &[Arg::Tensor(call.tensor(0)?)]).map(|_| ()),
+}
+
 /// The number of bytes at which the allocator panics.
 pub const PANICS_AT: u64 = 4 * 1313;
 /// The number of bytes at which the allocator answers with an error.

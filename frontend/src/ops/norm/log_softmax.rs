@@ -3,7 +3,7 @@
 use super::softmax::shifted;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one};
+use crate::ops::composite::{cast, decomposed, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -61,8 +61,8 @@ pub static DEF: OpDef = OpDef {
         saves_outputs: 0b1,
         formula: |b, g| {
             g.set(0, || {
-                let (y, grad, dim) = (b.output(0)?, b.grad(0)?, b.int(1)?);
-                grad.sub(&y.exp()?.mul(&grad.sum_dims(&[dim], true)?)?)
+                let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
+                cast(grad.sub(&y.exp()?.mul(&grad.sum_dims(&[dim], true)?)?)?, b.output(0)?.dtype())
             })
         },
     },

@@ -74,9 +74,9 @@ pub static DEF: OpDef = OpDef {
         saves_outputs: 0b1,
         formula: |b, g| {
             g.set(0, || {
-                let (y, grad, dim) = (b.output(0)?, b.grad(0)?, b.int(1)?);
+                let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
                 let product = grad.mul(&y)?;
-                product.sub(&y.mul(&product.sum_dims(&[dim], true)?)?)
+                cast(product.sub(&y.mul(&product.sum_dims(&[dim], true)?)?)?, b.output(0)?.dtype())
             })
         },
     },
