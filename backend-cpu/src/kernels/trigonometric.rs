@@ -43,30 +43,58 @@ impl Circular for f64 {
     }
 }
 
-/// Applies a function of slices to argument 0, a block at a time in the accumulation type.
-fn by_block<T: Float>(call: &Call, f: impl Fn(&[T::Acc], &mut [T::Acc]) + Sync) -> Result<(), Error> {
-    const BLOCK: usize = 256;
-    map1_slices(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Medium, |x: &[T], out: &mut [T]| {
-        let (mut wide, mut result) = ([T::Acc::ZERO; BLOCK], [T::Acc::ZERO; BLOCK]);
-        for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            let n = x.len();
-            wide.iter_mut().zip(x).for_each(|(to, from)| *to = from.to_acc());
-            f(&wide[..n], &mut result[..n]);
-            narrow_slice(&result[..n], out);
+/// A float whose slices are taken by functions of slices of the accumulation type.
+trait Slices: Float<Acc: Circular> {
+    fn apply(x: &[Self], out: &mut [Self], f: impl Fn(&[Self::Acc], &mut [Self::Acc]));
+}
+
+macro_rules! slices_as_they_are {
+    ($($t:ty)*) => {$(
+        impl Slices for $t {
+            #[inline(always)]
+            fn apply(x: &[$t], out: &mut [$t], f: impl Fn(&[$t], &mut [$t])) {
+                f(x, out);
+            }
         }
-    })
+    )*};
+}
+slices_as_they_are!(f32 f64);
+
+macro_rules! slices_by_block {
+    ($($t:ty)*) => {$(
+        impl Slices for $t {
+            #[inline(always)]
+            fn apply(x: &[$t], out: &mut [$t], f: impl Fn(&[f32], &mut [f32])) {
+                const BLOCK: usize = 256;
+                let (mut wide, mut result) = ([0.0; BLOCK], [0.0; BLOCK]);
+                for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+                    let n = x.len();
+                    wide.iter_mut().zip(x).for_each(|(to, from)| *to = from.to_acc());
+                    f(&wide[..n], &mut result[..n]);
+                    narrow_slice(&result[..n], out);
+                }
+            }
+        }
+    )*};
+}
+slices_by_block!(f16 bf16);
+
+/// Applies a function of slices to argument 0.
+fn by_slice<T: Slices>(call: &Call, f: impl Fn(&[T::Acc], &mut [T::Acc]) + Sync) -> Result<(), Error> {
+    let (x, out) = (call.view::<T>(0)?, call.out::<T>(0)?);
+    map1_slices(x, out, Cost::Medium, |x: &[T], out: &mut [T]| T::apply(x, out, &f))
 }
 
-fn sin<T: Float<Acc: Circular>>(call: &Call) -> Result<(), Error> {
-    by_block::<T>(call, T::Acc::sin_slice)
+fn sin<T: Slices>(call: &Call) -> Result<(), Error> {
+    by_slice::<T>(call, T::Acc::sin_slice)
 }
 
-fn cos<T: Float<Acc: Circular>>(call: &Call) -> Result<(), Error> {
-    by_block::<T>(call, T::Acc::cos_slice)
+fn cos<T: Slices>(call: &Call) -> Result<(), Error> {
+    by_slice::<T>(call, T::Acc::cos_slice)
 }
 
-fn tan<T: Float<Acc: Circular>>(call: &Call) -> Result<(), Error> {
-    by_block::<T>(call, T::Acc::tan_slice)
+fn tan<T: Slices>(call: &Call) -> Result<(), Error> {
+    by_slice::<T>(call, T::Acc::tan_slice)
 }
 
 kernel!("sin", "T>T", sin, [f32, f64, f16, bf16]);

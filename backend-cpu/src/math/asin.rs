@@ -61,6 +61,10 @@ pub fn acos_f32(x: f32) -> f32 {
     if large { ends } else { middle }
 }
 
+/// Less the bits of a number these are nearly those of half its inverse, as a float's bits are nearly its binary
+/// logarithm.
+const HALF_INVERSE: u64 = 0x7fce_6238_22fc_16e6;
+
 struct Parts {
     /// `|x|` up to 1/2, `sqrt((1 - |x|) / 2)` above.
     s: f64,
@@ -80,8 +84,14 @@ fn parts_f64(x: f64) -> Parts {
     let s = if large { z.sqrt() } else { a };
     let tail = s * z * polynomial_f64(z, &ASIN64);
     let high = f64::from_bits(s.to_bits() & 0xffff_ffff_0000_0000);
-    let rest = (z - high * high) / (s + high);
-    let low = if s == 0.0 { 0.0 } else { rest };
+    let low = if cfg!(target_feature = "fma") {
+        // The root is wrong in the last place only, so that an inverse within an eighth will do.
+        let half_inverse = f64::from_bits(HALF_INVERSE.wrapping_sub(s.to_bits()));
+        fma_f64(fma_f64(-s, s, z), half_inverse, s - high)
+    } else {
+        let rest = (z - high * high) / (s + high);
+        if s == 0.0 { 0.0 } else { rest }
+    };
     Parts { s, tail, high, low, large }
 }
 

@@ -1,6 +1,6 @@
 //! The error function.
 
-use super::exp::{bound_f32, bound_f64, exp_moderate_f32, exp_moderate_f64};
+use super::exp::{bound_f32, exp_moderate_f32, exp_short_f64};
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
 
 /// `erf(x) / x - 1` of `x^2`, for `|x| < 1`.
@@ -19,40 +19,39 @@ const ERFTAIL32: [f32; 10] = [
     -3.2570188e-06,
     7.306915e-08,
 ];
-/// `erf(x) / x - 1` of `x^2`, for `|x| < 1`.
-const ERF64: [f64; 14] = [
+/// Below this the odd polynomial is used.
+const SMALL64: f64 = 0.875;
+/// `erf(x) / x - 1` of `x^2`, for `|x| <` [`SMALL64`].
+const ERF64: [f64; 12] = [
     0.1283791670955126,
-    -0.37612638903183754,
-    0.1128379167095512,
-    -0.02686617064512984,
-    0.0052239776254232985,
-    -0.000854832702193483,
-    0.00012055332902888736,
-    -1.4925647567519332e-05,
-    1.6462045441468418e-06,
-    -1.6364642158167616e-07,
-    1.4792401209404813e-08,
-    -1.216456005728345e-09,
-    8.709045129053106e-11,
-    -4.230945824295338e-12,
+    -0.3761263890318374,
+    0.11283791670954353,
+    -0.026866170644942594,
+    0.005223977623059443,
+    -0.0008548326845690305,
+    0.00012055324561705379,
+    -1.492538720169797e-05,
+    1.6456607597388118e-06,
+    -1.6289242608284092e-07,
+    1.4122777660357666e-08,
+    -8.666276629203472e-10,
 ];
-/// `e^(x^2) (1 - erf(x))` of `(x - 3) / (x + 3)`, for `1 <= x <= 6`.
-const ERFCX64: [f64; 15] = [
-    0.17900115118138996,
-    -0.32623356004303716,
-    0.24560380171233195,
-    -0.15011593650078744,
-    0.07166583719774874,
-    -0.024392499318273194,
-    0.004269136347508256,
-    0.0007077464443901538,
-    -0.0005970623517093284,
-    4.525472635483354e-05,
-    6.406182073530546e-05,
-    -1.284889451252353e-05,
-    -8.008021319412685e-06,
-    2.023603179641757e-06,
-    1.2801900862962662e-06,
+/// `e^(x^2) (1 - erf(x))` of `(x - 2) / (x + 2)`, for [`SMALL64`]` <= x <= 6`: a least-squares fit weighted by
+/// `e^(-x^2)` and reweighted until its errors are level (Lawson).
+const ERFCX64: [f64; 13] = [
+    0.2553956763105059,
+    -0.42718584741395654,
+    0.24165819424228194,
+    -0.07897858101841772,
+    0.0037328924165145306,
+    0.006997462092189097,
+    -0.0008471421271624947,
+    -0.0009819863316739015,
+    4.348755486358129e-05,
+    0.0001742957712230934,
+    2.8185759618685863e-05,
+    -2.518487622184841e-05,
+    -1.1501135724415946e-05,
 ];
 
 /// Error function, at most 2 ulp: an odd polynomial below 1, `1 - e^-q(x)` above.
@@ -66,14 +65,14 @@ pub fn erf_f32(x: f32) -> f32 {
     (if a < 1.0 { small } else { large }).copysign(x)
 }
 
-/// Error function, at most 1 ulp: an odd polynomial below 1, `1 - e^(-x^2) erfcx(x)` above.
+/// Error function, at most 1 ulp: an odd polynomial below 7/8, `1 - e^(-x^2) erfcx(x)` above.
 #[inline(always)]
 pub fn erf_f64(x: f64) -> f64 {
     let a = x.abs();
     let z = x * x;
     let small = fma_f64(a, polynomial_f64(z, &ERF64), a);
-    let b = bound_f64(a, 0.0, 6.0);
-    let scaled = polynomial_f64((b - 3.0) / (b + 3.0), &ERFCX64);
-    let large = 1.0 - exp_moderate_f64(-b * b) * scaled;
-    (if a < 1.0 { small } else { large }).copysign(x)
+    let b = if a > 6.0 { 6.0 } else { a };
+    let scaled = polynomial_f64((b - 2.0) / (b + 2.0), &ERFCX64);
+    let large = fma_f64(-exp_short_f64(-b * b), scaled, 1.0);
+    (if a < SMALL64 { small } else { large }).copysign(x)
 }

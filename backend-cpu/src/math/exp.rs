@@ -35,6 +35,20 @@ pub(super) const EXP64: [f64; 11] = [
     2.0914693884565418e-09,
 ];
 
+/// `(e^r - 1 - r) / r^2`, error 2^-56 of `expm1`.
+const EXP64_SHORT: [f64; 10] = [
+    0.5000000000000001,
+    0.16666666666666669,
+    0.04166666666662413,
+    0.008333333333330062,
+    0.0013888888917213717,
+    0.00019841269863053618,
+    2.4801521295954376e-05,
+    2.7557268459997064e-06,
+    2.7620088445409746e-07,
+    2.510038549551032e-08,
+];
+
 /// `(expm1(r), n)` with `x = n ln 2 + r`. `x` must be bounded so that `n` fits an exponent.
 #[inline(always)]
 fn reduced_expm1_f32(x: f32) -> (f32, i32) {
@@ -162,6 +176,17 @@ pub(super) fn exp_moderate_f64(x: f64) -> f64 {
     let r = fma_f64(nf, -LN2_LO64, fma_f64(nf, -LN2_HI64, x));
     let p = fma_f64(r * r, polynomial_f64(r, &EXP64), r);
     (1.0 + p) * power_of_two_f64(n)
+}
+
+/// `e^x` for `-40 < x <= 0`, within 2^-51: for results that are added to a larger number.
+#[inline(always)]
+pub(super) fn exp_short_f64(x: f64) -> f64 {
+    let t = fma_f64(x, std::f64::consts::LOG2_E, ROUND64);
+    let r = fma_f64(t - ROUND64, -std::f64::consts::LN_2, x);
+    let p = fma_f64(r * r, polynomial_f64(r, &EXP64_SHORT), r);
+    // The whole part of the exponent is in the low bits of `t`.
+    let scale = t.to_bits().wrapping_add(1023) << 52;
+    fma_f64(p, f64::from_bits(scale), f64::from_bits(scale))
 }
 
 /// `e^x` for `x <= 0` from the corrected reduction, which is a quarter ulp better than [`exp_f32`].

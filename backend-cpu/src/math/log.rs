@@ -2,7 +2,7 @@
 //!
 //! `x = 2^e (1 + f)` with `1 + f` within `sqrt(1/2) .. sqrt(2)`. In f32 `log(1 + f)` is
 //! `f - f^2/2 + f^3 P(f)`; in f64 it is the series in `s = f / (2 + f)` arranged as in fdlibm.
-//! The other bases multiply a two-part logarithm by a two-part constant, as FreeBSD's msun does.
+//! The series of the other bases have coefficients of their own; what the constant before `f` lacks is added to them.
 
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
 
@@ -12,12 +12,14 @@ const LN2_LO32: f32 = -0.000_212_194_44;
 const LN2_HI64: f64 = 0.6931471803691238;
 const LN2_LO64: f64 = 1.9082149292705877e-10;
 
-/// `1 / ln 2`, `1 / ln 10` and `log10(2)`, each in two parts of which the first is short.
-const INV_LN2_32: (f32, f32) = (1.442_382_8, 0.000_312_228_4);
-const INV_LN10_32: (f32, f32) = (0.434_204_1, 9.038_034e-5);
+/// `1 / ln 2` and `1 / ln 10`: what the f32 lack is the first coefficient of [`LOG2_REST32`] and [`LOG10_REST32`].
+const INV_LN2_32: f32 = std::f32::consts::LOG2_E;
+const INV_LN10_32: f32 = std::f32::consts::LOG10_E;
+/// `1 / ln 2` and `1 / ln 10`, each rounded, and what that lacks.
+const INV_LN2_64: (f64, f64) = (std::f64::consts::LOG2_E, 2.0355273740931033e-17);
+const INV_LN10_64: (f64, f64) = (std::f64::consts::LOG10_E, 1.098319650216765e-17);
+/// `log10(2)` in two parts; products of the first with an exponent are exact.
 const LOG10_2_32: (f32, f32) = (0.301_025_4, 4.605_039e-6);
-const INV_LN2_64: (f64, f64) = (1.4426950407214463, 1.6751713164886512e-10);
-const INV_LN10_64: (f64, f64) = (0.4342944818781689, 2.5082946711645275e-11);
 const LOG10_2_64: (f64, f64) = (0.3010299955494702, 1.1451100898021838e-10);
 
 /// Bits of `sqrt(1/2)`.
@@ -45,6 +47,53 @@ const LOG64: [f64; 7] = [
     0.18182889125261723,
     0.15331721600556042,
     0.14616449685043406,
+];
+
+/// [`LOG64`] times `1 / ln 2`.
+const LOG2_64: [f64; 7] = [
+    0.961796693925976,
+    0.5770780163541355,
+    0.41219858389807806,
+    0.32059873801756367,
+    0.2623236397004895,
+    0.22118998721412403,
+    0.21087079476015172,
+];
+/// [`LOG64`] times `1 / ln 10`.
+const LOG10_64: [f64; 7] = [
+    0.289529654602168,
+    0.1737177927608643,
+    0.12408413792353762,
+    0.09650983671530504,
+    0.07896728412159812,
+    0.06658482089198381,
+    0.06347843443230874,
+];
+/// `log2(1 + f) / f - INV_LN2_32`.
+const LOG2_REST32: [f32; 10] = [
+    1.8369855e-8,
+    -0.72134733,
+    0.48089853,
+    -0.36069655,
+    0.28855255,
+    -0.23960812,
+    0.20485765,
+    -0.19138838,
+    0.18476033,
+    -0.10749789,
+];
+/// `log10(1 + f) / f - INV_LN10_32`.
+const LOG10_REST32: [f32; 10] = [
+    -1.0370899e-8,
+    -0.21714719,
+    0.14476489,
+    -0.10858048,
+    0.086862974,
+    -0.072129235,
+    0.061668295,
+    -0.05761364,
+    0.0556184,
+    -0.03236009,
 ];
 
 /// `(f, e)` of a positive normal number.
@@ -166,69 +215,45 @@ pub fn log1p_f64(x: f64) -> f64 {
     if x.abs() < 1.0e-17 { x } else { y }
 }
 
-/// `log(1 + f)` as a short high part and the rest.
-#[inline(always)]
-fn two_part_f32(f: f32) -> (f32, f32) {
-    let half_square = 0.5 * f * f;
-    let tail = f * (f * f) * polynomial_f32(f, &LOG32);
-    let high = f32::from_bits((f - half_square).to_bits() & 0xffff_f000);
-    (high, (f - high) - half_square + tail)
-}
-
-/// `log(1 + f)` as a short high part and the rest.
-#[inline(always)]
-fn two_part_f64(f: f64) -> (f64, f64) {
-    let (half_square, tail) = parts_f64(f);
-    let high = f64::from_bits((f - half_square).to_bits() & 0xffff_ffff_0000_0000);
-    (high, (f - high) - half_square + tail)
-}
-
 /// Logarithm to base 2, at most 2 ulp; exact for powers of two.
 #[inline(always)]
 pub fn log2_f32(x: f32) -> f32 {
     let (f, e) = split_f32(x);
-    let (high, low) = two_part_f32(f);
-    let (c_high, c_low) = INV_LN2_32;
-    let main = high * c_high;
-    let rest = fma_f32(low + high, c_low, low * c_high);
-    let sum = e + main;
-    with_limits_f32(x, (rest + ((e - sum) + main)) + sum)
+    let rest = f * polynomial_f32(f, &LOG2_REST32);
+    with_limits_f32(x, e + fma_f32(f, INV_LN2_32, rest))
+}
+
+/// What `c log(1 + f)` lacks of `c f`, where `half` is `c / 2` and `series` is [`LOG64`] times `c`.
+#[inline(always)]
+fn curve_f64(f: f64, half: f64, series: &[f64; 7]) -> f64 {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let half_square = half * f * f;
+    fma_f64(-s, fma_f64(z, polynomial_f64(z, series), half_square), half_square)
 }
 
 /// Logarithm to base 2, at most 2 ulp; exact for powers of two.
 #[inline(always)]
 pub fn log2_f64(x: f64) -> f64 {
     let (f, e) = split_f64(x);
-    let (high, low) = two_part_f64(f);
-    let (c_high, c_low) = INV_LN2_64;
-    let main = high * c_high;
-    let rest = fma_f64(low + high, c_low, low * c_high);
-    let sum = e + main;
-    with_limits_f64(x, (rest + ((e - sum) + main)) + sum)
+    let (c, c_low) = INV_LN2_64;
+    let rest = fma_f64(f, c_low, -curve_f64(f, 0.5 * c, &LOG2_64));
+    with_limits_f64(x, e + fma_f64(f, c, rest))
 }
 
 /// Logarithm to base 10, at most 2 ulp.
 #[inline(always)]
 pub fn log10_f32(x: f32) -> f32 {
     let (f, e) = split_f32(x);
-    let (high, low) = two_part_f32(f);
-    let (c_high, c_low) = INV_LN10_32;
-    let main = high * c_high;
-    let rest = fma_f32(e, LOG10_2_32.1, fma_f32(low + high, c_low, low * c_high));
-    let base = e * LOG10_2_32.0;
-    let sum = base + main;
-    with_limits_f32(x, (rest + ((base - sum) + main)) + sum)
+    let rest = fma_f32(e, LOG10_2_32.1, f * polynomial_f32(f, &LOG10_REST32));
+    with_limits_f32(x, fma_f32(e, LOG10_2_32.0, fma_f32(f, INV_LN10_32, rest)))
 }
 
 /// Logarithm to base 10, at most 2 ulp.
 #[inline(always)]
 pub fn log10_f64(x: f64) -> f64 {
     let (f, e) = split_f64(x);
-    let (high, low) = two_part_f64(f);
-    let (c_high, c_low) = INV_LN10_64;
-    let main = high * c_high;
-    let rest = fma_f64(e, LOG10_2_64.1, fma_f64(low + high, c_low, low * c_high));
-    let base = e * LOG10_2_64.0;
-    let sum = base + main;
-    with_limits_f64(x, (rest + ((base - sum) + main)) + sum)
+    let (c, c_low) = INV_LN10_64;
+    let rest = fma_f64(e, LOG10_2_64.1, fma_f64(f, c_low, -curve_f64(f, 0.5 * c, &LOG10_64)));
+    with_limits_f64(x, fma_f64(e, LOG10_2_64.0, fma_f64(f, c, rest)))
 }

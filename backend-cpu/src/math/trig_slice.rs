@@ -1,67 +1,110 @@
-//! `sin`, `cos` and `tan` of slices: vector code for each block, then a scalar pass over the
-//! elements beyond the fast range, if the block has any.
+//! `sin`, `cos` and `tan` of slices: vector code for each block, then a second pass over a block that has
+//! elements too large for it.
 
 use super::trig::{
-    FAST_LIMIT_F32, FAST_LIMIT_F64, cos_fast_f32, cos_fast_f64, sin_fast_f32, sin_fast_f64, tan_fast_f32,
-    tan_fast_f64,
+    FAST_LIMIT_F32, FAST_LIMIT_F64, NEAR_LIMIT_F32, cos_fast_f32, cos_fast_f64, cos_near_f32, sin_fast_f32,
+    sin_fast_f64, sin_near_f32, tan_fast_f32, tan_fast_f64, tan_near_f32,
 };
 
-/// Elements a block. The elements that need the slow pass are looked for once a block.
+/// Elements a block. The elements that need a second pass are looked for once a block.
 const BLOCK: usize = 256;
 
+/// `near` of each element, and `far` of the blocks for whose elements `is_far` holds somewhere.
 #[inline(always)]
 fn by_block<T: Copy>(
     x: &[T],
     out: &mut [T],
-    fast: impl Fn(T) -> T,
-    is_slow: impl Fn(T) -> bool,
-    slow: impl Fn(T) -> T,
+    near: impl Fn(T) -> T,
+    is_far: impl Fn(T) -> bool,
+    far: impl Fn(&[T], &mut [T]),
 ) {
     assert_eq!(x.len(), out.len(), "input and output must have the same length");
     for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        let mut any_slow = false;
+        let mut any_far = false;
         for &value in x {
-            any_slow |= is_slow(value);
+            any_far |= is_far(value);
         }
         for (value, result) in x.iter().zip(out.iter_mut()) {
-            *result = fast(*value);
+            *result = near(*value);
         }
-        if any_slow {
-            for (value, result) in x.iter().zip(out) {
-                if is_slow(*value) {
-                    *result = slow(*value);
-                }
-            }
+        if any_far {
+            far(x, out);
         }
     }
 }
 
+/// `near`, `fast` or `slow` of each element, by its magnitude.
+#[inline(always)]
+fn by_size_f32(
+    x: &[f32],
+    out: &mut [f32],
+    near: impl Fn(f32) -> f32,
+    fast: impl Fn(f32) -> f32,
+    slow: impl Fn(f32) -> f32,
+) {
+    by_block(
+        x,
+        out,
+        near,
+        |v| v.abs() > NEAR_LIMIT_F32,
+        |x, out| {
+            for (value, result) in x.iter().zip(out.iter_mut()) {
+                let far = fast(*value);
+                *result = if value.abs() > NEAR_LIMIT_F32 { far } else { *result };
+            }
+            for (value, result) in x.iter().zip(out) {
+                if value.abs() > FAST_LIMIT_F32 {
+                    *result = slow(*value);
+                }
+            }
+        },
+    );
+}
+
+/// `fast` or `slow` of each element, by its magnitude.
+#[inline(always)]
+fn by_size_f64(x: &[f64], out: &mut [f64], fast: impl Fn(f64) -> f64, slow: impl Fn(f64) -> f64) {
+    by_block(
+        x,
+        out,
+        fast,
+        |v| v.abs() > FAST_LIMIT_F64,
+        |x, out| {
+            for (value, result) in x.iter().zip(out) {
+                if value.abs() > FAST_LIMIT_F64 {
+                    *result = slow(*value);
+                }
+            }
+        },
+    );
+}
+
 /// [`super::sin_f32`] of each element. Panics when the lengths differ.
 pub fn sin_slice_f32(x: &[f32], out: &mut [f32]) {
-    by_block(x, out, sin_fast_f32, |v| v.abs() > FAST_LIMIT_F32, f32::sin);
+    by_size_f32(x, out, sin_near_f32, sin_fast_f32, f32::sin);
 }
 
 /// [`super::cos_f32`] of each element. Panics when the lengths differ.
 pub fn cos_slice_f32(x: &[f32], out: &mut [f32]) {
-    by_block(x, out, cos_fast_f32, |v| v.abs() > FAST_LIMIT_F32, f32::cos);
+    by_size_f32(x, out, cos_near_f32, cos_fast_f32, f32::cos);
 }
 
 /// [`super::tan_f32`] of each element. Panics when the lengths differ.
 pub fn tan_slice_f32(x: &[f32], out: &mut [f32]) {
-    by_block(x, out, tan_fast_f32, |v| v.abs() > FAST_LIMIT_F32, f32::tan);
+    by_size_f32(x, out, tan_near_f32, tan_fast_f32, f32::tan);
 }
 
 /// [`super::sin_f64`] of each element. Panics when the lengths differ.
 pub fn sin_slice_f64(x: &[f64], out: &mut [f64]) {
-    by_block(x, out, sin_fast_f64, |v| v.abs() > FAST_LIMIT_F64, f64::sin);
+    by_size_f64(x, out, sin_fast_f64, f64::sin);
 }
 
 /// [`super::cos_f64`] of each element. Panics when the lengths differ.
 pub fn cos_slice_f64(x: &[f64], out: &mut [f64]) {
-    by_block(x, out, cos_fast_f64, |v| v.abs() > FAST_LIMIT_F64, f64::cos);
+    by_size_f64(x, out, cos_fast_f64, f64::cos);
 }
 
 /// [`super::tan_f64`] of each element. Panics when the lengths differ.
 pub fn tan_slice_f64(x: &[f64], out: &mut [f64]) {
-    by_block(x, out, tan_fast_f64, |v| v.abs() > FAST_LIMIT_F64, f64::tan);
+    by_size_f64(x, out, tan_fast_f64, f64::tan);
 }
