@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// The profile that is about derivatives.
+const TRAIN: &str = "train";
+
 /// A certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,7 +109,8 @@ impl fmt::Display for Standing {
 }
 
 impl Certificate {
-    /// The certificate of a run; `None` for one that was narrowed or interrupted, or in which the library had no part.
+    /// The certificate of a run; `None` for one that was narrowed or interrupted, or in which the library had no part; and
+    /// for one of a profile for training that judged no derivative.
     pub fn of(report: &Report) -> Option<Certificate> {
         let count = |status| report.counts.of(status);
         let unjudged =
@@ -125,7 +129,8 @@ impl Certificate {
             known: count(Status::KnownFailure),
         };
         let whole = report.selection.is_whole() && !report.interrupted && report.cases.len() == report.wanted;
-        (whole && certificate.adds_up()).then_some(certificate)
+        let trained = report.selection.profile.as_deref() != Some(TRAIN) || !report.lacks_gradients();
+        (whole && trained && certificate.adds_up()).then_some(certificate)
     }
 
     /// Whether the numbers can be those of a run.
