@@ -66,8 +66,8 @@ pub fn steps(sample: &Sample) -> usize {
     all.into_iter().fold(1, |steps, (size, count)| steps.saturating_mul(size.saturating_pow(count as u32)))
 }
 
-/// Sizes that a sample is given all at once, of which it takes as many as it has, the longest first; then shorter ones, for
-/// samples whose calls would take too many steps.
+/// Sizes that a sample is given all at once, of which it takes as many as it has; then shorter ones, for samples whose calls
+/// would take too many steps.
 const TOGETHER: [[usize; 4]; 6] =
     [[130, 67, 5, 3], [67, 21, 5, 3], [35, 13, 5, 3], [19, 7, 5, 3], [11, 7, 5, 3], [7, 5, 3, 3]];
 

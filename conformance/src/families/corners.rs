@@ -64,7 +64,7 @@ fn filling(name: &str) -> Option<Filling> {
 }
 
 /// The samples that differ in more than their tensors and shapes, small ones, with their places.
-fn chosen(op: &super::Op) -> Vec<usize> {
+pub(super) fn chosen(op: &super::Op) -> Vec<usize> {
     let mut seen = Vec::new();
     let mut places = Vec::new();
     for (nth, sample) in op.samples.iter().enumerate() {
