@@ -12,7 +12,7 @@ use keyway::dispatcher::call::{decompose, without_successors};
 use keyway::dispatcher::op::{Arg, Args, Call, OpEntry, Out, Rule};
 use keyway::dispatcher::registry;
 use keyway::dispatcher::tensor::TensorRef;
-use keyway::ops::def::OpDef;
+use keyway::ops::def::{Facts, OpDef, definition};
 use keyway::{DType, Device, Error, Tensor};
 use std::sync::Arc;
 
@@ -261,7 +261,11 @@ pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error
         let served = |op: &OpEntry, dtype| target.service(op, dtype) == Service::Kernel;
         if !missing.refused.is_empty() {
             let why = missing.refused.join("; ");
-            if !dtype.is_some_and(|dtype| served(op, dtype)) {
+            // A cast is chosen by the dtype that it gives: of which it is made is known to the call alone.
+            let cast = registry::find_op(missing.op)
+                .filter(|op| definition(op).is_some_and(|def| def.is(Facts::CASTS)))
+                .is_some_and(|cast| last::dtypes().into_iter().any(|dtype| !served(cast, dtype)));
+            if cast || !dtype.is_some_and(|dtype| served(op, dtype)) {
                 return Stop::Unsupported(why);
             }
             return Failure::new(

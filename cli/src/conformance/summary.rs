@@ -67,8 +67,10 @@ pub fn print(report: &Report, screen: &mut Screen) {
         ));
     }
     if report.lacks_gradients() {
-        let profile = if report.selection.profile.is_some() { ": the run certifies no training" } else { "" };
-        screen.line(format!("\nNo gradient was judged: none ran on kernels of {}{profile}", report.plugin));
+        let plugin = &report.plugin;
+        screen.line(format!(
+            "\nNo gradient was judged, since none ran on kernels of {plugin}: the run leaves no certificate for training"
+        ));
     }
     for case in &report.unused_known {
         screen.line(format!("\nThe known failure `{case}` matches no case: take it from the list"));

@@ -46,6 +46,11 @@ pub fn words() -> Option<String> {
     LAST.with_borrow(|last| last.as_ref().map(Last::words))
 }
 
+/// The dtypes of the last call's tensors.
+pub fn dtypes() -> Vec<DType> {
+    LAST.with_borrow(|last| last.iter().flat_map(|last| &last.tensors).map(|given| given.dtype).collect())
+}
+
 impl Given {
     fn words(&self) -> String {
         match &self.strides {
