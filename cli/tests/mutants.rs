@@ -63,6 +63,14 @@ fn faults_are_found_by_the_family_that_is_about_them() {
         ("images_constant", "tanh", "kernels"),
         ("never_serves", "square", "claims"),
         ("late_refusal", "square", "out"),
+        ("late_refusal_without_out", "linear", "out"),
+        ("linear_short_sums", "linear", "large"),
+        ("linear_of_three", "linear", "large"),
+        ("mean_of_eight", "rms_norm", "large"),
+        ("four_rows", "rms_norm", "large"),
+        ("sum_of_256", "sum", "large"),
+        ("product_short_sums", "mm", "large"),
+        ("one_argument_dense", "linear", "strided"),
         ("late_refusal_in_place", "leaky_relu", "out"),
     ];
     let died = [("crash", "relu", "values"), ("exit", "relu", "values"), ("hang", "relu", "claims")];

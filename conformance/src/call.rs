@@ -1,5 +1,7 @@
 //! A call on tensors that the suite placed itself.
 
+pub mod last;
+
 use crate::array::Array;
 use crate::memory::{Arrangement, Damage, GUARD, Placed};
 use crate::oracle::{Inputs, Value};
@@ -10,13 +12,15 @@ use keyway::dispatcher::call::{decompose, without_successors};
 use keyway::dispatcher::op::{Arg, Args, Call, OpEntry, Out, Rule};
 use keyway::dispatcher::registry;
 use keyway::dispatcher::tensor::TensorRef;
-use keyway::ops::def::OpDef;
-use keyway::{Device, Error, Tensor};
+use keyway::ops::def::{Facts, OpDef, definition};
+use keyway::{DType, Device, Error, Tensor};
+use std::sync::Arc;
 
 /// A call with its tensors placed on the device.
 #[derive(Debug)]
 pub struct Prepared {
-    inputs: Inputs,
+    /// The arguments, arrays without their elements.
+    values: Arc<Vec<Value>>,
     /// Every tensor argument, lists flattened.
     pub placed: Vec<Placed>,
 }
@@ -69,7 +73,13 @@ impl Prepared {
                 _ => {}
             }
         }
-        Ok(Prepared { inputs: inputs.clone(), placed })
+        let bare = |a: &Array| Array { dtype: a.dtype, sizes: a.sizes.clone(), values: Vec::new() };
+        let values = inputs.0.iter().map(|value| match value {
+            Value::Array(a) => Value::Array(bare(a)),
+            Value::Arrays(list) => Value::Arrays(list.iter().map(bare).collect()),
+            other => other.clone(),
+        });
+        Ok(Prepared { values: Arc::new(values.collect()), placed })
     }
 
     /// The tensors, in the order of the arguments.
@@ -108,6 +118,7 @@ impl Prepared {
         tensors: &[Tensor],
         out: Out<'_>,
     ) -> keyway::Result<Vec<Tensor>> {
+        last::note(op.name, &self.values, tensors);
         self.with_args(tensors, |values| {
             let made = keyway::dispatcher::call::call(Args { op, values }, out)?;
             Ok(made.into_iter().map(Tensor::from_ref).collect())
@@ -119,6 +130,7 @@ impl Prepared {
     /// # Errors
     /// An op that has none; what the parts report.
     pub fn call_parts(&self, op: &'static OpEntry) -> keyway::Result<Vec<Tensor>> {
+        last::note(op.name, &self.values, &self.tensors());
         self.with_args(&self.tensors(), |values| {
             let made = decompose(&Call { args: Args { op, values }, out: Out::New })?;
             Ok(made.into_iter().map(Tensor::from_ref).collect())
@@ -168,7 +180,7 @@ impl Prepared {
             rest = later;
             now.iter().map(AsRef::as_ref).collect()
         };
-        let values = &self.inputs.0;
+        let values = &self.values;
         let lists: Vec<Vec<&TensorRef>> = values
             .iter()
             .map(|value| match value {
@@ -221,26 +233,55 @@ pub fn damaged(whose: &str, damage: Damage) -> Failure {
     Failure::new(format!("the memory of {whose} was written to"), "unchanged", got)
 }
 
-/// Why a failed call of a valid sample is nothing that the backend claims, if so: there is no kernel for a part of it, or a
-/// kernel says that it does not serve the case.
-fn unclaimed(target: &Target, error: &Error) -> Option<String> {
-    let Error::Dispatch(DispatchError::MissingKernel(missing)) = error else { return None };
-    // A kernel may serve a part of an op's cases. That it serves some is asked by the families `kernels` and `claims`.
-    if !missing.refused.is_empty() {
-        return Some(missing.refused.join("; "));
-    }
-    let claimed = registry::find_op(missing.op).is_some_and(|op| {
-        keyway::DType::REAL
-            .into_iter()
-            .any(|d| missing.key.ends_with(&format!(", {d})")) && target.service(op, d) == Service::Kernel)
-    });
-    (!claimed).then(|| format!("no kernel of {} for {}", missing.op, missing.key))
+/// Whether the host refused the arguments by the op's rule, before any kernel was asked.
+pub fn is_of_arguments(error: &Error) -> bool {
+    let Error::Dispatch(error) = error else { return false };
+    let error = match error {
+        DispatchError::Part { inner, .. } => inner,
+        error => error,
+    };
+    matches!(
+        error,
+        DispatchError::Broadcast { .. }
+            | DispatchError::Shape { .. }
+            | DispatchError::Value { .. }
+            | DispatchError::Index { .. }
+            | DispatchError::Dim { .. }
+            | DispatchError::SizeOverflow { .. }
+    )
 }
 
-/// What a failed call of a valid sample means: unsupported if it is [`unclaimed`], else a failure.
-pub fn refused(target: &Target, op: &OpEntry, error: Error) -> Stop {
-    if let Some(why) = unclaimed(target, &error) {
-        return Stop::Unsupported(why);
+/// What a failed call of a valid sample of a dtype means: a failure, or unsupported where the target claims nothing: it has
+/// no kernel for a part of it, or refuses what it registers no kernel for.
+///
+/// A refusal is right where another candidate can serve the call, and then the call does not fail. One that does is a call
+/// which nobody serves, although a kernel is registered.
+pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error) -> Stop {
+    if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
+        let served = |op: &OpEntry, dtype| target.service(op, dtype) == Service::Kernel;
+        if !missing.refused.is_empty() {
+            let why = missing.refused.join("; ");
+            // A cast is chosen by the dtype that it gives: of which it is made is known to the call alone.
+            let cast = registry::find_op(missing.op)
+                .filter(|op| definition(op).is_some_and(|def| def.is(Facts::CASTS)))
+                .is_some_and(|cast| last::dtypes().into_iter().any(|dtype| !served(cast, dtype)));
+            if cast || !dtype.is_some_and(|dtype| served(op, dtype)) {
+                return Stop::Unsupported(why);
+            }
+            return Failure::new(
+                format!("{} is refused, and nothing else serves it on {}", op.name, target.device),
+                "a result: from this kernel, or from another candidate, as a decomposition or a kernel for fewer cases \
+                 beside one for all",
+                why,
+            )
+            .into();
+        }
+        let claimed = registry::find_op(missing.op).is_some_and(|op| {
+            DType::REAL.into_iter().any(|d| missing.key.ends_with(&format!(", {d})")) && served(op, d))
+        });
+        if !claimed {
+            return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));
+        }
     }
     // What the host does with its own memory alone is no claim of a device's backend.
     if let (Rule::Host(_), Error::Dispatch(DispatchError::DeviceMismatch { expected: Device::CPU, .. })) =

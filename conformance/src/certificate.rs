@@ -106,7 +106,8 @@ impl fmt::Display for Standing {
 }
 
 impl Certificate {
-    /// The certificate of a run; `None` for one that was narrowed or interrupted, or in which the library had no part.
+    /// The certificate of a run; `None` for one that was narrowed or interrupted, or in which the library had no part; and
+    /// for one of a profile for training that judged no derivative.
     pub fn of(report: &Report) -> Option<Certificate> {
         let count = |status| report.counts.of(status);
         let unjudged =
@@ -125,7 +126,8 @@ impl Certificate {
             known: count(Status::KnownFailure),
         };
         let whole = report.selection.is_whole() && !report.interrupted && report.cases.len() == report.wanted;
-        (whole && certificate.adds_up()).then_some(certificate)
+        let trained = !report.lacks_gradients();
+        (whole && trained && certificate.adds_up()).then_some(certificate)
     }
 
     /// Whether the numbers can be those of a run.

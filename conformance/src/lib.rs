@@ -17,6 +17,7 @@ pub mod encode;
 pub mod export;
 pub mod extremes;
 pub mod families;
+mod growth;
 pub mod inputs;
 pub mod known;
 pub mod known_layouts;

@@ -4,6 +4,8 @@ use crate::screen::{self, Screen};
 use keyway_conformance::report::{Counts, Report, Row, Status};
 use std::collections::BTreeMap;
 
+/// Names of those who served cases that are shown.
+const NAMED: usize = 4;
 /// Failures that are shown whole; the reports have them all.
 const SHOWN: usize = 20;
 
@@ -55,11 +57,26 @@ pub fn print(report: &Report, screen: &mut Screen) {
             "\nOps of which others served every case: {by_others}; they say nothing of {plugin}"
         ));
     }
+    for (nth, unserved) in report.unserved.iter().enumerate() {
+        if nth == 0 {
+            screen.line(String::new());
+        }
+        screen.line(format!(
+            "{}: none of {} {} cases was served by {}",
+            unserved.op, unserved.cases, unserved.family, report.plugin
+        ));
+    }
+    if report.lacks_gradients() {
+        let plugin = &report.plugin;
+        screen.line(format!(
+            "\nNo gradient was judged, since none ran on kernels of {plugin}: the run leaves no certificate for training"
+        ));
+    }
     for case in &report.unused_known {
         screen.line(format!("\nThe known failure `{case}` matches no case: take it from the list"));
     }
     screen.line(format!(
-        "\n{} {} ({}): {} ops, {} cases in {:.1} s{}",
+        "\n{} {} ({}): {} ops, {} cases in {:.1} s{}{}",
         report.plugin,
         report.plugin_version,
         report.library.display(),
@@ -67,7 +84,34 @@ pub fn print(report: &Report, screen: &mut Screen) {
         report.cases.len(),
         report.seconds,
         if report.is_green() { ", every one as expected" } else { "" },
+        served(report),
     ));
+}
+
+/// Who served the cases, where it was not the judged library alone.
+fn served(report: &Report) -> String {
+    let (all, own, others) = (report.cases.len(), report.served(), report.counts.of(Status::ByOthers));
+    if own == all {
+        return String::new();
+    }
+    let mut text = format!("; {own} of {all} cases served by {}", report.plugin);
+    if others > 0 {
+        let mut names = report.others();
+        let more = names.len() > NAMED;
+        names.truncate(NAMED);
+        if more {
+            names.push("more");
+        }
+        let rest = if own + others == all { "the others".to_string() } else { others.to_string() };
+        text.push_str(&format!(", {rest} by {}", names.join(", ")));
+    }
+    for (status, word) in [(Status::Unsupported, "refused"), (Status::Skipped, "not judged")] {
+        match report.counts.of(status) {
+            0 => {}
+            count => text.push_str(&format!(", {count} {word}")),
+        }
+    }
+    text
 }
 
 fn line(name: &str, counts: &Counts) -> [String; 8] {

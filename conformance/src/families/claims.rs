@@ -9,6 +9,7 @@ use crate::inputs;
 use crate::outcome::{Failure, Steps};
 use crate::target::Service;
 use keyway::DType;
+use keyway::dispatcher::ledger::last_served;
 use keyway::dispatcher::op::Out;
 
 /// The family.
@@ -34,16 +35,17 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let oracle = context.oracle()?;
-    let (mut answered, mut by_others) = (0, None);
-    let mut refusal = None;
+    let mut answered = 0;
+    let mut refusal = "no sample fits".to_string();
     for (nth, sample) in (def.samples)().iter().enumerate().filter(|(_, s)| super::has_tested(s)) {
         let inputs = inputs::of_sample(&sample.args, context.dtype(), nth as u64);
         let prepared = Prepared::contiguous(&inputs, context.target.device)?;
         match prepared.call(def, Out::New) {
             Ok(got) => {
-                match context.served_by_target(def) {
-                    Ok(()) => answered += 1,
-                    Err(stop) => by_others = Some(stop),
+                if context.served_by_target() {
+                    answered += 1;
+                } else {
+                    refusal = format!("sample {nth} is answered by {}", last_served().name());
                 }
                 // What the oracle has no answer to was answered all the same: only a refusal is right then.
                 let expected = oracle(&inputs).map_err(|unknown| {
@@ -58,15 +60,12 @@ fn run(context: &Context<'_>) -> Steps {
                     failure
                 })?;
             }
-            Err(error) => refusal = Some(error.to_string()),
+            Err(error) => refusal = error.to_string(),
         }
     }
-    if let (Some(stop), 0) = (by_others, answered) {
-        return Err(stop);
-    }
     if context.case.variant == "claimed" && answered == 0 {
-        let got = refusal.unwrap_or_default();
-        return Err(Failure::new("a registered kernel answers no sample", "a result", got).into());
+        let what = "a registered kernel answers no sample";
+        return Err(Failure::new(what, "a result of its own, or no such kernel", refusal).into());
     }
     Ok(())
 }

@@ -5,11 +5,10 @@ use crate::call::{self, Prepared};
 use crate::case::Case;
 use crate::inputs;
 use crate::oracle::{self, Inputs, Oracle};
-use crate::outcome::{Failure, Steps, Stop};
-use crate::target::{Service, Target};
+use crate::outcome::{Steps, Stop};
+use crate::target::Target;
 use keyway::dispatcher::ledger::{Served, last_served};
 use keyway::dispatcher::op::{OpEntry, Out};
-use keyway::dispatcher::registry::KernelEntry;
 use keyway::ops::by_name;
 use keyway::ops::def::OpDef;
 use keyway::ops::sample::Sample;
@@ -70,7 +69,8 @@ impl<'a> Context<'a> {
 
     /// What a failed call of a valid sample of the op means; see [`call::refused`].
     pub fn refused(&self, error: keyway::Error) -> Stop {
-        self.entry().map_or_else(|stop| stop, |op| call::refused(self.target, op, error))
+        let dtype = self.case.dtype;
+        self.entry().map_or_else(|stop| stop, |op| call::refused(self.target, op, dtype, error))
     }
 
     /// The sample.
@@ -119,21 +119,12 @@ impl<'a> Context<'a> {
     /// What a refusal of it means.
     pub fn call(&self, prepared: &Prepared) -> Steps<Vec<Tensor>> {
         let def = self.def()?;
-        let made = prepared.call(def, Out::New).map_err(|e| self.refused(e))?;
-        self.served_by_target(def)?;
-        Ok(made)
+        prepared.call(def, Out::New).map_err(|e| self.refused(e))
     }
 
-    /// Fails where a kernel of another plugin answered the call that was just made, although the target registers one for
-    /// it: what that refused is not its merit.
-    pub(super) fn served_by_target(&self, def: &'static OpDef) -> Steps {
-        let Served::Kernel(KernelEntry { plugin, .. }) = last_served() else { return Ok(()) };
-        let claims = |d| def.entry().is_ok_and(|op| self.target.service(op, d) == Service::Kernel);
-        if plugin.name != self.target.plugin && self.case.dtype.is_some_and(claims) {
-            let what = format!("{} refuses a call for which a kernel is registered", def.name());
-            return Err(Failure::new(what, self.target.plugin, plugin.name).into());
-        }
-        Ok(())
+    /// Whether a kernel of the target answered the call that was just made.
+    pub(super) fn served_by_target(&self) -> bool {
+        matches!(last_served(), Served::Kernel(kernel) if kernel.plugin.name == self.target.plugin)
     }
 
     /// The bytes of the results of a valid call.

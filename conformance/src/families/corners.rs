@@ -64,7 +64,7 @@ fn filling(name: &str) -> Option<Filling> {
 }
 
 /// The samples that differ in more than their tensors and shapes, small ones, with their places.
-fn chosen(op: &super::Op) -> Vec<usize> {
+pub(super) fn chosen(op: &super::Op) -> Vec<usize> {
     let mut seen = Vec::new();
     let mut places = Vec::new();
     for (nth, sample) in op.samples.iter().enumerate() {
@@ -180,7 +180,7 @@ fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 /// The sum of the outputs, each element by a weight that grows along every dimension: so that where equal elements may be
 /// taken in either order, the derivative lies between those of the two.
-fn weighted(oracle: Oracle, inputs: &Inputs, weight: Weight) -> Option<f64> {
+pub(super) fn weighted(oracle: Oracle, inputs: &Inputs, weight: Weight) -> Option<f64> {
     let outputs = oracle(inputs).ok()?;
     let sums = outputs
         .iter()
@@ -190,9 +190,9 @@ fn weighted(oracle: Oracle, inputs: &Inputs, weight: Weight) -> Option<f64> {
 }
 
 /// The weight of an element, by its place.
-type Weight = fn(usize) -> f64;
+pub(super) type Weight = fn(usize) -> f64;
 
-fn weight_of(context: &Context<'_>) -> Weight {
+pub(super) fn weight_of(context: &Context<'_>) -> Weight {
     match DESCENDING.contains(&context.case.name()) {
         true => |_| 0.75,
         false => |nth| 0.5 + 0.25 * (nth % 64) as f64,
@@ -221,7 +221,7 @@ fn one_sided(value: impl Fn(f64) -> Option<f64>) -> Option<(f64, f64, f64)> {
 }
 
 /// The inputs with one element of one tensor moved.
-fn moved(inputs: &Inputs, tensor: usize, element: usize, by: f64) -> Inputs {
+pub(super) fn moved(inputs: &Inputs, tensor: usize, element: usize, by: f64) -> Inputs {
     let mut inputs = inputs.clone();
     let mut at = 0;
     inputs::map_arrays(&mut inputs, |array| {
@@ -235,7 +235,7 @@ fn moved(inputs: &Inputs, tensor: usize, element: usize, by: f64) -> Inputs {
 
 /// The gradients of the weighted sum of the op's outputs, `None` for a tensor without one; with `second`, those of the
 /// weighted sum of the gradients.
-fn analytic(
+pub(super) fn analytic(
     context: &Context<'_>,
     sample: &Sample,
     inputs: &Inputs,
@@ -246,11 +246,11 @@ fn analytic(
     let leaves = super::gradients::leaves(prepared.tensors(), sample)?;
     let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| context.refused(e))?;
     let outputs: Vec<Tensor> =
-        outputs.into_iter().filter(|o| o.requires_grad() && o.dtype() == DType::F64).collect();
+        outputs.into_iter().filter(|o| o.requires_grad() && o.dtype() == context.dtype()).collect();
     let wanted: Vec<Tensor> = leaves.iter().filter(|t| t.requires_grad()).cloned().collect();
     let start = |t: &Tensor| {
         let values: Vec<Number> = (0..t.numel()).map(|nth| Number::Float(weight(nth))).collect();
-        Ok(Placed::new(&Array::new(DType::F64, t.sizes(), values), Arrangement::Contiguous, device)?.tensor)
+        Ok(Placed::new(&Array::new(t.dtype(), t.sizes(), values), Arrangement::Contiguous, device)?.tensor)
     };
     let pass = |outputs: &[Tensor], create_graph: bool| -> keyway::Result<Vec<Option<Tensor>>> {
         if outputs.is_empty() {

@@ -1,7 +1,7 @@
 //! Derivatives: against differences, twice, for incoming gradients that are not row-major, and through the
 //! in-place form.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, gradients_by_oracle};
 use crate::array::{Array, Number};
 use crate::call::Prepared;
 use crate::case::Case;
@@ -18,7 +18,7 @@ use keyway::{DType, Device, Tensor};
 /// First derivatives.
 pub const FAMILY: Family = Family {
     name: "gradcheck",
-    about: "first derivatives against differences, f64",
+    about: "first derivatives against differences, f64, or f32 where it is the widest",
     cases: |scope, cases| list("gradcheck", scope, cases),
     run: |context| check(context, false),
 };
@@ -26,7 +26,7 @@ pub const FAMILY: Family = Family {
 /// Second derivatives.
 pub const SECOND: Family = Family {
     name: "gradgradcheck",
-    about: "second derivatives against differences, f64",
+    about: "second derivatives against differences, f64, or f32 where it is the widest",
     cases: |scope, cases| list("gradgradcheck", scope, cases),
     run: |context| check(context, true),
 };
@@ -58,18 +58,19 @@ fn each(scope: &Scope<'_>, mut visit: impl FnMut(&super::Op, usize)) {
 fn list(family: &'static str, scope: &Scope<'_>, cases: &mut Vec<Case>) {
     each(scope, |op, nth| {
         if !scope.quick || nth == op.samples.len() / 2 || nth == 0 {
-            cases.push(Case::of(family, op.def, DType::F64, nth, ""));
+            cases.push(Case::of(family, op.def, scope.differentiated(op.def), nth, ""));
         }
     });
 }
 
 fn strided_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     each(scope, |op, nth| {
+        let dtype = scope.differentiated(op.def);
         for variant in ["transposed", "expanded", "stepped"] {
-            cases.push(Case::of(STRIDED.name, op.def, DType::F64, nth, variant));
+            cases.push(Case::of(STRIDED.name, op.def, dtype, nth, variant));
         }
         if op.def.forms == Forms::InPlace {
-            cases.push(Case::of(STRIDED.name, op.def, DType::F64, nth, "in_place"));
+            cases.push(Case::of(STRIDED.name, op.def, dtype, nth, "in_place"));
         }
     });
 }
@@ -134,6 +135,9 @@ impl Function {
 }
 
 fn check(context: &Context<'_>, second: bool) -> Steps {
+    if context.dtype() != DType::F64 {
+        return gradients_by_oracle::check(context, second);
+    }
     let function = Function::new(context)?;
     let outputs = function.call(&function.inputs).map_err(|e| context.refused(e))?;
     if outputs.iter().all(|o| o.dtype() != DType::F64) {
@@ -159,7 +163,7 @@ fn gradients(
 
 /// Values for an incoming gradient; with `repeated`, the same along the first dimension.
 fn incoming(output: &Tensor, repeated: bool) -> Array {
-    Array::from_fn(DType::F64, output.sizes(), |index| {
+    Array::from_fn(output.dtype(), output.sizes(), |index| {
         let own = if repeated { index.get(1..).unwrap_or(&[]) } else { index };
         let place = own.iter().enumerate().map(|(d, &i)| (i + 1) * (2 * d + 3)).sum::<usize>();
         Number::Float(0.25 + (place % 11) as f64 / 8.0)
@@ -175,7 +179,8 @@ fn strided(context: &Context<'_>) -> Steps {
         .ok_or_else(|| Stop::Skipped(format!("there is no variant `{}`", context.case.variant)))?;
     let (prepared, inputs) = prepared(context, device)?;
     let outputs = prepared.call_with(def, &inputs, Out::New).map_err(|e| context.refused(e))?;
-    let real = |o: &&Tensor| o.dtype() == DType::F64 && o.requires_grad() && arrangement.suits(o.sizes());
+    let dtype = context.dtype();
+    let real = |o: &&Tensor| o.dtype() == dtype && o.requires_grad() && arrangement.suits(o.sizes());
     for output in outputs.iter().filter(real) {
         let values = incoming(output, arrangement == Arrangement::Expanded);
         let mut all = Vec::new();
@@ -196,7 +201,7 @@ fn same(when: &str, expected: &[Option<Tensor>], got: &[Option<Tensor>]) -> Step
         match (e, g) {
             (Some(e), Some(g)) => {
                 let (Some(e), Some(g)) = (read(e)?, read(g)?) else { continue };
-                compare::array(nth, &e, &g, Tolerance::of(DType::F64)).map_err(|mut failure| {
+                compare::array(nth, &e, &g, Tolerance::of(e.dtype)).map_err(|mut failure| {
                     failure.what = format!("the gradient of input {nth} {when}: {}", failure.what);
                     failure
                 })?;

@@ -394,7 +394,8 @@ fn differences(
             let got = gradient.values[element].float();
             if (got - numeric).abs() > 1e-5 + 1e-4 * numeric.abs() || got.is_nan() {
                 let what = format!("d {} / d tensor {nth}, element {element}", op.name);
-                return Err(Failure::new(what, numeric.to_string(), got.to_string()).into());
+                let expected = format!("{numeric}, within 1e-5 and 1e-4 of it");
+                return Err(Failure::new(what, expected, got.to_string()).into());
             }
         }
     }

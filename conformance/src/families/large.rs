@@ -1,23 +1,27 @@
-//! Results against the oracle on tensors that are large enough for kernels to split their work, and reductions of
-//! many elements in half precision: sums that are added up in the dtype itself lose what they add.
+//! Results against the oracle on tensors that are large enough for kernels to split their work; reductions of many
+//! elements in half precision, where sums that are added up in the dtype itself lose what they add; and the samples with
+//! each of their sizes changed, alone and all at once, since samples are small: a kernel that works on no more than the
+//! first 64 elements of a row is right on all of them.
 
 use super::determinism::enlarged;
-use super::{Context, Family, Op, Scope, factor, is_in, names_sizes, preferred, tensors};
+use super::{Context, Family, Op, Scope, corners, factor, is_in, names_sizes, tensors};
 use crate::array::Array;
-use crate::call::Prepared;
+use crate::call::{self, Prepared};
 use crate::case::Case;
+use crate::growth::{self, Named};
+use crate::memory::Arrangement;
 use crate::outcome::{Steps, Stop};
-use crate::{compare, inputs};
-use keyway::dispatcher::op::Out;
-use keyway::ops::def::Facts;
+use crate::{compare, inputs, oracle};
+use keyway::dispatcher::op::{Out, Rule};
+use keyway::ops::def::{Facts, OpDef};
 use keyway::ops::sample::Sample;
-use keyway::ops::{norm, reduce};
+use keyway::ops::{linalg, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
 
 /// The family.
 pub const FAMILY: Family = Family {
     name: "large",
-    about: "tensors large enough that work is split; long sums in half precision",
+    about: "tensors large enough that work is split; every size changed, alone and with the others; long sums",
     cases,
     run,
 };
@@ -25,12 +29,27 @@ pub const FAMILY: Family = Family {
 /// The variants.
 const SPLIT: &str = "split";
 const HALF: &str = "half";
+/// Long sums, not of halves.
+const LONG_SUMS: &str = "long";
+/// All sizes changed at once.
+const TOGETHER: &str = "together";
+/// One size changed, whose number follows.
+const ONE: &str = "size";
 /// Elements of the largest tensor, enough that work is split.
 const MANY: f64 = 40_000.0;
 /// How many times the usual tolerance sums of so many elements may be off: it is wrong pieces that are looked for.
 const LOOSE: f64 = 100.0;
 /// Elements of a reduction in half precision: bf16 counts to 256, f16 to 2,048.
 const LONG: f64 = 5000.0;
+/// What one size becomes: short and odd ones, and one behind each of the lengths that kernels work in.
+const LENGTHS: [usize; 6] = [1, 3, 5, 17, 67, 130];
+/// The same where elements are added up.
+const LONG_LENGTH: usize = 1030;
+/// From this length on sums may be off as long ones may.
+const LONG_FROM: usize = 64;
+/// The most steps of a call with one size changed, and with all.
+const STEPS: usize = 4_000;
+const STEPS_TOGETHER: usize = 9_000;
 
 fn numel(sample: &Sample) -> usize {
     tensors(sample).map(|t| t.sizes.iter().product()).max().unwrap_or(0)
@@ -43,12 +62,17 @@ fn longest(op: &Op) -> Option<usize> {
     (0..op.samples.len()).filter(|&nth| suits(&op.samples[nth])).min_by_key(|&nth| ndim(&op.samples[nth]))
 }
 
+/// Whether the op adds up what its sizes say, or multiplies by it: not each element by itself.
+fn adds_up(def: &OpDef) -> bool {
+    is_in(def, &[reduce::ALL, norm::ALL, linalg::ALL])
+}
+
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| !op.def.is(Facts::MAY_OVERFLOW)) {
         let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         let largest = (0..op.samples.len()).max_by_key(|&nth| numel(&op.samples[nth]));
         if let (Some(dtype), Some(nth)) =
-            (preferred(op.def), largest.filter(|&nth| numel(&op.samples[nth]) > 1))
+            (scope.served(op.def), largest.filter(|&nth| numel(&op.samples[nth]) > 1))
         {
             push(dtype, nth, SPLIT);
         }
@@ -57,6 +81,38 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         {
             let half = [DType::F16, DType::BF16].into_iter().filter(|&d| op.def.dtypes.has(d));
             half.for_each(|dtype| push(dtype, nth, HALF));
+            scope.served(op.def).into_iter().for_each(|dtype| push(dtype, nth, LONG_SUMS));
+        }
+        resized_cases(scope, op, cases);
+    }
+}
+
+/// The samples that differ in more than their shapes with all their sizes changed, and with each changed alone. Of ops that
+/// work on each element by itself one sample will do, with all sizes changed.
+fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
+    // The host makes views and much else; ops without an oracle have nothing to be compared with.
+    let host = op.def.rule.is_view() || matches!(op.def.rule, Rule::Host(_));
+    if host || oracle::find(op.def.name()).is_none() {
+        return;
+    }
+    let Some(dtype) = scope.served(op.def) else { return };
+    let each = is_in(op.def, &[pointwise::ALL]);
+    let kinds = match each {
+        true => op.typical().into_iter().collect(),
+        false => corners::chosen(op),
+    };
+    for (place, &nth) in kinds.iter().enumerate() {
+        if !scope.wants(place, kinds.len()) {
+            continue;
+        }
+        let sample = &op.samples[nth];
+        let mut push = |variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+        let sizes = growth::sizes(sample);
+        if !sizes.is_empty() {
+            push(TOGETHER.to_string());
+        }
+        if !each {
+            sizes.iter().for_each(|size| push(format!("{ONE}-{size}")));
         }
     }
 }
@@ -64,7 +120,19 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let sample = context.sample()?;
-    let (elements, loose) = if context.case.variant == HALF { (LONG, 1.0) } else { (MANY, LOOSE) };
+    let variant = context.case.variant.as_str();
+    if let Some(size) = variant.strip_prefix(ONE).and_then(|rest| rest.strip_prefix('-')) {
+        let size = size.parse().map_err(|_| Stop::Skipped(format!("`{size}` is no size")))?;
+        return one(context, &sample, size);
+    }
+    if variant == TOGETHER {
+        return together(context, &sample);
+    }
+    let (elements, loose) = match variant {
+        HALF => (LONG, 1.0),
+        LONG_SUMS => (LONG, LOOSE),
+        _ => (MANY, LOOSE),
+    };
     let (expected, result) = match call(context, &enlarged(&sample, elements)) {
         // An argument that names sizes, or numbers that must be sorted, do not go with other sizes.
         Err(Stop::Skipped(_)) => call(context, &sample)?,
@@ -72,6 +140,98 @@ fn run(context: &Context<'_>) -> Steps {
     };
     let got = result.map_err(|e| context.refused(e))?;
     Ok(compare::outputs(&expected, &got, loose * factor(def, &sample))?)
+}
+
+/// One size of the sample, at each length.
+fn one(context: &Context<'_>, sample: &Sample, size: usize) -> Steps {
+    let long = adds_up(context.def()?).then_some(LONG_LENGTH);
+    let mut taken = 0;
+    for length in LENGTHS.into_iter().chain(long).filter(|&length| length != size) {
+        // Groups and heads are whole: a size may have to be a multiple of what it was.
+        for length in [length, length.next_multiple_of(size)] {
+            let changes = [(size, length)];
+            if growth::steps(&growth::resized(sample, &changes, Named::Nothing)) > STEPS {
+                break;
+            }
+            if changed(context, sample, &changes, &[Arrangement::Contiguous], STEPS)? {
+                taken += 1;
+                break;
+            }
+        }
+    }
+    if taken == 0 { Err(no_other_sizes()) } else { Ok(()) }
+}
+
+/// All sizes of the sample at once, on row-major and on transposed tensors.
+fn together(context: &Context<'_>, sample: &Sample) -> Steps {
+    let turns = growth::sizes(sample).len();
+    // Another is the longest in the next sample; where the op refuses that, the others have their turn.
+    for turn in (0..turns).map(|turn| turn + context.case.sample) {
+        let Some(changes) = growth::together(sample, turn, STEPS_TOGETHER) else { continue };
+        let multiples: Vec<(usize, usize)> =
+            changes.iter().map(|&(from, to)| (from, to.next_multiple_of(from))).collect();
+        for changes in [changes, multiples] {
+            let both = [Arrangement::Contiguous, Arrangement::Transposed];
+            if growth::steps(&growth::resized(sample, &changes, Named::Nothing)) <= 2 * STEPS_TOGETHER
+                && changed(context, sample, &changes, &both, 2 * STEPS_TOGETHER)?
+            {
+                return Ok(());
+            }
+        }
+    }
+    Err(no_other_sizes())
+}
+
+fn no_other_sizes() -> Stop {
+    Stop::Skipped("the op takes the sample's arguments with no other sizes".to_string())
+}
+
+/// Calls with changed sizes; whether the op takes them, and its results have no more elements than `limit`. Then they must
+/// be right.
+fn changed(
+    context: &Context<'_>,
+    sample: &Sample,
+    changes: &[(usize, usize)],
+    arrangements: &[Arrangement],
+    limit: usize,
+) -> Steps<bool> {
+    let def = context.def()?;
+    let oracle = context.oracle()?;
+    let mut tried = Vec::new();
+    for named in [Named::Limits, Named::Nothing, Named::Lists] {
+        let resized = growth::resized(sample, changes, named);
+        if tried.contains(&resized) {
+            continue;
+        }
+        let inputs = inputs::of_sample(&resized.args, context.dtype(), context.sample_seed());
+        let mut expected = None;
+        for &arrangement in arrangements {
+            let arrange =
+                |sizes: &[usize]| if arrangement.suits(sizes) { arrangement } else { Arrangement::Contiguous };
+            let prepared = Prepared::new(&inputs, context.target.device, arrange)?;
+            let result = prepared.call(def, Out::New);
+            match &result {
+                Err(error) if call::is_of_arguments(error) => break,
+                // One size may be the rows of one tensor and the columns of another.
+                Ok(made) if made.iter().map(Tensor::numel).sum::<usize>() > limit => return Ok(false),
+                _ => {}
+            }
+            if expected.is_none() {
+                expected = oracle(&inputs).ok();
+            }
+            // Numbers that must be sorted, say, and are no longer.
+            let Some(expected) = &expected else { break };
+            let got = result.map_err(|e| context.refused(e))?;
+            let longest = growth::sizes(&resized).into_iter().max().unwrap_or(0);
+            let loose = if longest >= LONG_FROM { LOOSE } else { 1.0 };
+            compare::outputs(expected, &got, loose * factor(def, sample))?;
+        }
+        if expected.is_some() {
+            return Ok(true);
+        }
+        tried.push(resized);
+    }
+    Ok(false)
 }
 
 /// What the oracle says of a sample, and what the backend does.

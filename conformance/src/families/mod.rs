@@ -11,6 +11,7 @@ mod errors;
 mod extremes;
 mod format;
 mod gradients;
+mod gradients_by_oracle;
 mod guards;
 mod huge;
 mod kernels;
@@ -33,7 +34,7 @@ pub use context::Context;
 use crate::case::Case;
 use crate::outcome::{Outcome, Steps};
 use crate::recorder::Seen;
-use crate::target::Target;
+use crate::target::{Service, Target};
 use keyway::dispatcher::op::OpEntry;
 use keyway::ops::by_name;
 use keyway::ops::def::{Facts, Forms, OpDef};
@@ -154,6 +155,23 @@ impl Scope<'_> {
         let quick = [DType::F32, DType::BF16, DType::I64, DType::BOOL];
         let all = DType::REAL.into_iter().filter(|&d| def.dtypes.has(d));
         all.filter(|d| !self.quick || quick.contains(d)).collect()
+    }
+
+    /// The dtype for cases where one must do: one of which the target has a kernel, if it has any.
+    pub fn served(&self, def: &'static OpDef) -> Option<DType> {
+        let entry = def.entry().ok()?;
+        let kernel = |d: DType| def.dtypes.has(d) && self.target.service(entry, d) == Service::Kernel;
+        let usual = preferred(def);
+        usual.filter(|&d| kernel(d)).or_else(|| DType::REAL.into_iter().find(|&d| kernel(d))).or(usual)
+    }
+
+    /// The dtype in which an op's derivatives are judged: the widest float that is served.
+    pub fn differentiated(&self, def: &'static OpDef) -> DType {
+        let served = |&dtype: &DType| {
+            let service = |entry| self.target.service(entry, dtype) != Service::Missing;
+            def.dtypes.has(dtype) && def.entry().is_ok_and(service)
+        };
+        [DType::F64, DType::F32].into_iter().find(served).unwrap_or(DType::F64)
     }
 
     /// Whether sample `nth` of `count` is wanted: all, or three spread over them.

@@ -8,6 +8,7 @@ use crate::compare;
 use crate::memory::{Arrangement, Placed};
 use crate::oracle::Value;
 use crate::outcome::{Failure, Steps, Stop};
+use crate::target::Service;
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::Forms;
 use keyway::{DType, Tensor};
@@ -15,7 +16,7 @@ use keyway::{DType, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "out",
-    about: "out= filled with garbage, strided, empty, wrong; in-place forms",
+    about: "out= filled with garbage, strided, empty, wrong; in-place forms; refusals that wrote",
     cases,
     run,
 };
@@ -33,8 +34,16 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         if op.def.forms == Forms::InPlace {
             push("in_place");
         }
+        // A kernel is given outputs whether or not the op has a form for that: it may refuse when it has written to them.
+        let registered = op.def.entry().is_ok_and(|e| scope.target.service(e, dtype) == Service::Kernel);
+        if !has_out(op.def) && registered && !op.def.rule.is_view() {
+            push(WATCHED);
+        }
     });
 }
+
+/// The variant of ops without an `out=` form: the outputs that their kernels are given are the suite's all the same.
+const WATCHED: &str = "watched";
 
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
@@ -63,6 +72,17 @@ fn run(context: &Context<'_>) -> Steps {
                 }
             }
             Ok(())
+        }
+        WATCHED => {
+            let outs = expected
+                .iter()
+                .map(|e| Placed::garbage(&e.sizes, e.dtype, Arrangement::Contiguous, device))
+                .collect::<Result<Vec<_>, _>>()?;
+            let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
+            let made = prepared.call_watched(def.entry()?, Out::Given(&given), &outs)?;
+            made.map_err(|e| context.refused(e))?;
+            let got: Vec<Tensor> = outs.iter().map(|o| o.tensor.clone()).collect();
+            Ok(compare::outputs(&expected, &got, factor(def, &sample))?)
         }
         "empty" => {
             // The form that replaces an empty `out` is for ops of one output.

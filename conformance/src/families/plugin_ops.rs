@@ -75,6 +75,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn run(context: &Context<'_>) -> Steps {
     let entry = context.entry()?;
     if context.case.variant == NO_SAMPLES {
+        // Samples that cannot be read are none either.
+        by_name::samples(entry.name)?;
         return Err(Stop::Skipped("it brings no samples".to_string()));
     }
     let (sample, inputs) = context.inputs()?;

@@ -1,5 +1,6 @@
 //! Results against the oracle, on inputs that are transposed, sliced, stepped, expanded, channels_last, or of
-//! odd strides where a size is 1.
+//! odd strides where a size is 1: all of them, or one beside others that are row-major. A kernel may look at the strides of
+//! one argument and forget another's.
 
 use super::{Context, Family, Scope};
 use crate::call::Prepared;
@@ -9,13 +10,13 @@ use crate::inputs;
 use crate::memory::{Arrangement, repeated};
 use crate::outcome::{Steps, Stop};
 use keyway::ops::def::Facts;
-use keyway::ops::sample::{Role, TensorSample};
+use keyway::ops::sample::{Role, Sample, TensorSample};
 use std::cell::Cell;
 
 /// The family.
 pub const FAMILY: Family = Family {
     name: "strided",
-    about: "results on transposed, sliced, stepped, expanded, channels_last and odd-unit inputs",
+    about: "results on transposed, sliced, stepped, expanded, channels_last and odd-unit inputs, all or one alone",
     cases,
     run,
 };
@@ -36,7 +37,29 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 cases.push(Case::of(FAMILY.name, op.def, dtype, nth, arrangement.name()));
             }
         }
+        let alone = alone(sample);
+        // All of one dtype; of the others, and with quick, a different one each time.
+        let every = !scope.quick && scope.served(op.def) == Some(dtype);
+        for (i, (arrangement, tensor)) in alone.iter().enumerate() {
+            if every || i == turn % alone.len() {
+                let variant = format!("{}-{tensor}", arrangement.name());
+                cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+            }
+        }
     });
+}
+
+/// The arrangements in which one tensor alone says something else than all together: with the tensor's place.
+fn alone(sample: &Sample) -> Vec<(Arrangement, usize)> {
+    let all: Vec<&TensorSample> = super::tensors(sample).collect();
+    let mut found = Vec::new();
+    for arrangement in [Arrangement::Transposed, Arrangement::Stepped] {
+        let suiting: Vec<usize> = (0..all.len()).filter(|&nth| applies(arrangement, all[nth])).collect();
+        if suiting.len() > 1 {
+            found.extend(suiting.into_iter().map(|nth| (arrangement, nth)));
+        }
+    }
+    found
 }
 
 /// Whether a tensor is laid out so. Expanded are only those under test: indices that must differ or ascend
@@ -47,10 +70,17 @@ fn applies(arrangement: Arrangement, tensor: &TensorSample) -> bool {
 
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
-    let arrangement = Arrangement::from_name(&context.case.variant)
-        .ok_or_else(|| Stop::Skipped(format!("there is no arrangement `{}`", context.case.variant)))?;
+    let variant = context.case.variant.as_str();
+    let (name, alone) = match variant.split_once('-') {
+        Some((name, place)) => (name, place.parse::<usize>().ok()),
+        None => (variant, None),
+    };
+    let arrangement = Arrangement::from_name(name)
+        .ok_or_else(|| Stop::Skipped(format!("there is no arrangement `{variant}`")))?;
     let (sample, mut inputs) = context.inputs()?;
-    let chosen: Vec<bool> = super::tensors(&sample).map(|t| applies(arrangement, t)).collect();
+    let wanted = |nth: usize| alone.is_none_or(|alone| alone == nth);
+    let tensors = super::tensors(&sample).enumerate();
+    let chosen: Vec<bool> = tensors.map(|(nth, t)| wanted(nth) && applies(arrangement, t)).collect();
     if arrangement == Arrangement::Expanded {
         let mut chosen = chosen.iter();
         inputs::map_arrays(&mut inputs, |array| {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The version of the suite: it changes when cases or tolerances do, and makes older certificates stale.
-pub const SUITE_VERSION: &str = "2";
+pub const SUITE_VERSION: &str = "3";
 
 /// Families of cases that are about no op.
 pub const NO_OPS: [&str; 2] = ["device", "layout"];
@@ -43,6 +43,11 @@ impl Status {
     /// Whether the run is a failure because of it.
     pub fn is_bad(self) -> bool {
         matches!(self, Status::Failed | Status::Died | Status::UnexpectedPass)
+    }
+
+    /// Whether the case says something of the judged library: it had a part in it, and it could be judged.
+    pub fn is_judged(self) -> bool {
+        !matches!(self, Status::ByOthers | Status::Unsupported | Status::Skipped)
     }
 }
 
@@ -133,6 +138,26 @@ impl Counts {
     }
 }
 
+/// Cases of a family and an op of which the judged library served none, although it registers kernels for them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unserved {
+    /// The op.
+    pub op: String,
+    /// The family.
+    pub family: String,
+    /// How many cases there are, of dtypes that the library registers kernels for.
+    pub cases: usize,
+}
+
+/// Families of which a library that registers kernels of an op should serve a case of the op.
+const SERVED: [&str; 2] = ["strided", "large"];
+
+/// The profile that is about derivatives.
+const TRAIN: &str = "train";
+
+/// Families that judge derivatives.
+const GRADIENTS: [&str; 4] = ["gradcheck", "gradgradcheck", "gradients", "corner_grads"];
+
 /// A report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
@@ -171,6 +196,8 @@ pub struct Report {
     pub by_op: BTreeMap<String, Counts>,
     /// What else than the oracle results were judged by, with the ops of which that holds.
     pub judged_by: BTreeMap<String, BTreeSet<String>>,
+    /// Families of which the library served no case of an op that it registers.
+    pub unserved: Vec<Unserved>,
     /// How many ops have cases.
     pub ops: usize,
     /// Entries of the list of known failures that match no case of this run.
@@ -204,6 +231,7 @@ impl Report {
                 judged_by.entry(by.clone()).or_default().insert(row.op.clone());
             }
         }
+        let unserved = unserved(&ran.judged.registers, &cases);
         let about_ops = cases.iter().filter(|r| !NO_OPS.contains(&r.family.as_str()));
         let ops = about_ops.map(|r| r.op.as_str()).collect::<BTreeSet<&str>>().len();
         // Only a whole run can tell that an entry matches nothing.
@@ -231,6 +259,7 @@ impl Report {
             families,
             by_op,
             judged_by,
+            unserved,
             ops,
             unused_known,
             cases,
@@ -244,6 +273,30 @@ impl Report {
             && self.cases.len() == self.wanted
             && self.unused_known.is_empty()
             && !self.cases.iter().any(|r| r.status.is_bad())
+    }
+
+    /// How many cases the judged library itself served.
+    pub fn served(&self) -> usize {
+        self.cases.iter().filter(|row| row.status.is_judged()).count()
+    }
+
+    /// Who served the other cases: whoever served most of them first.
+    pub fn others(&self) -> Vec<&str> {
+        let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in self.cases.iter().filter(|row| row.status == Status::ByOthers) {
+            let by = row.reason.as_deref().unwrap_or_default();
+            let names = by.split(AND_WRONG).next().unwrap_or_default();
+            names.split(", ").filter(|name| !name.is_empty()).for_each(|name| *count.entry(name).or_default() += 1);
+        }
+        let mut names: Vec<(&str, usize)> = count.into_iter().collect();
+        names.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+        names.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Whether the profile is that for training, and no derivative was judged.
+    pub fn lacks_gradients(&self) -> bool {
+        let mut rows = self.cases.iter().filter(|row| GRADIENTS.contains(&row.family.as_str()));
+        self.selection.profile.as_deref() == Some(TRAIN) && !rows.any(|row| row.status.is_judged())
     }
 
     /// The cases that are not as expected.
@@ -265,6 +318,30 @@ impl Report {
     pub fn html(&self) -> String {
         html::write(self)
     }
+}
+
+/// Stands between those who served a case for the judged library and what is wrong with it.
+pub const AND_WRONG: &str = ", and not as expected: ";
+
+/// See [`Report::unserved`].
+fn unserved(registers: &[(String, String)], cases: &[Row]) -> Vec<Unserved> {
+    let registers: BTreeSet<(&str, &str)> =
+        registers.iter().map(|(op, dtype)| (op.as_str(), dtype.as_str())).collect();
+    let mut counts: BTreeMap<(&str, &str), (usize, usize)> = BTreeMap::new();
+    for row in cases.iter().filter(|row| SERVED.contains(&row.family.as_str())) {
+        if registers.contains(&(row.op.as_str(), row.dtype.as_str())) && row.status != Status::Skipped {
+            let (all, served) = counts.entry((&row.op, &row.family)).or_default();
+            *all += 1;
+            *served += usize::from(row.status.is_judged());
+        }
+    }
+    let none = counts.into_iter().filter(|(_, (_, served))| *served == 0);
+    let row = |((op, family), (cases, _)): ((&str, &str), (usize, usize))| Unserved {
+        op: op.to_string(),
+        family: family.to_string(),
+        cases,
+    };
+    none.map(row).collect()
 }
 
 /// See [`Report::case_list`]. An interrupted run has no list.

@@ -35,6 +35,8 @@ pub struct Judged {
     pub library: PathBuf,
     /// The device.
     pub device: String,
+    /// The ops that it has kernels of for strided tensors, each with a dtype.
+    pub registers: Vec<(String, String)>,
     /// Libraries that could not be used, with the reason.
     pub rejected: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 use super::protocol::{CaseName, Judged, MARK, Said};
 use super::selection::Selection;
+use crate::call::last;
 use crate::case::Case;
 use crate::families::{self, Context, Op, Scope};
 use crate::inputs;
@@ -9,9 +10,11 @@ use crate::memory::Arrangement;
 use crate::oracle::Value;
 use crate::outcome::{Failure, Outcome};
 use crate::recorder;
+use crate::report::AND_WRONG;
 use crate::target::{Target, TargetError};
 use keyway::dispatcher::{device, parallel};
-use std::collections::HashMap;
+use keyway::{DType, Layout};
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -67,7 +70,7 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let context = Context::new(&target, case, job.selection.seed);
         let (outcome, spoiled) = judge(&context);
         let micros = begun.elapsed().as_micros() as u64;
-        let call = outcome.is_failure().then(|| describe(&context)).flatten();
+        let call = outcome.is_failure().then(|| last::words().or_else(|| describe(&context))).flatten();
         let judged_by = context.judged_by();
         say(&Said::Done { id, outcome, call, judged_by, spoiled, micros })?;
     }
@@ -78,6 +81,7 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
 /// others.
 fn judge(context: &Context<'_>) -> (Outcome, bool) {
     drop(recorder::take());
+    last::forget();
     let outcome = families::run(context);
     // Queued work that fails is told to whoever waits next, which must not be another case.
     let outcome = match (outcome, device::synchronize(context.target.device)) {
@@ -102,7 +106,7 @@ fn judge(context: &Context<'_>) -> (Outcome, bool) {
                 && context.case.is_about_op()
                 && !context.target.registers(context.case.name()) =>
         {
-            Outcome::ByOthers { by: format!("{}, and not as expected: {}", seen.by(), failure.what) }
+            Outcome::ByOthers { by: format!("{}{AND_WRONG}{}", seen.by(), failure.what) }
         }
         outcome => outcome,
     };
@@ -160,9 +164,18 @@ fn judged(target: &Target) -> Judged {
         plugin: target.plugin.to_string(),
         version: target.version.clone(),
         library: target.library.clone(),
+        registers: registered(target),
         device: target.device.to_string(),
         rejected: rejected.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// The ops and dtypes of the target's kernels of strided tensors.
+fn registered(target: &Target) -> Vec<(String, String)> {
+    let strided = target.kernels.iter().filter(|k| k.layout == Layout::STRIDED);
+    let named =
+        strided.filter_map(|k| Some((k.op.to_string(), DType::from_code(k.dtype)?.name().to_string())));
+    named.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn name(case: &Case) -> CaseName {
@@ -175,7 +188,7 @@ fn name(case: &Case) -> CaseName {
     }
 }
 
-/// The call of a case in words: `add(f32 [3, 4] strides [1, 3], f32 [4] strides [1], 1)`.
+/// The call of a case's sample in words, for a case that was made no call of.
 fn describe(context: &Context<'_>) -> Option<String> {
     let args = if context.case.family == "errors" {
         (context.case.def?.errors)().into_iter().nth(context.case.sample)?.args

@@ -1,5 +1,6 @@
 //! Calls of ops by name: the way to those that plugins bring.
 
+use super::nearest::nearest;
 use super::sample::{Fill, Role, Sample, SampleArg, TensorSample};
 use crate::error::Result;
 use crate::{DType, Tensor};
@@ -123,7 +124,8 @@ pub fn samples(name: &str) -> Result<Vec<Sample>> {
         return Ok(Vec::new());
     }
     let list: Value = serde_json::from_str(text).map_err(|error| unreadable(op, &error.to_string()))?;
-    list.as_array().into_iter().flatten().map(|sample| read(op, sample)).collect()
+    let list = list.as_array().ok_or_else(|| unreadable(op, "they are no list"))?;
+    list.iter().map(|sample| read(op, sample)).collect()
 }
 
 /// What an op gives by the function that its plugin brought for those who judge it, on tensors in host memory with
@@ -150,7 +152,32 @@ fn unreadable(op: &OpEntry, reason: &str) -> crate::Error {
     .into()
 }
 
+/// The keys of a sample, of a tensor in it, and of what a tensor is filled with.
+const OF_SAMPLE: [&str; 3] = ["args", "smooth", "loosened"];
+const OF_TENSOR: [&str; 3] = ["sizes", "dtype", "fill"];
+const OF_FILL: [&str; 5] = ["uniform", "distinct", "away_from", "values", "index"];
+
+/// Refuses keys that mean nothing in a sample: one that is passed over would leave another call than was meant.
+fn check_keys(op: &OpEntry, sample: &Value) -> Result<()> {
+    let check = |value: &Value, place: &str, known: &[&str]| {
+        let Some(object) = value.as_object() else { return Ok(()) };
+        let Some(key) = object.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
+        let meant = nearest(key, known).map_or(String::new(), |name| format!("; the nearest is `{name}`"));
+        let there = known.join("`, `");
+        Err(unreadable(op, &format!("`{key}` is no key of {place}, which has `{there}`{meant}")))
+    };
+    check(sample, "a sample", &OF_SAMPLE)?;
+    let args = sample.get("args").and_then(Value::as_array).into_iter().flatten();
+    let tensors = args.flat_map(|arg| arg.as_array().map_or(std::slice::from_ref(arg), Vec::as_slice));
+    for tensor in tensors {
+        check(tensor, "a tensor", &OF_TENSOR)?;
+        tensor.get("fill").map_or(Ok(()), |fill| check(fill, "a filling", &OF_FILL))?;
+    }
+    Ok(())
+}
+
 fn read(op: &OpEntry, sample: &Value) -> Result<Sample> {
+    check_keys(op, sample)?;
     let none = Vec::new();
     let values = sample.get("args").and_then(Value::as_array).unwrap_or(&none);
     let args = op
@@ -224,4 +251,31 @@ fn tensor(value: &Value) -> Option<TensorSample> {
         }
     };
     Some(TensorSample { sizes, fill, role })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn keys_that_mean_nothing_are_refused_with_the_nearest() {
+        let add = crate::ops::all().find(|def| def.name() == "add").expect("the op");
+        let add = add.entry().expect("an entry");
+        let read = |sample: Value| read(add, &sample).map_err(|error| error.to_string());
+        let valid = json!({"args": [{"sizes": [2], "fill": {"index": 3}}, {"sizes": [2], "dtype": "f32"}, 1], "smooth": false});
+        assert_eq!(read(valid).map(|sample| sample.args.len()), Ok(3));
+        for (sample, key, meant) in [
+            (json!({"args": [{"sizes": [2], "fil": {"index": 3}}]}), "fil", "fill"),
+            (json!({"args": [{"sizes": [2], "dtyp": "i64"}]}), "dtyp", "dtype"),
+            (json!({"args": [{"sizes": [2], "fill": {"indx": 3}}]}), "indx", "index"),
+            (json!({"arg": []}), "arg", "args"),
+        ] {
+            let text = read(sample).expect_err("a refusal");
+            assert!(text.contains(&format!("`{key}` is no key")), "{text}");
+            assert!(text.contains(&format!("the nearest is `{meant}`")), "{text}");
+        }
+        let text = read(json!({"args": [], "comment": ""})).expect_err("a refusal");
+        assert!(text.contains("`args`, `smooth`, `loosened`") && !text.contains("nearest"), "{text}");
+    }
 }

@@ -6,6 +6,7 @@ mod composite;
 pub mod def;
 mod define;
 mod forms;
+mod nearest;
 pub mod rules;
 pub mod sample;
 pub mod tiers;

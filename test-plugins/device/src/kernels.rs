@@ -104,6 +104,20 @@ fn map2<T: Element>(call: &Call<'_>, f: impl Fn(T, T) -> T + Send + Sync + 'stat
     })
 }
 
+/// Refuses what a fault at work has the kernel refuse.
+fn check(op: &str, call: &Call<'_>) -> Result<(), Error> {
+    let is = keyway_test_faults::is;
+    let (output, fault) = (call.output(0)?, keyway_test_faults::chosen());
+    let sizes = output.sizes();
+    let refused = match op {
+        "mul" => is("empty_refused") && sizes.contains(&0),
+        "exp" => is("no_dims_refused") && sizes.is_empty(),
+        "add" => is("five_dims_refused") && sizes.len() > 4,
+        _ => false,
+    };
+    if refused { Err(Error::Unsupported { what: format!("{op} under {fault}") }) } else { Ok(()) }
+}
+
 fn add<T: Real>(call: &Call) -> Result<(), Error> {
     let alpha: T = call.scalar(2)?;
     map2(call, move |a: T, b: T| a + alpha * b)
@@ -224,8 +238,8 @@ macro_rules! kernel {
     ($op:literal, $signature:literal, $run:ident) => {
         register_kernel! {
             op: $op, signature: $signature, device: "test.keyway/remote", layout: "strided",
-            f32 => $run::<f32>,
-            f64 => $run::<f64>,
+            f32 => |call| check($op, call).and_then(|()| $run::<f32>(call)),
+            f64 => |call| check($op, call).and_then(|()| $run::<f64>(call)),
         }
     };
 }

@@ -20,7 +20,7 @@ mod pinned;
 mod queue;
 
 /// What the suite must find in a device; `KEYWAY_FAULT` asks for one.
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 16] = [
     Fault::of_families("device_copy_short", &["device"], "copies from the host leave out the last byte"),
     Fault::of_families("device_copy_lost", &["device"], "copies to the host are not made"),
     Fault::of_families("device_copy_offset", &["device"], "copies between devices begin one byte late"),
@@ -41,6 +41,10 @@ const FAULTS: [Fault; 13] = [
     Fault::of_families("device_wrong_stream", &["device"], "kernels work on the default stream"),
     Fault::of_families("device_memory_kept", &["device", "leaks"], "freed memory is counted as in use"),
     Fault::of_families("device_out_of_memory", &["device"], "too much memory is a failure of no kind"),
+    // Where nobody else serves the call: a refusal is right where somebody does.
+    Fault::of_ops("empty_refused", &["mul"], "a tensor without elements is refused"),
+    Fault::of_ops("no_dims_refused", &["exp"], "a tensor without dimensions is refused"),
+    Fault::of_ops("five_dims_refused", &["add"], "a tensor of five dimensions or more is refused"),
     Fault::of_families(
         "device_freed_early",
         &["values", "promotion"],

@@ -78,6 +78,21 @@ wrap!("clone", "TS>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u6
 wrap!("uniform", "Tffii>T", [f32, f64, f16, bf16]);
 wrap!("normal", "Tffii>T", [f32, f64, f16, bf16]);
 wrap!("mm", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+// Ops that the wrapped backend leaves to their decompositions.
+register_kernel! {
+    op: "linear", signature: "TTO>T", device: "cpu", layout: "strided",
+    f32 => |call| {
+        static KERNEL: Kernel = Kernel::new("linear", "f32").own(|site| linear(site, i64::MAX));
+        answer(call, &KERNEL)
+    },
+}
+register_kernel! {
+    op: "rms_norm", signature: "TIOf>T", device: "cpu", layout: "strided",
+    f32 => |call| {
+        static KERNEL: Kernel = Kernel::new("rms_norm", "f32").own(|site| rms_norm(site, usize::MAX, usize::MAX));
+        answer(call, &KERNEL)
+    },
+}
 // The op is for numbers, but its shape rule lets bool through: a dtype that a backend may register unasked.
 register_kernel! {
     op: "mm", signature: "TT>T", device: "cpu", layout: "strided",
@@ -85,6 +100,43 @@ register_kernel! {
         static KERNEL: Kernel = Kernel::new("mm", "bool").own(mm_of_bools);
         answer(call, &KERNEL)
     },
+}
+
+/// `input @ weight^T + bias`, of which no more than the first `most` terms of each sum are taken.
+pub fn linear(site: &Site<'_>, most: i64) -> Result<(), Error> {
+    let (input, weight, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
+    let bias = if site.call.is_none(2)? { None } else { Some(site.input(2)?) };
+    for nth in 0..out.len() {
+        let mut index = out.index(nth);
+        let row = index.pop().unwrap_or(0);
+        let mut sum = bias.map_or(0.0, |bias| bias.at(&[row]));
+        for column in 0..weight.sizes()[1].min(most) {
+            index.push(column);
+            sum += input.at(&index) * weight.at(&[row, column]);
+            index.pop();
+        }
+        out.set(nth, sum);
+    }
+    Ok(())
+}
+
+/// Rows divided by the root of their mean square, of which no more than the first `most` terms are taken; no more than `rows`
+/// of them.
+pub fn rms_norm(site: &Site<'_>, most: usize, rows: usize) -> Result<(), Error> {
+    let (input, out) = (site.input(0)?, site.output(0)?);
+    let weight = if site.call.is_none(2)? { None } else { Some(site.input(2)?) };
+    let eps = if site.call.is_none(3)? { f64::from(f32::EPSILON) } else { site.call.float(3)? };
+    let width = site.call.ints(1)?.iter().product::<i64>() as usize;
+    for row in 0..(out.len() / width.max(1)).min(rows) {
+        let places = row * width..(row + 1) * width;
+        let squares: f64 = places.clone().take(most).map(|nth| input.get(nth).powi(2)).sum();
+        let scale = (squares / width as f64 + eps).sqrt().recip();
+        for nth in places {
+            let by = weight.map_or(1.0, |weight| weight.get(nth - row * width));
+            out.set(nth, input.get(nth) * scale * by);
+        }
+    }
+    Ok(())
 }
 
 /// The product of two matrices of truth values, sums being `or`.

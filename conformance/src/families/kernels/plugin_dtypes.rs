@@ -2,12 +2,12 @@
 //! conversions from f32 and to f64, which the report says.
 
 use super::Asked;
-use crate::array::{Array, Number};
+use crate::array::{Array, Number, unravelled};
 use crate::call::Prepared;
 use crate::inputs;
 use crate::memory::{Arrangement, Placed, read};
 use crate::oracle::{self, Value};
-use crate::outcome::{Failure, Steps, Stop};
+use crate::outcome::{Failure, Mismatch, Steps, Stop};
 use crate::recorder;
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::Facts;
@@ -49,7 +49,13 @@ pub(super) fn run(asked: &Asked<'_>, samples: &[Sample]) -> Steps {
                 continue;
             }
             served += 1;
-            same(asked, &given, &tensors, &made)?;
+            same(asked, &given, &tensors, &made).map_err(|stop| match stop {
+                Stop::Failed(mut failure) => {
+                    failure.what = format!("sample {nth}: {}", failure.what);
+                    Stop::Failed(failure)
+                }
+                other => other,
+            })?;
         }
     }
     if served > 0 { Ok(()) } else { Err(asked.not_called()) }
@@ -86,8 +92,17 @@ fn same(asked: &Asked<'_>, given: &oracle::Inputs, tensors: &[Tensor], made: &[T
                 (exact.values[element].float(), rounded.values[element].float(), value.float());
             let near = got == rounded || (got - exact).abs() <= 2.0 * (rounded - exact).abs() + 1e-12;
             if !(near || got.is_nan() && rounded.is_nan()) {
-                let what = format!("output {nth}, element {element}");
-                return Err(Failure::new(what, rounded.to_string(), got.to_string()).into());
+                let what = format!("output {nth}: an element is wrong");
+                let mut failure = Failure::new(what, rounded.to_string(), got.to_string());
+                failure.mismatch = Some(Mismatch {
+                    output: nth,
+                    element: unravelled(&expected.sizes, element),
+                    wrong: 1,
+                    of: expected.numel(),
+                    rtol: 0.0,
+                    atol: 2.0 * (rounded - exact).abs() + 1e-12,
+                });
+                return Err(failure.into());
             }
         }
     }

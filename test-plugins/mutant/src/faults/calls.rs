@@ -49,23 +49,6 @@ pub(super) const FAULTS: &[Fault] = &[
         unsupported(site, "this dtype")
     })
     .dtypes(&["i16"]),
-    Fault::new("empty_refused", "a tensor without elements is refused", &["sum", "cat"], |site| {
-        let empty = site.output(0)?.len() == 0 || site.inputs().iter().any(|(_, t)| t.len() == 0);
-        if empty { unsupported(site, "an empty tensor") } else { site.run() }
-    }),
-    Fault::new("no_dims_refused", "a tensor without dimensions is refused", &["mul", "exp"], |site| {
-        let none = site.output(0)?.sizes().is_empty();
-        if none { unsupported(site, "a tensor of no dimensions") } else { site.run() }
-    }),
-    Fault::new(
-        "five_dims_refused",
-        "a tensor of five dimensions or more is refused",
-        &["add", "softmax"],
-        |site| {
-            let many = site.output(0)?.sizes().len() > 4;
-            if many { unsupported(site, "so many dimensions") } else { site.run() }
-        },
-    ),
     Fault::new(
         "in_place_gradient",
         "the gradient through an in-place form is not masked",

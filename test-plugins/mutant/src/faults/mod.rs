@@ -10,6 +10,7 @@ mod memory;
 mod numbers;
 mod reading;
 mod refusing;
+mod sizes;
 mod sums;
 mod writing;
 
@@ -87,6 +88,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         corners::FAULTS,
         images::FAULTS,
         refusing::FAULTS,
+        sizes::FAULTS,
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,90 @@
+//! Derivatives on a device that has no f64: those of f32 against differences of the oracle, which computes in f64. Of second
+//! derivatives the oracle knows nothing: these are compared with differences of the first ones, of f32, which the first half
+//! judges; the steps are as wide as those can tell apart.
+
+use super::Context;
+use super::corners::{analytic, moved, weight_of, weighted};
+use crate::array::{Array, Number, round_to};
+use crate::inputs;
+use crate::oracle::Inputs;
+use crate::outcome::{Failure, Mismatch, Steps, Stop};
+use keyway::DType;
+
+/// How far an element is moved, and how far off the derivative may be: relative to itself, and to the largest derivative
+/// beside it, whose digits its terms have.
+#[derive(Clone, Copy)]
+struct Precision {
+    step: f64,
+    rtol: f64,
+    atol: f64,
+}
+
+const FIRST: Precision = Precision { step: 1e-4, rtol: 1e-4, atol: 1e-4 };
+const SECOND: Precision = Precision { step: 1e-2, rtol: 2e-2, atol: 1e-2 };
+
+/// The arguments with tensors of this float as f64.
+fn widened(inputs: &Inputs, narrow: DType) -> Inputs {
+    let mut wide = inputs.clone();
+    inputs::map_arrays(&mut wide, |array| {
+        if array.dtype == narrow {
+            *array = array.map(DType::F64, |v| Number::Float(v.float()));
+        }
+    });
+    wide
+}
+
+/// Judges the first derivatives of the case's op at its sample, or with `second` those of these.
+pub(super) fn check(context: &Context<'_>, second: bool) -> Steps {
+    let (sample, inputs) = context.inputs()?;
+    let (oracle, weight, narrow) = (context.oracle()?, weight_of(context), context.dtype());
+    let Precision { step, rtol, atol } = if second { SECOND } else { FIRST };
+    let made = analytic(context, &sample, &inputs, second)?;
+    let value = |tensor: usize, element: usize, by: f64| -> Steps<Option<f64>> {
+        if !second {
+            return Ok(weighted(oracle, &moved(&widened(&inputs, narrow), tensor, element, by), weight));
+        }
+        let first = analytic(context, &sample, &moved(&inputs, tensor, element, by), false)?;
+        let of = |array: &Array| -> f64 {
+            array.values.iter().enumerate().map(|(nth, v)| weight(nth) * v.float()).sum()
+        };
+        Ok(Some(first.iter().flatten().map(of).sum()))
+    };
+    let start: Vec<Array> = arrays(&inputs);
+    let largest = made.iter().flatten().flat_map(Array::floats).fold(1.0, |most: f64, v| most.max(v.abs()));
+    let mut judged = false;
+    for (tensor, gradient) in made.iter().enumerate() {
+        let Some(gradient) = gradient else { continue };
+        for (element, got) in gradient.floats().into_iter().enumerate() {
+            // What is moved in the narrow dtype moves by what that can hold.
+            let at = start[tensor].values[element].float();
+            let hold = |v: f64| if second { round_to(v, narrow) } else { v };
+            let (up, down) = (hold(at + step) - at, hold(at - step) - at);
+            let (Some(high), Some(low)) = (value(tensor, element, up)?, value(tensor, element, down)?) else {
+                continue;
+            };
+            judged = true;
+            let numeric = (high - low) / (up - down);
+            if (got - numeric).abs() <= atol * largest + rtol * numeric.abs() {
+                continue;
+            }
+            let order = if second { "second derivative" } else { "derivative" };
+            let what = format!("{order} of {} with respect to tensor {tensor}", context.case.name());
+            let mut failure = Failure::new(what, numeric.to_string(), got.to_string());
+            let index = crate::array::unravelled(&gradient.sizes, element);
+            let of = gradient.numel();
+            failure.mismatch =
+                Some(Mismatch { output: tensor, element: index, wrong: 1, of, rtol, atol: atol * largest });
+            return Err(failure.into());
+        }
+    }
+    if made.iter().flatten().any(|gradient| gradient.numel() > 0) && !judged {
+        return Err(Stop::Skipped("the oracle has no finite values beside the sample".to_string()));
+    }
+    Ok(())
+}
+
+fn arrays(inputs: &Inputs) -> Vec<Array> {
+    let mut all = Vec::new();
+    inputs::map_arrays(&mut inputs.clone(), |array| all.push(array.clone()));
+    all
+}

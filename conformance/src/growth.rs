@@ -1,0 +1,134 @@
+//! Samples with other sizes. Sizes that are equal in a sample are taken for the same thing, as the columns of one matrix
+//! and the rows of the next, and stay equal: so that most samples can be given any size without knowing their op.
+
+use crate::families::tensors;
+use keyway::ops::sample::{Fill, Sample, SampleArg, TensorSample};
+
+/// Which numbers beside the tensors' sizes are sizes too, and change with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// Lists of numbers, as `normalized_shape`, and the limits of indices.
+    Lists,
+    /// The limits of indices.
+    Limits,
+    /// Nothing else.
+    Nothing,
+}
+
+/// The sizes above 1 of a sample's tensors, each once, in the order of their first use.
+pub fn sizes(sample: &Sample) -> Vec<usize> {
+    let mut found = Vec::new();
+    for &size in tensors(sample).flat_map(|t| &t.sizes) {
+        if size > 1 && !found.contains(&size) {
+            found.push(size);
+        }
+    }
+    found
+}
+
+/// The sample with each size `from` made `to`.
+pub fn resized(sample: &Sample, changes: &[(usize, usize)], named: Named) -> Sample {
+    let new = |size: usize| changes.iter().find(|(from, _)| *from == size).map_or(size, |(_, to)| *to);
+    let new_int = |number: i64| usize::try_from(number).map_or(number, |size| new(size) as i64);
+    let resize = |t: &mut TensorSample| {
+        t.sizes.iter_mut().for_each(|size| *size = new(*size));
+        if let (Fill::Index(limit), true) = (&mut t.fill, named != Named::Nothing) {
+            *limit = new_int(*limit);
+        }
+    };
+    let mut sample = sample.clone();
+    for arg in &mut sample.args {
+        match arg {
+            SampleArg::Tensor(t) => resize(t),
+            SampleArg::Tensors(list) => list.iter_mut().for_each(resize),
+            SampleArg::Ints(list) if named == Named::Lists => {
+                list.iter_mut().for_each(|number| *number = new_int(*number));
+            }
+            _ => {}
+        }
+    }
+    sample
+}
+
+/// About how many steps a call on the sample takes: as many as there are combinations of places, each size as often as it is
+/// used in one tensor. So many has a product of matrices, a convolution, a broadcast sum.
+pub fn steps(sample: &Sample) -> usize {
+    let mut all: Vec<(usize, usize)> = Vec::new();
+    for t in tensors(sample) {
+        for &size in &t.sizes {
+            let count = t.sizes.iter().filter(|&&other| other == size).count();
+            match all.iter_mut().find(|(known, _)| *known == size) {
+                Some((_, most)) => *most = count.max(*most),
+                None => all.push((size, count)),
+            }
+        }
+    }
+    all.into_iter().fold(1, |steps, (size, count)| steps.saturating_mul(size.saturating_pow(count as u32)))
+}
+
+/// Sizes that a sample is given all at once, of which it takes as many as it has; then shorter ones, for samples whose calls
+/// would take too many steps.
+const TOGETHER: [[usize; 4]; 6] =
+    [[130, 67, 5, 3], [67, 21, 5, 3], [35, 13, 5, 3], [19, 7, 5, 3], [11, 7, 5, 3], [7, 5, 3, 3]];
+
+/// The sample with all sizes changed, to different ones that suit no vector; which of them is the longest depends on `turn`.
+/// `None` if none is within `limit` steps.
+pub fn together(sample: &Sample, turn: usize, limit: usize) -> Option<Vec<(usize, usize)>> {
+    let from = sizes(sample);
+    let changes = |to: &[usize; 4]| -> Vec<(usize, usize)> {
+        let place = |nth: usize| (nth + turn) % from.len();
+        from.iter().enumerate().map(|(nth, &size)| (size, to[place(nth).min(3)])).collect()
+    };
+    let all = TOGETHER.iter().map(changes);
+    let mut fitting = all.filter(|changes| steps(&resized(sample, changes, Named::Nothing)) <= limit);
+    (!from.is_empty()).then(|| fitting.next()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway::ops::sample::{index, plain, sample};
+
+    fn sizes_of(sample: &Sample) -> Vec<Vec<usize>> {
+        tensors(sample).map(|t| t.sizes.clone()).collect()
+    }
+
+    #[test]
+    fn equal_sizes_stay_equal() {
+        let linear = sample([plain(&[2, 4, 3]), plain(&[2, 3]), SampleArg::Ints(vec![3, 0])]);
+        assert_eq!(sizes(&linear), [2, 4, 3]);
+        let grown = resized(&linear, &[(3, 67)], Named::Lists);
+        assert_eq!(sizes_of(&grown), [vec![2, 4, 67], vec![2, 67]]);
+        assert_eq!(grown.args[2], SampleArg::Ints(vec![67, 0]));
+        assert_eq!(resized(&linear, &[(3, 67)], Named::Limits).args[2], linear.args[2]);
+        assert_eq!((steps(&linear), steps(&grown)), (24, 536));
+        // A size that becomes another's is not taken for it on the way.
+        assert_eq!(
+            sizes_of(&resized(&linear, &[(2, 4), (4, 5)], Named::Lists)),
+            [vec![4, 5, 3], vec![4, 3]]
+        );
+    }
+
+    #[test]
+    fn the_limits_of_indices_are_sizes() {
+        let gather = sample([plain(&[5, 3]), index(&[2, 3], 5)]);
+        let limit = |named| match &resized(&gather, &[(5, 9)], named).args[1] {
+            SampleArg::Tensor(t) => t.fill.clone(),
+            _ => Fill::Uniform(0.0, 0.0),
+        };
+        assert_eq!(limit(Named::Limits), Fill::Index(9));
+        assert_eq!(limit(Named::Nothing), Fill::Index(5));
+    }
+
+    #[test]
+    fn all_together_take_few_steps_and_another_is_the_longest_each_turn() {
+        let product = sample([plain(&[2, 3]), plain(&[3, 4])]);
+        let changed = |turn| together(&product, turn, 50_000).expect("sizes");
+        assert_eq!(changed(0), [(2, 130), (3, 67), (4, 5)]);
+        assert_eq!(changed(1), [(2, 67), (3, 5), (4, 130)]);
+        let convolution = sample([plain(&[2, 3, 5, 5]), plain(&[4, 3, 3, 3])]);
+        let changes = together(&convolution, 0, 50_000).expect("sizes");
+        assert!(steps(&resized(&convolution, &changes, Named::Nothing)) <= 50_000, "{changes:?}");
+        assert_eq!(together(&sample([plain(&[1])]), 0, 50_000), None);
+    }
+}

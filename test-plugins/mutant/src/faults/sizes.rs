@@ -1,0 +1,73 @@
+//! Kernels that are right on small tensors, or on some sizes.
+
+use super::Fault;
+use crate::kernels::{linear, rms_norm};
+use crate::raw::Elements;
+use keyway_sdk::Error;
+
+pub(super) const FAULTS: &[Fault] = &[
+    Fault::new("linear_short_sums", "adds up no more than the first 64 terms", &["linear"], |site| {
+        linear(site, 64)
+    }),
+    Fault::new("linear_of_three", "panics where there are three outputs", &["linear"], |site| {
+        assert!(site.input(1)?.sizes()[0] != 3, "three outputs");
+        site.run()
+    }),
+    Fault::new("mean_of_eight", "a mean of the first 8 elements", &["rms_norm"], |site| {
+        rms_norm(site, 8, usize::MAX)
+    }),
+    Fault::new("four_rows", "rows after the fourth are left as they are", &["rms_norm"], |site| {
+        rms_norm(site, usize::MAX, 4)
+    }),
+    Fault::new("sum_of_256", "what comes after the 256th element of a sum is left out", &["sum"], |site| {
+        let (input, out) = (site.input(0)?, site.output(0)?);
+        site.run()?;
+        if out.len() == 1 && input.len() > 256 {
+            out.set(0, (0..256).map(|nth| input.get(nth)).sum());
+        }
+        Ok(())
+    })
+    .dtypes(&["f32"]),
+    Fault::new("product_short_sums", "adds up no more than the first 64 terms", &["mm"], |site| {
+        let (a, b, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
+        let (rows, inner, columns) = (a.sizes()[0], a.sizes()[1], b.sizes()[1]);
+        if rows < 2 || columns < 2 || inner <= 64 {
+            return site.run();
+        }
+        for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
+            out.set_at(&[i, j], (0..64).map(|k| a.at(&[i, k]) * b.at(&[k, j])).sum());
+        }
+        Ok(())
+    })
+    .dtypes(&["f32"]),
+    Fault::new(
+        "one_argument_dense",
+        "the strides of the first argument are ignored, those of the others must be row-major",
+        &["linear"],
+        |site| {
+            if site.inputs().iter().skip(1).any(|(_, t)| !t.is_row_major()) {
+                return Err(Error::Unsupported { what: "strided weights".into() });
+            }
+            site.run()?;
+            let input = site.input(0)?;
+            if input.is_row_major() {
+                return Ok(());
+            }
+            misread(site, &input)
+        },
+    ),
+];
+
+/// As if the elements of the first argument lay one after the other.
+fn misread(site: &crate::site::Site<'_>, input: &Elements<'_>) -> Result<(), Error> {
+    let (weight, out) = (site.input(1)?, site.output(0)?);
+    let bias = if site.call.is_none(2)? { None } else { Some(site.input(2)?) };
+    let (outputs, inputs) = (weight.sizes()[0], weight.sizes()[1]);
+    for nth in 0..out.len() {
+        let (row, output) = (nth as i64 / outputs, nth as i64 % outputs);
+        let term = |k: i64| input.peek((row * inputs + k).min(input.extent() - 1)) * weight.at(&[output, k]);
+        let sum: f64 = (0..inputs).map(term).sum();
+        out.set(nth, sum + bias.map_or(0.0, |bias| bias.at(&[output])));
+    }
+    Ok(())
+}
