@@ -69,6 +69,8 @@ struct Listed<'a> {
     conformance: String,
     /// Kernels written against another signature than their op has here.
     left_out: Vec<String>,
+    /// What no call reaches, a clause each.
+    without_effect: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -99,6 +101,7 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
                 candidate,
                 conformance: standing(candidate).to_string(),
                 left_out: installed::left_out(candidate),
+                without_effect: installed::unreached(candidate),
             };
             let backends = discovery.candidates.iter().map(listed).collect();
             screen.json(&List { backends, searched: &discovery.searched });
@@ -236,14 +239,17 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
             let name = candidate.found_as.file_name().unwrap_or(candidate.found_as.as_os_str());
             screen.line(format!("\n{}: {reason}", name.to_string_lossy()));
         }
+        let name = candidate.found_as.file_name().unwrap_or(candidate.found_as.as_os_str()).to_string_lossy();
         let left_out = installed::left_out(candidate);
         if !left_out.is_empty() {
-            let name = candidate.found_as.file_name().unwrap_or(candidate.found_as.as_os_str());
             screen.line(format!(
-                "\n{}: kernels written against other signatures are left out: {}",
-                name.to_string_lossy(),
+                "\n{name}: kernels written against other signatures are left out: {}",
                 left_out.join(", ")
             ));
+        }
+        let unreached = installed::unreached(candidate);
+        if !unreached.is_empty() {
+            screen.line(format!("\n{name}: without effect: {}", unreached.join("; ")));
         }
     }
 }

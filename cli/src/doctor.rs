@@ -51,6 +51,9 @@ struct Findings<'a> {
     /// By library: kernels written against another signature than their op has here.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     left_out: Vec<(PathBuf, Vec<String>)>,
+    /// By library: what no call reaches, a clause each.
+    #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
+    without_effect: Vec<(PathBuf, Vec<String>)>,
     usable: usize,
     verdict: String,
 }
@@ -84,12 +87,8 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         },
         discovery,
         devices: devices(),
-        left_out: discovery
-            .candidates
-            .iter()
-            .map(|c| (c.found_as.clone(), installed::left_out(c)))
-            .filter(|(_, kernels)| !kernels.is_empty())
-            .collect(),
+        left_out: by_library(discovery, installed::left_out),
+        without_effect: by_library(discovery, installed::unreached),
         usable,
         verdict: overall(discovery, usable),
     };
@@ -99,6 +98,15 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         print(&findings, screen);
     }
     installed::check(discovery)
+}
+
+/// What is to be said of each library, without those of which nothing is.
+fn by_library(
+    discovery: &Discovery,
+    said: impl Fn(&Candidate) -> Vec<String>,
+) -> Vec<(PathBuf, Vec<String>)> {
+    let all = discovery.candidates.iter().map(|c| (c.found_as.clone(), said(c)));
+    all.filter(|(_, said)| !said.is_empty()).collect()
 }
 
 /// Every device that a backend serves.
@@ -210,6 +218,10 @@ fn library(candidate: &Candidate, missing: &[String], screen: &mut Screen) {
     if !left_out.is_empty() {
         screen
             .line(format!("  left out   kernels written against other signatures: {}", left_out.join(", ")));
+    }
+    let unreached = installed::unreached(candidate);
+    if !unreached.is_empty() {
+        screen.line(format!("  no effect  {}", unreached.join("; ")));
     }
     let state = backend::state(&candidate.verdict);
     screen.line(match candidate.reason() {

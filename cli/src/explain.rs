@@ -5,7 +5,8 @@ use crate::installed::Choice;
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::dispatcher::explain::explain;
-use keyway::dispatcher::registry;
+use keyway::Device;
+use keyway::dispatcher::{device as devices, registry};
 
 /// The key to explain.
 #[derive(clap::Args)]
@@ -42,20 +43,23 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         return Ok(());
     }
     screen.line(explanation.to_string());
-    if explanation.candidates.is_empty() {
+    let served = explanation.candidates.iter().any(|c| c.chosen);
+    // Kernels for the host's memory need no plugin that brings it.
+    let none_for_device = devices::server(device.kind).is_none()
+        && (device != Device::CPU || registry::kernels().iter().all(|k| k.device != device.kind));
+    if !served && none_for_device {
+        screen.line(format!(
+            "  no backend for `{}`: {}",
+            device.name(),
+            installed::advice(device.name(), &backends.discovery)
+        ));
+    } else if explanation.candidates.is_empty() {
         let mine = || registry::kernels().into_iter().filter(|k| k.op == op.name);
         let here: Vec<&str> = mine()
             .filter(|k| k.device == device.kind && k.layout == layout)
             .map(|k| keyway::DType::from_code(k.dtype).map_or("?", keyway::DType::name))
             .collect();
-        let none_for_device = registry::kernels().iter().all(|k| k.device != device.kind);
-        screen.line(if none_for_device {
-            format!(
-                "  no backend for `{}`: {}",
-                device.name(),
-                installed::advice(device.name(), &backends.discovery)
-            )
-        } else if here.is_empty() {
+        screen.line(if here.is_empty() {
             format!(
                 "  no kernel of `{}` for ({}, {layout}); `keyway ops` shows who serves what",
                 op.name,

@@ -18,7 +18,8 @@ pub struct Choice {
     /// Prefer this backend where several serve the same; may be repeated, the first is preferred most.
     #[arg(long = "backend", global = true, value_name = "NAME")]
     pub preferred: Vec<String>,
-    /// What a device does with a call that nobody serves there: error, or cpu:warn or cpu:allow to run it on the CPU.
+    /// What a device does with a call that nobody serves there: error, or any device that a backend brings, such as cpu, which
+    /// runs it then; with a warning (cpu, cpu:warn) or without (cpu:allow).
     #[arg(long, global = true, value_name = "POLICY")]
     pub fallback: Option<String>,
 }
@@ -72,6 +73,16 @@ pub fn left_out(candidate: &Candidate) -> Vec<String> {
     found
 }
 
+/// What no call reaches of a library that is used, a clause each; nothing before the backends are loaded, because another
+/// may bring what seems to be missing.
+pub fn unreached(candidate: &Candidate) -> Vec<String> {
+    if runtime::backends().is_none() || !matches!(candidate.verdict, Verdict::Chosen) {
+        return Vec::new();
+    }
+    let of_library = registry::unreached(|plugin| plugin.path == candidate.path);
+    of_library.iter().flat_map(|(_, found)| found).map(ToString::to_string).collect()
+}
+
 /// Loads the backends. Libraries that cannot be used are named on standard error.
 ///
 /// # Errors
@@ -94,6 +105,9 @@ pub fn start_quietly(choice: &Choice) -> Result<&'static Backends, Failure> {
     keyway::backend::prefer_backends(&preferred).map_err(|error| Failure::Usage(error.to_string()))?;
     if let Some(policy) = &choice.fallback {
         keyway::set_fallback(policy).map_err(|error| Failure::Usage(error.to_string()))?;
+        if let Some(trouble) = registry::FallbackPolicy::parse(policy)?.trouble() {
+            screen::warning(&format!("--fallback {policy}: {trouble}"));
+        }
     }
     runtime::backends().ok_or_else(|| Failure::NoBackend("the runtime did not start".to_string()))
 }

@@ -58,45 +58,8 @@ pub fn op(text: &str) -> Result<&'static OpEntry, Failure> {
     if let Some(op) = registry::find_op(text) {
         return Ok(op);
     }
-    let mut names: Vec<(usize, &str)> = table::current()
-        .ops()
-        .map(|rows| rows.op.name)
-        .map(|name| (if name.contains(text) || text.contains(name) { 1 } else { distance(text, name) }, name))
-        .collect();
-    names.sort_unstable();
-    let near = |limit: usize| names.iter().take_while(move |(d, _)| *d <= limit).take(5);
-    let near: Vec<String> = near(text.len() / 3 + 1).map(|(_, name)| format!("`{name}`")).collect();
+    let near: Vec<String> = registry::near_ops(text).iter().map(|name| format!("`{name}`")).collect();
     let meant = if near.is_empty() { String::new() } else { format!(" (near: {})", near.join(", ")) };
-    let count = names.len();
+    let count = table::current().ops().count();
     Err(Failure::Usage(format!("there is no op `{text}`{meant}; `keyway ops` lists the {count} that exist")))
-}
-
-/// How many letters must change to turn one name into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let changed = corner + usize::from(from != *to);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn distances_count_changed_letters() {
-        assert_eq!(distance("add", "add"), 0);
-        assert_eq!(distance("ad", "add"), 1);
-        assert_eq!(distance("matmul", "mul"), 3);
-        assert_eq!(distance("", "exp"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
-    }
 }

@@ -100,8 +100,16 @@ fn apply_policies(preferred: &[String]) {
         preferred.iter().map(String::as_str).filter(|name| loaded.iter().any(|p| p.name == *name)).collect();
     let mut failed = registry::prefer(&names).err();
     if let Ok(policy) = std::env::var(crate::backend::FALLBACK_VARIABLE) {
-        let set = registry::FallbackPolicy::parse(&policy).and_then(registry::set_default_fallback);
-        failed = failed.or(set.err());
+        let set = registry::FallbackPolicy::parse(&policy)
+            .and_then(|parsed| registry::set_default_fallback(parsed).map(|()| parsed));
+        match set {
+            Ok(parsed) => {
+                if let Some(trouble) = parsed.trouble() {
+                    keyway_dispatcher::log::warn(&format!("{}: {trouble}", crate::backend::FALLBACK_VARIABLE));
+                }
+            }
+            Err(error) => failed = failed.or(Some(error)),
+        }
     }
     if let Some(error) = failed {
         keyway_dispatcher::log::warn(&format!("{}: {error}", crate::backend::FALLBACK_VARIABLE));
@@ -126,11 +134,11 @@ fn load(loader: &Loader) -> Backends {
     let new = loaded.plugins.iter().filter(|plugin| present.iter().all(|p| p.path != plugin.path));
     install::install_all(new).into_iter().for_each(|rejected| loaded.refuse(rejected));
     warn_of_left_out(&present);
+    warn_of_unreached(&present);
     Backends { rejected: loaded.rejected, discovery: loaded.discovery }
 }
 
-/// Says which kernels of plugins that have just come serve nothing, because their ops are others here. Kernels of ops that
-/// this program does not know are no news: the plugin may be made for a later one.
+/// Says which kernels of plugins that have just come serve nothing, because their ops are others here.
 fn warn_of_left_out(before: &[&'static PluginEntry]) {
     let mut by_plugin: Vec<(&'static str, Vec<String>)> = Vec::new();
     for left in registry::left_out() {
@@ -152,6 +160,14 @@ fn warn_of_left_out(before: &[&'static PluginEntry]) {
              a build against this version would bring them back",
             kernels.join(", ")
         ));
+    }
+}
+
+/// Says what of plugins that have just come no call reaches, now that those are loaded which could bring what is missing.
+fn warn_of_unreached(before: &[&'static PluginEntry]) {
+    for (plugin, found) in registry::unreached(|new| !before.iter().any(|p| std::ptr::eq(*p, new))) {
+        let clauses: Vec<String> = found.iter().map(ToString::to_string).collect();
+        keyway_dispatcher::log::warn(&format!("`{}`: without effect: {}", plugin.name, clauses.join("; ")));
     }
 }
 

@@ -295,6 +295,8 @@ pub struct MissingKernel {
     pub registered: Vec<String>,
     /// The key nearest to the one asked for.
     pub nearest: Option<String>,
+    /// Where the device's policy has sent the call, and what came of it.
+    pub fallback: Option<String>,
     /// The command that helps.
     pub help: String,
 }
@@ -327,6 +329,9 @@ impl fmt::Display for MissingKernel {
         }
         if let Some(nearest) = &self.nearest {
             writeln!(f, "  nearest: {nearest}")?;
+        }
+        if let Some(fallback) = &self.fallback {
+            writeln!(f, "  fallback: {fallback}")?;
         }
         write!(f, "  {}", self.help)
     }

@@ -4,10 +4,14 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, MissingKernel};
 use crate::base::intern::DEVICES;
 use crate::base::key::{Device, Layout};
-use crate::device::server;
+use crate::base::plugin::PluginEntry;
+use crate::call::fallback::CHANGED_BY;
+use crate::device::{is_there, server};
 use crate::op::{Arg, Args, OpEntry};
 use crate::registry::table::current;
-use crate::registry::{InterposerInfo, KernelEntry, interposers_of, kernels, serving};
+use crate::registry::{
+    InterposerInfo, KernelEntry, interposers_of, is_preferred, kernels, plugins, serving,
+};
 use serde::Serialize;
 use smallvec::SmallVec;
 use std::fmt;
@@ -36,12 +40,14 @@ pub struct Explanation {
     pub interposers: Vec<InterposerInfo>,
     /// Candidates in the order in which they are asked, then the kernels that are passed over.
     pub candidates: Vec<Candidate>,
+    /// What a user has asked for that has no effect on this key, a sentence each.
+    pub notes: Vec<String>,
     /// Who serves the key, in a few words.
     pub verdict: String,
 }
 
-/// What `keyway explain` prints: the op, the signature and who serves the key, then a line for each interposer and each
-/// candidate.
+/// What `keyway explain` prints: the op, the signature and who serves the key, then a line for each interposer, each
+/// candidate and each note.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\nsignature {}\n{}: {}", self.op, self.signature, self.key, self.verdict)?;
@@ -54,7 +60,7 @@ impl fmt::Display for Explanation {
             let mark = if candidate.chosen { "serves, " } else { "" };
             write!(f, "\n  {}. {}: {mark}{}", rank + 1, candidate.what, candidate.reason)?;
         }
-        Ok(())
+        self.notes.iter().try_for_each(|note| write!(f, "\n  {note}"))
     }
 }
 
@@ -82,9 +88,11 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
     };
     let missing_part = serving::first_missing_part(op, device, layout, dtype);
     let mut found: Vec<Candidate> = Vec::new();
-    for candidate in &listed {
+    for (rank, candidate) in listed.iter().enumerate() {
         let first = !found.iter().any(|earlier| earlier.chosen);
-        found.push(one(candidate, layout, first, missing_part));
+        let before = kernels_of(&listed[..rank]).collect();
+        let key = Key { op, layout, dtype };
+        found.push(one(candidate, key, Rank { first, before }, missing_part));
     }
     let asked = |kernel: &KernelEntry| {
         let same =
@@ -111,6 +119,7 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
         key: key_text(device, layout, dtype),
         interposers: interposers_of(op),
         candidates: found,
+        notes: idle_preferences(&listed),
         verdict,
     }
 }
@@ -121,45 +130,118 @@ fn same_device(kernel: &KernelEntry, device: Device) -> bool {
     wanted == asked || asked.split_once('@').is_some_and(|(name, _)| name == wanted)
 }
 
+/// What is explained, the device apart.
+#[derive(Clone, Copy)]
+struct Key {
+    op: &'static OpEntry,
+    layout: Layout,
+    dtype: DType,
+}
+
+/// Where a candidate stands.
+struct Rank {
+    /// Whether no other before it can serve the key.
+    first: bool,
+    /// The kernels before it.
+    before: Vec<&'static KernelEntry>,
+}
+
+fn kernels_of(listed: &[serving::Candidate]) -> impl Iterator<Item = &'static KernelEntry> {
+    listed.iter().filter_map(|candidate| match candidate {
+        serving::Candidate::Kernel(kernel) => Some(*kernel),
+        _ => None,
+    })
+}
+
+/// A sentence for each preferred plugin that has no kernel among the candidates.
+fn idle_preferences(listed: &[serving::Candidate]) -> Vec<String> {
+    let idle = |plugin: &&PluginEntry| {
+        is_preferred(plugin) && !plugin.is_retired() && kernels_of(listed).all(|k| k.plugin.name != plugin.name)
+    };
+    let note = |plugin: &PluginEntry| {
+        format!("`{}` is preferred, but no kernel of it serves this key: that has no effect here", plugin.name)
+    };
+    plugins().into_iter().filter(idle).map(note).collect()
+}
+
+/// Why a kernel is asked after those that stand before it.
+fn asked_after(kernel: &KernelEntry, layout: Layout, before: &[&KernelEntry]) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    for earlier in before {
+        let (name, rank) = (earlier.plugin.name, earlier.plugin.priority());
+        let reason = match is_preferred(earlier.plugin) {
+            _ if earlier.layout == layout && kernel.layout != layout => "is for the exact layout",
+            _ if rank <= kernel.plugin.priority() => "was found first",
+            true if is_preferred(kernel.plugin) => "is preferred more",
+            true => "is preferred",
+            false => "has the higher priority",
+        };
+        let reason = format!("`{name}` {reason}");
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    match reasons.is_empty() {
+        true => "asked if those before refuse".to_string(),
+        false => format!("asked if those before refuse: {}", reasons.join(", ")),
+    }
+}
+
+/// Whether a fallback can serve the key, and why or why not.
+fn fallback(to: u16, Key { op, layout, dtype }: Key) -> (bool, String) {
+    let name = DEVICES.name(to);
+    if !is_there(to) {
+        let reason =
+            format!("the device's policy names it, but no backend for `{name}` is installed; {CHANGED_BY}");
+        return (false, reason);
+    }
+    match serving::server(op, Device { kind: to, index: 0 }, layout, dtype) {
+        Some(_) => (true, "the device's policy allows it".to_string()),
+        None => (false, format!("the device's policy names it, but nothing serves the key on `{name}` either")),
+    }
+}
+
 fn one(
     candidate: &serving::Candidate,
-    layout: Layout,
-    first: bool,
+    key: Key,
+    Rank { first, before }: Rank,
     missing_part: Option<(&'static str, DType)>,
 ) -> Candidate {
     use serving::Candidate as Listed;
+    let layout = key.layout;
+    let mut can = true;
     let (what, reason) = match candidate {
         Listed::View => ("the host".to_string(), "a view of a strided tensor is metadata only".to_string()),
         Listed::Host => ("the host".to_string(), "it moves bytes or changes a layout itself".to_string()),
         Listed::Kernel(kernel) => {
+            let preferred = if is_preferred(kernel.plugin) { "; its plugin is preferred" } else { "" };
             let reason = match (first, kernel.layout == layout) {
-                (true, true) => "the exact key".to_string(),
-                (true, false) => {
-                    format!("`{}` is the parent of `{layout}`, and there is no closer kernel", kernel.layout)
-                }
-                (false, true) => {
-                    "asked if those before refuse: they have the higher priority or were found first"
-                        .to_string()
-                }
-                (false, false) => {
-                    "asked if those before refuse: a kernel for the exact layout goes first".to_string()
-                }
+                (true, true) => format!("the exact key{preferred}"),
+                (true, false) => format!(
+                    "`{}` is the parent of `{layout}`, and there is no closer kernel{preferred}",
+                    kernel.layout
+                ),
+                (false, _) => asked_after(kernel, layout, &before),
             };
             (kernel_text(kernel), reason)
         }
         Listed::Decomposition => {
             let reason = match missing_part {
-                Some((part, dtype)) => format!("its part `{part}` is served by nobody for {dtype}"),
+                Some((part, dtype)) => {
+                    can = false;
+                    format!("its part `{part}` is served by nobody for {dtype}")
+                }
                 None if first => "there is no kernel".to_string(),
                 None => "asked if those before refuse; its parts are recorded for gradients".to_string(),
             };
             ("other ops".to_string(), reason)
         }
         Listed::Fallback { to, .. } => {
-            (format!("fallback to `{}`", DEVICES.name(*to)), "the device's policy allows it".to_string())
+            let reason;
+            (can, reason) = fallback(*to, key);
+            (format!("fallback to `{}`", DEVICES.name(*to)), reason)
         }
     };
-    let can = !(matches!(candidate, Listed::Decomposition) && missing_part.is_some());
     Candidate { what, chosen: first && can, reason }
 }
 
@@ -179,7 +261,7 @@ fn passed_over(op: &OpEntry, kernel: &KernelEntry, device: Device) -> String {
             "the memory of `{device}` is that of `{}`, with which its plugin does not declare itself compatible",
             owner.plugin.name
         ),
-        None => "nobody serves the device".to_string(),
+        None => format!("no plugin brings the device `{}`", device.name()),
     }
 }
 
@@ -233,6 +315,7 @@ pub(crate) fn missing(
             .map(|(head, dtypes)| format!("{head}: {}", dtypes.join(", ")))
             .collect(),
         nearest,
+        fallback: None,
         help,
     }))
 }

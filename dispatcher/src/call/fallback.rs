@@ -5,7 +5,8 @@
 
 use super::convert::to_device;
 use super::outputs::check_target;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::intern::DEVICES;
 use crate::base::key::{Device, KeySet};
 use crate::base::progress::Nested;
 use crate::call::ledger::{self, Served};
@@ -34,8 +35,40 @@ pub fn twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
     TensorImpl::strided(copy, 0, t.sizes(), t.strides(), t.dtype())
 }
 
+/// How a policy is changed.
+pub(super) const CHANGED_BY: &str =
+    "change the policy with `--fallback`, KEYWAY_FALLBACK, `set_fallback` or `set_device_fallback`";
+
+/// The error of a call that would go to a device that no plugin brings.
+#[cold]
+pub(super) fn to_nobody(error: Error, device: Device, to: u16) -> Error {
+    let (from, to) = (device.name(), DEVICES.name(to));
+    noted(error, || {
+        format!(
+            "the policy of `{from}` sends the call to `{to}`, but no backend for `{to}` is installed; {CHANGED_BY}"
+        )
+    })
+}
+
+/// Adds to an error about a missing kernel how the call came to the device, unless that stands there.
+#[cold]
+fn noted(mut error: Error, line: impl FnOnce() -> String) -> Error {
+    if let Error::MissingKernel(missing) = &mut error {
+        missing.fallback.get_or_insert_with(line);
+    }
+    error
+}
+
 /// Runs a call on another kind of device and brings the results back.
 pub(crate) fn run(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Outputs> {
+    let there = || {
+        let (from, to) = (device.name(), DEVICES.name(to));
+        format!("the policy of `{from}` has sent the call to `{to}`; {CHANGED_BY}")
+    };
+    run_there(call, device, to, warn).map_err(|error| noted(error, there))
+}
+
+fn run_there(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Outputs> {
     let _nested = Nested::enter();
     let there = Device { kind: to, index: 0 };
     let name = call.args.name();

@@ -7,6 +7,7 @@ use super::outputs::deliver;
 use super::{Place, explain, fallback, host_cast, plan};
 use crate::base::error::{Error, Result};
 use crate::base::progress::Nested;
+use crate::device::is_there;
 use crate::op::{Args, Call, Outputs, Plan};
 use crate::registry::table::Generation;
 use crate::registry::{FallbackPolicy, KernelEntry};
@@ -100,12 +101,14 @@ pub(super) fn without_kernel(
     if let Some(made) = host_cast::run(call, plan)? {
         return Ok(made);
     }
+    let missing = || explain::missing(&call.args, device, layout, plan.compute, refused.to_vec());
     match generation.fallback(device.kind) {
+        FallbackPolicy::Error => Err(missing()),
+        FallbackPolicy::Warn(to) | FallbackPolicy::Allow(to) if !is_there(to) => {
+            Err(fallback::to_nobody(missing(), device, to))
+        }
         FallbackPolicy::Warn(to) => fallback::run(call, device, to, true),
         FallbackPolicy::Allow(to) => fallback::run(call, device, to, false),
-        FallbackPolicy::Error => {
-            Err(explain::missing(&call.args, device, layout, plan.compute, refused.to_vec()))
-        }
     }
 }
 

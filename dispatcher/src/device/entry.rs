@@ -1,5 +1,6 @@
 //! Device types and who serves them.
 
+use crate::base::key::Device;
 use crate::base::plugin::PluginEntry;
 use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::DeviceApi;
@@ -40,6 +41,11 @@ pub fn server(kind: u16) -> Option<&'static DeviceEntry> {
     let entry = SERVERS.get(kind as usize)?.load(Ordering::Acquire);
     // SAFETY: the pointer is null or that of an entry which lives as long as the process, see `set_server`.
     unsafe { entry.as_ref() }
+}
+
+/// Whether tensors can be on a kind of device: a plugin brings it, or it is the host's memory, which needs none.
+pub fn is_there(kind: u16) -> bool {
+    kind == Device::CPU.kind || server(kind).is_some()
 }
 
 /// Says who serves a kind of device from now on.

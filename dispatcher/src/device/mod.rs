@@ -11,7 +11,7 @@ mod stream;
 mod transfer;
 
 pub(crate) use entry::set_server;
-pub use entry::{DeviceEntry, server};
+pub use entry::{DeviceEntry, is_there, server};
 pub use pinned::{Stats as PinnedStats, stats as pinned_stats};
 pub use stream::{Event, Stream, StreamGuard};
 pub(crate) use stream::{

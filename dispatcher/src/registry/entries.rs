@@ -2,8 +2,10 @@
 
 use super::InterposerSpec;
 use crate::base::error::{Error, Result};
+use crate::base::intern::DEVICES;
 use crate::base::key::{Device, DispatchKey, KeySet, Layout};
 use crate::base::plugin::PluginEntry;
+use crate::device::is_there;
 use crate::op::{Call, OpEntry, Outputs};
 use keyway_sdk::abi::layout::LayoutOpsApi;
 use keyway_sdk::abi::tensor::KernelFn;
@@ -121,6 +123,20 @@ impl FallbackPolicy {
         }
         let kind = Device::new(name, 0)?.kind;
         Ok(if allow { FallbackPolicy::Allow(kind) } else { FallbackPolicy::Warn(kind) })
+    }
+
+    /// What is wrong with the policy, as a clause, if no plugin brings the device that calls would go to. To be asked once
+    /// all plugins are loaded.
+    pub fn trouble(self) -> Option<String> {
+        let to = self.target().filter(|to| !is_there(*to))?;
+        let mut there = vec![Device::CPU.name()];
+        let brought = super::devices().into_iter().map(|entry| DEVICES.name(entry.kind));
+        there.extend(brought.filter(|name| *name != Device::CPU.name()));
+        Some(format!(
+            "no backend for `{}` is installed, so calls that fall back to it fail; a fallback can be: {}",
+            DEVICES.name(to),
+            there.join(", ")
+        ))
     }
 
     /// The other device's kind, if calls go there.

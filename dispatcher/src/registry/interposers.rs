@@ -36,7 +36,7 @@ impl InterposerSpec {
 }
 
 /// Whether `text` fits `pattern`, in which `*` stands for any text.
-fn matches(pattern: &str, text: &str) -> bool {
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or("");
     let Some(mut rest) = text.strip_prefix(first) else { return false };

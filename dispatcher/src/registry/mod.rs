@@ -3,18 +3,22 @@
 mod entries;
 mod interposers;
 mod layouts;
+mod near;
 mod resolve;
 pub mod serving;
 mod state;
 pub mod table;
+mod unreached;
 
 pub use entries::{FallbackPolicy, FunctionalEntry, Handler, KernelEntry, LayoutEntry, LayoutOpsEntry};
 pub(crate) use interposers::first_of;
 pub use interposers::{InterposerInfo, InterposerSpec, interposers, interposers_of};
 pub(crate) use layouts::more_special;
 pub use layouts::{all_layout_ops, layout_ops};
+pub use near::near_ops;
 pub use state::{
-    Batch, LeftOut, devices, find_functional, find_op, kernels, layouts, left_out, plugins, prefer,
-    register_functional, register_ops, restore, retire, set_default_fallback, set_fallback, set_priority,
+    Batch, LeftOut, devices, find_functional, find_op, is_preferred, kernels, layouts, left_out, plugins,
+    prefer, register_functional, register_ops, restore, retire, set_default_fallback, set_fallback, set_priority,
 };
 pub(crate) use state::{MAX_PRIORITY, lock};
+pub use unreached::{Unreached, unreached};

@@ -102,7 +102,8 @@ pub(super) fn may_serve(plugin: &PluginEntry, kind: u16, owner: Option<&'static 
             owner.plugin.name == plugin.name
                 || plugin.compatible_with.iter().any(|name| name == owner.plugin.name)
         }
-        None => true,
+        // Nobody can have memory there.
+        None => false,
     }
 }
 
@@ -119,9 +120,7 @@ fn resolve_op(state: &mut State, op: &'static OpEntry) -> &'static [Layouts] {
         let aliases = state.aliases.iter().filter(|((kind, _), _)| *kind == kernel.device);
         let alias_kinds = aliases.map(|(_, alias)| alias.kind);
         for kind in std::iter::once(kernel.device).chain(alias_kinds) {
-            if may_serve(kernel.plugin, kernel.device, server(kind))
-                && (kind == kernel.device || server(kind).is_some())
-            {
+            if may_serve(kernel.plugin, kernel.device, server(kind)) {
                 let layouts = best.entry(kind).or_default().entry(kernel.layout.id()).or_default();
                 layouts.entry(kernel.dtype).or_default().push(kernel);
             }

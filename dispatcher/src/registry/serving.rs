@@ -4,6 +4,7 @@ use super::table::{Generation, OpRows, current};
 use super::{FallbackPolicy, KernelEntry};
 use crate::base::dtype::DType;
 use crate::base::key::{Device, Layout};
+use crate::device::is_there;
 use crate::op::{OpEntry, Rule};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -111,7 +112,7 @@ fn server_in(
         Candidate::Decomposition => missing_part(generation, op, device, layout, dtype, depth).is_none(),
         Candidate::Fallback { to, .. } => {
             let there = Device { kind: *to, index: 0 };
-            server_in(generation, op, there, layout, dtype, depth + 1).is_some()
+            is_there(*to) && server_in(generation, op, there, layout, dtype, depth + 1).is_some()
         }
     })
 }

@@ -184,6 +184,11 @@ pub(crate) const MAX_PRIORITY: i32 = 1 << 23;
 /// Above every priority that a plugin may declare.
 const PREFERRED: i32 = 2 * MAX_PRIORITY;
 
+/// Whether somebody has preferred the plugin, see [`prefer`].
+pub fn is_preferred(plugin: &PluginEntry) -> bool {
+    plugin.priority() >= PREFERRED
+}
+
 /// Gives a plugin another priority; 0 is usual and higher wins. Returns whether there is such a plugin.
 pub fn set_priority(plugin: &str, priority: i32) -> bool {
     change_plugin(plugin, |p| p.priority.store(priority, Ordering::Relaxed))

@@ -43,7 +43,7 @@ plugin! {
 }
 
 register_kernel! {
-    op: "test_nothing", signature: "T>T", device: "test.keyway/unruly", layout: "strided",
+    op: "abs", signature: "T>T", device: "test.keyway/unruly", layout: "strided",
     f32 => |_call| Ok(()),
 }
 

@@ -1,0 +1,49 @@
+/*
+ * A plugin for the CPU with the mistakes that a plugin's author makes in names, which the host can see only once all plugins
+ * are loaded. MISTAKE says which.
+ */
+#include "keyway.h"
+
+static int32_t nothing(const KeywayCall *call) {
+    (void)call;
+    return KEYWAY_STATUS_FAILED;
+}
+
+#define OP_UNKNOWN 1
+#define DTYPE_UNKNOWN 2
+#define DEVICE_UNKNOWN 3
+#define TWICE 4
+#define LAYOUT_UNKNOWN 5
+#define NONE 6
+
+#if MISTAKE == OP_UNKNOWN
+KEYWAY_KERNEL(first, "absolut", "T>T", "cpu", "strided", "f32", nothing);
+KEYWAY_KERNEL(second, "absolut", "T>T", "cpu", "strided", "f64", nothing);
+#elif MISTAKE == DTYPE_UNKNOWN
+KEYWAY_KERNEL(first, "abs", "T>T", "cpu", "strided", "f23", nothing);
+KEYWAY_KERNEL(second, "neg", "T>T", "cpu", "strided", "f23", nothing);
+#elif MISTAKE == DEVICE_UNKNOWN
+KEYWAY_KERNEL(first, "abs", "T>T", "cuda", "strided", "f32", nothing);
+KEYWAY_KERNEL(second, "abs", "T>T", "cuda", "strided", "f64", nothing);
+#elif MISTAKE == TWICE
+KEYWAY_KERNEL(first, "abs", "T>T", "cpu", "strided", "f32", nothing);
+KEYWAY_KERNEL(second, "abs", "T>T", "cpu", "strided", "f32", nothing);
+#elif MISTAKE == LAYOUT_UNKNOWN
+KEYWAY_KERNEL(first, "abs", "T>T", "cpu", "stridden", "f32", nothing);
+KEYWAY_KERNEL(second, "abs", "T>T", "cpu", "stridden", "f64", nothing);
+#else
+KEYWAY_KERNEL(first, "abs", "T>T", "cpu", "strided", "f32", nothing);
+KEYWAY_KERNEL(second, "abs", "T>T", "cpu", "strided", "f64", nothing);
+#endif
+static const KeywayKernel *const kernels[] = { &first, &second };
+
+KEYWAY_MANIFEST("keyway.test/mistaken", "0.0.1", "Mistakes in names", "\"cpu\"", "\"strided\"");
+
+static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out) {
+    (void)given;
+    KeywayPluginContents contents = { .kernels = { kernels, sizeof kernels / sizeof *kernels } };
+    keyway_fill(out, &contents, sizeof contents);
+    return KEYWAY_STATUS_OK;
+}
+
+KEYWAY_PLUGIN(initialize);

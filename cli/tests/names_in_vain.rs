@@ -1,0 +1,134 @@
+//! What plugins name that does not exist, and what the commands say of it: kernels that no call reaches, preferences and
+//! fallbacks without effect.
+
+#[path = "../../plugin-sdk/tests/c_compiler/mod.rs"]
+mod c_compiler;
+mod support;
+
+use std::path::Path;
+use support::{Ran, library, library_of, program, run};
+
+/// The CPU backend, and other libraries beside it.
+fn folder(others: &[&Path]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for library in others.iter().copied().chain([library().as_path()]) {
+        std::fs::copy(library, folder.path().join(library.file_name().unwrap())).unwrap();
+    }
+    folder
+}
+
+fn said(folder: &tempfile::TempDir, arguments: &[&str]) -> Ran {
+    let mut command = program(folder.path());
+    command.args(arguments);
+    run(command).expect(0)
+}
+
+/// The CPU backend with the plugin that makes this mistake. `None` without a compiler.
+fn mistaken(mistake: &str) -> Option<tempfile::TempDir> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/mistaken.c");
+    let name = format!("mistaken_{mistake}_{}", std::process::id());
+    let built = c_compiler::plugin(&source, &name, &[&format!("-DMISTAKE={mistake}")])?;
+    let made = folder(&[&built]);
+    std::fs::remove_file(built).unwrap();
+    Some(made)
+}
+
+#[test]
+fn what_no_call_reaches_is_told_by_every_report() {
+    for (mistake, clause) in [
+        ("OP_UNKNOWN", "2 kernels of op `absolut`, which does not exist (near: `abs`)"),
+        ("DTYPE_UNKNOWN", "2 kernels for dtype `f23`, which no plugin brings"),
+        ("DEVICE_UNKNOWN", "2 kernels for device `cuda`, which no plugin brings"),
+        ("LAYOUT_UNKNOWN", "2 kernels for layout `stridden`, which no plugin brings"),
+        ("TWICE", "a second kernel of `abs` for (cpu, strided, f32), asked only if the first refuses"),
+    ] {
+        let Some(folder) = mistaken(mistake) else { return };
+        let effect = format!("without effect: {clause}");
+        let warned = format!("warning: `keyway.test/mistaken`: {effect}");
+        let listed = said(&folder, &["backend", "list"]);
+        assert!(listed.out.contains(&format!(".so: {effect}")), "{}", listed.out);
+        let report = said(&folder, &["doctor"]);
+        assert!(report.out.contains(&format!("no effect  {clause}")), "{}", report.out);
+        assert_eq!(said(&folder, &["ops"]).err.matches(&warned).count(), 1, "{mistake}");
+        let json = said(&folder, &["backend", "list", "--json"]).json();
+        let all = json["backends"].as_array().unwrap();
+        let of = |name: &str| all.iter().find(|b| b["library"]["manifest"]["name"] == name).unwrap();
+        assert_eq!(of("keyway.test/mistaken")["without_effect"][0], clause);
+        assert_eq!(of("keyway-cpu")["without_effect"].as_array().unwrap().len(), 0);
+        let json = said(&folder, &["doctor", "--json"]).json();
+        assert_eq!(json["without_effect"][0][1][0], clause);
+    }
+    // Nothing is said of a plugin without mistakes, nor of kernels for a device that another plugin brings.
+    let Some(folder) = mistaken("NONE") else { return };
+    let ran = said(&folder, &["backend", "list"]);
+    assert!(!ran.out.contains("without effect") && ran.err.is_empty(), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_kernel_for_a_device_that_nobody_brings_serves_nothing() {
+    let Some(folder) = mistaken("DEVICE_UNKNOWN") else { return };
+    let ran = said(&folder, &["explain", "abs", "--device", "cuda"]);
+    for part in ["nothing serves this key", "no plugin brings the device `cuda`", "no backend for `cuda`"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let json = said(&folder, &["ops", "--json"]).json();
+    let abs = json.as_array().unwrap().iter().find(|op| op["op"] == "abs").unwrap();
+    let place = abs["places"].as_array().unwrap().iter().find(|place| place["device"] == "cuda").unwrap();
+    assert!(place["served_by"]["f32"].is_null(), "{place}");
+}
+
+#[test]
+fn a_fallback_to_a_device_that_nobody_brings_serves_nothing() {
+    let folder = folder(&[&library_of("keyway_test_device")]);
+    let explained =
+        |policy: &str| said(&folder, &["--fallback", policy, "explain", "tanh", "--device", "keyway.test/device"]);
+    let ran = explained("gpu");
+    for part in [
+        "nothing serves this key",
+        "fallback to `gpu`: the device's policy names it, but no backend for `gpu` is installed",
+        "change the policy with `--fallback`",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let warned = "warning: --fallback gpu: no backend for `gpu` is installed, so calls that fall back to it fail; \
+                  a fallback can be: cpu";
+    assert!(ran.err.contains(warned), "{}", ran.err);
+    let ran = explained("cpu");
+    assert!(ran.out.contains("served by fallback to `cpu`") && ran.err.is_empty(), "{}{}", ran.out, ran.err);
+    let mut command = program(folder.path());
+    command.args(["ops"]).env("KEYWAY_FALLBACK", "cpuu:allow");
+    let ran = run(command).expect(0);
+    assert!(ran.err.contains("warning: KEYWAY_FALLBACK: no backend for `cpuu` is installed"), "{}", ran.err);
+    let help = said(&folder, &["--help"]).out;
+    assert!(help.contains("any device that a backend brings"), "{help}");
+}
+
+#[test]
+fn a_preference_is_the_reason_where_it_decides() {
+    let Some(folder) = mistaken("NONE") else { return };
+    let explained = |arguments: &[&str]| said(&folder, &[arguments, &["explain", "abs"]].concat()).out;
+    let usual = explained(&[]);
+    assert!(usual.contains("was found first") && !usual.contains("preferred"), "{usual}");
+    for (preferred, other) in [("keyway-cpu", "keyway.test/mistaken"), ("keyway.test/mistaken", "keyway-cpu")] {
+        let out = explained(&["--backend", preferred]);
+        assert!(out.contains(&format!("served by kernel of `{preferred}`")), "{out}");
+        assert!(out.contains("serves, the exact key; its plugin is preferred"), "{out}");
+        let lost = out.lines().find(|line| line.contains(&format!("2. kernel of `{other}`"))).unwrap();
+        assert!(lost.ends_with(&format!("asked if those before refuse: `{preferred}` is preferred")), "{out}");
+    }
+    // A preference that is kept has the same effect.
+    let config = tempfile::tempdir().unwrap();
+    let kept = |arguments: &[&str]| {
+        let mut command = program(folder.path());
+        command.args(arguments).env("XDG_CONFIG_HOME", config.path());
+        run(command).expect(0).out
+    };
+    kept(&["backend", "prefer", "keyway.test/mistaken"]);
+    let out = kept(&["explain", "abs"]);
+    assert!(out.contains("`keyway.test/mistaken` is preferred"), "{out}");
+    // It brings no kernel of this op.
+    let note = "`keyway.test/mistaken` is preferred, but no kernel of it serves this key: that has no effect here";
+    let out = kept(&["explain", "add"]);
+    assert!(out.contains(note), "{out}");
+    assert!(!kept(&["--backend", "keyway-cpu", "explain", "abs"]).contains("has no effect"));
+}

@@ -1,0 +1,46 @@
+//! Names that come near one that does not exist.
+
+use super::table::current;
+
+/// The ops whose names come near this one, the nearest first; at most five.
+pub fn near_ops(text: &str) -> Vec<&'static str> {
+    let within = |name: &str| name.contains(text) || text.contains(name);
+    let mut names: Vec<(usize, &'static str)> = current()
+        .ops()
+        .map(|rows| rows.op.name)
+        .map(|name| (if within(name) { 1 } else { distance(text, name) }, name))
+        .filter(|(distance, _)| *distance <= text.len() / 3 + 1)
+        .collect();
+    names.sort_unstable();
+    names.into_iter().take(5).map(|(_, name)| name).collect()
+}
+
+/// How many letters must change to turn one name into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let changed = corner + usize::from(from != *to);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distances_count_changed_letters() {
+        assert_eq!(distance("add", "add"), 0);
+        assert_eq!(distance("ad", "add"), 1);
+        assert_eq!(distance("matmul", "mul"), 3);
+        assert_eq!(distance("", "exp"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,201 @@
+//! What a plugin brings that can have no effect: kernels of ops, devices, layouts and dtypes that nobody brings, and names
+//! of ops that do not exist. Another plugin may bring what is missing, so this is asked once all are loaded.
+
+use super::interposers::{interposers, matches};
+use super::near::near_ops;
+use super::state::{kernels, plugins};
+use super::table::{Generation, current};
+use crate::base::dtype::DType;
+use crate::base::intern::{DEVICES, DTYPES};
+use crate::base::key::Layout;
+use crate::base::plugin::PluginEntry;
+use crate::device::is_there;
+use crate::op::OpEntry;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+/// Something of a plugin that no call reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unreached {
+    /// Kernels of an op that does not exist.
+    Op {
+        /// The op that they name.
+        op: &'static str,
+        /// How many they are.
+        kernels: usize,
+        /// The op that was perhaps meant.
+        near: Option<&'static str>,
+    },
+    /// Kernels for a device, layout or dtype that no plugin brings.
+    Place {
+        /// `device`, `layout` or `dtype`.
+        what: &'static str,
+        /// Its name.
+        name: &'static str,
+        /// How many they are.
+        kernels: usize,
+    },
+    /// A kernel for a key for which the plugin has registered one before.
+    Second {
+        /// The op.
+        op: &'static str,
+        /// Device, layout and dtype.
+        key: [&'static str; 3],
+    },
+    /// An interposer that names an op which does not exist, or a pattern that no op fits.
+    Interposer {
+        /// The interposer.
+        name: String,
+        /// What it names.
+        op: String,
+        /// The op that was perhaps meant.
+        near: Option<&'static str>,
+    },
+    /// An op whose backward op does not exist.
+    Backward {
+        /// The op.
+        op: &'static str,
+        /// The backward op that it names.
+        backward: &'static str,
+        /// The op that was perhaps meant.
+        near: Option<&'static str>,
+    },
+}
+
+/// One clause.
+impl fmt::Display for Unreached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |n: &usize| match n {
+            1 => "1 kernel".to_string(),
+            n => format!("{n} kernels"),
+        };
+        let meant = |near: &Option<&str>| near.map(|op| format!(" (near: `{op}`)")).unwrap_or_default();
+        match self {
+            Unreached::Op { op, kernels, near } => {
+                write!(f, "{} of op `{op}`, which does not exist{}", count(kernels), meant(near))
+            }
+            Unreached::Place { what, name, kernels } => {
+                write!(f, "{} for {what} `{name}`, which no plugin brings", count(kernels))
+            }
+            Unreached::Second { op, key } => {
+                write!(f, "a second kernel of `{op}` for ({}), asked only if the first refuses", key.join(", "))
+            }
+            Unreached::Interposer { name, op, near } if op.contains('*') => {
+                write!(f, "`{op}` in the list of interposer `{name}`, which no op fits{}", meant(near))
+            }
+            Unreached::Interposer { name, op, near } => {
+                write!(f, "`{op}` in the list of interposer `{name}`: there is no such op{}", meant(near))
+            }
+            Unreached::Backward { op, backward, near } => {
+                write!(
+                    f,
+                    "`{backward}`, the backward op of `{op}`, which does not exist{}: `{op}` has no gradient",
+                    meant(near)
+                )
+            }
+        }
+    }
+}
+
+/// What no call reaches of the plugins in use that `wanted` picks, by plugin; those of which all is reached are left out.
+/// Kernels written against another signature are told by [`left_out`](super::left_out).
+pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginEntry, Vec<Unreached>)> {
+    let generation = current();
+    let ops: HashMap<&str, &OpEntry> = generation.ops().map(|rows| (rows.op.name, rows.op)).collect();
+    let mut found: Vec<(&'static PluginEntry, Vec<Unreached>)> = plugins()
+        .into_iter()
+        .filter(|plugin| !plugin.is_retired() && wanted(plugin))
+        .map(|plugin| (plugin, Vec::new()))
+        .collect();
+    let mut keys = HashSet::new();
+    for kernel in kernels() {
+        let Some((_, told)) = found.iter_mut().find(|(plugin, _)| std::ptr::eq(*plugin, kernel.plugin)) else {
+            continue;
+        };
+        match ops.get(kernel.op) {
+            None => add(told, Unreached::Op { op: kernel.op, kernels: 1, near: None }),
+            Some(op) if op.schema.signature != kernel.signature => {}
+            Some(_) => match missing_place(generation, kernel.device, kernel.layout, kernel.dtype) {
+                Some((what, name)) => add(told, Unreached::Place { what, name, kernels: 1 }),
+                None => {
+                    let of = std::ptr::from_ref(kernel.plugin).addr();
+                    if !keys.insert((of, kernel.op, kernel.device, kernel.layout, kernel.dtype)) {
+                        let names = [DEVICES.name(kernel.device), kernel.layout.name(), DTYPES.name(kernel.dtype)];
+                        told.push(Unreached::Second { op: kernel.op, key: names });
+                    }
+                }
+            },
+        }
+    }
+    let interposers = interposers();
+    for (plugin, told) in &mut found {
+        for unreached in told.iter_mut() {
+            if let Unreached::Op { op, near, .. } = unreached {
+                *near = nearest(op);
+            }
+        }
+        for interposer in interposers.iter().filter(|i| i.plugin == plugin.name) {
+            let unknown = |pattern: &&String| !ops.keys().any(|op| matches(pattern, op));
+            told.extend(interposer.ops.iter().filter(unknown).map(|op| Unreached::Interposer {
+                name: interposer.name.clone(),
+                op: op.clone(),
+                near: nearest(op),
+            }));
+        }
+        let mut own: Vec<&OpEntry> =
+            ops.values().copied().filter(|op| op.spec.foreign.is_some() && op.spec.owner == plugin.name).collect();
+        own.sort_unstable_by_key(|op| op.id);
+        for op in own {
+            if let Some(named) = op.spec.foreign.and_then(|foreign| foreign.backward)
+                && !ops.contains_key(named.op)
+            {
+                let near = nearest(named.op);
+                told.push(Unreached::Backward { op: op.name, backward: named.op, near });
+            }
+        }
+    }
+    found.retain(|(_, told)| !told.is_empty());
+    found
+}
+
+fn nearest(op: &str) -> Option<&'static str> {
+    near_ops(op).first().copied()
+}
+
+/// The first of a kernel's device, layout and dtype that nobody brings.
+fn missing_place(
+    generation: &Generation,
+    device: u16,
+    layout: Layout,
+    dtype: u16,
+) -> Option<(&'static str, &'static str)> {
+    if !is_there(device) {
+        return Some(("device", DEVICES.name(device)));
+    }
+    if !layout.is_strided() && generation.layout(layout).is_none() {
+        return Some(("layout", layout.name()));
+    }
+    let described = DType::from_code(dtype).is_some_and(|d| d.is_built_in() || d.plugin().is_some());
+    if described { None } else { Some(("dtype", DTYPES.name(dtype))) }
+}
+
+/// Counts a kernel among those that miss the same.
+fn add(told: &mut Vec<Unreached>, new: Unreached) {
+    for present in told.iter_mut() {
+        match (present, &new) {
+            (Unreached::Op { op, kernels, .. }, Unreached::Op { op: other, .. }) if op == other => {
+                *kernels += 1;
+                return;
+            }
+            (Unreached::Place { what, name, kernels }, Unreached::Place { what: w, name: n, .. })
+                if (&*what, &*name) == (w, n) =>
+            {
+                *kernels += 1;
+                return;
+            }
+            _ => {}
+        }
+    }
+    told.push(new);
+}
