@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::{bare, keyway, library, library_of, program, run};
 
@@ -149,6 +150,32 @@ fn a_whole_run_leaves_a_certificate_and_the_list_shows_it() {
     let certificate = keyway_conformance::certificate::Certificate::beside(&file);
     std::fs::write(&certificate, "{}").unwrap();
     assert_eq!(standing(), "not believed");
+}
+
+/// What was judged may have been the content before the change or the one after it.
+#[test]
+fn a_library_that_changes_meanwhile_is_not_certified() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("libops.so");
+    std::fs::copy(library_of("keyway_test_ops"), &file).unwrap();
+    let mut command = program(&library());
+    command.args(["conformance", "--op", "plug_softsign", "--library"]).arg(&file);
+    let over = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        // As long as it runs, so that one of the changes comes after the library was loaded.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"\0").unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let ran = run(command);
+        over.store(true, Ordering::Relaxed);
+        ran
+    });
+    assert_ne!(ran.code, Some(0), "{}", ran.out);
+    assert!(ran.err.contains("was changed while it was judged"), "{}", ran.err);
+    assert!(!keyway_conformance::certificate::Certificate::beside(&file).exists());
 }
 
 /// A crash is no known failure.

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::files::{self, Outputs};
 use crate::installed::Choice;
 use crate::screen::{self, Screen};
+use keyway::dispatcher::loader::precheck::Stamp;
 use keyway::dispatcher::loader::trust::sha256_file;
 use keyway_conformance::certificate::Certificate;
 use keyway_conformance::families;
@@ -264,6 +265,13 @@ fn judge(
         None => beside(&ran.judged.library)?,
     };
     let sha256 = sha256_file(&ran.judged.library).unwrap_or_default();
+    if ran.changed || Stamp::of_file(&ran.judged.library).ok() != ran.judged.stamp {
+        return Err(Failure::NoBackend(format!(
+            "{} was changed while it was judged, so nobody knows which content the results are of; run this again when it is \
+             left alone",
+            ran.judged.library.display()
+        )));
+    }
     let mut words = vec!["keyway".to_string()];
     words.extend(options.target(choice).iter().map(|w| quoted(&w.to_string_lossy())));
     let again = words.join(" ");

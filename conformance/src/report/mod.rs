@@ -286,7 +286,10 @@ impl Report {
         for row in self.cases.iter().filter(|row| row.status == Status::ByOthers) {
             let by = row.reason.as_deref().unwrap_or_default();
             let names = by.split(AND_WRONG).next().unwrap_or_default();
-            names.split(", ").filter(|name| !name.is_empty()).for_each(|name| *count.entry(name).or_default() += 1);
+            names
+                .split(", ")
+                .filter(|name| !name.is_empty())
+                .for_each(|name| *count.entry(name).or_default() += 1);
         }
         let mut names: Vec<(&str, usize)> = count.into_iter().collect();
         names.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));

@@ -53,6 +53,8 @@ pub struct Ran {
     pub wanted: usize,
     /// Whether it was interrupted.
     pub interrupted: bool,
+    /// Whether the library's file was another one when a later worker loaded it.
+    pub changed: bool,
     /// How long it took.
     pub duration: Duration,
 }
@@ -82,6 +84,8 @@ struct Shared<'a> {
     limits: Limits,
     stop: &'a AtomicBool,
     queue: Mutex<VecDeque<usize>>,
+    judged: &'a Judged,
+    changed: AtomicBool,
     cases: &'a [CaseName],
     done: &'a (dyn Fn(usize, usize, &Finished) + Sync),
     count: AtomicUsize,
@@ -105,6 +109,8 @@ pub fn run(
         limits,
         stop,
         queue: Mutex::new((0..cases.len()).collect()),
+        judged: &judged,
+        changed: AtomicBool::new(false),
         cases: &cases,
         done,
         count: AtomicUsize::new(0),
@@ -121,8 +127,10 @@ pub fn run(
         handles.into_iter().flat_map(|h| h.join().unwrap_or_default()).collect()
     });
     finished.sort_by_key(|(nth, _)| *nth);
+    let changed = shared.changed.load(Ordering::Relaxed);
     Ok(Ran {
         judged,
+        changed,
         wanted: cases.len(),
         finished: finished.into_iter().map(|(_, f)| f).collect(),
         interrupted: stop.load(Ordering::Relaxed),
@@ -203,7 +211,10 @@ fn attempt(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) ->
         let mut command = (shared.command)();
         command.arg(UNLISTED);
         match ready(command, shared.limits, shared.stop) {
-            Ok((started, ..)) => *worker = Some(started),
+            Ok((started, judged, _)) => {
+                shared.changed.fetch_or(judged.stamp != shared.judged.stamp, Ordering::Relaxed);
+                *worker = Some(started);
+            }
             Err(_) if shared.stop.load(Ordering::Relaxed) => return Err(Silence::Interrupted),
             Err(error) => return Err(Silence::Ended(error.to_string())),
         }

@@ -2,6 +2,7 @@
 //! are something that a backend printed, and are passed over.
 
 use crate::outcome::Outcome;
+use keyway::dispatcher::loader::precheck::Stamp;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -33,6 +34,8 @@ pub struct Judged {
     /// Its library.
     #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
     pub library: PathBuf,
+    /// The library's file when it had just been loaded.
+    pub stamp: Option<Stamp>,
     /// The device.
     pub device: String,
     /// The ops that it has kernels of for strided tensors, each with a dtype.

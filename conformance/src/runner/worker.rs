@@ -12,6 +12,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::recorder;
 use crate::report::AND_WRONG;
 use crate::target::{Target, TargetError};
+use keyway::dispatcher::loader::precheck::Stamp;
 use keyway::dispatcher::{device, parallel};
 use keyway::{DType, Layout};
 use std::collections::{BTreeSet, HashMap};
@@ -164,6 +165,7 @@ fn judged(target: &Target) -> Judged {
         plugin: target.plugin.to_string(),
         version: target.version.clone(),
         library: target.library.clone(),
+        stamp: Stamp::of_file(&target.library).ok(),
         registers: registered(target),
         device: target.device.to_string(),
         rejected: rejected.iter().map(ToString::to_string).collect(),

@@ -36,6 +36,14 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// That of the file at a path, behind links.
+    ///
+    /// # Errors
+    /// A file that is not there or cannot be looked at.
+    pub fn of_file(path: &Path) -> std::io::Result<Stamp> {
+        std::fs::metadata(path).map(|meta| Stamp::of(&meta))
+    }
+
     fn of(meta: &std::fs::Metadata) -> Stamp {
         let ns = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Stamp {
