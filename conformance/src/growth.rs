@@ -103,10 +103,7 @@ mod tests {
         assert_eq!(resized(&linear, &[(3, 67)], Named::Limits).args[2], linear.args[2]);
         assert_eq!((steps(&linear), steps(&grown)), (24, 536));
         // A size that becomes another's is not taken for it on the way.
-        assert_eq!(
-            sizes_of(&resized(&linear, &[(2, 4), (4, 5)], Named::Lists)),
-            [vec![4, 5, 3], vec![4, 3]]
-        );
+        assert_eq!(sizes_of(&resized(&linear, &[(2, 4), (4, 5)], Named::Lists)), [vec![4, 5, 3], vec![4, 3]]);
     }
 
     #[test]

@@ -206,8 +206,9 @@ fn changed(
         let inputs = inputs::of_sample(&resized.args, context.dtype(), context.sample_seed());
         let mut expected = None;
         for &arrangement in arrangements {
-            let arrange =
-                |sizes: &[usize]| if arrangement.suits(sizes) { arrangement } else { Arrangement::Contiguous };
+            let arrange = |sizes: &[usize]| {
+                if arrangement.suits(sizes) { arrangement } else { Arrangement::Contiguous }
+            };
             let prepared = Prepared::new(&inputs, context.target.device, arrange)?;
             let result = prepared.call(def, Out::New);
             match &result {

@@ -24,13 +24,18 @@ pub(super) const FAULTS: &[Fault] = &[
             refuse(site)
         },
     ),
-    Fault::new("late_refusal_without_out", "writes, and refuses then; the op has no `out=`", &["linear"], |site| {
-        if !site.call.is_none(2)? {
-            return site.run();
-        }
-        site.output(0)?.map(|_| 9.0);
-        refuse(site)
-    }),
+    Fault::new(
+        "late_refusal_without_out",
+        "writes, and refuses then; the op has no `out=`",
+        &["linear"],
+        |site| {
+            if !site.call.is_none(2)? {
+                return site.run();
+            }
+            site.output(0)?.map(|_| 9.0);
+            refuse(site)
+        },
+    ),
     Fault::new("never_serves", "a registered kernel refuses every call", &["square"], refuse)
         .dtypes(&["f64"]),
     Fault::new("never_serves_halves", "a registered kernel refuses every call", &["leaky_relu"], refuse)
