@@ -270,8 +270,8 @@ pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error
             }
             return Failure::new(
                 format!("{} is refused, and nothing else serves it on {}", op.name, target.device),
-                "a result: from this kernel, or from another candidate, as a decomposition or a kernel for fewer cases \
-                 beside one for all",
+                "a result: have this kernel serve it, register another that does, or give the op a decomposition; a list \
+                 of known failures can name the case",
                 why,
             )
             .into();

@@ -23,7 +23,7 @@ const FIRST: Precision = Precision { step: 1e-4, rtol: 1e-4, atol: 1e-4 };
 const SECOND: Precision = Precision { step: 1e-2, rtol: 2e-2, atol: 1e-2 };
 
 /// The arguments with tensors of this float as f64.
-fn widened(inputs: &Inputs, narrow: DType) -> Inputs {
+pub(super) fn widened(inputs: &Inputs, narrow: DType) -> Inputs {
     let mut wide = inputs.clone();
     inputs::map_arrays(&mut wide, |array| {
         if array.dtype == narrow {
@@ -49,7 +49,7 @@ pub(super) fn check(context: &Context<'_>, second: bool) -> Steps {
         };
         Ok(Some(first.iter().flatten().map(of).sum()))
     };
-    let start: Vec<Array> = arrays(&inputs);
+    let start = arrays(&inputs);
     let largest = made.iter().flatten().flat_map(Array::floats).fold(1.0, |most: f64, v| most.max(v.abs()));
     let mut judged = false;
     for (tensor, gradient) in made.iter().enumerate() {

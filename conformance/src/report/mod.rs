@@ -396,3 +396,96 @@ fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> Strin
         micros: duration.as_micros() as u64,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, status: Status, by: &str) -> Row {
+        let mut parts = id.split('/').map(str::to_string);
+        let mut next = || parts.next().unwrap_or_default();
+        let (family, op, dtype) = (next(), next(), next());
+        let reason = (!by.is_empty()).then(|| by.to_string());
+        Row {
+            id: id.to_string(),
+            family,
+            op,
+            dtype,
+            status,
+            failure: None,
+            judged_by: None,
+            reason,
+            call: None,
+            rerun: None,
+            micros: 0,
+        }
+    }
+
+    #[test]
+    fn families_are_told_of_which_a_library_served_nothing() {
+        let registers = [("linear".to_string(), "f32".to_string())];
+        let cases = [
+            row("values/linear/f32/0", Status::Passed, ""),
+            row("strided/linear/f32/0/transposed", Status::ByOthers, "a"),
+            row("strided/linear/f32/0/stepped", Status::Unsupported, "strides"),
+            // Of a dtype and an op without its kernels, and nothing to judge.
+            row("strided/linear/f64/0/stepped", Status::ByOthers, "a"),
+            row("strided/add/f32/0/stepped", Status::ByOthers, "a"),
+            row("strided/linear/f32/1/stepped", Status::Skipped, "no oracle"),
+            row("large/linear/f32/0/together", Status::Passed, ""),
+        ];
+        let none = Unserved { op: "linear".to_string(), family: "strided".to_string(), cases: 2 };
+        assert_eq!(unserved(&registers, &cases), [none]);
+        assert_eq!(unserved(&[], &cases), []);
+    }
+
+    #[test]
+    fn those_who_served_most_are_named_first() {
+        let cases = vec![
+            row("values/add/f32/0", Status::ByOthers, "b"),
+            row("values/add/f32/1", Status::ByOthers, "a, b"),
+            row("values/add/f32/2", Status::ByOthers, &format!("b{AND_WRONG}output 0, 1")),
+            row("values/add/f32/3", Status::Failed, ""),
+            row("values/add/f32/4", Status::Passed, ""),
+            row("values/add/f32/5", Status::Skipped, "c"),
+        ];
+        let report = report(cases, None);
+        assert_eq!((report.served(), report.others()), (2, vec!["b", "a"]));
+        assert!(!report.lacks_gradients());
+    }
+
+    #[test]
+    fn a_training_profile_without_derivatives_leaves_no_certificate() {
+        let refused = row("gradcheck/add/f64/0", Status::Unsupported, "no kernel");
+        let passed = row("values/add/f32/0", Status::Passed, "");
+        let certified = |cases: Vec<Row>, profile| {
+            crate::certificate::Certificate::of(&report(cases, Some(profile))).is_some()
+        };
+        assert!(!certified(vec![passed.clone(), refused.clone()], "train"));
+        assert!(certified(vec![passed.clone(), refused], "infer"));
+        assert!(certified(vec![passed, row("gradcheck/add/f32/0", Status::Passed, "")], "train"));
+    }
+
+    fn report(cases: Vec<Row>, profile: Option<&str>) -> Report {
+        let selection = Selection { profile: profile.map(str::to_string), ..Selection::default() };
+        let judged = crate::runner::Judged {
+            plugin: "p".to_string(),
+            version: "1".to_string(),
+            library: PathBuf::from("libp.so"),
+            device: "cpu:0".to_string(),
+            registers: Vec::new(),
+            rejected: Vec::new(),
+        };
+        let ran = Ran {
+            judged,
+            finished: Vec::new(),
+            wanted: cases.len(),
+            interrupted: false,
+            duration: std::time::Duration::ZERO,
+        };
+        let empty = Report::new(ran, &selection, String::new(), &KnownFailures::default(), |_| String::new());
+        let mut counts = Counts::default();
+        cases.iter().for_each(|row| counts.add(row.status));
+        Report { cases, counts, ..empty }
+    }
+}
