@@ -12,7 +12,9 @@ use crate::installed::Choice;
 use crate::screen::{self, Screen};
 use comfy_table::ContentArrangement;
 use keyway::dispatcher::loader::precheck::Checked;
-use keyway::dispatcher::loader::{Candidate, Discovery, Preferences, Searched, Verdict, missing_entries, relative_entries};
+use keyway::dispatcher::loader::{
+    Candidate, Discovery, Preferences, Searched, Verdict, missing_entries, relative_entries,
+};
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
 

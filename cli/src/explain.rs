@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::installed::Choice;
 use crate::screen::Screen;
 use crate::{installed, names};
-use keyway::dispatcher::explain::explain;
 use keyway::Device;
+use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::{device as devices, registry};
 
 /// The key to explain.

@@ -41,7 +41,10 @@ fn what_no_call_reaches_is_told_by_every_report() {
         ("DEVICE_UNKNOWN", "2 kernels for device `cuda`, which no plugin brings"),
         ("LAYOUT_UNKNOWN", "2 kernels for layout `stridden`, which no plugin brings"),
         ("TWICE", "a second kernel of `abs` for (cpu, strided, f32), asked only if the first refuses"),
-        ("INTERPOSER", "`expp` in the list of interposer `watch-mistaken`: there is no such op (near: `exp`)"),
+        (
+            "INTERPOSER",
+            "`expp` in the list of interposer `watch-mistaken`: there is no such op (near: `exp`)",
+        ),
         (
             "BACKWARD",
             "`mistaken_same_backwrd`, the backward op of `mistaken_same`, which does not exist \
@@ -100,8 +103,9 @@ fn a_kernel_for_a_device_that_nobody_brings_serves_nothing() {
 #[test]
 fn a_fallback_to_a_device_that_nobody_brings_serves_nothing() {
     let folder = folder(&[&library_of("keyway_test_device")]);
-    let explained =
-        |policy: &str| said(&folder, &["--fallback", policy, "explain", "ge", "--device", "test.keyway/remote"]);
+    let explained = |policy: &str| {
+        said(&folder, &["--fallback", policy, "explain", "ge", "--device", "test.keyway/remote"])
+    };
     let ran = explained("gpu");
     for part in [
         "nothing serves this key",
@@ -129,12 +133,16 @@ fn a_preference_is_the_reason_where_it_decides() {
     let explained = |arguments: &[&str]| said(&folder, &[arguments, &["explain", "abs"]].concat()).out;
     let usual = explained(&[]);
     assert!(usual.contains("was found first") && !usual.contains("preferred"), "{usual}");
-    for (preferred, other) in [("keyway-cpu", "keyway.test/mistaken"), ("keyway.test/mistaken", "keyway-cpu")] {
+    for (preferred, other) in [("keyway-cpu", "keyway.test/mistaken"), ("keyway.test/mistaken", "keyway-cpu")]
+    {
         let out = explained(&["--backend", preferred]);
         assert!(out.contains(&format!("served by kernel of `{preferred}`")), "{out}");
         assert!(out.contains("serves, the exact key; its plugin is preferred"), "{out}");
         let lost = out.lines().find(|line| line.contains(&format!("2. kernel of `{other}`"))).unwrap();
-        assert!(lost.ends_with(&format!("asked if those before refuse: `{preferred}` is preferred")), "{out}");
+        assert!(
+            lost.ends_with(&format!("asked if those before refuse: `{preferred}` is preferred")),
+            "{out}"
+        );
     }
     // A preference that is kept has the same effect.
     let config = tempfile::tempdir().unwrap();
@@ -147,7 +155,8 @@ fn a_preference_is_the_reason_where_it_decides() {
     let out = kept(&["explain", "abs"]);
     assert!(out.contains("`keyway.test/mistaken` is preferred"), "{out}");
     // It brings no kernel of this op.
-    let note = "`keyway.test/mistaken` is preferred, but no kernel of it serves this key: that has no effect here";
+    let note =
+        "`keyway.test/mistaken` is preferred, but no kernel of it serves this key: that has no effect here";
     let out = kept(&["explain", "add"]);
     assert!(out.contains(note), "{out}");
     assert!(!kept(&["--backend", "keyway-cpu", "explain", "abs"]).contains("has no effect"));

@@ -105,7 +105,10 @@ fn apply_policies(preferred: &[String]) {
         match set {
             Ok(parsed) => {
                 if let Some(trouble) = parsed.trouble() {
-                    keyway_dispatcher::log::warn(&format!("{}: {trouble}", crate::backend::FALLBACK_VARIABLE));
+                    keyway_dispatcher::log::warn(&format!(
+                        "{}: {trouble}",
+                        crate::backend::FALLBACK_VARIABLE
+                    ));
                 }
             }
             Err(error) => failed = failed.or(Some(error)),

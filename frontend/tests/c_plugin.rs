@@ -113,7 +113,9 @@ fn a_backward_op_that_does_not_exist_fails_at_the_forward_call() {
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
     let x = ramp(&[2]).set_requires_grad(true).unwrap();
     let error = by_name::call("mistaken_same", &[(&x).into()]).unwrap_err().to_string();
-    for part in ["mistaken_same: no derivative", "backward op `mistaken_same_backwrd`", "keyway.test/mistaken"] {
+    for part in
+        ["mistaken_same: no derivative", "backward op `mistaken_same_backwrd`", "keyway.test/mistaken"]
+    {
         assert!(error.contains(part), "{part}: {error}");
     }
     // Without a gradient it is asked for a kernel, of which there is none.

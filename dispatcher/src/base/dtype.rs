@@ -251,7 +251,10 @@ impl FromStr for DType {
         DType::from_name(name).ok_or_else(|| Error::Value {
             op: "dtype",
             argument: "dtype",
-            expected: format!("the name of a dtype, such as {}, or of one that a loaded plugin brings", BUILT_IN.join(", ")),
+            expected: format!(
+                "the name of a dtype, such as {}, or of one that a loaded plugin brings",
+                BUILT_IN.join(", ")
+            ),
             got: format!("`{name}`"),
         })
     }

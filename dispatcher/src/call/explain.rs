@@ -9,9 +9,7 @@ use crate::call::fallback::CHANGED_BY;
 use crate::device::{is_there, server};
 use crate::op::{Arg, Args, OpEntry};
 use crate::registry::table::current;
-use crate::registry::{
-    InterposerInfo, KernelEntry, interposers_of, is_preferred, kernels, plugins, serving,
-};
+use crate::registry::{InterposerInfo, KernelEntry, interposers_of, is_preferred, kernels, plugins, serving};
 use serde::Serialize;
 use smallvec::SmallVec;
 use std::fmt;
@@ -156,10 +154,15 @@ fn kernels_of(listed: &[serving::Candidate]) -> impl Iterator<Item = &'static Ke
 /// A sentence for each preferred plugin that has no kernel among the candidates.
 fn idle_preferences(listed: &[serving::Candidate]) -> Vec<String> {
     let idle = |plugin: &&PluginEntry| {
-        is_preferred(plugin) && !plugin.is_retired() && kernels_of(listed).all(|k| k.plugin.name != plugin.name)
+        is_preferred(plugin)
+            && !plugin.is_retired()
+            && kernels_of(listed).all(|k| k.plugin.name != plugin.name)
     };
     let note = |plugin: &PluginEntry| {
-        format!("`{}` is preferred, but no kernel of it serves this key: that has no effect here", plugin.name)
+        format!(
+            "`{}` is preferred, but no kernel of it serves this key: that has no effect here",
+            plugin.name
+        )
     };
     plugins().into_iter().filter(idle).map(note).collect()
 }
@@ -197,7 +200,9 @@ fn fallback(to: u16, Key { op, layout, dtype }: Key) -> (bool, String) {
     }
     match serving::server(op, Device { kind: to, index: 0 }, layout, dtype) {
         Some(_) => (true, "the device's policy allows it".to_string()),
-        None => (false, format!("the device's policy names it, but nothing serves the key on `{name}` either")),
+        None => {
+            (false, format!("the device's policy names it, but nothing serves the key on `{name}` either"))
+        }
     }
 }
 

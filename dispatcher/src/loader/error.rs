@@ -229,9 +229,7 @@ pub enum LoadError {
         message: String,
     },
     /// Something that the library brings cannot be registered; nothing of it is.
-    #[error(
-        "expected to register the {what} `{name}`, got: {reason}; report this to the plugin's author"
-    )]
+    #[error("expected to register the {what} `{name}`, got: {reason}; report this to the plugin's author")]
     Registration {
         /// Op, kernel, device, layout, interposer.
         what: &'static str,

@@ -18,7 +18,8 @@ pub use layouts::{all_layout_ops, layout_ops};
 pub use near::near_ops;
 pub use state::{
     Batch, LeftOut, devices, find_functional, find_op, is_preferred, kernels, layouts, left_out, plugins,
-    prefer, register_functional, register_ops, restore, retire, set_default_fallback, set_fallback, set_priority,
+    prefer, register_functional, register_ops, restore, retire, set_default_fallback, set_fallback,
+    set_priority,
 };
 pub(crate) use state::{MAX_PRIORITY, lock};
 pub use unreached::{Unreached, unreached};

@@ -79,7 +79,11 @@ impl fmt::Display for Unreached {
                 write!(f, "{} for {what} `{name}`, which no plugin brings", count(kernels))
             }
             Unreached::Second { op, key } => {
-                write!(f, "a second kernel of `{op}` for ({}), asked only if the first refuses", key.join(", "))
+                write!(
+                    f,
+                    "a second kernel of `{op}` for ({}), asked only if the first refuses",
+                    key.join(", ")
+                )
             }
             Unreached::Interposer { name, op, near } if op.contains('*') => {
                 write!(f, "`{op}` in the list of interposer `{name}`, which no op fits{}", meant(near))
@@ -110,7 +114,8 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
         .collect();
     let mut keys = HashSet::new();
     for kernel in kernels() {
-        let Some((_, told)) = found.iter_mut().find(|(plugin, _)| std::ptr::eq(*plugin, kernel.plugin)) else {
+        let Some((_, told)) = found.iter_mut().find(|(plugin, _)| std::ptr::eq(*plugin, kernel.plugin))
+        else {
             continue;
         };
         match ops.get(kernel.op) {
@@ -121,7 +126,8 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
                 None => {
                     let of = std::ptr::from_ref(kernel.plugin).addr();
                     if !keys.insert((of, kernel.op, kernel.device, kernel.layout, kernel.dtype)) {
-                        let names = [DEVICES.name(kernel.device), kernel.layout.name(), DTYPES.name(kernel.dtype)];
+                        let names =
+                            [DEVICES.name(kernel.device), kernel.layout.name(), DTYPES.name(kernel.dtype)];
                         told.push(Unreached::Second { op: kernel.op, key: names });
                     }
                 }
@@ -143,8 +149,11 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
                 near: nearest(op),
             }));
         }
-        let mut own: Vec<&OpEntry> =
-            ops.values().copied().filter(|op| op.spec.foreign.is_some() && op.spec.owner == plugin.name).collect();
+        let mut own: Vec<&OpEntry> = ops
+            .values()
+            .copied()
+            .filter(|op| op.spec.foreign.is_some() && op.spec.owner == plugin.name)
+            .collect();
         own.sort_unstable_by_key(|op| op.id);
         for op in own {
             if let Some(named) = op.spec.foreign.and_then(|foreign| foreign.backward)
