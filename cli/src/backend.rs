@@ -12,7 +12,9 @@ use crate::installed::Choice;
 use crate::screen::{self, Screen};
 use comfy_table::ContentArrangement;
 use keyway::dispatcher::loader::precheck::Checked;
-use keyway::dispatcher::loader::{Candidate, Discovery, Preferences, Searched, Verdict, relative_entries};
+use keyway::dispatcher::loader::{
+    Candidate, Discovery, Preferences, Searched, Verdict, missing_entries, relative_entries,
+};
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
 
@@ -174,9 +176,7 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
     if discovery.candidates.is_empty() {
         screen.line("No backend is installed. These places were searched:\n");
         paths(&discovery.searched, screen);
-        if let Some(ignored) = relative_entries(&discovery.searched) {
-            screen.line(format!("\n{ignored}"));
-        }
+        amiss(&discovery.searched, screen);
         screen.line(format!("\nTo install one, {}.", installed::advice("cpu", discovery)));
         return;
     }
@@ -226,9 +226,7 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
             screen.line(format!("    {text}"));
         }
     }
-    if let Some(ignored) = relative_entries(&discovery.searched) {
-        screen.line(format!("\n{ignored}"));
-    }
+    amiss(&discovery.searched, screen);
     for checked in discovery.candidates.iter().filter_map(|c| c.checked.as_ref()) {
         if !checked.interposers.is_empty() {
             screen.line(format!("\n{}: interposers {}", checked.manifest.name, interposers(checked)));
@@ -271,6 +269,13 @@ pub fn state(verdict: &Verdict) -> &'static str {
         Verdict::PassedOver(_) => "passed over",
         Verdict::Rejected(_) => "rejected",
         _ => "unknown",
+    }
+}
+
+/// Says which entries of the environment lead nowhere.
+pub fn amiss(searched: &[Searched], screen: &mut Screen) {
+    for line in [relative_entries(searched), missing_entries(searched)].into_iter().flatten() {
+        screen.line(format!("\n{line}"));
     }
 }
 

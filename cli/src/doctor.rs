@@ -163,6 +163,7 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
     }
     screen.line("\nPlaces searched, in order");
     backend::paths(&findings.discovery.searched, screen);
+    backend::amiss(&findings.discovery.searched, screen);
     screen.line("\nLibraries");
     if findings.discovery.candidates.is_empty() {
         screen.line("none");

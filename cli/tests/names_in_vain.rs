@@ -41,6 +41,15 @@ fn what_no_call_reaches_is_told_by_every_report() {
         ("DEVICE_UNKNOWN", "2 kernels for device `cuda`, which no plugin brings"),
         ("LAYOUT_UNKNOWN", "2 kernels for layout `stridden`, which no plugin brings"),
         ("TWICE", "a second kernel of `abs` for (cpu, strided, f32), asked only if the first refuses"),
+        (
+            "INTERPOSER",
+            "`expp` in the list of interposer `watch-mistaken`: there is no such op (near: `exp`)",
+        ),
+        (
+            "BACKWARD",
+            "`mistaken_same_backwrd`, the backward op of `mistaken_same`, which does not exist \
+             (near: `mistaken_same_backward`): `mistaken_same` has no gradient",
+        ),
     ] {
         let Some(folder) = mistaken(mistake) else { return };
         let effect = format!("without effect: {clause}");
@@ -65,6 +74,20 @@ fn what_no_call_reaches_is_told_by_every_report() {
 }
 
 #[test]
+fn a_path_of_the_environment_where_nothing_is_is_told() {
+    for arguments in [["backend", "list"].as_slice(), &["doctor"]] {
+        let mut command = program(Path::new("/nowhere/at/all"));
+        command.args(arguments);
+        let out = run(command).expect(0).out;
+        assert!(out.contains("KEYWAY_BACKEND_PATH: nothing is at `/nowhere/at/all`; correct"), "{out}");
+    }
+    let mut command = program(&library());
+    command.args(["conformance", "--library", "/nowhere/libnone.so"]);
+    let err = run(command).expect(2).err;
+    assert!(err.contains("--library /nowhere/libnone.so: there is no such file"), "{err}");
+}
+
+#[test]
 fn a_kernel_for_a_device_that_nobody_brings_serves_nothing() {
     let Some(folder) = mistaken("DEVICE_UNKNOWN") else { return };
     let ran = said(&folder, &["explain", "abs", "--device", "cuda"]);
@@ -81,7 +104,7 @@ fn a_kernel_for_a_device_that_nobody_brings_serves_nothing() {
 fn a_fallback_to_a_device_that_nobody_brings_serves_nothing() {
     let folder = folder(&[&library_of("keyway_test_device")]);
     let explained = |policy: &str| {
-        said(&folder, &["--fallback", policy, "explain", "tanh", "--device", "keyway.test/device"])
+        said(&folder, &["--fallback", policy, "explain", "ge", "--device", "test.keyway/remote"])
     };
     let ran = explained("gpu");
     for part in [

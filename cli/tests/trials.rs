@@ -288,6 +288,7 @@ fn verify_tries_again_and_clears_the_record() {
     assert!(quarantined(&corpus.run(&["doctor"]).expect(1)));
     let ran = corpus.run(&["backend", "verify"]).expect(1);
     assert!(quarantined(&ran) && corpus.records() == 1, "{}", ran.out);
+    assert!(!ran.out.contains("`keyway backend verify`"), "the command that was just run: {}", ran.out);
     // As if the cause had been mended outside of the library: the record is of its hash.
     let sound = corpus.folder.path().join("libsound.so");
     std::fs::remove_file(corpus.path("setup:abort")).unwrap();

@@ -103,3 +103,22 @@ fn its_readme_shows_who_serves_what() {
         assert!(explained.candidates[0].chosen && explained.verdict.contains("`example.org/c-plugin`"));
     }
 }
+
+#[test]
+fn a_backward_op_that_does_not_exist_fails_at_the_forward_call() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/c/mistaken.c");
+    let name = format!("keyway_c_mistaken_{}", std::process::id());
+    let Some(library) = c_compiler::plugin(&source, &name, &["-DMISTAKE=BACKWARD"]) else { return };
+    let loaded = runtime::load_backends(&[library]).unwrap();
+    assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+    let x = ramp(&[2]).set_requires_grad(true).unwrap();
+    let error = by_name::call("mistaken_same", &[(&x).into()]).unwrap_err().to_string();
+    for part in
+        ["mistaken_same: no derivative", "backward op `mistaken_same_backwrd`", "keyway.test/mistaken"]
+    {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    // Without a gradient it is asked for a kernel, of which there is none.
+    let error = by_name::call("mistaken_same", &[(&x.detach()).into()]).unwrap_err().to_string();
+    assert!(error.contains("mistaken_same: no kernel for"), "{error}");
+}

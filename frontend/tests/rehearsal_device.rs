@@ -403,6 +403,27 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
 }
 
 #[test]
+fn a_fallback_that_does_not_serve_is_named_in_the_error() {
+    let _one = load(PLUGIN);
+    let (d, nobody) = (remote(0), Device::new("test.keyway/nobody", 0).unwrap());
+    let n = Tensor::from_slice(&[1i64, 2]).unwrap().to_device(d).unwrap();
+    set_fallback(d.kind, FallbackPolicy::Allow(nobody.kind)).unwrap();
+    let text = message(n.add(&n));
+    let why = explain(find_op("add").unwrap(), d, Layout::STRIDED, DType::I64);
+    set_fallback(d.kind, FallbackPolicy::Error).unwrap();
+    for part in [
+        "add: no kernel for (test.keyway/remote:0, strided, i64)",
+        "the policy of `test.keyway/remote` sends the call to `test.keyway/nobody`",
+        "no backend for `test.keyway/nobody` is installed; change the policy with `--fallback`",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(why.verdict, "nothing serves this key");
+    let last = why.candidates.last().unwrap();
+    assert!(!last.chosen && last.reason.contains("no backend for `test.keyway/nobody`"), "{why:?}");
+}
+
+#[test]
 fn threads_have_streams_of_their_own() {
     let _one = load(PLUGIN);
     let workers: Vec<_> = (0..4u16)

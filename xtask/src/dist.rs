@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 /// What to stage.
 #[derive(clap::Args, Debug, Default)]
 pub struct Options {
-    /// Build CPU kernels only for the highest level that this machine's CPU supports.
+    /// Build CPU kernels only for the highest level that this machine's CPU supports: quicker, but `dist/` then serves no
+    /// CPU that lacks this level. Without it, for every level.
     #[arg(long)]
     pub native: bool,
 }

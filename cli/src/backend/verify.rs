@@ -95,6 +95,16 @@ fn verify(loader: &Loader, candidate: &Candidate, untried: &mut Option<String>) 
         }
         _ => match loader.verify(&candidate.path) {
             Trial::Sound => (Some(true), "sound: loaded, registered and asked for its devices".to_string()),
+            // To try it again is what was just done.
+            Trial::Failed(LoadError::Quarantined { reason, record, .. }) => {
+                let record = match record.as_os_str().is_empty() {
+                    true => String::new(),
+                    false => format!(" (recorded in {})", record.display()),
+                };
+                let message =
+                    format!("tried just now, and quarantined because {reason}{record}; update the plugin");
+                (Some(false), message)
+            }
             Trial::Failed(error) => (Some(false), error.to_string()),
             Trial::Untried(why) => {
                 let message = format!("not tried: {why}");

@@ -191,6 +191,13 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     outputs.check()?;
     let selection = options.selection();
     selection.check().map_err(|e| Failure::Usage(e.to_string()))?;
+    if let Some(library) = options.library.as_deref().filter(|path| !path.exists()) {
+        return Err(Failure::Usage(format!(
+            "--library {}: there is no such file; name the built library, such as {}",
+            library.display(),
+            crate::known::library("cpu"),
+        )));
+    }
     let given = options.known.as_deref().map(KnownFailures::read).transpose();
     let given = given.map_err(|e| Failure::Usage(e.to_string()))?;
 

@@ -14,7 +14,9 @@ static int32_t nothing(const KeywayCall *call) {
 #define DEVICE_UNKNOWN 3
 #define TWICE 4
 #define LAYOUT_UNKNOWN 5
-#define NONE 6
+#define INTERPOSER 6
+#define BACKWARD 7
+#define NONE 8
 
 #if MISTAKE == OP_UNKNOWN
 KEYWAY_KERNEL(first, "absolut", "T>T", "cpu", "strided", "f32", nothing);
@@ -37,11 +39,48 @@ KEYWAY_KERNEL(second, "abs", "T>T", "cpu", "strided", "f64", nothing);
 #endif
 static const KeywayKernel *const kernels[] = { &first, &second };
 
+#if MISTAKE == INTERPOSER
+static int32_t watch(const KeywayInterposed *call) {
+    uint32_t made = 0;
+    return call->next(call->context, &made);
+}
+
+static const KeywayStr watched[] = { KEYWAY_STR("abs"), KEYWAY_STR("expp"), KEYWAY_STR("conf*") };
+static const KeywayInterposer interposer = {
+    .struct_size = sizeof(KeywayInterposer),
+    .flags = KEYWAY_INTERPOSER_FLAG_DEFAULT_ON,
+    .name = KEYWAY_STR("watch-mistaken"),
+    .ops = watched,
+    .n_ops = 3,
+    .run = watch,
+};
+static const KeywayInterposer *const interposers[] = { &interposer };
+#elif MISTAKE == BACKWARD
+static const KeywayOp same = {
+    .struct_size = sizeof(KeywayOp),
+    .elementwise = 1,
+    .saves = 1,
+    .schema = KEYWAY_STR("mistaken_same(Tensor self) -> Tensor"),
+    .backward = KEYWAY_STR("mistaken_same_backwrd"),
+};
+static const KeywayOp same_backward = {
+    .struct_size = sizeof(KeywayOp),
+    .elementwise = 3,
+    .schema = KEYWAY_STR("mistaken_same_backward(Tensor grad, Tensor self) -> Tensor"),
+};
+static const KeywayOp *const ops[] = { &same, &same_backward };
+#endif
+
 KEYWAY_MANIFEST("keyway.test/mistaken", "0.0.1", "Mistakes in names", "\"cpu\"", "\"strided\"");
 
 static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out) {
     (void)given;
     KeywayPluginContents contents = { .kernels = { kernels, sizeof kernels / sizeof *kernels } };
+#if MISTAKE == INTERPOSER
+    contents.interposers = (KeywayInterposerList){ interposers, 1 };
+#elif MISTAKE == BACKWARD
+    contents.ops = (KeywayOpList){ ops, 2 };
+#endif
     keyway_fill(out, &contents, sizeof contents);
     return KEYWAY_STATUS_OK;
 }

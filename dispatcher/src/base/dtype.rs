@@ -3,10 +3,11 @@
 mod number;
 pub(crate) mod table;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::intern::DTYPES;
 use keyway_sdk::abi::codes::dtype as code;
 use std::fmt;
+use std::str::FromStr;
 
 /// An element type. Open: a plugin may bring others, which are numbered from `VENDOR_FIRST` on when they are first named,
 /// and of which tensors can be made once a plugin has described them.
@@ -242,6 +243,23 @@ fn promote_integers(a: DType, b: DType) -> Option<DType> {
     }
 }
 
+/// As [`DType::from_name`], with an error for a name that nobody has given.
+impl FromStr for DType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<DType> {
+        DType::from_name(name).ok_or_else(|| Error::Value {
+            op: "dtype",
+            argument: "dtype",
+            expected: format!(
+                "the name of a dtype, such as {}, or of one that a loaded plugin brings",
+                BUILT_IN.join(", ")
+            ),
+            got: format!("`{name}`"),
+        })
+    }
+}
+
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -341,6 +359,15 @@ mod tests {
             assert_eq!(b.promote(a), Some(expected), "{b} with {a}");
         }
         assert_eq!(DType::U64.promote(DType::I8), None);
+    }
+
+    #[test]
+    fn names_parse() {
+        for (code, name) in BUILT_IN.iter().enumerate() {
+            assert_eq!(usize::from(name.parse::<DType>().unwrap().code()), code);
+        }
+        let text = "float".parse::<DType>().unwrap_err().to_string();
+        assert!(text.contains("`float`") && text.contains("bf16"), "{text}");
     }
 
     #[test]

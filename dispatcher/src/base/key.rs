@@ -3,6 +3,7 @@
 use crate::base::error::Error;
 use crate::base::intern::{DEVICES, LAYOUTS};
 use std::fmt;
+use std::str::FromStr;
 
 pub use super::guard::{KeyGuard, local_keys};
 
@@ -56,6 +57,15 @@ impl Device {
     /// The device's kind as a name.
     pub fn name(self) -> &'static str {
         DEVICES.name(self.kind)
+    }
+}
+
+/// As [`Device::parse`].
+impl FromStr for Device {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Device, Error> {
+        Device::parse(text)
     }
 }
 
@@ -225,5 +235,7 @@ mod tests {
         let d = Device::parse("test.example/k:3").unwrap();
         assert_eq!((d.index, d.to_string().as_str()), (3, "test.example/k:3"));
         assert!(Device::parse("").is_err() && Device::parse("cpu:x").is_err());
+        assert_eq!("test.example/k:3".parse::<Device>().unwrap(), d);
+        assert!("cpu:x".parse::<Device>().unwrap_err().to_string().contains("`cpu:x`"));
     }
 }

@@ -192,6 +192,7 @@ fn spec(op: &Read, plugin: &'static str) -> OpSpec {
         extra: None,
         foreign: Some(Box::leak(Box::new(ForeignOp {
             backward: op.backward,
+            backward_entry: std::sync::OnceLock::new(),
             decomposition: raw.decomposition,
             samples: op.samples,
             reference: raw.reference,

@@ -229,9 +229,7 @@ pub enum LoadError {
         message: String,
     },
     /// Something that the library brings cannot be registered; nothing of it is.
-    #[error(
-        "expected to register the {what} `{name}`, got: {reason}; report this to the plugin's author, or remove one of two plugins that bring the same"
-    )]
+    #[error("expected to register the {what} `{name}`, got: {reason}; report this to the plugin's author")]
     Registration {
         /// Op, kernel, device, layout, interposer.
         what: &'static str,
@@ -242,7 +240,7 @@ pub enum LoadError {
     },
     /// The library failed when it was tried in a process of its own, now or before.
     #[error(
-        "expected a library that can be loaded, got one quarantined because {reason}; update the plugin, or clear the record{} with `keyway backend verify` to try it again",
+        "the library is quarantined because {reason}; update the plugin, or clear the record{} with `keyway backend verify` to try it again",
         shown(.record)
     )]
     Quarantined {

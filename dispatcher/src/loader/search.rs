@@ -234,6 +234,16 @@ pub fn relative_entries(searched: &[Searched]) -> Option<String> {
     })
 }
 
+/// The entries of `KEYWAY_BACKEND_PATH` where nothing is, as one sentence; `None` if there is none.
+pub fn missing_entries(searched: &[Searched]) -> Option<String> {
+    let missing = |s: &&Searched| s.place == Place::Environment && s.skipped.is_none() && !s.exists;
+    let entries: Vec<String> =
+        searched.iter().filter(missing).map(|s| format!("`{}`", s.path.display())).collect();
+    (!entries.is_empty()).then(|| {
+        format!("{PATH_VARIABLE}: nothing is at {}; correct the variable, or unset it", entries.join(", "))
+    })
+}
+
 /// The error for a search that found no library at all.
 pub fn not_found(searched: &[Searched]) -> LoadError {
     LoadError::NotFound { tried: searched.iter().map(|s| s.path.clone()).collect() }

@@ -1,12 +1,16 @@
 //! What a plugin says of an op that it brings, besides its schema and its rule.
 
+use super::OpEntry;
 use keyway_sdk::abi::tensor::KernelFn;
+use std::sync::OnceLock;
 
 /// What a plugin says of an op that it brings.
 #[derive(Debug)]
 pub struct ForeignOp {
     /// The op that is this one's backward.
     pub backward: Option<BackwardOp>,
+    /// The entry of that op, once somebody has looked it up: a plugin that comes later may bring it.
+    pub backward_entry: OnceLock<&'static OpEntry>,
     /// Computes it with other ops.
     pub decomposition: Option<KernelFn>,
     /// Valid calls, as JSON; see `keyway_sdk::abi::op::RawOp::samples`. Empty for none.

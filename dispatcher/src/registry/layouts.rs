@@ -116,7 +116,7 @@ impl State {
         };
         match live.into_iter().find(|e| e.layout == entry.layout && said(e) != said(entry)) {
             Some(present) => refuse(format!(
-                "`{}` declares it with {}, but `{}` with {}; both must declare the same",
+                "`{}` declares it with {}, but `{}` with {}; both must declare the same, so remove one of the two plugins",
                 present.plugin.name,
                 said(present),
                 entry.plugin.name,

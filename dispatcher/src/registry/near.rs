@@ -5,14 +5,14 @@ use super::table::current;
 /// The ops whose names come near this one, the nearest first; at most five.
 pub fn near_ops(text: &str) -> Vec<&'static str> {
     let within = |name: &str| name.contains(text) || text.contains(name);
-    let mut names: Vec<(usize, &'static str)> = current()
+    let mut names: Vec<(usize, usize, &'static str)> = current()
         .ops()
-        .map(|rows| rows.op.name)
-        .map(|name| (if within(name) { 1 } else { distance(text, name) }, name))
-        .filter(|(distance, _)| *distance <= text.len() / 3 + 1)
+        .map(|rows| (distance(text, rows.op.name), rows.op.name))
+        .map(|(letters, name)| (if within(name) { 1 } else { letters }, letters, name))
+        .filter(|(rank, _, _)| *rank <= text.len() / 3 + 1)
         .collect();
     names.sort_unstable();
-    names.into_iter().take(5).map(|(_, name)| name).collect()
+    names.into_iter().take(5).map(|(_, _, name)| name).collect()
 }
 
 /// How many letters must change to turn one name into the other.

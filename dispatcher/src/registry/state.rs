@@ -322,7 +322,10 @@ impl Batch {
             return Err(Error::Registration {
                 what: "op",
                 name: name.to_string(),
-                reason: format!("`{}` has defined an op of this name", present.spec.owner),
+                reason: format!(
+                    "`{}` has defined an op of this name; remove the plugin, or give its op another name",
+                    present.spec.owner
+                ),
             });
         }
         let id = self.state.ops.len();

@@ -291,7 +291,7 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: &[Tensor], wanted: &[b
 fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()> {
     let spec = &backward.call.op.spec;
     let Some(named) = spec.foreign.and_then(|foreign| foreign.backward) else { return Ok(()) };
-    let op = keyway_dispatcher::registry::find_op(named.op)
+    let op = super::handler::backward_op(backward.call.op)
         .ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: named.op.to_string() })?;
     let params = &backward.call.op.schema.params;
     let is_tensor =

@@ -13,7 +13,7 @@ use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs, Rule};
-use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::registry::{FunctionalEntry, find_op, register_functional};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
 use std::sync::Mutex;
@@ -96,6 +96,10 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
         Some(Derivative::NotDifferentiable) => Ok(Plan::Nothing),
         Some(Derivative::Missing(why)) => missing(why.to_string()),
         None => match op.spec.foreign.and_then(|foreign| foreign.backward) {
+            Some(backward) if backward_op(op).is_none() => missing(format!(
+                "its backward op `{}`, which the plugin `{}` names, does not exist",
+                backward.op, op.spec.owner
+            )),
             Some(backward) => {
                 Ok(Plan::Formula { saves: backward.saves, saves_outputs: backward.saves_outputs })
             }
@@ -106,6 +110,16 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
             )),
         },
     }
+}
+
+/// The backward op that a plugin names for its op; `None` if it names none, or one that nobody brings.
+pub(super) fn backward_op(op: &OpEntry) -> Option<&'static OpEntry> {
+    let foreign = op.spec.foreign?;
+    if let Some(found) = foreign.backward_entry.get() {
+        return Some(found);
+    }
+    let found = find_op(foreign.backward?.op)?;
+    Some(foreign.backward_entry.get_or_init(|| found))
 }
 
 /// Refuses an in-place change that no graph could follow.
