@@ -65,7 +65,8 @@ pub fn erf_f32(x: f32) -> f32 {
     (if a < 1.0 { small } else { large }).copysign(x)
 }
 
-/// Error function, at most 1 ulp, or 1.25 without fused operations: an odd polynomial below 7/8, `1 - e^(-x^2) erfcx(x)` above.
+/// Error function, at most 1 ulp, or 1.25 without fused operations: an odd polynomial below 7/8,
+/// `1 - e^(-x^2) erfcx(x)` above.
 #[inline(always)]
 pub fn erf_f64(x: f64) -> f64 {
     let a = x.abs();

@@ -30,7 +30,8 @@ const PIO2_3: f64 = 2.0222662487111665e-21;
 const PIO2_4: f64 = 8.4784276603689e-32;
 
 /// `pi/2` in parts for fused products: 53 bits, 33 bits, and the rest.
-const PIO2_FUSED64: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995384610e-17, 3.521559865183200e-27];
+const PIO2_FUSED64: [f64; 3] =
+    [std::f64::consts::FRAC_PI_2, 6.123_233_995_384_61e-17, 3.521_559_865_183_2e-27];
 /// `pi` in parts for fused products: 53 bits, 33 bits, and the rest.
 const PI_FUSED64: [f64; 3] = [std::f64::consts::PI, 1.224646799076922e-16, 7.0431197303664e-27];
 /// `pi/2` in parts for fused products: 24 bits, 14 bits, and the rest.

@@ -472,6 +472,7 @@ mod tests {
             plugin: "p".to_string(),
             version: "1".to_string(),
             library: PathBuf::from("libp.so"),
+            stamp: None,
             device: "cpu:0".to_string(),
             registers: Vec::new(),
             rejected: Vec::new(),
@@ -480,6 +481,7 @@ mod tests {
             judged,
             finished: Vec::new(),
             wanted: cases.len(),
+            changed: false,
             interrupted: false,
             duration: std::time::Duration::ZERO,
         };
