@@ -19,6 +19,14 @@ fn shown(record: &Path) -> String {
     if record.as_os_str().is_empty() { String::new() } else { format!(" {}", record.display()) }
 }
 
+/// How the sentence about a quarantined library begins. The reason of a refusal says itself what was expected and what came.
+fn quarantined(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Refused => "the library is",
+        _ => "expected a library that can be loaded, got one",
+    }
+}
+
 /// Why a library was not loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -240,7 +248,8 @@ pub enum LoadError {
     },
     /// The library failed when it was tried in a process of its own, now or before.
     #[error(
-        "the library is quarantined because {reason}; update the plugin, or clear the record{} with `keyway backend verify` to try it again",
+        "{} quarantined because {reason}; update the plugin, or clear the record{} with `keyway backend verify` to try it again",
+        quarantined(*.cause),
         shown(.record)
     )]
     Quarantined {
@@ -285,5 +294,30 @@ impl LoadError {
                 | E::KernelsDiffer { .. }
                 | E::Registration { .. }
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_that_is_recorded_is_one_sentence() {
+        let text = |cause, reason: &str| {
+            LoadError::Quarantined { cause, reason: reason.to_string(), record: PathBuf::new() }.to_string()
+        };
+        let refused = text(Cause::Refused, "it was refused: expected more, got less");
+        assert!(
+            refused
+                .starts_with("the library is quarantined because it was refused: expected more, got less; ")
+        );
+        assert_eq!(
+            (refused.matches("expected").count(), refused.matches("got").count()),
+            (1, 1),
+            "{refused}"
+        );
+        assert!(
+            text(Cause::Crash, "it crashed").starts_with("expected a library that can be loaded, got one")
+        );
     }
 }

@@ -6,7 +6,7 @@ use super::{FunctionalEntry, KernelEntry, LayoutEntry};
 use crate::base::intern::{DEVICES, LAYOUTS};
 use crate::base::key::{KeySet, Layout};
 use crate::base::plugin::PluginEntry;
-use crate::device::{DeviceEntry, server, set_server};
+use crate::device::{DeviceEntry, is_there, server, set_server};
 use crate::op::OpEntry;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -102,8 +102,7 @@ pub(super) fn may_serve(plugin: &PluginEntry, kind: u16, owner: Option<&'static 
             owner.plugin.name == plugin.name
                 || plugin.compatible_with.iter().any(|name| name == owner.plugin.name)
         }
-        // Nobody can have memory there.
-        None => false,
+        None => true,
     }
 }
 
@@ -120,7 +119,8 @@ fn resolve_op(state: &mut State, op: &'static OpEntry) -> &'static [Layouts] {
         let aliases = state.aliases.iter().filter(|((kind, _), _)| *kind == kernel.device);
         let alias_kinds = aliases.map(|(_, alias)| alias.kind);
         for kind in std::iter::once(kernel.device).chain(alias_kinds) {
-            if may_serve(kernel.plugin, kernel.device, server(kind)) {
+            // On a device that nobody brings there is no memory, so that a kernel for it serves nothing.
+            if is_there(kind) && may_serve(kernel.plugin, kernel.device, server(kind)) {
                 let layouts = best.entry(kind).or_default().entry(kernel.layout.id()).or_default();
                 layouts.entry(kernel.dtype).or_default().push(kernel);
             }
