@@ -15,7 +15,7 @@ pub(crate) use interposers::first_of;
 pub use interposers::{InterposerInfo, InterposerSpec, interposers, interposers_of};
 pub(crate) use layouts::more_special;
 pub use layouts::{all_layout_ops, layout_ops};
-pub use near::near_ops;
+pub use near::{edit_distance, near_ops};
 pub use state::{
     Batch, LeftOut, devices, find_functional, find_op, is_preferred, kernels, layouts, left_out, plugins,
     prefer, register_functional, register_ops, restore, retire, set_default_fallback, set_fallback,

@@ -7,7 +7,7 @@ pub fn near_ops(text: &str) -> Vec<&'static str> {
     let within = |name: &str| name.contains(text) || text.contains(name);
     let mut names: Vec<(usize, usize, &'static str)> = current()
         .ops()
-        .map(|rows| (distance(text, rows.op.name), rows.op.name))
+        .map(|rows| (edit_distance(text, rows.op.name), rows.op.name))
         .map(|(letters, name)| (if within(name) { 1 } else { letters }, letters, name))
         .filter(|(rank, _, _)| *rank <= text.len() / 3 + 1)
         .collect();
@@ -15,8 +15,8 @@ pub fn near_ops(text: &str) -> Vec<&'static str> {
     names.into_iter().take(5).map(|(_, _, name)| name).collect()
 }
 
-/// How many letters must change to turn one name into the other.
-fn distance(a: &str, b: &str) -> usize {
+/// How many letters must change to turn one name into the other (Levenshtein's distance).
+pub fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.chars().enumerate() {
@@ -33,14 +33,14 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::distance;
+    use super::edit_distance;
 
     #[test]
     fn distances_count_changed_letters() {
-        assert_eq!(distance("add", "add"), 0);
-        assert_eq!(distance("ad", "add"), 1);
-        assert_eq!(distance("matmul", "mul"), 3);
-        assert_eq!(distance("", "exp"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("add", "add"), 0);
+        assert_eq!(edit_distance("ad", "add"), 1);
+        assert_eq!(edit_distance("matmul", "mul"), 3);
+        assert_eq!(edit_distance("", "exp"), 3);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
     }
 }

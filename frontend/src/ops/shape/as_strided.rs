@@ -79,7 +79,8 @@ fn backward(
         input.sizes().iter().zip(input.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
     let own = input.storage_offset();
     let view_reach: i64 = sizes.iter().zip(strides).map(|(&n, &s)| (n - 1).max(0) * s).sum();
-    let start = offset.map_or(own, |o| o as usize);
+    // As in the rule: no elements begin where the input does.
+    let start = offset.filter(|_| !sizes.contains(&0)).map_or(own, |o| o as usize);
     let (first, last) = (own.min(start), (own + reach).max(start + view_reach as usize));
     let list = |from: &[i64]| from.iter().map(|&n| n as usize).collect::<Dims>();
     let (sizes, strides) = (list(sizes), list(strides));
