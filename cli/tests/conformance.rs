@@ -236,7 +236,7 @@ fn libraries_that_cannot_be_judged_are_told() {
     std::fs::write(&text, "no library").unwrap();
     let ran = keyway(&["conformance", "--library", text.to_str().unwrap()]).expect(1);
     assert!(ran.err.contains("could not be loaded"), "{}", ran.err);
-    let ran = keyway(&["conformance", "--library", "/no/such/file.so"]).expect(1);
+    let ran = keyway(&["conformance", "--library", "/no/such/file.so"]).expect(2);
     assert!(ran.err.contains("/no/such/file.so"), "{}", ran.err);
 }
 

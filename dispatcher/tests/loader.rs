@@ -57,7 +57,7 @@ fn a_sound_plugin_loads_and_hands_over_its_kernel() {
     assert_eq!(plugin.kernel_records[0].op, "test_nothing");
     assert_eq!(plugin.contents().kernels.len, 1);
     assert_eq!(plugin.sha256().unwrap().len(), 64);
-    assert_eq!(loaded.plugins[1].tables().kernels.len(), 9);
+    assert_eq!(loaded.plugins[1].tables().kernels.len(), 10);
 }
 
 #[test]

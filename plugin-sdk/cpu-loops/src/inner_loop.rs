@@ -29,7 +29,7 @@ pub(crate) type Repeated = u32;
 /// unrolled as a whole before it is vectorised, after which there would be no loop to vectorise.
 const CHUNK: usize = 256;
 /// The most elements of a chunk.
-pub(crate) const LANES: usize = 128;
+pub(crate) const LANES: usize = 64;
 /// Fewer elements than these behind the last chunk are computed one by one.
 const FEW: usize = 8;
 
@@ -222,8 +222,7 @@ impl<'a> InnerLoop<'a> {
     pub(crate) fn of_elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>>(f: &'a F) -> Self {
         // A condition that is known when this is compiled for a function, so that one loop is compiled for it.
         let (run, lanes): (Run, usize) = match const { CHUNK / widest(&bytes::<I, O>()) } {
-            ..64 => (elements::<I, O, F, 32>, 32),
-            64..LANES => (elements::<I, O, F, 64>, 64),
+            ..LANES => (elements::<I, O, F, 32>, 32),
             _ => (elements::<I, O, F, LANES>, LANES),
         };
         InnerLoop { run, function: std::ptr::from_ref(f).cast(), lanes, _borrow: PhantomData }
