@@ -102,13 +102,13 @@ fn transform<A: Element, T: Element>(
                 }
                 None => &[],
             };
-            make(first, read, &mut values[..n]);
             if straight {
-                for (i, value) in values[..n].iter().enumerate() {
-                    // SAFETY: the output is contiguous, and each element is in one piece.
-                    unsafe { to.write(first + i, *value) };
-                }
+                // SAFETY: the output is contiguous, and each element is in one piece. What is read of an input that is the
+                // output was copied, and nobody else reads it.
+                let values = unsafe { std::slice::from_raw_parts_mut(to.as_ptr().add(first), n) };
+                make(first, read, values);
             } else {
+                make(first, read, &mut values[..n]);
                 let mut offsets = StridedIter::new(sizes, strides, first);
                 for value in &values[..n] {
                     // SAFETY: the iterator stays within the output, and each element is in one piece.
