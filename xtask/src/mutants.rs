@@ -199,6 +199,11 @@ impl Judge {
         families.iter().for_each(|family| words.extend(["--family", family]));
         let mut command = self.command(workspace, package, fault.unwrap_or_default(), &words, "--library");
         command.arg("--json").arg(&self.report);
+        let name = package.strip_prefix("keyway-test-").unwrap_or(package);
+        let known = workspace.path("test-plugins").join(name).join("known-failures.toml");
+        if known.exists() {
+            command.arg("--known").arg(known);
+        }
         command.stdout(Stdio::null()).stderr(Stdio::null());
         // A report of an earlier run must not be taken for this one's.
         remove(&self.report)?;
