@@ -185,7 +185,8 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
     // Each row is one line.
     table.set_content_arrangement(ContentArrangement::Disabled);
     let mut libraries = Vec::new();
-    let preferred = Preferences::of_user().preferred();
+    let preferences = Preferences::of_user();
+    let preferred = preferences.preferred();
     for candidate in &discovery.candidates {
         let library = candidate.found_as.display().to_string();
         let chosen = matches!(candidate.verdict, Verdict::Chosen);
@@ -272,9 +273,10 @@ pub fn state(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Says which entries of the environment lead nowhere.
+/// Says which entries of the environment lead nowhere, and what of the preferences cannot be used.
 pub fn amiss(searched: &[Searched], screen: &mut Screen) {
-    for line in [relative_entries(searched), missing_entries(searched)].into_iter().flatten() {
+    let preferences = Preferences::of_user().problem();
+    for line in [relative_entries(searched), missing_entries(searched), preferences].into_iter().flatten() {
         screen.line(format!("\n{line}"));
     }
 }

@@ -248,6 +248,24 @@ fn what_cannot_be_used_is_not_installed() {
 }
 
 #[test]
+fn preferences_that_cannot_be_read_are_told_of_and_kept() {
+    let home = Home::new();
+    home.install(&library()).expect(0);
+    home.run(&["backend", "disable", "keyway-cpu"]).expect(0);
+    let file = home.path("config/keyway/preferences.json");
+    std::fs::write(&file, "{ damaged").expect("written");
+    let told = format!("{} is not used", file.display());
+    for command in [&["explain", "add"][..], &["doctor"], &["backend", "list"]] {
+        let ran = home.run(command).expect(0);
+        let said = format!("{}{}", ran.out, ran.err).replace(['\n', ' '], "");
+        assert!(said.contains(&told.replace(' ', "")), "{command:?}: {}{}", ran.out, ran.err);
+    }
+    let ran = home.run(&["backend", "disable", "keyway-cpu"]);
+    assert!(ran.expect(1).err.contains("mend or remove it"));
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "{ damaged");
+}
+
+#[test]
 fn a_disabled_backend_is_passed_over_until_it_is_enabled() {
     let home = Home::new();
     home.install(&library()).expect(0);

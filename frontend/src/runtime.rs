@@ -55,9 +55,13 @@ pub fn start_with(paths: &[PathBuf]) -> Result<()> {
     if BACKENDS.get().is_none() {
         let config = Config::of_process(paths.to_vec());
         let preferred = config.preferences.preferred();
+        let problem = config.preferences.problem();
         let backends = load(&Loader::new(config));
         if let Some(ignored) = relative_entries(&backends.discovery.searched) {
             keyway_dispatcher::log::warn(&ignored);
+        }
+        if let Some(problem) = problem {
+            keyway_dispatcher::log::warn(&problem);
         }
         apply_policies(&preferred);
         // A definition is bound only now, so that no thread calls an op while the backends are loading.

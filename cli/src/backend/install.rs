@@ -20,6 +20,7 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The program that tries libraries, which is installed with them.
 const PROBE: &str = "keyway-probe";
@@ -262,14 +263,31 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Begins the names of folders for copies.
+const WORK: &str = ".install-";
+/// No installation takes so long: a folder for copies that is older was left behind by a process that was killed.
+const LEFT_BEHIND: Duration = Duration::from_secs(24 * 3600);
+
+/// Removes what processes that were killed have left in the folder of backends.
+fn clear(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let old = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(WORK));
+        if ours && old().is_some_and(|age| age > LEFT_BEHIND) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A folder for copies, in the folder of backends, so that renaming moves nothing; removed at the end.
 struct Work(PathBuf);
 
 impl Work {
     fn make(folder: &Path) -> io::Result<Work> {
-        let path = folder.join(format!(".install-{}", std::process::id()));
+        let path = folder.join(format!("{WORK}{}", std::process::id()));
         // Left behind by a killed process of the same number.
         let _ = fs::remove_dir_all(&path);
+        clear(folder);
         fs::create_dir(&path)?;
         let work = Work(path);
         fs::set_permissions(&work.0, Permissions::from_mode(0o700))?;
@@ -316,6 +334,23 @@ fn tell_of_search(folder: &Path, loader: &Loader) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_killed_installations_left_is_cleared_by_a_later_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = |name: &str, age: Duration| {
+            let path = folder.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("libx.so"), "x").unwrap();
+            let then = std::time::SystemTime::now() - age;
+            fs::File::open(&path).unwrap().set_modified(then).unwrap();
+            path
+        };
+        let old = made(".install-1", LEFT_BEHIND * 2);
+        let (recent, other) = (made(".install-2", LEFT_BEHIND / 2), made("install-3", LEFT_BEHIND * 2));
+        let work = Work::make(folder.path()).unwrap();
+        assert!(work.0.is_dir() && !old.exists() && recent.exists() && other.exists());
+    }
 
     #[test]
     fn a_file_name_states_what_it_is_and_nothing_else() {

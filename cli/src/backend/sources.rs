@@ -167,7 +167,16 @@ impl Copies<'_> {
             io::copy(&mut open()?, &mut out)?;
             out.sync_all()
         };
-        copy().map_err(|error| format!("{from}: {error}"))?;
+        copy().map_err(|error| {
+            use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+            // What speaks of the place, not of what is copied there.
+            match error.kind() {
+                StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem => {
+                    format!("{from} cannot be copied to {}: {error}", self.work.display())
+                }
+                _ => format!("{from}: {error}"),
+            }
+        })?;
         if is_library(name) {
             self.libraries.push(Copied { library: to, from });
         }

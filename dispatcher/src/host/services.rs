@@ -100,9 +100,19 @@ impl Shared {
     }
 }
 
-unsafe extern "C" fn parallel_for(n: u64, grain: u64, body: ParallelBody, context: *mut c_void) -> i32 {
+fn null_argument(service: &'static str, argument: &'static str, expected: &str) -> Error {
+    Error::Value { op: service, argument, expected: expected.to_string(), got: "null".to_string() }
+}
+
+unsafe extern "C" fn parallel_for(
+    n: u64,
+    grain: u64,
+    body: Option<ParallelBody>,
+    context: *mut c_void,
+) -> i32 {
     let shared = Shared(context);
     serve(|| {
+        let body = body.ok_or_else(|| null_argument("parallel_for", "body", "a function"))?;
         crate::base::parallel::parallel_for(n as usize, grain as usize, &|range| {
             // SAFETY: the plugin gives a body that may be called with its context for any range within n.
             unsafe { body(shared.get(), range.start as u64, range.end as u64) }
@@ -159,8 +169,7 @@ unsafe extern "C" fn allocate(
     serve(|| {
         if out.is_null() || owner.is_null() {
             let argument = if out.is_null() { "out" } else { "owner" };
-            let expected = "a place for a pointer".to_string();
-            return Err(Error::Value { op: "allocate", argument, expected, got: "null".to_string() });
+            return Err(null_argument("allocate", argument, "a place for a pointer"));
         }
         let (pointer, entry) = allocate_scratch(Device { kind, index }, bytes as usize)?;
         // SAFETY: not null, and the plugin gives places for one pointer each.

@@ -1,7 +1,7 @@
 //! The plugins that the user prefers where several serve one key, and those that are not to be used, kept between runs.
 //!
 //! One small file in the user's configuration folder. That it is missing or cannot be read never keeps a program from
-//! starting: nothing is preferred or left out then.
+//! starting: nothing is preferred or left out then, which is said; and what cannot be read is not written over.
 
 use super::privilege::home_folder;
 use super::side;
@@ -36,12 +36,12 @@ impl Preferences {
 
     /// The names of the preferred plugins, the most preferred first.
     pub fn preferred(&self) -> Vec<String> {
-        self.read().prefer
+        self.content().prefer
     }
 
     /// The names of the plugins that are not to be used.
     pub fn disabled(&self) -> Vec<String> {
-        self.read().disabled
+        self.content().disabled
     }
 
     /// Puts a plugin before all others, or takes it out of the list.
@@ -74,19 +74,40 @@ impl Preferences {
         Ok(true)
     }
 
+    /// Why a file that is there is not used, in a sentence that says what to do.
+    pub fn problem(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        let error = self.read().err()?;
+        Some(format!(
+            "{} is not used, so no backend is preferred or disabled: {error}; mend or remove it",
+            file.display()
+        ))
+    }
+
     fn change(&self, change: impl FnOnce(&mut Content)) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no folder for preferences"));
         };
-        let mut content = self.read();
+        let refuse = |error: io::Error| io::Error::new(error.kind(), format!("{error}; mend or remove it"));
+        let mut content = self.read().map_err(refuse)?;
         change(&mut content);
         side::write(file, &serde_json::to_vec_pretty(&content)?)
     }
 
-    /// The file is believed only if nobody but its owner can write it.
-    fn read(&self) -> Content {
-        let read = |file: &PathBuf| serde_json::from_slice(&side::read_private(file).ok()?).ok();
-        self.file.as_ref().and_then(read).unwrap_or_default()
+    fn content(&self) -> Content {
+        self.read().unwrap_or_default()
+    }
+
+    /// What the file holds; nothing where there is none. It is believed only if nobody but its owner can write it.
+    fn read(&self) -> io::Result<Content> {
+        let Some(file) = &self.file else { return Ok(Content::default()) };
+        match side::read_private(file) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+                io::Error::new(io::ErrorKind::InvalidData, format!("it is damaged: {error}"))
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::default()),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -107,11 +128,18 @@ mod tests {
         kept.set("one", false).unwrap();
         assert_eq!(kept.preferred(), ["two"]);
         let file = kept.file.clone().unwrap();
+        assert_eq!(kept.problem(), None);
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
         assert_eq!(kept.preferred(), [""; 0]);
+        assert!(kept.problem().unwrap().contains("others than its owner"));
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
         std::fs::write(&file, "{ nonsense").unwrap();
         assert_eq!(kept.preferred(), [""; 0]);
+        assert!(kept.problem().unwrap().contains("it is damaged"));
+        // What somebody wrote there is not lost.
+        assert!(kept.set("one", true).unwrap_err().to_string().contains("mend or remove it"));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ nonsense");
+        std::fs::remove_file(&file).unwrap();
         assert!(Preferences::default().set("one", true).is_err());
         assert_eq!(
             [true, true, false].map(|out| kept.set_disabled("two", out).unwrap()),

@@ -27,7 +27,7 @@ pub struct HostApi {
     /// shorter). Returns when all is done. The chunks depend on the number of threads, so a result that
     /// must not depend on it splits its own work and uses one index per piece.
     pub parallel_for:
-        unsafe extern "C" fn(n: u64, grain: u64, body: ParallelBody, context: *mut c_void) -> i32,
+        unsafe extern "C" fn(n: u64, grain: u64, body: Option<ParallelBody>, context: *mut c_void) -> i32,
     /// The number of threads that `parallel_for` may use now.
     pub num_threads: extern "C" fn() -> u32,
     /// Turns a name into the number that the host uses for it; `kind` from

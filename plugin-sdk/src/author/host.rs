@@ -97,7 +97,12 @@ fn in_parallel(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) -> 
     // SAFETY: the host calls the trampoline with this context only, and returns after the last piece, so
     // `job` outlives each use; the body is `Sync`, which allows the concurrent calls.
     let status = unsafe {
-        (host.parallel_for)(n as u64, grain as u64, trampoline, std::ptr::from_ref(&job).cast_mut().cast())
+        (host.parallel_for)(
+            n as u64,
+            grain as u64,
+            Some(trampoline),
+            std::ptr::from_ref(&job).cast_mut().cast(),
+        )
     };
     if let Some(panic) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
         resume_unwind(panic);

@@ -30,7 +30,13 @@ unsafe extern "C" fn log(_level: u32, message: RawStr) {
 unsafe extern "C" fn set_error(message: RawStr) {
     note(message);
 }
-unsafe extern "C" fn parallel_for(n: u64, _grain: u64, body: ParallelBody, context: *mut c_void) -> i32 {
+unsafe extern "C" fn parallel_for(
+    n: u64,
+    _grain: u64,
+    body: Option<ParallelBody>,
+    context: *mut c_void,
+) -> i32 {
+    let Some(body) = body else { return status::FAILED };
     // SAFETY: the SDK gives a body for any range within `n` with its context.
     unsafe { body(context, 0, n) };
     status::OK
