@@ -2,7 +2,7 @@
 
 use super::indexed::produce;
 use keyway_cpu_loops::Cost;
-use keyway_sdk::author::{Call, Error, Float, Int};
+use keyway_sdk::author::{Call, Error, Float, Int, Plain};
 use keyway_sdk::half::{bf16, f16};
 
 fn real<T: Float>(call: &Call) -> Result<(), Error> {
@@ -23,9 +23,18 @@ fn integer<T: Int>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// From the nearer end, so that both ends are met exactly.
-fn linspace<T: keyway_sdk::author::Plain>(call: &Call) -> Result<(), Error> {
+fn linspace_real<T: Float>(call: &Call) -> Result<(), Error> {
+    linspace::<T>(call, call.scalar(1)?, call.scalar(2)?)
+}
+
+/// The ends are rounded towards zero first, then each number.
+fn linspace_integer<T: Int>(call: &Call) -> Result<(), Error> {
     let (start, end): (f64, f64) = (call.scalar(1)?, call.scalar(2)?);
+    linspace::<T>(call, start.trunc(), end.trunc())
+}
+
+/// From the nearer end, so that both ends are met exactly.
+fn linspace<T: Plain>(call: &Call, start: f64, end: f64) -> Result<(), Error> {
     let out = call.out::<T>(0)?;
     let last = out.numel().saturating_sub(1);
     let step = (end - start) / last.max(1) as f64;
@@ -41,4 +50,5 @@ fn linspace<T: keyway_sdk::author::Plain>(call: &Call) -> Result<(), Error> {
 
 kernel!("arange", "Tss>T", real, [f32, f64, f16, bf16]);
 kernel!("arange", "Tss>T", integer, [i8, i16, i32, i64, u8, u16, u32, u64]);
-kernel!("linspace", "Tff>T", linspace, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("linspace", "Tff>T", linspace_real, [f32, f64, f16, bf16]);
+kernel!("linspace", "Tff>T", linspace_integer, [i8, i16, i32, i64, u8, u16, u32, u64]);

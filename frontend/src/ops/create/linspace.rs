@@ -7,7 +7,8 @@ use crate::{DType, Device, Tensor};
 use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
-    /// `steps` numbers at equal distances from `start` to `end`, both included.
+    /// `steps` numbers at equal distances from `start` to `end`, both included. For an integer dtype both are rounded
+    /// towards zero first, and so is each number.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -46,7 +47,8 @@ impl Tensor {
         Tensor::linspace(start, end, steps, DType::F64, device)?.rpow(base)?.to_dtype(dtype)
     }
 
-    /// Sets the elements, in row-major order, to numbers at equal distances from `start` to `end`.
+    /// Sets the elements, in row-major order, to numbers at equal distances from `start` to `end`, as
+    /// [`Tensor::linspace`] does.
     ///
     /// # Errors
     /// A bool tensor.
