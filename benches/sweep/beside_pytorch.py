@@ -58,6 +58,8 @@ LEAN = {
     "normal": into(lambda new, mean, std, *_: new.normal_(mean, std)),
     "random_int": into(lambda new, low, high, *_: new.random_(low, high)),
     "remainder": lambda torch, a, b: torch.remainder(a, b),
+    # Both libraries' methods return the argument itself where the dtype is the same; the op copies.
+    "to_dtype": lambda torch, a, dtype: a.to(dtype, copy=True),
     "uniform": into(lambda new, low, high, *_: new.uniform_(low, high)),
 }
 
