@@ -8,6 +8,7 @@
 //! - cases run in worker processes (`runner`): what kills one is a red row, not the end of the run.
 #![forbid(unsafe_code)]
 
+mod arithmetic;
 pub mod array;
 pub mod call;
 pub mod case;

@@ -70,9 +70,10 @@ fn run(context: &Context<'_>) -> Steps {
     if prepared.call(def, Out::New).is_err() {
         // An argument that names sizes does not go with other sizes.
         prepared = place(&given)?;
-        if prepared.call(def, Out::New).is_err() {
+        if let Err(error) = prepared.call(def, Out::New) {
             // The oracle may refuse it too: the op takes other dtypes with other arguments.
             context.expected(&context.inputs()?.1)?;
+            return Err(context.refused(error));
         }
     }
     let bits = || context.bits(&prepared);

@@ -10,29 +10,35 @@ use crate::call::{self, Prepared};
 use crate::case::Case;
 use crate::growth::{self, Named};
 use crate::memory::Arrangement;
+use crate::oracle::Value;
 use crate::outcome::{Steps, Stop};
 use crate::{compare, inputs, oracle};
 use keyway::dispatcher::op::{Out, Rule};
-use keyway::ops::def::{Facts, OpDef};
+use keyway::ops::def::{Facts, Forms};
 use keyway::ops::sample::Sample;
-use keyway::ops::{linalg, norm, pointwise, reduce};
+use keyway::ops::{attention, linalg, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
 
 /// The family.
 pub const FAMILY: Family = Family {
     name: "large",
-    about: "tensors large enough that work is split; every size changed, alone and with the others; long sums",
+    about: "tensors large enough that work is split, in place too; every size changed, alone and with the others; eight dimensions; long sums",
     cases,
     run,
 };
 
 /// The variants.
 const SPLIT: &str = "split";
+/// The same into the first argument.
+const SPLIT_IN_PLACE: &str = "split_in_place";
 const HALF: &str = "half";
 /// Long sums, not of halves.
 const LONG_SUMS: &str = "long";
 /// All sizes changed at once.
 const TOGETHER: &str = "together";
+/// More dimensions than kernels may have thought of.
+const DEEP: &str = "deep";
+const DEEP_SIZES: [usize; 8] = [2, 1, 2, 3, 1, 2, 2, 3];
 /// One size changed, whose number follows.
 const ONE: &str = "size";
 /// Elements of the largest tensor, enough that work is split.
@@ -43,11 +49,11 @@ const LOOSE: f64 = 100.0;
 const LONG: f64 = 5000.0;
 /// What one size becomes: short and odd ones, and one behind each of the lengths that kernels work in.
 const LENGTHS: [usize; 6] = [1, 3, 5, 17, 67, 130];
-/// The same where elements are added up.
-const LONG_LENGTH: usize = 1030;
+/// The same where lengths are worked on in longer blocks, with the most steps that a call may take.
+const LONG_LENGTHS: [(usize, usize); 2] = [(1030, 12_000), (4100, 25_000)];
 /// From this length on sums may be off as long ones may.
 const LONG_FROM: usize = 64;
-/// The most steps of a call with one size changed, and with all.
+/// The most steps of a call with one size changed, and with all changed.
 const STEPS: usize = 4_000;
 const STEPS_TOGETHER: usize = 9_000;
 
@@ -62,11 +68,6 @@ fn longest(op: &Op) -> Option<usize> {
     (0..op.samples.len()).filter(|&nth| suits(&op.samples[nth])).min_by_key(|&nth| ndim(&op.samples[nth]))
 }
 
-/// Whether the op adds up what its sizes say, or multiplies by it: not each element by itself.
-fn adds_up(def: &OpDef) -> bool {
-    is_in(def, &[reduce::ALL, norm::ALL, linalg::ALL])
-}
-
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| !op.def.is(Facts::MAY_OVERFLOW)) {
         let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
@@ -75,6 +76,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             (scope.served(op.def), largest.filter(|&nth| numel(&op.samples[nth]) > 1))
         {
             push(dtype, nth, SPLIT);
+            if op.def.forms == Forms::InPlace {
+                push(dtype, nth, SPLIT_IN_PLACE);
+            }
         }
         if is_in(op.def, &[reduce::ALL, norm::ALL])
             && let Some(nth) = longest(op)
@@ -111,6 +115,9 @@ fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
         if !sizes.is_empty() {
             push(TOGETHER.to_string());
         }
+        if each && super::with_sizes(sample, &DEEP_SIZES).is_some() {
+            push(DEEP.to_string());
+        }
         if !each {
             sizes.iter().for_each(|size| push(format!("{ONE}-{size}")));
         }
@@ -128,6 +135,12 @@ fn run(context: &Context<'_>) -> Steps {
     if variant == TOGETHER {
         return together(context, &sample);
     }
+    if variant == DEEP {
+        return deep(context, &sample);
+    }
+    if variant == SPLIT_IN_PLACE {
+        return in_place(context, &sample);
+    }
     let (elements, loose) = match variant {
         HALF => (LONG, 1.0),
         LONG_SUMS => (LONG, LOOSE),
@@ -142,18 +155,56 @@ fn run(context: &Context<'_>) -> Steps {
     Ok(compare::outputs(&expected, &got, loose * factor(def, &sample))?)
 }
 
+/// Eight dimensions, row-major and in another order, so that few of them can be taken for one.
+fn deep(context: &Context<'_>, sample: &Sample) -> Steps {
+    let def = context.def()?;
+    let Some(sample) = super::with_sizes(sample, &DEEP_SIZES) else { return Ok(()) };
+    let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
+    let expected = context.expected(&inputs)?;
+    for arrangement in [Arrangement::Contiguous, Arrangement::Transposed, Arrangement::Stepped] {
+        let prepared = Prepared::new(&inputs, context.target.device, |_| arrangement)?;
+        compare::outputs(&expected, &context.call(&prepared)?, factor(def, &sample))?;
+    }
+    Ok(())
+}
+
+/// Many elements, into the first argument, where the result fits there.
+fn in_place(context: &Context<'_>, sample: &Sample) -> Steps {
+    let def = context.def()?;
+    let enlarged = enlarged(sample, MANY);
+    let inputs = inputs::of_sample(&enlarged.args, context.dtype(), context.sample_seed());
+    let (expected, Value::Array(target)) = (context.expected(&inputs)?, inputs.get(0)) else {
+        return Err(Stop::Skipped("the sample has no tensor to write to".to_string()));
+    };
+    if !matches!(&expected[..], [one] if (one.dtype, &one.sizes) == (target.dtype, &target.sizes)) {
+        return Err(Stop::Skipped("the result does not fit into the first argument".to_string()));
+    }
+    let prepared = Prepared::contiguous(&inputs, context.target.device)?;
+    prepared.call(def, Out::InPlace).map_err(|e| context.refused(e))?;
+    let got = prepared.tensors().into_iter().next();
+    Ok(compare::outputs(&expected, got.as_slice(), LOOSE * factor(def, sample))?)
+}
+
 /// One size of the sample, at each length.
 fn one(context: &Context<'_>, sample: &Sample, size: usize) -> Steps {
-    let long = adds_up(context.def()?).then_some(LONG_LENGTH);
+    let def = context.def()?;
+    let long = match is_in(def, &[attention::ALL]) {
+        // Each element with each other.
+        true => &[][..],
+        // As many terms as a size is long, for each element.
+        false if is_in(def, &[linalg::ALL]) => &[(LONG_LENGTHS[0].0, STEPS)],
+        false => &LONG_LENGTHS,
+    };
+    let lengths = LENGTHS.iter().map(|&length| (length, STEPS)).chain(long.iter().copied());
     let mut taken = 0;
-    for length in LENGTHS.into_iter().chain(long).filter(|&length| length != size) {
+    for (length, limit) in lengths.filter(|(length, _)| *length != size) {
         // Groups and heads are whole: a size may have to be a multiple of what it was.
         for length in [length, length.next_multiple_of(size)] {
             let changes = [(size, length)];
-            if growth::steps(&growth::resized(sample, &changes, Named::Nothing)) > STEPS {
+            if growth::steps(&growth::resized(sample, &changes, Named::Nothing)) > limit {
                 break;
             }
-            if changed(context, sample, &changes, &[Arrangement::Contiguous], STEPS)? {
+            if changed(context, sample, &changes, &[Arrangement::Contiguous], limit)? {
                 taken += 1;
                 break;
             }

@@ -18,6 +18,7 @@ mod kernels;
 mod large;
 mod layouts;
 mod leaks;
+mod magnitudes;
 mod numbers;
 mod out;
 mod placements;
@@ -25,6 +26,7 @@ mod plugin_ops;
 mod profile;
 mod promotion;
 mod random;
+mod scalars;
 mod strided;
 mod threads;
 mod values;
@@ -67,9 +69,11 @@ pub const ALL: &[Family] = &[
     errors::FAMILY,
     extremes::FAMILY,
     accuracy::FAMILY,
+    magnitudes::FAMILY,
     corners::FAMILY,
     corners::DERIVATIVES,
     numbers::FAMILY,
+    scalars::FAMILY,
     large::FAMILY,
     gradients::FAMILY,
     gradients::SECOND,
@@ -205,10 +209,15 @@ const IMAGES: [usize; 4] = [2, 3, 4, 5];
 /// The sample with tensors of four or more dimensions: as it is, or, where all its tensors are alike, with all of them
 /// made so. An op that works on each element takes that.
 fn in_four_dims(sample: &Sample) -> Option<Sample> {
-    let first = tensors(sample).next()?;
     if tensors(sample).any(|t| t.role == Role::Tested && t.sizes.len() > 3) {
         return Some(sample.clone());
     }
+    with_sizes(sample, &IMAGES)
+}
+
+/// The sample with other sizes, where all its tensors are alike and have elements and dimensions.
+fn with_sizes(sample: &Sample, sizes: &[usize]) -> Option<Sample> {
+    let first = tensors(sample).next()?;
     let alike = tensors(sample).all(|t| t.sizes == first.sizes);
     if !alike || first.sizes.is_empty() || first.sizes.contains(&0) {
         return None;
@@ -216,8 +225,8 @@ fn in_four_dims(sample: &Sample) -> Option<Sample> {
     let mut sample = sample.clone();
     for arg in &mut sample.args {
         match arg {
-            SampleArg::Tensor(t) => t.sizes = IMAGES.to_vec(),
-            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| t.sizes = IMAGES.to_vec()),
+            SampleArg::Tensor(t) => t.sizes = sizes.to_vec(),
+            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| t.sizes = sizes.to_vec()),
             _ => {}
         }
     }

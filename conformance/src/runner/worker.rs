@@ -2,6 +2,7 @@
 
 use super::protocol::{CaseName, Judged, MARK, Said};
 use super::selection::Selection;
+use crate::arithmetic;
 use crate::call::last;
 use crate::case::Case;
 use crate::families::{self, Context, Op, Scope};
@@ -92,9 +93,19 @@ fn judge(context: &Context<'_>) -> (Outcome, bool) {
         (outcome, _) => outcome,
     };
     let seen = recorder::take();
+    let changed = arithmetic::changed();
+    let outcome = match (outcome, changed) {
+        (Outcome::Passed, Some(how)) => {
+            let what = "a kernel left the thread's floating-point mode changed";
+            Outcome::Failed(Failure::new(what, "the mode that it found", how))
+        }
+        (outcome, _) => outcome,
+    };
     // Functions of devices and layouts are no kernels, and so not recorded.
     let panicked = |failure: &Failure| failure.got.contains("panicked");
-    let spoiled = seen.panicked || matches!(&outcome, Outcome::Failed(failure) if panicked(failure));
+    let spoiled = seen.panicked
+        || changed.is_some()
+        || matches!(&outcome, Outcome::Failed(failure) if panicked(failure));
     let outcome = match outcome {
         Outcome::Passed if seen.panicked => {
             Outcome::Failed(Failure::new("a kernel panicked", "a result or an error", "a panic"))

@@ -77,7 +77,8 @@ pub fn atanh(x: f64) -> f64 {
 
 /// The logistic function, `1 / (1 + e^-x)`.
 pub fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
+    // Of a negative number by its own exponential, which is denormal before the other overflows.
+    if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
 }
 
 #[cfg(test)]

@@ -13,6 +13,15 @@ pub(super) const FAULTS: &[Fault] = &[
         &["add", "sub"],
         |site| site.run_with(2, int(1)),
     ),
+    Fault::new("alpha_magnitude", "the factor's sign is lost", &["add", "sub"], |site| {
+        let given = site.args()[2];
+        let value = match given.tag {
+            tag::INT => (given.value as i64).unsigned_abs(),
+            _ => f64::from_bits(given.value).abs().to_bits(),
+        };
+        site.run_with(2, RawArg { value, ..given })
+    })
+    .dtypes(&["f32", "i64"]),
     Fault::new("dim_ignored", "always goes along the last dimension", &["softmax"], |site| {
         site.run_with(1, int((site.input(0)?.sizes().len() as i64 - 1).max(0)))
     }),

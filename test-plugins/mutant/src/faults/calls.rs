@@ -45,6 +45,40 @@ pub(super) const FAULTS: &[Fault] = &[
         },
     )
     .dtypes(&["f32"]),
+    Fault::new(
+        "in_place_of_1000",
+        "an in-place call leaves what comes after 1000 elements",
+        &["mul"],
+        |site| {
+            let before = site.is_in_place()?.then(|| site.output(0)).transpose()?.map(|out| out.values());
+            site.run()?;
+            let out = site.output(0)?;
+            for (nth, &value) in before.iter().flatten().enumerate().skip(1000) {
+                out.set(nth, value);
+            }
+            Ok(())
+        },
+    )
+    .dtypes(&["f32"]),
+    #[cfg(target_arch = "x86_64")]
+    Fault::new(
+        "mode_left_changed",
+        "the thread flushes denormal numbers to zero after the call",
+        &["square"],
+        |site| {
+            site.run()?;
+            let mut mode = 0u32;
+            // SAFETY: the two instructions read and write the mode of this thread's vector arithmetic, and one `u32`.
+            // That the mode is another afterwards is the fault.
+            unsafe {
+                std::arch::asm!("stmxcsr [{0}]", in(reg) &raw mut mode, options(nostack));
+                mode |= 0x8040;
+                std::arch::asm!("ldmxcsr [{0}]", in(reg) &raw const mode, options(nostack));
+            }
+            Ok(())
+        },
+    )
+    .dtypes(&["f32"]),
     Fault::new("false_claim", "a registered dtype is refused", &["relu"], |site| {
         unsupported(site, "this dtype")
     })

@@ -33,6 +33,18 @@ pub(super) const FAULTS: &[Fault] = &[
         site.then_map(|x| f64::from(x as f32))
     })
     .dtypes(&["f64"]),
+    Fault::new("denormals_lost", "a denormal result is 0", &["exp"], |site| {
+        site.then_map(|y| if y < f64::from(f32::MIN_POSITIVE) { 0.0 } else { y })
+    })
+    .dtypes(&["f32"]),
+    Fault::new("overflows_early", "the exponential of more than 88 is infinite", &["exp"], |site| {
+        let values = site.input(0)?.values();
+        site.run()?;
+        let out = site.output(0)?;
+        (0..out.len()).filter(|&nth| values[nth] > 88.0).for_each(|nth| out.set(nth, f64::INFINITY));
+        Ok(())
+    })
+    .dtypes(&["f32"]),
     Fault::new("computes_in_half", "f32 is computed in half precision", &["div"], |site| {
         site.then_map(|x| keyway_sdk::half::f16::from_f64(x).to_f64())
     })

@@ -28,6 +28,14 @@ pub(super) const FAULTS: &[Fault] = &[
         Ok(())
     })
     .dtypes(&["f32"]),
+    Fault::new("rows_of_2048", "what comes after the 2048th element of a row is 0", &["softmax"], |site| {
+        site.run()?;
+        let out = site.output(0)?;
+        let row = out.sizes().last().map_or(1, |&size| size as usize).max(1);
+        (0..out.len()).filter(|nth| nth % row >= 2048).for_each(|nth| out.set(nth, 0.0));
+        Ok(())
+    })
+    .dtypes(&["f32"]),
     Fault::new("product_short_sums", "adds up no more than the first 64 terms", &["mm"], |site| {
         let (a, b, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
         let (rows, inner, columns) = (a.sizes()[0], a.sizes()[1], b.sizes()[1]);

@@ -1,0 +1,25 @@
+//! How the thread computes, which a kernel must leave as it found it.
+
+use std::hint::black_box;
+
+/// What is wrong with the thread's arithmetic, if it is not that of IEEE 754 as threads begin with it: denormal numbers are
+/// numbers, results are rounded to the nearest.
+pub fn changed() -> Option<&'static str> {
+    let product = |a: f64, b: f64| black_box(a) * black_box(b);
+    let sum = |a: f64, b: f64| black_box(a) + black_box(b);
+    if product(f64::MIN_POSITIVE, 0.5) == 0.0 || product(f64::from_bits(1), 2f64.powi(60)) == 0.0 {
+        return Some("denormal numbers are taken for 0");
+    }
+    let unit = f64::EPSILON;
+    let nearest =
+        sum(1.0, unit / 4.0) == 1.0 && sum(-1.0, -unit / 4.0) == -1.0 && sum(1.0, unit * 0.75) == 1.0 + unit;
+    (!nearest).then_some("results are not rounded to the nearest number")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn threads_begin_with_it() {
+        assert_eq!(super::changed(), None);
+    }
+}

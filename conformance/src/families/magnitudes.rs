@@ -1,0 +1,95 @@
+//! Numbers of every magnitude for element-wise ops of one tensor: every number there is of a half dtype, and of the wider
+//! ones some of each binary exponent. Between them lie the arguments at which results overflow, become denormal or vanish,
+//! wherever those are for an op. Where an op's digits are known to hold to the last places, they must here too, so that a
+//! result that is flushed to zero is not hidden by an absolute tolerance.
+
+use super::accuracy;
+use super::{Context, Family, Scope, allowed, is_in, tensors};
+use crate::array::{Array, Number};
+use crate::call::Prepared;
+use crate::case::Case;
+use crate::compare;
+use crate::extremes;
+use crate::oracle::Value;
+use crate::outcome::Steps;
+use crate::target::Service;
+use keyway::DType;
+use keyway::ops::pointwise;
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "magnitudes",
+    about: "every number of f16 and bf16, numbers of every exponent of f32 and f64, for ops of one tensor",
+    cases,
+    run,
+};
+
+/// Numbers of a wider dtype, spread evenly over its bit patterns: 128 of each binary exponent of f32, 16 of f64.
+const SPREAD: u64 = 1 << 16;
+/// An odd number below the distance of two of them, so that their low bits differ.
+const ODD: u64 = 12_345;
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops.iter().filter(|op| is_in(op.def, &[pointwise::ALL])) {
+        let Ok(entry) = op.def.entry() else { continue };
+        let float = |d: &DType| d.is_float() && scope.target.service(entry, *d) != Service::Missing;
+        for dtype in scope.dtypes(op.def).into_iter().filter(float) {
+            let sets = extremes::sets(op.def).into_iter().enumerate();
+            for (nth, _) in sets.filter(|(_, sample)| tensors(sample).count() == 1) {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
+            }
+        }
+    }
+}
+
+/// The numbers, in the order of their bit patterns.
+fn every(dtype: DType) -> Vec<Number> {
+    let number = |nth: u64| match dtype {
+        DType::F16 => half::f16::from_bits(nth as u16).to_f64(),
+        DType::BF16 => half::bf16::from_bits(nth as u16).to_f64(),
+        DType::F32 => f64::from(f32::from_bits(((nth << 16) | (nth.wrapping_mul(ODD) & 0xffff)) as u32)),
+        _ => f64::from_bits((nth << 48) | (nth.wrapping_mul(ODD) & 0xffff)),
+    };
+    // A NaN that signals is none that results are made of, and C's functions treat it as another.
+    let quiet = |value: f64| if value.is_nan() { f64::NAN } else { value };
+    (0..SPREAD).map(|nth| Number::Float(quiet(number(nth)))).collect()
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let (def, dtype) = (context.def()?, context.dtype());
+    let Some(sample) = extremes::sets(def).into_iter().nth(context.case.sample) else { return Ok(()) };
+    let mut inputs = crate::inputs::of_sample(&sample.args, dtype, 0);
+    let values = every(dtype);
+    if let Some(place) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
+        *place = Value::Array(Array::new(dtype, [values.len()], values));
+    }
+    let expected = context.expected(&inputs)?;
+    let got = context.call(&Prepared::contiguous(&inputs, context.target.device)?)?;
+    if accuracy::holds_everywhere(def) {
+        return Ok(compare::within(&expected, &got, accuracy::tolerance)?);
+    }
+    Ok(compare::outputs(&expected, &got, allowed(def))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn halves_are_there_whole_and_wider_ones_with_every_exponent() {
+        // All but the NaNs, of which one is left.
+        for (dtype, nans) in [(DType::F16, 2 * 1023), (DType::BF16, 2 * 127)] {
+            let bits: HashSet<u64> = every(dtype).iter().map(|v| v.float().to_bits()).collect();
+            assert_eq!(bits.len(), (1 << 16) - nans + 1, "{dtype}");
+        }
+        let exponents = |dtype, shift: fn(f64) -> u64| {
+            every(dtype).iter().map(|v| shift(v.float())).collect::<HashSet<_>>().len()
+        };
+        assert_eq!(exponents(DType::F32, |v| u64::from((v as f32).to_bits() >> 23)), 511);
+        assert_eq!(exponents(DType::F64, |v| v.to_bits() >> 52), 4095);
+        // Denormal results of an exponential.
+        let between = |v: &&Number| (-103.0..-88.0).contains(&v.float());
+        assert!(every(DType::F32).iter().filter(between).count() > 20);
+    }
+}

@@ -1,0 +1,83 @@
+//! The numbers beside an op's tensors, such as `alpha` and `eps`, one at a time made another: 0, negative, a half, large.
+//! Samples have the usual ones, on which a kernel that takes a factor for its magnitude is right.
+
+use super::{Context, Family, Op, Scope, corners, factor};
+use crate::call::Prepared;
+use crate::case::Case;
+use crate::compare;
+use crate::oracle::{self, Value};
+use crate::outcome::{Steps, Stop};
+use keyway::dispatcher::op::Out;
+use keyway::dispatcher::schema::Kind;
+use keyway::ops::sample::SampleArg;
+
+/// The family.
+pub const FAMILY: Family = Family {
+    name: "scalars",
+    about: "numbers beside tensors, such as alpha, made 0, negative, a half, large",
+    cases,
+    run,
+};
+
+/// What a number becomes, by the name in the case.
+const OTHERS: [(&str, SampleArg); 5] = [
+    ("0", SampleArg::Int(0)),
+    ("-2", SampleArg::Int(-2)),
+    ("0.5", SampleArg::Float(0.5)),
+    ("-1.25", SampleArg::Float(-1.25)),
+    ("40", SampleArg::Int(40)),
+];
+
+/// The places of an op's arguments that are numbers of any kind, or floating-point ones.
+fn numbers(op: &Op) -> Vec<usize> {
+    let Ok(entry) = op.def.entry() else { return Vec::new() };
+    let params = entry.schema.params.iter().enumerate();
+    params.filter(|(_, p)| matches!(p.kind, Kind::Scalar | Kind::Float)).map(|(nth, _)| nth).collect()
+}
+
+fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops.iter().filter(|op| oracle::find(op.def.name()).is_some()) {
+        let places = numbers(op);
+        let chosen = if places.is_empty() { Vec::new() } else { corners::chosen(op) };
+        for dtype in scope.dtypes(op.def) {
+            for (turn, &nth) in chosen.iter().enumerate().filter(|(turn, _)| scope.wants(*turn, chosen.len()))
+            {
+                for &place in &places {
+                    for (i, (name, other)) in OTHERS.iter().enumerate() {
+                        let same = op.samples[nth].args.get(place) == Some(other);
+                        if !same && (!scope.quick || i == turn % OTHERS.len()) {
+                            let variant = format!("{place}={name}");
+                            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Steps {
+    let (def, oracle) = (context.def()?, context.oracle()?);
+    let (sample, mut inputs) = context.inputs()?;
+    let unknown = || Stop::Skipped(format!("there is no variant `{}`", context.case.variant));
+    let (place, name) = context.case.variant.split_once('=').ok_or_else(unknown)?;
+    let place: usize = place.parse().map_err(|_| unknown())?;
+    let (_, other) = OTHERS.iter().find(|(other, _)| *other == name).ok_or_else(unknown)?;
+    let float = def.entry()?.schema.params.get(place).is_some_and(|p| p.kind == Kind::Float);
+    let other = match *other {
+        SampleArg::Int(v) if float => Value::Float(v as f64),
+        SampleArg::Int(v) => Value::Int(v),
+        SampleArg::Float(v) => Value::Float(v),
+        _ => return Err(unknown()),
+    };
+    *inputs.0.get_mut(place).ok_or_else(unknown)? = other;
+    let prepared = Prepared::bare(&inputs, context.target.device)?;
+    match (oracle(&inputs), prepared.call(def, Out::New)) {
+        (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(def, &sample))?),
+        (Err(_), Err(_)) => Ok(()),
+        // An integer dtype does not take a half, an op a negative count: the host says so before any kernel is called.
+        (Ok(_), Err(error)) if crate::call::is_of_arguments(&error) => Ok(()),
+        (Ok(_), Err(error)) => Err(context.refused(error)),
+        (Err(unknown), Ok(_)) => Err(Stop::Skipped(unknown.to_string())),
+    }
+}
