@@ -101,6 +101,10 @@ fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
     }
     let Some(dtype) = scope.served(op.def) else { return };
     let each = is_in(op.def, &[pointwise::ALL]);
+    let alike = |sample: &Sample| super::with_sizes(sample, &DEEP_SIZES).is_some();
+    if let Some(nth) = op.samples.iter().position(alike).filter(|_| each) {
+        cases.push(Case::of(FAMILY.name, op.def, dtype, nth, DEEP));
+    }
     let kinds = match each {
         true => op.typical().into_iter().collect(),
         false => corners::chosen(op),
@@ -114,9 +118,6 @@ fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
         let sizes = growth::sizes(sample);
         if !sizes.is_empty() {
             push(TOGETHER.to_string());
-        }
-        if each && super::with_sizes(sample, &DEEP_SIZES).is_some() {
-            push(DEEP.to_string());
         }
         if !each {
             sizes.iter().for_each(|size| push(format!("{ONE}-{size}")));

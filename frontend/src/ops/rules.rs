@@ -158,6 +158,19 @@ pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected:
     })
 }
 
+/// A factor of integers is an integer: a fraction would be rounded, or the result be no longer of their dtype.
+///
+/// # Errors
+/// `Value`.
+pub fn whole_factor(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
+    match args.get(i) {
+        Arg::Float(_) if !dtype.is_float() => {
+            Err(wrong_value(args, i, "an integer where the operands are integers".to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// An error about the shape of argument `i`.
 pub fn wrong_shape(args: &Args<'_>, i: usize, expected: String, got: &[usize]) -> Error {
     let argument = args.op.schema.param_name(i);

@@ -25,7 +25,7 @@ fn scaled_sum(inputs: &Inputs, less: bool) -> Outcome {
             let open = leaves_range(dtype, scaled, &[y]);
             Ok(float_unless(open, if less { x - scaled } else { x + scaled }))
         }
-        [Number::Bool(x), Number::Bool(y)] if !less => Ok(Number::Bool(x | (y & alpha.truth()))),
+        [Number::Bool(x), Number::Bool(y)] if !less => Ok(Number::Bool(x | (y & (whole_scale(alpha)? != 0)))),
         [Number::Int(x), Number::Int(y)] => {
             let scaled = whole_scale(alpha)?.wrapping_mul(y);
             Ok(Number::Int(if less { x.wrapping_sub(scaled) } else { x.wrapping_add(scaled) }))

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
-use crate::ops::rules::{FIRST, FIRST_THREE};
+use crate::ops::rules::{FIRST, FIRST_THREE, whole_factor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Outputs, Plan, Strides};
@@ -21,6 +21,8 @@ pub(super) fn rule(
         return Err(Error::Shape { op: args.name(), argument: "self", expected, got: own.into() });
     }
     let dtype = args.promote(FIRST_THREE)?;
+    whole_factor(args, 3, dtype)?;
+    whole_factor(args, 4, dtype)?;
     let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
     plan.cast = FIRST_THREE;
     plan.broadcast = FIRST;

@@ -27,7 +27,9 @@ impl Tensor {
     }
 
     /// `beta * self + alpha * batch1 @ batch2`; with a `beta` of 0 the values of `self` do not count, not even NaN.
-    #[allow(clippy::missing_errors_doc)]
+    ///
+    /// # Errors
+    /// A fraction as the factor of integers; as without factors.
     pub fn baddbmm_scaled<'a>(
         &'a self,
         batch1: &'a Tensor,

@@ -35,8 +35,7 @@ forms! {
 /// Also for `sub`: refuses an `alpha` that the operands' dtype cannot hold.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let typing = rules::binary(args)?;
-    let exact = typing.compute.is_float() || !matches!(args.get(2), Arg::Float(_));
-    rules::require(args, 2, typing.compute, exact, "an integer where the operands are integers")?;
+    rules::whole_factor(args, 2, typing.compute)?;
     Ok(typing)
 }
 

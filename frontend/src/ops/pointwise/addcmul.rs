@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, plain, sample, tensor};
+use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
@@ -20,7 +20,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    /// Two bool operands; a fraction as the factor of integers; shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
     pub fn addcmul<'a>(&'a self, tensor1: &'a Tensor, tensor2: &'a Tensor, value: impl Into<Arg<'a>>),
         in_place: addcmul_;
 }
@@ -28,6 +28,7 @@ forms! {
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let dtype = args.promote(rules::FIRST_THREE)?;
     rules::require(args, 0, dtype, dtype != crate::DType::BOOL, "numbers")?;
+    rules::whole_factor(args, 3, dtype)?;
     Ok(Typing::of(dtype))
 }
 
@@ -39,7 +40,11 @@ pub(super) fn samples() -> Vec<Sample> {
 }
 
 fn errors() -> Vec<ErrorSample> {
-    vec![error([plain(&[3]), plain(&[2]), plain(&[3]), SampleArg::Int(1)], "do not broadcast")]
+    let ints = || fixed(&[2], crate::DType::I64, Fill::Values(vec![1.0, 2.0]));
+    vec![
+        error([ints(), ints(), ints(), SampleArg::Float(0.5)], "an integer"),
+        error([plain(&[3]), plain(&[2]), plain(&[3]), SampleArg::Int(1)], "do not broadcast"),
+    ]
 }
 
 /// `addcmul`
