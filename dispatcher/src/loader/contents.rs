@@ -2,7 +2,7 @@
 
 use super::error::LoadError;
 use keyway_sdk::abi::RawStr;
-use keyway_sdk::abi::codes::device_flag;
+use keyway_sdk::abi::codes::{device_flag, interposer_flag, kernel_flag};
 use keyway_sdk::abi::device::DeviceApi;
 use keyway_sdk::abi::dtype::DTypeApi;
 use keyway_sdk::abi::interposer::RawInterposer;
@@ -25,6 +25,8 @@ pub(super) enum Field {
     Name(&'static str, usize),
     /// Text that may be empty.
     Text(&'static str, usize),
+    /// The 32 bits of `flags`, with those that the host knows: another asks for what it does not do.
+    Flags(usize, u32),
 }
 
 /// A structure that crosses the boundary behind a pointer.
@@ -36,10 +38,13 @@ pub(super) trait Entry: Table + 'static {
 }
 
 macro_rules! entry {
-    ($type:ident, $table:literal, $($kind:ident $field:ident),+) => {
+    ($type:ident, $table:literal, $($kind:ident $field:ident),+ $(; flags $known:expr)?) => {
         impl Entry for $type {
             const TABLE: &'static str = $table;
-            const CHECKED: &'static [Field] = &[$(Field::$kind(stringify!($field), offset_of!($type, $field))),+];
+            const CHECKED: &'static [Field] = &[
+                $(Field::$kind(stringify!($field), offset_of!($type, $field)),)+
+                $(Field::Flags(offset_of!($type, flags), $known))?
+            ];
         }
     };
 }
@@ -54,9 +59,10 @@ entry!(LayoutOpsApi, "layout_ops", Name layout, Name device, Text shapes);
 entry!(RawOp, "ops", Name schema, Text backward, Text samples);
 entry!(
     RawKernel, "kernels",
-    Name op, Text signature, Name device, Name layout, Name dtype, Function run
+    Name op, Text signature, Name device, Name layout, Name dtype, Function run;
+    flags kernel_flag::ALLOCATES
 );
-entry!(RawInterposer, "interposers", Name name, Function run);
+entry!(RawInterposer, "interposers", Name name, Function run; flags interposer_flag::DEFAULT_ON);
 entry!(DTypeApi, "dtypes", Name name, Text promotes_to, Function to_f64, Function from_f64);
 entry!(PluginApi, "interfaces", Function initialize);
 entry!(EntryPoint, "entry", Function negotiate, Function get_interface);
@@ -136,6 +142,14 @@ pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<
             Field::Name(name, offset) => unsafe { check_text(whole.byte_add(offset).cast(), name, true) },
             // SAFETY: as above.
             Field::Text(name, offset) => unsafe { check_text(whole.byte_add(offset).cast(), name, false) },
+            Field::Flags(offset, known) => {
+                // SAFETY: `whole` is a whole structure, whose field at the offset is a `u32`.
+                let flags = unsafe { whole.byte_add(offset).cast::<u32>().read() };
+                match flags & !known {
+                    0 => Ok(()),
+                    _ => Err((format!("`flags` of which this host knows {known:#x}"), format!("{flags:#x}"))),
+                }
+            }
         };
         checked.map_err(|(expected, got)| bad::<T>(index, expected, got))?;
     }
@@ -364,6 +378,7 @@ mod tests {
             (leak(null_name), "`dtype` of 3 bytes"),
             (leak(endless), "`op` of at most"),
             (leak(garbled), "`layout` in UTF-8"),
+            (leak(RawKernel { flags: 0x11, ..kernel() }), "`flags` of which this host knows 0x1 in kernels[1], got 0x11"),
             (std::ptr::null(), "the pointer 0x0"),
         ];
         for (entry, part) in cases {
