@@ -76,24 +76,46 @@ fn row<A: Apply, const LOG: bool>(values: &mut [A]) -> impl Fn(A) -> A + use<A, 
     move |x| if LOG { x - largest - factor } else { x * factor }
 }
 
-/// Rows of `width` columns, each column in place.
+/// Rows of `width` columns, a multiple of [`LANES`], each column in place.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)]
 fn columns<A: Apply, const LOG: bool>(values: &mut [A], width: usize) {
-    let mut largest = [A::NEG_INFINITY; COLUMNS];
-    let mut sum = [A::ZERO; COLUMNS];
+    let mut largest = [[A::NEG_INFINITY; LANES]; COLUMNS / LANES];
+    let mut sum = [[A::ZERO; LANES]; COLUMNS / LANES];
     for row in values.chunks_exact(width) {
-        largest.iter_mut().zip(row).for_each(|(m, x)| *m = larger(*m, *x));
-    }
-    for row in values.chunks_exact_mut(width) {
-        for ((x, m), sum) in row.iter_mut().zip(&largest).zip(&mut sum) {
-            let e = (*x - *m).apply::<Exp>();
-            *sum += e;
-            *x = if LOG { *x - *m } else { e };
+        for (largest, x) in largest.iter_mut().zip(row.as_chunks::<LANES>().0) {
+            for k in 0..LANES {
+                largest[k] = larger(largest[k], x[k]);
+            }
         }
     }
-    sum[..width].iter_mut().for_each(|s| *s = if LOG { s.apply::<Log>() } else { A::ONE / *s });
     for row in values.chunks_exact_mut(width) {
-        row.iter_mut().zip(&sum).for_each(|(x, s)| *x = if LOG { *x - *s } else { *x * *s });
+        for ((x, largest), sum) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(&largest).zip(&mut sum) {
+            let mut made = [A::ZERO; LANES];
+            for k in 0..LANES {
+                let less = x[k] - largest[k];
+                made[k] = less.apply::<Exp>();
+                x[k] = less;
+            }
+            for k in 0..LANES {
+                sum[k] += made[k];
+            }
+            if !LOG {
+                *x = made;
+            }
+        }
+    }
+    for sum in &mut sum[..width / LANES] {
+        for k in 0..LANES {
+            sum[k] = if LOG { sum[k].apply::<Log>() } else { A::ONE / sum[k] };
+        }
+    }
+    for row in values.chunks_exact_mut(width) {
+        for (x, sum) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(&sum) {
+            for k in 0..LANES {
+                x[k] = if LOG { x[k] - sum[k] } else { x[k] * sum[k] };
+            }
+        }
     }
 }
 
@@ -112,7 +134,9 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
     // SAFETY: the addresses are used within the views, which outlive the loops.
     let (from, to) = unsafe { (Lanes::new(input.as_ptr().cast_mut()), out.lanes()) };
     let (kept, width) = match g.kept.last() {
-        Some(inner) if g.is_columnar() => (*inner, inner.size.min((BUFFER / n).clamp(16, COLUMNS))),
+        Some(inner) if g.is_columnar() => {
+            (*inner, inner.size.min((BUFFER / n).next_multiple_of(LANES).clamp(LANES, COLUMNS)))
+        }
         _ => (Default::default(), 1),
     };
     if width == 1 {
@@ -149,32 +173,37 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
     let across = kept.size.div_ceil(width);
     let outer = &g.kept[..g.kept.len() - 1];
     try_parallel_for(g.outputs / kept.size * across, GRAIN.div_ceil(n * width), |units| {
-        let mut buffer = Buffer::<T::Acc>::zeroed(n * width)?;
+        // Rows of whole vectors; what lies behind the columns is anything.
+        let step = width.next_multiple_of(LANES);
+        let mut buffer = Buffer::<T::Acc>::zeroed(n * step)?;
         for unit in units {
             let (at, to_at) = offset(outer, unit / across);
             let first = unit % across * width;
             let width = width.min(kept.size - first);
-            let buffer = &mut buffer[..n * width];
+            let step = width.next_multiple_of(LANES);
+            let buffer = &mut buffer[..n * step];
             // SAFETY: as above; each unit writes its own columns.
             unsafe {
-                for (i, row) in buffer.chunks_exact_mut(width).enumerate() {
+                for (i, row) in buffer.chunks_exact_mut(step).enumerate() {
                     let at = at + i * stride + first * kept.stride;
                     if kept.stride == 1 {
                         let from = std::slice::from_raw_parts(from.as_ptr().cast_const().add(at), width);
                         row.iter_mut().zip(from).for_each(|(b, x)| *b = x.to_acc());
                     } else {
-                        row.iter_mut()
+                        row[..width]
+                            .iter_mut()
                             .enumerate()
                             .for_each(|(j, b)| *b = from.read(at + j * kept.stride).to_acc());
                     }
                 }
-                columns::<T::Acc, LOG>(buffer, width);
-                for (i, row) in buffer.chunks_exact(width).enumerate() {
+                columns::<T::Acc, LOG>(buffer, step);
+                for (i, row) in buffer.chunks_exact(step).enumerate() {
                     let at = to_at + i * out_stride + first * kept.out;
                     if kept.out == 1 {
                         narrow_slice(row, to.slice_mut(at, width));
                     } else {
-                        row.iter()
+                        row[..width]
+                            .iter()
                             .enumerate()
                             .for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
                     }
