@@ -20,60 +20,27 @@ unsafe fn pack<T: Plain>(panel: &mut [T], from: Matrix<*const T>, rows: usize, c
     }
 }
 
-/// Rows whose sums are kept in registers together.
-const ROWS: usize = 4;
-
-/// Dense panels of the operands: rows of `n` elements, and `n` rows of `columns`.
-struct Panels<'a, T> {
-    left: &'a [T],
-    right: &'a [T],
-    n: usize,
-    columns: usize,
+/// Adds `left`, some numbers, times as many rows of `right` to the sums: four rows at a time, so that a sum is read and
+/// written for each fourth product alone.
+fn add_rows<T: Number + Plain>(sums: &mut [T], left: &[T], right: &[T]) {
+    let columns = sums.len();
+    let (fours, rest) = left.as_chunks::<4>();
+    let (whole, others) = right.split_at(fours.len() * 4 * columns);
+    for (x, rows) in fours.iter().zip(whole.chunks_exact(4 * columns)) {
+        let ([a, b], [c, d]) = (pair(rows, columns), pair(&rows[2 * columns..], columns));
+        for ((((sum, &a), &b), &c), &d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            let (low, high) = (x[0].times(a).plus(x[1].times(b)), x[2].times(c).plus(x[3].times(d)));
+            *sum = sum.plus(low.plus(high));
+        }
+    }
+    for (&x, row) in rest.iter().zip(others.chunks_exact(columns)) {
+        sums.iter_mut().zip(row).for_each(|(sum, &y)| *sum = sum.plus(x.times(y)));
+    }
 }
 
-impl<T: Number + Plain> Panels<'_, T> {
-    /// Adds the product to the sums, [`ROWS`] rows of `WIDE` columns at a time.
-    fn add<const WIDE: usize>(&self, sums: &mut [T], rows: usize) {
-        let columns = self.columns - self.columns % WIDE;
-        let whole = rows - rows % ROWS;
-        for row in (0..whole).step_by(ROWS) {
-            for column in (0..columns).step_by(WIDE) {
-                self.block::<WIDE>(sums, row, column);
-            }
-        }
-        for row in 0..rows {
-            let from = if row < whole { columns } else { 0 };
-            let left = &self.left[row * self.n..(row + 1) * self.n];
-            let sums = &mut sums[row * self.columns..(row + 1) * self.columns][from..];
-            for (&x, right) in left.iter().zip(self.right.chunks_exact(self.columns)) {
-                sums.iter_mut().zip(&right[from..]).for_each(|(sum, &y)| *sum = sum.plus(x.times(y)));
-            }
-        }
-    }
-
-    /// One block of sums. Loops over indices of arrays, which are unrolled into registers.
-    #[inline(never)]
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "the sums stay in registers only where each index is a constant"
-    )]
-    fn block<const WIDE: usize>(&self, sums: &mut [T], row: usize, column: usize) {
-        let mut block = [[T::default(); WIDE]; ROWS];
-        let (left, right) = (&self.left[row * self.n..(row + ROWS) * self.n], &self.right[column..]);
-        for k in 0..self.n {
-            let Some(line) = right[k * self.columns..].first_chunk::<WIDE>() else { return };
-            for r in 0..ROWS {
-                let x = left[r * self.n + k];
-                for c in 0..WIDE {
-                    block[r][c] = block[r][c].plus(x.times(line[c]));
-                }
-            }
-        }
-        for (r, block) in block.iter().enumerate() {
-            let sums = &mut sums[(row + r) * self.columns + column..][..WIDE];
-            sums.iter_mut().zip(block).for_each(|(sum, &x)| *sum = sum.plus(x));
-        }
-    }
+/// The first two rows.
+fn pair<T>(rows: &[T], columns: usize) -> [&[T]; 2] {
+    [&rows[..columns], &rows[columns..2 * columns]]
 }
 
 /// # Safety
@@ -91,11 +58,8 @@ unsafe fn tile<T: Number + Plain>(tile: &Tile<T>) -> Result<(), Error> {
             pack(&mut left, tile.a.at(0, begin), rows, n);
             pack(&mut right, tile.b.at(begin, 0), n, columns);
         }
-        let panels = Panels { left: &left, right: &right, n, columns };
-        match size_of::<T>() {
-            8 => panels.add::<16>(&mut sums, rows),
-            4 => panels.add::<32>(&mut sums, rows),
-            _ => panels.add::<64>(&mut sums, rows),
+        for (sums, left) in sums.chunks_exact_mut(columns).zip(left.chunks_exact(n)) {
+            add_rows(sums, left, &right[..n * columns]);
         }
     }
     for (r, sums) in sums.chunks_exact(columns).enumerate() {

@@ -28,6 +28,7 @@ mod panels;
 mod product;
 mod quotient;
 mod reduction;
+mod skinny;
 mod vectors;
 mod widen;
 
@@ -42,6 +43,7 @@ mod arange;
 mod argmax;
 mod arithmetic;
 mod atan2;
+mod attention;
 mod baddbmm;
 mod bitwise_and;
 mod bitwise_or;

@@ -4,14 +4,19 @@ use super::buffer::{Buffer, try_parallel_for};
 use super::exponential::{Exp, Log};
 use super::number::Apply;
 use super::reduction::{Geometry, offset};
+use super::vectors::Lanes as Elements;
+use super::widen::widen;
 use keyway_cpu_loops::{narrow_slice, zip_wide};
-use keyway_sdk::author::{Call, Error, Float, Lanes, Real};
+use keyway_sdk::author::{Call, Error, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
 
 const LANES: usize = 32;
 /// Elements that are kept in a buffer for columns, and the most columns that one inner loop takes together.
 const BUFFER: usize = 64 * 1024;
 const COLUMNS: usize = 128;
+/// The most rows that are computed together, and about as many elements.
+const ROWS: usize = 16;
+const ROW_BLOCK: usize = 4 * 1024;
 const GRAIN: usize = 4 * 1024;
 
 // Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
@@ -46,11 +51,10 @@ fn larger<A: Real>(a: A, b: A) -> A {
     if a > b { a } else { b }
 }
 
-/// Begins one row in place; what is returned makes its results of what it holds then.
+/// Begins one row, whose largest element is given, in place: the sum of the exponentials.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
-fn row<A: Apply, const LOG: bool>(values: &mut [A]) -> impl Fn(A) -> A + use<A, LOG> {
-    let largest = fold(values, A::NEG_INFINITY, larger);
+fn begin<A: Apply, const LOG: bool>(values: &mut [A], largest: A) -> A {
     let mut sum = [A::ZERO; LANES];
     let (chunks, rest) = values.as_chunks_mut::<LANES>();
     for chunk in chunks {
@@ -71,9 +75,21 @@ fn row<A: Apply, const LOG: bool>(values: &mut [A]) -> impl Fn(A) -> A + use<A, 
         *sum += e;
         *x = if LOG { *x } else { e };
     }
-    let sum = fold(&sum, A::ZERO, |a, b| a + b);
-    let factor = if LOG { sum.apply::<Log>() } else { A::ONE / sum };
-    move |x| if LOG { x - largest - factor } else { x * factor }
+    fold(&sum, A::ZERO, |a, b| a + b)
+}
+
+/// What makes the results of what a row holds after [`begin`].
+#[inline(always)]
+fn finish<A: Real, const LOG: bool>(x: A, largest: A, factor: A) -> A {
+    if LOG { x - largest - factor } else { x * factor }
+}
+
+/// The softmax of a row in place.
+#[inline(always)]
+pub fn row<A: Apply>(values: &mut [A]) {
+    let largest = fold(values, A::NEG_INFINITY, larger);
+    let factor = A::ONE / begin::<A, false>(values, largest);
+    values.iter_mut().for_each(|x| *x = finish::<A, false>(*x, largest, factor));
 }
 
 /// Rows of `width` columns, a multiple of [`LANES`], each column in place.
@@ -119,7 +135,7 @@ fn columns<A: Apply, const LOG: bool>(values: &mut [A], width: usize) {
     }
 }
 
-fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error> {
+fn along<T: Elements<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error> {
     let (input, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
     let (ndim, dim) = (input.ndim() as i64, call.int(1)?);
     let dim = if dim < 0 { dim + ndim } else { dim } as usize;
@@ -140,30 +156,48 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
         _ => (Default::default(), 1),
     };
     if width == 1 {
+        let together = (ROW_BLOCK / n).clamp(1, ROWS);
         return try_parallel_for(g.outputs, GRAIN.div_ceil(n), |units| {
-            let mut buffer = Buffer::<T::Acc>::zeroed(n)?;
-            for unit in units {
-                let (at, to_at) = offset(&g.kept, unit);
-                // SAFETY: offsets and strides are those of the views; each unit writes its own row.
-                unsafe {
-                    if stride == 1 {
-                        let from = std::slice::from_raw_parts(from.as_ptr().cast_const().add(at), n);
-                        buffer.iter_mut().zip(from).for_each(|(b, x)| *b = x.to_acc());
-                    } else {
-                        buffer
-                            .iter_mut()
-                            .enumerate()
-                            .for_each(|(i, b)| *b = from.read(at + i * stride).to_acc());
+            let mut buffer = Buffer::<T::Acc>::zeroed(n * together)?;
+            for first in units.clone().step_by(together) {
+                let some = together.min(units.end - first);
+                let rows = &mut buffer[..some * n];
+                let (mut largest, mut sums) = ([T::Acc::ZERO; ROWS], [T::Acc::ONE; ROWS]);
+                // Step by step for all rows: within one, each step waits for the one before.
+                for (i, row) in rows.chunks_exact_mut(n).enumerate() {
+                    let at = offset(&g.kept, first + i).0;
+                    // SAFETY: offsets and strides are those of the views; a row has room for `n`.
+                    unsafe {
+                        if stride == 1 {
+                            widen(row.as_mut_ptr(), from.as_ptr().cast_const().add(at), n);
+                        } else {
+                            row.iter_mut()
+                                .enumerate()
+                                .for_each(|(k, x)| *x = from.read(at + k * stride).to_acc());
+                        }
                     }
-                    let finish = row::<T::Acc, LOG>(&mut buffer);
-                    if out_stride == 1 {
-                        let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
-                        zip_wide((&buffer[..],), to, |(x,)| finish(x));
-                    } else {
-                        buffer
-                            .iter()
-                            .enumerate()
-                            .for_each(|(i, x)| to.write(to_at + i * out_stride, T::from_acc(finish(*x))));
+                    largest[i] = fold(row, T::Acc::NEG_INFINITY, larger);
+                }
+                for (i, row) in rows.chunks_exact_mut(n).enumerate() {
+                    sums[i] = begin::<T::Acc, LOG>(row, largest[i]);
+                }
+                let mut factors = [T::Acc::ZERO; ROWS];
+                for (factor, sum) in factors.iter_mut().zip(&sums) {
+                    *factor = if LOG { sum.apply::<Log>() } else { T::Acc::ONE / *sum };
+                }
+                for (i, row) in rows.chunks_exact(n).enumerate() {
+                    let (to_at, largest, factor) = (offset(&g.kept, first + i).1, largest[i], factors[i]);
+                    let finish = |x| finish::<T::Acc, LOG>(x, largest, factor);
+                    // SAFETY: as above; each unit writes its own row.
+                    unsafe {
+                        if out_stride == 1 {
+                            let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
+                            zip_wide((row,), to, |(x,)| finish(x));
+                        } else {
+                            row.iter()
+                                .enumerate()
+                                .for_each(|(k, x)| to.write(to_at + k * out_stride, T::from_acc(finish(*x))));
+                        }
                     }
                 }
             }
@@ -187,8 +221,7 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
                 for (i, row) in buffer.chunks_exact_mut(step).enumerate() {
                     let at = at + i * stride + first * kept.stride;
                     if kept.stride == 1 {
-                        let from = std::slice::from_raw_parts(from.as_ptr().cast_const().add(at), width);
-                        row.iter_mut().zip(from).for_each(|(b, x)| *b = x.to_acc());
+                        widen(row.as_mut_ptr(), from.as_ptr().cast_const().add(at), width);
                     } else {
                         row[..width]
                             .iter_mut()
@@ -214,11 +247,11 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
     })
 }
 
-fn softmax<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn softmax<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     along::<T, false>(call)
 }
 
-fn log_softmax<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn log_softmax<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     along::<T, true>(call)
 }
 
