@@ -66,7 +66,8 @@ unsafe fn multiply_by<U: Unit>(unit: U, all: &Batch<bf16>) -> Result<(), Error> 
                     let left = size.rows::<U>(left.as_mut_ptr(), &product);
                     pack_right::<U>(right.as_mut_ptr(), &product);
                     let end = write(&product);
-                    block(unit, left, right.as_ptr(), sums.as_mut_ptr(), size.steps, (rows, columns), end);
+                    let sums = Sums::of(&mut sums, size.steps, columns);
+                    block(unit, left, right.as_ptr(), sums, size.steps, (rows, columns), end);
                 }
             }
         });
@@ -141,6 +142,23 @@ impl Size {
     }
 }
 
+/// Where the sums of a block lie.
+#[derive(Clone, Copy)]
+struct Sums {
+    at: *mut f32,
+    /// Elements from one row to the next.
+    row: usize,
+    /// Whether there is room for those of all rows, not of [`SIDE`] alone.
+    all: bool,
+}
+
+impl Sums {
+    /// In the memory that [`Size::sums`] gives.
+    fn of(memory: &mut Scratch<f32>, steps: usize, columns: usize) -> Sums {
+        Sums { at: memory.as_mut_ptr(), row: columns.next_multiple_of(SIDE), all: steps > DEPTH }
+    }
+}
+
 /// Writes rows of a product from their sums.
 fn write(part: &Tile<bf16>) -> impl Fn(usize, *const f32, usize) {
     // SAFETY: the callers guarantee the elements of the part, of which the rows are some, and [`block`] the sums.
@@ -209,7 +227,8 @@ unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error
                     let left = (Rows::packed(to_left.as_ptr().add(row / SIDE * panel)), panel);
                     let right = to_right.as_ptr().add(column / SIDE * panel);
                     let (sizes, end) = ((part.rows, part.columns), write(&part));
-                    block(unit, left, right, sums.as_mut_ptr(), size.steps, sizes, end);
+                    let sums = Sums::of(&mut sums, size.steps, part.columns);
+                    block(unit, left, right, sums, size.steps, sizes, end);
                 }
             }
         });
@@ -264,25 +283,25 @@ pub unsafe fn sums(product: &Tile<bf16>, to: *mut f32, step: usize) -> Option<Re
 /// As for [`sums`], with something to sum.
 unsafe fn sums_by<U: Unit>(unit: U, product: &Tile<bf16>, to: *mut f32, step: usize) -> Result<(), Error> {
     let (rows, columns, size) = (product.rows, product.columns, Size::of(product));
+    let whole = rows % SIDE == 0 && columns % SIDE == 0;
     // SAFETY: packing writes each element of the panels, and the first step each sum, before they are read.
-    let (mut left, mut right, mut sums) = unsafe { (size.left()?, size.right()?, size.sums(rows, columns)?) };
+    let (mut left, mut right, mut sums) = unsafe {
+        (size.left()?, size.right()?, if whole { Scratch::zeroed(0)? } else { size.sums(rows, columns)? })
+    };
     // SAFETY: the caller guarantees elements and places; the scratch memory is of the product's size.
     unit.with_tiles(|| unsafe {
         let left = size.rows::<U>(left.as_mut_ptr(), product);
         pack_right::<U>(right.as_mut_ptr(), product);
-        block(
-            unit,
-            left,
-            right.as_ptr(),
-            sums.as_mut_ptr(),
-            size.steps,
-            (rows, columns),
-            |first, sums, width| {
-                for r in 0..SIDE.min(rows - first) {
-                    to.add((first + r) * step).copy_from_nonoverlapping(sums.add(r * width), columns);
-                }
-            },
-        );
+        if whole {
+            let sums = Sums { at: to, row: step, all: true };
+            return block(unit, left, right.as_ptr(), sums, size.steps, (rows, columns), |_, _, _| {});
+        }
+        let sums = Sums::of(&mut sums, size.steps, columns);
+        block(unit, left, right.as_ptr(), sums, size.steps, (rows, columns), |first, sums, width| {
+            for r in 0..SIDE.min(rows - first) {
+                to.add((first + r) * step).copy_from_nonoverlapping(sums.add(r * width), columns);
+            }
+        });
     });
     Ok(())
 }
@@ -297,29 +316,28 @@ unsafe fn block<U: Unit>(
     unit: U,
     (left, next): (Rows, usize),
     right: *const u16,
-    sums: *mut f32,
+    sums: Sums,
     steps: usize,
     (rows, columns): (usize, usize),
     end: impl Fn(usize, *const f32, usize),
 ) {
     let (down, across) = (rows.div_ceil(SIDE), columns.div_ceil(SIDE));
-    let width = across * SIDE;
     for begin in (0..steps).step_by(DEPTH) {
         let some = DEPTH.min(steps - begin);
         for i in 0..down {
             let left = Rows { data: left.data.wrapping_add(i * next), ..left }.at(begin);
             // SAFETY: the caller guarantees panels and sums; the rows of `finish` lie within the part.
             unsafe {
-                let sums = if steps > DEPTH { sums.add(i * SIDE * width) } else { sums };
+                let first = if sums.all { sums.at.add(i * SIDE * sums.row) } else { sums.at };
                 for j in 0..across {
                     let right = right.add((j * steps + begin) * STEP);
                     // While one panel of rows meets the columns, the next one comes, an eighth each time.
                     let soon = left.data.wrapping_add(next + j * (STEP / 8));
-                    let (sums, add) = (sums.add(j * SIDE), begin > 0);
-                    unit.block(&Block { steps: some, left, right, sums, row: width, add, soon });
+                    let (to, add) = (first.add(j * SIDE), begin > 0);
+                    unit.block(&Block { steps: some, left, right, sums: to, row: sums.row, add, soon });
                 }
                 if begin + some == steps {
-                    end(i * SIDE, sums, width);
+                    end(i * SIDE, first, sums.row);
                 }
             }
         }

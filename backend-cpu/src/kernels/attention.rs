@@ -4,10 +4,9 @@
 
 use super::amx;
 use super::buffer::{Buffer, try_parallel_for};
-use super::number::Apply;
 use super::product::{Matrix, Multiply, Tile, multiply_one};
-use super::softmax::row;
-use super::vectors::Lanes as Elements;
+use super::softmax::{Shares, begin};
+use super::vectors::{Lanes as Elements, largest};
 use super::widen::widen;
 use keyway_cpu_loops::{CallExt, narrow_slice, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real};
@@ -25,7 +24,7 @@ const AMX_LEAST: usize = 1 << 16;
 type Sizes = (usize, usize, usize);
 
 /// An element type of which attention is computed, in its accumulation type.
-trait Attend: Elements<Acc: Apply + Multiply> {
+trait Attend: Elements<Acc: Shares + Multiply> {
     /// `to = queries keys^T`; rows of both are dense.
     ///
     /// # Safety
@@ -44,13 +43,13 @@ trait Attend: Elements<Acc: Apply + Multiply> {
         }
     }
 
-    /// `to = weights values`; rows of both are dense. The weights may be anything then.
+    /// `to = weights values`; rows of both are dense.
     ///
     /// # Safety
     /// The elements must exist; the caller upholds this.
     unsafe fn weighted(
         to: &mut [Self::Acc],
-        weights: &mut [Self::Acc],
+        weights: &[Self::Acc],
         values: *const Self,
         sizes: Sizes,
     ) -> Result<(), Error> {
@@ -89,28 +88,43 @@ impl Attend for bf16 {
     /// With weights in two parts, so that none of their digits that count in f32 is lost.
     unsafe fn weighted(
         to: &mut [f32],
-        weights: &mut [f32],
+        weights: &[f32],
         values: *const bf16,
         sizes: Sizes,
     ) -> Result<(), Error> {
         let (rows, columns, inner) = sizes;
         let there = Matrix { data: values, row: columns, column: 1 };
-        let mut part = Buffer::<bf16>::zeroed(rows * inner)?;
-        narrow_slice(weights, &mut part);
+        let (mut part, mut rest) = (Buffer::<bf16>::zeroed(rows * inner)?, Buffer::zeroed(rows * inner)?);
+        split(weights, &mut part, &mut rest);
+        let mut added = Buffer::<f32>::zeroed(rows * columns)?;
         // SAFETY: the caller guarantees the elements.
         unsafe {
-            if let Some(done) = by_amx(to, part.as_ptr(), there, sizes) {
-                done?;
-                weights.iter_mut().zip(&part[..]).for_each(|(w, part)| *w -= part.to_acc());
-                narrow_slice(weights, &mut part);
-                let mut rest = Buffer::<f32>::zeroed(rows * columns)?;
-                by_amx(&mut rest, part.as_ptr(), there, sizes).unwrap_or(Ok(()))?;
-                to.iter_mut().zip(&rest[..]).for_each(|(to, rest)| *to += *rest);
-                return Ok(());
+            let done = by_amx(to, part.as_ptr(), there, sizes);
+            if let (Some(one), Some(two)) = (done, by_amx(&mut added, rest.as_ptr(), there, sizes)) {
+                to.iter_mut().zip(&added[..]).for_each(|(to, added)| *to += *added);
+                return one.and(two);
             }
             let values = widened(values, inner * columns)?;
             product(to, weights.as_ptr(), values.at, (columns, 1), sizes)
         }
+    }
+}
+
+/// Numbers as the sum of what bf16 holds of them and of what it holds of the rest.
+fn split(numbers: &[f32], part: &mut [bf16], rest: &mut [bf16]) {
+    const CHUNK: usize = 32;
+    let mut chunks =
+        numbers.chunks_exact(CHUNK).zip(part.chunks_exact_mut(CHUNK)).zip(rest.chunks_exact_mut(CHUNK));
+    for ((x, part), rest) in &mut chunks {
+        let mut left = [0f32; CHUNK];
+        narrow_slice(x, part);
+        left.iter_mut().zip(x).zip(&*part).for_each(|((left, x), part)| *left = x - part.to_acc());
+        narrow_slice(&left, rest);
+    }
+    let whole = numbers.len() - numbers.len() % CHUNK;
+    for ((x, part), rest) in numbers[whole..].iter().zip(&mut part[whole..]).zip(&mut rest[whole..]) {
+        *part = bf16::from_acc(*x);
+        *rest = bf16::from_acc(x - part.to_acc());
     }
 }
 
@@ -210,7 +224,8 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
     }
     let causal = call.bool(5)?;
     let scale = if call.is_none(6)? { 1.0 / (e as f64).sqrt() } else { call.float(6)? };
-    let scale = T::Acc::from_f64(scale);
+    // With a negative scale the largest is another.
+    let (turned, scale) = (scale < 0.0, T::Acc::from_f64(scale.abs()));
     let mut out = call.contiguous_out::<T>(0)?;
     // SAFETY: the address is used within the output, which outlives the loop; each block of queries has its own rows.
     let to = unsafe { Lanes::new(out.as_mut_ptr()) };
@@ -220,6 +235,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
         let most = QUERIES.min(queries);
         let mut scores = Buffer::<T::Acc>::zeroed(most * keys)?;
         let mut made = Buffer::<T::Acc>::zeroed(most * ev)?;
+        let mut sums = [T::Acc::ONE; QUERIES];
         for unit in units {
             let (head, first) = (unit / blocks, unit % blocks * QUERIES);
             let rows = QUERIES.min(queries - first);
@@ -230,18 +246,23 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
             let (k, v) = (&k[head * keys * e..][..near * e], &v[head * keys * ev..][..near * ev]);
             // SAFETY: the slices have the elements of these sizes.
             unsafe { T::scores(scores, q.as_ptr(), k.as_ptr(), (rows, near, e)) }?;
-            for (r, scores) in scores.chunks_exact_mut(near).enumerate() {
+            for ((r, scores), sum) in scores.chunks_exact_mut(near).enumerate().zip(&mut sums) {
                 let seen = if causal { near.min(first + r + 1) } else { near };
                 let (seen, later) = scores.split_at_mut(seen);
-                seen.iter_mut().for_each(|x| *x = *x * scale);
-                row(seen);
+                if turned {
+                    seen.iter_mut().for_each(|x| *x = -*x);
+                }
+                *sum = begin::<T::Acc, false>(seen, largest(seen), scale);
                 later.fill(T::Acc::ZERO);
             }
             // SAFETY: as above; each block has its own rows of the output.
             unsafe {
                 T::weighted(made, scores, v.as_ptr(), (rows, ev, near))?;
-                let to = to.slice_mut((head * queries + first) * ev, rows * ev);
-                zip_wide((&made[..],), to, |(x,)| x);
+                for ((r, made), sum) in made.chunks_exact(ev).enumerate().zip(&sums) {
+                    let (to, share) =
+                        (to.slice_mut((head * queries + first + r) * ev, ev), T::Acc::ONE / *sum);
+                    zip_wide((made,), to, |(x,)| x * share);
+                }
             }
         }
         Ok(())
@@ -267,8 +288,7 @@ mod tests {
             // SAFETY: the vectors have the elements of these sizes.
             unsafe {
                 T::scores(&mut scores, a.as_ptr(), b.as_ptr(), (rows, columns, inner)).expect("memory");
-                T::weighted(&mut weighted, &mut weights.clone(), b.as_ptr(), (rows, columns, inner))
-                    .expect("memory");
+                T::weighted(&mut weighted, &weights, b.as_ptr(), (rows, columns, inner)).expect("memory");
             }
             for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
                 let sum = |term: &dyn Fn(usize) -> f64| (0..inner).map(term).sum::<f64>();

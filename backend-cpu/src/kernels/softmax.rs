@@ -1,11 +1,12 @@
 //! `softmax` and `log_softmax`
 
 use super::buffer::{Buffer, try_parallel_for};
-use super::exponential::{Exp, Log};
-use super::number::Apply;
+use super::exponential::Log;
+use super::number::{Apply, RealFunction};
 use super::reduction::{Geometry, offset};
-use super::vectors::Lanes as Elements;
+use super::vectors::{self, Lanes as Elements, Vector};
 use super::widen::widen;
+use crate::math;
 use keyway_cpu_loops::{narrow_slice, zip_wide};
 use keyway_sdk::author::{Call, Error, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
@@ -21,47 +22,50 @@ const GRAIN: usize = 4 * 1024;
 
 // Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
 
-/// The elements combined by lanes.
+/// What an element that is `x` less than the largest adds to the sum.
+struct Share;
+
+impl RealFunction for Share {
+    #[inline(always)]
+    fn f32(x: f32) -> f32 {
+        math::exp_share_f32(x)
+    }
+    #[inline(always)]
+    fn f64(x: f64) -> f64 {
+        math::exp_share_f64(x)
+    }
+}
+
+/// A type that softmax is computed in.
+pub trait Shares: Apply + Elements<Acc = Self> {}
+
+impl<A: Apply + Elements<Acc = A>> Shares for A {}
+
+/// The lanes added up.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)]
-fn fold<A: Real>(values: &[A], identity: A, combine: impl Fn(A, A) -> A) -> A {
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    let mut lanes = [identity; LANES];
-    for chunk in chunks {
-        for k in 0..LANES {
-            lanes[k] = combine(lanes[k], chunk[k]);
-        }
-    }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane = combine(*lane, *x);
-    }
+fn across<A: Real>(mut lanes: [A; LANES]) -> A {
     let mut width = LANES;
     while width > 1 {
         width /= 2;
         for k in 0..width {
-            lanes[k] = combine(lanes[k], lanes[k + width]);
+            lanes[k] += lanes[k + width];
         }
     }
     lanes[0]
 }
 
-/// The larger, as one instruction gives it. A NaN may be lost: the sum of the exponentials has it.
-#[inline(always)]
-fn larger<A: Real>(a: A, b: A) -> A {
-    if a > b { a } else { b }
-}
-
-/// Begins one row, whose largest element is given, in place: the sum of the exponentials.
+/// Begins one row, whose largest element is given, in place: the sum of the exponentials, which the row holds then unless
+/// their logarithm is wanted. `scale`, which is not negative, is that of the row.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
-fn begin<A: Apply, const LOG: bool>(values: &mut [A], largest: A) -> A {
+pub fn begin<A: Apply, const LOG: bool>(values: &mut [A], largest: A, scale: A) -> A {
     let mut sum = [A::ZERO; LANES];
     let (chunks, rest) = values.as_chunks_mut::<LANES>();
     for chunk in chunks {
         // The exponentials first: a loop of so many operations is vectorised, not unrolled.
         let mut made = [A::ZERO; LANES];
         for k in 0..LANES {
-            made[k] = (chunk[k] - largest).apply::<Exp>();
+            made[k] = ((chunk[k] - largest) * scale).apply::<Share>();
         }
         for k in 0..LANES {
             sum[k] += made[k];
@@ -71,11 +75,11 @@ fn begin<A: Apply, const LOG: bool>(values: &mut [A], largest: A) -> A {
         }
     }
     for (sum, x) in sum.iter_mut().zip(rest) {
-        let e = (*x - largest).apply::<Exp>();
+        let e = ((*x - largest) * scale).apply::<Share>();
         *sum += e;
         *x = if LOG { *x } else { e };
     }
-    fold(&sum, A::ZERO, |a, b| a + b)
+    across(sum)
 }
 
 /// What makes the results of what a row holds after [`begin`].
@@ -84,33 +88,43 @@ fn finish<A: Real, const LOG: bool>(x: A, largest: A, factor: A) -> A {
     if LOG { x - largest - factor } else { x * factor }
 }
 
-/// The softmax of a row in place.
-#[inline(always)]
-pub fn row<A: Apply>(values: &mut [A]) {
-    let largest = fold(values, A::NEG_INFINITY, larger);
-    let factor = A::ONE / begin::<A, false>(values, largest);
-    values.iter_mut().for_each(|x| *x = finish::<A, false>(*x, largest, factor));
+/// The softmax of columns, row by row of some of them: a number for each column.
+struct Columns<A> {
+    largest: [[A; LANES]; COLUMNS / LANES],
+    sum: [[A; LANES]; COLUMNS / LANES],
 }
 
-/// Rows of `width` columns, a multiple of [`LANES`], each column in place.
-#[inline(always)]
 #[allow(clippy::needless_range_loop)]
-fn columns<A: Apply, const LOG: bool>(values: &mut [A], width: usize) {
-    let mut largest = [[A::NEG_INFINITY; LANES]; COLUMNS / LANES];
-    let mut sum = [[A::ZERO; LANES]; COLUMNS / LANES];
-    for row in values.chunks_exact(width) {
-        for (largest, x) in largest.iter_mut().zip(row.as_chunks::<LANES>().0) {
-            for k in 0..LANES {
-                largest[k] = larger(largest[k], x[k]);
+impl<A: Shares> Columns<A> {
+    fn new() -> Self {
+        let all = |value| [[value; LANES]; COLUMNS / LANES];
+        Columns { largest: all(A::NEG_INFINITY), sum: all(A::ZERO) }
+    }
+
+    /// First, each row.
+    #[inline(always)]
+    fn raise(&mut self, row: &[A]) {
+        for (largest, x) in self.largest.iter_mut().zip(row.as_chunks::<LANES>().0) {
+            for k in (0..LANES).step_by(A::Vector::LANES) {
+                // SAFETY: both have the lanes of a vector from here on, which divide theirs.
+                unsafe {
+                    let larger =
+                        A::Vector::load(largest.as_ptr().add(k)).larger(A::Vector::load(x.as_ptr().add(k)));
+                    larger.store(largest.as_mut_ptr().add(k));
+                }
             }
         }
     }
-    for row in values.chunks_exact_mut(width) {
-        for ((x, largest), sum) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(&largest).zip(&mut sum) {
+
+    /// Then each row, which holds the exponentials then, or the distances from the largest.
+    #[inline(always)]
+    fn add<const LOG: bool>(&mut self, row: &mut [A]) {
+        let columns = self.largest.iter().zip(&mut self.sum);
+        for (x, (largest, sum)) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(columns) {
             let mut made = [A::ZERO; LANES];
             for k in 0..LANES {
                 let less = x[k] - largest[k];
-                made[k] = less.apply::<Exp>();
+                made[k] = less.apply::<Share>();
                 x[k] = less;
             }
             for k in 0..LANES {
@@ -121,13 +135,21 @@ fn columns<A: Apply, const LOG: bool>(values: &mut [A], width: usize) {
             }
         }
     }
-    for sum in &mut sum[..width / LANES] {
-        for k in 0..LANES {
-            sum[k] = if LOG { sum[k].apply::<Log>() } else { A::ONE / sum[k] };
+
+    /// After all rows: the sums become what results are made with.
+    #[inline(always)]
+    fn turn<const LOG: bool>(&mut self) {
+        for sum in &mut self.sum {
+            for k in 0..LANES {
+                sum[k] = if LOG { sum[k].apply::<Log>() } else { A::ONE / sum[k] };
+            }
         }
     }
-    for row in values.chunks_exact_mut(width) {
-        for (x, sum) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(&sum) {
+
+    /// At last, each row.
+    #[inline(always)]
+    fn finish<const LOG: bool>(&self, row: &mut [A]) {
+        for (x, sum) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(&self.sum) {
             for k in 0..LANES {
                 x[k] = if LOG { x[k] - sum[k] } else { x[k] * sum[k] };
             }
@@ -135,7 +157,7 @@ fn columns<A: Apply, const LOG: bool>(values: &mut [A], width: usize) {
     }
 }
 
-fn along<T: Elements<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error> {
+fn along<T: Elements<Acc: Shares>, const LOG: bool>(call: &Call) -> Result<(), Error> {
     let (input, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
     let (ndim, dim) = (input.ndim() as i64, call.int(1)?);
     let dim = if dim < 0 { dim + ndim } else { dim } as usize;
@@ -176,10 +198,10 @@ fn along<T: Elements<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Er
                                 .for_each(|(k, x)| *x = from.read(at + k * stride).to_acc());
                         }
                     }
-                    largest[i] = fold(row, T::Acc::NEG_INFINITY, larger);
+                    largest[i] = vectors::largest(row);
                 }
                 for (i, row) in rows.chunks_exact_mut(n).enumerate() {
-                    sums[i] = begin::<T::Acc, LOG>(row, largest[i]);
+                    sums[i] = begin::<T::Acc, LOG>(row, largest[i], T::Acc::ONE);
                 }
                 let mut factors = [T::Acc::ZERO; ROWS];
                 for (factor, sum) in factors.iter_mut().zip(&sums) {
@@ -216,6 +238,7 @@ fn along<T: Elements<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Er
             let width = width.min(kept.size - first);
             let step = width.next_multiple_of(LANES);
             let buffer = &mut buffer[..n * step];
+            let mut columns = Columns::new();
             // SAFETY: as above; each unit writes its own columns.
             unsafe {
                 for (i, row) in buffer.chunks_exact_mut(step).enumerate() {
@@ -228,10 +251,13 @@ fn along<T: Elements<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Er
                             .enumerate()
                             .for_each(|(j, b)| *b = from.read(at + j * kept.stride).to_acc());
                     }
+                    columns.raise(row);
                 }
-                columns::<T::Acc, LOG>(buffer, step);
-                for (i, row) in buffer.chunks_exact(step).enumerate() {
+                buffer.chunks_exact_mut(step).for_each(|row| columns.add::<LOG>(row));
+                columns.turn::<LOG>();
+                for (i, row) in buffer.chunks_exact_mut(step).enumerate() {
                     let at = to_at + i * out_stride + first * kept.out;
+                    columns.finish::<LOG>(row);
                     if kept.out == 1 {
                         narrow_slice(row, to.slice_mut(at, width));
                     } else {
@@ -247,11 +273,11 @@ fn along<T: Elements<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Er
     })
 }
 
-fn softmax<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn softmax<T: Elements<Acc: Shares>>(call: &Call) -> Result<(), Error> {
     along::<T, false>(call)
 }
 
-fn log_softmax<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn log_softmax<T: Elements<Acc: Shares>>(call: &Call) -> Result<(), Error> {
     along::<T, true>(call)
 }
 
