@@ -8,8 +8,8 @@ use super::product::{Matrix, Multiply, Tile, multiply_one};
 use super::softmax::{Shares, begin};
 use super::vectors::{Lanes as Elements, largest};
 use super::widen::widen;
-use keyway_cpu_loops::{CallExt, narrow_slice, zip_wide};
-use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real};
+use keyway_cpu_loops::{CallExt, zip_wide};
+use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, Widen};
 use keyway_sdk::half::{bf16, f16};
 
 /// Queries whose scores are computed together.
@@ -52,6 +52,7 @@ trait Attend: Elements<Acc: Shares + Multiply> {
         weights: &[Self::Acc],
         values: *const Self,
         sizes: Sizes,
+        _: &mut Room,
     ) -> Result<(), Error> {
         let (_, columns, inner) = sizes;
         // SAFETY: the caller guarantees the elements.
@@ -91,17 +92,18 @@ impl Attend for bf16 {
         weights: &[f32],
         values: *const bf16,
         sizes: Sizes,
+        room: &mut Room,
     ) -> Result<(), Error> {
         let (rows, columns, inner) = sizes;
         let there = Matrix { data: values, row: columns, column: 1 };
-        let (mut part, mut rest) = (Buffer::<bf16>::zeroed(rows * inner)?, Buffer::zeroed(rows * inner)?);
-        split(weights, &mut part, &mut rest);
-        let mut added = Buffer::<f32>::zeroed(rows * columns)?;
+        let (part, rest) = (&mut room.part[..rows * inner], &mut room.rest[..rows * inner]);
+        let added = &mut room.added[..rows * columns];
+        split(weights, part, rest);
         // SAFETY: the caller guarantees the elements.
         unsafe {
             let done = by_amx(to, part.as_ptr(), there, sizes);
-            if let (Some(one), Some(two)) = (done, by_amx(&mut added, rest.as_ptr(), there, sizes)) {
-                to.iter_mut().zip(&added[..]).for_each(|(to, added)| *to += *added);
+            if let (Some(one), Some(two)) = (done, by_amx(added, rest.as_ptr(), there, sizes)) {
+                to.iter_mut().zip(added).for_each(|(to, added)| *to += *added);
                 return one.and(two);
             }
             let values = widened(values, inner * columns)?;
@@ -113,18 +115,37 @@ impl Attend for bf16 {
 /// Numbers as the sum of what bf16 holds of them and of what it holds of the rest.
 fn split(numbers: &[f32], part: &mut [bf16], rest: &mut [bf16]) {
     const CHUNK: usize = 32;
-    let mut chunks =
-        numbers.chunks_exact(CHUNK).zip(part.chunks_exact_mut(CHUNK)).zip(rest.chunks_exact_mut(CHUNK));
-    for ((x, part), rest) in &mut chunks {
+    let ((x, x_end), (part, part_end)) = (numbers.as_chunks::<CHUNK>(), part.as_chunks_mut::<CHUNK>());
+    let (rest, rest_end) = rest.as_chunks_mut::<CHUNK>();
+    for ((x, part), rest) in x.iter().zip(part).zip(rest) {
+        *part = bf16::narrow_chunk(x);
         let mut left = [0f32; CHUNK];
-        narrow_slice(x, part);
-        left.iter_mut().zip(x).zip(&*part).for_each(|((left, x), part)| *left = x - part.to_acc());
-        narrow_slice(&left, rest);
+        for k in 0..CHUNK {
+            left[k] = x[k] - part[k].to_acc();
+        }
+        *rest = bf16::narrow_chunk(&left);
     }
-    let whole = numbers.len() - numbers.len() % CHUNK;
-    for ((x, part), rest) in numbers[whole..].iter().zip(&mut part[whole..]).zip(&mut rest[whole..]) {
+    for ((x, part), rest) in x_end.iter().zip(part_end).zip(rest_end) {
         *part = bf16::from_acc(*x);
         *rest = bf16::from_acc(x - part.to_acc());
+    }
+}
+
+/// Memory for the weights of some queries in two parts, and for what the second adds.
+struct Room {
+    part: Buffer<bf16>,
+    rest: Buffer<bf16>,
+    added: Buffer<f32>,
+}
+
+impl Room {
+    /// For so many weights and sums.
+    fn new(weights: usize, sums: usize) -> Result<Self, Error> {
+        Ok(Room {
+            part: Buffer::zeroed(weights)?,
+            rest: Buffer::zeroed(weights)?,
+            added: Buffer::zeroed(sums)?,
+        })
     }
 }
 
@@ -236,6 +257,8 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
         let mut scores = Buffer::<T::Acc>::zeroed(most * keys)?;
         let mut made = Buffer::<T::Acc>::zeroed(most * ev)?;
         let mut sums = [T::Acc::ONE; QUERIES];
+        let parts = if T::dtype() == bf16::dtype() { (most * keys, most * ev) } else { (0, 0) };
+        let mut room = Room::new(parts.0, parts.1)?;
         for unit in units {
             let (head, first) = (unit / blocks, unit % blocks * QUERIES);
             let rows = QUERIES.min(queries - first);
@@ -257,7 +280,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
             }
             // SAFETY: as above; each block has its own rows of the output.
             unsafe {
-                T::weighted(made, scores, v.as_ptr(), (rows, ev, near))?;
+                T::weighted(made, scores, v.as_ptr(), (rows, ev, near), &mut room)?;
                 for ((r, made), sum) in made.chunks_exact(ev).enumerate().zip(&sums) {
                     let (to, share) =
                         (to.slice_mut((head * queries + first + r) * ev, ev), T::Acc::ONE / *sum);
@@ -288,7 +311,9 @@ mod tests {
             // SAFETY: the vectors have the elements of these sizes.
             unsafe {
                 T::scores(&mut scores, a.as_ptr(), b.as_ptr(), (rows, columns, inner)).expect("memory");
-                T::weighted(&mut weighted, &weights, b.as_ptr(), (rows, columns, inner)).expect("memory");
+                let (sizes, mut room) =
+                    ((rows, columns, inner), Room::new(rows * inner, rows * columns).expect("memory"));
+                T::weighted(&mut weighted, &weights, b.as_ptr(), sizes, &mut room).expect("memory");
             }
             for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
                 let sum = |term: &dyn Fn(usize) -> f64| (0..inner).map(term).sum::<f64>();

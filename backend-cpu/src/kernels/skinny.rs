@@ -9,11 +9,13 @@ use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 /// The most rows, and the least columns and length of sums.
 const MOST: usize = 32;
 const LEAST: usize = 128;
-/// Columns whose sums are gathered together, and the elements of a sum that are added without a break.
-const BLOCK: (usize, usize) = (64, 1024);
+/// Columns whose sums are gathered together.
+const BLOCK: usize = 96;
+/// Bytes of a row that are multiplied without a break: those of the columns stay in the first cache.
+const DEPTH: usize = 4096;
 /// Rows and columns that are multiplied at once: as many sums stay in registers.
 const TALL: usize = 4;
-const WIDE: usize = if ROWS > 4 { 4 } else { 2 };
+const WIDE: usize = if ROWS > 4 { 6 } else { 2 };
 /// Multiplications that are worth another thread.
 const WORK: usize = 1 << 20;
 
@@ -53,27 +55,27 @@ unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
             }
         }
     }
-    let left = &left;
+    let (left, depth) = (&left, DEPTH / size_of::<T::Acc>());
     // SAFETY: the address is used within the matrix, for the time of this call.
     let right = unsafe { Lanes::new(b.data.cast_mut()) };
     let whole = &Batch::one(*whole);
-    parallel_try(columns.div_ceil(BLOCK.0), (WORK / (rows * inner * BLOCK.0)).max(1), |blocks| {
-        let mut sums = Scratch::<T::Acc>::zeroed(rows * BLOCK.0)?;
-        for first in blocks.map(|block| block * BLOCK.0) {
-            let n = BLOCK.0.min(columns - first);
+    parallel_try(columns.div_ceil(BLOCK), (WORK / (rows * inner * BLOCK)).max(1), |blocks| {
+        let mut sums = Scratch::<T::Acc>::zeroed(rows * BLOCK)?;
+        for first in blocks.map(|block| block * BLOCK) {
+            let n = BLOCK.min(columns - first);
             sums.fill(T::Acc::ZERO);
-            for begin in (0..inner).step_by(BLOCK.1) {
+            for begin in (0..inner).step_by(depth) {
                 let right = Matrix { data: right.as_ptr().cast_const(), row: 1, column: b.column };
                 let right = right.at(begin, first);
                 // SAFETY: the caller guarantees the elements; the sums have a place for each row and column.
                 unsafe {
                     let left = Matrix { data: left.as_ptr(), row: inner, column: 1 }.at(0, begin);
-                    let depth = BLOCK.1.min(inner - begin);
+                    let depth = depth.min(inner - begin);
                     add::<T>(left, right, sums.as_mut_ptr(), (rows, n, depth));
                 }
             }
             // SAFETY: as above; each block writes its own columns.
-            unsafe { finish(&whole.first.part((0, first), (rows, n)), sums.as_ptr(), BLOCK.0) };
+            unsafe { finish(&whole.first.part((0, first), (rows, n)), sums.as_ptr(), BLOCK) };
         }
         Ok(())
     })
@@ -94,12 +96,16 @@ unsafe fn add<T: Elements>(
             let (tall, wide) = (TALL.min(rows - r), WIDE.min(columns - c));
             // SAFETY: the caller guarantees the elements and the sums.
             unsafe {
-                if (tall, wide) == (TALL, WIDE) {
-                    dots::<T, TALL, WIDE>(left.at(r, 0), right.at(0, c), sums.add(r * BLOCK.0 + c), depth);
-                    continue;
-                }
-                for (r, c) in (r..r + tall).flat_map(|r| (c..c + wide).map(move |c| (r, c))) {
-                    dots::<T, 1, 1>(left.at(r, 0), right.at(0, c), sums.add(r * BLOCK.0 + c), depth);
+                let sums = sums.add(r * BLOCK + c);
+                let (left, right) = (left.at(r, 0), right.at(0, c));
+                match (tall, wide) {
+                    (TALL, WIDE) => dots::<T, TALL, WIDE>(left, right, sums, depth),
+                    (TALL, _) => {
+                        (0..wide).for_each(|c| dots::<T, TALL, 1>(left, right.at(0, c), sums.add(c), depth));
+                    }
+                    _ => (0..tall).flat_map(|r| (0..wide).map(move |c| (r, c))).for_each(|(r, c)| {
+                        dots::<T, 1, 1>(left.at(r, 0), right.at(0, c), sums.add(r * BLOCK + c), depth);
+                    }),
                 }
             }
         }
@@ -150,7 +156,7 @@ unsafe fn dots<T: Elements, const R: usize, const C: usize>(
         }
         for r in 0..R {
             for c in 0..C {
-                *sums.add(r * BLOCK.0 + c) += sum(made[r][c], zero);
+                *sums.add(r * BLOCK + c) += sum(made[r][c], zero);
             }
         }
     }
