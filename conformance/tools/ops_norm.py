@@ -34,6 +34,14 @@ def running(name):
     return call
 
 
+def channel_norm(torch, x, weight, bias, per_sample, eps):
+    dims = [d for d in range(x.dim()) if d > 1 or (d == 0 and not per_sample)]
+    var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
+    name = "instance_norm" if per_sample else "batch_norm"
+    made = getattr(torch.nn.functional, name)(x, None, None, weight, bias, True, 0.0, eps)
+    return [made, mean, var]
+
+
 def group_norm(torch, x, groups, weight, bias, eps):
     return torch.nn.functional.group_norm(x, groups, weight, bias, eps)
 
@@ -44,6 +52,7 @@ def rms_norm(torch, x, shape, weight, eps):
 
 OPS = {
     "batch_norm": in_f64(running("batch_norm")),
+    "channel_norm": in_f64(channel_norm),
     "group_norm": in_f64(group_norm),
     "instance_norm": in_f64(running("instance_norm")),
     "rms_norm": rms_norm,

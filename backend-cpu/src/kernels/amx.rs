@@ -63,14 +63,11 @@ unsafe fn multiply_by<U: Unit>(unit: U, all: &Batch<bf16>) -> Result<(), Error> 
                 let product = all.product(i);
                 // SAFETY: the caller guarantees the elements; the scratch memory is of the product's size.
                 unsafe {
-                    let rows = if size.packed {
-                        pack_left::<U>(left.as_mut_ptr(), &product);
-                        (Rows::packed(left.as_ptr()), size.steps * STEP)
-                    } else {
-                        (Rows::dense(product.a.data.cast(), product.a.row), SIDE * product.a.row)
-                    };
+                    let left = size.rows::<U>(left.as_mut_ptr(), &product);
                     pack_right::<U>(right.as_mut_ptr(), &product);
-                    block(unit, rows, right.as_ptr(), sums.as_mut_ptr(), size.steps, &product);
+                    let end = write(&product);
+                    let sums = Sums::of(&mut sums, size.steps, columns);
+                    block(unit, left, right.as_ptr(), sums, size.steps, (rows, columns), end);
                 }
             }
         });
@@ -103,6 +100,19 @@ impl Size {
         }
     }
 
+    /// The rows of a product, packed in `memory` if they have to be, and the distance to the next [`SIDE`] rows.
+    ///
+    /// # Safety
+    /// The product's elements must exist, and the memory be that of [`Size::left`].
+    unsafe fn rows<U: Unit>(self, memory: *mut u16, product: &Tile<bf16>) -> (Rows, usize) {
+        if !self.packed {
+            return (Rows::dense(product.a.data.cast(), product.a.row), SIDE * product.a.row);
+        }
+        // SAFETY: as the caller guarantees.
+        unsafe { pack_left::<U>(memory, product) };
+        (Rows::packed(memory), self.steps * STEP)
+    }
+
     /// Memory for the panels of rows.
     ///
     /// # Safety
@@ -130,6 +140,29 @@ impl Size {
         // SAFETY: as the caller guarantees.
         unsafe { Scratch::unwritten(rows * columns.next_multiple_of(SIDE)) }
     }
+}
+
+/// Where the sums of a block lie.
+#[derive(Clone, Copy)]
+struct Sums {
+    at: *mut f32,
+    /// Elements from one row to the next.
+    row: usize,
+    /// Whether there is room for those of all rows, not of [`SIDE`] alone.
+    all: bool,
+}
+
+impl Sums {
+    /// In the memory that [`Size::sums`] gives.
+    fn of(memory: &mut Scratch<f32>, steps: usize, columns: usize) -> Sums {
+        Sums { at: memory.as_mut_ptr(), row: columns.next_multiple_of(SIDE), all: steps > DEPTH }
+    }
+}
+
+/// Writes rows of a product from their sums.
+fn write(part: &Tile<bf16>) -> impl Fn(usize, *const f32, usize) {
+    // SAFETY: the callers guarantee the elements of the part, of which the rows are some, and [`block`] the sums.
+    |first, sums, width| unsafe { finish(&part.part((first, 0), (SIDE, part.columns)), sums, width) }
 }
 
 /// The rows and columns of a block: by the sizes alone.
@@ -193,7 +226,9 @@ unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error
                 unsafe {
                     let left = (Rows::packed(to_left.as_ptr().add(row / SIDE * panel)), panel);
                     let right = to_right.as_ptr().add(column / SIDE * panel);
-                    block(unit, left, right, sums.as_mut_ptr(), size.steps, &part);
+                    let (sizes, end) = ((part.rows, part.columns), write(&part));
+                    let sums = Sums::of(&mut sums, size.steps, part.columns);
+                    block(unit, left, right, sums, size.steps, sizes, end);
                 }
             }
         });
@@ -229,7 +264,50 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     }
 }
 
+/// The sums of a product of at most [`BLOCK`] rows and columns, in rows `step` apart; none if this processor has no unit for
+/// us.
+///
+/// # Safety
+/// Each element that sizes and strides of the operands name must exist, and a place for each sum, which nobody else may use;
+/// the caller upholds this.
+pub unsafe fn sums(product: &Tile<bf16>, to: *mut f32, step: usize) -> Option<Result<(), Error>> {
+    if product.rows > BLOCK || product.columns > BLOCK || product.inner == 0 {
+        return None;
+    }
+    let unit = Amx::find()?;
+    // SAFETY: as the caller guarantees.
+    Some(unsafe { sums_by(unit, product, to, step) })
+}
+
+/// # Safety
+/// As for [`sums`], with something to sum.
+unsafe fn sums_by<U: Unit>(unit: U, product: &Tile<bf16>, to: *mut f32, step: usize) -> Result<(), Error> {
+    let (rows, columns, size) = (product.rows, product.columns, Size::of(product));
+    let whole = rows % SIDE == 0 && columns % SIDE == 0;
+    // SAFETY: packing writes each element of the panels, and the first step each sum, before they are read.
+    let (mut left, mut right, mut sums) = unsafe {
+        (size.left()?, size.right()?, if whole { Scratch::zeroed(0)? } else { size.sums(rows, columns)? })
+    };
+    // SAFETY: the caller guarantees elements and places; the scratch memory is of the product's size.
+    unit.with_tiles(|| unsafe {
+        let left = size.rows::<U>(left.as_mut_ptr(), product);
+        pack_right::<U>(right.as_mut_ptr(), product);
+        if whole {
+            let sums = Sums { at: to, row: step, all: true };
+            return block(unit, left, right.as_ptr(), sums, size.steps, (rows, columns), |_, _, _| {});
+        }
+        let sums = Sums::of(&mut sums, size.steps, columns);
+        block(unit, left, right.as_ptr(), sums, size.steps, (rows, columns), |first, sums, width| {
+            for r in 0..SIDE.min(rows - first) {
+                to.add((first + r) * step).copy_from_nonoverlapping(sums.add(r * width), columns);
+            }
+        });
+    });
+    Ok(())
+}
+
 /// One block of the result from its panels. `left` has those of its first rows, and `next` is the distance to the next.
+/// `end` is given the first of [`SIDE`] rows, their sums, and the elements from one row of sums to the next.
 ///
 /// # Safety
 /// As for [`multiply`]; the panels must be packed, the sums as [`Size::sums`] has them, and this thread within
@@ -238,28 +316,28 @@ unsafe fn block<U: Unit>(
     unit: U,
     (left, next): (Rows, usize),
     right: *const u16,
-    sums: *mut f32,
+    sums: Sums,
     steps: usize,
-    part: &Tile<bf16>,
+    (rows, columns): (usize, usize),
+    end: impl Fn(usize, *const f32, usize),
 ) {
-    let (down, across) = (part.rows.div_ceil(SIDE), part.columns.div_ceil(SIDE));
-    let width = across * SIDE;
+    let (down, across) = (rows.div_ceil(SIDE), columns.div_ceil(SIDE));
     for begin in (0..steps).step_by(DEPTH) {
         let some = DEPTH.min(steps - begin);
         for i in 0..down {
             let left = Rows { data: left.data.wrapping_add(i * next), ..left }.at(begin);
             // SAFETY: the caller guarantees panels and sums; the rows of `finish` lie within the part.
             unsafe {
-                let sums = if steps > DEPTH { sums.add(i * SIDE * width) } else { sums };
+                let first = if sums.all { sums.at.add(i * SIDE * sums.row) } else { sums.at };
                 for j in 0..across {
                     let right = right.add((j * steps + begin) * STEP);
                     // While one panel of rows meets the columns, the next one comes, an eighth each time.
                     let soon = left.data.wrapping_add(next + j * (STEP / 8));
-                    let (sums, add) = (sums.add(j * SIDE), begin > 0);
-                    unit.block(&Block { steps: some, left, right, sums, row: width, add, soon });
+                    let (to, add) = (first.add(j * SIDE), begin > 0);
+                    unit.block(&Block { steps: some, left, right, sums: to, row: sums.row, add, soon });
                 }
                 if begin + some == steps {
-                    finish(&part.part((i * SIDE, 0), (SIDE, part.columns)), sums, width);
+                    end(i * SIDE, first, sums.row);
                 }
             }
         }

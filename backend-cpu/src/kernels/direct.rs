@@ -4,7 +4,7 @@
 //! A block of the result stays in registers while the summed dimension is gone through. Where blocks do not divide the
 //! result, the last ones overlap those before them and write the same values again.
 
-use super::product::Tile;
+use super::product::{Matrix, Tile};
 use super::vectors::{Lanes, ROWS, Vector, read_some};
 use keyway_sdk::author::Real;
 
@@ -12,6 +12,10 @@ use keyway_sdk::author::Real;
 const SPAN: usize = 40 << 10;
 /// Vectors of a row of a block, at most: with them the sums of [`ROWS`] rows still find registers.
 const VECTORS: usize = 3;
+
+/// The most rows for which `b` is read where it lies although it spans more, and the length of what is summed in registers.
+const FLAT: usize = 32;
+const DEPTH: usize = 128;
 
 /// Whether a product of these sizes is computed here, if rows of `b` and `out` are dense and `b` spans no more.
 pub fn is_small<T: Lanes>(rows: usize, columns: usize, inner: usize) -> bool {
@@ -30,6 +34,38 @@ pub fn fits<T: Lanes>(tile: &Tile<T>) -> bool {
         && b.column == 1
         && out.column == 1
         && inner.saturating_mul(b.row).saturating_mul(size_of::<T>()) <= SPAN
+}
+
+/// Whether [`multiply_deep`] may be called and is worth it: few rows, which whole blocks divide.
+pub fn is_flat<T: Lanes>(tile: &Tile<T>) -> bool {
+    let Tile { rows, columns, inner, b, out, .. } = *tile;
+    ROWS > 1
+        && rows <= FLAT
+        && rows % ROWS == 0
+        && columns >= T::Vector::LANES
+        && columns % T::Vector::LANES == 0
+        && inner > 0
+        && b.column == 1
+        && out.column == 1
+}
+
+/// The product, some of the summed dimension after the other, so that a block's part of `b` stays in the second cache.
+///
+/// # Safety
+/// As for [`multiply`], of a tile that [is flat](is_flat); what is added may be `out` itself.
+pub unsafe fn multiply_deep<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
+    let out = Matrix { data: tile.out.data.cast_const(), row: tile.out.row, column: tile.out.column };
+    for begin in (0..tile.inner).step_by(DEPTH) {
+        let part = Tile {
+            inner: DEPTH.min(tile.inner - begin),
+            a: tile.a.at(0, begin),
+            b: tile.b.at(begin, 0),
+            input: if begin == 0 { tile.input } else { Some((out, T::ONE)) },
+            ..*tile
+        };
+        // SAFETY: the caller guarantees the elements. Blocks divide the result, so that nothing is added twice.
+        unsafe { multiply(&part) };
+    }
 }
 
 /// The product.

@@ -6,7 +6,7 @@
 
 use super::panels::{self, Panels};
 use super::product::{Batch, Matrix, Multiply, Tile};
-use super::{direct, gemv};
+use super::{direct, gemv, skinny};
 use keyway_cpu_loops::transpose;
 use keyway_sdk::author::{Error, Plain};
 
@@ -113,7 +113,7 @@ macro_rules! floats {
         impl Multiply for $t {
             unsafe fn batch(all: &Batch<Self>) -> Result<(), Error> {
                 // SAFETY: the caller guarantees the elements.
-                unsafe { gemv::multiply(all).unwrap_or_else(|| panels::multiply(all)) }
+                unsafe { gemv::multiply(all).or_else(|| skinny::multiply(all)).unwrap_or_else(|| panels::multiply(all)) }
             }
         }
     )*};

@@ -5,8 +5,8 @@
 
 use super::product::{Batch, Matrix, Tile, parallel_try};
 use super::vectors::{Lanes as Elements, ROWS, Vector, sum};
-use super::widen::finish;
-use keyway_sdk::author::{Element, Error, Float, Lanes, Real, Scratch};
+use super::widen::{finish, widen};
+use keyway_sdk::author::{Element, Error, Lanes, Real, Scratch};
 
 /// Elements of the matrix that are worth handing to a thread.
 const WORK: usize = 1 << 15;
@@ -42,11 +42,64 @@ pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>>
     })
 }
 
+/// The product of two dense vectors, read where they lie.
+///
+/// # Safety
+/// Both must have `n` elements.
+pub unsafe fn dot<T: Elements>(a: *const T, b: *const T, n: usize) -> Result<T::Acc, Error> {
+    let pieces = n.div_ceil(PIECE);
+    let mut sums = Scratch::<T::Acc>::zeroed(pieces)?;
+    // SAFETY: the addresses are used within the operands and the sums for the time of this call.
+    let (to, a, b) =
+        unsafe { (Lanes::new(sums.as_mut_ptr()), Lanes::new(a.cast_mut()), Lanes::new(b.cast_mut())) };
+    parallel_try(pieces, 1, |range| {
+        for i in range {
+            let (first, n) = (i * PIECE, PIECE.min(n - i * PIECE));
+            // SAFETY: the caller guarantees the elements; each piece has a sum of its own.
+            unsafe { *to.as_ptr().add(i) = dot_piece(a.as_ptr().add(first), b.as_ptr().add(first), n) };
+        }
+        Ok(())
+    })?;
+    Ok(sums.iter().fold(T::Acc::ZERO, |total, part| total + *part))
+}
+
+/// # Safety
+/// As for [`dot`].
+#[inline(never)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the sums stay in registers only where each index is a constant"
+)]
+unsafe fn dot_piece<T: Elements>(a: *const T, b: *const T, n: usize) -> T::Acc {
+    const SUMS: usize = 8;
+    let lanes = T::Vector::LANES;
+    let mut sums = [T::Vector::splat(T::Acc::ZERO); SUMS];
+    let mut k = 0;
+    // SAFETY: the caller guarantees the elements.
+    unsafe {
+        while k + SUMS * lanes <= n {
+            for s in 0..SUMS {
+                let at = k + s * lanes;
+                sums[s] = T::read(a.add(at)).mul_add(T::read(b.add(at)), sums[s]);
+            }
+            k += SUMS * lanes;
+        }
+        let mut total = T::Acc::ZERO;
+        for s in 0..SUMS / 2 {
+            total += sum(sums[2 * s], sums[2 * s + 1]);
+        }
+        for k in k..n {
+            total += (*a.add(k)).to_acc() * (*b.add(k)).to_acc();
+        }
+        total
+    }
+}
+
 /// A dense vector, widened: where it lies, or copied to `room`.
 ///
 /// # Safety
 /// The elements must exist and outlive the result.
-unsafe fn dense<T: Float>(
+unsafe fn dense<T: Elements>(
     room: &mut Scratch<T::Acc>,
     (from, step): (*const T, usize),
     n: usize,
@@ -56,6 +109,11 @@ unsafe fn dense<T: Float>(
     }
     // SAFETY: each element is written below.
     *room = unsafe { Scratch::unwritten(n) }?;
+    if step == 1 {
+        // SAFETY: the caller guarantees the elements, and there is room for as many.
+        unsafe { widen(room.as_mut_ptr(), from, n) };
+        return Ok(room.as_ptr());
+    }
     for (i, slot) in room.iter_mut().enumerate() {
         // SAFETY: the caller guarantees the elements.
         *slot = unsafe { *from.add(i * step) }.to_acc();

@@ -20,6 +20,29 @@ unsafe fn pack<T: Plain>(panel: &mut [T], from: Matrix<*const T>, rows: usize, c
     }
 }
 
+/// Adds `left`, some numbers, times as many rows of `right` to the sums: four rows at a time, so that a sum is read and
+/// written for each fourth product alone.
+fn add_rows<T: Number + Plain>(sums: &mut [T], left: &[T], right: &[T]) {
+    let columns = sums.len();
+    let (fours, rest) = left.as_chunks::<4>();
+    let (whole, others) = right.split_at(fours.len() * 4 * columns);
+    for (x, rows) in fours.iter().zip(whole.chunks_exact(4 * columns)) {
+        let ([a, b], [c, d]) = (pair(rows, columns), pair(&rows[2 * columns..], columns));
+        for ((((sum, &a), &b), &c), &d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            let (low, high) = (x[0].times(a).plus(x[1].times(b)), x[2].times(c).plus(x[3].times(d)));
+            *sum = sum.plus(low.plus(high));
+        }
+    }
+    for (&x, row) in rest.iter().zip(others.chunks_exact(columns)) {
+        sums.iter_mut().zip(row).for_each(|(sum, &y)| *sum = sum.plus(x.times(y)));
+    }
+}
+
+/// The first two rows.
+fn pair<T>(rows: &[T], columns: usize) -> [&[T]; 2] {
+    [&rows[..columns], &rows[columns..2 * columns]]
+}
+
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
 unsafe fn tile<T: Number + Plain>(tile: &Tile<T>) -> Result<(), Error> {
@@ -36,9 +59,7 @@ unsafe fn tile<T: Number + Plain>(tile: &Tile<T>) -> Result<(), Error> {
             pack(&mut right, tile.b.at(begin, 0), n, columns);
         }
         for (sums, left) in sums.chunks_exact_mut(columns).zip(left.chunks_exact(n)) {
-            for (&x, right) in left.iter().zip(right.chunks_exact(columns)) {
-                sums.iter_mut().zip(right).for_each(|(sum, &y)| *sum = sum.plus(x.times(y)));
-            }
+            add_rows(sums, left, &right[..n * columns]);
         }
     }
     for (r, sums) in sums.chunks_exact(columns).enumerate() {

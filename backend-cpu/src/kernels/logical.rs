@@ -1,21 +1,29 @@
-//! `logical_and`, `logical_or` and `logical_xor`, on truth values only: the host converts the arguments.
+//! `logical_and`, `logical_or` and `logical_xor`: of arguments of one dtype, or of the truth values that the host makes of
+//! others.
 
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Error};
-use keyway_sdk::register_kernel;
+use keyway_sdk::author::{Call, Error, Widen};
+use keyway_sdk::half::{bf16, f16};
 
-fn and(call: &Call) -> Result<(), Error> {
-    call.map2(Cost::Cheap, |a: bool, b: bool| a & b)
+/// `f` of whether each argument is other than 0.
+#[inline(always)]
+fn logical<T: Widen>(call: &Call, f: impl Fn(bool, bool) -> bool + Sync) -> Result<(), Error> {
+    let zero = T::Wide::default();
+    call.map2_wide::<T, T, bool>(Cost::Cheap, |a, b| f(a != zero, b != zero))
 }
 
-fn or(call: &Call) -> Result<(), Error> {
-    call.map2(Cost::Cheap, |a: bool, b: bool| a | b)
+fn and<T: Widen>(call: &Call) -> Result<(), Error> {
+    logical::<T>(call, |a, b| a & b)
 }
 
-fn xor(call: &Call) -> Result<(), Error> {
-    call.map2(Cost::Cheap, |a: bool, b: bool| a ^ b)
+fn or<T: Widen>(call: &Call) -> Result<(), Error> {
+    logical::<T>(call, |a, b| a | b)
 }
 
-register_kernel! { op: "logical_and", signature: "TT>T", device: "cpu", layout: "strided", bool => and }
-register_kernel! { op: "logical_or", signature: "TT>T", device: "cpu", layout: "strided", bool => or }
-register_kernel! { op: "logical_xor", signature: "TT>T", device: "cpu", layout: "strided", bool => xor }
+fn xor<T: Widen>(call: &Call) -> Result<(), Error> {
+    logical::<T>(call, |a, b| a ^ b)
+}
+
+kernel!("logical_and", "TT>T", and, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("logical_or", "TT>T", or, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("logical_xor", "TT>T", xor, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -1,6 +1,8 @@
 //! `mv` and `dot`: products of which one side or both are vectors.
 
+use super::gemv;
 use super::product::{Matrix, Multiply, Tile, multiply_one};
+use super::vectors::Lanes;
 use keyway_sdk::author::{Call, Error, View};
 use keyway_sdk::half::{bf16, f16};
 
@@ -42,5 +44,21 @@ fn dot<T: Multiply>(call: &Call) -> Result<(), Error> {
     unsafe { multiply_one(&whole) }
 }
 
+/// [`dot`] of floats, which are read where they lie if they lie densely.
+fn dot_real<T: Multiply + Lanes>(call: &Call) -> Result<(), Error> {
+    let (a, b) = (call.view::<T>(0)?, call.view::<T>(1)?);
+    let n = a.numel().min(b.numel());
+    if n > 1 && (step(a, 0), step(b, 0)) != (1, 1) {
+        return dot::<T>(call);
+    }
+    // SAFETY: the host guarantees the elements of both, and that of the output.
+    unsafe {
+        let sum = gemv::dot(a.as_ptr(), b.as_ptr(), n)?;
+        call.out::<T>(0)?.as_mut_ptr().write(T::from_acc(sum));
+    }
+    Ok(())
+}
+
 kernel!("mv", "TT>T", mv, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
-kernel!("dot", "TT>T", dot, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("dot", "TT>T", dot_real, [f32, f64, f16, bf16]);
+kernel!("dot", "TT>T", dot, [i8, i16, i32, i64, u8, u16, u32, u64]);

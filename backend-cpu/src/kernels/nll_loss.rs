@@ -1,7 +1,7 @@
-//! `nll_loss_forward` and `nll_loss_backward`
+//! `nll_loss`, `nll_loss_forward` and `nll_loss_backward`
 
 use keyway_cpu_loops::CallExt;
-use keyway_sdk::author::{Call, Error, Float, Plain};
+use keyway_sdk::author::{Call, Element, Error, Float, Plain};
 use keyway_sdk::half::{bf16, f16};
 
 /// Samples, classes, and the elements of what stands behind the classes.
@@ -28,21 +28,45 @@ fn class(target: i64, classes: usize, ignored: i64) -> Result<Option<usize>, Err
     }
 }
 
-fn forward<T: Float>(call: &Call) -> Result<(), Error> {
+/// Gives the number, the loss and the weight of each target to `body`; both are 0 where the target is ignored.
+fn each<T: Float>(call: &Call, mut body: impl FnMut(usize, T::Acc, T)) -> Result<(), Error> {
     let (input, targets) = (call.contiguous::<T>(0)?, call.contiguous::<i64>(1)?);
     let (_, classes, behind) = split(call.view::<T>(0)?.sizes());
     let weights = if call.is_none(2)? { None } else { Some(call.contiguous::<T>(2)?) };
     let ignored = call.int(3)?;
-    let (mut losses, mut of) = (call.contiguous_out::<T>(0)?, call.contiguous_out::<T>(1)?);
     let one = T::from_f64(1.0);
-    for (i, target) in targets.iter().enumerate() {
-        let found = class(*target, classes, ignored)?;
-        let weight =
-            found.map_or(T::default(), |c| weights.as_ref().and_then(|w| w.get(c).copied()).unwrap_or(one));
-        let value = found.map(|c| input[(i / behind * classes + c) * behind + i % behind]);
-        losses[i] = value.map_or(T::default(), |x| T::from_acc(-(x.to_acc() * weight.to_acc())));
-        of[i] = weight;
+    // Sample by sample: a division for each target would take longer than its loss.
+    for (sample, targets) in targets.chunks(behind.max(1)).enumerate() {
+        for (k, target) in targets.iter().enumerate() {
+            let (mut loss, mut weight) = (T::default().to_acc(), T::default());
+            if let Some(c) = class(*target, classes, ignored)? {
+                weight = weights.as_ref().and_then(|w| w.get(c).copied()).unwrap_or(one);
+                loss = -(input[(sample * classes + c) * behind + k].to_acc() * weight.to_acc());
+            }
+            body(sample * behind + k, loss, weight);
+        }
     }
+    Ok(())
+}
+
+fn forward<T: Float>(call: &Call) -> Result<(), Error> {
+    let (mut losses, mut of) = (call.contiguous_out::<T>(0)?, call.contiguous_out::<T>(1)?);
+    each::<T>(call, |i, loss, weight| (losses[i], of[i]) = (T::from_acc(loss), weight))
+}
+
+/// Both steps of a loss that is reduced. The sums are in f64, whose digits outlast any number of terms.
+fn loss<T: Float>(call: &Call) -> Result<(), Error> {
+    let mut out = call.contiguous_out::<T>(0)?;
+    let how = call.str(4)?;
+    if how == "none" {
+        return each::<T>(call, |i, loss, _| out[i] = T::from_acc(loss));
+    }
+    let (mut sum, mut weights) = (0.0, 0.0);
+    each::<T>(call, |_, loss, weight| {
+        sum += loss.to_f64();
+        weights += weight.to_f64();
+    })?;
+    out[0] = T::from_f64(if how == "mean" { sum / weights } else { sum });
     Ok(())
 }
 
@@ -62,5 +86,6 @@ fn backward<T: Float + Plain>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
+kernel!("nll_loss", "TTOiS>T", loss, [f32, f64, f16, bf16]);
 kernel!("nll_loss_forward", "TTOi>TT", forward, [f32, f64, f16, bf16]);
 kernel!("nll_loss_backward", "TTTii>T", backward, [f32, f64, f16, bf16]);

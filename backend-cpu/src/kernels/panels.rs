@@ -9,7 +9,7 @@ use super::gemm::call_gemm;
 use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, each_tile, parallel_try, tile_sizes};
 use super::vectors::Lanes as Elements;
 use super::widen::{finish, widen_matrix};
-use super::{amx, direct, gemv};
+use super::{amx, direct, gemv, skinny};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
@@ -149,6 +149,11 @@ unsafe fn product<T: Panels>(
                 };
                 if n == inner && direct::fits(&tile) {
                     direct::multiply(&tile);
+                } else if direct::is_flat(&tile) {
+                    let so_far =
+                        (Matrix { data: sums.data.cast_const(), row: sums.row, column: 1 }, T::Sum::ONE);
+                    let input = if begin == 0 { tile.input } else { Some(so_far) };
+                    direct::multiply_deep(&Tile { input, ..tile });
                 } else {
                     // What is added comes with the first panel; the others add to the sums so far.
                     let beta = if begin == 0 { T::begin(&part) } else { Some(T::Sum::ONE) };
@@ -231,7 +236,8 @@ macro_rules! halves {
             unsafe fn batch(all: &Batch<Self>) -> Result<(), Error> {
                 // SAFETY: the caller guarantees the elements.
                 unsafe {
-                    if let Some(done) = gemv::multiply(all).or_else(|| $unit(all)) {
+                    let early = gemv::multiply(all).or_else(|| $unit(all)).or_else(|| skinny::multiply(all));
+                    if let Some(done) = early {
                         return done;
                     }
                     multiply(all)

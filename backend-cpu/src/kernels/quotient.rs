@@ -18,20 +18,18 @@ pub trait Divide: Plain {
 }
 
 macro_rules! integer {
-    ($signed:literal, $quotient:expr; $($t:ty),*) => {$(
+    ($signed:literal, $trunc:expr, $floor:expr; $($t:ty),*) => {$(
         #[allow(unused_comparisons)]
         impl Divide for $t {
             #[inline(always)]
             fn trunc_quotient(self, divisor: Self) -> Self {
-                let quotient: fn($t, $t) -> $t = $quotient;
+                let quotient: fn($t, $t) -> $t = $trunc;
                 if divisor == 0 { 0 } else { quotient(self, divisor) }
             }
             #[inline(always)]
             fn floor_quotient(self, divisor: Self) -> Self {
-                let quotient = self.trunc_quotient(divisor);
-                let rest = self.wrapping_sub(quotient.wrapping_mul(divisor));
-                let down = $signed && divisor != 0 && rest != 0 && ((self < 0) != (divisor < 0));
-                quotient.wrapping_sub(down as $t)
+                let quotient: fn($t, $t) -> $t = $floor;
+                if divisor == 0 { 0 } else { quotient(self, divisor) }
             }
             #[inline(always)]
             fn trunc_remainder(self, divisor: Self) -> Self {
@@ -49,14 +47,35 @@ macro_rules! integer {
         }
     )*};
 }
+
+/// Added to a whole number of less than half of it, this leaves the number in the lower bits, as many as an integer of half
+/// the float's size has: vectors have no conversion to integers that is defined for every float.
+const WHOLE_F32: f32 = 12_582_912.0;
+/// See [`WHOLE_F32`].
+const WHOLE_F64: f64 = 6_755_399_441_055_744.0;
+
 // Vectors have no division of whole numbers. A float of more than twice the bits has a quotient whose whole part is exact:
 // beside a whole number it is off by less than the distance of any other quotient.
-integer!(true, |a, b| (f32::from(a) / f32::from(b)) as i32 as _; i8, i16);
-integer!(false, |a, b| (f32::from(a) / f32::from(b)) as i32 as _; u8, u16);
-integer!(true, |a, b| (f64::from(a) / f64::from(b)) as i64 as _; i32);
-integer!(false, |a, b| (f64::from(a) / f64::from(b)) as i64 as _; u32);
-integer!(true, |a, b| a.wrapping_div(b); i64);
-integer!(false, |a, b| a.wrapping_div(b); u64);
+macro_rules! by_float {
+    ($signed:literal, $float:ident, $whole:ident; $($t:ty),*) => {
+        integer!(
+            $signed,
+            |a, b| (($float::from(a) / $float::from(b)).trunc() + $whole).to_bits() as _,
+            |a, b| (($float::from(a) / $float::from(b)).floor() + $whole).to_bits() as _;
+            $($t),*
+        );
+    };
+}
+by_float!(true, f32, WHOLE_F32; i8, i16);
+by_float!(false, f32, WHOLE_F32; u8, u16);
+by_float!(true, f64, WHOLE_F64; i32);
+by_float!(false, f64, WHOLE_F64; u32);
+integer!(true, |a, b| a.wrapping_div(b), |a, b| {
+    let quotient = a.wrapping_div(b);
+    let rest = a.wrapping_sub(quotient.wrapping_mul(b));
+    quotient.wrapping_sub(i64::from(rest != 0 && ((a < 0) != (b < 0))))
+}; i64);
+integer!(false, |a, b| a.wrapping_div(b), |a, b| a.wrapping_div(b); u64);
 
 /// A float type with division with a remainder, for blocks of elements of equal length.
 pub trait DivideReal: Real {
@@ -132,23 +151,33 @@ macro_rules! real {
 // The largest quotients that are off by less than 1.
 real!(f32, (1u32 << 22) as f32; f64, (1u64 << 51) as f64);
 
-/// Whether any element is as `test` says. What is repeated along every dimension is looked at once.
+/// Elements that are looked at without a break.
+const LOOKED_AT: usize = 1024;
+
+/// Whether any element is as `test` says. What is repeated along a dimension is looked at once.
 pub fn any<T: Plain>(view: View<'_, T>, test: impl Fn(T) -> bool) -> bool {
-    if view.sizes().iter().zip(view.strides()).all(|(&n, &s)| n == 1 || (s == 0 && n != 0)) {
-        return view.iter().take(1).any(test);
+    // A loop that cannot end early is vectorised.
+    let any_of = |some: &[T]| some.iter().fold(false, |found, &x| found | test(x));
+    if let Some(slice) = view.as_dense_slice() {
+        return slice.chunks(LOOKED_AT).any(any_of);
     }
-    if let Some(slice) = view.as_slice() {
-        return slice.iter().any(|&x| test(x));
-    }
-    let sizes: Vec<usize> = view.sizes().iter().map(|&n| n as usize).collect();
+    let size = |(&n, &stride): (&i64, &i64)| if stride == 0 { n.min(1) as usize } else { n as usize };
+    let sizes: Vec<usize> = view.sizes().iter().zip(view.strides()).map(size).collect();
     let strides: Vec<isize> = view.strides().iter().map(|&s| s as isize).collect();
     let mut found = false;
     Nest::sorted(dims(&sizes, [&strides])).for_each_row_here(|[begin], len, [step]| {
-        found = found
-            || (0..len as isize).any(|k| {
-                // SAFETY: the offset is that of an element, by the view's own sizes and strides, and each bit pattern is a value.
-                test(unsafe { view.as_ptr().offset(begin + k * step).read() })
-            });
+        let mut room = [T::default(); LOOKED_AT];
+        let mut first = 0;
+        while first < len && !found {
+            let some = LOOKED_AT.min(len - first);
+            for (k, slot) in room[..some].iter_mut().enumerate() {
+                // SAFETY: the offset is that of an element, by the view's own sizes and strides, and each bit pattern is a
+                // value.
+                *slot = unsafe { view.as_ptr().offset(begin + (first + k) as isize * step).read() };
+            }
+            found = any_of(&room[..some]);
+            first += some;
+        }
     });
     found
 }

@@ -1,63 +1,71 @@
 //! `softmax` and `log_softmax`
 
 use super::buffer::{Buffer, try_parallel_for};
-use super::exponential::{Exp, Log};
-use super::number::Apply;
+use super::exponential::Log;
+use super::number::{Apply, RealFunction};
 use super::reduction::{Geometry, offset};
+use super::vectors::{self, Lanes as Elements, Vector};
+use super::widen::widen;
+use crate::math;
 use keyway_cpu_loops::{narrow_slice, zip_wide};
-use keyway_sdk::author::{Call, Error, Float, Lanes, Real};
+use keyway_sdk::author::{Call, Error, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
 
 const LANES: usize = 32;
 /// Elements that are kept in a buffer for columns, and the most columns that one inner loop takes together.
 const BUFFER: usize = 64 * 1024;
 const COLUMNS: usize = 128;
+/// The most rows that are computed together, and about as many elements.
+const ROWS: usize = 16;
+const ROW_BLOCK: usize = 4 * 1024;
 const GRAIN: usize = 4 * 1024;
 
 // Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
 
-/// The elements combined by lanes.
+/// What an element that is `x` less than the largest adds to the sum.
+struct Share;
+
+impl RealFunction for Share {
+    #[inline(always)]
+    fn f32(x: f32) -> f32 {
+        math::exp_share_f32(x)
+    }
+    #[inline(always)]
+    fn f64(x: f64) -> f64 {
+        math::exp_share_f64(x)
+    }
+}
+
+/// A type that softmax is computed in.
+pub trait Shares: Apply + Elements<Acc = Self> {}
+
+impl<A: Apply + Elements<Acc = A>> Shares for A {}
+
+/// The lanes added up.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)]
-fn fold<A: Real>(values: &[A], identity: A, combine: impl Fn(A, A) -> A) -> A {
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    let mut lanes = [identity; LANES];
-    for chunk in chunks {
-        for k in 0..LANES {
-            lanes[k] = combine(lanes[k], chunk[k]);
-        }
-    }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane = combine(*lane, *x);
-    }
+fn across<A: Real>(mut lanes: [A; LANES]) -> A {
     let mut width = LANES;
     while width > 1 {
         width /= 2;
         for k in 0..width {
-            lanes[k] = combine(lanes[k], lanes[k + width]);
+            lanes[k] += lanes[k + width];
         }
     }
     lanes[0]
 }
 
-/// The larger, as one instruction gives it. A NaN may be lost: the sum of the exponentials has it.
-#[inline(always)]
-fn larger<A: Real>(a: A, b: A) -> A {
-    if a > b { a } else { b }
-}
-
-/// Begins one row in place; what is returned makes its results of what it holds then.
+/// Begins one row, whose largest element is given, in place: the sum of the exponentials, which the row holds then unless
+/// their logarithm is wanted. `scale`, which is not negative, is that of the row.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
-fn row<A: Apply, const LOG: bool>(values: &mut [A]) -> impl Fn(A) -> A + use<A, LOG> {
-    let largest = fold(values, A::NEG_INFINITY, larger);
+pub fn begin<A: Apply, const LOG: bool>(values: &mut [A], largest: A, scale: A) -> A {
     let mut sum = [A::ZERO; LANES];
     let (chunks, rest) = values.as_chunks_mut::<LANES>();
     for chunk in chunks {
         // The exponentials first: a loop of so many operations is vectorised, not unrolled.
         let mut made = [A::ZERO; LANES];
         for k in 0..LANES {
-            made[k] = (chunk[k] - largest).apply::<Exp>();
+            made[k] = ((chunk[k] - largest) * scale).apply::<Share>();
         }
         for k in 0..LANES {
             sum[k] += made[k];
@@ -67,37 +75,89 @@ fn row<A: Apply, const LOG: bool>(values: &mut [A]) -> impl Fn(A) -> A + use<A, 
         }
     }
     for (sum, x) in sum.iter_mut().zip(rest) {
-        let e = (*x - largest).apply::<Exp>();
+        let e = ((*x - largest) * scale).apply::<Share>();
         *sum += e;
         *x = if LOG { *x } else { e };
     }
-    let sum = fold(&sum, A::ZERO, |a, b| a + b);
-    let factor = if LOG { sum.apply::<Log>() } else { A::ONE / sum };
-    move |x| if LOG { x - largest - factor } else { x * factor }
+    across(sum)
 }
 
-/// Rows of `width` columns, each column in place.
+/// What makes the results of what a row holds after [`begin`].
 #[inline(always)]
-fn columns<A: Apply, const LOG: bool>(values: &mut [A], width: usize) {
-    let mut largest = [A::NEG_INFINITY; COLUMNS];
-    let mut sum = [A::ZERO; COLUMNS];
-    for row in values.chunks_exact(width) {
-        largest.iter_mut().zip(row).for_each(|(m, x)| *m = larger(*m, *x));
+fn finish<A: Real, const LOG: bool>(x: A, largest: A, factor: A) -> A {
+    if LOG { x - largest - factor } else { x * factor }
+}
+
+/// The softmax of columns, row by row of some of them: a number for each column.
+struct Columns<A> {
+    largest: [[A; LANES]; COLUMNS / LANES],
+    sum: [[A; LANES]; COLUMNS / LANES],
+}
+
+#[allow(clippy::needless_range_loop)]
+impl<A: Shares> Columns<A> {
+    fn new() -> Self {
+        let all = |value| [[value; LANES]; COLUMNS / LANES];
+        Columns { largest: all(A::NEG_INFINITY), sum: all(A::ZERO) }
     }
-    for row in values.chunks_exact_mut(width) {
-        for ((x, m), sum) in row.iter_mut().zip(&largest).zip(&mut sum) {
-            let e = (*x - *m).apply::<Exp>();
-            *sum += e;
-            *x = if LOG { *x - *m } else { e };
+
+    /// First, each row.
+    #[inline(always)]
+    fn raise(&mut self, row: &[A]) {
+        for (largest, x) in self.largest.iter_mut().zip(row.as_chunks::<LANES>().0) {
+            for k in (0..LANES).step_by(A::Vector::LANES) {
+                // SAFETY: both have the lanes of a vector from here on, which divide theirs.
+                unsafe {
+                    let larger =
+                        A::Vector::load(largest.as_ptr().add(k)).larger(A::Vector::load(x.as_ptr().add(k)));
+                    larger.store(largest.as_mut_ptr().add(k));
+                }
+            }
         }
     }
-    sum[..width].iter_mut().for_each(|s| *s = if LOG { s.apply::<Log>() } else { A::ONE / *s });
-    for row in values.chunks_exact_mut(width) {
-        row.iter_mut().zip(&sum).for_each(|(x, s)| *x = if LOG { *x - *s } else { *x * *s });
+
+    /// Then each row, which holds the exponentials then, or the distances from the largest.
+    #[inline(always)]
+    fn add<const LOG: bool>(&mut self, row: &mut [A]) {
+        let columns = self.largest.iter().zip(&mut self.sum);
+        for (x, (largest, sum)) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(columns) {
+            let mut made = [A::ZERO; LANES];
+            for k in 0..LANES {
+                let less = x[k] - largest[k];
+                made[k] = less.apply::<Share>();
+                x[k] = less;
+            }
+            for k in 0..LANES {
+                sum[k] += made[k];
+            }
+            if !LOG {
+                *x = made;
+            }
+        }
+    }
+
+    /// After all rows: the sums become what results are made with.
+    #[inline(always)]
+    fn turn<const LOG: bool>(&mut self) {
+        for sum in &mut self.sum {
+            for k in 0..LANES {
+                sum[k] = if LOG { sum[k].apply::<Log>() } else { A::ONE / sum[k] };
+            }
+        }
+    }
+
+    /// At last, each row.
+    #[inline(always)]
+    fn finish<const LOG: bool>(&self, row: &mut [A]) {
+        for (x, sum) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(&self.sum) {
+            for k in 0..LANES {
+                x[k] = if LOG { x[k] - sum[k] } else { x[k] * sum[k] };
+            }
+        }
     }
 }
 
-fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error> {
+fn along<T: Elements<Acc: Shares>, const LOG: bool>(call: &Call) -> Result<(), Error> {
     let (input, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
     let (ndim, dim) = (input.ndim() as i64, call.int(1)?);
     let dim = if dim < 0 { dim + ndim } else { dim } as usize;
@@ -112,34 +172,54 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
     // SAFETY: the addresses are used within the views, which outlive the loops.
     let (from, to) = unsafe { (Lanes::new(input.as_ptr().cast_mut()), out.lanes()) };
     let (kept, width) = match g.kept.last() {
-        Some(inner) if g.is_columnar() => (*inner, inner.size.min((BUFFER / n).clamp(16, COLUMNS))),
+        Some(inner) if g.is_columnar() => {
+            (*inner, inner.size.min((BUFFER / n).next_multiple_of(LANES).clamp(LANES, COLUMNS)))
+        }
         _ => (Default::default(), 1),
     };
     if width == 1 {
+        let together = (ROW_BLOCK / n).clamp(1, ROWS);
         return try_parallel_for(g.outputs, GRAIN.div_ceil(n), |units| {
-            let mut buffer = Buffer::<T::Acc>::zeroed(n)?;
-            for unit in units {
-                let (at, to_at) = offset(&g.kept, unit);
-                // SAFETY: offsets and strides are those of the views; each unit writes its own row.
-                unsafe {
-                    if stride == 1 {
-                        let from = std::slice::from_raw_parts(from.as_ptr().cast_const().add(at), n);
-                        buffer.iter_mut().zip(from).for_each(|(b, x)| *b = x.to_acc());
-                    } else {
-                        buffer
-                            .iter_mut()
-                            .enumerate()
-                            .for_each(|(i, b)| *b = from.read(at + i * stride).to_acc());
+            let mut buffer = Buffer::<T::Acc>::zeroed(n * together)?;
+            for first in units.clone().step_by(together) {
+                let some = together.min(units.end - first);
+                let rows = &mut buffer[..some * n];
+                let (mut largest, mut sums) = ([T::Acc::ZERO; ROWS], [T::Acc::ONE; ROWS]);
+                // Step by step for all rows: within one, each step waits for the one before.
+                for (i, row) in rows.chunks_exact_mut(n).enumerate() {
+                    let at = offset(&g.kept, first + i).0;
+                    // SAFETY: offsets and strides are those of the views; a row has room for `n`.
+                    unsafe {
+                        if stride == 1 {
+                            widen(row.as_mut_ptr(), from.as_ptr().cast_const().add(at), n);
+                        } else {
+                            row.iter_mut()
+                                .enumerate()
+                                .for_each(|(k, x)| *x = from.read(at + k * stride).to_acc());
+                        }
                     }
-                    let finish = row::<T::Acc, LOG>(&mut buffer);
-                    if out_stride == 1 {
-                        let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
-                        zip_wide((&buffer[..],), to, |(x,)| finish(x));
-                    } else {
-                        buffer
-                            .iter()
-                            .enumerate()
-                            .for_each(|(i, x)| to.write(to_at + i * out_stride, T::from_acc(finish(*x))));
+                    largest[i] = vectors::largest(row);
+                }
+                for (i, row) in rows.chunks_exact_mut(n).enumerate() {
+                    sums[i] = begin::<T::Acc, LOG>(row, largest[i], T::Acc::ONE);
+                }
+                let mut factors = [T::Acc::ZERO; ROWS];
+                for (factor, sum) in factors.iter_mut().zip(&sums) {
+                    *factor = if LOG { sum.apply::<Log>() } else { T::Acc::ONE / *sum };
+                }
+                for (i, row) in rows.chunks_exact(n).enumerate() {
+                    let (to_at, largest, factor) = (offset(&g.kept, first + i).1, largest[i], factors[i]);
+                    let finish = |x| finish::<T::Acc, LOG>(x, largest, factor);
+                    // SAFETY: as above; each unit writes its own row.
+                    unsafe {
+                        if out_stride == 1 {
+                            let to = std::slice::from_raw_parts_mut(to.as_ptr().add(to_at), n);
+                            zip_wide((row,), to, |(x,)| finish(x));
+                        } else {
+                            row.iter()
+                                .enumerate()
+                                .for_each(|(k, x)| to.write(to_at + k * out_stride, T::from_acc(finish(*x))));
+                        }
                     }
                 }
             }
@@ -149,32 +229,40 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
     let across = kept.size.div_ceil(width);
     let outer = &g.kept[..g.kept.len() - 1];
     try_parallel_for(g.outputs / kept.size * across, GRAIN.div_ceil(n * width), |units| {
-        let mut buffer = Buffer::<T::Acc>::zeroed(n * width)?;
+        // Rows of whole vectors; what lies behind the columns is anything.
+        let step = width.next_multiple_of(LANES);
+        let mut buffer = Buffer::<T::Acc>::zeroed(n * step)?;
         for unit in units {
             let (at, to_at) = offset(outer, unit / across);
             let first = unit % across * width;
             let width = width.min(kept.size - first);
-            let buffer = &mut buffer[..n * width];
+            let step = width.next_multiple_of(LANES);
+            let buffer = &mut buffer[..n * step];
+            let mut columns = Columns::new();
             // SAFETY: as above; each unit writes its own columns.
             unsafe {
-                for (i, row) in buffer.chunks_exact_mut(width).enumerate() {
+                for (i, row) in buffer.chunks_exact_mut(step).enumerate() {
                     let at = at + i * stride + first * kept.stride;
                     if kept.stride == 1 {
-                        let from = std::slice::from_raw_parts(from.as_ptr().cast_const().add(at), width);
-                        row.iter_mut().zip(from).for_each(|(b, x)| *b = x.to_acc());
+                        widen(row.as_mut_ptr(), from.as_ptr().cast_const().add(at), width);
                     } else {
-                        row.iter_mut()
+                        row[..width]
+                            .iter_mut()
                             .enumerate()
                             .for_each(|(j, b)| *b = from.read(at + j * kept.stride).to_acc());
                     }
+                    columns.raise(row);
                 }
-                columns::<T::Acc, LOG>(buffer, width);
-                for (i, row) in buffer.chunks_exact(width).enumerate() {
+                buffer.chunks_exact_mut(step).for_each(|row| columns.add::<LOG>(row));
+                columns.turn::<LOG>();
+                for (i, row) in buffer.chunks_exact_mut(step).enumerate() {
                     let at = to_at + i * out_stride + first * kept.out;
+                    columns.finish::<LOG>(row);
                     if kept.out == 1 {
                         narrow_slice(row, to.slice_mut(at, width));
                     } else {
-                        row.iter()
+                        row[..width]
+                            .iter()
                             .enumerate()
                             .for_each(|(j, x)| to.write(at + j * kept.out, T::from_acc(*x)));
                     }
@@ -185,11 +273,11 @@ fn along<T: Float<Acc: Apply>, const LOG: bool>(call: &Call) -> Result<(), Error
     })
 }
 
-fn softmax<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn softmax<T: Elements<Acc: Shares>>(call: &Call) -> Result<(), Error> {
     along::<T, false>(call)
 }
 
-fn log_softmax<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
+fn log_softmax<T: Elements<Acc: Shares>>(call: &Call) -> Result<(), Error> {
     along::<T, true>(call)
 }
 

@@ -23,6 +23,8 @@ pub trait Vector: Copy {
     unsafe fn store(self, to: *mut Self::Number);
     /// `self * a + b`.
     fn mul_add(self, a: Self, b: Self) -> Self;
+    /// The larger of each pair, or `other` where one is NaN.
+    fn larger(self, other: Self) -> Self;
 }
 
 /// An element type that is read into vectors of the type in which its sums are accumulated.
@@ -115,13 +117,51 @@ pub fn sum<V: Vector>(a: V, b: V) -> V::Number {
     lanes[0]
 }
 
+/// The largest of some numbers that are not none. A NaN may be lost.
+#[inline(always)]
+pub fn largest<A: Real + Lanes<Acc = A>>(values: &[A]) -> A {
+    const VECTORS: usize = 4;
+    let lanes = A::Vector::LANES;
+    let mut vectors = [A::Vector::splat(A::NEG_INFINITY); VECTORS];
+    let mut k = 0;
+    // SAFETY: the slice has the numbers up to its length.
+    unsafe {
+        while k + VECTORS * lanes <= values.len() {
+            for (i, vector) in vectors.iter_mut().enumerate() {
+                *vector = vector.larger(A::Vector::load(values.as_ptr().add(k + i * lanes)));
+            }
+            k += VECTORS * lanes;
+        }
+        while k + lanes <= values.len() {
+            vectors[0] = vectors[0].larger(A::Vector::load(values.as_ptr().add(k)));
+            k += lanes;
+        }
+    }
+    let pairs = (vectors[0].larger(vectors[1]), vectors[2].larger(vectors[3]));
+    let mut lanes = [A::NEG_INFINITY; MOST];
+    // SAFETY: there is room for the lanes of a vector.
+    unsafe { pairs.0.larger(pairs.1).store(lanes.as_mut_ptr()) };
+    let larger = |a: A, b: A| if a > b { a } else { b };
+    for (lane, x) in lanes.iter_mut().zip(&values[k..]) {
+        *lane = larger(*lane, *x);
+    }
+    let mut width = MOST;
+    while width > 1 {
+        width /= 2;
+        for l in 0..width {
+            lanes[l] = larger(lanes[l], lanes[l + width]);
+        }
+    }
+    lanes[0]
+}
+
 /// Rows of a matrix that are read at once: twice as many sums have to stay in registers.
 pub const ROWS: usize = level::ROWS;
 
 /// A vector of the processor's.
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
 macro_rules! vector {
-    ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident) => {
+    ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $max:ident) => {
         impl super::Vector for $v {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -144,6 +184,11 @@ macro_rules! vector {
             fn mul_add(self, a: Self, b: Self) -> Self {
                 // SAFETY: the build's level has the instruction.
                 unsafe { $mul_add(self, a, b) }
+            }
+            #[inline(always)]
+            fn larger(self, other: Self) -> Self {
+                // SAFETY: the build's level has the instruction.
+                unsafe { $max(self, other) }
             }
         }
     };
@@ -174,8 +219,26 @@ mod level {
     use std::arch::x86_64::*;
 
     pub(super) const ROWS: usize = 8;
-    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps);
-    vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd);
+    vector!(
+        __m512,
+        f32,
+        16,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_fmadd_ps,
+        _mm512_max_ps
+    );
+    vector!(
+        __m512d,
+        f64,
+        8,
+        _mm512_set1_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_fmadd_pd,
+        _mm512_max_pd
+    );
     elements! {
         f32, __m512, from => __m512::load(from), (to, v) => v.store(to);
         f64, __m512d, from => __m512d::load(from), (to, v) => v.store(to);
@@ -210,8 +273,26 @@ mod level {
     use std::arch::x86_64::*;
 
     pub(super) const ROWS: usize = 4;
-    vector!(__m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
-    vector!(__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
+    vector!(
+        __m256,
+        f32,
+        8,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_fmadd_ps,
+        _mm256_max_ps
+    );
+    vector!(
+        __m256d,
+        f64,
+        4,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_fmadd_pd,
+        _mm256_max_pd
+    );
     elements! {
         f32, __m256, from => __m256::load(from), (to, v) => v.store(to);
         f64, __m256d, from => __m256d::load(from), (to, v) => v.store(to);
@@ -273,6 +354,10 @@ mod level {
             // Rounded twice: without an instruction of its own, rounding once takes a call for each number.
             Array(std::array::from_fn(|i| self.0[i] * a.0[i] + b.0[i]))
         }
+        #[inline(always)]
+        fn larger(self, other: Self) -> Self {
+            Array(std::array::from_fn(|i| if self.0[i] > other.0[i] { self.0[i] } else { other.0[i] }))
+        }
     }
 
     elements! {
@@ -329,6 +414,18 @@ mod tests {
     fn vectors_are_widened_and_rounded_as_single_elements_are() {
         check(bf16::from_bits, bf16::to_bits);
         check(f16::from_bits, f16::to_bits);
+    }
+
+    #[test]
+    fn the_largest_is_found_wherever_it_is() {
+        for n in [1, 5, 16, 63, 64, 65, 200] {
+            for at in 0..n {
+                let mut values: Vec<f32> = (0..n).map(|i| -1.0 - (i % 7) as f32).collect();
+                values[at] = -0.5;
+                assert_eq!(largest(&values), -0.5, "{at} of {n}");
+            }
+        }
+        assert_eq!(largest(&[f64::NEG_INFINITY; 20]), f64::NEG_INFINITY);
     }
 
     #[test]

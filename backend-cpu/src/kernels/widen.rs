@@ -13,7 +13,7 @@ const TURNED: (usize, usize) = (16, 64);
 /// # Safety
 /// There must be `n` elements and places, and nobody else may use the places.
 #[inline]
-unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
+pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
     let whole = n - n % T::Vector::LANES;
     for i in (0..whole).step_by(T::Vector::LANES) {
         // SAFETY: as the caller guarantees.

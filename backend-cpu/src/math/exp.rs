@@ -203,6 +203,31 @@ pub(super) fn exp_nonpositive_f64(x: f64) -> f64 {
     scale_f64(1.0 + p, n)
 }
 
+/// `e^x` for `x <= 0`, at most 1 ulp, and 0 where that is below `e^-87`: a share that counts nothing beside others.
+#[inline(always)]
+pub fn exp_share_f32(x: f32) -> f32 {
+    let held = if x < -87.0 { -87.0 } else { x };
+    let t = fma_f32(held, std::f32::consts::LOG2_E, ROUND32);
+    let nf = t - ROUND32;
+    let r = fma_f32(nf, -LN2_LO32, fma_f32(nf, -LN2_HI32, held));
+    let p = fma_f32(r * r, polynomial_f32(r, &EXP32), r);
+    // The whole part of the exponent is in the low bits of `t`.
+    let scale = f32::from_bits(t.to_bits().wrapping_add(127) << 23);
+    if x < -87.0 { 0.0 } else { fma_f32(p, scale, scale) }
+}
+
+/// `e^x` for `x <= 0`, at most 1 ulp, and 0 where that is below `e^-708`: a share that counts nothing beside others.
+#[inline(always)]
+pub fn exp_share_f64(x: f64) -> f64 {
+    let held = if x < -708.0 { -708.0 } else { x };
+    let t = fma_f64(held, std::f64::consts::LOG2_E, ROUND64);
+    let nf = t - ROUND64;
+    let r = fma_f64(nf, -LN2_LO64, fma_f64(nf, -LN2_HI64, held));
+    let p = fma_f64(r * r, polynomial_f64(r, &EXP64), r);
+    let scale = f64::from_bits(t.to_bits().wrapping_add(1023) << 52);
+    if x < -708.0 { 0.0 } else { fma_f64(p, scale, scale) }
+}
+
 /// `e^x - 1` without cancellation near zero, at most 2 ulp.
 ///
 /// `2^n expm1(r) + (2^n - 1)` is summed at half size, so that the largest results do not overflow.

@@ -50,6 +50,24 @@ fn exponentials_f32() {
 }
 
 #[test]
+fn shares_are_exponentials_down_to_where_they_are_0() {
+    let share = |x: f32| if x <= 0.0 || x.is_nan() { exp_share_f32(x) } else { 1.0 };
+    let exact = |x: f64| match x {
+        x if x > 0.0 => 1.0,
+        x if x < -87.0 => 0.0,
+        x => x.exp(),
+    };
+    worst_f32("exp_share", 1.0, share, exact);
+    for i in 0..70_800 {
+        let x = -f64::from(i) / 100.0;
+        let (got, near) = (exp_share_f64(x), x.exp());
+        assert!((got - near).abs() <= 2.0 * f64::EPSILON * near, "exp_share_f64({x}) = {got:e}, not {near:e}");
+    }
+    assert_eq!([exp_share_f64(-708.5), exp_share_f64(f64::NEG_INFINITY)], [0.0; 2]);
+    assert!(exp_share_f64(f64::NAN).is_nan());
+}
+
+#[test]
 fn logarithms_f32() {
     worst_f32("log", 1.0, log_f32, f64::ln);
     worst_f32("log1p", 2.0, log1p_f32, f64::ln_1p);

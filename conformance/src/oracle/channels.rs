@@ -103,6 +103,36 @@ fn instance_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     running(inputs, batch * channels, inner, |sample, channel| sample * channels + channel)
 }
 
+/// The result of batch norm or instance norm, and the mean and the variance of each group.
+fn channel_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let x = inputs.array(0)?;
+    let [batch, channels, inner] = geometry(x)?;
+    let affine = [per_channel(inputs, 1, channels, 1.0)?, per_channel(inputs, 2, channels, 0.0)?];
+    let (per_sample, eps) = (inputs.bool(3)?, inputs.float(4)?);
+    let group = |sample: usize, channel: usize| if per_sample { sample * channels + channel } else { channel };
+    let count = if per_sample { batch * channels } else { channels };
+    let made = grouped(x, affine, eps, count, group)?;
+    let mut members: Vec<Vec<f64>> = vec![Vec::new(); count];
+    for (row, values) in x.floats().chunks(inner.max(1)).enumerate() {
+        members[group(row / channels.max(1), row % channels.max(1))].extend(values);
+    }
+    let wide = if matches!(x.dtype, DType::F16 | DType::BF16) { DType::F32 } else { x.dtype };
+    let mut sizes = vec![1; x.ndim()];
+    (sizes[0], sizes[1]) = (if per_sample { batch } else { 1 }, channels);
+    let mean = |row: &[f64]| sum(row.iter().copied()) / row.len() as f64;
+    let variance = |row: &[f64]| {
+        let mean = mean(row);
+        sum(row.iter().map(|x| (x - mean) * (x - mean))) / row.len() as f64
+    };
+    let number = |row: &[f64], value: f64| match too_wide(row, x.dtype) {
+        true => Number::Any,
+        false => Number::Float(value),
+    };
+    let means = members.iter().map(|row| number(row, mean(row))).collect();
+    let variances = members.iter().map(|row| number(row, variance(row))).collect();
+    Ok(vec![made, Array::new(wide, sizes.clone(), means), Array::new(wide, sizes, variances)])
+}
+
 /// `x / sqrt(mean(x²) + eps) * weight`; without `eps` the distance from 1 to the next number of f64, or of f32
 /// for every other dtype.
 fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -127,6 +157,7 @@ fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 /// The family's part.
 pub const ALL: Family = &[
     ("batch_norm", batch_norm),
+    ("channel_norm", channel_norm),
     ("group_norm", group_norm),
     ("instance_norm", instance_norm),
     ("rms_norm", rms_norm),

@@ -255,7 +255,7 @@ impl OpDef {
 }
 
 #[cold]
-fn no_result(def: &OpDef) -> crate::Error {
+pub(crate) fn no_result(def: &OpDef) -> crate::Error {
     keyway_dispatcher::Error::UnknownOp { name: format!("{} (it gave no result)", def.name()) }.into()
 }
 

@@ -8,8 +8,8 @@
 //! are read. The loop over a chunk is vectorised without a check for memory that overlaps, an input may be the output,
 //! and an input that repeats one element is a chunk of copies of it to which the loop comes back.
 //!
-//! What is left behind the last whole chunk is copied into one, so that it is computed by vectors, too, and by the same
-//! code.
+//! What is left behind the last whole chunk is computed by vectors, too, and by the same code: with some of the elements
+//! before it once more, or, where an input is the output or there are fewer elements than a chunk has, copied into one.
 //!
 //! A function of wide values ([`Wide`]) is given the elements widened. Its results are narrowed a chunk at a time, for
 //! which there are vector instructions that the compiler does not find in a loop over elements.
@@ -280,16 +280,40 @@ unsafe fn elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>, const N
     n: usize,
 ) {
     let rest = n % N;
-    let whole = if rest < FEW { n } else { n - rest };
-    // SAFETY: as the caller guarantees.
+    let overlapped = rest > 0 && n > N && ![a, b, c].contains(&out.cast_const());
+    let whole = if rest < FEW && !overlapped { n } else { n - rest };
+    // SAFETY: as the caller guarantees. A chunk may be computed again where no input is the output.
     unsafe {
         chunks::<I, O, F, N>(&*function.cast::<F>(), out.cast(), I::of((a, b, c)), repeated, whole);
-        if rest >= FEW {
+        if whole < n {
             let at = [out, a.cast_mut(), b.cast_mut(), c.cast_mut()];
             let run = elements::<I, O, F, N>;
-            padded(run, function, at, bytes::<I, O>(), repeated, whole..n, N);
+            if overlapped {
+                last(run, function, at, bytes::<I, O>(), repeated, n - N, N);
+            } else {
+                padded(run, function, at, bytes::<I, O>(), repeated, whole..n, N);
+            }
         }
     }
+}
+
+/// Applies a function to the chunk of `lanes` elements from `first` on.
+///
+/// # Safety
+/// As for [`InnerLoop::run`] of the elements up to the last of the chunk; `bytes` are those of each operand's elements.
+#[inline(always)]
+unsafe fn last(
+    run: Run,
+    function: *const (),
+    at: Addresses,
+    bytes: PerOperand,
+    repeated: Repeated,
+    first: usize,
+    lanes: usize,
+) {
+    let from = |k: usize| at[k].wrapping_add(if repeated >> k & 1 == 1 { 0 } else { first * bytes[k] });
+    // SAFETY: as the caller guarantees.
+    unsafe { run(function, from(0), from(1), from(2), from(3), repeated, lanes) };
 }
 
 /// Applies a function to elements `rest`, fewer than a chunk, by way of a chunk that begins with them. Those that fill it up

@@ -1,11 +1,12 @@
 //! What the normalisations of channels share: inputs of `[batch, channels, ..]`, and weights, biases and
 //! running statistics of one number for each channel.
 
+use super::channel_norm;
 use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, tensor, widened};
-use crate::ops::def::OpDef;
+use crate::ops::def::{OpDef, no_result};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, fixed, plain, sample, tensor as filled, uniform};
 use crate::{DType, ops::sample::Fill};
@@ -15,9 +16,7 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Strides};
 
 /// The arguments `(self, running_mean, running_var, weight, bias, from input, momentum, eps)`.
 pub(super) struct Call {
-    /// The input, f16 and bf16 widened to f32.
     x: Tensor,
-    dtype: DType,
     running: Option<[Tensor; 2]>,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
@@ -29,8 +28,8 @@ pub(super) struct Call {
 
 /// What [`Call::run`] calls.
 pub(super) const PARTS: &[Part] = &[
+    Part::new("channel_norm"),
     Part::widened("mean"),
-    Part::widened("var"),
     Part::widened("sub"),
     Part::widened("add"),
     Part::widened("rsqrt"),
@@ -146,52 +145,61 @@ pub(super) fn call(
 
 impl Call {
     pub(super) fn of(args: &Args<'_>) -> Result<Call> {
-        let own = tensor(args, 0)?;
-        let (x, dtype) = (widened(&own)?, own.dtype());
-        let in_x = |i: usize| optional(args, i)?.map(|t| cast(t, x.dtype())).transpose();
         let running = match (optional(args, 1)?, optional(args, 2)?) {
             (Some(mean), Some(var)) => Some([mean, var]),
             _ => None,
         };
-        let (weight, bias, from_input) = (in_x(3)?, in_x(4)?, args.bool(5)?);
         Ok(Call {
-            x,
-            dtype,
+            x: tensor(args, 0)?,
             running,
-            weight,
-            bias,
-            from_input,
+            weight: optional(args, 3)?,
+            bias: optional(args, 4)?,
+            from_input: args.bool(5)?,
             momentum: args.float(6)?,
             eps: args.float(7)?,
         })
     }
 
-    /// The result, where mean and variance are taken over these dimensions if they are the input's.
-    pub(super) fn run(&self, dims: &[i64]) -> Result<Tensor> {
-        let ndim = self.x.ndim();
-        let [mean, var] = match &self.running {
-            Some([mean, var]) if !self.from_input => {
-                let in_x = |t: &Tensor| spread(&cast(t.clone(), self.x.dtype())?, ndim);
-                [in_x(mean)?, in_x(var)?]
-            }
-            _ => [self.x.mean_dims(dims, true)?, self.x.var_dims(dims, 0.0, true)?],
-        };
-        if let (Some(running), true) = (&self.running, self.from_input) {
-            self.update(running, [&mean, &var], dims)?;
+    /// The result, where mean and variance are those of each sample by itself if they are the input's and `per_sample`.
+    pub(super) fn run(&self, per_sample: bool) -> Result<Tensor> {
+        match &self.running {
+            Some(running) if !self.from_input => self.by_given(running),
+            running => self.by_own(running.as_ref(), per_sample),
         }
-        let [weight, bias] =
-            [&self.weight, &self.bias].map(|t| t.as_ref().map(|t| spread(t, ndim)).transpose());
-        let own = self.from_input.then_some(dims);
+    }
+
+    fn by_own(&self, running: Option<&[Tensor; 2]>, per_sample: bool) -> Result<Tensor> {
+        let affine = [&self.weight, &self.bias].map(|t| Arg::optional(t.as_ref()));
+        let options = [Arg::Bool(per_sample), Arg::Float(self.eps)];
+        let [weight, bias] = affine;
+        let mut made =
+            channel_norm::DEF.run_all(&[(&self.x).into(), weight, bias, options[0], options[1]])?.into_iter();
+        match (made.next(), made.next(), made.next()) {
+            (Some(result), Some(mean), Some(var)) => {
+                if let Some(running) = running {
+                    self.update(running, [&mean, &var])?;
+                }
+                Ok(result)
+            }
+            _ => Err(no_result(&channel_norm::DEF)),
+        }
+    }
+
+    fn by_given(&self, running: &[Tensor; 2]) -> Result<Tensor> {
+        let (x, ndim) = (widened(&self.x)?, self.x.ndim());
+        let in_x = |t: &Tensor| spread(&cast(t.clone(), x.dtype())?, ndim);
+        let [mean, var] = running.each_ref().map(in_x);
+        let [weight, bias] = [&self.weight, &self.bias].map(|t| t.as_ref().map(in_x).transpose());
         let affine = [weight?, bias?];
-        let made = normalised(&self.x, [&mean, &var], affine.each_ref().map(Option::as_ref), self.eps, own)?;
-        cast(made, self.dtype)
+        let affine = affine.each_ref().map(Option::as_ref);
+        cast(normalised(&x, [&mean?, &var?], affine, self.eps, None)?, self.x.dtype())
     }
 
     /// Moves the running statistics towards those of the input: its mean, and its variance divided by the
     /// number of elements less 1, each averaged over the batch where it has several.
-    fn update(&self, running: &[Tensor; 2], [mean, var]: [&Tensor; 2], dims: &[i64]) -> Result<()> {
+    fn update(&self, running: &[Tensor; 2], [mean, var]: [&Tensor; 2]) -> Result<()> {
         let _off = no_grad();
-        let count: usize = dims.iter().map(|&d| self.x.sizes()[d as usize]).product();
+        let count = self.x.numel() / mean.numel().max(1);
         let unbiased = var.detach().mul(count as f64 / (count as f64 - 1.0))?;
         for (running, now) in running.iter().zip([mean.detach(), unbiased]) {
             let channels = running.numel();

@@ -46,8 +46,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let dims: Vec<i64> = (2..args.tensor(0)?.ndim() as i64).collect();
-    channels::Call::of(args)?.run(&dims)
+    channels::Call::of(args)?.run(true)
 }
 
 fn errors() -> Vec<ErrorSample> {

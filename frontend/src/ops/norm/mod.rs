@@ -4,6 +4,7 @@ mod channels;
 
 crate::ops::family! {
     batch_norm,
+    channel_norm,
     group_norm,
     instance_norm,
     layer_norm,

@@ -3,11 +3,20 @@
 use crate::DType;
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Fill, PAIRS, Sample, sample, tensor};
-use keyway_dispatcher::op::Typing;
+use keyway_dispatcher::error::Result;
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
 pub(super) const fn def(schema: &'static str) -> OpDef {
-    // Whatever the dtypes, their truth values are what the kernel sees.
-    OpDef::binary(schema, |_| Ok(Typing::of(DType::BOOL)), Derivative::NotDifferentiable).samples(samples)
+    OpDef::binary(schema, typing, Derivative::NotDifferentiable).samples(samples)
+}
+
+/// Tensors of one dtype as they are; of others the kernel sees the truth values.
+fn typing(args: &Args<'_>) -> Result<Typing> {
+    let compute = match (args.get(0), args.get(1)) {
+        (Arg::Tensor(a), Arg::Tensor(b)) if a.dtype() == b.dtype() => a.dtype(),
+        _ => DType::BOOL,
+    };
+    Ok(Typing { compute, result: DType::BOOL })
 }
 
 fn samples() -> Vec<Sample> {

@@ -1,0 +1,197 @@
+//! `group_norm`, `instance_norm` and `batch_norm` of inputs `[batch, channels, ..]`, and `channel_norm`, which gives the
+//! statistics, too.
+//!
+//! A row is one channel of one sample. Each has its moments; those of rows that are normalised together are put together.
+//! Inputs whose rows are short, or do not lie densely, are left to the parts that the ops are composed of.
+
+use super::buffer::Buffer;
+use super::moments::{Moments, Standard, widened};
+use keyway_cpu_loops::{CallExt, zip_wide};
+use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
+use keyway_sdk::half::{bf16, f16};
+
+/// Inputs of shorter rows are not served here, unless they are so small that one call instead of many counts most.
+const SHORTEST: usize = 32;
+const SMALL: usize = 4 * 1024;
+const GRAIN: usize = 16 * 1024;
+
+#[cold]
+fn unsupported(what: &str) -> Error {
+    Error::Unsupported { what: what.to_string() }
+}
+
+/// The input, and what its channels are multiplied by and moved by.
+struct Channels<'a, T: Float> {
+    input: &'a [T],
+    batch: usize,
+    channels: usize,
+    /// Elements of a row.
+    inner: usize,
+    weight: Buffer<T::Acc>,
+    bias: Buffer<T::Acc>,
+}
+
+impl<'a, T: Float> Channels<'a, T> {
+    /// Of argument 0, and those from `affine` on.
+    fn of(call: &Call<'a>, affine: usize) -> Result<Self, Error> {
+        let view = call.view::<T>(0)?;
+        let &[batch, channels, ref inner @ ..] = view.sizes() else {
+            return Err(unsupported("an input of fewer than 2 dimensions"));
+        };
+        let inner: usize = inner.iter().map(|n| *n as usize).product();
+        let (batch, channels) = (batch as usize, channels as usize);
+        match view.as_slice() {
+            Some(input) if !input.is_empty() && (inner >= SHORTEST || input.len() <= SMALL) => Ok(Channels {
+                input,
+                batch,
+                channels,
+                inner,
+                weight: widened::<T>(call, affine, channels, T::Acc::ONE)?,
+                bias: widened::<T>(call, affine + 1, channels, T::Acc::ZERO)?,
+            }),
+            _ => Err(unsupported("an input of short or scattered rows")),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.batch * self.channels
+    }
+
+    fn row(&self, row: usize) -> &'a [T] {
+        &self.input[row * self.inner..(row + 1) * self.inner]
+    }
+
+    /// The least number of units of `rows` rows each that are worth another thread.
+    fn grain(&self, rows: usize) -> usize {
+        GRAIN.div_ceil(rows * self.inner)
+    }
+
+    /// Writes a row of the output.
+    #[inline(always)]
+    fn write(&self, row: usize, standard: Standard<T::Acc>, to: &mut [T]) {
+        let channel = row % self.channels;
+        let Standard { mean, rest, rstd } = standard;
+        let (scale, bias) = (rstd * self.weight[channel], self.bias[channel]);
+        zip_wide((self.row(row),), to, |(x,)| ((x.to_acc() - mean) - rest) * scale + bias);
+    }
+
+    /// Normalises each `together` rows that follow each other by their own moments.
+    fn by_neighbours(&self, call: &Call, together: usize, eps: T::Acc) -> Result<(), Error> {
+        let mut out = call.contiguous_out::<T>(0)?;
+        // SAFETY: the address is used within the output, which outlives the loop; each row has its own part.
+        let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+        parallel_for(self.rows() / together, self.grain(together), |units| {
+            for unit in units {
+                let rows = unit * together..(unit + 1) * together;
+                let moments = rows.clone().map(|row| Moments::of(self.row(row)));
+                let standard = match together {
+                    1 => Moments::of(self.row(unit)),
+                    _ => Moments::together(moments.collect::<Vec<_>>().into_iter(), together),
+                }
+                .standard(eps);
+                for row in rows {
+                    // SAFETY: as above.
+                    self.write(row, standard, unsafe { to.slice_mut(row * self.inner, self.inner) });
+                }
+            }
+        })
+    }
+
+    /// Normalises each row by what stands for its channel, or for the row itself if there are as many.
+    fn by_given(&self, call: &Call, standards: &[Standard<T::Acc>]) -> Result<(), Error> {
+        let mut out = call.contiguous_out::<T>(0)?;
+        // SAFETY: as in `by_neighbours`.
+        let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+        parallel_for(self.rows(), self.grain(1), |rows| {
+            for row in rows {
+                // SAFETY: as in `by_neighbours`.
+                let to = unsafe { to.slice_mut(row * self.inner, self.inner) };
+                self.write(row, standards[row % standards.len()], to);
+            }
+        })
+    }
+
+    /// The moments of each row.
+    fn of_rows(&self) -> Result<Vec<Moments<T::Acc>>, Error> {
+        let zero = Moments { mean: T::Acc::ZERO, rest: T::Acc::ZERO, variance: T::Acc::ZERO };
+        let mut moments = vec![zero; self.rows()];
+        // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
+        let to = unsafe { Lanes::new(moments.as_mut_ptr()) };
+        parallel_for(self.rows(), self.grain(1), |rows| {
+            for row in rows {
+                // SAFETY: as above.
+                unsafe { to.as_ptr().add(row).write(Moments::of(self.row(row))) };
+            }
+        })?;
+        Ok(moments)
+    }
+
+    /// The moments of each channel.
+    fn of_channels(&self) -> Result<Vec<Moments<T::Acc>>, Error> {
+        let rows = self.of_rows()?;
+        let channel = |c: usize| rows[c..].iter().step_by(self.channels).copied();
+        Ok((0..self.channels).map(|c| Moments::together(channel(c), self.batch)).collect())
+    }
+}
+
+fn group_norm<T: Float>(call: &Call) -> Result<(), Error> {
+    let x = Channels::<T>::of(call, 2)?;
+    x.by_neighbours(call, x.channels / call.int(1)?.max(1) as usize, T::Acc::from_f64(call.float(4)?))
+}
+
+/// Argument `i`, a number for each channel in the input's dtype or wider.
+fn statistics<T: Float>(call: &Call, i: usize) -> Result<Buffer<T::Acc>, Error> {
+    let given = call.tensor(i)?.dtype();
+    if given == T::dtype() {
+        return widened::<T>(call, i, 0, T::Acc::ZERO);
+    }
+    if given == T::Acc::dtype() {
+        return widened::<T::Acc>(call, i, 0, T::Acc::ZERO);
+    }
+    Err(unsupported("running statistics of another dtype"))
+}
+
+/// `batch_norm` and `instance_norm`, unless they are to change running statistics.
+fn running<T: Float, const PER_SAMPLE: bool>(call: &Call) -> Result<(), Error> {
+    let (from_input, given) = (call.bool(5)?, !call.is_none(1)?);
+    if from_input && given {
+        return Err(unsupported("a change of running statistics"));
+    }
+    let (x, eps) = (Channels::<T>::of(call, 3)?, T::Acc::from_f64(call.float(7)?));
+    if from_input && PER_SAMPLE {
+        return x.by_neighbours(call, 1, eps);
+    }
+    let standards: Vec<_> = if from_input {
+        x.of_channels()?.into_iter().map(|moments| moments.standard(eps)).collect()
+    } else {
+        let (mean, var) = (statistics::<T>(call, 1)?, statistics::<T>(call, 2)?);
+        let pairs = mean.iter().zip(var.iter());
+        let moments = |(&mean, &variance)| Moments { mean, rest: T::Acc::ZERO, variance };
+        pairs.map(|pair| moments(pair).standard(eps)).collect()
+    };
+    x.by_given(call, &standards)
+}
+
+fn batch_norm<T: Float>(call: &Call) -> Result<(), Error> {
+    running::<T, false>(call)
+}
+
+fn instance_norm<T: Float>(call: &Call) -> Result<(), Error> {
+    running::<T, true>(call)
+}
+
+fn channel_norm<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+    let (x, per_sample, eps) = (Channels::<T>::of(call, 1)?, call.bool(3)?, T::Acc::from_f64(call.float(4)?));
+    let moments = if per_sample { x.of_rows()? } else { x.of_channels()? };
+    let (mut mean, mut var) = (call.contiguous_out::<T::Acc>(1)?, call.contiguous_out::<T::Acc>(2)?);
+    for ((mean, var), moments) in mean.iter_mut().zip(var.iter_mut()).zip(&moments) {
+        (*mean, *var) = (moments.mean, moments.variance);
+    }
+    let standards: Vec<_> = moments.iter().map(|moments| moments.standard(eps)).collect();
+    x.by_given(call, &standards)
+}
+
+kernel!("group_norm", "TiOOf>T", group_norm, [f32, f64, f16, bf16]);
+kernel!("batch_norm", "TOOOObff>T", batch_norm, [f32, f64, f16, bf16]);
+kernel!("instance_norm", "TOOOObff>T", instance_norm, [f32, f64, f16, bf16]);
+kernel!("channel_norm", "TOObf>TTT", channel_norm, [f32, f64, f16, bf16]);

@@ -1,0 +1,214 @@
+//! A few rows times a matrix with dense columns, as a batch of inputs meets the weights of a layer: each column is read once,
+//! where it lies, and multiplied with some rows at once. To turn the matrix for `gemm` would take longer than the product.
+
+use super::product::{Batch, Matrix, Tile, parallel_try};
+use super::vectors::{Lanes as Elements, ROWS, Vector, load_some, read_some, sum};
+use super::widen::{finish, widen};
+use keyway_sdk::author::{Error, Lanes, Real, Scratch};
+
+/// The most rows, and the least columns and length of sums.
+const MOST: usize = 32;
+const LEAST: usize = 128;
+/// Columns whose sums are gathered together.
+const BLOCK: usize = 96;
+/// Bytes of a row that are multiplied without a break: those of the columns stay in the first cache.
+const DEPTH: usize = 4096;
+/// Rows and columns that are multiplied at once: as many sums stay in registers.
+const TALL: usize = 4;
+const WIDE: usize = if ROWS > 4 { 6 } else { 2 };
+/// Multiplications that are worth another thread.
+const WORK: usize = 1 << 20;
+
+/// The product, if it is of this kind.
+///
+/// # Safety
+/// Each element that sizes and strides of the products name must exist, and nobody else may use those of `out`; the
+/// caller upholds this.
+pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>> {
+    let Tile { rows, columns, inner, b, out, .. } = all.first;
+    // A level whose registers we do not know is left to `gemm`.
+    let fits = ROWS > 1
+        && all.count == 1
+        && rows <= MOST
+        && columns.min(inner) >= LEAST
+        && b.row == 1
+        && b.column > 1
+        && out.column == 1;
+    // SAFETY: the caller guarantees the elements.
+    fits.then(|| unsafe { product(&all.first) })
+}
+
+/// # Safety
+/// As for [`multiply`].
+unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
+    let Tile { rows, columns, inner, a, b, .. } = *whole;
+    // SAFETY: each element is written below.
+    let mut left = unsafe { Scratch::<T::Acc>::unwritten(rows * inner) }?;
+    for (r, line) in left.chunks_exact_mut(inner).enumerate() {
+        let from = a.at(r, 0);
+        // SAFETY: the caller guarantees the elements, and there is room for as many.
+        unsafe {
+            if a.column == 1 {
+                widen(line.as_mut_ptr(), from.data, inner);
+            } else {
+                line.iter_mut().enumerate().for_each(|(k, to)| *to = (*from.at(0, k).data).to_acc());
+            }
+        }
+    }
+    let (left, depth) = (&left, DEPTH / size_of::<T::Acc>());
+    // SAFETY: the address is used within the matrix, for the time of this call.
+    let right = unsafe { Lanes::new(b.data.cast_mut()) };
+    let whole = &Batch::one(*whole);
+    parallel_try(columns.div_ceil(BLOCK), (WORK / (rows * inner * BLOCK)).max(1), |blocks| {
+        let mut sums = Scratch::<T::Acc>::zeroed(rows * BLOCK)?;
+        for first in blocks.map(|block| block * BLOCK) {
+            let n = BLOCK.min(columns - first);
+            sums.fill(T::Acc::ZERO);
+            for begin in (0..inner).step_by(depth) {
+                let right = Matrix { data: right.as_ptr().cast_const(), row: 1, column: b.column };
+                let right = right.at(begin, first);
+                // SAFETY: the caller guarantees the elements; the sums have a place for each row and column.
+                unsafe {
+                    let left = Matrix { data: left.as_ptr(), row: inner, column: 1 }.at(0, begin);
+                    let depth = depth.min(inner - begin);
+                    add::<T>(left, right, sums.as_mut_ptr(), (rows, n, depth));
+                }
+            }
+            // SAFETY: as above; each block writes its own columns.
+            unsafe { finish(&whole.first.part((0, first), (rows, n)), sums.as_ptr(), BLOCK) };
+        }
+        Ok(())
+    })
+}
+
+/// Adds products of rows and columns to the sums.
+///
+/// # Safety
+/// The elements must exist, and nobody else may use the sums.
+unsafe fn add<T: Elements>(
+    left: Matrix<*const T::Acc>,
+    right: Matrix<*const T>,
+    sums: *mut T::Acc,
+    (rows, columns, depth): (usize, usize, usize),
+) {
+    for c in (0..columns).step_by(WIDE) {
+        for r in (0..rows).step_by(TALL) {
+            let (tall, wide) = (TALL.min(rows - r), WIDE.min(columns - c));
+            // SAFETY: the caller guarantees the elements and the sums.
+            unsafe {
+                let sums = sums.add(r * BLOCK + c);
+                let (left, right) = (left.at(r, 0), right.at(0, c));
+                match (tall, wide) {
+                    (TALL, WIDE) => dots::<T, TALL, WIDE>(left, right, sums, depth),
+                    (TALL, _) => {
+                        (0..wide).for_each(|c| dots::<T, TALL, 1>(left, right.at(0, c), sums.add(c), depth));
+                    }
+                    _ => (0..tall).flat_map(|r| (0..wide).map(move |c| (r, c))).for_each(|(r, c)| {
+                        dots::<T, 1, 1>(left.at(r, 0), right.at(0, c), sums.add(r * BLOCK + c), depth);
+                    }),
+                }
+            }
+        }
+    }
+}
+
+/// Some rows times some columns. The loops are over constants, for the compiler to find that the sums fit its registers.
+///
+/// # Safety
+/// As for [`add`].
+#[inline(never)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the sums stay in registers only where each index is a constant"
+)]
+unsafe fn dots<T: Elements, const R: usize, const C: usize>(
+    left: Matrix<*const T::Acc>,
+    right: Matrix<*const T>,
+    sums: *mut T::Acc,
+    depth: usize,
+) {
+    let lanes = T::Vector::LANES;
+    let zero = T::Vector::splat(T::Acc::ZERO);
+    let mut made = [[zero; C]; R];
+    let mut k = 0;
+    // SAFETY: the caller guarantees the elements and the sums.
+    unsafe {
+        while k + lanes <= depth {
+            let mut x = [zero; R];
+            for r in 0..R {
+                x[r] = T::Vector::load(left.at(r, k).data);
+            }
+            for c in 0..C {
+                let y = T::read(right.at(k, c).data);
+                for r in 0..R {
+                    made[r][c] = y.mul_add(x[r], made[r][c]);
+                }
+            }
+            k += lanes;
+        }
+        if k < depth {
+            for c in 0..C {
+                let y = read_some(right.at(k, c).data, 1, depth - k);
+                for r in 0..R {
+                    made[r][c] = y.mul_add(load_some(left.at(r, k).data, depth - k), made[r][c]);
+                }
+            }
+        }
+        for r in 0..R {
+            for c in 0..C {
+                *sums.add(r * BLOCK + c) += sum(made[r][c], zero);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway_sdk::half::{bf16, f16};
+
+    fn check<T: Elements>(rows: usize, columns: usize, inner: usize, turned: bool) {
+        let number = |i: usize| T::from_f64((i * 7 % 13) as f64 - 6.0);
+        let a: Vec<T> = (0..rows * inner).map(number).collect();
+        let b: Vec<T> = (0..inner * columns).map(|i| number(i + 5)).collect();
+        let bias: Vec<T> = (0..columns).map(|i| number(i + 2)).collect();
+        let mut out = vec![T::from_f64(f64::NAN); rows * columns];
+        let (row, column) = if turned { (1, rows) } else { (inner, 1) };
+        let whole = Tile {
+            rows,
+            columns,
+            inner,
+            a: Matrix { data: a.as_ptr(), row, column },
+            b: Matrix { data: b.as_ptr(), row: 1, column: inner },
+            out: Matrix { data: out.as_mut_ptr(), row: columns, column: 1 },
+            input: Some((Matrix { data: bias.as_ptr(), row: 0, column: 1 }, T::from_f64(3.0))),
+            alpha: T::from_f64(1.0),
+        };
+        // SAFETY: the vectors have the elements of these sizes and strides; `out` is used here alone.
+        unsafe { product(&whole) }.expect("memory");
+        for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+            let term = |k: usize| a[r * row + k * column].to_f64() * b[c * inner + k].to_f64();
+            let expected = (0..inner).map(term).sum::<f64>() + 3.0 * bias[c].to_f64();
+            // Whole numbers below 2^24, so the sums are exact.
+            let expected = T::from_f64(expected).to_f64();
+            assert_eq!(
+                out[r * columns + c].to_f64(),
+                expected,
+                "{} {rows} {columns} {inner} {r} {c}",
+                T::NAME
+            );
+        }
+    }
+
+    #[test]
+    fn products_are_exact_in_whole_blocks_and_beside_them() {
+        for (rows, columns, inner) in [(1, 1, 1), (4, 64, 64), (5, 67, 39), (32, 130, 1100)] {
+            for turned in [false, true] {
+                check::<f32>(rows, columns, inner, turned);
+                check::<f64>(rows, columns, inner, turned);
+                check::<f16>(rows, columns, inner.min(200), turned);
+                check::<bf16>(rows, columns, inner.min(200), turned);
+            }
+        }
+    }
+}

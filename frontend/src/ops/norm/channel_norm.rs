@@ -1,0 +1,99 @@
+//! `channel_norm`
+
+use super::channels::{check_channels, normalised, spread};
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, float_tensor, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::wrong_shape;
+use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::tensor::TensorRef;
+
+/// The dimensions over which mean and variance are taken.
+pub(super) fn dims(ndim: usize, per_sample: bool) -> Vec<i64> {
+    (0..ndim as i64).filter(|&d| d > 1 || d == 0 && !per_sample).collect()
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let x: &TensorRef = float_tensor(args, 0)?;
+    let &[batch, channels, ref rest @ ..] = x.sizes() else {
+        let expected = "of 2 or more dimensions, [batch, channels, ..]".to_string();
+        return Err(wrong_shape(args, 0, expected, x.sizes()));
+    };
+    check_channels(args, 1, channels)?;
+    check_channels(args, 2, channels)?;
+    let (per_sample, _) = (args.bool(3)?, args.float(4)?);
+    let mut kept = Dims::from_slice(&[if per_sample { batch } else { 1 }, channels]);
+    kept.extend(rest.iter().map(|_| 1));
+    let wide = if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() };
+    let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), Strides::Like(0))
+        .and(kept.clone(), wide, Strides::Contiguous)
+        .and(kept, wide, Strides::Contiguous);
+    plan.cast = 0b111;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
+    let own = tensor(args, 0)?;
+    let x = widened(&own)?;
+    let dims = dims(x.ndim(), args.bool(3)?);
+    let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, x.dtype())?, x.ndim())).transpose();
+    let (weight, bias) = (in_x(1)?, in_x(2)?);
+    let (mean, var) = (x.mean_dims(&dims, true)?, x.var_dims(&dims, 0.0, true)?);
+    let affine = [weight.as_ref(), bias.as_ref()];
+    let made = normalised(&x, [&mean, &var], affine, args.float(4)?, Some(&dims))?;
+    Ok([cast(made, own.dtype())?, mean, var])
+}
+
+fn samples() -> Vec<Sample> {
+    let shapes: [&[usize]; 5] = [&[4, 3], &[2, 3, 2], &[2, 2, 2, 3], &[2, 1, 2, 1, 2], &[2, 2, 5, 7]];
+    let call = |sizes: &[usize], per_sample: bool, affine: bool| {
+        let channels = &[sizes[1]][..];
+        let [weight, bias] = match affine {
+            true => [uniform(channels, 0.5, 1.5), plain(channels)],
+            false => [SampleArg::None, SampleArg::None],
+        };
+        sample([plain(sizes), weight, bias, SampleArg::Bool(per_sample), SampleArg::Float(0.1)])
+    };
+    let whole = shapes.iter().map(|s| call(s, false, true));
+    whole.chain(shapes[1..].iter().map(|s| call(s, true, s.len() > 3))).collect()
+}
+
+/// `channel_norm`: what `batch_norm`, or `instance_norm` with `per_sample`, makes of an input with its own statistics, and
+/// these: the mean and the variance (not corrected) of each channel or row, with the other dimensions of size 1, in f32 for
+/// f16 and bf16.
+pub static DEF: OpDef = OpDef {
+    schema: "channel_norm(Tensor self, Tensor? weight, Tensor? bias, bool per_sample, float eps) -> (Tensor, Tensor, Tensor)",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
+        &[
+            Part::widened("mean"),
+            Part::widened("var"),
+            Part::widened("sub"),
+            Part::widened("add"),
+            Part::widened("rsqrt"),
+            Part::widened("mul"),
+            Part::widened("addcmul"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
+    derivative: Derivative::Composite,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || {
+        let call = |sizes: &[usize], weight| {
+            [plain(sizes), weight, SampleArg::None, SampleArg::Bool(false), SampleArg::Float(0.1)]
+        };
+        vec![
+            error(call(&[3], SampleArg::None), "2 or more dimensions"),
+            error(call(&[2, 3], plain(&[2])), "of shape [3]"),
+        ]
+    },
+    entry: Entry::new(),
+};
