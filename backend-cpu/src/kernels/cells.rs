@@ -2,6 +2,7 @@
 //! size of a cell and not once for each dtype.
 
 use super::nest::{Nest, dims};
+use keyway_cpu_loops::transpose;
 use keyway_sdk::author::{Call, Element, Error, Lanes, OwnedTensor, Plain, Scratch, Tensor, dtype_size};
 use std::any::Any;
 use std::sync::Arc;
@@ -122,6 +123,18 @@ impl<'a, C: Plain> Cells<'a, C> {
     }
 }
 
+/// Whether elements lie side by side, in whatever order of the dimensions.
+pub fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut dims: Vec<_> = sizes.iter().zip(strides).filter(|(size, _)| **size != 1).collect();
+    dims.sort_by_key(|(_, stride)| **stride);
+    let mut next = 1;
+    dims.into_iter().all(|(size, stride)| {
+        let dense = *stride == next;
+        next *= size;
+        dense
+    })
+}
+
 /// Row-major strides.
 pub fn row_major(sizes: &[usize]) -> Vec<isize> {
     let mut strides = vec![1; sizes.len()];
@@ -138,6 +151,34 @@ pub fn shifted<C>(lanes: Lanes<'_, C>, offset: isize) -> Lanes<'_, C> {
     unsafe { Lanes::new(lanes.as_ptr().wrapping_offset(offset)) }
 }
 
+/// Bytes that are copied at once, and the most that are copied here and not by the system's function: for rows so short
+/// the call takes as long as the copy.
+const CHUNK: usize = 64;
+const SHORT: usize = 1024;
+
+/// Copies `len` cells side by side.
+///
+/// # Safety
+/// As for [`copy_run`] with steps of 1.
+#[inline(always)]
+pub unsafe fn copy_dense<C: Element>(to: *mut C, from: *const C, len: usize) {
+    let bytes = len * size_of::<C>();
+    // SAFETY: as the caller guarantees; each chunk lies within the `bytes`.
+    unsafe {
+        if !(CHUNK..=SHORT).contains(&bytes) {
+            return std::ptr::copy_nonoverlapping(from, to, len);
+        }
+        let (to, from) = (to.cast::<u8>(), from.cast::<u8>());
+        let copy = |at: usize| {
+            let chunk = from.add(at).cast::<[u8; CHUNK]>().read_unaligned();
+            to.add(at).cast::<[u8; CHUNK]>().write_unaligned(chunk);
+        };
+        (0..bytes / CHUNK).for_each(|k| copy(k * CHUNK));
+        // The last chunk may meet the one before it and write the same bytes again.
+        copy(bytes - CHUNK);
+    }
+}
+
 /// Copies one run of cells.
 ///
 /// # Safety
@@ -148,7 +189,10 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
     // SAFETY: as the caller guarantees.
     unsafe {
         if to_step == 1 && from_step == 1 {
-            std::ptr::copy_nonoverlapping(from, to, len);
+            copy_dense(to, from, len);
+        } else if to_step == 1 && from_step == -1 {
+            let first = from.wrapping_sub(len).wrapping_add(1);
+            (0..len).for_each(|l| to.add(l).write(C::load(first.add(len - 1 - l))));
         } else if to_step == 1 && from_step == 0 {
             let value = C::load(from);
             (0..len).for_each(|l| to.add(l).write(value));
@@ -168,7 +212,16 @@ pub fn copy_block<C: Element>(
     from_strides: &[isize],
     sizes: &[usize],
 ) -> Result<(), Error> {
-    Nest::sorted(dims(sizes, [to_strides, from_strides])).for_each_row(1, |[t, f], len, [ts, fs]| {
+    let nest = Nest::sorted(dims(sizes, [to_strides, from_strides]));
+    if let Some(across) = nest.across() {
+        return across.for_each_tile(|[t, f], (rows, columns), (ts, fs)| {
+            // SAFETY: as below.
+            unsafe {
+                transpose(to.as_ptr().offset(t), ts, from.as_ptr().cast_const().offset(f), fs, columns, rows)
+            }
+        });
+    }
+    nest.for_each_row(1, |[t, f], len, [ts, fs]| {
         // SAFETY: sizes and strides are those of the two blocks; each row of the target is written by one
         // piece, and the callers' source is other memory than their target.
         unsafe { copy_run(to.as_ptr().offset(t), ts, from.as_ptr().offset(f), fs, len) }

@@ -139,6 +139,61 @@ impl Places<'_> {
     }
 }
 
+/// Elements that are compared with the last kept before any is looked at.
+const CHUNK: usize = 64;
+
+/// The first few elements of lines, kept in order while a line is read.
+pub struct First {
+    k: usize,
+    flip: u64,
+    kept: Vec<(u64, usize)>,
+}
+
+impl First {
+    /// For the first `k` of each line, which has as many.
+    pub fn new(k: usize, descending: bool) -> First {
+        First { k, flip: if descending { u64::MAX } else { 0 }, kept: Vec::with_capacity(k + 1) }
+    }
+
+    /// Goes through the `n` elements of a line. Equal elements keep their order.
+    #[inline(always)]
+    pub fn find<T: Key>(&mut self, n: usize, read: impl Fn(usize) -> T) {
+        self.kept.clear();
+        (0..self.k).for_each(|i| self.keep(read(i).key() ^ self.flip, i));
+        let (mut i, flip) = (self.k, self.flip);
+        while i < n {
+            let len = CHUNK.min(n - i);
+            let mut keys = [u64::MAX; CHUNK];
+            if len == CHUNK {
+                // A loop of constant length, which becomes vector code.
+                keys.iter_mut().enumerate().for_each(|(l, key)| *key = read(i + l).key() ^ flip);
+            } else {
+                keys[..len].iter_mut().enumerate().for_each(|(l, key)| *key = read(i + l).key() ^ flip);
+            }
+            let last = self.kept[self.k - 1].0;
+            if keys.iter().fold(false, |any, key| any | (*key < last)) {
+                for (l, key) in keys[..len].iter().enumerate() {
+                    if *key < self.kept[self.k - 1].0 {
+                        self.kept.pop();
+                        self.keep(*key, i + l);
+                    }
+                }
+            }
+            i += len;
+        }
+    }
+
+    fn keep(&mut self, key: u64, i: usize) {
+        let at = self.kept.iter().rposition(|(other, _)| *other <= key).map_or(0, |at| at + 1);
+        self.kept.insert(at, (key, i));
+    }
+
+    /// Where those of the last line lie in it.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        self.kept.iter().map(|(_, i)| *i)
+    }
+}
+
 /// The `k` smallest, in order.
 fn smallest<P: Ord>(all: &mut [P], k: usize) -> &[P] {
     if k == 0 {

@@ -11,6 +11,8 @@ impl<T: Float> Reducer for FloatProduct<T> {
     type In = T;
     type Acc = T::Acc;
     type Context = ();
+    /// Products of many fractions are denormal for some time before they are 0, and take long as long: rather in few blocks.
+    const BLOCK: usize = 256 * 1024;
     #[inline(always)]
     fn identity(&self) -> T::Acc {
         T::Acc::ONE

@@ -5,6 +5,10 @@ use super::indices::check_indices;
 use super::nest::{Dim, Nest};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain};
 
+/// The least elements of a row that are one piece of work: of slices at an index, and where each has an index.
+const SLICE: usize = 512;
+const PART: usize = 16;
+
 /// The operands of [`scatter_lines`].
 pub struct Scatter<'a, A, C> {
     /// What is written to.
@@ -32,7 +36,8 @@ pub unsafe fn scatter_lines<A: Element, C: Element>(
     put: impl Fn(A, C) -> A + Sync,
 ) -> Result<(), Error> {
     let stride = s.stride;
-    tasks.for_each_row(lines.len(), |[o, i, c], len, [so, si, sc]| {
+    let shortest = if tasks.inner().1[1] == 0 { SLICE } else { PART };
+    tasks.for_each_row_of(lines.len(), shortest, |[o, i, c], len, [so, si, sc]| {
         lines.for_each_row_here(|[li, lc], n, [ji, jc]| {
             // SAFETY: as the caller guarantees.
             unsafe {
@@ -113,6 +118,12 @@ impl<'a, C: Element> Operands<'a, C> {
 
     /// The loops of [`scatter_lines`] into an output with these strides.
     pub fn loops(&self, out: &[isize]) -> (Nest<3>, Nest<2>) {
+        let (sizes, index, source) = self.geometry();
+        along(self.dim, &sizes, out, &index, &source)
+    }
+
+    /// The sizes of the loops, and the strides of index and source.
+    pub fn geometry(&self) -> (Vec<usize>, Vec<isize>, Vec<isize>) {
         let mut sizes = self.index.sizes.clone();
         let mut index = self.index.strides.clone();
         if self.slices {
@@ -125,7 +136,7 @@ impl<'a, C: Element> Operands<'a, C> {
             0 => vec![0; sizes.len()],
             _ => self.source.strides.clone(),
         };
-        along(self.dim, &sizes, out, &index, &source)
+        (sizes, index, source)
     }
 }
 

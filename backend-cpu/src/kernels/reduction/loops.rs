@@ -14,6 +14,8 @@ pub trait Reducer: Sync {
     type Acc: Copy + Send + Sync + 'static;
     /// What an output's elements have in common, as the mean for the variance; `()` for nothing.
     type Context: Copy + Send + Sync;
+    /// Elements of one result that are reduced without a break.
+    const BLOCK: usize = 16 * 1024;
     /// The result of no elements.
     fn identity(&self) -> Self::Acc;
     /// The contribution of one element.
@@ -31,7 +33,7 @@ pub const ROWS: usize = 8;
 /// In each function the caller guarantees as many elements, contexts and accumulators of the reducer's types as are
 /// named, aligned, the accumulators written only here.
 pub trait Loops: Sync {
-    /// Bytes of an element, a context and an accumulator.
+    /// Bytes of an element, a context and an accumulator, and the elements of a block.
     fn sizes(&self) -> Sizes;
     /// Sets `n` accumulators to the result of no elements.
     unsafe fn start(&self, accs: *mut u8, n: usize);
@@ -52,12 +54,19 @@ pub struct Sizes {
     pub context: usize,
     /// Of an accumulator.
     pub acc: usize,
+    /// [`Reducer::BLOCK`].
+    pub block: usize,
 }
 
 impl<R: Reducer> Loops for R {
     fn sizes(&self) -> Sizes {
         const { assert!(align_of::<R::Acc>() <= 8 && align_of::<R::Context>() <= 8) };
-        Sizes { element: size_of::<R::In>(), context: size_of::<R::Context>(), acc: size_of::<R::Acc>() }
+        Sizes {
+            element: size_of::<R::In>(),
+            context: size_of::<R::Context>(),
+            acc: size_of::<R::Acc>(),
+            block: R::BLOCK,
+        }
     }
 
     unsafe fn start(&self, accs: *mut u8, n: usize) {
