@@ -73,6 +73,17 @@ impl<'a, C: Element> Cells<'a, C> {
         Cells::of(tensor.tensor())
     }
 
+    /// Elements of a kernel's own memory, which must outlive every use.
+    pub fn at(lanes: Lanes<'a, C>, sizes: Vec<usize>, strides: Vec<isize>) -> Self {
+        Cells { lanes, sizes, strides, _copy: None }
+    }
+
+    /// The same memory with other sizes and strides, which must stay within it.
+    #[must_use]
+    pub fn shown_as(self, sizes: Vec<usize>, strides: Vec<isize>) -> Self {
+        Cells { sizes, strides, ..self }
+    }
+
     /// A 0-d tensor shown as one dimension of size 1.
     #[must_use]
     pub fn with_dim(mut self) -> Self {

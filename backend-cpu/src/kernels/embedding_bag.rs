@@ -7,8 +7,8 @@ use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for}
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
 
-/// Columns that are put together at a time.
-const BLOCK: usize = 512;
+/// Columns that are put together at a time: as many as stay in registers.
+const BLOCK: usize = 64;
 
 /// What becomes of the rows of a bag.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,7 @@ fn embedding_bag<T: Float>(call: &Call) -> Result<(), Error> {
         return Ok(());
     }
     let count = out.len() / columns;
+    let plain = weight.strides[1] == 1 && mode != Mode::Max && factors.is_none() && padding.is_none();
     let work = columns * (1 + indices.len() / count.max(1));
     // SAFETY: the address is used within `out`, which outlives the loop; each bag has its own part.
     let to = unsafe { Lanes::new(out.as_mut_ptr()) };
@@ -91,13 +92,20 @@ fn embedding_bag<T: Float>(call: &Call) -> Result<(), Error> {
             let start = if mode == Mode::Max { T::Acc::NEG_INFINITY } else { T::Acc::ZERO };
             made.fill(start);
             let mut rows = 0;
-            for i in bags.bag(k).filter(|i| Some(indices[*i]) != padding) {
-                rows += 1;
-                let at = indices[i] as isize * weight.strides[0] + column as isize * weight.strides[1];
-                let factor = factors.as_ref().map(|factors| factors[i].to_acc());
-                // SAFETY: the index was checked, so that the weight has the row.
-                unsafe { add(made, shifted(weight.lanes, at).as_ptr(), weight.strides[1], factor, mode) };
+            if plain && made.len() == BLOCK {
+                let from = shifted(weight.lanes, column as isize).as_ptr().cast_const();
+                // SAFETY: the indices were checked, and a row of the weight has the columns.
+                rows = unsafe { sums(&mut block, from, weight.strides[0], &indices[bags.bag(k)]) };
+            } else {
+                for i in bags.bag(k).filter(|i| Some(indices[*i]) != padding) {
+                    rows += 1;
+                    let at = indices[i] as isize * weight.strides[0] + column as isize * weight.strides[1];
+                    let factor = factors.as_ref().map(|factors| factors[i].to_acc());
+                    // SAFETY: the index was checked, so that the weight has the row.
+                    unsafe { add(made, shifted(weight.lanes, at).as_ptr(), weight.strides[1], factor, mode) };
+                }
             }
+            let made = &mut block[..BLOCK.min(columns - column)];
             if rows == 0 {
                 made.fill(T::Acc::ZERO);
             } else if mode == Mode::Mean {
@@ -108,6 +116,24 @@ fn embedding_bag<T: Float>(call: &Call) -> Result<(), Error> {
             narrow_slice(made, unsafe { to.slice_mut(k * columns + column, made.len()) });
         }
     })
+}
+
+/// Writes the sums of some columns of the rows at indices, and returns how many these are.
+///
+/// # Safety
+/// There must be the columns in a row for each index; the caller upholds this.
+#[inline(always)]
+unsafe fn sums<T: Float>(made: &mut [T::Acc; BLOCK], from: *const T, step: isize, indices: &[i64]) -> i64 {
+    let mut sums = [T::Acc::ZERO; BLOCK];
+    for i in indices {
+        let row = from.wrapping_offset(*i as isize * step);
+        for (l, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: as the caller guarantees.
+            *sum += unsafe { T::load(row.add(l)) }.to_acc();
+        }
+    }
+    *made = sums;
+    indices.len() as i64
 }
 
 /// Puts a part of a row to those before it.

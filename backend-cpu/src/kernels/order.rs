@@ -152,14 +152,17 @@ pub struct First {
 impl First {
     /// For the first `k` of each line, which has as many.
     pub fn new(k: usize, descending: bool) -> First {
-        First { k, flip: if descending { u64::MAX } else { 0 }, kept: Vec::with_capacity(k + 1) }
+        First { k, flip: if descending { u64::MAX } else { 0 }, kept: vec![(0, 0); k] }
     }
 
     /// Goes through the `n` elements of a line. Equal elements keep their order.
     #[inline(always)]
     pub fn find<T: Key>(&mut self, n: usize, read: impl Fn(usize) -> T) {
-        self.kept.clear();
-        (0..self.k).for_each(|i| self.keep(read(i).key() ^ self.flip, i));
+        for i in 0..self.k {
+            self.kept[i] = (read(i).key() ^ self.flip, i);
+        }
+        // Their places make equal keys differ, so that they keep their order.
+        self.kept.sort_unstable();
         let (mut i, flip) = (self.k, self.flip);
         while i < n {
             let len = CHUNK.min(n - i);
@@ -174,7 +177,6 @@ impl First {
             if keys.iter().fold(false, |any, key| any | (*key < last)) {
                 for (l, key) in keys[..len].iter().enumerate() {
                     if *key < self.kept[self.k - 1].0 {
-                        self.kept.pop();
                         self.keep(*key, i + l);
                     }
                 }
@@ -183,9 +185,15 @@ impl First {
         }
     }
 
+    /// Puts an element in its place and drops the last.
+    #[inline(always)]
     fn keep(&mut self, key: u64, i: usize) {
-        let at = self.kept.iter().rposition(|(other, _)| *other <= key).map_or(0, |at| at + 1);
-        self.kept.insert(at, (key, i));
+        let mut at = self.k - 1;
+        while at > 0 && self.kept[at - 1].0 > key {
+            self.kept[at] = self.kept[at - 1];
+            at -= 1;
+        }
+        self.kept[at] = (key, i);
     }
 
     /// Where those of the last line lie in it.

@@ -11,8 +11,10 @@ impl<T: Float> Reducer for FloatProduct<T> {
     type In = T;
     type Acc = T::Acc;
     type Context = ();
-    /// Products of many fractions are denormal for some time before they are 0, and take long as long: rather in few blocks.
-    const BLOCK: usize = 256 * 1024;
+    /// Products of many fractions are denormal before they are 0, and take long as long, the more lanes the longer. So there
+    /// are few blocks, and few lanes of the products of many.
+    const BLOCK: usize = 1024 * 1024;
+    const LAST: usize = 16;
     #[inline(always)]
     fn identity(&self) -> T::Acc {
         T::Acc::ONE

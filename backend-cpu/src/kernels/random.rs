@@ -166,8 +166,8 @@ fn random_int<T: Widen<Wide: Plain>>(call: &Call) -> Result<(), Error> {
         if let Ok(bound) = u32::try_from(bound) {
             // As `element::below`, by products of 32 bits, for which there are vector instructions.
             for (i, made) in made.iter_mut().enumerate() {
-                let [upper, lower] =
-                    [words[2 * i], words[2 * i + 1]].map(|w| u64::from(w) * u64::from(bound));
+                let bound = u64::from(bound);
+                let (upper, lower) = (u64::from(words[2 * i]) * bound, u64::from(words[2 * i + 1]) * bound);
                 *made = (upper + (lower >> 32)) >> 32;
             }
         } else {

@@ -54,7 +54,13 @@ pub unsafe fn scatter_lines<A: Element, C: Element>(
                             (0..len as isize).for_each(|l| set(to.offset(l * so), from.offset(l * sc)));
                         }
                     }
-                } else if so.abs() < stride.abs() {
+                } else if (stride, ji, jc) == (1, 1, 1) {
+                    for l in 0..len as isize {
+                        let (out, index) = (out.offset(l * so), index.offset(l * si));
+                        let source = source.offset(l * sc);
+                        (0..n).for_each(|j| set(out.offset(*index.add(j) as isize), source.add(j)));
+                    }
+                } else if so.abs() < stride.abs() || si.abs() < ji.abs() {
                     for j in 0..n as isize {
                         for l in 0..len as isize {
                             let k = *index.offset(j * ji + l * si) as isize * stride;
@@ -114,6 +120,17 @@ impl<'a, C: Element> Operands<'a, C> {
         check_indices(&index, "index", dim, target.sizes[dim], 0)?;
         let index = index.apart_from(&out)?;
         Ok(Operands { target, out, index, source: Cells::argument(call, 3)?, dim, slices })
+    }
+
+    /// Of slices at checked indices of one dimension.
+    pub fn slices(
+        target: Cells<'a, C>,
+        out: Cells<'a, C>,
+        index: Cells<'a, i64>,
+        source: Cells<'a, C>,
+        dim: usize,
+    ) -> Self {
+        Operands { target, out, index, source, dim, slices: true }
     }
 
     /// The loops of [`scatter_lines`] into an output with these strides.

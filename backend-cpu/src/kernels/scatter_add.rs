@@ -20,8 +20,7 @@ const LINES: usize = 16;
 const COLUMNS: usize = 128;
 
 /// Adds `alpha` times the source.
-fn add<T: Sum>(call: &Call, slices: bool, alpha: T::Acc) -> Result<(), Error> {
-    let mut o = Operands::<T>::of(call, slices)?;
+pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Result<(), Error> {
     // Sums are written before all of the source is read.
     o.source = o.source.cast::<T::Cell>().apart_from(&o.out)?.cast();
     if o.out.numel() == 0 {
@@ -267,11 +266,11 @@ impl<T: Sum> Part<T> {
 }
 
 fn scatter_add<T: Sum>(call: &Call) -> Result<(), Error> {
-    add::<T>(call, false, T::Acc::from_i64(1))
+    add::<T>(Operands::of(call, false)?, false, T::Acc::from_i64(1))
 }
 
 fn index_add<T: Sum>(call: &Call) -> Result<(), Error> {
-    add::<T>(call, true, call.scalar(4)?)
+    add::<T>(Operands::of(call, true)?, true, call.scalar(4)?)
 }
 
 kernel!(

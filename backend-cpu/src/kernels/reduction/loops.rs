@@ -16,6 +16,8 @@ pub trait Reducer: Sync {
     type Context: Copy + Send + Sync;
     /// Elements of one result that are reduced without a break.
     const BLOCK: usize = 16 * 1024;
+    /// Lanes that are combined one after the other at the end of a run; more of them by halves.
+    const LAST: usize = 1;
     /// The result of no elements.
     fn identity(&self) -> Self::Acc;
     /// The contribution of one element.
@@ -141,13 +143,13 @@ unsafe fn lanes<R: Reducer, const L: usize>(
             i += L;
         }
         let mut width = L;
-        while width > 1 {
+        while width > R::LAST {
             width /= 2;
             for k in 0..width {
                 parts[k] = r.combine(parts[k], parts[k + width]);
             }
         }
-        result = parts[0];
+        result = parts[1..width].iter().fold(parts[0], |result, part| r.combine(result, *part));
     }
     for i in whole..n {
         // SAFETY: the caller guarantees the elements.
