@@ -246,3 +246,42 @@ pub fn copy_all<C: Element>(to: &Cells<'_, C>, from: &Cells<'_, C>) -> Result<()
     }
     copy_block(to.lanes, &to.strides, from.lanes, &from.strides, &to.sizes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<C: Element + From<u8>>() {
+        for sizes in [[1, 1], [3, 70], [70, 3], [64, 64], [65, 129], [2, 1100], [130, 66]] {
+            let [rows, columns] = sizes.map(|n: usize| n as isize);
+            let n = sizes[0] * sizes[1];
+            let mut from: Vec<C> = (0..n).map(|i| C::from((i * 31 % 251) as u8)).collect();
+            let ways = [[columns, 1], [1, rows], [columns, -1], [-columns, 1], [-columns, -1], [1, -rows]];
+            for (to_strides, strides) in
+                ways[..2].iter().flat_map(|to| ways.iter().map(move |from| (to, from)))
+            {
+                let first: isize =
+                    (0..2).filter(|d| strides[*d] < 0).map(|d| -strides[d] * (sizes[d] as isize - 1)).sum();
+                let mut to = vec![C::from(252); n];
+                // SAFETY: both have the elements, and are used through these addresses alone.
+                unsafe {
+                    let (to, from) = (Lanes::new(to.as_mut_ptr()), Lanes::new(from.as_mut_ptr()));
+                    copy_block(to, to_strides, shifted(from, first), strides, &sizes).unwrap();
+                }
+                for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+                    let made = to[(r * to_strides[0] + c * to_strides[1]) as usize];
+                    let expected = from[(first + r * strides[0] + c * strides[1]) as usize];
+                    assert_eq!(made, expected, "{sizes:?} {to_strides:?} {strides:?} at {r}, {c}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_copied_whichever_way_they_lie() {
+        check::<u8>();
+        check::<u16>();
+        check::<u32>();
+        check::<u64>();
+    }
+}

@@ -65,7 +65,7 @@ fn index_put<T: Sum>(call: &Call) -> Result<(), Error> {
         let strides = values.expanded_strides(&sizes);
         let source = values.shown_as(sizes, strides);
         let one = T::Acc::from_i64(1);
-        return add(Operands::slices(target, out, index, source, dim as usize), true, one);
+        return add(Operands::new(target, out, index, source, dim as usize, true), true, one);
     }
     accumulate(&out, &target, |sums, strides| {
         let mut at = offsets(&indices, dims, &target.sizes, strides)?;

@@ -216,3 +216,33 @@ fn smallest<P: Ord>(all: &mut [P], k: usize) -> &[P] {
     part.sort_unstable();
     part
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_a_line_are_those_of_all_in_order() {
+        let mut random = 1u64;
+        for n in [2, 7, 63, 64, 65, 500] {
+            for k in [1, 2, 5, 16].into_iter().filter(|k| *k <= n) {
+                for descending in [false, true] {
+                    let line: Vec<f32> = (0..n)
+                        .map(|_| {
+                            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                            // Many are equal, and some are NaN.
+                            let x = (random >> 33) % 50;
+                            if x == 49 { f32::NAN } else { x as f32 - 20.0 }
+                        })
+                        .collect();
+                    let mut ranking = Ranking::new::<f32>(n).unwrap();
+                    let mut expected = Vec::new();
+                    ranking.rank(k, descending, |i| line[i]).each(|_, i| expected.push(i));
+                    let mut first = First::new(k, descending);
+                    first.find(n, |i| line[i]);
+                    assert_eq!(first.places().collect::<Vec<_>>(), expected, "{k} of {n}, {descending}");
+                }
+            }
+        }
+    }
+}

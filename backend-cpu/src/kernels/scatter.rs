@@ -122,15 +122,16 @@ impl<'a, C: Element> Operands<'a, C> {
         Ok(Operands { target, out, index, source: Cells::argument(call, 3)?, dim, slices })
     }
 
-    /// Of slices at checked indices of one dimension.
-    pub fn slices(
+    /// From checked indices, of one dimension for whole slices.
+    pub fn new(
         target: Cells<'a, C>,
         out: Cells<'a, C>,
         index: Cells<'a, i64>,
         source: Cells<'a, C>,
         dim: usize,
+        slices: bool,
     ) -> Self {
-        Operands { target, out, index, source, dim, slices: true }
+        Operands { target, out, index, source, dim, slices }
     }
 
     /// The loops of [`scatter_lines`] into an output with these strides.

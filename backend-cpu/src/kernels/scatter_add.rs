@@ -18,6 +18,8 @@ const BLOCK: usize = 512;
 /// Lines or columns of the type of sums that are added to at a time.
 const LINES: usize = 16;
 const COLUMNS: usize = 128;
+/// Bytes of a line, at most, that is added to in a block although its type is that of sums.
+const LINE: usize = 1 << 16;
 
 /// Adds `alpha` times the source.
 pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Result<(), Error> {
@@ -29,7 +31,7 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     if slices && by_slices(&o, alpha)? {
         return Ok(());
     }
-    if T::WIDE {
+    if T::WIDE || o.target.sizes[o.dim].saturating_mul(size_of::<T>()) <= LINE && lines(&o).2 {
         return by_panels(o, alpha);
     }
     copy_all(&o.out, &o.target)?;
@@ -127,20 +129,28 @@ unsafe fn add_run<T: Sum>(sums: &mut [T::Acc], from: *const T, step: isize, alph
     }
 }
 
+/// The loops along the dimension and over the lines along it, with the steps of output, target, index and source, and
+/// whether the source is rather dense along a line than across.
+fn lines<T: Sum>(o: &Operands<'_, T>) -> ([isize; 4], Nest<4>, bool) {
+    let (sizes, index, source) = o.geometry();
+    let strides = [&o.out.strides, &o.target.strides, &index, &source];
+    let others = (0..sizes.len()).filter(|d| *d != o.dim);
+    let tasks = Nest::sorted(others.map(|d| (sizes[d], strides.map(|s| s[d]))).collect());
+    let along = strides.map(|s| s[o.dim]);
+    let dense = along[3].abs() <= tasks.inner().1[3].abs();
+    (along, tasks, dense)
+}
+
 /// Adds in the type of sums, to a part of the output at a time that stays in the caches: lines along the dimension where
 /// the source is dense along it, else some columns across it.
 fn by_panels<T: Sum>(mut o: Operands<'_, T>, alpha: T::Acc) -> Result<(), Error> {
-    let (sizes, index, source) = o.geometry();
+    let (sizes, ..) = o.geometry();
     let (dim, count, n) = (o.dim, o.target.sizes[o.dim], sizes[o.dim]);
     if (0..sizes.len()).any(|d| d != dim && sizes[d] != o.out.sizes[d]) {
         copy_all(&o.out, &o.target)?;
         (o.target.lanes, o.target.strides) = (o.out.lanes, o.out.strides.clone());
     }
-    let others = (0..sizes.len()).filter(|d| *d != dim);
-    let strides = [&o.out.strides, &o.target.strides, &index, &source];
-    let tasks = Nest::sorted(others.map(|d| (sizes[d], strides.map(|s| s[d]))).collect());
-    let along = strides.map(|s| s[dim]);
-    let lines = along[3].abs() <= tasks.inner().1[3].abs();
+    let (along, tasks, lines) = lines(&o);
     let shortest = if lines { LINES } else { COLUMNS };
     let failed = OnceLock::new();
     tasks.for_each_row_of(count + n, shortest, |at, len, across| {
@@ -280,3 +290,72 @@ kernel!(
     [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]
 );
 kernel!("index_add", "TiTTs>T", index_add, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Add = fn(Operands<'_, i64>, bool) -> Result<(), Error>;
+
+    /// A matrix in row-major order or transposed, with its elements by row and column.
+    fn matrix<'a>(memory: &'a mut [i64], sizes: [usize; 2], turned: bool) -> Cells<'a, i64> {
+        let [rows, columns] = sizes.map(|n| n as isize);
+        let strides = if turned { vec![1, rows] } else { vec![columns, 1] };
+        // SAFETY: the memory lives for `'a`, and is used through these addresses alone.
+        Cells::at(unsafe { Lanes::new(memory.as_mut_ptr()) }, sizes.to_vec(), strides)
+    }
+
+    fn at(cells: &Cells<'_, i64>, place: [usize; 2]) -> isize {
+        (0..2).map(|d| place[d] as isize * cells.strides[d]).sum()
+    }
+
+    fn check(slices: bool, dim: usize, run: Add) {
+        for (count, n, width) in [(9, 700, 40), (600, 17, 200), (8, 1, 129), (33, 5, 9)] {
+            let sizes = |along: usize| if dim == 0 { [along, width] } else { [width, along] };
+            for turned in 0..8 {
+                let filled = |n: usize, f: fn(usize) -> i64| -> Vec<i64> { (0..n).map(f).collect() };
+                let mut target = filled(count * width, |i| i as i64 * 7);
+                let mut source = filled(n * width, |i| (i * i) as i64);
+                let mut index: Vec<i64> =
+                    (0..n * width).map(|i| (i * i + i / 3) as i64 % count as i64).collect();
+                let mut out = vec![0; count * width];
+                let target = matrix(&mut target, sizes(count), turned & 1 != 0);
+                let source = matrix(&mut source, sizes(n), turned & 2 != 0);
+                let result = matrix(&mut out, sizes(count), turned & 4 != 0);
+                let index = match slices {
+                    // SAFETY: as above.
+                    true => Cells::at(unsafe { Lanes::new(index.as_mut_ptr()) }, vec![n], vec![1]),
+                    false => matrix(&mut index, sizes(n), turned & 2 != 0),
+                };
+                let mut expected = vec![0; count * width];
+                // SAFETY: the places are those of the matrices.
+                unsafe {
+                    for place in (0..count * width).map(|i| [i / sizes(count)[1], i % sizes(count)[1]]) {
+                        expected[at(&result, place) as usize] =
+                            *target.lanes.as_ptr().offset(at(&target, place));
+                    }
+                    for place in (0..n * width).map(|i| [i / sizes(n)[1], i % sizes(n)[1]]) {
+                        let i = if slices { place[dim] as isize } else { at(&index, place) };
+                        let mut to = place;
+                        to[dim] = *index.lanes.as_ptr().offset(i) as usize;
+                        expected[at(&result, to) as usize] +=
+                            3 * *source.lanes.as_ptr().offset(at(&source, place));
+                    }
+                }
+                let operands = Operands::new(target, result, index, source, dim, slices);
+                run(operands, slices).unwrap();
+                assert_eq!(out, expected, "{count} {n} {width} along {dim}, {slices} {turned}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_way_gives_the_same_sums() {
+        for dim in [0, 1] {
+            for slices in [false, true] {
+                check(slices, dim, |o, slices| add(o, slices, 3));
+                check(slices, dim, |o, _| by_panels(o, 3));
+            }
+        }
+    }
+}

@@ -87,3 +87,21 @@ fn search(found: &mut [i64], n: usize, value: impl Fn(usize) -> u64, before: imp
 }
 
 kernel!("searchsorted", "TTb>T", searchsorted, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_keys_come_before_a_value_as_are_counted() {
+        for n in [0, 1, 2, 3, 15, 16, 17, 100] {
+            let keys: Vec<u64> = (0..n as u64).map(|k| k / 2 * 3).collect();
+            let values: Vec<u64> = (0..2 * n as u64 + 3).map(|i| i * 7 % (2 * n as u64 + 3)).collect();
+            let mut found = vec![0; values.len()];
+            search(&mut found, n, |i| values[i], in_line(&keys, 0, n, |key, v| key < v));
+            let counted: Vec<i64> =
+                values.iter().map(|v| keys.iter().filter(|key| *key < v).count() as i64).collect();
+            assert_eq!(found, counted, "{n}");
+        }
+    }
+}

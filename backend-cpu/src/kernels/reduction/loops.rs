@@ -16,14 +16,33 @@ pub trait Reducer: Sync {
     type Context: Copy + Send + Sync;
     /// Elements of one result that are reduced without a break.
     const BLOCK: usize = 16 * 1024;
-    /// Lanes that are combined one after the other at the end of a run; more of them by halves.
-    const LAST: usize = 1;
     /// The result of no elements.
     fn identity(&self) -> Self::Acc;
     /// The contribution of one element.
     fn load(&self, context: Self::Context, x: Self::In) -> Self::Acc;
     /// The result of two parts.
     fn combine(&self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// The result of the lanes of a run, a power of two of them, which may be written over.
+    #[inline(always)]
+    fn total(&self, lanes: &mut [Self::Acc]) -> Self::Acc {
+        halves(lanes, |a, b| self.combine(a, b))
+    }
+}
+
+/// The lanes of a run, at most.
+pub const MOST_LANES: usize = 32;
+
+/// Combines a power of two of values by halves.
+#[inline(always)]
+pub fn halves<A: Copy>(values: &mut [A], combine: impl Fn(A, A) -> A) -> A {
+    let mut width = values.len();
+    while width > 1 {
+        width /= 2;
+        for k in 0..width {
+            values[k] = combine(values[k], values[k + width]);
+        }
+    }
+    values[0]
 }
 
 /// Rows that are combined before they meet the accumulators.
@@ -85,7 +104,7 @@ impl<R: Reducer> Loops for R {
         unsafe {
             let context = context.cast::<R::Context>().read();
             let part = if size_of::<R::Acc>() <= 4 {
-                lanes::<R, 32>(self, context, at, n)
+                lanes::<R, MOST_LANES>(self, context, at, n)
             } else {
                 lanes::<R, 16>(self, context, at, n)
             };
@@ -142,14 +161,7 @@ unsafe fn lanes<R: Reducer, const L: usize>(
             }
             i += L;
         }
-        let mut width = L;
-        while width > R::LAST {
-            width /= 2;
-            for k in 0..width {
-                parts[k] = r.combine(parts[k], parts[k + width]);
-            }
-        }
-        result = parts[1..width].iter().fold(parts[0], |result, part| r.combine(result, *part));
+        result = r.total(&mut parts);
     }
     for i in whole..n {
         // SAFETY: the caller guarantees the elements.
