@@ -215,6 +215,10 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
     }
 }
 
+/// Bytes of the part of each column that is transposed at a time: two lines of the cache, which the processor reads
+/// together, and not more rows than have their pages known for writes.
+const STRIP: usize = 128;
+
 /// Copies a block of `sizes`; strides of the source may be 0 or negative.
 pub fn copy_block<C: Element>(
     to: Lanes<'_, C>,
@@ -224,8 +228,11 @@ pub fn copy_block<C: Element>(
     sizes: &[usize],
 ) -> Result<(), Error> {
     let nest = Nest::sorted(dims(sizes, [to_strides, from_strides]));
-    if let Some(across) = nest.across() {
-        return across.for_each_tile(|[t, f], (rows, columns), (ts, fs)| {
+    // Larger elements are written as fast by rows, whose cache lines are read again from the second cache.
+    if size_of::<C>() <= 2
+        && let Some(across) = nest.across()
+    {
+        return across.for_each_strip(STRIP / size_of::<C>(), |[t, f], (rows, columns), (ts, fs)| {
             // SAFETY: as below.
             unsafe {
                 transpose(to.as_ptr().offset(t), ts, from.as_ptr().cast_const().offset(f), fs, columns, rows)

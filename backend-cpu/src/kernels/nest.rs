@@ -151,29 +151,23 @@ pub struct Across {
 }
 
 impl Across {
-    /// Rows and columns of a tile.
-    const TILE: usize = 64;
-
-    /// Gives each tile to `body`: the operands' offsets, its rows and columns, and the steps from row to row of operand
-    /// 0 and from column to column of operand 1.
-    pub fn for_each_tile(
+    /// Gives strips of at most `height` rows to `body`: the operands' offsets, the rows and columns, and the steps from
+    /// row to row of operand 0 and from column to column of operand 1.
+    pub fn for_each_strip(
         &self,
+        height: usize,
         body: impl Fn([isize; 2], (usize, usize), (usize, usize)) + Sync,
     ) -> Result<(), Error> {
         let ((rows, [to, _]), (columns, [_, from])) = (self.rows, self.columns);
-        let strips = rows.div_ceil(Self::TILE);
+        let strips = rows.div_ceil(height);
         let all: usize = self.outer.iter().map(|d| d.0).product();
-        let grain = (GRAIN / (Self::TILE * columns)).max(1);
+        let grain = (GRAIN / (height * columns)).max(1);
         parallel_for(all * strips, grain, |units| {
             for unit in units {
                 let outer = StridedIter::at(&self.outer, unit / strips);
-                let row = unit % strips * Self::TILE;
-                for column in (0..columns).step_by(Self::TILE) {
-                    let (r, c) = (row as isize, column as isize);
-                    let at = [outer.offsets[0] + r * to + c, outer.offsets[1] + r + c * from];
-                    let size = (Self::TILE.min(rows - row), Self::TILE.min(columns - column));
-                    body(at, size, (to as usize, from as usize));
-                }
+                let row = unit % strips * height;
+                let at = [outer.offsets[0] + row as isize * to, outer.offsets[1] + row as isize];
+                body(at, (height.min(rows - row), columns), (to as usize, from as usize));
             }
         })
     }
