@@ -19,10 +19,14 @@ use std::sync::Once;
 const DTYPES: [DType; 8] =
     [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::BOOL];
 
+/// Composite ops of which the CPU backend has a kernel.
+const WITH_KERNEL: [&str; 1] = ["embedding_bag"];
+
 /// Ops that no backend here has a kernel of: everything that they make comes from the decomposition.
 fn is_composite(def: &OpDef) -> bool {
     def.decomposition.is_some()
         && (matches!(def.derivative, Derivative::Composite) || def.name() == "argsort")
+        && !WITH_KERNEL.contains(&def.name())
 }
 
 fn ops() -> impl Iterator<Item = &'static OpDef> {

@@ -31,11 +31,13 @@ pub fn block(mut key: [u32; 2], mut counter: [u32; 4]) -> [u32; 4] {
     counter
 }
 
+#[inline(always)]
 fn wide_product(a: u32, b: u32) -> (u32, u32) {
     halves(u64::from(a) * u64::from(b))
 }
 
 /// The upper and the lower 32 bits.
+#[inline(always)]
 fn halves(value: u64) -> (u32, u32) {
     ((value >> 32) as u32, value as u32)
 }
@@ -85,16 +87,49 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
 ///
 /// An op of `n` elements takes `n / 4` blocks for one word and `n / 2` for two, rounded up.
 pub mod element {
-    use super::{block, halves};
+    use super::{MULTIPLIERS, ROUNDS, WEYL, block, halves, wide_product};
+
+    /// Blocks that are made side by side, for the compiler to make a loop over them vector code.
+    const SIDE: usize = 64;
 
     /// Fills `words` with the words from word 0 of block `first` on.
     #[inline]
     pub fn words(seed: u64, first: u64, words: &mut [u32]) {
         let (high, low) = halves(seed);
-        for (i, four) in words.chunks_mut(4).enumerate() {
-            let (counter_high, counter_low) = halves(first.wrapping_add(i as u64));
+        let (many, rest) = words.as_chunks_mut::<{ 4 * SIDE }>();
+        let done = (many.len() * SIDE) as u64;
+        for (i, words) in many.iter_mut().enumerate() {
+            blocks([low, high], first.wrapping_add((i * SIDE) as u64), words);
+        }
+        for (i, four) in rest.chunks_mut(4).enumerate() {
+            let (counter_high, counter_low) = halves(first.wrapping_add(done + i as u64));
             let made = block([low, high], [counter_low, counter_high, 0, 0]);
             four.copy_from_slice(&made[..four.len()]);
+        }
+    }
+
+    /// [`block`] of the counters from `first` on.
+    #[inline(always)]
+    fn blocks(mut key: [u32; 2], first: u64, words: &mut [u32; 4 * SIDE]) {
+        let mut counters = [[0u32; SIDE]; 4];
+        for l in 0..SIDE {
+            (counters[1][l], counters[0][l]) = halves(first.wrapping_add(l as u64));
+        }
+        for _ in 0..ROUNDS {
+            for l in 0..SIDE {
+                let (high0, low0) = wide_product(MULTIPLIERS[0], counters[0][l]);
+                let (high1, low1) = wide_product(MULTIPLIERS[1], counters[2][l]);
+                counters[0][l] = high1 ^ counters[1][l] ^ key[0];
+                counters[1][l] = low1;
+                counters[2][l] = high0 ^ counters[3][l] ^ key[1];
+                counters[3][l] = low0;
+            }
+            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        }
+        for l in 0..SIDE {
+            for k in 0..4 {
+                words[4 * l + k] = counters[k][l];
+            }
         }
     }
 
@@ -262,6 +297,18 @@ mod tests {
         for draw in 0..9u32 {
             let words = block([0x89ab_cdef, 0x0123_4567], [draw / 4, 0, 0x5566_7788, 0x1122_3344]);
             assert_eq!(generator.next_u32(), words[draw as usize % 4], "draw {draw}");
+        }
+    }
+
+    #[test]
+    fn words_of_many_blocks_are_those_of_each() {
+        for (first, n) in [(0, 3), (5, 256), (u64::from(u32::MAX) - 7, 1024), (u64::MAX - 40, 777)] {
+            let mut words = vec![0; n];
+            element::words(0x0123_4567_89ab_cdef, first, &mut words);
+            for (i, word) in words.into_iter().enumerate() {
+                let (high, low) = halves(first.wrapping_add(i as u64 / 4));
+                assert_eq!(word, block([0x89ab_cdef, 0x0123_4567], [low, high, 0, 0])[i % 4], "{first} {i}");
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 use super::cells::{Cells, row_major};
 use super::nest::{Nest, dims};
 use super::number::Number;
-use keyway_sdk::author::{Element, Error, Float, Lanes, Plain, Scratch};
+use keyway_cpu_loops::narrow_slice;
+use keyway_sdk::author::{Error, Float, Lanes, Plain, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
 /// An element type with the type in which its sums are accumulated: f32 for f16 and bf16, and for bool,
@@ -19,10 +20,58 @@ pub trait Sum: Number {
     fn widen(self) -> Self::Acc;
     /// Back, rounded once.
     fn narrow(sum: Self::Acc) -> Self;
+
+    /// [`Sum::widen`] of as many elements as there are places.
+    ///
+    /// # Safety
+    /// The elements must be there in these steps, and nothing write them now; the caller upholds this.
+    #[inline(always)]
+    unsafe fn widen_run(to: &mut [Self::Acc], from: *const Self, step: isize) {
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            if step == 1 {
+                to.iter_mut().enumerate().for_each(|(l, to)| *to = Self::load(from.add(l)).widen());
+            } else {
+                to.iter_mut()
+                    .enumerate()
+                    .for_each(|(l, to)| *to = Self::load(from.offset(l as isize * step)).widen());
+            }
+        }
+    }
+
+    /// [`Sum::narrow`] of each sum.
+    ///
+    /// # Safety
+    /// There must be a place for each in these steps, which nobody else uses; the caller upholds this.
+    #[inline(always)]
+    unsafe fn narrow_run(sums: &[Self::Acc], to: *mut Self, step: isize) {
+        for (l, sum) in sums.iter().enumerate() {
+            // SAFETY: as the caller guarantees.
+            unsafe { to.offset(l as isize * step).write(Self::narrow(*sum)) };
+        }
+    }
+}
+
+/// [`Sum::narrow_run`] by vector instructions.
+///
+/// # Safety
+/// As for [`Sum::narrow_run`].
+#[inline(always)]
+unsafe fn narrow_vectors<T: Sum<Acc = f32> + Float<Acc = f32>>(sums: &[f32], to: *mut T, step: isize) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        if step == 1 {
+            narrow_slice(sums, std::slice::from_raw_parts_mut(to, sums.len()));
+        } else {
+            for (l, sum) in sums.iter().enumerate() {
+                to.offset(l as isize * step).write(T::from_acc(*sum));
+            }
+        }
+    }
 }
 
 macro_rules! sums {
-    ($($t:ty, $acc:ty, $cell:ty, $wide:literal, $widen:expr, $narrow:expr);* $(;)?) => {$(
+    ($($t:ty, $acc:ty, $cell:ty, $wide:literal, $widen:expr, $narrow:expr $(, $run:ident)?);* $(;)?) => {$(
         impl Sum for $t {
             type Acc = $acc;
             type Cell = $cell;
@@ -31,14 +80,19 @@ macro_rules! sums {
             fn widen(self) -> $acc { $widen(self) }
             #[inline(always)]
             fn narrow(sum: $acc) -> $t { $narrow(sum) }
+            $(#[inline(always)]
+            unsafe fn narrow_run(sums: &[$acc], to: *mut $t, step: isize) {
+                // SAFETY: as the caller guarantees.
+                unsafe { $run(sums, to, step) };
+            })?
         }
     )*};
     (own: $($t:ty, $cell:ty);* $(;)?) => { sums! { $($t, $t, $cell, false, |x| x, |x| x);* } };
 }
 sums! { own: f32, u32; f64, u64; i8, u8; i16, u16; i32, u32; i64, u64; u8, u8; u16, u16; u32, u32; u64, u64 }
 sums! {
-    f16, f32, u16, true, Float::to_acc, f16::from_f32;
-    bf16, f32, u16, true, Float::to_acc, bf16::from_f32;
+    f16, f32, u16, true, Float::to_acc, f16::from_acc, narrow_vectors;
+    bf16, f32, u16, true, Float::to_acc, bf16::from_acc, narrow_vectors;
     bool, f32, u8, true, |x| f32::from(u8::from(x)), |x| x != 0.0;
 }
 
@@ -54,27 +108,30 @@ pub fn accumulate<T: Sum>(
         // SAFETY: `Acc` is `T` itself, so these are the output's elements.
         return add(unsafe { Lanes::new(out.lanes.as_ptr().cast()) }, &out.strides);
     }
-    let mut sums = Scratch::<T::Acc>::zeroed(out.numel())?;
+    // SAFETY: the loop below writes each sum first.
+    let mut sums = unsafe { Scratch::<T::Acc>::unwritten(out.numel()) }?;
     let strides = row_major(&out.sizes);
     // SAFETY: `sums` outlives every use, and is used through this address alone until then.
     let lanes = unsafe { Lanes::new(sums.as_mut_ptr()) };
     Nest::sorted(dims(&out.sizes, [&strides, &start.strides])).for_each_row(1, |[s, t], len, [ss, ts]| {
-        for l in 0..len as isize {
-            // SAFETY: the loops are those of both tensors.
-            unsafe {
-                let value = T::load(start.lanes.as_ptr().offset(t + l * ts));
-                lanes.as_ptr().offset(s + l * ss).write(value.widen());
+        // SAFETY: the loops are those of both tensors.
+        unsafe {
+            let (to, from) = (lanes.as_ptr().offset(s), start.lanes.as_ptr().cast_const().offset(t));
+            if ss == 1 {
+                return T::widen_run(std::slice::from_raw_parts_mut(to, len), from, ts);
             }
+            (0..len as isize).for_each(|l| to.offset(l * ss).write(T::load(from.offset(l * ts)).widen()));
         }
     })?;
     add(lanes, &strides)?;
     Nest::sorted(dims(&out.sizes, [&out.strides, &strides])).for_each_row(1, |[o, s], len, [so, ss]| {
-        for l in 0..len as isize {
-            // SAFETY: as above.
-            unsafe {
-                let sum = <T::Acc as Element>::load(lanes.as_ptr().offset(s + l * ss));
-                out.lanes.as_ptr().offset(o + l * so).write(T::narrow(sum));
+        // SAFETY: as above.
+        unsafe {
+            let (to, from) = (out.lanes.as_ptr().offset(o), lanes.as_ptr().cast_const().offset(s));
+            if ss == 1 {
+                return T::narrow_run(std::slice::from_raw_parts(from, len), to, so);
             }
+            (0..len as isize).for_each(|l| to.offset(l * so).write(T::narrow(*from.offset(l * ss))));
         }
     })
 }

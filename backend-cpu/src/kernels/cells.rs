@@ -2,6 +2,7 @@
 //! size of a cell and not once for each dtype.
 
 use super::nest::{Nest, dims};
+use keyway_cpu_loops::transpose;
 use keyway_sdk::author::{Call, Element, Error, Lanes, OwnedTensor, Plain, Scratch, Tensor, dtype_size};
 use std::any::Any;
 use std::sync::Arc;
@@ -72,6 +73,17 @@ impl<'a, C: Element> Cells<'a, C> {
         Cells::of(tensor.tensor())
     }
 
+    /// Elements of a kernel's own memory, which must outlive every use.
+    pub fn at(lanes: Lanes<'a, C>, sizes: Vec<usize>, strides: Vec<isize>) -> Self {
+        Cells { lanes, sizes, strides, _copy: None }
+    }
+
+    /// The same memory with other sizes and strides, which must stay within it.
+    #[must_use]
+    pub fn shown_as(self, sizes: Vec<usize>, strides: Vec<isize>) -> Self {
+        Cells { sizes, strides, ..self }
+    }
+
     /// A 0-d tensor shown as one dimension of size 1.
     #[must_use]
     pub fn with_dim(mut self) -> Self {
@@ -122,6 +134,18 @@ impl<'a, C: Plain> Cells<'a, C> {
     }
 }
 
+/// Whether elements lie side by side, in whatever order of the dimensions.
+pub fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut dims: Vec<_> = sizes.iter().zip(strides).filter(|(size, _)| **size != 1).collect();
+    dims.sort_by_key(|(_, stride)| **stride);
+    let mut next = 1;
+    dims.into_iter().all(|(size, stride)| {
+        let dense = *stride == next;
+        next *= size;
+        dense
+    })
+}
+
 /// Row-major strides.
 pub fn row_major(sizes: &[usize]) -> Vec<isize> {
     let mut strides = vec![1; sizes.len()];
@@ -138,6 +162,34 @@ pub fn shifted<C>(lanes: Lanes<'_, C>, offset: isize) -> Lanes<'_, C> {
     unsafe { Lanes::new(lanes.as_ptr().wrapping_offset(offset)) }
 }
 
+/// Bytes that are copied at once, and the most that are copied here and not by the system's function: for rows so short
+/// the call takes as long as the copy.
+const CHUNK: usize = 64;
+const SHORT: usize = 1024;
+
+/// Copies `len` cells side by side.
+///
+/// # Safety
+/// As for [`copy_run`] with steps of 1.
+#[inline(always)]
+pub unsafe fn copy_dense<C: Element>(to: *mut C, from: *const C, len: usize) {
+    let bytes = len * size_of::<C>();
+    // SAFETY: as the caller guarantees; each chunk lies within the `bytes`.
+    unsafe {
+        if !(CHUNK..=SHORT).contains(&bytes) {
+            return std::ptr::copy_nonoverlapping(from, to, len);
+        }
+        let (to, from) = (to.cast::<u8>(), from.cast::<u8>());
+        let copy = |at: usize| {
+            let chunk = from.add(at).cast::<[u8; CHUNK]>().read_unaligned();
+            to.add(at).cast::<[u8; CHUNK]>().write_unaligned(chunk);
+        };
+        (0..bytes / CHUNK).for_each(|k| copy(k * CHUNK));
+        // The last chunk may meet the one before it and write the same bytes again.
+        copy(bytes - CHUNK);
+    }
+}
+
 /// Copies one run of cells.
 ///
 /// # Safety
@@ -148,7 +200,10 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
     // SAFETY: as the caller guarantees.
     unsafe {
         if to_step == 1 && from_step == 1 {
-            std::ptr::copy_nonoverlapping(from, to, len);
+            copy_dense(to, from, len);
+        } else if to_step == 1 && from_step == -1 {
+            let first = from.wrapping_sub(len).wrapping_add(1);
+            (0..len).for_each(|l| to.add(l).write(C::load(first.add(len - 1 - l))));
         } else if to_step == 1 && from_step == 0 {
             let value = C::load(from);
             (0..len).for_each(|l| to.add(l).write(value));
@@ -160,6 +215,10 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
     }
 }
 
+/// Bytes of the part of each column that is transposed at a time: two lines of the cache, which the processor reads
+/// together, and not more rows than have their pages known for writes.
+const STRIP: usize = 128;
+
 /// Copies a block of `sizes`; strides of the source may be 0 or negative.
 pub fn copy_block<C: Element>(
     to: Lanes<'_, C>,
@@ -168,7 +227,19 @@ pub fn copy_block<C: Element>(
     from_strides: &[isize],
     sizes: &[usize],
 ) -> Result<(), Error> {
-    Nest::sorted(dims(sizes, [to_strides, from_strides])).for_each_row(1, |[t, f], len, [ts, fs]| {
+    let nest = Nest::sorted(dims(sizes, [to_strides, from_strides]));
+    // Larger elements are written as fast by rows, whose cache lines are read again from the second cache.
+    if size_of::<C>() <= 2
+        && let Some(across) = nest.across()
+    {
+        return across.for_each_strip(STRIP / size_of::<C>(), |[t, f], (rows, columns), (ts, fs)| {
+            // SAFETY: as below.
+            unsafe {
+                transpose(to.as_ptr().offset(t), ts, from.as_ptr().cast_const().offset(f), fs, columns, rows)
+            }
+        });
+    }
+    nest.for_each_row(1, |[t, f], len, [ts, fs]| {
         // SAFETY: sizes and strides are those of the two blocks; each row of the target is written by one
         // piece, and the callers' source is other memory than their target.
         unsafe { copy_run(to.as_ptr().offset(t), ts, from.as_ptr().offset(f), fs, len) }
@@ -181,4 +252,43 @@ pub fn copy_all<C: Element>(to: &Cells<'_, C>, from: &Cells<'_, C>) -> Result<()
         return Ok(());
     }
     copy_block(to.lanes, &to.strides, from.lanes, &from.strides, &to.sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<C: Element + From<u8>>() {
+        for sizes in [[1, 1], [3, 70], [70, 3], [64, 64], [65, 129], [2, 1100], [130, 66]] {
+            let [rows, columns] = sizes.map(|n: usize| n as isize);
+            let n = sizes[0] * sizes[1];
+            let mut from: Vec<C> = (0..n).map(|i| C::from((i * 31 % 251) as u8)).collect();
+            let ways = [[columns, 1], [1, rows], [columns, -1], [-columns, 1], [-columns, -1], [1, -rows]];
+            for (to_strides, strides) in
+                ways[..2].iter().flat_map(|to| ways.iter().map(move |from| (to, from)))
+            {
+                let first: isize =
+                    (0..2).filter(|d| strides[*d] < 0).map(|d| -strides[d] * (sizes[d] as isize - 1)).sum();
+                let mut to = vec![C::from(252); n];
+                // SAFETY: both have the elements, and are used through these addresses alone.
+                unsafe {
+                    let (to, from) = (Lanes::new(to.as_mut_ptr()), Lanes::new(from.as_mut_ptr()));
+                    copy_block(to, to_strides, shifted(from, first), strides, &sizes).unwrap();
+                }
+                for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+                    let made = to[(r * to_strides[0] + c * to_strides[1]) as usize];
+                    let expected = from[(first + r * strides[0] + c * strides[1]) as usize];
+                    assert_eq!(made, expected, "{sizes:?} {to_strides:?} {strides:?} at {r}, {c}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_copied_whichever_way_they_lie() {
+        check::<u8>();
+        check::<u16>();
+        check::<u32>();
+        check::<u64>();
+    }
 }

@@ -4,13 +4,15 @@
 //! fall. Only the conversions before and after are made for many elements at once. Along other dimensions than the last
 //! neighbouring columns go on side by side. f32 is accumulated in f64: sums of a million would lose the last three digits.
 
+use super::cells::is_dense;
 use super::number::Number;
-use keyway_cpu_loops::CallExt;
+use keyway_cpu_loops::{CallExt, narrow_slice};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Lines that go on side by side.
+/// Lines that go on side by side, and those of elements that are converted before and after.
 const LINES: usize = 4;
+const CONVERTED: usize = 8;
 /// Elements that are converted at a time.
 const BLOCK: usize = 256;
 /// Columns that one inner loop takes together.
@@ -22,24 +24,31 @@ trait Summand: Plain {
     type Sum: Number;
     fn widen(self) -> Self::Sum;
     fn narrow(sum: Self::Sum) -> Self;
+    /// [`Summand::narrow`] of as many as both slices have.
+    #[inline(always)]
+    fn narrow_all(sums: &[Self::Sum], to: &mut [Self]) {
+        to.iter_mut().zip(sums).for_each(|(to, sum)| *to = Self::narrow(*sum));
+    }
 }
 
 macro_rules! summands {
-    ($($t:ty => $sum:ty, $widen:expr, $narrow:expr);* $(;)?) => {$(
+    ($($t:ty => $sum:ty, $widen:expr, $narrow:expr $(, $all:ident)?);* $(;)?) => {$(
         impl Summand for $t {
             type Sum = $sum;
             #[inline(always)]
             fn widen(self) -> $sum { $widen(self) }
             #[inline(always)]
             fn narrow(sum: $sum) -> $t { $narrow(sum) }
+            $(#[inline(always)]
+            fn narrow_all(sums: &[$sum], to: &mut [$t]) { $all(sums, to) })?
         }
     )*};
 }
 summands! {
     f32 => f64, f64::from, |sum| sum as f32;
     f64 => f64, |x| x, |sum| sum;
-    f16 => f32, f16::to_acc, f16::from_acc;
-    bf16 => f32, bf16::to_acc, bf16::from_acc;
+    f16 => f32, f16::to_acc, f16::from_acc, narrow_slice;
+    bf16 => f32, bf16::to_acc, bf16::from_acc, narrow_slice;
     i64 => i64, |x| x, |sum| sum;
 }
 
@@ -75,95 +84,122 @@ fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(
     }
 }
 
-/// One line of elements whose conversion is worth a loop of its own.
+/// `R` lines of `n` elements whose conversion is worth a loop of its own.
 #[inline(always)]
-fn converted<T: Summand, const SUM: bool>(from: &[T], to: &mut [T], reverse: bool) {
-    let mut sum = neutral::<T::Sum, SUM>();
-    let mut sums = [sum; BLOCK];
-    let mut block = |from: &[T], to: &mut [T]| {
-        let sums = &mut sums[..from.len()];
-        sums.iter_mut().zip(from).for_each(|(sum, x)| *sum = x.widen());
-        let mut step = |place: &mut T::Sum| {
-            sum = combine::<_, SUM>(sum, *place);
-            *place = sum;
+fn converted<T: Summand, const SUM: bool, const R: usize>(from: &[T], to: &mut [T], n: usize, reverse: bool) {
+    let mut sums = [neutral::<T::Sum, SUM>(); R];
+    let mut blocks = [[neutral::<T::Sum, SUM>(); BLOCK]; R];
+    let count = n.div_ceil(BLOCK);
+    for k in 0..count {
+        let first = if reverse { count - 1 - k } else { k } * BLOCK;
+        let len = BLOCK.min(n - first);
+        for (r, block) in blocks.iter_mut().enumerate() {
+            let from = &from[r * n + first..][..len];
+            block.iter_mut().zip(from).for_each(|(sum, x)| *sum = x.widen());
+        }
+        let mut step = |i: usize| {
+            for r in 0..R {
+                sums[r] = combine::<_, SUM>(sums[r], blocks[r][i]);
+                blocks[r][i] = sums[r];
+            }
         };
         if reverse {
-            sums.iter_mut().rev().for_each(&mut step);
+            (0..len).rev().for_each(&mut step);
         } else {
-            sums.iter_mut().for_each(&mut step);
+            (0..len).for_each(&mut step);
         }
-        to.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(*sum));
-    };
-    if reverse {
-        from.rchunks(BLOCK).zip(to.rchunks_mut(BLOCK)).for_each(|(from, to)| block(from, to));
-    } else {
-        from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)).for_each(|(from, to)| block(from, to));
+        for (r, block) in blocks.iter().enumerate() {
+            T::narrow_all(&block[..len], &mut to[r * n + first..][..len]);
+        }
     }
+}
+
+/// Groups of lines by `group`, which do not wait for each other, and the others by `one`.
+fn grouped<T>(
+    (from, to): (&[T], &mut [T]),
+    group: usize,
+    mut many: impl FnMut(&[T], &mut [T]),
+    n: usize,
+    mut one: impl FnMut(&[T], &mut [T]),
+) {
+    let whole = from.len() / n / group * group * n;
+    let (grouped, single) = from.split_at(whole);
+    let (to_grouped, to_single) = to.split_at_mut(whole);
+    let groups = grouped.chunks_exact(group * n).zip(to_grouped.chunks_exact_mut(group * n));
+    groups.for_each(|(from, to)| many(from, to));
+    single.chunks_exact(n).zip(to_single.chunks_exact_mut(n)).for_each(|(from, to)| one(from, to));
 }
 
 /// Lines of `n` elements.
 fn along<T: Summand, const SUM: bool>(from: &[T], to: &mut [T], n: usize, reverse: bool) {
     if size_of::<T>() < 4 {
-        let lines = from.chunks_exact(n).zip(to.chunks_exact_mut(n));
-        lines.for_each(|(from, to)| converted::<T, SUM>(from, to, reverse));
+        let many = |from: &[T], to: &mut [T]| converted::<T, SUM, CONVERTED>(from, to, n, reverse);
+        grouped((from, to), CONVERTED, many, n, |from, to| converted::<T, SUM, 1>(from, to, n, reverse));
     } else if reverse {
-        in_groups::<T, SUM, true>(from, to, n);
+        let many = lines::<T, SUM, true, LINES>;
+        grouped((from, to), LINES, |a, b| many(a, b, n), n, |a, b| lines::<T, SUM, true, 1>(a, b, n));
     } else {
-        in_groups::<T, SUM, false>(from, to, n);
+        let many = lines::<T, SUM, false, LINES>;
+        grouped((from, to), LINES, |a, b| many(a, b, n), n, |a, b| lines::<T, SUM, false, 1>(a, b, n));
     }
 }
 
-fn in_groups<T: Summand, const SUM: bool, const REVERSE: bool>(from: &[T], to: &mut [T], n: usize) {
-    // The lines of a group do not wait for each other.
-    let whole = from.len() / n / LINES * LINES * n;
-    let (grouped, single) = from.split_at(whole);
-    let (to_grouped, to_single) = to.split_at_mut(whole);
-    let groups = grouped.chunks_exact(LINES * n).zip(to_grouped.chunks_exact_mut(LINES * n));
-    groups.for_each(|(from, to)| lines::<T, SUM, REVERSE, LINES>(from, to, n));
-    let singles = single.chunks_exact(n).zip(to_single.chunks_exact_mut(n));
-    singles.for_each(|(from, to)| lines::<T, SUM, REVERSE, 1>(from, to, n));
+/// Calls `run` with argument 0 and the address of output 0, both in one order of memory, the elements of a line and those
+/// that lie between two neighbours of one.
+fn in_memory_order<T: Summand>(
+    call: &Call,
+    run: impl FnOnce(&[T], Lanes<'_, T>, usize, usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (view, result) = (call.view::<T>(0)?, call.output(0)?);
+    let (sizes, strides, dim) = (view.sizes(), view.strides(), call.int(1)?);
+    // A tensor without dimensions has dimensions 0 and -1.
+    let dim = if dim < 0 { dim + sizes.len().max(1) as i64 } else { dim } as usize;
+    let n = sizes.get(dim).map_or(1, |n| *n as usize);
+    if view.numel() == 0 {
+        return Ok(());
+    }
+    let apart = view.as_ptr().addr() != result.data_ptr().addr();
+    if n > 1 && apart && strides == result.strides() && is_dense(sizes, strides) {
+        // SAFETY: the elements lie side by side, and an output that is not the argument does not meet it.
+        let input = unsafe { std::slice::from_raw_parts(view.as_ptr(), view.numel()) };
+        return run(input, call.out::<T>(0)?.lanes(), n, strides[dim] as usize);
+    }
+    let input = call.contiguous::<T>(0)?;
+    let mut out = call.contiguous_out::<T>(0)?;
+    // SAFETY: the address is used within `out`, which outlives the call.
+    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+    run(&input, to, n, sizes.iter().skip(dim + 1).map(|n| *n as usize).product())
 }
 
 /// Along dimension `dim` of argument 0, from its end if `reverse`.
 fn scan<T: Summand, const SUM: bool>(call: &Call, reverse: bool) -> Result<(), Error> {
-    let input = call.contiguous::<T>(0)?;
-    let sizes = call.view::<T>(0)?.sizes();
-    let mut out = call.contiguous_out::<T>(0)?;
-    if input.is_empty() {
-        return Ok(());
-    }
-    let dim = call.int(1)?;
-    // A tensor without dimensions has dimensions 0 and -1.
-    let dim = if dim < 0 { dim + sizes.len().max(1) as i64 } else { dim } as usize;
-    let n = sizes.get(dim).map_or(1, |n| *n as usize);
-    let inner: usize = sizes.iter().skip(dim + 1).map(|n| *n as usize).product();
-    // SAFETY: the address is used within `out`, which outlives the loop; units write disjoint lines or columns.
-    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
-    if inner == 1 {
-        return parallel_for(input.len() / n, GRAIN.div_ceil(n), |part| {
-            // SAFETY: as above.
-            let to = unsafe { to.slice_mut(part.start * n, part.len() * n) };
-            along::<T, SUM>(&input[part.start * n..part.end * n], to, n, reverse);
-        });
-    }
-    let across = inner.div_ceil(COLUMNS);
-    parallel_for(input.len() / (n * inner) * across, GRAIN.div_ceil(n * inner.min(COLUMNS)), |units| {
-        let mut sums = [neutral::<T::Sum, SUM>(); COLUMNS];
-        for unit in units {
-            let (o, first) = (unit / across, unit % across * COLUMNS);
-            let width = COLUMNS.min(inner - first);
-            let sums = &mut sums[..width];
-            sums.fill(neutral::<T::Sum, SUM>());
-            for i in 0..n {
-                let at = (o * n + if reverse { n - 1 - i } else { i }) * inner + first;
-                // SAFETY: as above.
-                let to = unsafe { to.slice_mut(at, width) };
-                for ((sum, x), to) in sums.iter_mut().zip(&input[at..at + width]).zip(to) {
-                    *sum = combine::<_, SUM>(*sum, x.widen());
-                    *to = T::narrow(*sum);
+    in_memory_order::<T>(call, |input, to, n, inner| {
+        if inner == 1 {
+            return parallel_for(input.len() / n, GRAIN.div_ceil(n), |part| {
+                // SAFETY: units write disjoint lines.
+                let to = unsafe { to.slice_mut(part.start * n, part.len() * n) };
+                along::<T, SUM>(&input[part.start * n..part.end * n], to, n, reverse);
+            });
+        }
+        let across = inner.div_ceil(COLUMNS);
+        parallel_for(input.len() / (n * inner) * across, GRAIN.div_ceil(n * inner.min(COLUMNS)), |units| {
+            let mut sums = [neutral::<T::Sum, SUM>(); COLUMNS];
+            for unit in units {
+                let (o, first) = (unit / across, unit % across * COLUMNS);
+                let width = COLUMNS.min(inner - first);
+                let sums = &mut sums[..width];
+                sums.fill(neutral::<T::Sum, SUM>());
+                for i in 0..n {
+                    let at = (o * n + if reverse { n - 1 - i } else { i }) * inner + first;
+                    // SAFETY: units write disjoint columns.
+                    let to = unsafe { to.slice_mut(at, width) };
+                    for (sum, x) in sums.iter_mut().zip(&input[at..at + width]) {
+                        *sum = combine::<_, SUM>(*sum, x.widen());
+                    }
+                    T::narrow_all(sums, to);
                 }
             }
-        }
+        })
     })
 }
 
@@ -191,8 +227,9 @@ mod tests {
             let made = |reverse, converts: bool| {
                 let mut to = vec![0; all.len()];
                 if converts {
-                    let pairs = all.chunks(from.len()).zip(to.chunks_mut(from.len()));
-                    pairs.for_each(|(from, to)| converted::<i64, true>(from, to, reverse));
+                    let n = from.len();
+                    let many = |a: &[i64], b: &mut [i64]| converted::<i64, true, 3>(a, b, n, reverse);
+                    grouped((&all, &mut to), 3, many, n, |a, b| converted::<i64, true, 1>(a, b, n, reverse));
                 } else {
                     along::<i64, true>(&all, &mut to, from.len(), reverse);
                 }

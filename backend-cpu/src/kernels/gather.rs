@@ -1,9 +1,13 @@
 //! `gather`, and the loop that it shares with the other ops that read at indices.
 
-use super::cells::{Cells, cell_kernel, copy_run};
-use super::indices::check_indices;
+use super::cells::{Cells, cell_kernel, copy_dense, copy_run};
+use super::indices::{any_outside, check_indices};
 use super::nest::{Nest, dims};
 use keyway_sdk::author::{Call, Element, Error, Lanes};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Rows of at most so many elements are copied one index after the other; longer ones are shared among threads.
+const ROW: usize = 4096;
 
 /// The operands of [`gather_rows`]. The loops have the steps of the result, the index and the source.
 pub struct Gather<'a, C> {
@@ -25,20 +29,55 @@ pub struct Gather<'a, C> {
 /// written once and is no element of the others. The kernel that made the loops upholds this.
 pub unsafe fn gather_rows<C: Element>(nest: &Nest<3>, g: &Gather<'_, C>) -> Result<(), Error> {
     let stride = g.stride;
-    nest.for_each_row(1, |[o, i, s], len, [so, si, ss]| {
-        // SAFETY: as the caller guarantees.
-        unsafe {
-            let (out, index) = (g.out.as_ptr().offset(o), g.index.as_ptr().offset(i));
-            let source = g.source.as_ptr().cast_const().offset(s);
-            if si == 0 {
-                return copy_run(out, so, source.offset(*index as isize * stride), ss, len);
-            }
+    let (width, steps) = nest.inner();
+    if steps == [1, 0, 1] && width <= ROW {
+        return nest.around().for_each_row(width, |[o, i, s], len, [so, si, ss]| {
             for l in 0..len as isize {
-                let k = *index.offset(l * si) as isize;
-                out.offset(l * so).write(C::load(source.offset(l * ss + k * stride)));
+                // SAFETY: as the caller guarantees.
+                unsafe {
+                    let k = *g.index.as_ptr().offset(i + l * si) as isize;
+                    let from = g.source.as_ptr().cast_const().offset(s + l * ss + k * stride);
+                    copy_dense(g.out.as_ptr().offset(o + l * so), from, width);
+                }
+            }
+        });
+    }
+    // SAFETY: as the caller guarantees.
+    nest.for_each_row(1, |[o, i, s], len, steps| unsafe {
+        let (out, index) = (g.out.as_ptr().offset(o), g.index.as_ptr().cast_const().offset(i));
+        row((out, index, g.source.as_ptr().cast_const().offset(s)), len, steps, stride);
+    })
+}
+
+/// # Safety
+/// As for [`gather_rows`], for one row.
+#[inline(always)]
+unsafe fn row<C: Element>(
+    (out, index, source): (*mut C, *const i64, *const C),
+    len: usize,
+    steps: [isize; 3],
+    stride: isize,
+) {
+    let [so, si, ss] = steps;
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match (steps, stride) {
+            ([_, 0, _], _) => copy_run(out, so, source.offset(*index as isize * stride), ss, len),
+            ([1, 1, 0], 1) => {
+                (0..len).for_each(|l| out.add(l).write(C::load(source.offset(*index.add(l) as isize))));
+            }
+            ([1, 1, 1], _) => {
+                let from = |l: usize| source.add(l).offset(*index.add(l) as isize * stride);
+                (0..len).for_each(|l| out.add(l).write(C::load(from(l))));
+            }
+            _ => {
+                for l in 0..len as isize {
+                    let k = *index.offset(l * si) as isize;
+                    out.offset(l * so).write(C::load(source.offset(l * ss + k * stride)));
+                }
             }
         }
-    })
+    }
 }
 
 fn gather<C: Element>(call: &Call) -> Result<(), Error> {
@@ -47,15 +86,25 @@ fn gather<C: Element>(call: &Call) -> Result<(), Error> {
     let out = Cells::<C>::output(call, 0)?.with_dim();
     let dim = call.int(1)?;
     let dim = if dim < 0 { dim + source.sizes.len() as i64 } else { dim } as usize;
-    check_indices(&index, "index", dim, source.sizes[dim], 0)?;
     let mut across = source.strides.clone();
     across[dim] = 0;
     let nest = Nest::sorted(dims(&out.sizes, [&out.strides, &index.strides, &across]));
-    let operands =
-        Gather { out: out.lanes, index: index.lanes, source: source.lanes, stride: source.strides[dim] };
-    // SAFETY: the op's rule makes the index no larger than the source but in `dim`, where every index was
-    // checked; the result is a tensor of its own.
-    unsafe { gather_rows(&nest, &operands) }
+    let (stride, size) = (source.strides[dim], source.sizes[dim]);
+    // Indices are checked a part of a row at a time, so that memory gives them once.
+    let wrong = AtomicBool::new(false);
+    // SAFETY: the op's rule makes the index no larger than the source but in `dim`, where every index is checked; the
+    // result is a tensor of its own.
+    nest.for_each_row(1, |[o, i, s], len, steps| unsafe {
+        let (out, index) = (out.lanes.as_ptr().offset(o), index.lanes.as_ptr().cast_const().offset(i));
+        if any_outside(index, len, steps[1], 0..size as i64) {
+            return wrong.store(true, Ordering::Relaxed);
+        }
+        row((out, index, source.lanes.as_ptr().cast_const().offset(s)), len, steps, stride);
+    })?;
+    match wrong.into_inner() {
+        true => check_indices(&index, "index", dim, size, 0),
+        false => Ok(()),
+    }
 }
 
 cell_kernel!("gather", "TiT>T", gather);

@@ -6,8 +6,9 @@ use super::index::index_layout;
 use super::indices::{Offsets, offsets};
 use super::nest::{Dim, Nest};
 use super::number::Number;
-use super::scatter::{Scatter, scatter_lines};
-use keyway_sdk::author::{Call, Error, Lanes};
+use super::scatter::{Operands, Scatter, scatter_lines};
+use super::scatter_add::add;
+use keyway_sdk::author::{Call, Element, Error, Lanes};
 use keyway_sdk::half::{bf16, f16};
 
 /// The loops of [`scatter_lines`]: dimensions that are not indexed are tasks, those of the indices lines.
@@ -51,6 +52,21 @@ fn index_put<T: Sum>(call: &Call) -> Result<(), Error> {
         return unsafe { scatter_lines(&tasks, &lines, &operands, |_, new: T::Cell| new) };
     }
     let (out, target, values) = (out.cast::<T>(), target.cast::<T>(), values.cast::<T>());
+    if let ([index], &[dim]) = (&indices[..], dims)
+        && index.sizes.len() == 1
+    {
+        // Slices at indices, as those of `index_add`. With steps of 1 the offsets are the indices.
+        let mut at = offsets(&indices, dims, &target.sizes, &vec![1; target.sizes.len()])?;
+        let mut sizes = target.sizes.clone();
+        sizes[dim as usize] = at.sizes[0];
+        // SAFETY: the offsets outlive the call below, which only reads them.
+        let lanes = unsafe { Lanes::new(at.values.as_mut_ptr()) };
+        let index = Cells::at(lanes, at.sizes.clone(), vec![1]);
+        let strides = values.expanded_strides(&sizes);
+        let source = values.shown_as(sizes, strides);
+        let one = T::Acc::from_i64(1);
+        return add(Operands::new(target, out, index, source, dim as usize, true), true, one);
+    }
     accumulate(&out, &target, |sums, strides| {
         let mut at = offsets(&indices, dims, &target.sizes, strides)?;
         let (tasks, lines) = loops(&target.sizes, strides, dims, &at, &values);

@@ -4,7 +4,25 @@ use super::buffer::Buffer;
 use super::cells::Cells;
 use super::nest::{Dim, Nest};
 use keyway_sdk::author::Error;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether any of `len` indices in these steps lies outside a range.
+///
+/// # Safety
+/// The indices must be there, and nothing write them now; the caller upholds this.
+#[inline(always)]
+pub unsafe fn any_outside(at: *const i64, len: usize, step: isize, range: Range<i64>) -> bool {
+    // One comparison tells both ends.
+    let outside = |i: i64| i.wrapping_sub(range.start) as u64 >= (range.end - range.start) as u64;
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match step {
+            1 => (0..len).fold(false, |any, l| any | outside(*at.add(l))),
+            _ => (0..len as isize).fold(false, |any, l| any | outside(*at.offset(l * step))),
+        }
+    }
+}
 
 /// Refuses indices outside `low..size` of dimension `dim`; `low` is `-size` where an index may count from
 /// the end, else 0.
@@ -23,15 +41,15 @@ pub fn check_indices(
         .map(|(&n, &s)| (if s == 0 { n.min(1) } else { n }, [s]))
         .collect();
     let nest = Nest::sorted(dims);
-    let outside = |i: i64| i < low || i >= size as i64;
+    let range = low..size as i64;
     let at = |offset: isize, l: usize, step: isize| {
         // SAFETY: the offset is that of an element of the index tensor, which nothing writes now.
         unsafe { index.lanes.as_ptr().offset(offset + l as isize * step).read() }
     };
     let wrong = AtomicBool::new(false);
     nest.for_each_row(1, |[o], len, [step]| {
-        let any = (0..len).fold(false, |any, l| any | outside(at(o, l, step)));
-        if any {
+        // SAFETY: as above.
+        if unsafe { any_outside(index.lanes.as_ptr().cast_const().offset(o), len, step, range.clone()) } {
             wrong.store(true, Ordering::Relaxed);
         }
     })?;
@@ -40,7 +58,7 @@ pub fn check_indices(
     }
     let mut first = None;
     nest.for_each_row_here(|[o], len, [step]| {
-        first = first.or_else(|| (0..len).map(|l| at(o, l, step)).find(|&i| outside(i)));
+        first = first.or_else(|| (0..len).map(|l| at(o, l, step)).find(|i| !range.contains(i)));
     });
     Err(Error::InvalidArgument {
         argument,

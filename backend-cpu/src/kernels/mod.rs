@@ -58,6 +58,7 @@ mod constant_pad;
 mod copy;
 mod cumsum;
 mod div;
+mod embedding_bag;
 mod eq;
 mod exponential;
 mod fill;

@@ -62,16 +62,38 @@ impl<const N: usize> Nest<N> {
         weight: usize,
         body: impl Fn([isize; N], usize, [isize; N]) + Sync,
     ) -> Result<(), Error> {
-        self.rows(weight, &body)
+        self.rows(weight, SHORTEST, &body)
+    }
+
+    /// As [`Nest::for_each_row`], in parts of at least `shortest` elements.
+    pub fn for_each_row_of(
+        &self,
+        weight: usize,
+        shortest: usize,
+        body: impl Fn([isize; N], usize, [isize; N]) + Sync,
+    ) -> Result<(), Error> {
+        self.rows(weight, shortest, &body)
+    }
+
+    /// The innermost loop.
+    pub fn inner(&self) -> Dim<N> {
+        self.inner
+    }
+
+    /// The loops around the innermost.
+    pub fn around(&self) -> Nest<N> {
+        let mut outer = self.outer.clone();
+        let inner = outer.pop().unwrap_or((1, [0; N]));
+        Nest { outer, inner, empty: self.empty }
     }
 
     // Not generic: hundreds of kernels share the iterator.
-    fn rows(&self, weight: usize, body: Body<'_, N>) -> Result<(), Error> {
+    fn rows(&self, weight: usize, shortest: usize, body: Body<'_, N>) -> Result<(), Error> {
         if self.empty {
             return Ok(());
         }
         let (len, steps) = self.inner;
-        let part = (GRAIN / weight.max(1)).max(SHORTEST).min(len);
+        let part = (GRAIN / weight.max(1)).max(shortest).min(len);
         let parts = len.div_ceil(part);
         let rows: usize = self.outer.iter().map(|d| d.0).product();
         let grain = (GRAIN / part.saturating_mul(weight.max(1))).max(1);
@@ -102,6 +124,52 @@ impl<const N: usize> Nest<N> {
             body(outer.offsets, self.inner.0, self.inner.1);
             outer.step();
         }
+    }
+}
+
+impl Nest<2> {
+    /// The loops of a transposition: where operand 0 is dense along the innermost loop, and operand 1 along another.
+    pub fn across(&self) -> Option<Across> {
+        let (_, [to, from]) = self.inner;
+        let turned = |d: &Dim<2>| d.1[1] == 1 && d.1[0] > 0;
+        let at = if to == 1 && from > 1 && !self.empty {
+            self.outer.iter().position(turned)?
+        } else {
+            return None;
+        };
+        let mut outer = self.outer.clone();
+        let rows = outer.remove(at);
+        Some(Across { outer, rows, columns: self.inner })
+    }
+}
+
+/// Loops of which operand 0 is dense along the columns, operand 1 along the rows.
+pub struct Across {
+    outer: Vec<Dim<2>>,
+    rows: Dim<2>,
+    columns: Dim<2>,
+}
+
+impl Across {
+    /// Gives strips of at most `height` rows to `body`: the operands' offsets, the rows and columns, and the steps from
+    /// row to row of operand 0 and from column to column of operand 1.
+    pub fn for_each_strip(
+        &self,
+        height: usize,
+        body: impl Fn([isize; 2], (usize, usize), (usize, usize)) + Sync,
+    ) -> Result<(), Error> {
+        let ((rows, [to, _]), (columns, [_, from])) = (self.rows, self.columns);
+        let strips = rows.div_ceil(height);
+        let all: usize = self.outer.iter().map(|d| d.0).product();
+        let grain = (GRAIN / (height * columns)).max(1);
+        parallel_for(all * strips, grain, |units| {
+            for unit in units {
+                let outer = StridedIter::at(&self.outer, unit / strips);
+                let row = unit % strips * height;
+                let at = [outer.offsets[0] + row as isize * to, outer.offsets[1] + row as isize];
+                body(at, (height.min(rows - row), columns), (to as usize, from as usize));
+            }
+        })
     }
 }
 

@@ -45,6 +45,50 @@ fn for_each_chosen(
     })
 }
 
+/// Writes the place of each chosen element of a tensor of `D` dimensions.
+fn places<const D: usize>(
+    sizes: &[usize],
+    starts: &[usize],
+    chosen: impl Fn(usize) -> bool + Sync,
+    to: Lanes<'_, i64>,
+) -> Result<(), Error> {
+    let (n, inner) = (sizes.iter().product::<usize>(), sizes[D - 1]);
+    parallel_for(n.div_ceil(PART), 1, |parts| {
+        for part in parts {
+            let (mut i, end) = (part * PART, n.min((part + 1) * PART));
+            let (mut k, last) = (starts[part], starts[part + 1]);
+            let mut place = [0i64; D];
+            let mut rest = i;
+            for d in (0..D).rev() {
+                place[d] = (rest % sizes[d]) as i64;
+                rest /= sizes[d];
+            }
+            while k < last {
+                let row = (inner - place[D - 1] as usize).min(end - i);
+                // Each place is written and the next over it where it was not chosen: no branch to foresee.
+                for l in i..i + row {
+                    if k == last {
+                        break;
+                    }
+                    for (d, x) in place.iter().enumerate() {
+                        // SAFETY: rows `k..last` of the result are this part's.
+                        unsafe { to.write(k * D + d, *x) };
+                    }
+                    k += usize::from(chosen(l));
+                    place[D - 1] += 1;
+                }
+                i += row;
+                for d in (1..D).rev() {
+                    if place[d] == sizes[d] as i64 {
+                        place[d] = 0;
+                        place[d - 1] += 1;
+                    }
+                }
+            }
+        }
+    })
+}
+
 fn nonzero<T: Element>(call: &Call) -> Result<(), Error> {
     let from = Cells::<T>::argument(call, 0)?;
     let (n, ndim) = (from.numel(), from.sizes.len());
@@ -55,14 +99,20 @@ fn nonzero<T: Element>(call: &Call) -> Result<(), Error> {
     let mut made = call.new_tensor::<i64>(&[count as i64, ndim as i64])?;
     let mut out = made.view_mut::<i64>()?;
     let lanes = out.lanes();
-    for_each_chosen(n, &starts, chosen, |k, i| {
-        let mut rest = i;
-        for d in (0..ndim).rev() {
-            // SAFETY: row `k` of the result is written by the part that chose it.
-            unsafe { lanes.write(k * ndim + d, (rest % from.sizes[d]) as i64) };
-            rest /= from.sizes[d];
-        }
-    })?;
+    match ndim {
+        1 => places::<1>(&from.sizes, &starts, chosen, lanes),
+        2 => places::<2>(&from.sizes, &starts, chosen, lanes),
+        3 => places::<3>(&from.sizes, &starts, chosen, lanes),
+        4 => places::<4>(&from.sizes, &starts, chosen, lanes),
+        _ => for_each_chosen(n, &starts, chosen, |k, i| {
+            let mut rest = i;
+            for d in (0..ndim).rev() {
+                // SAFETY: row `k` of the result is written by the part that chose it.
+                unsafe { lanes.write(k * ndim + d, (rest % from.sizes[d]) as i64) };
+                rest /= from.sizes[d];
+            }
+        }),
+    }?;
     call.set_output(0, made)
 }
 

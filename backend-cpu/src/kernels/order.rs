@@ -139,6 +139,69 @@ impl Places<'_> {
     }
 }
 
+/// Elements that are compared with the last kept before any is looked at.
+const CHUNK: usize = 64;
+
+/// The first few elements of lines, kept in order while a line is read.
+pub struct First {
+    k: usize,
+    flip: u64,
+    kept: Vec<(u64, usize)>,
+}
+
+impl First {
+    /// For the first `k` of each line, which has as many.
+    pub fn new(k: usize, descending: bool) -> First {
+        First { k, flip: if descending { u64::MAX } else { 0 }, kept: vec![(0, 0); k] }
+    }
+
+    /// Goes through the `n` elements of a line. Equal elements keep their order.
+    #[inline(always)]
+    pub fn find<T: Key>(&mut self, n: usize, read: impl Fn(usize) -> T) {
+        for i in 0..self.k {
+            self.kept[i] = (read(i).key() ^ self.flip, i);
+        }
+        // Their places make equal keys differ, so that they keep their order.
+        self.kept.sort_unstable();
+        let (mut i, flip) = (self.k, self.flip);
+        while i < n {
+            let len = CHUNK.min(n - i);
+            let mut keys = [u64::MAX; CHUNK];
+            if len == CHUNK {
+                // A loop of constant length, which becomes vector code.
+                keys.iter_mut().enumerate().for_each(|(l, key)| *key = read(i + l).key() ^ flip);
+            } else {
+                keys[..len].iter_mut().enumerate().for_each(|(l, key)| *key = read(i + l).key() ^ flip);
+            }
+            let last = self.kept[self.k - 1].0;
+            if keys.iter().fold(false, |any, key| any | (*key < last)) {
+                for (l, key) in keys[..len].iter().enumerate() {
+                    if *key < self.kept[self.k - 1].0 {
+                        self.keep(*key, i + l);
+                    }
+                }
+            }
+            i += len;
+        }
+    }
+
+    /// Puts an element in its place and drops the last.
+    #[inline(always)]
+    fn keep(&mut self, key: u64, i: usize) {
+        let mut at = self.k - 1;
+        while at > 0 && self.kept[at - 1].0 > key {
+            self.kept[at] = self.kept[at - 1];
+            at -= 1;
+        }
+        self.kept[at] = (key, i);
+    }
+
+    /// Where those of the last line lie in it.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        self.kept.iter().map(|(_, i)| *i)
+    }
+}
+
 /// The `k` smallest, in order.
 fn smallest<P: Ord>(all: &mut [P], k: usize) -> &[P] {
     if k == 0 {
@@ -152,4 +215,34 @@ fn smallest<P: Ord>(all: &mut [P], k: usize) -> &[P] {
     };
     part.sort_unstable();
     part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_a_line_are_those_of_all_in_order() {
+        let mut random = 1u64;
+        for n in [2, 7, 63, 64, 65, 500] {
+            for k in [1, 2, 5, 16].into_iter().filter(|k| *k <= n) {
+                for descending in [false, true] {
+                    let line: Vec<f32> = (0..n)
+                        .map(|_| {
+                            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                            // Many are equal, and some are NaN.
+                            let x = (random >> 33) % 50;
+                            if x == 49 { f32::NAN } else { x as f32 - 20.0 }
+                        })
+                        .collect();
+                    let mut ranking = Ranking::new::<f32>(n).unwrap();
+                    let mut expected = Vec::new();
+                    ranking.rank(k, descending, |i| line[i]).each(|_, i| expected.push(i));
+                    let mut first = First::new(k, descending);
+                    first.find(n, |i| line[i]);
+                    assert_eq!(first.places().collect::<Vec<_>>(), expected, "{k} of {n}, {descending}");
+                }
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `prod`
 
-use super::reduction::{Reducer, reduce, reduced};
+use super::reduction::{MOST_LANES, Reducer, halves, reduce, reduced};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
@@ -11,6 +11,8 @@ impl<T: Float> Reducer for FloatProduct<T> {
     type In = T;
     type Acc = T::Acc;
     type Context = ();
+    /// Products of many fractions are denormal before they are 0, and take long as long: so there are few blocks.
+    const BLOCK: usize = 1024 * 1024;
     #[inline(always)]
     fn identity(&self) -> T::Acc {
         T::Acc::ONE
@@ -22,6 +24,14 @@ impl<T: Float> Reducer for FloatProduct<T> {
     #[inline(always)]
     fn combine(&self, a: T::Acc, b: T::Acc) -> T::Acc {
         a * b
+    }
+    /// In f64, where fewer products are denormal.
+    #[inline(always)]
+    fn total(&self, lanes: &mut [T::Acc]) -> T::Acc {
+        let mut wide = [1.0; MOST_LANES];
+        let wide = &mut wide[..lanes.len()];
+        wide.iter_mut().zip(lanes).for_each(|(wide, lane)| *wide = lane.to_f64());
+        T::Acc::from_f64(halves(wide, |a, b| a * b))
     }
 }
 

@@ -2,10 +2,11 @@
 //! [`keyway_sdk::philox::element`] defines them.
 
 use super::indexed::{PIECE, produce, produce_from};
-use keyway_cpu_loops::Cost;
-use keyway_sdk::author::{Call, Element, Error, Float};
+use crate::math;
+use keyway_cpu_loops::{Cost, zip_wide};
+use keyway_sdk::author::{Call, Element, Error, Float, Plain, Widen};
 use keyway_sdk::half::{bf16, f16};
-use keyway_sdk::philox::{element, normal_pair, uniform_f64};
+use keyway_sdk::philox::{element, uniform_f64};
 
 /// Where a call's words come from.
 #[derive(Clone, Copy)]
@@ -85,32 +86,52 @@ fn uniform_double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
     })
 }
 
+/// [`normal_pair`](keyway_sdk::philox::normal_pair) of `n` pairs of fractions, one number after the other.
+fn normal_pairs(fractions: &[[f64; PIECE / 2]; 2], n: usize, made: &mut [f64; PIECE]) {
+    let (mut radius, mut sines, mut cosines) = ([0.0; PIECE / 2], [0.0; PIECE / 2], [0.0; PIECE / 2]);
+    for (radius, fraction) in radius[..n].iter_mut().zip(&fractions[0]) {
+        *radius = (-2.0 * math::log_f64(1.0 - fraction)).sqrt();
+    }
+    for ((sine, cosine), fraction) in sines[..n].iter_mut().zip(&mut cosines[..n]).zip(&fractions[1]) {
+        (*sine, *cosine) = math::sin_cos_fast_f64(std::f64::consts::TAU * fraction);
+    }
+    for k in 0..n {
+        made[2 * k] = radius[k] * cosines[k];
+        made[2 * k + 1] = radius[k] * sines[k];
+    }
+}
+
 fn normal<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
     let (mean, std, stream) = (call.float(1)? as f32, call.float(2)? as f32, Stream::of(call, 3)?);
     produce(call.out::<T>(0)?, Cost::Heavy, |first, values| {
-        let mut words = [0; PIECE];
+        let (mut words, mut fractions, mut made) = ([0; PIECE], [[0.0; PIECE / 2]; 2], [0.0; PIECE]);
+        let n = values.len().div_ceil(2);
         stream.single(first, values.len(), &mut words);
-        for (pair, words) in values.chunks_mut(2).zip(words.chunks_exact(2)) {
-            let made = normal_pair(u64::from(words[0]) << 32, u64::from(words[1]) << 32);
-            for (value, z) in pair.iter_mut().zip(made) {
-                *value = T::from_acc(mean + std * z as f32);
+        for k in 0..n {
+            // A word above 21 bits of 0 is a fraction of 32 bits.
+            for j in 0..2 {
+                fractions[j][k] = f64::from(words[2 * k + j]) * (1.0 / 4_294_967_296.0);
             }
         }
+        normal_pairs(&fractions, n, &mut made);
+        zip_wide((&made[..values.len()],), values, |(z,)| mean + std * z as f32);
     })
 }
 
 fn normal_double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
     let (mean, std, stream) = (call.float(1)?, call.float(2)?, Stream::of(call, 3)?);
     produce(call.out::<T>(0)?, Cost::Heavy, |first, values| {
-        let mut words = [0; 2 * PIECE];
+        let (mut words, mut fractions, mut made) = ([0; 2 * PIECE], [[0.0; PIECE / 2]; 2], [0.0; PIECE]);
+        let n = values.len().div_ceil(2);
         // Both numbers of a pair are made even where only the first is wanted.
-        stream.double(first, values.len().next_multiple_of(2), &mut words);
-        for (k, pair) in values.chunks_mut(2).enumerate() {
-            let made = normal_pair(wide(&words, 2 * k), wide(&words, 2 * k + 1));
-            for (value, z) in pair.iter_mut().zip(made) {
-                *value = T::from_acc(mean + std * z);
+        stream.double(first, 2 * n, &mut words);
+        for k in 0..n {
+            for j in 0..2 {
+                fractions[j][k] = uniform_f64(words[4 * k + 2 * j], words[4 * k + 2 * j + 1]);
             }
         }
+        normal_pairs(&fractions, n, &mut made);
+        zip_wide((&made[..values.len()],), values, |(z,)| mean + std * z);
     })
 }
 
@@ -135,15 +156,24 @@ fn bernoulli<T: Element>(call: &Call) -> Result<(), Error> {
     })
 }
 
-fn random_int<T: Element>(call: &Call) -> Result<(), Error> {
+fn random_int<T: Widen<Wide: Plain>>(call: &Call) -> Result<(), Error> {
     let (low, high, stream) = (call.int(1)?, call.int(2)?, Stream::of(call, 3)?);
     let bound = high.wrapping_sub(low) as u64;
     produce(call.out::<T>(0)?, Cost::Medium, |first, values| {
-        let mut words = [0; 2 * PIECE];
-        stream.double(first, values.len(), &mut words);
-        for (i, value) in values.iter_mut().enumerate() {
-            *value = T::from_i64(low.wrapping_add(element::below(wide(&words, i), bound) as i64));
+        let (mut words, mut made) = ([0; 2 * PIECE], [0u64; PIECE]);
+        let made = &mut made[..values.len()];
+        stream.double(first, made.len(), &mut words);
+        if let Ok(bound) = u32::try_from(bound) {
+            // As `element::below`, by products of 32 bits, for which there are vector instructions.
+            for (i, made) in made.iter_mut().enumerate() {
+                let bound = u64::from(bound);
+                let (upper, lower) = (u64::from(words[2 * i]) * bound, u64::from(words[2 * i + 1]) * bound);
+                *made = (upper + (lower >> 32)) >> 32;
+            }
+        } else {
+            made.iter_mut().enumerate().for_each(|(i, made)| *made = element::below(wide(&words, i), bound));
         }
+        zip_wide((&*made,), values, |(made,)| T::Wide::from_i64(low.wrapping_add(made as i64)));
     })
 }
 

@@ -5,6 +5,10 @@ use super::indices::check_indices;
 use super::nest::{Dim, Nest};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain};
 
+/// The least elements of a row that are one piece of work: of slices at an index, and where each has an index.
+const SLICE: usize = 512;
+const PART: usize = 16;
+
 /// The operands of [`scatter_lines`].
 pub struct Scatter<'a, A, C> {
     /// What is written to.
@@ -32,7 +36,8 @@ pub unsafe fn scatter_lines<A: Element, C: Element>(
     put: impl Fn(A, C) -> A + Sync,
 ) -> Result<(), Error> {
     let stride = s.stride;
-    tasks.for_each_row(lines.len(), |[o, i, c], len, [so, si, sc]| {
+    let shortest = if tasks.inner().1[1] == 0 { SLICE } else { PART };
+    tasks.for_each_row_of(lines.len(), shortest, |[o, i, c], len, [so, si, sc]| {
         lines.for_each_row_here(|[li, lc], n, [ji, jc]| {
             // SAFETY: as the caller guarantees.
             unsafe {
@@ -49,7 +54,13 @@ pub unsafe fn scatter_lines<A: Element, C: Element>(
                             (0..len as isize).for_each(|l| set(to.offset(l * so), from.offset(l * sc)));
                         }
                     }
-                } else if so.abs() < stride.abs() {
+                } else if (stride, ji, jc) == (1, 1, 1) {
+                    for l in 0..len as isize {
+                        let (out, index) = (out.offset(l * so), index.offset(l * si));
+                        let source = source.offset(l * sc);
+                        (0..n).for_each(|j| set(out.offset(*index.add(j) as isize), source.add(j)));
+                    }
+                } else if so.abs() < stride.abs() || si.abs() < ji.abs() {
                     for j in 0..n as isize {
                         for l in 0..len as isize {
                             let k = *index.offset(j * ji + l * si) as isize * stride;
@@ -111,8 +122,26 @@ impl<'a, C: Element> Operands<'a, C> {
         Ok(Operands { target, out, index, source: Cells::argument(call, 3)?, dim, slices })
     }
 
+    /// From checked indices, of one dimension for whole slices.
+    pub fn new(
+        target: Cells<'a, C>,
+        out: Cells<'a, C>,
+        index: Cells<'a, i64>,
+        source: Cells<'a, C>,
+        dim: usize,
+        slices: bool,
+    ) -> Self {
+        Operands { target, out, index, source, dim, slices }
+    }
+
     /// The loops of [`scatter_lines`] into an output with these strides.
     pub fn loops(&self, out: &[isize]) -> (Nest<3>, Nest<2>) {
+        let (sizes, index, source) = self.geometry();
+        along(self.dim, &sizes, out, &index, &source)
+    }
+
+    /// The sizes of the loops, and the strides of index and source.
+    pub fn geometry(&self) -> (Vec<usize>, Vec<isize>, Vec<isize>) {
         let mut sizes = self.index.sizes.clone();
         let mut index = self.index.strides.clone();
         if self.slices {
@@ -125,7 +154,7 @@ impl<'a, C: Element> Operands<'a, C> {
             0 => vec![0; sizes.len()],
             _ => self.source.strides.clone(),
         };
-        along(self.dim, &sizes, out, &index, &source)
+        (sizes, index, source)
     }
 }
 

@@ -1,36 +1,286 @@
 //! `scatter_add` and `index_add`
 
-use super::accumulate::{Sum, accumulate};
+use super::accumulate::Sum;
+use super::buffer::Buffer;
+use super::cells::{Cells, copy_all, copy_dense, shifted};
+use super::nest::Nest;
 use super::number::Number;
 use super::scatter::{Operands, Scatter, scatter_lines};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_cpu_loops::{Cost, transpose};
+use keyway_sdk::author::{Call, Element, Error, Lanes, parallel_for};
 use keyway_sdk::half::{bf16, f16};
+use std::sync::OnceLock;
+
+/// Fewer slices, or shorter ones, are added by columns.
+const SHORTEST: usize = 8;
+/// Sums of a slice, and elements of a line that are widened together.
+const BLOCK: usize = 512;
+/// Lines or columns of the type of sums that are added to at a time.
+const LINES: usize = 16;
+const COLUMNS: usize = 128;
+/// Bytes of a line, at most, that is added to in a block although its type is that of sums.
+const LINE: usize = 1 << 16;
 
 /// Adds `alpha` times the source.
-fn add<T: Sum>(call: &Call, slices: bool, alpha: T::Acc) -> Result<(), Error> {
-    let mut o = Operands::<T>::of(call, slices)?;
-    // Wide sums have memory of their own, so a source that lies where the output does stays as it is.
-    if !T::WIDE {
-        o.source = o.source.cast::<T::Cell>().apart_from(&o.out)?.cast();
+pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Result<(), Error> {
+    // Sums are written before all of the source is read.
+    o.source = o.source.cast::<T::Cell>().apart_from(&o.out)?.cast();
+    if o.out.numel() == 0 {
+        return Ok(());
     }
-    accumulate(&o.out, &o.target, |sums, strides| {
-        let (tasks, lines) = o.loops(strides);
-        let operands =
-            Scatter { out: sums, index: o.index.lanes, source: o.source.lanes, stride: strides[o.dim] };
-        // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where
-        // every index was checked; tasks differ in another dimension; `sums` is neither of the others.
-        unsafe {
-            scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen())))
+    if slices && by_slices(&o, alpha)? {
+        return Ok(());
+    }
+    if T::WIDE || o.target.sizes[o.dim].saturating_mul(size_of::<T>()) <= LINE && lines(&o).2 {
+        return by_panels(o, alpha);
+    }
+    copy_all(&o.out, &o.target)?;
+    let (tasks, lines) = o.loops(&o.out.strides);
+    let (out, stride) = (o.out.lanes.as_ptr().cast::<T::Acc>(), o.out.strides[o.dim]);
+    // SAFETY: `Acc` is `T` itself, so these are the output's elements.
+    let out = unsafe { Lanes::new(out) };
+    let operands = Scatter { out, index: o.index.lanes, source: o.source.lanes, stride };
+    // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every index was
+    // checked; tasks differ in another dimension; source and index are apart from the output.
+    unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen()))) }
+}
+
+/// Adds whole slices that are dense: those at one index one after the other, while their sum stays in a block. Says
+/// whether it could.
+fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> {
+    let (sizes, index, source) = o.geometry();
+    let (n, count) = (sizes[o.dim], o.target.sizes[o.dim]);
+    let (at, strides) = (index[o.dim], [&o.out.strides, &o.target.strides, &source].map(|s| s[o.dim]));
+    let others = (0..sizes.len()).filter(|d| *d != o.dim);
+    let others = others.map(|d| (sizes[d], [o.out.strides[d], o.target.strides[d], source[d]])).collect();
+    let slice = Nest::<3>::sorted(others);
+    let (width, steps) = slice.inner();
+    // Each slice is one thread's, so there must be some.
+    if steps != [1; 3] || width < SHORTEST || count < SHORTEST || u32::try_from(n).is_err() {
+        return Ok(false);
+    }
+    // SAFETY: the op's rule gives so many indices.
+    let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
+    // The sources of each slice, in their order: those of slice `k` are `ends[k]..ends[k + 1]`.
+    let (mut ends, mut order) = (Buffer::<u32>::zeroed(count + 2)?, Buffer::<u32>::zeroed(n)?);
+    (0..n).for_each(|j| ends[index(j) + 2] += 1);
+    (1..count + 2).for_each(|k| ends[k] += ends[k - 1]);
+    for j in 0..n {
+        let place = &mut ends[index(j) + 1];
+        order[*place as usize] = j as u32;
+        *place += 1;
+    }
+    let (ends, order) = (&ends[..], &order[..]);
+    let in_place = o.target.is_at(&o.out);
+    let work = slice.len().saturating_mul(1 + n / count);
+    parallel_for(count, (Cost::Cheap.grain() / work).max(1), |slices| {
+        let mut block = [T::Acc::default(); BLOCK];
+        for k in slices {
+            let sources = &order[ends[k] as usize..ends[k + 1] as usize];
+            if sources.is_empty() && in_place {
+                continue;
+            }
+            let first =
+                |cells: &Cells<'_, T>, d: usize| shifted(cells.lanes, k as isize * strides[d]).as_ptr();
+            let (out, target) = (first(&o.out, 0), first(&o.target, 1).cast_const());
+            slice.for_each_row_here(|[to, from, s], len, _| {
+                for i in (0..len).step_by(BLOCK) {
+                    let sums = &mut block[..BLOCK.min(len - i)];
+                    // SAFETY: the loops are those of a slice of each of the three, of which the source has as many as there
+                    // are indices; each slice of the output is written once, and the source is apart.
+                    unsafe {
+                        let (out, target) = (out.offset(to).add(i), target.offset(from).add(i));
+                        if sources.is_empty() {
+                            copy_dense(out, target, sums.len());
+                            continue;
+                        }
+                        T::widen_run(sums, target, 1);
+                        for j in sources {
+                            let from =
+                                o.source.lanes.as_ptr().cast_const().offset(*j as isize * strides[2] + s);
+                            add_run(sums, from.add(i), 1, alpha);
+                        }
+                        T::narrow_run(sums, out, 1);
+                    }
+                }
+            });
         }
-    })
+    })?;
+    Ok(true)
+}
+
+/// Adds `alpha` times the elements in these steps.
+///
+/// # Safety
+/// There must be an element for each sum, and nothing write it now; the caller upholds this.
+#[inline(always)]
+unsafe fn add_run<T: Sum>(sums: &mut [T::Acc], from: *const T, step: isize, alpha: T::Acc) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        if step == 1 {
+            for (l, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.plus(alpha.times(T::load(from.add(l)).widen()));
+            }
+        } else {
+            for (l, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.plus(alpha.times(T::load(from.offset(l as isize * step)).widen()));
+            }
+        }
+    }
+}
+
+/// The loops along the dimension and over the lines along it, with the steps of output, target, index and source, and
+/// whether the source is rather dense along a line than across.
+fn lines<T: Sum>(o: &Operands<'_, T>) -> ([isize; 4], Nest<4>, bool) {
+    let (sizes, index, source) = o.geometry();
+    let strides = [&o.out.strides, &o.target.strides, &index, &source];
+    let others = (0..sizes.len()).filter(|d| *d != o.dim);
+    let tasks = Nest::sorted(others.map(|d| (sizes[d], strides.map(|s| s[d]))).collect());
+    let along = strides.map(|s| s[o.dim]);
+    let dense = along[3].abs() <= tasks.inner().1[3].abs();
+    (along, tasks, dense)
+}
+
+/// Adds in the type of sums, to a part of the output at a time that stays in the caches: lines along the dimension where
+/// the source is dense along it, else some columns across it.
+fn by_panels<T: Sum>(mut o: Operands<'_, T>, alpha: T::Acc) -> Result<(), Error> {
+    let (sizes, ..) = o.geometry();
+    let (dim, count, n) = (o.dim, o.target.sizes[o.dim], sizes[o.dim]);
+    if (0..sizes.len()).any(|d| d != dim && sizes[d] != o.out.sizes[d]) {
+        copy_all(&o.out, &o.target)?;
+        (o.target.lanes, o.target.strides) = (o.out.lanes, o.out.strides.clone());
+    }
+    let (along, tasks, lines) = lines(&o);
+    let shortest = if lines { LINES } else { COLUMNS };
+    let failed = OnceLock::new();
+    tasks.for_each_row_of(count + n, shortest, |at, len, across| {
+        let of = |cells: Lanes<'_, T>, k: usize| cells.as_ptr().wrapping_offset(at[k]);
+        let part = Part {
+            out: of(o.out.lanes, 0),
+            target: of(o.target.lanes, 1).cast_const(),
+            index: o.index.lanes.as_ptr().cast_const().wrapping_offset(at[2]),
+            source: of(o.source.lanes, 3).cast_const(),
+            across,
+            along,
+            count,
+            n,
+            alpha,
+        };
+        // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every index was
+        // checked; tasks differ in another dimension; source and index are apart from the output.
+        let made = unsafe {
+            if lines {
+                (0..len).step_by(LINES).try_for_each(|l| part.lines(l, LINES.min(len - l)))
+            } else {
+                (0..len).step_by(COLUMNS).try_for_each(|l| part.columns(l, COLUMNS.min(len - l)))
+            }
+        };
+        if let Err(error) = made {
+            failed.get_or_init(|| error);
+        }
+    })?;
+    failed.into_inner().map_or(Ok(()), Err)
+}
+
+/// Neighbouring lines of output, target, index and source: their first elements, the steps from line to line and along a
+/// line, the elements of a line of the output and of the source.
+struct Part<T: Sum> {
+    out: *mut T,
+    target: *const T,
+    index: *const i64,
+    source: *const T,
+    across: [isize; 4],
+    along: [isize; 4],
+    count: usize,
+    n: usize,
+    alpha: T::Acc,
+}
+
+impl<T: Sum> Part<T> {
+    /// Adds one line after the other, from line `first` on.
+    ///
+    /// # Safety
+    /// The lines must be there, each index below `count`, and nobody else use the output; the caller upholds this.
+    unsafe fn lines(&self, first: usize, lines: usize) -> Result<(), Error> {
+        let (across, along) = (self.across, self.along);
+        let mut sums = Buffer::<T::Acc>::zeroed(self.count)?;
+        // Lines that cross those of the output are turned together.
+        let turned = along[0] != 1 && across[0] == 1;
+        let mut made = Buffer::<T::Cell>::zeroed(if turned { lines * self.count } else { 0 })?;
+        let mut block = [T::Acc::default(); BLOCK];
+        for l in 0..lines {
+            let at = |k: usize| (first + l) as isize * across[k];
+            // SAFETY: as the caller guarantees; `made` has a place for each sum of each line.
+            unsafe {
+                T::widen_run(&mut sums, self.target.offset(at(1)), along[1]);
+                for j in (0..self.n).step_by(BLOCK) {
+                    let block = &mut block[..BLOCK.min(self.n - j)];
+                    let (index, source) = (self.index.offset(at(2)), self.source.offset(at(3)));
+                    T::widen_run(block, source.offset(j as isize * along[3]), along[3]);
+                    for (b, x) in block.iter().enumerate() {
+                        let sum = sums.as_mut_ptr().add(*index.offset((j + b) as isize * along[2]) as usize);
+                        *sum = (*sum).plus(self.alpha.times(*x));
+                    }
+                }
+                match turned {
+                    true => T::narrow_run(&sums, made.as_mut_ptr().add(l * self.count).cast(), 1),
+                    false => T::narrow_run(&sums, self.out.offset(at(0)), along[0]),
+                }
+            }
+        }
+        if turned {
+            // SAFETY: the output has a place for each line of each element of one; steps of tensors are not negative.
+            unsafe {
+                let to = self.out.add(first).cast::<T::Cell>();
+                transpose(to, along[0] as usize, made.as_ptr(), self.count, lines, self.count);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to all lines at once, from line `first` on.
+    ///
+    /// # Safety
+    /// As for [`Part::lines`].
+    unsafe fn columns(&self, first: usize, lines: usize) -> Result<(), Error> {
+        let (across, along) = (self.across, self.along);
+        let at = |k: usize, i: usize| first as isize * across[k] + i as isize * along[k];
+        let mut sums = Buffer::<T::Acc>::zeroed(self.count * lines)?;
+        let mut block = [T::Acc::default(); COLUMNS];
+        let block = &mut block[..lines];
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            for (i, row) in sums.chunks_exact_mut(lines).enumerate() {
+                T::widen_run(row, self.target.offset(at(1, i)), across[1]);
+            }
+            for j in 0..self.n {
+                let (index, source) = (self.index.offset(at(2, j)), self.source.offset(at(3, j)));
+                if across[2] == 0 {
+                    let row = &mut sums[*index as usize * lines..][..lines];
+                    add_run(row, source, across[3], self.alpha);
+                    continue;
+                }
+                T::widen_run(block, source, across[3]);
+                for (l, x) in block.iter().enumerate() {
+                    let i = *index.offset(l as isize * across[2]) as usize;
+                    let sum = sums.as_mut_ptr().add(i * lines + l);
+                    *sum = (*sum).plus(self.alpha.times(*x));
+                }
+            }
+            for (i, row) in sums.chunks_exact(lines).enumerate() {
+                T::narrow_run(row, self.out.offset(at(0, i)), across[0]);
+            }
+        }
+        Ok(())
+    }
 }
 
 fn scatter_add<T: Sum>(call: &Call) -> Result<(), Error> {
-    add::<T>(call, false, T::Acc::from_i64(1))
+    add::<T>(Operands::of(call, false)?, false, T::Acc::from_i64(1))
 }
 
 fn index_add<T: Sum>(call: &Call) -> Result<(), Error> {
-    add::<T>(call, true, call.scalar(4)?)
+    add::<T>(Operands::of(call, true)?, true, call.scalar(4)?)
 }
 
 kernel!(
@@ -40,3 +290,72 @@ kernel!(
     [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]
 );
 kernel!("index_add", "TiTTs>T", index_add, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Add = fn(Operands<'_, i64>, bool) -> Result<(), Error>;
+
+    /// A matrix in row-major order or transposed, with its elements by row and column.
+    fn matrix<'a>(memory: &'a mut [i64], sizes: [usize; 2], turned: bool) -> Cells<'a, i64> {
+        let [rows, columns] = sizes.map(|n| n as isize);
+        let strides = if turned { vec![1, rows] } else { vec![columns, 1] };
+        // SAFETY: the memory lives for `'a`, and is used through these addresses alone.
+        Cells::at(unsafe { Lanes::new(memory.as_mut_ptr()) }, sizes.to_vec(), strides)
+    }
+
+    fn at(cells: &Cells<'_, i64>, place: [usize; 2]) -> isize {
+        (0..2).map(|d| place[d] as isize * cells.strides[d]).sum()
+    }
+
+    fn check(slices: bool, dim: usize, run: Add) {
+        for (count, n, width) in [(9, 700, 40), (600, 17, 200), (8, 1, 129), (33, 5, 9)] {
+            let sizes = |along: usize| if dim == 0 { [along, width] } else { [width, along] };
+            for turned in 0..8 {
+                let filled = |n: usize, f: fn(usize) -> i64| -> Vec<i64> { (0..n).map(f).collect() };
+                let mut target = filled(count * width, |i| i as i64 * 7);
+                let mut source = filled(n * width, |i| (i * i) as i64);
+                let mut index: Vec<i64> =
+                    (0..n * width).map(|i| (i * i + i / 3) as i64 % count as i64).collect();
+                let mut out = vec![0; count * width];
+                let target = matrix(&mut target, sizes(count), turned & 1 != 0);
+                let source = matrix(&mut source, sizes(n), turned & 2 != 0);
+                let result = matrix(&mut out, sizes(count), turned & 4 != 0);
+                let index = match slices {
+                    // SAFETY: as above.
+                    true => Cells::at(unsafe { Lanes::new(index.as_mut_ptr()) }, vec![n], vec![1]),
+                    false => matrix(&mut index, sizes(n), turned & 2 != 0),
+                };
+                let mut expected = vec![0; count * width];
+                // SAFETY: the places are those of the matrices.
+                unsafe {
+                    for place in (0..count * width).map(|i| [i / sizes(count)[1], i % sizes(count)[1]]) {
+                        expected[at(&result, place) as usize] =
+                            *target.lanes.as_ptr().offset(at(&target, place));
+                    }
+                    for place in (0..n * width).map(|i| [i / sizes(n)[1], i % sizes(n)[1]]) {
+                        let i = if slices { place[dim] as isize } else { at(&index, place) };
+                        let mut to = place;
+                        to[dim] = *index.lanes.as_ptr().offset(i) as usize;
+                        expected[at(&result, to) as usize] +=
+                            3 * *source.lanes.as_ptr().offset(at(&source, place));
+                    }
+                }
+                let operands = Operands::new(target, result, index, source, dim, slices);
+                run(operands, slices).unwrap();
+                assert_eq!(out, expected, "{count} {n} {width} along {dim}, {slices} {turned}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_way_gives_the_same_sums() {
+        for dim in [0, 1] {
+            for slices in [false, true] {
+                check(slices, dim, |o, slices| add(o, slices, 3));
+                check(slices, dim, |o, _| by_panels(o, 3));
+            }
+        }
+    }
+}

@@ -1,9 +1,10 @@
 //! `sort` and `topk`
 
-use super::cells::Cells;
+use super::buffer::try_parallel_for;
+use super::cells::{Cells, copy_block, row_major};
 use super::nest::{Dim, Nest};
-use super::order::{Key, Ranking};
-use keyway_sdk::author::{Call, Error};
+use super::order::{First, Key, Ranking};
+use keyway_sdk::author::{Call, Error, Lanes, Plain, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::sync::OnceLock;
 
@@ -54,7 +55,80 @@ fn sort<T: Key>(call: &Call) -> Result<(), Error> {
     ranked::<T>(call, dim, n, call.bool(2)?)
 }
 
+/// At most so many of a line are kept in order while it is read.
+const FEW: usize = 16;
+/// The least elements of one piece of work.
+const GRAIN: usize = 16 * 1024;
+
+/// As [`ranked`], for few of each line: an element is looked at again only if it comes before the last of those kept.
+fn firsts<T: Key, C: Plain>(call: &Call, dim: usize, k: usize, descending: bool) -> Result<(), Error> {
+    let from = Cells::<C>::argument(call, 0)?.with_dim();
+    let (values, places) =
+        (Cells::<C>::output(call, 0)?.with_dim(), Cells::<i64>::output(call, 1)?.with_dim());
+    let (n, lines) = (from.sizes[dim], from.numel() / from.sizes[dim]);
+    // The lines one after the other, each dense.
+    let behind = |strides: &[isize]| -> Vec<isize> {
+        let others = (0..strides.len()).filter(|d| *d != dim).map(|d| strides[d]);
+        others.chain([strides[dim]]).collect()
+    };
+    let sizes = behind(&from.sizes.iter().map(|n| *n as isize).collect::<Vec<_>>());
+    let sizes: Vec<usize> = sizes.into_iter().map(|n| n as usize).collect();
+    let dense = row_major(&sizes);
+    let own = behind(&from.strides);
+    let in_place = sizes.iter().zip(own.iter().zip(&dense)).all(|(n, (own, dense))| *n == 1 || own == dense);
+    let mut copy = Scratch::<C>::zeroed(if in_place { 0 } else { from.numel() })?;
+    let elements = if in_place {
+        from.lanes
+    } else {
+        // SAFETY: the scratch memory outlives the loop below, and is used through this address alone.
+        let lanes = unsafe { Lanes::new(copy.as_mut_ptr()) };
+        copy_block(lanes, &dense, from.lanes, &own, &sizes)?;
+        lanes
+    };
+    let (to, at) = (behind(&values.strides), behind(&places.strides));
+    let offset = |strides: &[isize], mut line: usize| {
+        let mut offset = 0;
+        for d in (0..sizes.len() - 1).rev() {
+            offset += (line % sizes[d]) as isize * strides[d];
+            line /= sizes[d];
+        }
+        offset
+    };
+    try_parallel_for(lines, (GRAIN / n).max(1), |part| {
+        let mut first = First::new(k, descending);
+        for line in part {
+            // SAFETY: each line has `n` elements side by side, of the type of the op's argument.
+            let at_element =
+                |i: usize| unsafe { T::load(elements.as_ptr().cast_const().cast::<T>().add(line * n + i)) };
+            first.find(n, at_element);
+            let (to_line, at_line) = (offset(&to, line), offset(&at, line));
+            for (r, i) in first.places().enumerate() {
+                let r = r as isize;
+                // SAFETY: the results have `k` places in each line, which is one piece's.
+                unsafe {
+                    let value = elements.read(line * n + i);
+                    values.lanes.as_ptr().offset(to_line + r * to[sizes.len() - 1]).write(value);
+                    places.lanes.as_ptr().offset(at_line + r * at[sizes.len() - 1]).write(i as i64);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
 fn topk<T: Key>(call: &Call) -> Result<(), Error> {
+    let (sizes, k, dim) = (call.tensor(0)?.sizes(), call.int(1)? as usize, call.int(2)?);
+    let d = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
+    let n = sizes.get(d).map_or(0, |n| *n as usize);
+    if (1..=FEW).contains(&k) && n >= 2 * k && !sizes.contains(&0) {
+        let descending = call.bool(3)?;
+        return match size_of::<T>() {
+            1 => firsts::<T, u8>(call, d, k, descending),
+            2 => firsts::<T, u16>(call, d, k, descending),
+            4 => firsts::<T, u32>(call, d, k, descending),
+            _ => firsts::<T, u64>(call, d, k, descending),
+        };
+    }
     ranked::<T>(call, call.int(2)?, call.int(1)? as usize, call.bool(3)?)
 }
 

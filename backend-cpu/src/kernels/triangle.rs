@@ -1,8 +1,9 @@
 //! `eye`, `tril` and `triu`: matrices by where an element stands to the diagonal.
 
-use super::indexed::{produce, produce_from};
+use super::cells::{Cells, cell_kernel, copy_all, copy_run, shifted};
+use super::indexed::produce;
 use keyway_cpu_loops::Cost;
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
 
@@ -44,35 +45,72 @@ fn eye<T: Element>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// The elements of a row up to the diagonal `diagonal` above the main one and with it, or those from it on.
-fn part<T: Element>(call: &Call, lower: bool) -> Result<(), Error> {
-    // The first column that the lower triangle of row 0 does not have; the upper one begins at the diagonal itself.
-    let end = call.int(1)?.saturating_add(i64::from(lower));
-    let (input, out) = (call.view::<T>(0)?, call.out::<T>(0)?);
-    let matrix = matrix(out.sizes());
-    produce_from(input, out, Cost::Cheap, |first, read, values| {
-        by_rows(first, read.len(), matrix, |row, column, range| {
-            let before = end.saturating_add(row as i64 - column as i64).clamp(0, range.len() as i64) as usize;
-            let middle = range.start + before;
-            let (kept, dropped) = if lower {
-                (range.start..middle, middle..range.end)
-            } else {
-                (middle..range.end, range.start..middle)
+/// What lies below the diagonal `diagonal` above the main one and on it, or what lies above it and on it. Lines are those
+/// of the output's memory: the rows, or the columns of a transposed output.
+fn part<C: Element>(call: &Call, lower: bool) -> Result<(), Error> {
+    let (from, out) = (Cells::<C>::argument(call, 0)?, Cells::<C>::output(call, 0)?);
+    let diagonal = call.int(1)?;
+    let (ndim, n) = (out.sizes.len(), out.numel());
+    if n == 0 || ndim < 2 {
+        return Ok(());
+    }
+    let (batch, [rows, columns]) = (ndim - 2, [ndim - 2, ndim - 1]);
+    let turned = out.strides[columns].abs() > out.strides[rows].abs();
+    // An element on the diagonal is kept in either way; what is below it in rows is above it in columns.
+    let (line, along, before, diagonal) = match turned {
+        false => (rows, columns, lower, diagonal),
+        true => (columns, rows, !lower, diagonal.saturating_neg()),
+    };
+    let mut in_place = from.is_at(&out);
+    if !in_place && from.strides[along] != 1 {
+        copy_all(&out, &from)?;
+        in_place = true;
+    }
+    let (lines, len) = (out.sizes[line], out.sizes[along]);
+    let offset = |strides: &[isize], mut matrix: usize| {
+        let mut at = 0;
+        for d in (0..batch).rev() {
+            at += (matrix % out.sizes[d]) as isize * strides[d];
+            matrix /= out.sizes[d];
+        }
+        at
+    };
+    parallel_for(n / len, (Cost::Cheap.grain() / len).max(1), |units| {
+        for unit in units {
+            let (matrix, i) = (unit / lines, unit % lines);
+            let start = |cells: &Cells<'_, C>| {
+                let at = offset(&cells.strides, matrix) + i as isize * cells.strides[line];
+                shifted(cells.lanes, at).as_ptr()
             };
-            values[kept.clone()].copy_from_slice(&read[kept]);
-            values[dropped].fill(T::default());
-        });
+            // The first that is not kept, or the first that is.
+            let middle = diagonal.saturating_add(i as i64).saturating_add(i64::from(before));
+            let middle = middle.clamp(0, len as i64) as usize;
+            let (kept, dropped) = if before { (0..middle, middle..len) } else { (middle..len, 0..middle) };
+            let (to, step) = (start(&out), out.strides[along]);
+            // SAFETY: the line is one of the output's and of the input's, which are of one size, and each is in one unit.
+            unsafe {
+                if !in_place {
+                    let (to, from) = (to.offset(kept.start as isize * step), start(&from).add(kept.start));
+                    copy_run(to, step, from.cast_const(), 1, kept.len());
+                }
+                let to = to.offset(dropped.start as isize * step);
+                match step {
+                    1 => to.write_bytes(0, dropped.len()),
+                    _ => (0..dropped.len() as isize).for_each(|l| to.offset(l * step).write(C::default())),
+                }
+            }
+        }
     })
 }
 
-fn tril<T: Element>(call: &Call) -> Result<(), Error> {
-    part::<T>(call, true)
+fn tril<C: Element>(call: &Call) -> Result<(), Error> {
+    part::<C>(call, true)
 }
 
-fn triu<T: Element>(call: &Call) -> Result<(), Error> {
-    part::<T>(call, false)
+fn triu<C: Element>(call: &Call) -> Result<(), Error> {
+    part::<C>(call, false)
 }
 
 kernel!("eye", "T>T", eye, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
-kernel!("tril", "Ti>T", tril, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
-kernel!("triu", "Ti>T", triu, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+cell_kernel!("tril", "Ti>T", tril);
+cell_kernel!("triu", "Ti>T", triu);

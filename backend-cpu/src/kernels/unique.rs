@@ -20,11 +20,62 @@ fn for_each_in_order<T: Key>(
     });
 }
 
+/// The values of a byte: with as many elements, each value is counted rather than the elements sorted.
+const BYTES: usize = 256;
+
+/// As [`unique`] of elements of one byte.
+fn of_bytes<T: Key>(call: &Call, n: usize, read: impl Fn(usize) -> T) -> Result<(), Error> {
+    let mut found = [(0i64, None); BYTES];
+    for i in 0..n {
+        let value = read(i);
+        let (count, first) = &mut found[value.key() as usize];
+        *count += 1;
+        *first = Some(value);
+    }
+    let total = found.iter().filter(|(count, _)| *count > 0).count() as i64;
+    let given = call.tensor(0)?;
+    let wanted = (call.bool(1)?, call.bool(2)?);
+    let mut values = call.new_tensor::<T>(&[total])?;
+    let mut inverse = call.new_tensor::<i64>(if wanted.0 { given.sizes() } else { &[0] })?;
+    let mut counts = call.new_tensor::<i64>(&[if wanted.1 { total } else { 0 }])?;
+    {
+        let mut ranks = [0i64; BYTES];
+        let (mut values, mut counts) = (values.view_mut::<T>()?, counts.view_mut::<i64>()?);
+        let (values, counts) = (values.lanes(), counts.lanes());
+        let mut rank = 0;
+        for (key, (count, value)) in found.into_iter().enumerate() {
+            if let Some(value) = value {
+                ranks[key] = rank;
+                // SAFETY: there is a place for each value that was found.
+                unsafe {
+                    values.write(rank as usize, value);
+                    if wanted.1 {
+                        counts.write(rank as usize, count);
+                    }
+                }
+                rank += 1;
+            }
+        }
+        if wanted.0 {
+            let mut inverse = inverse.view_mut::<i64>()?;
+            let inverse = inverse.lanes();
+            // SAFETY: the inverse has as many elements.
+            (0..n).for_each(|i| unsafe { inverse.write(i, ranks[read(i).key() as usize]) });
+        }
+    }
+    call.set_output(0, values)?;
+    call.set_output(1, inverse)?;
+    call.set_output(2, counts)
+}
+
 fn unique<T: Key>(call: &Call) -> Result<(), Error> {
     let from = Cells::<T>::argument(call, 0)?;
     let n = from.numel();
     // SAFETY: the plan makes the argument contiguous, so its elements are the `n` at this address.
     let read = |i: usize| unsafe { from.lanes.read(i) };
+    if size_of::<T>() == 1 && call.tensor(0)?.numel() >= BYTES {
+        return of_bytes(call, n, read);
+    }
     let mut ranking = Ranking::new::<T>(n)?;
     let places = ranking.rank(n, false, read);
     let mut count = 0;

@@ -44,6 +44,7 @@ pub use log::{log_f32, log_f64, log1p_f32, log1p_f64, log2_f32, log2_f64, log10_
 pub use normal::{normal_f32, normal_f64};
 pub use pow::{pow_f32, pow_f64, pow_slice_f32, pow_slice_f64};
 pub use sigmoid::{sigmoid_f32, sigmoid_f64};
+pub use trig::sin_cos_fast_f64;
 #[cfg(test)]
 pub use trig::{cos_f32, cos_f64, sin_f32, sin_f64, tan_f32, tan_f64};
 pub use trig_slice::{

@@ -314,6 +314,14 @@ pub(super) fn cos_fast_f64(x: f64) -> f64 {
     pick_f64(sin, cos, n.wrapping_add(1))
 }
 
+/// Sine and cosine of `|x| <=` [`FAST_LIMIT_F64`], at most 1 ulp each.
+#[inline(always)]
+pub fn sin_cos_fast_f64(x: f64) -> (f64, f64) {
+    let (r, low, n) = reduce_f64(x);
+    let (sin, cos) = sin_cos_f64(r, low);
+    (pick_f64(sin, cos, n), pick_f64(sin, cos, n.wrapping_add(1)))
+}
+
 /// Tangent of `|x| <=` [`FAST_LIMIT_F64`].
 #[inline(always)]
 pub(super) fn tan_fast_f64(x: f64) -> f64 {

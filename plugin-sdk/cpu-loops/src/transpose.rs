@@ -77,9 +77,8 @@ mod vectors {
         columns: usize,
     ) -> usize {
         let wide = match size_of::<W>() {
-            4 => 8,
             8 => 4,
-            _ => return 0,
+            _ => 8,
         };
         let whole = columns - columns % wide;
         for c in (0..whole).step_by(wide) {
@@ -89,15 +88,70 @@ mod vectors {
                 let (to, from) = (to.add(c * to_step), from.add(c));
                 for k in (0..n).step_by(wide) {
                     let (to, from) = (to.add(k), from.add(k * from_step));
-                    if wide == 8 {
-                        eight_by_eight((to.cast(), to_step), (from.cast(), from_step));
-                    } else {
-                        four_by_four((to.cast(), to_step), (from.cast(), from_step));
+                    match size_of::<W>() {
+                        1 => bytes((to.cast(), to_step), (from.cast(), from_step)),
+                        2 => pairs((to.cast(), to_step), (from.cast(), from_step)),
+                        4 => eight_by_eight((to.cast(), to_step), (from.cast(), from_step)),
+                        _ => four_by_four((to.cast(), to_step), (from.cast(), from_step)),
                     }
                 }
             }
         }
         whole
+    }
+
+    /// # Safety
+    /// There must be 8 elements in each of 8 rows on both sides.
+    #[inline]
+    #[target_feature(enable = "avx")]
+    unsafe fn bytes((to, to_step): (*mut u8, usize), (from, from_step): (*const u8, usize)) {
+        // SAFETY: the caller guarantees the elements.
+        let row = |k: usize| unsafe { _mm_loadl_epi64(from.add(k * from_step).cast()) };
+        let pair = |k: usize| _mm_unpacklo_epi8(row(k), row(k + 1));
+        let (a, b, c, d) = (pair(0), pair(2), pair(4), pair(6));
+        let (top, top_high) = (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b));
+        let (low, low_high) = (_mm_unpacklo_epi16(c, d), _mm_unpackhi_epi16(c, d));
+        let turned = [
+            _mm_unpacklo_epi32(top, low),
+            _mm_unpackhi_epi32(top, low),
+            _mm_unpacklo_epi32(top_high, low_high),
+            _mm_unpackhi_epi32(top_high, low_high),
+        ];
+        for (i, rows) in turned.into_iter().enumerate() {
+            // SAFETY: the caller guarantees the places.
+            unsafe {
+                _mm_storel_epi64(to.add(2 * i * to_step).cast(), rows);
+                _mm_storel_epi64(to.add((2 * i + 1) * to_step).cast(), _mm_unpackhi_epi64(rows, rows));
+            }
+        }
+    }
+
+    /// # Safety
+    /// There must be 8 elements in each of 8 rows on both sides.
+    #[inline]
+    #[target_feature(enable = "avx")]
+    unsafe fn pairs((to, to_step): (*mut u16, usize), (from, from_step): (*const u16, usize)) {
+        // SAFETY: the caller guarantees the elements.
+        let row = |k: usize| unsafe { _mm_loadu_si128(from.add(k * from_step).cast()) };
+        let quarter = |k: usize| {
+            let (a, b, c, d) = (row(k), row(k + 1), row(k + 2), row(k + 3));
+            let (ab, cd) = (_mm_unpacklo_epi16(a, b), _mm_unpacklo_epi16(c, d));
+            let (ab_high, cd_high) = (_mm_unpackhi_epi16(a, b), _mm_unpackhi_epi16(c, d));
+            [
+                _mm_unpacklo_epi32(ab, cd),
+                _mm_unpackhi_epi32(ab, cd),
+                _mm_unpacklo_epi32(ab_high, cd_high),
+                _mm_unpackhi_epi32(ab_high, cd_high),
+            ]
+        };
+        let (top, low) = (quarter(0), quarter(4));
+        for i in 0..4 {
+            // SAFETY: the caller guarantees the places.
+            unsafe {
+                _mm_storeu_si128(to.add(2 * i * to_step).cast(), _mm_unpacklo_epi64(top[i], low[i]));
+                _mm_storeu_si128(to.add((2 * i + 1) * to_step).cast(), _mm_unpackhi_epi64(top[i], low[i]));
+            }
+        }
     }
 
     /// # Safety
@@ -189,6 +243,7 @@ mod tests {
             eprintln!("skipped: this processor has no AVX");
             return;
         }
+        check::<u8, true>(|i| (i as u8).wrapping_mul(167));
         check::<u16, true>(|i| i as u16);
         // Signalling NaN among them.
         check::<u32, true>(|i| (i as u32).wrapping_mul(0x9e37_79b9) | 0x7f80_0000);

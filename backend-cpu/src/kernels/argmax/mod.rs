@@ -9,6 +9,7 @@
 mod rank;
 mod search;
 
+use super::cells::is_dense;
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
@@ -28,20 +29,47 @@ fn split(call: &Call) -> Result<(usize, usize), Error> {
     Ok((sizes.get(dim).map_or(1, |n| *n as usize), inner))
 }
 
+/// As [`split`] in the order of memory, where elements lie side by side in another order than row-major and the results'
+/// order is the same.
+fn turned(call: &Call) -> Result<Option<(usize, usize)>, Error> {
+    let tensor = call.tensor(0)?;
+    let (sizes, strides) = (tensor.sizes(), tensor.strides());
+    if call.is_none(1)? || tensor.numel() == 0 || !is_dense(sizes, strides) {
+        return Ok(None);
+    }
+    let dim = call.int(1)?;
+    let dim = if dim < 0 { dim + sizes.len() as i64 } else { dim } as usize;
+    let others = || (0..sizes.len()).filter(|d| *d != dim && sizes[*d] > 1).map(|d| strides[d]);
+    let falling = others().zip(others().skip(1)).all(|(a, b)| a > b);
+    let apart =
+        (0..call.n_outputs()).all(|i| call.output(i).is_ok_and(|o| o.data_ptr() != tensor.data_ptr()));
+    let n = sizes.get(dim).copied().unwrap_or(1);
+    Ok((falling && apart && n > 1).then(|| (n as usize, strides[dim] as usize)))
+}
+
+/// Calls `with` with the elements of argument 0, the size of the dimension and of what lies inside it.
+fn read<T: Ranked>(
+    call: &Call,
+    with: impl FnOnce(&[T::Stored], (usize, usize)) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if let Some(split) = turned(call)? {
+        let tensor = call.tensor(0)?;
+        // SAFETY: the elements lie side by side, and are of the type that this kernel is registered for; no output is the
+        // argument.
+        let input =
+            unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast_const().cast(), tensor.numel()) };
+        return with(input, split);
+    }
+    T::read(call, |input| if input.is_empty() { Ok(()) } else { with(input, split(call)?) })
+}
+
 fn place<T: Ranked, const MAX: bool>(call: &Call) -> Result<(), Error> {
-    T::read(call, |input| {
-        let mut places = call.contiguous_out::<i64>(0)?;
-        if input.is_empty() { Ok(()) } else { search::<T, MAX>(input, split(call)?, &mut places) }
-    })
+    read::<T>(call, |input, split| search::<T, MAX>(input, split, &mut call.contiguous_out::<i64>(0)?))
 }
 
 fn both<T: Ranked, const MAX: bool>(call: &Call) -> Result<(), Error> {
-    T::read(call, |input| {
+    read::<T>(call, |input, (n, inner)| {
         let mut places = call.contiguous_out::<i64>(1)?;
-        if input.is_empty() {
-            return Ok(());
-        }
-        let (n, inner) = split(call)?;
         search::<T, MAX>(input, (n, inner), &mut places)?;
         let places = &places[..];
         T::write(call, |i| input[(i / inner * n + places[i] as usize) * inner + i % inner])

@@ -14,12 +14,35 @@ pub trait Reducer: Sync {
     type Acc: Copy + Send + Sync + 'static;
     /// What an output's elements have in common, as the mean for the variance; `()` for nothing.
     type Context: Copy + Send + Sync;
+    /// Elements of one result that are reduced without a break.
+    const BLOCK: usize = 16 * 1024;
     /// The result of no elements.
     fn identity(&self) -> Self::Acc;
     /// The contribution of one element.
     fn load(&self, context: Self::Context, x: Self::In) -> Self::Acc;
     /// The result of two parts.
     fn combine(&self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// The result of the lanes of a run, a power of two of them, which may be written over.
+    #[inline(always)]
+    fn total(&self, lanes: &mut [Self::Acc]) -> Self::Acc {
+        halves(lanes, |a, b| self.combine(a, b))
+    }
+}
+
+/// The lanes of a run, at most.
+pub const MOST_LANES: usize = 32;
+
+/// Combines a power of two of values by halves.
+#[inline(always)]
+pub fn halves<A: Copy>(values: &mut [A], combine: impl Fn(A, A) -> A) -> A {
+    let mut width = values.len();
+    while width > 1 {
+        width /= 2;
+        for k in 0..width {
+            values[k] = combine(values[k], values[k + width]);
+        }
+    }
+    values[0]
 }
 
 /// Rows that are combined before they meet the accumulators.
@@ -31,7 +54,7 @@ pub const ROWS: usize = 8;
 /// In each function the caller guarantees as many elements, contexts and accumulators of the reducer's types as are
 /// named, aligned, the accumulators written only here.
 pub trait Loops: Sync {
-    /// Bytes of an element, a context and an accumulator.
+    /// Bytes of an element, a context and an accumulator, and the elements of a block.
     fn sizes(&self) -> Sizes;
     /// Sets `n` accumulators to the result of no elements.
     unsafe fn start(&self, accs: *mut u8, n: usize);
@@ -52,12 +75,19 @@ pub struct Sizes {
     pub context: usize,
     /// Of an accumulator.
     pub acc: usize,
+    /// [`Reducer::BLOCK`].
+    pub block: usize,
 }
 
 impl<R: Reducer> Loops for R {
     fn sizes(&self) -> Sizes {
         const { assert!(align_of::<R::Acc>() <= 8 && align_of::<R::Context>() <= 8) };
-        Sizes { element: size_of::<R::In>(), context: size_of::<R::Context>(), acc: size_of::<R::Acc>() }
+        Sizes {
+            element: size_of::<R::In>(),
+            context: size_of::<R::Context>(),
+            acc: size_of::<R::Acc>(),
+            block: R::BLOCK,
+        }
     }
 
     unsafe fn start(&self, accs: *mut u8, n: usize) {
@@ -74,7 +104,7 @@ impl<R: Reducer> Loops for R {
         unsafe {
             let context = context.cast::<R::Context>().read();
             let part = if size_of::<R::Acc>() <= 4 {
-                lanes::<R, 32>(self, context, at, n)
+                lanes::<R, MOST_LANES>(self, context, at, n)
             } else {
                 lanes::<R, 16>(self, context, at, n)
             };
@@ -131,14 +161,7 @@ unsafe fn lanes<R: Reducer, const L: usize>(
             }
             i += L;
         }
-        let mut width = L;
-        while width > 1 {
-            width /= 2;
-            for k in 0..width {
-                parts[k] = r.combine(parts[k], parts[k + width]);
-            }
-        }
-        result = parts[0];
+        result = r.total(&mut parts);
     }
     for i in whole..n {
         // SAFETY: the caller guarantees the elements.

@@ -15,11 +15,11 @@ mod loops;
 mod pass;
 
 pub use geometry::{Geometry, offset, reduced};
-pub use loops::Reducer;
+pub use loops::{MOST_LANES, Reducer, halves};
 
 use super::buffer::try_parallel_for;
 use keyway_sdk::author::{Element, Error, Lanes, Plain, View, ViewMut};
-use loops::Loops;
+use loops::{Loops, Sizes};
 use pass::{Cut, MANY_UNITS, Pass, Values};
 use std::mem::MaybeUninit;
 
@@ -157,8 +157,8 @@ unsafe fn once(loops: &dyn Loops, g: &Geometry, input: *const u8, write: Write<'
     if g.outputs == 0 {
         return Ok(());
     }
-    let acc = loops.sizes().acc;
-    let cut = &Cut::new(g, acc);
+    let Sizes { acc, block, .. } = loops.sizes();
+    let cut = &Cut::new(g, acc, block);
     let stride = g.kept.last().map_or(0, |d| d.out);
     // SAFETY: as the caller guarantees.
     let pass = unsafe { Pass::new(loops, g, cut, input) };
@@ -200,7 +200,7 @@ unsafe fn twice(
         return Ok(());
     }
     let (one, two) = (first.sizes(), second.sizes());
-    let cut = &Cut::new(g, one.acc.max(two.acc));
+    let cut = &Cut::new(g, one.acc.max(two.acc), one.block.min(two.block));
     let stride = g.kept.last().map_or(0, |d| d.out);
     // SAFETY: as the caller guarantees.
     let (a, b) = unsafe { (Pass::new(first, g, cut, input), Pass::new(second, g, cut, input)) };

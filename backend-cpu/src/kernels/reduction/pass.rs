@@ -7,8 +7,6 @@ use keyway_sdk::author::{Error, Lanes, parallel_for};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Elements of one output that are reduced without a break.
-const BLOCK: usize = 16 * 1024;
 /// Elements of a block of rows, and the least and most rows that it has.
 const ROW_BLOCK: usize = 128 * 1024;
 const FEWEST_ROWS: usize = 64;
@@ -51,15 +49,15 @@ pub struct Unit {
 }
 
 impl Cut {
-    /// For accumulators of so many bytes.
-    pub fn new(g: &Geometry, acc: usize) -> Cut {
+    /// For accumulators of so many bytes, and blocks of so many elements of one output.
+    pub fn new(g: &Geometry, acc: usize, block: usize) -> Cut {
         let columnar = g.is_columnar();
         let (width, across, block) = match g.kept.last() {
             Some(inner) if columnar => {
                 let width = inner.size.min(ROW_BYTES / acc.max(1));
                 (width, inner.size.div_ceil(width), (ROW_BLOCK / width).clamp(FEWEST_ROWS, MOST_ROWS))
             }
-            _ => (1, 1, BLOCK),
+            _ => (1, 1, block),
         };
         let units = match g.kept.last() {
             Some(inner) if columnar => g.outputs / inner.size * across,
@@ -255,7 +253,7 @@ impl<'a> Pass<'a> {
         contexts: *const u8,
         accs: *mut u8,
     ) {
-        let Sizes { element, context, acc } = self.sizes;
+        let Sizes { element, context, acc, .. } = self.sizes;
         let mut copied = Copied([const { MaybeUninit::uninit() }; COPIED]);
         let room = COPIED / element / ROWS;
         let mut next = range.start;
