@@ -111,25 +111,21 @@ pub mod element {
     /// [`block`] of the counters from `first` on.
     #[inline(always)]
     fn blocks(mut key: [u32; 2], first: u64, words: &mut [u32; 4 * SIDE]) {
-        let mut counters = [[0u32; SIDE]; 4];
-        for l in 0..SIDE {
-            (counters[1][l], counters[0][l]) = halves(first.wrapping_add(l as u64));
+        let [mut a, mut b, mut c, mut d] = [[0u32; SIDE]; 4];
+        for (l, (low, high)) in a.iter_mut().zip(&mut b).enumerate() {
+            (*high, *low) = halves(first.wrapping_add(l as u64));
         }
         for _ in 0..ROUNDS {
             for l in 0..SIDE {
-                let (high0, low0) = wide_product(MULTIPLIERS[0], counters[0][l]);
-                let (high1, low1) = wide_product(MULTIPLIERS[1], counters[2][l]);
-                counters[0][l] = high1 ^ counters[1][l] ^ key[0];
-                counters[1][l] = low1;
-                counters[2][l] = high0 ^ counters[3][l] ^ key[1];
-                counters[3][l] = low0;
+                let (high0, low0) = wide_product(MULTIPLIERS[0], a[l]);
+                let (high1, low1) = wide_product(MULTIPLIERS[1], c[l]);
+                (a[l], b[l]) = (high1 ^ b[l] ^ key[0], low1);
+                (c[l], d[l]) = (high0 ^ d[l] ^ key[1], low0);
             }
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
-        for l in 0..SIDE {
-            for k in 0..4 {
-                words[4 * l + k] = counters[k][l];
-            }
+        for (l, words) in words.chunks_exact_mut(4).enumerate() {
+            words.copy_from_slice(&[a[l], b[l], c[l], d[l]]);
         }
     }
 

@@ -41,7 +41,7 @@ pub fn is_flat<T: Lanes>(tile: &Tile<T>) -> bool {
     let Tile { rows, columns, inner, b, out, .. } = *tile;
     ROWS > 1
         && rows <= FLAT
-        && rows % ROWS == 0
+        && rows.is_multiple_of(ROWS)
         && columns >= T::Vector::LANES
         && columns % T::Vector::LANES == 0
         && inner > 0

@@ -61,7 +61,10 @@ fn shares_are_exponentials_down_to_where_they_are_0() {
     for i in 0..70_800 {
         let x = -f64::from(i) / 100.0;
         let (got, near) = (exp_share_f64(x), x.exp());
-        assert!((got - near).abs() <= 2.0 * f64::EPSILON * near, "exp_share_f64({x}) = {got:e}, not {near:e}");
+        assert!(
+            (got - near).abs() <= 2.0 * f64::EPSILON * near,
+            "exp_share_f64({x}) = {got:e}, not {near:e}"
+        );
     }
     assert_eq!([exp_share_f64(-708.5), exp_share_f64(f64::NEG_INFINITY)], [0.0; 2]);
     assert!(exp_share_f64(f64::NAN).is_nan());

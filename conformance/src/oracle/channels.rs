@@ -109,7 +109,8 @@ fn channel_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let [batch, channels, inner] = geometry(x)?;
     let affine = [per_channel(inputs, 1, channels, 1.0)?, per_channel(inputs, 2, channels, 0.0)?];
     let (per_sample, eps) = (inputs.bool(3)?, inputs.float(4)?);
-    let group = |sample: usize, channel: usize| if per_sample { sample * channels + channel } else { channel };
+    let group =
+        |sample: usize, channel: usize| if per_sample { sample * channels + channel } else { channel };
     let count = if per_sample { batch * channels } else { channels };
     let made = grouped(x, affine, eps, count, group)?;
     let mut members: Vec<Vec<f64>> = vec![Vec::new(); count];

@@ -378,7 +378,10 @@ mod tests {
             (leak(null_name), "`dtype` of 3 bytes"),
             (leak(endless), "`op` of at most"),
             (leak(garbled), "`layout` in UTF-8"),
-            (leak(RawKernel { flags: 0x11, ..kernel() }), "`flags` of which this host knows 0x1 in kernels[1], got 0x11"),
+            (
+                leak(RawKernel { flags: 0x11, ..kernel() }),
+                "`flags` of which this host knows 0x1 in kernels[1], got 0x11",
+            ),
             (std::ptr::null(), "the pointer 0x0"),
         ];
         for (entry, part) in cases {

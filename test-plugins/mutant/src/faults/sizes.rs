@@ -36,15 +36,20 @@ pub(super) const FAULTS: &[Fault] = &[
         Ok(())
     })
     .dtypes(&["f32"]),
-    Fault::new("seven_dims", "goes through six dimensions, and takes the first of the others", &["mul"], |site| {
-        site.run()?;
-        let out = site.output(0)?;
-        let six: i64 = out.sizes().iter().rev().take(6).product();
-        for nth in (0..out.len()).rev().filter(|&nth| nth as i64 >= six) {
-            out.set(nth, out.get(nth % six as usize));
-        }
-        Ok(())
-    })
+    Fault::new(
+        "seven_dims",
+        "goes through six dimensions, and takes the first of the others",
+        &["mul"],
+        |site| {
+            site.run()?;
+            let out = site.output(0)?;
+            let six: i64 = out.sizes().iter().rev().take(6).product();
+            for nth in (0..out.len()).rev().filter(|&nth| nth as i64 >= six) {
+                out.set(nth, out.get(nth % six as usize));
+            }
+            Ok(())
+        },
+    )
     .dtypes(&["f32"]),
     Fault::new("product_short_sums", "adds up no more than the first 64 terms", &["mm"], |site| {
         let (a, b, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
