@@ -80,6 +80,13 @@ struct Run {
     at: usize,
 }
 
+/// The places of a run at which a tap reads elements, and the first of these within a channel; at the others it reads 0.
+struct Piece {
+    begin: usize,
+    end: usize,
+    from: usize,
+}
+
 impl<T: Plain> Patches<'_, T> {
     /// Elements of the kernel, of one channel.
     pub fn taps(&self) -> usize {
@@ -123,6 +130,9 @@ impl<T: Plain> Patches<'_, T> {
         convert: impl Fn(T) -> A + Copy,
     ) {
         let runs = self.runs(&places);
+        if runs.is_empty() {
+            return;
+        }
         // SAFETY: as the caller guarantees.
         unsafe {
             match order {
@@ -130,6 +140,24 @@ impl<T: Plain> Patches<'_, T> {
                 Order::Places => self.by_places(to, &runs, channels, convert),
             }
         }
+    }
+
+    /// What each tap reads in each run, the same for all channels.
+    fn pieces(&self, runs: &[Run]) -> Vec<Piece> {
+        let [depth, height, width] = &self.axes;
+        let piece = |(d, h, w): (usize, usize, usize), run: &Run| {
+            let plane = depth.element(run.depth, d).zip(height.element(run.height, h));
+            let Some((z, y)) = plane else { return Piece { begin: 0, end: 0, from: 0 } };
+            let inside = width.inside(w, run.places.clone());
+            if inside.is_empty() {
+                return Piece { begin: 0, end: 0, from: 0 };
+            }
+            let x = ((inside.start * width.step).cast_signed() + width.taps[w]).cast_unsigned();
+            let row = run.sample * self.sample + z * depth.stride + y * height.stride;
+            let [begin, end] = [inside.start, inside.end].map(|place| place - run.places.start);
+            Piece { begin, end, from: row + x * width.stride }
+        };
+        self.each_tap().flat_map(|tap| runs.iter().map(move |run| piece(tap, run))).collect()
     }
 
     /// # Safety
@@ -142,47 +170,36 @@ impl<T: Plain> Patches<'_, T> {
         columns: usize,
         convert: impl Fn(T) -> A + Copy,
     ) {
-        let [depth, height, width] = &self.axes;
-        let mut row = 0;
+        let pieces = self.pieces(runs);
+        let step = self.axes[2].step * self.axes[2].stride;
+        let mut row = to;
         for c in channels {
-            for (d, h, w) in self.each_tap() {
-                for run in runs {
+            let channel = self.data.as_ptr().cast_const().wrapping_add(c * self.channel);
+            for pieces in pieces.chunks_exact(runs.len()) {
+                for (run, piece) in runs.iter().zip(pieces) {
                     // SAFETY: the run lies within the row, for which the caller has places.
                     let line = unsafe {
-                        let line = to.add(row * columns + run.at);
-                        std::slice::from_raw_parts_mut(line.cast::<MaybeUninit<A>>(), run.places.len())
+                        let line = row.add(run.at).cast::<MaybeUninit<A>>();
+                        std::slice::from_raw_parts_mut(line, run.places.len())
                     };
-                    let plane = depth.element(run.depth, d).zip(height.element(run.height, h));
-                    let inside = match plane {
-                        Some(_) => width.inside(w, run.places.clone()),
-                        None => run.places.start..run.places.start,
-                    };
-                    let [begin, end] = [inside.start, inside.end].map(|place| place - run.places.start);
                     let outside = |slots: &mut [MaybeUninit<A>]| slots.fill(MaybeUninit::new(A::default()));
-                    outside(&mut line[..begin]);
-                    outside(&mut line[end..]);
-                    let Some((z, y)) = plane.filter(|_| end > begin) else { continue };
-                    let x = ((inside.start * width.step) as isize + width.taps[w]) as usize;
-                    let at = run.sample * self.sample
-                        + c * self.channel
-                        + z * depth.stride
-                        + y * height.stride
-                        + x * width.stride;
-                    let from = self.data.as_ptr().cast_const().wrapping_add(at);
-                    let step = width.step * width.stride;
+                    outside(&mut line[..piece.begin]);
+                    outside(&mut line[piece.end..]);
+                    let from = channel.wrapping_add(piece.from);
+                    let line = &mut line[piece.begin..piece.end];
                     if step == 1 {
-                        for (i, slot) in line[begin..end].iter_mut().enumerate() {
-                            // SAFETY: `inside` names elements of the source.
+                        for (i, slot) in line.iter_mut().enumerate() {
+                            // SAFETY: the piece names elements of the source.
                             slot.write(convert(unsafe { *from.add(i) }));
                         }
                     } else {
-                        for (i, slot) in line[begin..end].iter_mut().enumerate() {
+                        for (i, slot) in line.iter_mut().enumerate() {
                             // SAFETY: as above.
                             slot.write(convert(unsafe { *from.add(i * step) }));
                         }
                     }
                 }
-                row += 1;
+                row = row.wrapping_add(columns);
             }
         }
     }

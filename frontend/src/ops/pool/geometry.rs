@@ -80,8 +80,9 @@ impl<'a> Window<'a> {
                 [self.kernel, self.stride, self.padding].map(|list| i128::from(list[d]));
             let dilation = self.dilation.map_or(1, |list| i128::from(list[d]));
             let (size, reach) = (size as i128, dilation * (kernel - 1) + 1);
-            if 2 * padding > reach {
-                let text = format!("at most half of the {reach} elements that the window reaches over");
+            if 2 * padding > kernel {
+                let text =
+                    format!("at most half of the {kernel} elements of the window in spatial dimension {d}");
                 return Err(wrong_value(args, self.at + 2, text));
             }
             let free = size + 2 * padding - reach;

@@ -32,7 +32,7 @@ fn samples() -> Vec<Sample> {
         case(&[2, 3, 4, 5], [&[2, 2], &[2, 2], &[0, 0], &[1, 1]], false),
         case(&[2, 3, 4, 5], [&[3, 3], &[1, 1], &[1, 1], &[1, 1]], false),
         case(&[1, 2, 5, 6], [&[2, 3], &[2, 2], &[1, 1], &[1, 1]], true),
-        case(&[1, 2, 6, 7], [&[2, 3], &[1, 2], &[0, 2], &[2, 2]], false),
+        case(&[1, 2, 6, 7], [&[2, 3], &[1, 2], &[0, 1], &[2, 2]], false),
         case(&[1, 1, 7, 4], [&[3, 2], &[3, 3], &[0, 0], &[1, 1]], true),
         case(&[1, 2, 3, 4, 5], [&[2, 2, 3], &[1, 2, 2], &[0, 1, 1], &[1, 1, 1]], false),
         case(&[0, 2, 4, 4], [&[2, 2], &[2, 2], &[0, 0], &[1, 1]], false),
@@ -51,7 +51,7 @@ fn errors() -> Vec<ErrorSample> {
         wrong(&[1, 2, 4, 4], [two, two, &[2, 2], one], "at most half of the 2 elements"),
         wrong(&[1, 2, 4, 4], [&[5, 2], two, none, one], "reaches over 5 elements of 4"),
         wrong(&[1, 2, 4, 4], [two, two, none, &[4, 1]], "reaches over 5 elements of 4"),
-        wrong(&[1, 2, 1, 4], [two, two, &[2, 0], &[4, 1]], "a window that meets the image"),
+        wrong(&[1, 2, 3, 4], [two, two, &[1, 0], &[4, 1]], "a window that meets the image"),
         wrong(&[1, 2, 0, 4], [two, two, &[1, 0], one], "reaches over 2 elements of 2"),
     ]
 }
