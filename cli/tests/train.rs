@@ -34,6 +34,24 @@ fn the_weights_do_not_depend_on_the_threads() {
 }
 
 #[test]
+fn a_network_of_convolutions_learns_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = ["1", "2"].map(|threads| {
+        let json = folder.path().join("cnn.json");
+        let arguments =
+            ["train", "digits", "--model", "cnn", "--epochs", "2", "--threads", threads, "--json"];
+        let ran = keyway(&[arguments.as_slice(), &[text(&json)]].concat()).expect(0);
+        assert!(ran.out.contains("cnn on digits") && ran.out.contains("1-32-64 channels"), "{}", ran.out);
+        serde_json::from_slice::<serde_json::Value>(&std::fs::read(&json).unwrap()).unwrap()
+    });
+    let [one, two] = &results;
+    assert_eq!(one["model"], "cnn");
+    assert_eq!(one["weights_sha256"], two["weights_sha256"]);
+    assert_eq!(one["train_loss"], two["train_loss"]);
+    assert!(one["test_accuracy"].as_f64().unwrap() > 0.85, "{one}");
+}
+
+#[test]
 fn everything_asked_for_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -98,7 +116,7 @@ fn wrong_options_are_wrong_usage() {
     for (arguments, part) in [
         (vec!["train"], "DATASET"),
         (vec!["train", "letters"], "digits"),
-        (vec!["train", "digits", "--model", "cnn"], "mlp"),
+        (vec!["train", "digits", "--model", "rnn"], "cnn"),
         (vec!["train", "digits", "--epochs", "0"], "--epochs"),
         (vec!["train", "digits", "--batch", "0"], "--batch"),
         (vec!["train", "digits", "--lr", "-1"], "--lr"),

@@ -1,28 +1,23 @@
-//! The task: handwritten digits, a fully connected network, and SGD with momentum on the cross-entropy, whose learning
+//! The task: handwritten digits, a network, and SGD with momentum on the cross-entropy, whose learning
 //! rate falls to 0 along half a cosine.
 
+use super::network::Network;
 use super::progress::Progress;
 use crate::failure::Failure;
 use keyway::autograd::no_grad;
-use keyway::data::digits::{HIGHEST_LABEL, PIXELS};
 use keyway::data::{DataLoader, Dataset, Digits};
-use keyway::nn::{Linear, Module, Reduction, Relu, Sequential, loss};
+use keyway::nn::{Module, Reduction, Sequential, loss};
 use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
-use keyway::rng::Philox;
 use keyway::{Device, Result, Tensor};
 use std::time::Instant;
-
-/// Sizes of the layers, the input first.
-pub const LAYERS: [usize; 4] = [PIXELS, 128, 64, HIGHEST_LABEL as usize + 1];
 
 const MOMENTUM: f64 = 0.9;
 const WEIGHT_DECAY: f64 = 1e-3;
 
-/// The stream of the seed that initial weights are drawn from; the orders of the epochs take the streams from 0 on.
-const WEIGHTS_STREAM: u64 = u64::MAX;
-
 /// What to train.
 pub struct Task {
+    /// The network.
+    pub network: Network,
     /// How often all rows are seen.
     pub epochs: usize,
     /// Rows of one step.
@@ -53,14 +48,7 @@ pub struct Trained {
 
 impl Task {
     fn model(&self) -> Result<Sequential> {
-        let mut rng = Philox::with_stream(self.seed, WEIGHTS_STREAM);
-        let mut model = Sequential::new();
-        for (i, sizes) in LAYERS.windows(2).enumerate() {
-            if i > 0 {
-                model = model.push(Relu);
-            }
-            model = model.push(Linear::new(sizes[0], sizes[1], &mut rng)?);
-        }
+        let model = self.network.build(self.seed)?;
         model.to_device(self.device)?;
         Ok(model)
     }
@@ -90,7 +78,7 @@ impl Task {
             let mut sum = 0.0;
             for batch in loader.epoch(epoch as u64) {
                 let batch = batch?;
-                let inputs = batch.inputs.to_device(self.device)?;
+                let inputs = self.network.inputs(&batch.inputs.to_device(self.device)?)?;
                 let targets = batch.targets.to_device(self.device)?;
                 optimizer.zero_grad();
                 let loss = loss::cross_entropy(&model.forward(&inputs)?, &targets, Reduction::Mean)?;
@@ -119,7 +107,8 @@ impl Task {
         model.eval();
         let rows: Vec<usize> = (0..test.rows()).collect();
         let batch = test.batch(&rows)?;
-        let scores = model.forward(&batch.inputs.to_device(self.device)?)?;
+        let inputs = self.network.inputs(&batch.inputs.to_device(self.device)?)?;
+        let scores = model.forward(&inputs)?;
         let right = classes(&scores)?.into_iter().zip(batch.targets.to_vec::<i64>()?);
         Ok(right.filter(|(class, target)| class == target).count())
     }

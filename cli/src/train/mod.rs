@@ -1,6 +1,7 @@
 //! `keyway train`: trains a network and writes what came of it.
 
 mod digits;
+mod network;
 mod outputs;
 mod plot;
 mod progress;
@@ -14,6 +15,7 @@ use crate::{installed, names};
 use keyway::Device;
 use keyway::dispatcher::parallel;
 use keyway::profiler;
+use network::Network;
 use std::path::PathBuf;
 use summary::Results;
 
@@ -24,13 +26,6 @@ enum Dataset {
     Digits,
 }
 
-/// The network to train.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Model {
-    /// Fully connected layers with ReLU between them.
-    Mlp,
-}
-
 /// What to train, and how.
 #[derive(clap::Args)]
 pub struct Options {
@@ -38,16 +33,17 @@ pub struct Options {
     dataset: Dataset,
     /// The network.
     #[arg(long, default_value = "mlp")]
-    model: Model,
+    model: Network,
     /// How often all rows are seen.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     epochs: u32,
     /// Rows of one step.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch: u32,
-    /// The learning rate of the first epoch; it falls to 0 along half a cosine.
-    #[arg(long, default_value_t = 0.1, value_parser = rate, allow_negative_numbers = true)]
-    lr: f64,
+    /// The learning rate of the first epoch, which falls to 0 along half a cosine; if not given, 0.1 for `mlp` and 0.02 for
+    /// `cnn`.
+    #[arg(long, value_parser = rate, allow_negative_numbers = true)]
+    lr: Option<f64>,
     /// Decides the initial weights and the order of the rows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -95,9 +91,10 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
 
     let profile = options.profile.then(profiler::profile);
     let task = digits::Task {
+        network: options.model,
         epochs: options.epochs as usize,
         batch: options.batch as usize,
-        lr: options.lr,
+        lr: options.lr.unwrap_or(options.model.lr()),
         seed: options.seed,
         device,
     };

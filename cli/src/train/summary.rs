@@ -1,6 +1,6 @@
 //! What came of a training, as data and for people.
 
-use super::digits::{LAYERS, Task, Trained};
+use super::digits::{Task, Trained};
 use crate::screen::{self, Screen};
 use keyway::dispatcher::{ledger, parallel, registry};
 use keyway::nn::Module;
@@ -28,6 +28,8 @@ pub struct Results {
     dataset: &'static str,
     model: &'static str,
     layers: Vec<usize>,
+    #[serde(skip)]
+    described: String,
     parameters: usize,
     epochs: usize,
     batch: usize,
@@ -75,8 +77,9 @@ impl Results {
         };
         Ok(Results {
             dataset: "digits",
-            model: "mlp",
-            layers: LAYERS.to_vec(),
+            model: task.network.name(),
+            layers: task.network.sizes(),
+            described: task.network.describe(),
             parameters: trained.model.num_parameters(),
             epochs: task.epochs,
             batch: task.batch,
@@ -128,11 +131,10 @@ fn process_peak() -> Option<u64> {
 
 /// Shows the results, the calls that ran on another device, and the profile if one was taken.
 pub fn print(results: &Results, screen: &mut Screen) {
-    let layers: Vec<String> = results.layers.iter().map(ToString::to_string).collect();
     screen.line(results.title());
     screen.line(format!(
-        "{} layers, {} parameters, on {} with {} thread{}",
-        layers.join("-"),
+        "{}, {} parameters, on {} with {} thread{}",
+        results.described,
         results.parameters,
         results.device,
         results.threads,

@@ -6,6 +6,7 @@
 mod args;
 mod attention;
 mod channels;
+mod conv;
 mod create;
 mod einsum;
 mod index;
@@ -15,6 +16,7 @@ mod memory;
 mod norm;
 mod number;
 mod pointwise;
+mod pool;
 mod promotion;
 mod random;
 mod reduce;
@@ -57,6 +59,8 @@ const FAMILIES: &[Family] = &[
     index::WRITE,
     norm::ALL,
     channels::ALL,
+    conv::ALL,
+    pool::ALL,
     attention::ALL,
     loss::ALL,
 ];

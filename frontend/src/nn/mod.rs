@@ -27,6 +27,7 @@ mod activation;
 mod attention;
 mod batch_norm;
 mod channel_norm;
+mod conv;
 mod dropout;
 mod embedding;
 mod error;
@@ -38,16 +39,20 @@ mod layer_norm;
 mod linear;
 pub mod loss;
 mod module;
+mod pool;
 mod rms_norm;
 mod sequential;
 mod slot;
 mod state;
 
+pub use crate::ops::conv::{ConvOptions, ConvTransposeOptions, Padding, PerDim};
+pub use crate::ops::pool::{AvgPoolOptions, MaxPoolOptions};
 pub use activation::{
     Elu, Gelu, Hardswish, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
 };
 pub use attention::MultiheadAttention;
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
+pub use conv::{Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingBag};
 pub use error::{Mismatch, ModuleError};
@@ -61,6 +66,7 @@ pub use loss::{
     SmoothL1Loss,
 };
 pub use module::{Members, Module};
+pub use pool::{AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d};
 pub use rms_norm::RmsNorm;
 pub use sequential::Sequential;
 pub use slot::{Mode, Slot};

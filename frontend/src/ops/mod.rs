@@ -23,6 +23,7 @@ pub(crate) use family;
 pub(crate) use forms::forms;
 
 pub mod attention;
+pub mod conv;
 pub mod create;
 pub mod index;
 pub mod linalg;
@@ -30,6 +31,7 @@ pub mod loss;
 pub mod memory;
 pub mod norm;
 pub mod pointwise;
+pub mod pool;
 pub mod random;
 pub mod reduce;
 pub mod shape;
@@ -46,6 +48,8 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         shape::ALL,
         index::ALL,
         norm::ALL,
+        conv::ALL,
+        pool::ALL,
         loss::ALL,
         attention::ALL,
     ];

@@ -1,0 +1,164 @@
+//! `conv`, `conv_input_grad` and `conv_weight_grad`, as products of matrices.
+//!
+//! The elements under the kernel are copied for some of its places at a time, so that scratch memory is bounded; what lies
+//! outside the input is 0 there. The gradient of the input is gathered, not scattered: where the stride is 1 it is a
+//! convolution with the kernel turned round, and else one for each remainder of the strides, whose places read each `stride`-th
+//! element of the kernel. So no two pieces of work write one element, and each result is rounded once.
+
+mod gathered;
+pub mod patches;
+mod summed;
+pub mod volume;
+
+use super::product::Multiply;
+use gathered::{Product, Results, Weight};
+use keyway_sdk::author::{Call, Error, Float, Lanes};
+use keyway_sdk::half::{bf16, f16};
+use patches::{Axis, Order, Patches};
+use volume::{Moves, Volume};
+
+/// Where the inner elements of a weight lie: of these channels, a step apart, and of the kernel's elements at these places.
+fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Vec<usize> {
+    match order {
+        Order::Channels => (0..channels).flat_map(|c| taps.iter().map(move |t| c * step + t)).collect(),
+        Order::Places => taps.iter().flat_map(|t| (0..channels).map(move |c| c * step + t)).collect(),
+    }
+}
+
+/// Where the elements of a kernel lie whose number in each dimension is in these lists.
+fn places<T>(weight: &Volume<'_, T>, numbers: &[Vec<usize>; 3]) -> Vec<usize> {
+    let [_, _, depth, height, width] = weight.strides;
+    let of = |d: usize, h: usize, w: usize| d * depth + h * height + w * width;
+    let [d, h, w] = numbers;
+    d.iter().flat_map(|&d| h.iter().flat_map(move |&h| w.iter().map(move |&w| of(d, h, w)))).collect()
+}
+
+fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
+    let (input, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
+    let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
+    let bias = match call.is_none(2)? {
+        true => None,
+        false => {
+            let view = call.view::<T>(2)?;
+            let step = view.strides().first().map_or(0, |&s| s.max(0) as usize);
+            // SAFETY: the host guarantees the elements, which are only read.
+            Some((unsafe { Lanes::new(view.as_ptr().cast_mut()) }, step))
+        }
+    };
+    let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
+    let patches = Patches {
+        data: input.data,
+        sample: input.strides[0],
+        channel: input.strides[1],
+        axes: [0, 1, 2].map(|d| Axis {
+            size: input.sizes[d + 2],
+            stride: input.strides[d + 2],
+            count: out.sizes[d + 2],
+            step: moves.stride[d],
+            taps: moves.taps(d, weight.sizes[d + 2]),
+        }),
+    };
+    let order = patches.order(channels);
+    let taps = places(&weight, &[2, 3, 4].map(|d| (0..weight.sizes[d]).collect()));
+    let product = Product {
+        samples: input.sizes[0],
+        groups: moves.groups,
+        channels,
+        rows,
+        patches,
+        order,
+        weight: Weight {
+            data: weight.data,
+            group: rows * weight.strides[0],
+            row: weight.strides[0],
+            inner: inner(order, (channels, weight.strides[1]), &taps),
+        },
+        out: Results {
+            data: out.data,
+            sample: out.strides[0],
+            row: out.strides[1],
+            places: [2, 3, 4].map(|d| out.strides[d]),
+        },
+        bias,
+    };
+    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
+    // has matched; the output is this call's alone.
+    unsafe { product.run() }
+}
+
+/// The gradient's elements that those of the input with remainder `r` read along dimension `d`: which elements of the kernel
+/// they come by, and where from the first of them.
+fn readers(moves: &Moves, d: usize, r: usize, kernel: usize) -> (Vec<usize>, Vec<isize>) {
+    let stride = moves.stride[d] as isize;
+    let read = |t: usize| (r + moves.padding[d]) as isize - (t * moves.dilation[d]) as isize;
+    (0..kernel).filter(|&t| read(t) % stride == 0).map(|t| (t, read(t) / stride)).unzip()
+}
+
+fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
+    let (grad, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
+    let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+    let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
+    // Elements of the output beyond its size have no remainder of their own.
+    let remainders = [0, 1, 2].map(|d| moves.stride[d].min(out.sizes[d + 2]));
+    for i in 0..remainders.iter().product() {
+        let [_, height, width] = remainders;
+        let first = [i / width / height, i / width % height, i % width];
+        let read = [0, 1, 2].map(|d| readers(&moves, d, first[d], weight.sizes[d + 2]));
+        let taps = places(&weight, &read.each_ref().map(|(numbers, _)| numbers.clone()));
+        let patches = Patches {
+            data: grad.data,
+            sample: grad.strides[0],
+            channel: grad.strides[1],
+            axes: [0, 1, 2].map(|d| Axis {
+                size: grad.sizes[d + 2],
+                stride: grad.strides[d + 2],
+                count: (out.sizes[d + 2] - first[d]).div_ceil(moves.stride[d]),
+                step: 1,
+                taps: read[d].1.clone(),
+            }),
+        };
+        let order = patches.order(channels);
+        let begin: usize = (0..3).map(|d| first[d] * out.strides[d + 2]).sum();
+        let product = Product {
+            samples: grad.sizes[0],
+            groups: moves.groups,
+            channels,
+            rows,
+            patches,
+            order,
+            weight: Weight {
+                data: weight.data,
+                group: channels * weight.strides[0],
+                row: weight.strides[1],
+                inner: inner(order, (channels, weight.strides[0]), &taps),
+            },
+            out: Results {
+                data: super::cells::shifted(out.data, begin as isize),
+                sample: out.strides[0],
+                row: out.strides[1],
+                places: [0, 1, 2].map(|d| out.strides[d + 2] * moves.stride[d]),
+            },
+            bias: None,
+        };
+        // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
+        unsafe { product.run() }?;
+    }
+    Ok(())
+}
+
+fn conv_weight_grad<T: Float<Acc: Multiply>>(call: &Call) -> Result<(), Error> {
+    let (grad, input) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
+    let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+    // SAFETY: as in `conv`.
+    unsafe { summed::run(&grad, &input, &out, &moves) }
+}
+
+kernel!("conv", "TTOIIIi>T", conv, [f32, f64, f16, bf16]);
+kernel!("conv_input_grad", "TTIIIIi>T", conv_input_grad, [f32, f64, f16, bf16]);
+kernel!("conv_weight_grad", "TTIIIIi>T", conv_weight_grad, [f32, f64, f16, bf16]);

@@ -1,0 +1,274 @@
+//! The elements under a kernel, one column for each of its places: a matrix that is never made whole, but filled for some
+//! places at a time.
+
+use keyway_sdk::author::{Lanes, Plain};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// A spatial dimension: at place `j`, tap `t` of the kernel reads element `j * step + taps[t]`, which is 0 outside.
+#[derive(Clone)]
+pub struct Axis {
+    /// Elements of the source, and the step between them in memory.
+    pub size: usize,
+    pub stride: usize,
+    /// Places of the kernel.
+    pub count: usize,
+    pub step: usize,
+    pub taps: Vec<isize>,
+}
+
+impl Axis {
+    /// The element that a tap reads at a place.
+    #[inline(always)]
+    pub fn element(&self, place: usize, tap: usize) -> Option<usize> {
+        let at = (place * self.step) as isize + self.taps[tap];
+        (at >= 0 && (at as usize) < self.size).then_some(at as usize)
+    }
+
+    /// The elements that the kernel reads at a place, in the order of its own.
+    pub fn reads(&self, place: usize) -> impl Iterator<Item = usize> {
+        (0..self.taps.len()).filter_map(move |tap| self.element(place, tap))
+    }
+
+    /// The same for taps that follow each other without a gap.
+    pub fn window(&self, place: usize) -> Range<usize> {
+        let first = (place * self.step).cast_signed() + self.taps.first().copied().unwrap_or(0);
+        let end = (first + self.taps.len().cast_signed()).clamp(0, self.size.cast_signed());
+        first.clamp(0, end).cast_unsigned()..end.cast_unsigned()
+    }
+
+    /// Those of the places in the range at which a tap reads an element.
+    #[inline]
+    pub fn inside(&self, tap: usize, places: Range<usize>) -> Range<usize> {
+        let first = self.taps[tap];
+        let step = self.step as isize;
+        // The first place at which `place * step + first` is at least `from`.
+        let reaching = |from: isize| {
+            (from - first).max(0).div_euclid(step) as usize
+                + usize::from((from - first).max(0).rem_euclid(step) > 0)
+        };
+        let begin = reaching(0).clamp(places.start, places.end);
+        begin..reaching(self.size as isize).clamp(begin, places.end)
+    }
+}
+
+/// How the matrix is filled: with one row for each channel and tap, or one for each place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// `[channels * taps][places]`: for images whose rows are dense.
+    Channels,
+    /// `[places][taps * channels]`: for images whose channels are dense.
+    Places,
+}
+
+/// The source and the places.
+pub struct Patches<'a, T> {
+    pub data: Lanes<'a, T>,
+    /// The steps in memory between samples and between channels.
+    pub sample: usize,
+    pub channel: usize,
+    pub axes: [Axis; 3],
+}
+
+/// Neighbouring places of one row.
+struct Run {
+    sample: usize,
+    depth: usize,
+    height: usize,
+    places: Range<usize>,
+    /// Where they begin among those that are filled.
+    at: usize,
+}
+
+/// The places of a run at which a tap reads elements, and the first of these within a channel; at the others it reads 0.
+struct Piece {
+    begin: usize,
+    end: usize,
+    from: usize,
+}
+
+impl<T: Plain> Patches<'_, T> {
+    /// Elements of the kernel, of one channel.
+    pub fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.taps.len()).product()
+    }
+
+    /// The order in which the source is read best.
+    pub fn order(&self, channels: usize) -> Order {
+        if channels > 1 && self.channel == 1 { Order::Places } else { Order::Channels }
+    }
+
+    fn runs(&self, places: &Range<usize>) -> Vec<Run> {
+        let [depth, height, width] = [0, 1, 2].map(|d| self.axes[d].count);
+        let (mut runs, mut next) = (Vec::new(), places.start);
+        while next < places.end {
+            let (row, w) = (next / width, next % width);
+            let count = (width - w).min(places.end - next);
+            runs.push(Run {
+                sample: row / height / depth,
+                depth: row / height % depth,
+                height: row % height,
+                places: w..w + count,
+                at: next - places.start,
+            });
+            next += count;
+        }
+        runs
+    }
+
+    /// Fills the matrix of these channels and places, counted over all samples.
+    ///
+    /// # Safety
+    /// The source must hold the elements that sizes, strides and places name; there must be places for the matrix, which
+    /// nobody else uses.
+    pub unsafe fn fill<A: Copy + Default>(
+        &self,
+        to: *mut A,
+        order: Order,
+        channels: Range<usize>,
+        places: Range<usize>,
+        convert: impl Fn(T) -> A + Copy,
+    ) {
+        let runs = self.runs(&places);
+        if runs.is_empty() {
+            return;
+        }
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            match order {
+                Order::Channels => self.by_channels(to, &runs, channels, places.len(), convert),
+                Order::Places => self.by_places(to, &runs, channels, convert),
+            }
+        }
+    }
+
+    /// What each tap reads in each run, the same for all channels.
+    fn pieces(&self, runs: &[Run]) -> Vec<Piece> {
+        let [depth, height, width] = &self.axes;
+        let piece = |(d, h, w): (usize, usize, usize), run: &Run| {
+            let plane = depth.element(run.depth, d).zip(height.element(run.height, h));
+            let Some((z, y)) = plane else { return Piece { begin: 0, end: 0, from: 0 } };
+            let inside = width.inside(w, run.places.clone());
+            if inside.is_empty() {
+                return Piece { begin: 0, end: 0, from: 0 };
+            }
+            let x = ((inside.start * width.step).cast_signed() + width.taps[w]).cast_unsigned();
+            let row = run.sample * self.sample + z * depth.stride + y * height.stride;
+            let [begin, end] = [inside.start, inside.end].map(|place| place - run.places.start);
+            Piece { begin, end, from: row + x * width.stride }
+        };
+        self.each_tap().flat_map(|tap| runs.iter().map(move |run| piece(tap, run))).collect()
+    }
+
+    /// # Safety
+    /// As for [`Patches::fill`].
+    unsafe fn by_channels<A: Copy + Default>(
+        &self,
+        to: *mut A,
+        runs: &[Run],
+        channels: Range<usize>,
+        columns: usize,
+        convert: impl Fn(T) -> A + Copy,
+    ) {
+        let pieces = self.pieces(runs);
+        let step = self.axes[2].step * self.axes[2].stride;
+        let mut row = to;
+        for c in channels {
+            let channel = self.data.as_ptr().cast_const().wrapping_add(c * self.channel);
+            for pieces in pieces.chunks_exact(runs.len()) {
+                for (run, piece) in runs.iter().zip(pieces) {
+                    // SAFETY: the run lies within the row, for which the caller has places.
+                    let line = unsafe {
+                        let line = row.add(run.at).cast::<MaybeUninit<A>>();
+                        std::slice::from_raw_parts_mut(line, run.places.len())
+                    };
+                    let outside = |slots: &mut [MaybeUninit<A>]| slots.fill(MaybeUninit::new(A::default()));
+                    outside(&mut line[..piece.begin]);
+                    outside(&mut line[piece.end..]);
+                    let from = channel.wrapping_add(piece.from);
+                    let line = &mut line[piece.begin..piece.end];
+                    if step == 1 {
+                        for (i, slot) in line.iter_mut().enumerate() {
+                            // SAFETY: the piece names elements of the source.
+                            slot.write(convert(unsafe { *from.add(i) }));
+                        }
+                    } else {
+                        for (i, slot) in line.iter_mut().enumerate() {
+                            // SAFETY: as above.
+                            slot.write(convert(unsafe { *from.add(i * step) }));
+                        }
+                    }
+                }
+                row = row.wrapping_add(columns);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Patches::fill`].
+    unsafe fn by_places<A: Copy + Default>(
+        &self,
+        to: *mut A,
+        runs: &[Run],
+        channels: Range<usize>,
+        convert: impl Fn(T) -> A + Copy,
+    ) {
+        let [depth, height, width] = &self.axes;
+        let count = channels.len();
+        let row = self.taps() * count;
+        for run in runs {
+            for place in run.places.clone() {
+                // SAFETY: the caller has places for this row.
+                let mut to = unsafe { to.add((run.at + place - run.places.start) * row) };
+                for (d, h, w) in self.each_tap() {
+                    let z = depth.element(run.depth, d);
+                    let (y, x) = (height.element(run.height, h), width.element(place, w));
+                    // SAFETY: the row has places for each tap's channels, and the source the element that was found.
+                    unsafe {
+                        if let (Some(z), Some(y), Some(x)) = (z, y, x) {
+                            let at = run.sample * self.sample
+                                + channels.start * self.channel
+                                + z * depth.stride
+                                + y * height.stride
+                                + x * width.stride;
+                            let from = self.data.as_ptr().cast_const().add(at);
+                            if self.channel == 1 {
+                                (0..count).for_each(|c| to.add(c).write(convert(*from.add(c))));
+                            } else {
+                                (0..count)
+                                    .for_each(|c| to.add(c).write(convert(*from.add(c * self.channel))));
+                            }
+                        } else {
+                            (0..count).for_each(|c| to.add(c).write(A::default()));
+                        }
+                        to = to.add(count);
+                    }
+                }
+            }
+        }
+    }
+
+    fn each_tap(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<T> {
+        let [depth, height, width] = [0, 1, 2].map(|d| self.axes[d].taps.len());
+        (0..depth * height * width).map(move |t| (t / width / height, t / width % height, t % width))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_at_which_a_tap_reads_something_are_found() {
+        for (size, step, first) in
+            [(5, 1, 0), (5, 1, -2), (5, 2, -3), (5, 3, 4), (5, 2, 9), (0, 1, 0), (1, 7, -14), (4, 3, -1)]
+        {
+            let axis = Axis { size, stride: 1, count: 6, step, taps: vec![first] };
+            for (begin, end) in (0..6).flat_map(|a| (a..=6).map(move |b| (a, b))) {
+                let expected: Vec<usize> = (begin..end).filter(|&p| axis.element(p, 0).is_some()).collect();
+                let found: Vec<usize> = axis.inside(0, begin..end).collect();
+                assert_eq!(found, expected, "size {size}, step {step}, tap {first}, {begin}..{end}");
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `conv_weight_grad`: for each element of the kernel the products of the output's gradient with what that element read,
+//! summed over all places.
+
+use super::super::gemm::call_gemm;
+use super::super::product::{Matrix, Multiply, TILE_WORK, Tile, parallel_try};
+use super::patches::{Axis, Order, Patches};
+use super::volume::{Moves, Volume};
+use keyway_sdk::author::{Error, Float, Lanes, Real, Scratch};
+use std::ops::Range;
+
+/// Elements of the patches of a tile, about, and its places.
+const TILE: usize = 1 << 17;
+const PLACES: (usize, usize) = (128, 1024);
+/// The places are cut into so many parts at most, each with sums of its own, of so many elements in all.
+const PARTS: usize = 16;
+const SUMS: usize = 1 << 23;
+
+/// The gradient of the weight. `Acc` is what sums are accumulated in.
+///
+/// # Safety
+/// The volumes must hold the elements that they name, and nobody else may use those of `out`.
+pub unsafe fn run<T: Float<Acc: Multiply>>(
+    grad: &Volume<'_, T>,
+    input: &Volume<'_, T>,
+    out: &Volume<'_, T>,
+    moves: &Moves,
+) -> Result<(), Error> {
+    let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
+    let axis = |d: usize, of: &Volume<'_, T>, step, taps| Axis {
+        size: of.sizes[d + 2],
+        stride: of.strides[d + 2],
+        count: grad.sizes[d + 2],
+        step,
+        taps,
+    };
+    let patches = Patches {
+        data: input.data,
+        sample: input.strides[0],
+        channel: input.strides[1],
+        axes: [0, 1, 2].map(|d| axis(d, input, moves.stride[d], moves.taps(d, out.sizes[d + 2]))),
+    };
+    let grads = Patches {
+        data: grad.data,
+        sample: grad.strides[0],
+        channel: grad.strides[1],
+        axes: [0, 1, 2].map(|d| axis(d, grad, 1, vec![0])),
+    };
+    let (order, inner) = (patches.order(channels), patches.taps() * channels);
+    let total = grad.sizes[0] * grad.sizes[2] * grad.sizes[3] * grad.sizes[4];
+    if rows == 0 || inner == 0 {
+        return Ok(());
+    }
+    let wide = (TILE / inner).clamp(PLACES.0, PLACES.1).min(total.max(1));
+    let tiles = total.div_ceil(wide);
+    let parts = tiles.min(PARTS).min(SUMS / (rows * inner)).max(1);
+    let each = tiles.div_ceil(parts);
+    for g in 0..moves.groups {
+        let mut sums = Scratch::<T::Acc>::zeroed(parts * rows * inner)?;
+        // SAFETY: the address is used within this call, by parts that have sums of their own.
+        let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
+        let of = Group { patches: &patches, grads: &grads, order, rows, inner, g, channels };
+        let work = rows.saturating_mul(inner).saturating_mul(each * wide);
+        parallel_try(parts, TILE_WORK / work.max(1), |range| {
+            // SAFETY: both are filled before they are read.
+            let (mut left, mut right) = unsafe {
+                (Scratch::<T::Acc>::unwritten(inner * wide)?, Scratch::<T::Acc>::unwritten(rows * wide)?)
+            };
+            for part in range {
+                for tile in part * each..((part + 1) * each).min(tiles) {
+                    let places = tile * wide..((tile + 1) * wide).min(total);
+                    let memory = [left.as_mut_ptr(), right.as_mut_ptr()];
+                    // SAFETY: the caller guarantees the elements; the memory has places for a tile.
+                    unsafe { of.add(to.as_ptr().add(part * rows * inner), memory, places) };
+                }
+            }
+            Ok(())
+        })?;
+        let (first, others) = sums.split_at_mut(rows * inner);
+        for part in others.chunks_exact(rows * inner) {
+            first.iter_mut().zip(part).for_each(|(total, part)| *total += *part);
+        }
+        // SAFETY: as the caller guarantees.
+        unsafe { of.lay(out, first) };
+    }
+    Ok(())
+}
+
+/// The products of one group.
+struct Group<'a, T> {
+    patches: &'a Patches<'a, T>,
+    grads: &'a Patches<'a, T>,
+    order: Order,
+    rows: usize,
+    inner: usize,
+    g: usize,
+    channels: usize,
+}
+
+impl<T: Float<Acc: Multiply>> Group<'_, T> {
+    /// Adds the products of some places: `[inner][rows]` where the patches are filled by channels, else `[rows][inner]`, so
+    /// that rows of both operands are dense.
+    ///
+    /// # Safety
+    /// As for [`run`]; nobody else may use the sums and the memory.
+    unsafe fn add(&self, sums: *mut T::Acc, [left, right]: [*mut T::Acc; 2], places: Range<usize>) {
+        let n = places.len();
+        let channels = self.g * self.channels..(self.g + 1) * self.channels;
+        let rows = self.g * self.rows..(self.g + 1) * self.rows;
+        let dense = |data: *mut T::Acc, row| Matrix { data: data.cast_const(), row, column: 1 };
+        let by_channels = self.order == Order::Channels;
+        let other = if by_channels { Order::Places } else { Order::Channels };
+        // SAFETY: the caller guarantees the elements and the memory.
+        unsafe {
+            self.patches.fill(left, self.order, channels, places.clone(), T::to_acc);
+            self.grads.fill(right, other, rows, places, T::to_acc);
+            let (patches, grads) = (
+                dense(left, if by_channels { n } else { self.inner }),
+                dense(right, if by_channels { self.rows } else { n }),
+            );
+            let (a, b) = if by_channels { (patches, grads) } else { (grads, patches) };
+            let (tall, wide) = if by_channels { (self.inner, self.rows) } else { (self.rows, self.inner) };
+            let out = Matrix { data: sums, row: wide, column: 1 };
+            let alpha = T::Acc::ONE;
+            call_gemm(
+                &Tile { rows: tall, columns: wide, inner: n, a, b, out, input: None, alpha },
+                Some(alpha),
+            );
+        }
+    }
+
+    /// Writes the sums to where they belong.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    unsafe fn lay(&self, out: &Volume<'_, T>, sums: &[T::Acc]) {
+        let [_, _, depth, height, width] = out.sizes;
+        let taps = depth * height * width;
+        for (r, c, t) in (0..self.rows)
+            .flat_map(|r| (0..self.channels).flat_map(move |c| (0..taps).map(move |t| (r, c, t))))
+        {
+            let sum = match self.order {
+                Order::Channels => sums[(c * taps + t) * self.rows + r],
+                Order::Places => sums[r * self.inner + t * self.channels + c],
+            };
+            let index = [self.g * self.rows + r, c, t / width / height, t / width % height, t % width];
+            let at: usize = index.iter().zip(&out.strides).map(|(i, stride)| i * stride).sum();
+            // SAFETY: the index lies within the sizes of the output, which the caller guarantees.
+            unsafe { out.data.as_ptr().add(at).write(T::from_acc(sum)) };
+        }
+    }
+}

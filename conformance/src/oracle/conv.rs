@@ -1,0 +1,189 @@
+//! Convolutions: plain loops over the places of the kernel.
+
+use super::number::float_total;
+use super::{Family, Inputs, Unknown};
+use crate::array::{Array, Indices, flat};
+
+/// How the kernel moves: arguments 3 to 6.
+struct Moves<'a> {
+    stride: &'a [i64],
+    padding: &'a [i64],
+    dilation: &'a [i64],
+    groups: usize,
+}
+
+impl Moves<'_> {
+    fn of(inputs: &Inputs) -> Result<Moves<'_>, Unknown> {
+        let groups =
+            usize::try_from(inputs.int(6)?).map_err(|_| Unknown("a negative number of groups".into()))?;
+        let moves =
+            Moves { stride: inputs.ints(3)?, padding: inputs.ints(4)?, dilation: inputs.ints(5)?, groups };
+        let positive = |list: &[i64]| list.iter().all(|&v| v > 0);
+        if groups == 0 || !positive(moves.stride) || !positive(moves.dilation) {
+            return Err(Unknown("a stride, a dilation or groups of 0".into()));
+        }
+        Ok(moves)
+    }
+
+    /// The number of places of a kernel in each dimension.
+    fn places(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<usize>, Unknown> {
+        let lists = [self.stride, self.padding, self.dilation];
+        if lists.iter().any(|list| list.len() != sizes.len()) || kernel.len() != sizes.len() {
+            return Err(Unknown("lists that are not as long as there are spatial dimensions".into()));
+        }
+        (0..sizes.len())
+            .map(|d| {
+                let free =
+                    sizes[d] as i64 + 2 * self.padding[d] - self.dilation[d] * (kernel[d] as i64 - 1) - 1;
+                usize::try_from(free)
+                    .map(|free| free / self.stride[d] as usize + 1)
+                    .map_err(|_| Unknown("a kernel larger than the input".into()))
+            })
+            .collect()
+    }
+
+    /// The element of the input that an element of the kernel reads at a place.
+    fn read(&self, sizes: &[usize], place: &[usize], tap: &[usize]) -> Option<Vec<usize>> {
+        (0..sizes.len())
+            .map(|d| {
+                let at =
+                    place[d] as i64 * self.stride[d] + tap[d] as i64 * self.dilation[d] - self.padding[d];
+                usize::try_from(at).ok().filter(|&at| at < sizes[d])
+            })
+            .collect()
+    }
+}
+
+/// The sizes of an input, a weight and the output.
+struct Sizes {
+    input: Vec<usize>,
+    weight: Vec<usize>,
+    output: Vec<usize>,
+}
+
+/// Gives `each` the places in row-major order of every element of the output, the weight and the input that meet: the output
+/// is the sum of the products of the other two.
+fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, usize)) {
+    let (of_group, outputs) = (sizes.weight[1], sizes.weight[0] / moves.groups);
+    for out in Indices::new(&sizes.output) {
+        for tap in Indices::new(&sizes.weight[1..]) {
+            let Some(read) = moves.read(&sizes.input[2..], &out[2..], &tap[1..]) else { continue };
+            let group = out[1] / outputs;
+            let input: Vec<usize> = [out[0], group * of_group + tap[0]].into_iter().chain(read).collect();
+            let weight: Vec<usize> = [out[1]].into_iter().chain(tap).collect();
+            each(flat(&sizes.output, &out), flat(&sizes.weight, &weight), flat(&sizes.input, &input));
+        }
+    }
+}
+
+/// The sums of products that `pairs` names: the number of the sum, and the factors.
+fn summed(
+    inputs: &Inputs,
+    sizes: &Sizes,
+    made: &[usize],
+    numbers: impl Fn(usize, usize, usize) -> [usize; 3],
+    bias: Option<Vec<f64>>,
+) -> Result<Vec<Array>, Unknown> {
+    let moves = Moves::of(inputs)?;
+    let promoted: &[usize] = if bias.is_some() { &[0, 1, 2] } else { &[0, 1] };
+    let dtype = inputs.promote(promoted)?;
+    let (a, b) = (inputs.array(0)?.cast(dtype).floats(), inputs.array(1)?.cast(dtype).floats());
+    let mut terms: Vec<Vec<f64>> = vec![Vec::new(); made.iter().product()];
+    pairs(sizes, &moves, |output, weight, input| {
+        let [sum, first, second] = numbers(output, weight, input);
+        terms[sum].push(a[first] * b[second]);
+    });
+    if let Some(bias) = bias {
+        let behind: usize = made[2..].iter().product();
+        terms.iter_mut().enumerate().for_each(|(i, terms)| terms.push(bias[i / behind % bias.len()]));
+    }
+    let values = terms.iter().map(|terms| float_total(dtype, terms)).collect();
+    Ok(vec![Array::new(dtype, made, values)])
+}
+
+fn spatial(inputs: &Inputs, i: usize) -> Result<Vec<usize>, Unknown> {
+    let sizes = inputs.ints(i)?.iter().map(|&n| usize::try_from(n));
+    sizes.collect::<Result<_, _>>().map_err(|_| Unknown("a negative size".into()))
+}
+
+fn joined(first: usize, second: usize, rest: &[usize]) -> Vec<usize> {
+    [first, second].iter().chain(rest).copied().collect()
+}
+
+/// Refuses channels that the groups do not divide, or that are not those of the other tensor.
+fn fits(sizes: &Sizes, groups: usize) -> Result<(), Unknown> {
+    let fit = sizes.input[1] == sizes.weight[1] * groups
+        && sizes.weight[0].is_multiple_of(groups)
+        && sizes.output[1] == sizes.weight[0]
+        && sizes.output[0] == sizes.input[0];
+    if fit { Ok(()) } else { Err(Unknown("channels or batches that do not fit".into())) }
+}
+
+/// Refuses tensors without spatial dimensions.
+fn images(inputs: &Inputs) -> Result<[&Array; 2], Unknown> {
+    let both = [inputs.array(0)?, inputs.array(1)?];
+    if both.iter().all(|a| a.ndim() >= 3) { Ok(both) } else { Err(Unknown("no images".into())) }
+}
+
+fn conv(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let ([input, weight], moves) = (images(inputs)?, Moves::of(inputs)?);
+    let output =
+        joined(input.sizes[0], weight.sizes[0], &moves.places(&input.sizes[2..], &weight.sizes[2..])?);
+    let sizes = Sizes { input: input.sizes.clone(), weight: weight.sizes.clone(), output: output.clone() };
+    fits(&sizes, moves.groups)?;
+    let dtype = inputs.promote(&[0, 1, 2])?;
+    let bias = inputs.optional_array(2)?;
+    if bias.is_some_and(|bias| bias.sizes != weight.sizes[..1]) {
+        return Err(Unknown("a bias of another size".into()));
+    }
+    let bias = bias.map(|bias| bias.cast(dtype).floats());
+    summed(inputs, &sizes, &output, |o, w, i| [o, i, w], bias)
+}
+
+fn conv_input_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let ([grad, weight], moves) = (images(inputs)?, Moves::of(inputs)?);
+    let input = joined(grad.sizes[0], weight.sizes[1] * moves.groups, &spatial(inputs, 2)?);
+    let sizes = Sizes { input: input.clone(), weight: weight.sizes.clone(), output: grad.sizes.clone() };
+    fits(&sizes, moves.groups)?;
+    if moves.places(&input[2..], &weight.sizes[2..])? != grad.sizes[2..] {
+        return Err(Unknown("another number of places than the gradient has".into()));
+    }
+    summed(inputs, &sizes, &input, |o, w, i| [i, o, w], None)
+}
+
+fn conv_weight_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let ([grad, input], moves) = (images(inputs)?, Moves::of(inputs)?);
+    let weight = joined(grad.sizes[1], input.sizes[1] / moves.groups, &spatial(inputs, 2)?);
+    let sizes = Sizes { input: input.sizes.clone(), weight: weight.clone(), output: grad.sizes.clone() };
+    fits(&sizes, moves.groups)?;
+    if moves.places(&input.sizes[2..], &weight[2..])? != grad.sizes[2..] {
+        return Err(Unknown("another number of places than the gradient has".into()));
+    }
+    summed(inputs, &sizes, &weight, |o, w, i| [w, o, i], None)
+}
+
+/// The family.
+pub const ALL: Family =
+    &[("conv", conv), ("conv_input_grad", conv_input_grad), ("conv_weight_grad", conv_weight_grad)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Number;
+    use crate::oracle::Value;
+    use keyway::DType;
+
+    #[test]
+    fn a_kernel_of_one_and_minus_one_gives_differences() {
+        let array = |sizes: &[usize], values: &[f64]| {
+            Value::Array(Array::new(DType::F64, sizes, values.iter().map(|&v| Number::Float(v)).collect()))
+        };
+        let ints = |v: i64| Value::Ints(vec![v]);
+        let rest = [ints(2), ints(1), ints(1), Value::Int(1)];
+        let tensors = [array(&[1, 1, 4], &[1.0, 3.0, 6.0, 10.0]), array(&[1, 1, 2], &[-1.0, 1.0])];
+        let bias = array(&[1], &[100.0]);
+        let made = conv(&Inputs(tensors.into_iter().chain([bias]).chain(rest).collect())).unwrap();
+        // Of 0 1 | 3 6 | 10 0, the border being 0.
+        assert_eq!(made[0].floats(), [101.0, 103.0, 90.0]);
+    }
+}

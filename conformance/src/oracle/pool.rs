@@ -1,0 +1,208 @@
+//! Pooling: plain loops over the places of the window.
+
+use super::number::float_total;
+use super::{Family, Inputs, Unknown};
+use crate::array::{Array, Indices, Number, flat};
+use keyway::DType;
+
+/// A window of one spatial dimension.
+struct Window {
+    size: i64,
+    kernel: i64,
+    stride: i64,
+    padding: i64,
+    dilation: i64,
+    places: usize,
+}
+
+/// The windows of images of these spatial sizes: kernel, stride and padding are arguments `at` to `at + 2`.
+fn windows(
+    inputs: &Inputs,
+    at: usize,
+    dilation: Option<usize>,
+    ceil: bool,
+    sizes: &[usize],
+) -> Result<Vec<Window>, Unknown> {
+    let lists = [inputs.ints(at)?, inputs.ints(at + 1)?, inputs.ints(at + 2)?];
+    let ones = vec![1; sizes.len()];
+    let dilation = dilation.map_or(Ok(&ones[..]), |i| inputs.ints(i))?;
+    if sizes.is_empty() || lists.iter().chain([&dilation]).any(|list| list.len() != sizes.len()) {
+        return Err(Unknown("lists that are not as long as there are spatial dimensions".into()));
+    }
+    (0..sizes.len())
+        .map(|d| {
+            let (size, [kernel, stride, padding], dilation) =
+                (sizes[d] as i64, lists.map(|list| list[d]), dilation[d]);
+            let free = size + 2 * padding - dilation * (kernel - 1) - 1;
+            if stride < 1 || dilation < 1 || free < 0 {
+                return Err(Unknown("a window that does not fit".into()));
+            }
+            let mut places = free / stride + 1;
+            // Rounded up, the last window must not begin in the border behind the image.
+            if ceil && free % stride != 0 && places * stride < size + padding {
+                places += 1;
+            }
+            Ok(Window { size, kernel, stride, padding, dilation, places: places as usize })
+        })
+        .collect()
+}
+
+impl Window {
+    /// The elements that the window reads at a place.
+    fn reads(&self, place: usize) -> Vec<usize> {
+        let first = place as i64 * self.stride - self.padding;
+        (0..self.kernel)
+            .map(|t| first + t * self.dilation)
+            .filter(|at| (0..self.size).contains(at))
+            .map(|at| at as usize)
+            .collect()
+    }
+
+    /// How many elements the window has at a place in the image and its border.
+    fn with_border(&self, place: usize) -> usize {
+        let first = place as i64 * self.stride - self.padding;
+        ((first + self.kernel).min(self.size + self.padding) - first).max(0) as usize
+    }
+}
+
+/// Every combination of one number of each list.
+fn combinations(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let sizes: Vec<usize> = lists.iter().map(Vec::len).collect();
+    let pick = |index: Vec<usize>| index.iter().zip(lists).map(|(&i, list)| list[i]).collect();
+    Indices::new(&sizes).map(pick).collect()
+}
+
+/// What the window reads at a place: positions in the channel.
+fn under(windows: &[Window], sizes: &[usize], place: &[usize]) -> Vec<usize> {
+    let lists: Vec<Vec<usize>> = windows.iter().zip(place).map(|(window, &p)| window.reads(p)).collect();
+    combinations(&lists).iter().map(|index| flat(sizes, index)).collect()
+}
+
+fn with_spatial(sizes: &[usize], spatial: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    sizes[..2].iter().copied().chain(spatial).collect()
+}
+
+fn image(inputs: &Inputs) -> Result<&Array, Unknown> {
+    let a = inputs.array(0)?;
+    if a.ndim() > 2 { Ok(a) } else { Err(Unknown("no images".into())) }
+}
+
+fn max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let a = image(inputs)?;
+    let spatial = &a.sizes[2..];
+    let windows = windows(inputs, 1, Some(4), inputs.bool(5)?, spatial)?;
+    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.places));
+    let plane: usize = spatial.iter().product();
+    let (mut values, mut places) = (Vec::new(), Vec::new());
+    for index in Indices::new(&sizes) {
+        let first = (index[0] * a.sizes[1] + index[1]) * plane;
+        let (mut best, mut at) = (f64::NEG_INFINITY, None);
+        for place in under(&windows, spatial, &index[2..]) {
+            let x = a.values[first + place].float();
+            if at.is_none() || x > best || x.is_nan() {
+                (best, at) = (x, Some(place));
+            }
+        }
+        let Some(at) = at else { return Err(Unknown("a window without elements".into())) };
+        values.push(Number::Float(best));
+        places.push(Number::Int(at as i128));
+    }
+    Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])
+}
+
+/// The sizes in a list argument.
+fn listed(inputs: &Inputs, i: usize) -> Result<Vec<usize>, Unknown> {
+    let sizes = inputs.ints(i)?.iter().map(|&n| usize::try_from(n));
+    sizes.collect::<Result<_, _>>().map_err(|_| Unknown("a negative size".into()))
+}
+
+/// The sums of terms that `each` gives with the channel they belong to and their place in it.
+fn spread(
+    grad: &Array,
+    spatial: &[usize],
+    each: impl Fn(&[usize], f64) -> Result<Vec<(usize, f64)>, Unknown>,
+) -> Result<Vec<Array>, Unknown> {
+    let sizes = with_spatial(&grad.sizes, spatial.iter().copied());
+    let plane: usize = spatial.iter().product();
+    let mut terms: Vec<Vec<f64>> = vec![Vec::new(); sizes.iter().product()];
+    for (index, value) in Indices::new(&grad.sizes).zip(&grad.values) {
+        for (place, term) in each(&index, value.float())? {
+            terms[(index[0] * sizes[1] + index[1]) * plane + place].push(term);
+        }
+    }
+    let values = terms.iter().map(|terms| float_total(grad.dtype, terms)).collect();
+    Ok(vec![Array::new(grad.dtype, sizes, values)])
+}
+
+fn max_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, indices, spatial) = (image(inputs)?, inputs.array(1)?, listed(inputs, 2)?);
+    let plane: usize = spatial.iter().product();
+    if indices.sizes != grad.sizes || spatial.len() + 2 != grad.ndim() {
+        return Err(Unknown("indices of another shape".into()));
+    }
+    spread(grad, &spatial, |index, value| {
+        match usize::try_from(indices.at(index).int()).ok().filter(|&place| place < plane) {
+            Some(place) => Ok(vec![(place, value)]),
+            None => Err(Unknown("an index outside".into())),
+        }
+    })
+}
+
+/// What the sum at a place is divided by, if so many elements lie in the image: arguments `at` (whether the border counts)
+/// and the next.
+fn divisor(
+    inputs: &Inputs,
+    at: usize,
+    windows: &[Window],
+    place: &[usize],
+    inside: usize,
+) -> Result<f64, Unknown> {
+    let all = || windows.iter().zip(place).map(|(window, &p)| window.with_border(p)).product();
+    let count = match inputs.optional_int(at + 1)? {
+        Some(given) => return Ok(given as f64),
+        None if inputs.bool(at)? => all(),
+        None => inside,
+    };
+    Ok(count as f64)
+}
+
+fn avg_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let a = image(inputs)?;
+    let spatial = &a.sizes[2..];
+    let windows = windows(inputs, 1, None, inputs.bool(4)?, spatial)?;
+    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.places));
+    let plane: usize = spatial.iter().product();
+    let mut values = Vec::new();
+    for index in Indices::new(&sizes) {
+        let first = (index[0] * a.sizes[1] + index[1]) * plane;
+        let places = under(&windows, spatial, &index[2..]);
+        let terms: Vec<f64> = places.iter().map(|place| a.values[first + place].float()).collect();
+        let by = divisor(inputs, 5, &windows, &index[2..], terms.len())?;
+        values.push(match float_total(a.dtype, &terms) {
+            Number::Float(sum) => Number::Float(sum / by),
+            other => other,
+        });
+    }
+    Ok(vec![Array::new(a.dtype, sizes, values)])
+}
+
+fn avg_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, spatial) = (image(inputs)?, listed(inputs, 1)?);
+    let windows = windows(inputs, 2, None, inputs.bool(5)?, &spatial)?;
+    if windows.iter().map(|w| w.places).ne(grad.sizes[2..].iter().copied()) {
+        return Err(Unknown("another number of places than the gradient has".into()));
+    }
+    spread(grad, &spatial, |index, value| {
+        let places = under(&windows, &spatial, &index[2..]);
+        let by = divisor(inputs, 6, &windows, &index[2..], places.len())?;
+        Ok(places.into_iter().map(|place| (place, value / by)).collect())
+    })
+}
+
+/// The family.
+pub const ALL: Family = &[
+    ("avg_pool", avg_pool),
+    ("avg_pool_backward", avg_pool_backward),
+    ("max_pool", max_pool),
+    ("max_pool_backward", max_pool_backward),
+];

@@ -1,0 +1,195 @@
+//! Convolutions with learned kernels.
+
+use super::slot::Slot;
+use super::{Members, Module, ModuleError, init};
+use crate::ops::conv::{ConvOptions, ConvTransposeOptions, PerDim};
+use crate::rng::Philox;
+use crate::{Result, Tensor};
+
+/// A kernel `[first, second / groups, ..]` of PyTorch's initial values: uniform within `1 / sqrt(fan_in)`, where an output
+/// counts `second / groups` times the kernel's elements as inputs.
+fn kernel(
+    owner: &'static str,
+    [first, second]: [usize; 2],
+    groups: usize,
+    sizes: &[usize],
+    rng: &mut Philox,
+) -> Result<Slot> {
+    if groups == 0 || !first.is_multiple_of(groups) || !second.is_multiple_of(groups) {
+        let got = format!("{groups} for {first} and {second} channels");
+        let expected = "1 or more, and to divide the channels of input and output";
+        return Err(ModuleError::Option { owner, option: "groups", expected, got }.into());
+    }
+    let sizes: Vec<usize> = [first, second / groups].iter().chain(sizes).copied().collect();
+    // The slope that gives this bound.
+    Slot::parameter(init::kaiming_uniform(&sizes, 5f64.sqrt(), rng)?)
+}
+
+/// A bias for that kernel, within the same bound.
+fn bias(weight: &Slot, outputs: usize, rng: &mut Philox) -> Result<Slot> {
+    let fan_in: usize = weight.get().sizes()[1..].iter().product();
+    let bound = if fan_in > 0 { 1.0 / (fan_in as f64).sqrt() } else { 0.0 };
+    Slot::parameter(init::uniform(&[outputs], bound, rng)?)
+}
+
+/// Modules of one shape; the numbers in brackets say which of input and output channels are the weight's first and second
+/// dimension.
+macro_rules! convolutions {
+    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $call:ident [$first:literal, $second:literal] $shape:literal;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            weight: Slot,
+            bias: Option<Slot>,
+            options: $options<$rank>,
+        }
+
+        impl $name {
+            /// A module of so many channels in and out and a kernel of these sizes, with a bias, in f32. The initial values are
+            /// PyTorch's: weight and bias uniform within `1 / sqrt(fan_in)`.
+            ///
+            /// # Errors
+            /// Groups that do not divide the channels; sizes whose product overflows.
+            pub fn new(
+                inputs: usize,
+                outputs: usize,
+                kernel: impl Into<PerDim<$rank>>,
+                options: $options<$rank>,
+                rng: &mut Philox,
+            ) -> Result<$name> {
+                let mut module = $name::without_bias(inputs, outputs, kernel, options, rng)?;
+                module.bias = Some(bias(&module.weight, outputs, rng)?);
+                Ok(module)
+            }
+
+            /// The same without a bias.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`", stringify!($name), "::new`].")]
+            pub fn without_bias(
+                inputs: usize,
+                outputs: usize,
+                kernel: impl Into<PerDim<$rank>>,
+                options: $options<$rank>,
+                rng: &mut Philox,
+            ) -> Result<$name> {
+                let channels = [[inputs, outputs][$first], [inputs, outputs][$second]];
+                let weight = self::kernel(stringify!($name), channels, options.groups, &kernel.into().0, rng)?;
+                Ok($name { weight, bias: None, options })
+            }
+
+            #[doc = concat!("A module of these tensors: the weight `", $shape, "`, the bias `[out]`.")]
+            ///
+            /// # Errors
+            /// A dtype that has no gradient.
+            pub fn from_tensors(
+                weight: Tensor,
+                bias: Option<Tensor>,
+                options: $options<$rank>,
+            ) -> Result<$name> {
+                let bias = bias.map(Slot::parameter).transpose()?;
+                Ok($name { weight: Slot::parameter(weight)?, bias, options })
+            }
+
+            #[doc = concat!("The weight, `", $shape, "`.")]
+            pub fn weight(&self) -> Tensor {
+                self.weight.get()
+            }
+
+            /// The bias, `[out]`.
+            pub fn bias(&self) -> Option<Tensor> {
+                self.bias.as_ref().map(Slot::get)
+            }
+        }
+
+        impl Module for $name {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                input.$call(&self.weight.get(), self.bias().as_ref(), self.options)
+            }
+
+            fn members<'a>(&'a self, members: &mut Members<'a>) {
+                members.parameter("weight", &self.weight);
+                if let Some(bias) = &self.bias {
+                    members.parameter("bias", bias);
+                }
+            }
+        }
+    )+};
+}
+
+convolutions! {
+    /// [`Tensor::conv1d`] with a learned kernel: `[batch, in, length]` to `[batch, out, ..]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Conv1d, ConvOptions, Module}, rng::Philox};
+    /// let conv = Conv1d::new(2, 4, 3, ConvOptions::default().padding(1), &mut Philox::new(0))?;
+    /// let x = Tensor::ones(&[1, 2, 8], keyway::DType::F32, keyway::Device::CPU)?;
+    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 4, 8]);
+    /// # Ok(()) }
+    /// ```
+    Conv1d 1 ConvOptions conv1d [1, 0] "[out, in / groups, length]";
+
+    /// [`Tensor::conv2d`] with a learned kernel: `[batch, in, height, width]` to `[batch, out, ..]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Conv2d, ConvOptions, Module}, rng::Philox};
+    /// let conv = Conv2d::new(2, 4, [3, 1], ConvOptions::default().stride(2), &mut Philox::new(0))?;
+    /// let x = Tensor::ones(&[1, 2, 9, 9], keyway::DType::F32, keyway::Device::CPU)?;
+    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 4, 4, 5]);
+    /// assert_eq!(conv.num_parameters(), 4 * 2 * 3 + 4);
+    /// # Ok(()) }
+    /// ```
+    Conv2d 2 ConvOptions conv2d [1, 0] "[out, in / groups, height, width]";
+
+    /// [`Tensor::conv3d`] with a learned kernel: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Conv3d, ConvOptions, Module}, rng::Philox};
+    /// let conv = Conv3d::without_bias(2, 2, 2, ConvOptions::default().groups(2), &mut Philox::new(0))?;
+    /// let x = Tensor::ones(&[1, 2, 3, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 2, 2, 2, 2]);
+    /// # Ok(()) }
+    /// ```
+    Conv3d 3 ConvOptions conv3d [1, 0] "[out, in / groups, depth, height, width]";
+
+    /// [`Tensor::conv_transpose1d`] with a learned kernel: `[batch, in, length]` to `[batch, out, ..]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{ConvTranspose1d, ConvTransposeOptions, Module}, rng::Philox};
+    /// let conv = ConvTranspose1d::new(2, 4, 2, ConvTransposeOptions::default().stride(2), &mut Philox::new(0))?;
+    /// let x = Tensor::ones(&[1, 2, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 4, 6]);
+    /// # Ok(()) }
+    /// ```
+    ConvTranspose1d 1 ConvTransposeOptions conv_transpose1d [0, 1] "[in, out / groups, length]";
+
+    /// [`Tensor::conv_transpose2d`] with a learned kernel: `[batch, in, height, width]` to `[batch, out, ..]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{ConvTranspose2d, ConvTransposeOptions, Module}, rng::Philox};
+    /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
+    /// let conv = ConvTranspose2d::new(2, 4, 3, doubled, &mut Philox::new(0))?;
+    /// let x = Tensor::ones(&[1, 2, 3, 5], keyway::DType::F32, keyway::Device::CPU)?;
+    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 4, 6, 10]);
+    /// # Ok(()) }
+    /// ```
+    ConvTranspose2d 2 ConvTransposeOptions conv_transpose2d [0, 1] "[in, out / groups, height, width]";
+
+    /// [`Tensor::conv_transpose3d`] with a learned kernel: `[batch, in, depth, height, width]` to `[batch, out, ..]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{ConvTranspose3d, ConvTransposeOptions, Module}, rng::Philox};
+    /// let conv = ConvTranspose3d::new(1, 1, 2, ConvTransposeOptions::default(), &mut Philox::new(0))?;
+    /// let x = Tensor::ones(&[1, 1, 2, 2, 2], keyway::DType::F32, keyway::Device::CPU)?;
+    /// assert_eq!(conv.forward(&x)?.sizes(), [1, 1, 3, 3, 3]);
+    /// # Ok(()) }
+    /// ```
+    ConvTranspose3d 3 ConvTransposeOptions conv_transpose3d [0, 1]
+        "[in, out / groups, depth, height, width]";
+}

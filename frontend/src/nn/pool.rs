@@ -1,0 +1,67 @@
+//! Pooling.
+
+use super::Module;
+use crate::ops::conv::PerDim;
+use crate::ops::pool::{AvgPoolOptions, MaxPoolOptions};
+use crate::{Result, Tensor};
+
+macro_rules! pools {
+    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $call:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(pub $options<$rank>);
+
+        impl $name {
+            /// A window of these sizes, which moves by them.
+            pub fn new(kernel: impl Into<PerDim<$rank>>) -> $name {
+                $name($options::new(kernel))
+            }
+        }
+
+        impl Module for $name {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                input.$call(self.0)
+            }
+        }
+    )+};
+}
+
+pools! {
+    /// [`Tensor::max_pool1d`] of inputs `[batch, channels, length]`; see [`MaxPool2d`].
+    MaxPool1d 1 MaxPoolOptions max_pool1d;
+
+    /// [`Tensor::max_pool2d`] of inputs `[batch, channels, height, width]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{MaxPool2d, MaxPoolOptions, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], &[1, 1, 2, 2])?;
+    /// assert_eq!(MaxPool2d::new(2).forward(&x)?.to_vec::<f32>()?, [4.0]);
+    /// let wide = MaxPool2d(MaxPoolOptions::new([1, 2]).stride(1));
+    /// assert_eq!(wide.forward(&x)?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    MaxPool2d 2 MaxPoolOptions max_pool2d;
+
+    /// [`Tensor::max_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`MaxPool2d`].
+    MaxPool3d 3 MaxPoolOptions max_pool3d;
+
+    /// [`Tensor::avg_pool1d`] of inputs `[batch, channels, length]`; see [`AvgPool2d`].
+    AvgPool1d 1 AvgPoolOptions avg_pool1d;
+
+    /// [`Tensor::avg_pool2d`] of inputs `[batch, channels, height, width]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AvgPool2d, AvgPoolOptions, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], &[1, 1, 2, 2])?;
+    /// assert_eq!(AvgPool2d::new(2).forward(&x)?.to_vec::<f32>()?, [2.5]);
+    /// let bordered = AvgPool2d(AvgPoolOptions::new(2).padding(1));
+    /// assert_eq!(bordered.forward(&x)?.to_vec::<f32>()?, [0.25, 0.5, 1.0, 0.75]);
+    /// # Ok(()) }
+    /// ```
+    AvgPool2d 2 AvgPoolOptions avg_pool2d;
+
+    /// [`Tensor::avg_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`AvgPool2d`].
+    AvgPool3d 3 AvgPoolOptions avg_pool3d;
+}

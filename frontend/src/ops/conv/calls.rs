@@ -1,0 +1,297 @@
+//! The methods of [`Tensor`](crate::Tensor), one for each number of spatial dimensions.
+
+use super::options::{ConvOptions, ConvTransposeOptions, Padding};
+use super::{conv, conv_input_grad};
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::Error;
+use keyway_dispatcher::op::Arg;
+
+impl Tensor {
+    /// The convolution of signals `[batch, channels, length]`, or one without a batch, with kernels
+    /// `[output channels, channels / groups, length]`, to which a bias `[output channels]` is added:
+    /// `out[n, o, i] = bias[o] + Σ weight[o, c, k] * input[n, c, i * stride + k * dilation - padding]`, with zeros outside the
+    /// input. Its length is `(length + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1`, rounded down.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 8.0], &[1, 1, 4])?;
+    /// let difference = Tensor::from_vec(vec![-1.0f32, 1.0], &[1, 1, 2])?;
+    /// assert_eq!(x.conv1d(&difference, None, ConvOptions::default())?.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Tensors of other ranks, shapes that do not fit each other or the groups, no float; a stride or dilation of 0; a kernel
+    /// larger than the padded input; [`Padding::Same`] with a stride other than 1.
+    pub fn conv1d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<1>) -> Result<Tensor> {
+        convolve("conv1d", self, weight, bias, options)
+    }
+
+    /// The convolution of images `[batch, channels, height, width]`, or one without a batch, with kernels
+    /// `[output channels, channels / groups, height, width]`, to which a bias `[output channels]` is added; each dimension as
+    /// in [`Tensor::conv1d`]. channels_last if the images or the kernels are.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::{ConvOptions, Padding}};
+    /// let x = Tensor::ones(&[1, 1, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let sums = x.conv2d(&x, None, ConvOptions::default().padding(Padding::Same))?;
+    /// assert_eq!(sums.to_vec::<f32>()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv1d`].
+    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<2>) -> Result<Tensor> {
+        convolve("conv2d", self, weight, bias, options)
+    }
+
+    /// The convolution of volumes `[batch, channels, depth, height, width]`, or one without a batch, with kernels
+    /// `[output channels, channels / groups, depth, height, width]`, to which a bias `[output channels]` is added; each
+    /// dimension as in [`Tensor::conv1d`]. channels_last if the volumes or the kernels are.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvOptions};
+    /// let x = Tensor::ones(&[1, 2, 3, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let y = x.conv3d(&x, None, ConvOptions::default().stride(2).padding(1))?;
+    /// assert_eq!(y.sizes(), [1, 1, 2, 2, 2]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv1d`].
+    pub fn conv3d(&self, weight: &Tensor, bias: Option<&Tensor>, options: ConvOptions<3>) -> Result<Tensor> {
+        convolve("conv3d", self, weight, bias, options)
+    }
+
+    /// The transposed convolution of signals `[batch, channels, length]`, or one without a batch, with kernels
+    /// `[channels, output channels / groups, length]`, to which a bias `[output channels]` is added: each element adds its
+    /// channel's kernels, times itself, to the output, as the gradient of a convolution goes to its input. The length is
+    /// `(length - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0], &[1, 1, 2])?;
+    /// let twice = Tensor::from_vec(vec![1.0f32, 1.0], &[1, 1, 2])?;
+    /// let y = x.conv_transpose1d(&twice, None, ConvTransposeOptions::default().stride(2))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Tensors of other ranks, shapes that do not fit each other or the groups, no float; a stride or dilation of 0; an
+    /// output padding that is below neither stride nor dilation; an output without elements.
+    pub fn conv_transpose1d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvTransposeOptions<1>,
+    ) -> Result<Tensor> {
+        transpose("conv_transpose1d", self, weight, bias, options)
+    }
+
+    /// The transposed convolution of images `[batch, channels, height, width]`, or one without a batch, with kernels
+    /// `[channels, output channels / groups, height, width]`; each dimension as in [`Tensor::conv_transpose1d`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// let x = Tensor::ones(&[1, 1, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let doubled = ConvTransposeOptions::default().stride(2).padding(1).output_padding(1);
+    /// assert_eq!(x.conv_transpose2d(&x, None, doubled)?.sizes(), [1, 1, 6, 6]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv_transpose1d`].
+    pub fn conv_transpose2d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvTransposeOptions<2>,
+    ) -> Result<Tensor> {
+        transpose("conv_transpose2d", self, weight, bias, options)
+    }
+
+    /// The transposed convolution of volumes `[batch, channels, depth, height, width]`, or one without a batch, with kernels
+    /// `[channels, output channels / groups, depth, height, width]`; each dimension as in [`Tensor::conv_transpose1d`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::ConvTransposeOptions};
+    /// let x = Tensor::ones(&[1, 1, 2, 2, 2], keyway::DType::F32, keyway::Device::CPU)?;
+    /// assert_eq!(x.conv_transpose3d(&x, None, ConvTransposeOptions::default())?.sizes(), [1, 1, 3, 3, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv_transpose1d`].
+    pub fn conv_transpose3d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        options: ConvTransposeOptions<3>,
+    ) -> Result<Tensor> {
+        transpose("conv_transpose3d", self, weight, bias, options)
+    }
+}
+
+fn wrong_shape(op: &'static str, argument: &'static str, expected: String, got: &[usize]) -> crate::Error {
+    Error::Shape { op, argument, expected, got: got.into() }.into()
+}
+
+fn wrong_value(op: &'static str, argument: &'static str, expected: String, got: String) -> crate::Error {
+    Error::Value { op, argument, expected, got }.into()
+}
+
+/// The names of the spatial dimensions.
+fn names(rank: usize) -> &'static str {
+    match rank {
+        1 => "length",
+        2 => "height, width",
+        _ => "depth, height, width",
+    }
+}
+
+/// An input of `rank` spatial dimensions with a batch of one where it has no batch, and whether it had one.
+pub(crate) fn batched(op: &'static str, input: &Tensor, rank: usize) -> Result<(Tensor, bool)> {
+    match input.ndim() {
+        n if n == rank + 2 => Ok((input.clone(), true)),
+        n if n == rank + 1 => Ok((input.unsqueeze(0)?, false)),
+        _ => {
+            let expected = format!(
+                "of {} dimensions, [batch, channels, {}], or of {} without the batch",
+                rank + 2,
+                names(rank),
+                rank + 1
+            );
+            Err(wrong_shape(op, "input", expected, input.sizes()))
+        }
+    }
+}
+
+/// The result as the input came: without a batch of one if that had none.
+pub(crate) fn unbatched(made: Tensor, had_batch: bool) -> Result<Tensor> {
+    if had_batch { Ok(made) } else { made.squeeze_dim(0) }
+}
+
+fn check_rank(op: &'static str, weight: &Tensor, rank: usize, first: &str) -> Result<()> {
+    if weight.ndim() == rank + 2 {
+        return Ok(());
+    }
+    let expected = format!("of {} dimensions, [{first}, {}]", rank + 2, names(rank));
+    Err(wrong_shape(op, "weight", expected, weight.sizes()))
+}
+
+fn convolve<const N: usize>(
+    op: &'static str,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    options: ConvOptions<N>,
+) -> Result<Tensor> {
+    let (mut x, had_batch) = batched(op, input, N)?;
+    check_rank(op, weight, N, "output channels, channels / groups")?;
+    let padding = match options.padding {
+        Padding::Valid => [0; N],
+        Padding::Each(each) => each.ints(),
+        Padding::Same if options.stride.0 != [1; N] => {
+            let got = format!("{:?}", options.stride.0);
+            return Err(wrong_value(op, "stride", "1 where the padding is `Same`".to_string(), got));
+        }
+        Padding::Same => {
+            let kernel = &weight.sizes()[2..];
+            let total: [usize; N] =
+                std::array::from_fn(|d| options.dilation.0[d].saturating_mul(kernel[d].saturating_sub(1)));
+            if total.iter().any(|width| width % 2 == 1) {
+                // One more at the end of such a dimension; the widths begin with the last one.
+                let more: Vec<i64> = total.iter().rev().flat_map(|width| [0, (width % 2) as i64]).collect();
+                x = x.constant_pad(&more, 0)?;
+            }
+            super::PerDim(total.map(|width| width / 2)).ints()
+        }
+    };
+    let (stride, dilation) = (options.stride.ints(), options.dilation.ints());
+    let made = conv::DEF.run(&[
+        (&x).into(),
+        weight.into(),
+        Arg::optional(bias),
+        Arg::Ints(&stride),
+        Arg::Ints(&padding),
+        Arg::Ints(&dilation),
+        Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+    ])?;
+    unbatched(made, had_batch)
+}
+
+fn transpose<const N: usize>(
+    op: &'static str,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    options: ConvTransposeOptions<N>,
+) -> Result<Tensor> {
+    let (mut x, had_batch) = batched(op, input, N)?;
+    check_rank(op, weight, N, "channels, output channels / groups")?;
+    if x.sizes()[1] != weight.sizes()[0] {
+        let expected = format!("of shape [{}, ..], as the input has so many channels", x.sizes()[1]);
+        return Err(wrong_shape(op, "weight", expected, weight.sizes()));
+    }
+    let outputs = weight.sizes()[1].saturating_mul(options.groups);
+    if let Some(bias) = bias.filter(|bias| bias.sizes() != [outputs]) {
+        let expected = format!("of shape [{outputs}], a number for each output channel");
+        return Err(wrong_shape(op, "bias", expected, bias.sizes()));
+    }
+    let (mut sizes, mut more) = ([0i64; N], vec![0i64; 2 * N]);
+    for d in 0..N {
+        let (stride, dilation) = (options.stride.0[d], options.dilation.0[d]);
+        let (padding, added) = (options.padding.0[d], options.output_padding.0[d]);
+        if stride == 0 || dilation == 0 {
+            let got = format!("{stride} and {dilation}");
+            return Err(wrong_value(op, "stride, dilation", "1 or more".to_string(), got));
+        }
+        if added >= stride.max(dilation) {
+            let expected =
+                format!("below the stride {stride} or the dilation {dilation} in spatial dimension {d}");
+            return Err(wrong_value(op, "output_padding", expected, added.to_string()));
+        }
+        let [size, kernel] = [x.sizes()[d + 2], weight.sizes()[d + 2]].map(|size| size as i128);
+        let reach = dilation as i128 * (kernel - 1) + 1;
+        let made = (size - 1) * stride as i128 - 2 * padding as i128 + reach + added as i128;
+        sizes[d] = i64::try_from(made).ok().filter(|&made| made > 0 && size > 0).ok_or_else(|| {
+            let expected = format!(
+                "sizes and options that make an output of 1 or more elements in spatial dimension {d}"
+            );
+            wrong_value(op, "input", expected, format!("sizes {:?}, which make {made}", x.sizes()))
+        })?;
+        // As many elements of the input, all zeros, as whole strides are added: the op itself adds less than one.
+        more[2 * (N - 1 - d) + 1] = (added / stride) as i64;
+    }
+    if more.iter().any(|&width| width > 0) {
+        x = x.constant_pad(&more, 0)?;
+    }
+    let [stride, padding, dilation] =
+        [options.stride, options.padding, options.dilation].map(super::PerDim::ints);
+    let made = conv_input_grad::DEF.run(&[
+        (&x).into(),
+        weight.into(),
+        Arg::Ints(&sizes),
+        Arg::Ints(&stride),
+        Arg::Ints(&padding),
+        Arg::Ints(&dilation),
+        Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+    ])?;
+    let made = match bias {
+        Some(bias) => {
+            let mut along = vec![1; N + 1];
+            along[0] = outputs;
+            made.add(&bias.reshape_as_sizes(&along)?)?
+        }
+        None => made,
+    };
+    unbatched(made, had_batch)
+}

@@ -1,0 +1,167 @@
+//! What convolutions are called with besides their tensors.
+
+/// A number for each of `N` spatial dimensions: one for all of them, or an array.
+///
+/// ```
+/// use keyway::ops::conv::PerDim;
+/// assert_eq!(PerDim::<2>::from(3), PerDim::from([3, 3]));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PerDim<const N: usize>(pub [usize; N]);
+
+impl<const N: usize> From<usize> for PerDim<N> {
+    fn from(all: usize) -> PerDim<N> {
+        PerDim([all; N])
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for PerDim<N> {
+    fn from(each: [usize; N]) -> PerDim<N> {
+        PerDim(each)
+    }
+}
+
+impl<const N: usize> PerDim<N> {
+    /// As a list argument; what no i64 holds becomes the largest one, which no op takes.
+    pub(crate) fn ints(self) -> [i64; N] {
+        self.0.map(|v| i64::try_from(v).unwrap_or(i64::MAX))
+    }
+}
+
+/// The border of zeros around an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Padding<const N: usize> {
+    /// So many elements on either side of each spatial dimension.
+    Each(PerDim<N>),
+    /// As many as the output needs to be of the input's size; where the number is odd, one more at the end. Only for a
+    /// stride of 1.
+    Same,
+    /// None.
+    Valid,
+}
+
+impl<const N: usize> From<usize> for Padding<N> {
+    fn from(all: usize) -> Padding<N> {
+        Padding::Each(all.into())
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Padding<N> {
+    fn from(each: [usize; N]) -> Padding<N> {
+        Padding::Each(each.into())
+    }
+}
+
+/// How a convolution of `N` spatial dimensions moves its kernel: by default one step at a time, without padding, dilation
+/// and groups.
+///
+/// ```
+/// use keyway::ops::conv::{ConvOptions, Padding};
+/// let halved = ConvOptions::<2>::default().stride(2).padding([1, 0]);
+/// let kept = ConvOptions::<2>::default().padding(Padding::Same).dilation(2).groups(4);
+/// assert_ne!(halved, kept);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConvOptions<const N: usize> {
+    /// Elements from one place of the kernel to the next.
+    pub stride: PerDim<N>,
+    /// The border of zeros.
+    pub padding: Padding<N>,
+    /// Elements from one element under the kernel to the next.
+    pub dilation: PerDim<N>,
+    /// Groups of channels, each of which goes from its part of the input to its part of the output.
+    pub groups: usize,
+}
+
+impl<const N: usize> Default for ConvOptions<N> {
+    fn default() -> ConvOptions<N> {
+        ConvOptions { stride: 1.into(), padding: Padding::Valid, dilation: 1.into(), groups: 1 }
+    }
+}
+
+impl<const N: usize> ConvOptions<N> {
+    /// With this stride.
+    #[must_use]
+    pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
+        ConvOptions { stride: stride.into(), ..self }
+    }
+
+    /// With this padding.
+    #[must_use]
+    pub fn padding(self, padding: impl Into<Padding<N>>) -> Self {
+        ConvOptions { padding: padding.into(), ..self }
+    }
+
+    /// With this dilation.
+    #[must_use]
+    pub fn dilation(self, dilation: impl Into<PerDim<N>>) -> Self {
+        ConvOptions { dilation: dilation.into(), ..self }
+    }
+
+    /// With so many groups.
+    #[must_use]
+    pub fn groups(self, groups: usize) -> Self {
+        ConvOptions { groups, ..self }
+    }
+}
+
+/// How a transposed convolution of `N` spatial dimensions spreads its input: the options of the convolution whose gradient
+/// it is, and what is added to the output's end.
+///
+/// ```
+/// use keyway::ops::conv::ConvTransposeOptions;
+/// let doubled = ConvTransposeOptions::<2>::default().stride(2).padding(1).output_padding(1);
+/// assert_eq!(doubled.groups, 1);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConvTransposeOptions<const N: usize> {
+    /// Elements of the output from one element of the input to the next.
+    pub stride: PerDim<N>,
+    /// Elements that are left away on either side of each spatial dimension.
+    pub padding: PerDim<N>,
+    /// Elements that are added at the end of each spatial dimension; fewer than the stride or the dilation.
+    pub output_padding: PerDim<N>,
+    /// Elements of the output from one element of the kernel to the next.
+    pub dilation: PerDim<N>,
+    /// Groups of channels, each of which goes from its part of the input to its part of the output.
+    pub groups: usize,
+}
+
+impl<const N: usize> Default for ConvTransposeOptions<N> {
+    fn default() -> ConvTransposeOptions<N> {
+        let (one, none) = (1.into(), 0.into());
+        ConvTransposeOptions { stride: one, padding: none, output_padding: none, dilation: one, groups: 1 }
+    }
+}
+
+impl<const N: usize> ConvTransposeOptions<N> {
+    /// With this stride.
+    #[must_use]
+    pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
+        ConvTransposeOptions { stride: stride.into(), ..self }
+    }
+
+    /// With this padding.
+    #[must_use]
+    pub fn padding(self, padding: impl Into<PerDim<N>>) -> Self {
+        ConvTransposeOptions { padding: padding.into(), ..self }
+    }
+
+    /// With so many elements more at the end.
+    #[must_use]
+    pub fn output_padding(self, output_padding: impl Into<PerDim<N>>) -> Self {
+        ConvTransposeOptions { output_padding: output_padding.into(), ..self }
+    }
+
+    /// With this dilation.
+    #[must_use]
+    pub fn dilation(self, dilation: impl Into<PerDim<N>>) -> Self {
+        ConvTransposeOptions { dilation: dilation.into(), ..self }
+    }
+
+    /// With so many groups.
+    #[must_use]
+    pub fn groups(self, groups: usize) -> Self {
+        ConvTransposeOptions { groups, ..self }
+    }
+}

@@ -1,0 +1,85 @@
+//! The methods of [`Tensor`](crate::Tensor), one for each number of spatial dimensions.
+
+use super::options::{AvgPoolOptions, MaxPoolOptions};
+use super::{avg_pool, max_pool};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::conv::{batched, unbatched};
+use keyway_dispatcher::op::Arg;
+
+macro_rules! pools {
+    ($($rank:literal $max:ident $with_indices:ident $avg:ident [$images:literal];)+) => {
+        impl Tensor {$(
+            #[doc = concat!("The largest element under each place of a window in `", $images, "`, or in one without a batch. ")]
+            /// Along each spatial dimension there are `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` places,
+            /// rounded down or with `ceil_mode` up. NaN is the largest of all.
+            ///
+            /// # Errors
+            /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
+            /// than half the window.
+            pub fn $max(&self, options: MaxPoolOptions<$rank>) -> Result<Tensor> {
+                Ok(largest(stringify!($max), self, options)?.0)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
+            /// spatial dimensions; the first of equal elements.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Tensor::", stringify!($max), "`].")]
+            pub fn $with_indices(&self, options: MaxPoolOptions<$rank>) -> Result<(Tensor, Tensor)> {
+                largest(stringify!($with_indices), self, options)
+            }
+
+            #[doc = concat!("The mean of the elements under each place of a window in `", $images, "`, or in one without a ")]
+            #[doc = concat!("batch; the places are those of [`Tensor::", stringify!($max), "`].")]
+            ///
+            /// # Errors
+            /// Another rank, no float; a window or a stride of 0, a window larger than the padded input; a padding of more
+            /// than half the window; a divisor of 0.
+            pub fn $avg(&self, options: AvgPoolOptions<$rank>) -> Result<Tensor> {
+                mean(stringify!($avg), self, options)
+            }
+        )+}
+    };
+}
+
+pools! {
+    1 max_pool1d max_pool1d_with_indices avg_pool1d ["[batch, channels, length]"];
+    2 max_pool2d max_pool2d_with_indices avg_pool2d ["[batch, channels, height, width]"];
+    3 max_pool3d max_pool3d_with_indices avg_pool3d ["[batch, channels, depth, height, width]"];
+}
+
+fn largest<const N: usize>(
+    op: &'static str,
+    input: &Tensor,
+    options: MaxPoolOptions<N>,
+) -> Result<(Tensor, Tensor)> {
+    let (x, had_batch) = batched(op, input, N)?;
+    let MaxPoolOptions { kernel, stride, padding, dilation, ceil_mode } = options;
+    let [kernel, stride, padding, dilation] = [kernel, stride, padding, dilation].map(|list| list.ints());
+    let (values, places) = max_pool::DEF.run_two(&[
+        (&x).into(),
+        Arg::Ints(&kernel),
+        Arg::Ints(&stride),
+        Arg::Ints(&padding),
+        Arg::Ints(&dilation),
+        Arg::Bool(ceil_mode),
+    ])?;
+    Ok((unbatched(values, had_batch)?, unbatched(places, had_batch)?))
+}
+
+fn mean<const N: usize>(op: &'static str, input: &Tensor, options: AvgPoolOptions<N>) -> Result<Tensor> {
+    let (x, had_batch) = batched(op, input, N)?;
+    let AvgPoolOptions { kernel, stride, padding, ceil_mode, count_include_pad, divisor_override } = options;
+    let [kernel, stride, padding] = [kernel, stride, padding].map(|list| list.ints());
+    let made = avg_pool::DEF.run(&[
+        (&x).into(),
+        Arg::Ints(&kernel),
+        Arg::Ints(&stride),
+        Arg::Ints(&padding),
+        Arg::Bool(ceil_mode),
+        Arg::Bool(count_include_pad),
+        divisor_override.map_or(Arg::None, |by| Arg::Int(i64::try_from(by).unwrap_or(i64::MAX))),
+    ])?;
+    unbatched(made, had_batch)
+}

@@ -1,0 +1,113 @@
+//! Sizes of pooled images, and the checks that the ops share.
+
+use crate::ops::rules::{require, wrong_shape, wrong_value};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result;
+use keyway_dispatcher::op::Args;
+
+/// A window and how it moves.
+pub(super) struct Window<'a> {
+    /// The argument that gives the window's sizes; stride and padding follow it.
+    at: usize,
+    kernel: &'a [i64],
+    stride: &'a [i64],
+    padding: &'a [i64],
+    dilation: Option<&'a [i64]>,
+    ceil: bool,
+}
+
+fn list<'a>(args: &Args<'a>, i: usize, rank: usize, least: i64) -> Result<&'a [i64]> {
+    let given = args.ints(i)?;
+    if given.len() == rank && given.iter().all(|&v| v >= least) {
+        return Ok(given);
+    }
+    Err(wrong_value(args, i, format!("{rank} numbers of {least} or more, one for each spatial dimension")))
+}
+
+/// The number of spatial dimensions of tensor argument `i`, `[batch, channels, spatial..]` of floats.
+pub(super) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
+    let t = args.tensor(i)?;
+    require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
+    match t.sizes().len().checked_sub(2) {
+        Some(rank @ 1..=3) => Ok(rank),
+        _ => Err(wrong_shape(args, i, "of 3 to 5 dimensions, [batch, channels, ..]".into(), t.sizes())),
+    }
+}
+
+/// The sizes of an image's spatial dimensions in argument `i`.
+pub(super) fn sizes(args: &Args<'_>, i: usize, rank: usize) -> Result<Dims> {
+    Ok(list(args, i, rank, 1)?.iter().map(|&v| v as usize).collect())
+}
+
+/// The sizes of the spatial dimensions as a list argument.
+pub(super) fn spatial(sizes: &[usize]) -> Vec<i64> {
+    sizes[2..].iter().map(|&size| size as i64).collect()
+}
+
+/// The first two sizes of a tensor, and these.
+pub(super) fn with_spatial(sizes: &[usize], spatial: &[usize]) -> Dims {
+    sizes[..2].iter().chain(spatial).copied().collect()
+}
+
+impl<'a> Window<'a> {
+    /// Kernel, stride and padding in arguments `at` to `at + 2`, the dilation where it is stated, and whether sizes are
+    /// rounded up.
+    pub(super) fn of(
+        args: &Args<'a>,
+        rank: usize,
+        at: usize,
+        dilation: Option<usize>,
+        ceil: usize,
+    ) -> Result<Window<'a>> {
+        Ok(Window {
+            at,
+            kernel: list(args, at, rank, 1)?,
+            stride: list(args, at + 1, rank, 1)?,
+            padding: list(args, at + 2, rank, 0)?,
+            dilation: dilation.map(|i| list(args, i, rank, 1)).transpose()?,
+            ceil: args.bool(ceil)?,
+        })
+    }
+
+    /// The places of the window in an image of these spatial sizes.
+    ///
+    /// # Errors
+    /// `Value` for a padding of more than half the window, or a window that is larger than the padded image.
+    pub(super) fn places(&self, args: &Args<'_>, sizes: &[usize]) -> Result<Dims> {
+        let mut made = Dims::new();
+        for (d, &size) in sizes.iter().enumerate() {
+            let [kernel, stride, padding] =
+                [self.kernel, self.stride, self.padding].map(|list| i128::from(list[d]));
+            let dilation = self.dilation.map_or(1, |list| i128::from(list[d]));
+            let (size, reach) = (size as i128, dilation * (kernel - 1) + 1);
+            if 2 * padding > kernel {
+                let text =
+                    format!("at most half of the {kernel} elements of the window in spatial dimension {d}");
+                return Err(wrong_value(args, self.at + 2, text));
+            }
+            let free = size + 2 * padding - reach;
+            if free < 0 || size == 0 {
+                let text = format!(
+                    "a window that fits the padded image: in spatial dimension {d} it reaches over {reach} elements of {}",
+                    size + 2 * padding
+                );
+                return Err(wrong_value(args, self.at, text));
+            }
+            let mut count = (free + if self.ceil { stride - 1 } else { 0 }) / stride + 1;
+            // A window that is rounded up to must begin in the image or the border before it.
+            if self.ceil && (count - 1) * stride >= size + padding {
+                count -= 1;
+            }
+            let begins = |place: i128| place * stride - padding;
+            let reads =
+                |place: i128| (0..kernel).any(|t| (0..size).contains(&(begins(place) + t * dilation)));
+            let at_border = |place: &i128| begins(*place) < 0 || begins(*place) + reach > size;
+            if dilation > 1 && padding > 0 && !(0..count).filter(at_border).all(reads) {
+                let text = format!("a window that meets the image at each place of spatial dimension {d}");
+                return Err(wrong_value(args, self.at, text));
+            }
+            made.push(usize::try_from(count).unwrap_or(usize::MAX));
+        }
+        Ok(made)
+    }
+}

@@ -1,0 +1,187 @@
+//! Convolutions and pooling as programs call them: PyTorch's numbers, formats, names and initial values, and errors.
+
+use keyway::nn::{
+    AvgPool2d, AvgPoolOptions, BatchNorm2d, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose2d,
+    ConvTransposeOptions, MaxPool2d, MaxPoolOptions, Module, Padding, Relu, Sequential,
+};
+use keyway::ops::memory::clone::MemoryFormat;
+use keyway::rng::Philox;
+use keyway::{DType, Device, Result, Tensor};
+
+/// 1, 2, 3 ..
+fn counted(sizes: &[usize]) -> Tensor {
+    let count = sizes.iter().product();
+    Tensor::from_vec((1..=count).map(|i| i as f64).collect(), sizes).unwrap()
+}
+
+fn values(t: &Tensor) -> Vec<f64> {
+    t.to_f64_vec().unwrap()
+}
+
+fn is_channels_last(t: &Tensor) -> bool {
+    t.sizes().len() == 4 && t.strides()[1] == 1 && t.strides()[3] == t.sizes()[1]
+}
+
+#[test]
+fn same_padding_puts_the_odd_zero_at_the_end() -> Result<()> {
+    let same = Padding::Same;
+    let y = counted(&[1, 2, 3]).conv1d(&counted(&[2, 2, 2]), None, ConvOptions::default().padding(same))?;
+    assert_eq!(values(&y), [37.0, 47.0, 21.0, 85.0, 111.0, 57.0]);
+    let options = ConvOptions::default().padding(Padding::Same).dilation(3);
+    let y = counted(&[1, 1, 4, 4]).conv2d(&counted(&[1, 1, 2, 2]), None, options)?;
+    let expected = [44., 75., 30., 33., 66., 112., 44., 48., 14., 21., 6., 7., 22., 33., 10., 11.];
+    assert_eq!(values(&y), expected);
+    Ok(())
+}
+
+#[test]
+fn a_transposed_convolution_adds_at_the_end_less_than_its_stride_or_dilation() -> Result<()> {
+    let options = ConvTransposeOptions::default().stride(2).dilation(3).padding(1).output_padding(2);
+    let y = counted(&[1, 2, 3]).conv_transpose1d(&counted(&[2, 2, 2]), None, options)?;
+    let expected = [0., 27., 26., 33., 34., 0., 42., 0., 0., 41., 36., 51., 48., 0., 60., 0.];
+    assert_eq!(values(&y), expected);
+
+    let x = Tensor::from_vec(vec![1.0, 2.0, 5.0, 6.0], &[1, 1, 2, 2])?;
+    let bias = Tensor::from_slice(&[0.5])?;
+    let options = ConvTransposeOptions::default().stride([2, 1]).padding([0, 1]).output_padding([1, 0]);
+    let y = x.conv_transpose2d(&counted(&[1, 1, 2, 2]), Some(&bias), options)?;
+    assert_eq!(y.sizes(), [1, 1, 5, 1]);
+    assert_eq!(values(&y), [4.5, 10.5, 16.5, 38.5, 0.5]);
+    Ok(())
+}
+
+#[test]
+fn an_input_without_a_batch_gives_a_result_without_one() -> Result<()> {
+    let (x, w) = (counted(&[2, 4, 5]), counted(&[3, 2, 2, 2]));
+    let alone = x.conv2d(&w, None, ConvOptions::default())?;
+    let batch = x.unsqueeze(0)?.conv2d(&w, None, ConvOptions::default())?;
+    assert_eq!((alone.sizes(), batch.sizes()), (&[3, 3, 4][..], &[1, 3, 3, 4][..]));
+    assert_eq!(values(&alone), values(&batch));
+    let (largest, places) = x.max_pool2d_with_indices(MaxPoolOptions::new(2))?;
+    assert_eq!((largest.sizes(), places.sizes()), (&[2, 2, 2][..], &[2, 2, 2][..]));
+    assert_eq!(places.to_vec::<i64>()?, [6, 8, 16, 18, 6, 8, 16, 18]);
+    assert_eq!(x.avg_pool2d(AvgPoolOptions::new(2))?.sizes(), [2, 2, 2]);
+    assert_eq!(counted(&[3, 4]).max_pool1d(MaxPoolOptions::new(2))?.sizes(), [3, 2]);
+    let volume = counted(&[1, 2, 2, 2]);
+    assert_eq!(values(&volume.avg_pool3d(AvgPoolOptions::new(2))?), [4.5]);
+    assert_eq!(
+        volume.conv_transpose3d(&counted(&[1, 1, 2, 2, 2]), None, Default::default())?.sizes(),
+        [1, 3, 3, 3]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_net_stays_in_the_format_it_is_given() -> Result<()> {
+    let mut rng = Philox::new(1);
+    let model = Sequential::new()
+        .push(Conv2d::new(3, 8, 3, ConvOptions::default().padding(1), &mut rng)?)
+        .push(BatchNorm2d::new(8)?)
+        .push(Relu)
+        .push(MaxPool2d::new(2))
+        .push(Conv2d::new(8, 4, 3, ConvOptions::default().stride(2).groups(4), &mut rng)?)
+        .push(AvgPool2d(AvgPoolOptions::new(2).stride(1).padding(1)))
+        .push(ConvTranspose2d::new(4, 2, 2, ConvTransposeOptions::default().stride(2), &mut rng)?);
+    let x = Tensor::randn(&[2, 3, 12, 14], DType::F32, Device::CPU)?;
+    let last = x.to_format(MemoryFormat::ChannelsLast)?;
+    let mut results = Vec::new();
+    for input in [x, last] {
+        let input = input.detach().set_requires_grad(true)?;
+        model.parameters().iter().for_each(|p| p.set_grad(None));
+        let y = model.forward(&input)?;
+        assert_eq!(is_channels_last(&y), is_channels_last(&input), "{:?}", y.strides());
+        y.square()?.sum()?.backward()?;
+        let grad = input.grad().unwrap();
+        assert_eq!(is_channels_last(&grad), is_channels_last(&input), "{:?}", grad.strides());
+        let mut all = vec![values(&y), values(&grad)];
+        all.extend(model.parameters().iter().map(|p| values(&p.grad().unwrap())));
+        results.push(all.concat());
+    }
+    for (i, (a, b)) in results[0].iter().zip(&results[1]).enumerate() {
+        assert!((a - b).abs() <= 1e-4 * a.abs().max(1.0), "{i}: {a} {b}");
+    }
+    Ok(())
+}
+
+#[test]
+fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
+    let mut rng = Philox::new(3);
+    let conv = Conv2d::new(4, 6, [3, 5], ConvOptions::default().groups(2), &mut rng)?;
+    let state = conv.state_dict();
+    assert_eq!(state.keys().collect::<Vec<_>>(), ["bias", "weight"]);
+    assert_eq!((conv.weight().sizes(), state["bias"].sizes()), (&[6, 2, 3, 5][..], &[6][..]));
+    let bound = 1.0 / 30f64.sqrt();
+    for name in ["weight", "bias"] {
+        let all = values(&state[name]);
+        assert!(all.iter().all(|v| v.abs() <= bound), "{name}");
+        assert!(all.iter().any(|v| v.abs() > 0.5 * bound), "{name}");
+    }
+    let back = ConvTranspose2d::new(4, 6, 3, ConvTransposeOptions::default().groups(2), &mut rng)?;
+    assert_eq!((back.weight().sizes(), back.bias().unwrap().sizes()), (&[4, 3, 3, 3][..], &[6][..]));
+    assert_eq!(Conv1d::without_bias(2, 3, 4, ConvOptions::default(), &mut rng)?.num_parameters(), 24);
+    let taken = Conv3d::from_tensors(counted(&[1, 1, 1, 1, 1]), None, ConvOptions::default())?;
+    assert_eq!(values(&taken.forward(&counted(&[1, 1, 1, 1, 2]))?), [1.0, 2.0]);
+    let error = Conv2d::new(4, 6, 3, ConvOptions::default().groups(4), &mut rng).unwrap_err().to_string();
+    assert!(
+        error.contains("Conv2d") && error.contains("`groups`") && error.contains("4 for 6 and 4"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn wrong_calls_say_what_was_expected_and_what_came() {
+    let (x, w) = (counted(&[1, 2, 4, 4]), counted(&[2, 2, 3, 3]));
+    let conv = |options| x.conv2d(&w, None, options).unwrap_err().to_string();
+    let back = |options| x.conv_transpose2d(&w, None, options).unwrap_err().to_string();
+    let plain = ConvOptions::default();
+    let turned = ConvTransposeOptions::default();
+    for (error, parts) in [
+        (conv(plain.stride(0)), ["numbers of 1 or more", "[0, 0]"]),
+        (conv(plain.dilation(2)), ["reaches over 5 elements of 4", "[2, 2, 3, 3]"]),
+        (conv(plain.groups(3)), ["a divisor of the 2 input channels", "3"]),
+        (conv(plain.padding(Padding::Same).stride(2)), ["1 where the padding is `Same`", "[2, 2]"]),
+        (conv(plain.padding(usize::MAX)), ["conv", "9223372036854775807"]),
+        (back(turned.output_padding(1)), ["below the stride 1 or the dilation 1", "1"]),
+        (back(turned.stride(0)), ["1 or more", "0 and 1"]),
+        (back(turned.padding(4)), ["an output of 1 or more elements", "make -2"]),
+        (
+            x.conv2d(&counted(&[2, 2, 3]), None, plain).unwrap_err().to_string(),
+            ["of 4 dimensions", "[2, 2, 3]"],
+        ),
+        (
+            counted(&[4, 4]).conv2d(&w, None, plain).unwrap_err().to_string(),
+            ["[batch, channels, height, width], or of 3 without the batch", "[4, 4]"],
+        ),
+        (
+            x.conv_transpose2d(&counted(&[3, 2, 3, 3]), None, turned).unwrap_err().to_string(),
+            ["of shape [2, ..]", "[3, 2, 3, 3]"],
+        ),
+        (
+            x.conv_transpose2d(&w, Some(&counted(&[1])), turned).unwrap_err().to_string(),
+            ["of shape [2], a number for each output channel", "[1]"],
+        ),
+        (
+            x.max_pool2d(MaxPoolOptions::new(2).padding(2)).unwrap_err().to_string(),
+            ["at most half of the 2 elements", "[2, 2]"],
+        ),
+        (
+            x.avg_pool2d(AvgPoolOptions::new(5)).unwrap_err().to_string(),
+            ["reaches over 5 elements of 4", "[5, 5]"],
+        ),
+        (x.avg_pool2d(AvgPoolOptions::new(0)).unwrap_err().to_string(), ["numbers of 1 or more", "[0, 0]"]),
+    ] {
+        assert!(parts.iter().all(|part| error.contains(part)), "{parts:?}: {error}");
+    }
+}
+
+#[test]
+fn nan_is_the_largest_and_of_equal_elements_the_first_counts() -> Result<()> {
+    let nan = f64::NAN;
+    let x = Tensor::from_vec(vec![1.0, 1.0, nan, 5.0, -f64::INFINITY, -f64::INFINITY], &[1, 1, 6])?;
+    let (largest, places) = x.max_pool1d_with_indices(MaxPoolOptions::new(2))?;
+    let largest = values(&largest);
+    assert!(largest[0] == 1.0 && largest[1].is_nan() && largest[2] == -f64::INFINITY, "{largest:?}");
+    assert_eq!(places.to_vec::<i64>()?, [0, 2, 4]);
+    Ok(())
+}
