@@ -5,9 +5,9 @@ use crate::ops::conv::PerDim;
 /// The window of a maximum over `N` spatial dimensions. It moves by its own sizes unless a stride is stated.
 ///
 /// ```
-/// use keyway::ops::pool::MaxPoolOptions;
+/// use keyway::ops::{conv::PerDim, pool::MaxPoolOptions};
 /// let halved = MaxPoolOptions::<2>::new(3).stride(2).padding(1);
-/// assert_eq!(MaxPoolOptions::<2>::new([2, 3]).stride, [2, 3].into());
+/// assert_eq!(MaxPoolOptions::<2>::new([2, 3]).stride, PerDim::from([2, 3]));
 /// assert!(!halved.ceil_mode);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
