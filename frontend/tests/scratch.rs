@@ -18,6 +18,7 @@ fn scratch_memory_that_does_not_suffice_is_an_error() {
     let halves = zeros(&[1, 4 * MIB], DType::F16);
     let tall = zeros(&[MIB, 4], DType::F16);
     let (row, column) = (zeros(&[1, 2048], DType::I64), zeros(&[2048, 1], DType::I64));
+    let words = zeros(&[4 * MIB], DType::I32);
     let small = zeros(&[4, 4], DType::U8);
     let weight = zeros(&[4 * MIB], DType::F16);
     // The name, the bytes of the outputs, the call.
@@ -28,11 +29,11 @@ fn scratch_memory_that_does_not_suffice_is_an_error() {
         }),
         ("topk", 0, {
             let bytes = bytes.clone();
-            Box::new(move || bytes.topk(1, 0, true, true).map(drop))
+            Box::new(move || bytes.topk(1000, 0, true, true).map(drop))
         }),
         ("unique", 0, {
-            let bytes = bytes.clone();
-            Box::new(move || bytes.unique().map(drop))
+            let words = words.clone();
+            Box::new(move || words.unique().map(drop))
         }),
         ("softmax", 8 * MIB, {
             let halves = halves.clone();

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{slices, spread, with_dim};
+use crate::ops::rules::whole_factor;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -29,7 +30,9 @@ impl Tensor {
     }
 
     /// [`Tensor::index_add`] of `alpha` times the source.
-    #[allow(clippy::missing_errors_doc)]
+    ///
+    /// # Errors
+    /// A fraction as the factor of integers; as without one.
     pub fn index_add_scaled<'a>(
         &'a self,
         dim: i64,
@@ -63,7 +66,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `index_add`
 pub static DEF: OpDef = OpDef {
     schema: "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Structured(|args| slices(args, false)),
+    rule: Rule::Structured(|args| {
+        whole_factor(args, 4, args.tensor(0)?.dtype())?;
+        slices(args, false)
+    }),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("mul"), Part::new("scatter_add")]),
     derivative: Derivative::of_inputs(0b100, |b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
