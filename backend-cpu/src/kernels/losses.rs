@@ -3,6 +3,7 @@
 //! Arguments that do not lie in one order without gaps are left to the parts that the ops are composed of.
 
 use super::buffer::Buffer;
+use super::vectors::halves;
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes as Elements, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -25,14 +26,7 @@ fn total<T: Float>(x: &[T], y: &[T], loss: impl Fn(T::Acc) -> T::Acc) -> T::Acc 
     for ((lane, x), y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
         *lane += loss(x.to_acc() - y.to_acc());
     }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for k in 0..width {
-            lanes[k] += lanes[k + width];
-        }
-    }
-    lanes[0]
+    halves(&mut lanes, |a, b| a + b)
 }
 
 /// `loss` of the differences of the first two arguments, reduced as text argument `how` says.

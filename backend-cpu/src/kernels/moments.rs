@@ -1,25 +1,13 @@
 //! Mean and variance of rows that lie densely, which the normalisations share.
 
 use super::buffer::Buffer;
+use super::vectors::halves;
 use keyway_cpu_loops::{CallExt, Contiguous};
 use keyway_sdk::author::{Call, Error, Float, Real};
 
 const LANES: usize = 32;
 
 // Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
-
-/// The lanes added up.
-#[inline(always)]
-fn across<A: Real>(mut lanes: [A; LANES]) -> A {
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for k in 0..width {
-            lanes[k] += lanes[k + width];
-        }
-    }
-    lanes[0]
-}
 
 /// The sum of `f` by lanes.
 #[inline(always)]
@@ -35,7 +23,7 @@ pub fn total<X: Copy, A: Real>(x: &[X], f: impl Fn(X) -> A) -> A {
     for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane += f(*x);
     }
-    across(lanes)
+    halves(&mut lanes, |a, b| a + b)
 }
 
 /// The two sums of `f` by lanes; `x` and `y` are of one length.
@@ -55,7 +43,7 @@ pub fn totals<X: Copy, Y: Copy, A: Real>(x: &[X], y: &[Y], f: impl Fn(X, Y) -> (
         left[k] += a;
         right[k] += b;
     }
-    (across(left), across(right))
+    (halves(&mut left, |a, b| a + b), halves(&mut right, |a, b| a + b))
 }
 
 /// Mean and variance of some elements.

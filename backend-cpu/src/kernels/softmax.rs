@@ -4,7 +4,7 @@ use super::buffer::{Buffer, try_parallel_for};
 use super::exponential::Log;
 use super::number::{Apply, RealFunction};
 use super::reduction::{Geometry, offset};
-use super::vectors::{self, Lanes as Elements, Vector};
+use super::vectors::{self, Lanes as Elements, Vector, halves};
 use super::widen::widen;
 use crate::math;
 use keyway_cpu_loops::{narrow_slice, zip_wide};
@@ -41,19 +41,6 @@ pub trait Shares: Apply + Elements<Acc = Self> {}
 
 impl<A: Apply + Elements<Acc = A>> Shares for A {}
 
-/// The lanes added up.
-#[inline(always)]
-fn across<A: Real>(mut lanes: [A; LANES]) -> A {
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for k in 0..width {
-            lanes[k] += lanes[k + width];
-        }
-    }
-    lanes[0]
-}
-
 /// Begins one row, whose largest element is given, in place: the sum of the exponentials, which the row holds then unless
 /// their logarithm is wanted. `scale`, which is not negative, is that of the row.
 #[inline(always)]
@@ -79,7 +66,7 @@ pub fn begin<A: Apply, const LOG: bool>(values: &mut [A], largest: A, scale: A) 
         *sum += e;
         *x = if LOG { *x } else { e };
     }
-    across(sum)
+    halves(&mut sum, |a, b| a + b)
 }
 
 /// What makes the results of what a row holds after [`begin`].

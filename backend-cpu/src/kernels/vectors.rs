@@ -97,6 +97,19 @@ pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T:
     }
 }
 
+/// Combines a power of two of values by halves.
+#[inline(always)]
+pub fn halves<A: Copy>(values: &mut [A], combine: impl Fn(A, A) -> A) -> A {
+    let mut width = values.len();
+    while width > 1 {
+        width /= 2;
+        for k in 0..width {
+            values[k] = combine(values[k], values[k + width]);
+        }
+    }
+    values[0]
+}
+
 /// The sum of the lanes of `a` and `b`, always in the same order.
 pub fn sum<V: Vector>(a: V, b: V) -> V::Number {
     const { assert!(V::LANES <= MOST && V::LANES.is_power_of_two()) };
@@ -106,15 +119,7 @@ pub fn sum<V: Vector>(a: V, b: V) -> V::Number {
         a.store(lanes.as_mut_ptr());
         b.store(lanes.as_mut_ptr().add(V::LANES));
     }
-    let mut width = V::LANES;
-    while width > 0 {
-        for l in 0..width {
-            let upper = lanes[l + width];
-            lanes[l] += upper;
-        }
-        width /= 2;
-    }
-    lanes[0]
+    halves(&mut lanes[..2 * V::LANES], |a, b| a + b)
 }
 
 /// The largest of some numbers that are not none. A NaN may be lost.
@@ -145,14 +150,7 @@ pub fn largest<A: Real + Lanes<Acc = A>>(values: &[A]) -> A {
     for (lane, x) in lanes.iter_mut().zip(&values[k..]) {
         *lane = larger(*lane, *x);
     }
-    let mut width = MOST;
-    while width > 1 {
-        width /= 2;
-        for l in 0..width {
-            lanes[l] = larger(lanes[l], lanes[l + width]);
-        }
-    }
-    lanes[0]
+    halves(&mut lanes, larger)
 }
 
 /// Rows of a matrix that are read at once: twice as many sums have to stay in registers.

@@ -1,6 +1,7 @@
 //! Where the first of the largest or smallest elements along a dimension lies.
 
 use super::super::buffer::Buffer;
+use super::super::vectors::halves;
 use super::rank::Ranked;
 use keyway_sdk::author::{Error, Lanes, parallel_for};
 use std::ops::Range;
@@ -66,15 +67,7 @@ fn lanes<T: Ranked, const MAX: bool, const L: usize>(block: &[T::Stored]) -> T::
             any_nan |= unordered;
             i += L;
         }
-        let mut width = L;
-        while width > 1 {
-            width /= 2;
-            for k in 0..width {
-                lanes[k] =
-                    if better::<_, MAX>(lanes[k + width], lanes[k]) { lanes[k + width] } else { lanes[k] };
-            }
-        }
-        best = lanes[0];
+        best = halves(&mut lanes, |a, b| if better::<_, MAX>(b, a) { b } else { a });
     } else {
         for x in block {
             best = if better::<_, MAX>(rank(x), best) { rank(x) } else { best };

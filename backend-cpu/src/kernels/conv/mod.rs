@@ -53,12 +53,8 @@ fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
         data: input.data,
         sample: input.strides[0],
         channel: input.strides[1],
-        axes: [0, 1, 2].map(|d| Axis {
-            size: input.sizes[d + 2],
-            stride: input.strides[d + 2],
-            count: out.sizes[d + 2],
-            step: moves.stride[d],
-            taps: moves.taps(d, weight.sizes[d + 2]),
+        axes: [0, 1, 2].map(|d| {
+            Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2]))
         }),
     };
     let order = patches.order(channels);
@@ -115,12 +111,9 @@ fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
             data: grad.data,
             sample: grad.strides[0],
             channel: grad.strides[1],
-            axes: [0, 1, 2].map(|d| Axis {
-                size: grad.sizes[d + 2],
-                stride: grad.strides[d + 2],
-                count: (out.sizes[d + 2] - first[d]).div_ceil(moves.stride[d]),
-                step: 1,
-                taps: read[d].1.clone(),
+            axes: [0, 1, 2].map(|d| {
+                let count = (out.sizes[d + 2] - first[d]).div_ceil(moves.stride[d]);
+                Axis::of(&grad, d, count, 1, read[d].1.clone())
             }),
         };
         let order = patches.order(channels);

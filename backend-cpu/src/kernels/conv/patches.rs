@@ -1,6 +1,7 @@
 //! The elements under a kernel, one column for each of its places: a matrix that is never made whole, but filled for some
 //! places at a time.
 
+use super::volume::Volume;
 use keyway_sdk::author::{Lanes, Plain};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -18,6 +19,11 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// Spatial dimension `d` of a tensor.
+    pub fn of<T>(image: &Volume<'_, T>, d: usize, count: usize, step: usize, taps: Vec<isize>) -> Axis {
+        Axis { size: image.sizes[d + 2], stride: image.strides[d + 2], count, step, taps }
+    }
+
     /// The element that a tap reads at a place.
     #[inline(always)]
     pub fn element(&self, place: usize, tap: usize) -> Option<usize> {

@@ -26,13 +26,7 @@ pub unsafe fn run<T: Float<Acc: Multiply>>(
     moves: &Moves,
 ) -> Result<(), Error> {
     let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
-    let axis = |d: usize, of: &Volume<'_, T>, step, taps| Axis {
-        size: of.sizes[d + 2],
-        stride: of.strides[d + 2],
-        count: grad.sizes[d + 2],
-        step,
-        taps,
-    };
+    let axis = |d: usize, of: &Volume<'_, T>, step, taps| Axis::of(of, d, grad.sizes[d + 2], step, taps);
     let patches = Patches {
         data: input.data,
         sample: input.strides[0],

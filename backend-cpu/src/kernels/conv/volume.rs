@@ -63,6 +63,13 @@ fn wrong(sizes: &[i64]) -> Error {
     }
 }
 
+/// For each element of a kernel, the element of the input that its first place reads.
+pub fn taps(kernel: usize, dilation: usize, padding: usize) -> Vec<isize> {
+    // Of numbers that no memory could hold there are no places.
+    let tap = |t: usize| t.wrapping_mul(dilation).wrapping_sub(padding);
+    (0..kernel).map(|t| tap(t).cast_signed()).collect()
+}
+
 /// How a kernel moves over an input.
 pub struct Moves {
     pub stride: [usize; 3],
@@ -82,10 +89,8 @@ impl Moves {
         })
     }
 
-    /// For each element of the kernel along dimension `d`, the element of the input that the kernel's first place reads.
+    /// [`taps`] along dimension `d`.
     pub fn taps(&self, d: usize, kernel: usize) -> Vec<isize> {
-        // Of numbers that no memory could hold there are no places.
-        let tap = |t: usize| t.wrapping_mul(self.dilation[d]).wrapping_sub(self.padding[d]);
-        (0..kernel).map(|t| tap(t).cast_signed()).collect()
+        taps(kernel, self.dilation[d], self.padding[d])
     }
 }

@@ -8,7 +8,7 @@ mod lines;
 mod spread;
 
 use super::conv::patches::Axis;
-use super::conv::volume::{Volume, three};
+use super::conv::volume::{Volume, taps, three};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use lines::{Lines, Reduce};
@@ -24,14 +24,7 @@ fn axes<T: Element>(
 ) -> Result<[Axis; 3], Error> {
     let (kernel, stride) = (three(call.ints(at)?, 1), three(call.ints(at + 1)?, 1));
     let padding = three(call.ints(at + 2)?, 0);
-    let tap = |d: usize, t: usize| t.wrapping_mul(dilation[d]).wrapping_sub(padding[d]).cast_signed();
-    Ok([0, 1, 2].map(|d| Axis {
-        size: image.sizes[d + 2],
-        stride: image.strides[d + 2],
-        count: counts[d],
-        step: stride[d],
-        taps: (0..kernel[d]).map(|t| tap(d, t)).collect(),
-    }))
+    Ok([0, 1, 2].map(|d| Axis::of(image, d, counts[d], stride[d], taps(kernel[d], dilation[d], padding[d]))))
 }
 
 /// The largest element so far and its place.

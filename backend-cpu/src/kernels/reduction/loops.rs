@@ -1,6 +1,7 @@
 //! The inner loops of reductions, all that is compiled for each of them: elements in a row that make one result,
 //! and neighbouring elements of some rows that each make one.
 
+use super::super::vectors::halves;
 use keyway_sdk::author::Element;
 
 /// How many elements are made one.
@@ -31,19 +32,6 @@ pub trait Reducer: Sync {
 
 /// The lanes of a run, at most.
 pub const MOST_LANES: usize = 32;
-
-/// Combines a power of two of values by halves.
-#[inline(always)]
-pub fn halves<A: Copy>(values: &mut [A], combine: impl Fn(A, A) -> A) -> A {
-    let mut width = values.len();
-    while width > 1 {
-        width /= 2;
-        for k in 0..width {
-            values[k] = combine(values[k], values[k + width]);
-        }
-    }
-    values[0]
-}
 
 /// Rows that are combined before they meet the accumulators.
 pub const ROWS: usize = 8;
