@@ -46,9 +46,41 @@ def nll_loss_backward(torch, grad, target, weights, classes, ignored):
     return torch.ops.aten.nll_loss_backward(grad, like, target, weights, 0, ignored, grad.new_ones(()))
 
 
+def image_like(grad, sizes):
+    """An image of other sizes, in the memory format of a gradient."""
+    last = grad.is_contiguous(memory_format=torch.channels_last) and not grad.is_contiguous()
+    return torch.empty(sizes, dtype=grad.dtype, memory_format=torch.channels_last if last else torch.contiguous_format)
+
+
+def conv_input_grad(torch, grad, weight, sizes, stride, padding, dilation, groups):
+    like = image_like(grad, [grad.shape[0], weight.shape[1] * groups, *sizes])
+    moves = [stride, padding, dilation, False, [0] * len(sizes), groups]
+    return torch.ops.aten.convolution_backward(grad, like, weight, None, *moves, [True, False, False])[0]
+
+
+def conv_weight_grad(torch, grad, x, kernel, stride, padding, dilation, groups):
+    like = image_like(grad, [grad.shape[1], x.shape[1] // groups, *kernel])
+    moves = [stride, padding, dilation, False, [0] * len(kernel), groups]
+    return torch.ops.aten.convolution_backward(grad, x, like, None, *moves, [False, True, False])[1]
+
+
+def avg_pool_backward(torch, grad, sizes, *options):
+    return torch.ops.aten.avg_pool2d_backward(grad, image_like(grad, [*grad.shape[:2], *sizes]), *options)
+
+
+def max_pool_backward(torch, grad, indices, sizes):
+    """The op takes no window, so the one of half the size stands here, whose indices are any."""
+    like = image_like(grad, [*grad.shape[:2], *sizes])
+    window = [[2, 2], [2, 2], [0, 0], [1, 1], False]
+    return torch.ops.aten.max_pool2d_with_indices_backward(grad, like, *window, indices)
+
+
 LEAN = {
+    "avg_pool_backward": avg_pool_backward,
     "bernoulli": into(lambda new, p, *_: new.bernoulli_(p)),
     "clone": lambda torch, x, form: x.clone(memory_format=torch.contiguous_format),
+    "conv_input_grad": conv_input_grad,
+    "conv_weight_grad": conv_weight_grad,
     "copy": lambda torch, x, source: torch.empty_like(x).copy_(source),
     "dropout": lambda torch, x, p, *_: F.dropout(x, p),
     "fill": lambda torch, x, value: torch.full_like(x, value),
@@ -56,6 +88,7 @@ LEAN = {
     "div": lambda torch, a, b, mode: torch.div(a, b, rounding_mode=mode),
     "fmod": lambda torch, a, b: torch.fmod(a, b),
     "layer_norm_backward": layer_norm_backward,
+    "max_pool_backward": max_pool_backward,
     "nll_loss_backward": nll_loss_backward,
     "normal": into(lambda new, mean, std, *_: new.normal_(mean, std)),
     "random_int": into(lambda new, low, high, *_: new.random_(low, high)),
@@ -74,6 +107,8 @@ def tensor(spec):
         sizes[-2] = 1
     values = torch.rand(sizes, dtype=torch.float64) * (spec["high"] - spec["low"]) + spec["low"]
     values = values >= 1 if dtype == torch.bool else values.to(dtype)
+    if spec["lie"] == "channels_last":
+        return values.contiguous(memory_format=torch.channels_last)
     if spec["lie"] == "transposed":
         return values.transpose(-2, -1)
     return values.expand(spec["sizes"]) if spec["lie"] == "expanded" else values

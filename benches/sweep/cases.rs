@@ -46,6 +46,8 @@ pub enum Lie {
     Transposed,
     /// With one row that stands for all.
     Expanded,
+    /// With the channels innermost, for images and kernels.
+    ChannelsLast,
 }
 
 /// The table.
@@ -123,6 +125,10 @@ fn laid(mut args: Vec<Value>, way: char) -> Option<Vec<Value>> {
     match way {
         'c' => {}
         't' => tensors.iter_mut().for_each(|spec| spec.lie = Lie::Transposed),
+        'l' => {
+            tensors.retain(|spec| spec.sizes.len() == 4);
+            tensors.iter_mut().for_each(|spec| spec.lie = Lie::ChannelsLast);
+        }
         _ => tensors.iter_mut().rfind(|spec| spec.tested)?.lie = Lie::Expanded,
     }
     (way == 'c' || !tensors.is_empty()).then_some(args)

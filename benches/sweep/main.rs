@@ -7,7 +7,7 @@
 mod cases;
 
 use cases::{Case, Lie, Spec, Value};
-use keyway::{DType, Device, Tensor};
+use keyway::{DType, Device, MemoryFormat, Tensor};
 use keyway_dispatcher::call::call;
 use keyway_dispatcher::op::{Arg, Args, OpEntry, Out};
 use keyway_dispatcher::tensor::TensorRef;
@@ -76,6 +76,7 @@ fn described(case: &Case) -> Json {
             Lie::Contiguous => "contiguous",
             Lie::Transposed => "transposed",
             Lie::Expanded => "expanded",
+            Lie::ChannelsLast => "channels_last",
         };
         json!({ "dtype": spec.dtype.name(), "sizes": spec.sizes, "low": spec.range.0, "high": spec.range.1, "lie": lie })
     };
@@ -159,7 +160,7 @@ fn tensor(spec: &Spec) -> keyway::Result<Tensor> {
     let mut sizes = spec.sizes.clone();
     let last = sizes.len();
     match spec.lie {
-        Lie::Contiguous => {}
+        Lie::Contiguous | Lie::ChannelsLast => {}
         Lie::Transposed => sizes.swap(last - 2, last - 1),
         Lie::Expanded => sizes[last - 2] = 1,
     }
@@ -170,5 +171,6 @@ fn tensor(spec: &Spec) -> keyway::Result<Tensor> {
         Lie::Contiguous => Ok(values),
         Lie::Transposed => values.transpose(-2, -1),
         Lie::Expanded => values.expand(&spec.sizes),
+        Lie::ChannelsLast => values.to_format(MemoryFormat::ChannelsLast),
     }
 }

@@ -41,4 +41,4 @@ pub use interposer::interposer;
 pub use keyway_dispatcher as dispatcher;
 pub use keyway_dispatcher::op::Arg;
 pub use keyway_dispatcher::{DType, Device, Layout};
-pub use tensor::Tensor;
+pub use tensor::{MemoryFormat, Tensor};

@@ -1,10 +1,10 @@
 //! Convolutions and pooling as programs call them: PyTorch's numbers, formats, names and initial values, and errors.
 
+use keyway::MemoryFormat;
 use keyway::nn::{
     AvgPool2d, AvgPoolOptions, BatchNorm2d, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose2d,
     ConvTransposeOptions, MaxPool2d, MaxPoolOptions, Module, Padding, Relu, Sequential,
 };
-use keyway::ops::memory::clone::MemoryFormat;
 use keyway::rng::Philox;
 use keyway::{DType, Device, Result, Tensor};
 

@@ -1,12 +1,12 @@
 //! Modules that normalise, embed and attend: PyTorch's values, names and running statistics; and the memory format that
 //! they keep.
 
+use keyway::MemoryFormat;
 use keyway::nn::{
     BatchNorm1d, BatchNorm2d, Embedding, EmbeddingBag, GroupNorm, InstanceNorm2d, Module, MultiheadAttention,
 };
 use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
-use keyway::ops::memory::clone::MemoryFormat;
 use keyway::rng::{self, Philox};
 use keyway::tensor::Ellipsis;
 use keyway::{DType, Device, Result, Tensor};

@@ -1,7 +1,7 @@
 //! Saving and loading tensors: every dtype, damaged files, and saves that fail.
+use keyway::MemoryFormat;
 use keyway::io::safetensors::{SafetensorsError, load, load_file, save, save_with_metadata};
 use keyway::nn::StateDict;
-use keyway::ops::memory::clone::MemoryFormat;
 use keyway::{DType, Device, Error, Tensor};
 use std::path::Path;
 

@@ -10,8 +10,9 @@ mod unit;
 #[cfg(test)]
 mod tests;
 
-use super::product::{Batch, Matrix, Tile, parallel_try};
+use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
+use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 use pack::{Operand, SIDE, STEP, pack};

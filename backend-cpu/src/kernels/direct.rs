@@ -5,7 +5,7 @@
 //! result, the last ones overlap those before them and write the same values again.
 
 use super::product::{Matrix, Tile};
-use super::vectors::{Lanes, ROWS, Vector, read_some};
+use keyway_cpu_loops::vectors::{Lanes, ROWS, Vector, read_some};
 use keyway_sdk::author::Real;
 
 /// Bytes that `b` spans, at most: columns of it are read again and again from the first cache.

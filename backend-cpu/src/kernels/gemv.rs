@@ -3,9 +3,10 @@
 //!
 //! The matrix is cut into pieces by the sizes alone, whose sums are added in order.
 
-use super::product::{Batch, Matrix, Tile, parallel_try};
-use super::vectors::{Lanes as Elements, ROWS, Vector, sum};
+use super::product::{Batch, Matrix, Tile};
 use super::widen::{finish, widen};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, sum};
 use keyway_sdk::author::{Element, Error, Lanes, Real, Scratch};
 
 /// Elements of the matrix that are worth handing to a thread.

@@ -3,7 +3,7 @@
 //! Arguments that do not lie in one order without gaps are left to the parts that the ops are composed of.
 
 use super::buffer::Buffer;
-use super::vectors::halves;
+use keyway_cpu_loops::vectors::halves;
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes as Elements, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};

@@ -29,7 +29,6 @@ mod product;
 mod quotient;
 mod reduction;
 mod skinny;
-mod vectors;
 mod widen;
 
 mod activations;

@@ -1,7 +1,7 @@
 //! Mean and variance of rows that lie densely, which the normalisations share.
 
 use super::buffer::Buffer;
-use super::vectors::halves;
+use keyway_cpu_loops::vectors::halves;
 use keyway_cpu_loops::{CallExt, Contiguous};
 use keyway_sdk::author::{Call, Error, Float, Real};
 

@@ -2,7 +2,7 @@
 
 use super::gemv;
 use super::product::{Matrix, Multiply, Tile, multiply_one};
-use super::vectors::Lanes;
+use keyway_cpu_loops::vectors::Lanes;
 use keyway_sdk::author::{Call, Error, View};
 use keyway_sdk::half::{bf16, f16};
 

@@ -6,10 +6,11 @@
 //! memory of their own until the last panel.
 
 use super::gemm::call_gemm;
-use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, each_tile, parallel_try, tile_sizes};
-use super::vectors::Lanes as Elements;
+use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, each_tile, tile_sizes};
 use super::widen::{finish, widen_matrix};
 use super::{amx, direct, gemv, skinny};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 

@@ -1,7 +1,7 @@
 //! `prod`
 
 use super::reduction::{MOST_LANES, Reducer, reduce, reduced};
-use super::vectors::halves;
+use keyway_cpu_loops::vectors::halves;
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;

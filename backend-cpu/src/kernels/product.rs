@@ -8,8 +8,8 @@
 //! - integers by a plain loop; they wrap ([`integers`](super::integers)).
 
 use super::number::Number;
-use keyway_sdk::author::{Error, Plain, View, ViewMut, parallel_for};
-use std::ops::Range;
+use keyway_cpu_loops::parallel_try;
+use keyway_sdk::author::{Error, Plain, View, ViewMut};
 
 /// The most rows and columns of a tile: large enough that packing the operands costs little.
 const LARGE_TILE: usize = 512;
@@ -252,22 +252,4 @@ pub fn each_tile<T>(
             body(product, (tile / across * tall, tile % across * wide))
         })
     })
-}
-
-/// [`parallel_for`] with a body that may fail: the first error that is seen is returned, once all has ended.
-pub fn parallel_try(
-    n: usize,
-    grain: usize,
-    body: impl Fn(Range<usize>) -> Result<(), Error> + Sync,
-) -> Result<(), Error> {
-    if n <= grain.max(1) {
-        return body(0..n);
-    }
-    let failed = std::sync::Mutex::new(None);
-    parallel_for(n, grain, |range| {
-        if let Err(error) = body(range) {
-            failed.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(error);
-        }
-    })?;
-    failed.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(Ok(()), Err)
 }

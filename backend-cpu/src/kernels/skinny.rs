@@ -1,9 +1,10 @@
 //! A few rows times a matrix with dense columns, as a batch of inputs meets the weights of a layer: each column is read once,
 //! where it lies, and multiplied with some rows at once. To turn the matrix for `gemm` would take longer than the product.
 
-use super::product::{Batch, Matrix, Tile, parallel_try};
-use super::vectors::{Lanes as Elements, ROWS, Vector, load_some, read_some, sum};
+use super::product::{Batch, Matrix, Tile};
 use super::widen::{finish, widen};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, load_some, read_some, sum};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 
 /// The most rows, and the least columns and length of sums.

@@ -1,8 +1,8 @@
 //! Operands widened to f32 for a product, and its result written from the sums.
 
 use super::product::{Matrix, Tile};
-use super::vectors::{Lanes, Vector, load_some, read_some, write_some};
 use keyway_cpu_loops::transpose;
+use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, read_some, write_some};
 use keyway_sdk::author::Real;
 
 /// Rows or columns that are turned at once, and elements of each.

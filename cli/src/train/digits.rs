@@ -8,7 +8,7 @@ use keyway::autograd::no_grad;
 use keyway::data::{DataLoader, Dataset, Digits};
 use keyway::nn::{Module, Reduction, Sequential, loss};
 use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
-use keyway::{Device, Result, Tensor};
+use keyway::{Device, MemoryFormat, Result, Tensor};
 use std::time::Instant;
 
 const MOMENTUM: f64 = 0.9;
@@ -28,6 +28,8 @@ pub struct Task {
     pub seed: u64,
     /// Where to train.
     pub device: Device,
+    /// How images and kernels lie in memory.
+    pub format: MemoryFormat,
 }
 
 /// What came of it.
@@ -50,7 +52,14 @@ impl Task {
     fn model(&self) -> Result<Sequential> {
         let model = self.network.build(self.seed)?;
         model.to_device(self.device)?;
+        model.to_memory_format(self.format)?;
         Ok(model)
+    }
+
+    /// Rows of pixels as the network takes them.
+    fn inputs(&self, rows: &Tensor) -> Result<Tensor> {
+        let inputs = self.network.inputs(&rows.to_device(self.device)?)?;
+        if self.network.has_images() { inputs.to_format(self.format) } else { Ok(inputs) }
     }
 
     /// Trains and tests.
@@ -78,7 +87,7 @@ impl Task {
             let mut sum = 0.0;
             for batch in loader.epoch(epoch as u64) {
                 let batch = batch?;
-                let inputs = self.network.inputs(&batch.inputs.to_device(self.device)?)?;
+                let inputs = self.inputs(&batch.inputs)?;
                 let targets = batch.targets.to_device(self.device)?;
                 optimizer.zero_grad();
                 let loss = loss::cross_entropy(&model.forward(&inputs)?, &targets, Reduction::Mean)?;
@@ -107,7 +116,7 @@ impl Task {
         model.eval();
         let rows: Vec<usize> = (0..test.rows()).collect();
         let batch = test.batch(&rows)?;
-        let inputs = self.network.inputs(&batch.inputs.to_device(self.device)?)?;
+        let inputs = self.inputs(&batch.inputs)?;
         let scores = model.forward(&inputs)?;
         let right = classes(&scores)?.into_iter().zip(batch.targets.to_vec::<i64>()?);
         Ok(right.filter(|(class, target)| class == target).count())

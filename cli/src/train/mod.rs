@@ -12,9 +12,9 @@ use crate::files::{self, Outputs};
 use crate::installed::Choice;
 use crate::screen::Screen;
 use crate::{installed, names};
-use keyway::Device;
 use keyway::dispatcher::parallel;
 use keyway::profiler;
+use keyway::{Device, MemoryFormat};
 use network::Network;
 use std::path::PathBuf;
 use summary::Results;
@@ -53,6 +53,9 @@ pub struct Options {
     /// The device to train on, such as `cpu` or `cuda:1`.
     #[arg(long, default_value = "cpu")]
     device: String,
+    /// How images and kernels lie in memory, in a network that has any.
+    #[arg(long, value_name = "FORMAT", default_value = "contiguous")]
+    memory_format: Format,
     /// Write the weights here, as safetensors.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -65,6 +68,16 @@ pub struct Options {
     /// End with a table of which library served which op.
     #[arg(long)]
     profile: bool,
+}
+
+/// A memory format, by its name.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Format {
+    /// Row-major.
+    Contiguous,
+    /// The channels of a pixel side by side.
+    ChannelsLast,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -85,6 +98,17 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         (outputs::JSON, &options.json),
     ]);
     outputs.check()?;
+    let format = match options.memory_format {
+        Format::Contiguous => MemoryFormat::Contiguous,
+        Format::ChannelsLast => MemoryFormat::ChannelsLast,
+    };
+    if format == MemoryFormat::ChannelsLast && !options.model.has_images() {
+        let what = format!(
+            "`{}` has no images that could lie in channels_last; use `--model cnn`",
+            options.model.name()
+        );
+        return Err(Failure::Usage(what));
+    }
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     parallel::adopt_current_thread();
     let device = device(&options.device, choice)?;
@@ -97,6 +121,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         lr: options.lr.unwrap_or(options.model.lr()),
         seed: options.seed,
         device,
+        format,
     };
     let trained = task.train()?;
     let report = profile.map(|profile| profile.report());

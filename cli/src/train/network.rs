@@ -38,6 +38,11 @@ impl Network {
         }
     }
 
+    /// Whether its inputs are images, which have a memory format.
+    pub fn has_images(self) -> bool {
+        self == Network::Cnn
+    }
+
     /// The learning rate that it is trained with unless another is asked for.
     pub fn lr(self) -> f64 {
         match self {

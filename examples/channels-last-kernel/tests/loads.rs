@@ -4,7 +4,7 @@ use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::ledger::last_served;
 use keyway::dispatcher::registry::find_op;
 use keyway::dispatcher::tensor::Format;
-use keyway::ops::memory::clone::MemoryFormat;
+use keyway::MemoryFormat;
 use keyway::{DType, Device, Layout, Tensor, runtime};
 
 const PLUGIN: &str = "example.org/channels-last-kernel";

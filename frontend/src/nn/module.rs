@@ -3,7 +3,7 @@
 use super::slot::{Mode, Slot};
 use super::state::{Expected, LoadReport, StateDict, fill};
 use crate::autograd::no_grad;
-use crate::{DType, Device, Result, Tensor};
+use crate::{DType, Device, MemoryFormat, Result, Tensor};
 
 /// The parts of a module, with their names from the root of the model: `0.weight`, `encoder.bias`.
 #[derive(Default)]
@@ -218,6 +218,28 @@ pub trait Module: Send + Sync {
     /// A device that is not there, memory that does not suffice; then nothing is changed.
     fn to_device(&self, device: Device) -> Result<()> {
         convert(self, |tensor| tensor.to_device(device))
+    }
+
+    /// Lays the parameters and buffers of 3 to 5 dimensions, the kernels of convolutions, in a memory format: with one of
+    /// them in channels_last, a convolution's result is. The parameters are new tensors afterwards: make the optimiser after
+    /// this.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{MemoryFormat, nn::{Conv2d, ConvOptions, Module}, rng::Philox};
+    /// let layer = Conv2d::new(3, 8, 3, ConvOptions::default(), &mut Philox::new(0))?;
+    /// layer.to_memory_format(MemoryFormat::ChannelsLast)?;
+    /// assert!(layer.parameters()[0].is_contiguous_in(MemoryFormat::ChannelsLast));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports; then nothing is changed.
+    fn to_memory_format(&self, format: MemoryFormat) -> Result<()> {
+        convert(self, |tensor| match tensor.ndim() {
+            3..=5 => tensor.to_format(format),
+            _ => Ok(tensor.clone()),
+        })
     }
 
     /// Takes the gradients of all parameters away.

@@ -3,12 +3,14 @@
 mod convert;
 mod create;
 mod filled;
+mod format;
 mod grad;
 mod index;
 mod operators;
 mod print;
 
 pub use convert::Item;
+pub use format::MemoryFormat;
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
 
 use crate::error::Result;

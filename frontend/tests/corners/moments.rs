@@ -1,7 +1,7 @@
 //! Variances and what is normalised by them: of equal numbers, and of large ones that differ little.
 
 use super::{near, values};
-use keyway::ops::memory::clone::MemoryFormat;
+use keyway::MemoryFormat;
 use keyway::{DType, Device, Result, Tensor};
 
 fn rows(values: impl Fn(usize) -> f64, sizes: &[usize]) -> Tensor {

@@ -1,7 +1,7 @@
 //! Numbers in the place of tensors: those that the dtype does not hold, and those that it rounds.
 
 use super::{of, values};
-use keyway::ops::memory::clone::MemoryFormat;
+use keyway::MemoryFormat;
 use keyway::{DType, Device, Result, Tensor};
 use keyway_dispatcher::op::Arg;
 

@@ -1,4 +1,4 @@
-//! Element-wise loops over strided host memory, for Keyway plugins whose kernels run on the CPU.
+//! Element-wise loops over strided host memory, vectors and images, for Keyway plugins whose kernels run on the CPU.
 //!
 //! A kernel is one line:
 //!
@@ -33,18 +33,22 @@ mod blocks;
 mod contiguous;
 mod elementwise;
 mod fast_path;
+pub mod images;
 mod inner_loop;
 mod narrow;
 mod operand;
 mod order;
 mod pack;
 mod stream;
+mod tasks;
 mod transpose;
+pub mod vectors;
 
 pub use contiguous::{Contiguous, ContiguousOut, ViewExt};
 pub use elementwise::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices, map3};
 pub use inner_loop::Function;
 pub use narrow::{Slices, narrow_slice, zip_wide};
+pub use tasks::parallel_try;
 pub use transpose::transpose;
 
 /// What a kernel's file imports: the extension traits and [`Cost`].

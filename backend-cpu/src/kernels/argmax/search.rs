@@ -1,8 +1,8 @@
 //! Where the first of the largest or smallest elements along a dimension lies.
 
 use super::super::buffer::Buffer;
-use super::super::vectors::halves;
 use super::rank::Ranked;
+use keyway_cpu_loops::vectors::halves;
 use keyway_sdk::author::{Error, Lanes, parallel_for};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,8 @@
 //! `out = weight * patches + bias`, of which `conv` is one and `conv_input_grad` one for each remainder of its strides.
 
-use super::super::product::{Matrix, Multiply, TILE_WORK, Tile, multiply_one, parallel_try};
+use super::super::product::{Matrix, Multiply, TILE_WORK, Tile, multiply_one};
 use super::patches::{Order, Patches};
+use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 
 /// Elements of the patches of a tile, about: what stays in the second cache beside the operands.

@@ -8,14 +8,13 @@
 mod gathered;
 pub mod patches;
 mod summed;
-pub mod volume;
 
 use super::product::Multiply;
 use gathered::{Product, Results, Weight};
+use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_sdk::author::{Call, Error, Float, Lanes};
 use keyway_sdk::half::{bf16, f16};
-use patches::{Axis, Order, Patches};
-use volume::{Moves, Volume};
+use patches::{Order, Patches};
 
 /// Where the inner elements of a weight lie: of these channels, a step apart, and of the kernel's elements at these places.
 fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Vec<usize> {
@@ -23,14 +22,6 @@ fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Vec<
         Order::Channels => (0..channels).flat_map(|c| taps.iter().map(move |t| c * step + t)).collect(),
         Order::Places => taps.iter().flat_map(|t| (0..channels).map(move |c| c * step + t)).collect(),
     }
-}
-
-/// Where the elements of a kernel lie whose number in each dimension is in these lists.
-fn places<T>(weight: &Volume<'_, T>, numbers: &[Vec<usize>; 3]) -> Vec<usize> {
-    let [_, _, depth, height, width] = weight.strides;
-    let of = |d: usize, h: usize, w: usize| d * depth + h * height + w * width;
-    let [d, h, w] = numbers;
-    d.iter().flat_map(|&d| h.iter().flat_map(move |&h| w.iter().map(move |&w| of(d, h, w)))).collect()
 }
 
 fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
@@ -58,7 +49,7 @@ fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
         }),
     };
     let order = patches.order(channels);
-    let taps = places(&weight, &[2, 3, 4].map(|d| (0..weight.sizes[d]).collect()));
+    let taps = weight.places(&[2, 3, 4].map(|d| (0..weight.sizes[d]).collect()));
     let product = Product {
         samples: input.sizes[0],
         groups: moves.groups,
@@ -85,14 +76,6 @@ fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
     unsafe { product.run() }
 }
 
-/// The gradient's elements that those of the input with remainder `r` read along dimension `d`: which elements of the kernel
-/// they come by, and where from the first of them.
-fn readers(moves: &Moves, d: usize, r: usize, kernel: usize) -> (Vec<usize>, Vec<isize>) {
-    let stride = moves.stride[d] as isize;
-    let read = |t: usize| (r + moves.padding[d]) as isize - (t * moves.dilation[d]) as isize;
-    (0..kernel).filter(|&t| read(t) % stride == 0).map(|t| (t, read(t) / stride)).unzip()
-}
-
 fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
     let (grad, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
     let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
@@ -105,8 +88,8 @@ fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
     for i in 0..remainders.iter().product() {
         let [_, height, width] = remainders;
         let first = [i / width / height, i / width % height, i % width];
-        let read = [0, 1, 2].map(|d| readers(&moves, d, first[d], weight.sizes[d + 2]));
-        let taps = places(&weight, &read.each_ref().map(|(numbers, _)| numbers.clone()));
+        let read = [0, 1, 2].map(|d| moves.readers(d, first[d], weight.sizes[d + 2]));
+        let taps = weight.places(&read.each_ref().map(|(numbers, _)| numbers.clone()));
         let patches = Patches {
             data: grad.data,
             sample: grad.strides[0],

@@ -1,62 +1,10 @@
 //! The elements under a kernel, one column for each of its places: a matrix that is never made whole, but filled for some
 //! places at a time.
 
-use super::volume::Volume;
+use keyway_cpu_loops::images::Axis;
 use keyway_sdk::author::{Lanes, Plain};
 use std::mem::MaybeUninit;
 use std::ops::Range;
-
-/// A spatial dimension: at place `j`, tap `t` of the kernel reads element `j * step + taps[t]`, which is 0 outside.
-#[derive(Clone)]
-pub struct Axis {
-    /// Elements of the source, and the step between them in memory.
-    pub size: usize,
-    pub stride: usize,
-    /// Places of the kernel.
-    pub count: usize,
-    pub step: usize,
-    pub taps: Vec<isize>,
-}
-
-impl Axis {
-    /// Spatial dimension `d` of a tensor.
-    pub fn of<T>(image: &Volume<'_, T>, d: usize, count: usize, step: usize, taps: Vec<isize>) -> Axis {
-        Axis { size: image.sizes[d + 2], stride: image.strides[d + 2], count, step, taps }
-    }
-
-    /// The element that a tap reads at a place.
-    #[inline(always)]
-    pub fn element(&self, place: usize, tap: usize) -> Option<usize> {
-        let at = (place * self.step) as isize + self.taps[tap];
-        (at >= 0 && (at as usize) < self.size).then_some(at as usize)
-    }
-
-    /// The elements that the kernel reads at a place, in the order of its own.
-    pub fn reads(&self, place: usize) -> impl Iterator<Item = usize> {
-        (0..self.taps.len()).filter_map(move |tap| self.element(place, tap))
-    }
-
-    /// The same for taps that follow each other without a gap.
-    pub fn window(&self, place: usize) -> Range<usize> {
-        let first = (place * self.step).cast_signed() + self.taps.first().copied().unwrap_or(0);
-        let end = (first + self.taps.len().cast_signed()).clamp(0, self.size.cast_signed());
-        first.clamp(0, end).cast_unsigned()..end.cast_unsigned()
-    }
-
-    /// Those of the places in the range at which a tap reads an element.
-    #[inline]
-    pub fn inside(&self, tap: usize, places: Range<usize>) -> Range<usize> {
-        let first = self.taps[tap];
-        let step = self.step as isize;
-        // The first place at which `place * step + first` is at least `from`.
-        let reaching = |from: isize| {
-            (from - first).max(0).div_euclid(step) as usize
-                + usize::from((from - first).max(0).rem_euclid(step) > 0)
-        };
-        let begin = reaching(0).clamp(places.start, places.end);
-        begin..reaching(self.size as isize).clamp(begin, places.end)
-    }
-}
 
 /// How the matrix is filled: with one row for each channel and tap, or one for each place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -257,24 +205,5 @@ impl<T: Plain> Patches<'_, T> {
     fn each_tap(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<T> {
         let [depth, height, width] = [0, 1, 2].map(|d| self.axes[d].taps.len());
         (0..depth * height * width).map(move |t| (t / width / height, t / width % height, t % width))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_places_at_which_a_tap_reads_something_are_found() {
-        for (size, step, first) in
-            [(5, 1, 0), (5, 1, -2), (5, 2, -3), (5, 3, 4), (5, 2, 9), (0, 1, 0), (1, 7, -14), (4, 3, -1)]
-        {
-            let axis = Axis { size, stride: 1, count: 6, step, taps: vec![first] };
-            for (begin, end) in (0..6).flat_map(|a| (a..=6).map(move |b| (a, b))) {
-                let expected: Vec<usize> = (begin..end).filter(|&p| axis.element(p, 0).is_some()).collect();
-                let found: Vec<usize> = axis.inside(0, begin..end).collect();
-                assert_eq!(found, expected, "size {size}, step {step}, tap {first}, {begin}..{end}");
-            }
-        }
     }
 }

@@ -2,9 +2,10 @@
 //! summed over all places.
 
 use super::super::gemm::call_gemm;
-use super::super::product::{Matrix, Multiply, TILE_WORK, Tile, parallel_try};
-use super::patches::{Axis, Order, Patches};
-use super::volume::{Moves, Volume};
+use super::super::product::{Matrix, Multiply, TILE_WORK, Tile};
+use super::patches::{Order, Patches};
+use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Float, Lanes, Real, Scratch};
 use std::ops::Range;
 

@@ -1,7 +1,6 @@
 //! Windows that are gone through line by line.
 
-use super::super::conv::patches::Axis;
-use super::super::conv::volume::Volume;
+use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_sdk::author::{Error, Float, parallel_for};
 use std::ops::Range;
 

@@ -7,8 +7,7 @@
 mod lines;
 mod spread;
 
-use super::conv::patches::Axis;
-use super::conv::volume::{Volume, taps, three};
+use keyway_cpu_loops::images::{Axis, Volume, taps, three};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use lines::{Lines, Reduce};

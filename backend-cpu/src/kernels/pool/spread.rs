@@ -1,7 +1,7 @@
 //! Gradients that go back to where the elements came from.
 
-use super::super::conv::volume::Volume;
-use super::super::product::parallel_try;
+use keyway_cpu_loops::images::Volume;
+use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Float, Real, Scratch};
 
 /// Elements that are worth handing to a thread.

@@ -1,7 +1,7 @@
 //! The inner loops of reductions, all that is compiled for each of them: elements in a row that make one result,
 //! and neighbouring elements of some rows that each make one.
 
-use super::super::vectors::halves;
+use keyway_cpu_loops::vectors::halves;
 use keyway_sdk::author::Element;
 
 /// How many elements are made one.

@@ -7,28 +7,6 @@ use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
-use keyway_dispatcher::tensor::Format;
-
-/// How the elements of a tensor lie in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MemoryFormat {
-    /// As they lie now, without gaps.
-    Preserve,
-    /// Row-major.
-    Contiguous,
-    /// Channels (dimension 1) innermost, for 3 to 5 dimensions.
-    ChannelsLast,
-}
-
-impl MemoryFormat {
-    fn name(self) -> &'static str {
-        match self {
-            MemoryFormat::Preserve => "preserve",
-            MemoryFormat::Contiguous => "contiguous",
-            MemoryFormat::ChannelsLast => "channels_last",
-        }
-    }
-}
 
 impl Tensor {
     /// The same values in memory of their own, in the same memory format.
@@ -47,31 +25,6 @@ impl Tensor {
     /// What the backend reports.
     pub fn copied(&self) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Str("preserve")])
-    }
-
-    /// This tensor if its elements lie in that format already, else a copy that does.
-    ///
-    /// # Errors
-    /// channels_last on a tensor of fewer than 3 or more than 5 dimensions.
-    pub fn to_format(&self, format: MemoryFormat) -> Result<Tensor> {
-        let fits = match format {
-            MemoryFormat::Preserve => true,
-            MemoryFormat::Contiguous => self.is_contiguous(),
-            MemoryFormat::ChannelsLast => {
-                self.format() == Format::ChannelsLast
-                    || (self.format() == Format::Either
-                        && channels_last_strides(self.sizes()).as_slice() == self.strides())
-            }
-        };
-        if fits { Ok(self.clone()) } else { DEF.run(&[self.into(), Arg::Str(format.name())]) }
-    }
-
-    /// This tensor if its elements lie in row-major order without gaps, else a copy that does.
-    ///
-    /// # Errors
-    /// What the backend reports.
-    pub fn contiguous(&self) -> Result<Tensor> {
-        self.to_format(MemoryFormat::Contiguous)
     }
 }
 

@@ -1,0 +1,251 @@
+//! A convolution: at each place the products of a kernel with what lies under it, of which `conv` is one and
+//! `conv_input_grad` one for each remainder of its strides.
+
+use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
+use super::{LEAST, WORK, depthwise};
+use crate::image::{Band, Numbers, Pixel, unsupported};
+use keyway_cpu_loops::images::{Axis, Volume};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Vector, write_some};
+use keyway_sdk::author::{Error, Lanes, Scratch};
+use std::any::TypeId;
+use std::ops::Range;
+
+/// Numbers of the copied rows, about: with a block's part of the weight they stay in the second cache.
+const BAND: usize = 1 << 16;
+/// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
+const ENOUGH: usize = 32;
+const SHORT: usize = 4;
+/// Places of an image below which they are taken as one row, where the kernel is a single element.
+const SMALL: usize = 1024;
+
+/// The kernels: an element's place is the sum of those of its group, row (the channel of the result), channel and tap.
+pub struct Weight<'a, T> {
+    pub data: Lanes<'a, T>,
+    pub group: usize,
+    pub row: usize,
+    pub channel: usize,
+    pub taps: Vec<usize>,
+}
+
+/// What is computed. Taps of the axes are in ascending order, those of the weight in the same.
+pub struct Product<'a, T> {
+    pub input: Volume<'a, T>,
+    pub groups: usize,
+    /// Channels of a group, and rows of a group's results.
+    pub channels: usize,
+    pub rows: usize,
+    pub axes: [Axis; 2],
+    pub weight: Weight<'a, T>,
+    /// Where results go; its channels are dense.
+    pub out: Volume<'a, T>,
+    /// A number for each row of all groups.
+    pub bias: Option<Vec<T>>,
+}
+
+/// Neighbouring places of a row that are computed together: as many as there are blocks, as even as can be.
+pub fn tiles(count: usize) -> impl Iterator<Item = Range<usize>> {
+    let parts = count.div_ceil(TALL);
+    (0..parts).map(move |i| i * count / parts..(i + 1) * count / parts)
+}
+
+/// Where the numbers of each tap lie in copied rows, as runs that are as long as they can be.
+pub fn runs(axes: &[Axis; 2], row: usize, pixel: usize, channels: usize) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
+    let mut b = 0;
+    for y in &axes[0].taps {
+        for x in &axes[1].taps {
+            let a = (y - first[0]).cast_unsigned() * row + (x - first[1]).cast_unsigned() * pixel;
+            match runs.last_mut() {
+                Some(last) if last.a + last.depth == a => last.depth += channels,
+                _ => runs.push(Run { a, b: b * WIDE, depth: channels }),
+            }
+            b += channels;
+        }
+    }
+    runs
+}
+
+impl<T: Pixel> Product<'_, T> {
+    /// Computes it.
+    ///
+    /// # Safety
+    /// All elements that sizes, strides and taps name must exist, the input be dense in channels_last order, and nobody else
+    /// may use the elements of the results.
+    pub unsafe fn run(mut self) -> Result<(), Error> {
+        let total = self.out.sizes[0] * self.axes[0].count * self.axes[1].count;
+        if total == 0 || self.rows == 0 || self.channels == 0 {
+            return Ok(());
+        }
+        if self.groups > 1 && self.channels == 1 && self.rows == 1 {
+            // SAFETY: as the caller guarantees.
+            return unsafe { depthwise::run(&self) };
+        }
+        if self.groups > 1 && self.rows.min(self.channels) < LEAST {
+            return Err(unsupported("groups of so few channels"));
+        }
+        self.flatten();
+        // SAFETY: as the caller guarantees.
+        unsafe { self.in_blocks() }
+    }
+
+    /// Takes the places of a small image as one row, where each reads the one pixel of its own.
+    fn flatten(&mut self) {
+        let [_, _, _, height, width] = self.input.sizes;
+        let single = |axis: &Axis| axis.taps == [0] && axis.step == 1 && axis.count == axis.size;
+        let one_row = self.out.strides[3] == width * self.out.strides[4];
+        if self.axes.iter().all(single) && one_row && height * width <= SMALL {
+            let pixels = height * width;
+            (self.input.sizes[3], self.input.sizes[4]) = (1, pixels);
+            self.axes[0] = Axis { size: 1, count: 1, ..self.axes[0].clone() };
+            self.axes[1] = Axis { size: pixels, count: pixels, ..self.axes[1].clone() };
+        }
+    }
+
+    /// Whether the image can be read where it lies: its numbers are summed as they are, and no tap leaves it.
+    fn in_place(&self) -> bool {
+        let inside = |axis: &Axis| {
+            let last = (axis.count - 1) * axis.step;
+            let reads = |place: usize, tap: &isize| place.cast_signed() + tap;
+            axis.taps.iter().all(|tap| reads(0, tap) >= 0 && reads(last, tap) < axis.size.cast_signed())
+        };
+        TypeId::of::<T>() == TypeId::of::<f32>() && self.axes.iter().all(inside)
+    }
+
+    /// # Safety
+    /// As for [`Product::run`].
+    unsafe fn in_blocks(&self) -> Result<(), Error> {
+        let band = Band::of(&self.axes, self.channels);
+        let in_place = self.in_place();
+        let (row, pixel) = match in_place {
+            true => (self.input.strides[3], self.input.strides[4]),
+            false => (band.row, band.channels),
+        };
+        let runs = runs(&self.axes, row, pixel, self.channels);
+        let blocks = self.rows.div_ceil(WIDE);
+        // SAFETY: as the caller guarantees.
+        let mut weight = unsafe { self.packed(blocks) }?;
+        // SAFETY: the address is read within this call.
+        let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
+        let size = self.weight.taps.len() * self.channels * WIDE;
+
+        let (samples, height) = (self.out.sizes[0], self.axes[0].count);
+        let tall = (BAND / (row * band.step[0]).max(1)).clamp(1, height);
+        let few = height.div_ceil(ENOUGH.div_ceil(samples)).max(SHORT.min(height));
+        let tall = tall.min(few);
+        let bands = height.div_ceil(tall);
+        let parts = ENOUGH.div_ceil(samples * bands * self.groups).min(blocks);
+        let tasks = samples * self.groups * bands * parts;
+        let work = size.saturating_mul(tall * self.axes[1].count).saturating_mul(blocks.div_ceil(parts));
+        parallel_try(tasks, WORK / work.max(1), |range| {
+            let room = if in_place { 0 } else { band.rows(tall) * band.row };
+            // SAFETY: the rows are copied before they are read.
+            let mut copied = unsafe { Scratch::<f32>::unwritten(room) }?;
+            for task in range {
+                let (part, task) = (task % parts, task / parts);
+                let (first, task) = (task % bands * tall, task / bands);
+                let (g, sample) = (task % self.groups, task / self.groups);
+                let places = first..(first + tall).min(height);
+                let channel = g * self.channels;
+                // SAFETY: the caller guarantees the elements; the copy has room for the rows of a band.
+                let from = unsafe {
+                    if in_place {
+                        self.first_read(sample, places.start, channel)
+                    } else {
+                        band.copy(copied.as_mut_ptr(), &self.input, sample, &places, channel);
+                        copied.as_ptr()
+                    }
+                };
+                for block in part * blocks / parts..(part + 1) * blocks / parts {
+                    let b = weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * size);
+                    let of =
+                        Operands { a: from, row: band.step[1] * pixel, step: 1, b, next: WIDE, runs: &runs };
+                    // SAFETY: as above; blocks have results of their own.
+                    unsafe { self.rows_of(&of, (sample, g, block * WIDE), &places, row * band.step[0]) };
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// What the first tap of the first place of a row reads, of an image that is read where it lies.
+    fn first_read(&self, sample: usize, place: usize, channel: usize) -> *const f32 {
+        let [y, x] = [0, 1].map(|d| self.axes[d].taps.first().copied().unwrap_or(0).cast_unsigned());
+        let [step, _, _, down, across] = self.input.strides;
+        let at = sample * step + (place * self.axes[0].step + y) * down + x * across + channel;
+        self.input.data.as_ptr().cast_const().wrapping_add(at).cast()
+    }
+
+    /// The blocks of some rows of places and [`WIDE`] rows of results; `down` is the step of the operand from row to row.
+    ///
+    /// # Safety
+    /// As for [`Product::run`]; the operands must hold the numbers of these places.
+    unsafe fn rows_of(
+        &self,
+        of: &Operands<'_>,
+        (sample, g, first): (usize, usize, usize),
+        places: &Range<usize>,
+        down: usize,
+    ) {
+        let channels = WIDE.min(self.rows - first);
+        let channel = g * self.rows + first;
+        let mut bias = [0.0; WIDE];
+        if let Some(numbers) = &self.bias {
+            bias.iter_mut()
+                .zip(&numbers[channel..channel + channels])
+                .for_each(|(to, from)| *to = from.to_acc());
+        }
+        let mut sums: Sums = [[0.0; WIDE]; TALL];
+        for (y, place) in places.clone().enumerate() {
+            let to = sample * self.out.strides[0] + place * self.out.strides[3] + channel;
+            for tile in tiles(self.axes[1].count) {
+                let a = of.a.wrapping_add(y * down + tile.start * of.row);
+                // SAFETY: as the caller guarantees.
+                unsafe { block(&Operands { a, ..*of }, (tile.len(), channels), &mut sums) };
+                for (sums, x) in sums.iter().zip(tile) {
+                    let to = self.out.data.as_ptr().wrapping_add(to + x * self.out.strides[4]);
+                    for v in 0..VECTORS {
+                        let at = v * Numbers::LANES;
+                        let n = channels.saturating_sub(at).min(Numbers::LANES);
+                        // SAFETY: the result has these channels, and both arrays as many lanes.
+                        unsafe {
+                            let sum = Numbers::load(sums.as_ptr().add(at));
+                            let one = Numbers::splat(1.0);
+                            let result = if self.bias.is_some() {
+                                one.mul_add(Numbers::load(bias.as_ptr().add(at)), sum)
+                            } else {
+                                sum
+                            };
+                            write_some(to.wrapping_add(at), 1, n, result);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The weight as `[groups][blocks][taps][channels][WIDE]`, with zeros where there are no rows.
+    ///
+    /// # Safety
+    /// As for [`Product::run`].
+    unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
+        let Weight { data, group, row, channel, taps } = &self.weight;
+        let size = taps.len() * self.channels * WIDE;
+        let mut made = Scratch::<f32>::zeroed(self.groups * blocks * size)?;
+        for (i, to) in made.chunks_exact_mut(size).enumerate() {
+            let (g, first) = (i / blocks, i % blocks * WIDE);
+            let from = data.as_ptr().cast_const().wrapping_add(g * group + first * row);
+            for (t, tap) in taps.iter().enumerate() {
+                for r in 0..WIDE.min(self.rows - first) {
+                    for c in 0..self.channels {
+                        // SAFETY: the caller guarantees the elements.
+                        let element = unsafe { *from.wrapping_add(r * row + tap + c * channel) };
+                        to[(t * self.channels + c) * WIDE + r] = element.to_acc();
+                    }
+                }
+            }
+        }
+        Ok(made)
+    }
+}

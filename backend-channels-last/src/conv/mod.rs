@@ -1,0 +1,144 @@
+//! `conv`, `conv_input_grad` and `conv_weight_grad` of images.
+//!
+//! The rows that a kernel reads are copied once, widened and with their border of zeros, so that every tap is a constant
+//! offset and the sums of a block go through all taps and channels without leaving the registers. The gradient of the input is
+//! a convolution with the kernel turned round, for each remainder of the strides; that of the weight sums over pixels what
+//! lies in the same copied rows.
+
+mod block;
+mod depthwise;
+mod gathered;
+mod summed;
+
+use crate::image::{Pixel, dense, unsupported};
+use gathered::{Product, Weight};
+use keyway_cpu_loops::CallExt;
+use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_sdk::author::{Call, Error, Lanes};
+use keyway_sdk::half::{bf16, f16};
+
+/// Multiplications that are worth handing to a thread.
+const WORK: usize = 1 << 20;
+/// Channels of a group below which a block would mostly multiply zeros.
+const LEAST: usize = 8;
+
+/// An image whose channels are dense; other steps may be any.
+fn channels_dense<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
+    if of.sizes[2] != 1 || of.sizes.contains(&0) || (of.sizes[1] != 1 && of.strides[1] != 1) {
+        return Err(unsupported("a result of other memory than images in channels_last order"));
+    }
+    Ok(of)
+}
+
+/// The kernel's own depth has no place here: with an input of depth 1 a larger one reads zeros.
+fn flat<T>(weight: &Volume<'_, T>, moves: &Moves) -> Result<(), Error> {
+    if weight.sizes[2] != 1 || moves.padding[0] != 0 || moves.stride[0] != 1 {
+        return Err(unsupported("a convolution of volumes"));
+    }
+    Ok(())
+}
+
+fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
+    let (input, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
+    let (input, out) = (dense(input)?, channels_dense(Volume::<T>::output(call, 0)?)?);
+    let moves = Moves::of(call)?;
+    flat(&weight, &moves)?;
+    let bias = match call.is_none(2)? {
+        true => None,
+        false => Some(call.contiguous::<T>(2)?.to_vec()),
+    };
+    let axes = [1, 2]
+        .map(|d| Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2])));
+    let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
+    let product = Product {
+        input,
+        groups: moves.groups,
+        channels,
+        rows,
+        axes,
+        weight: Weight {
+            data: weight.data,
+            group: rows * weight.strides[0],
+            row: weight.strides[0],
+            channel: weight.strides[1],
+            taps: weight.places(&[2, 3, 4].map(|d| (0..weight.sizes[d]).collect())),
+        },
+        out,
+        bias,
+    };
+    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
+    // has matched; the output is this call's alone.
+    unsafe { product.run() }
+}
+
+fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
+    let (grad, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
+    let (grad, out) = (dense(grad)?, channels_dense(Volume::<T>::output(call, 0)?)?);
+    let moves = Moves::of(call)?;
+    flat(&weight, &moves)?;
+    let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
+    // Elements of the output beyond its size have no remainder of their own.
+    let [height, width] = [1, 2].map(|d| moves.stride[d].min(out.sizes[d + 2]));
+    let of = |i: usize| {
+        let first = [i / width, i % width];
+        let mut read = [0, 1].map(|d| moves.readers(d + 1, first[d], weight.sizes[d + 3]));
+        // Taps are in ascending order here, which is the descending one of the kernel's.
+        for (numbers, places) in &mut read {
+            numbers.reverse();
+            places.reverse();
+        }
+        let [(down, y), (across, x)] = read;
+        let counts = [0, 1].map(|d| (out.sizes[d + 3] - first[d]).div_ceil(moves.stride[d + 1]));
+        let begin = first[0] * out.strides[3] + first[1] * out.strides[4];
+        let [n, c, depth, ..] = out.sizes;
+        let [sample, channel, plane, down_step, across_step] = out.strides;
+        Product {
+            input: grad,
+            groups: moves.groups,
+            channels,
+            rows,
+            axes: [Axis::of(&grad, 1, counts[0], 1, y), Axis::of(&grad, 2, counts[1], 1, x)],
+            weight: Weight {
+                data: weight.data,
+                group: channels * weight.strides[0],
+                row: weight.strides[1],
+                channel: weight.strides[0],
+                taps: weight.places(&[vec![0], down, across]),
+            },
+            out: Volume {
+                // SAFETY: the elements of this remainder are among the output's, which is this call's alone.
+                data: unsafe { Lanes::new(out.data.as_ptr().add(begin)) },
+                sizes: [n, c, depth, counts[0], counts[1]],
+                strides: [sample, channel, plane, down_step * moves.stride[1], across_step * moves.stride[2]],
+            },
+            bias: None,
+        }
+    };
+    for i in 0..height * width {
+        // SAFETY: as in `conv`.
+        unsafe { of(i).run() }?;
+    }
+    Ok(())
+}
+
+fn conv_weight_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
+    let (grad, input) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
+    let (grad, input) = (dense(grad)?, dense(input)?);
+    let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+    flat(&out, &moves)?;
+    // SAFETY: as in `conv`.
+    unsafe { summed::run(&grad, &input, &out, &moves) }
+}
+
+keyway_sdk::register_kernel! {
+    op: "conv", signature: "TTOIIIi>T", device: "cpu", layout: "channels_last",
+    f32 => conv::<f32>, f16 => conv::<f16>, bf16 => conv::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "conv_input_grad", signature: "TTIIIIi>T", device: "cpu", layout: "channels_last",
+    f32 => conv_input_grad::<f32>, f16 => conv_input_grad::<f16>, bf16 => conv_input_grad::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "conv_weight_grad", signature: "TTIIIIi>T", device: "cpu", layout: "channels_last",
+    f32 => conv_weight_grad::<f32>, f16 => conv_weight_grad::<f16>, bf16 => conv_weight_grad::<bf16>,
+}

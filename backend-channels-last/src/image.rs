@@ -1,0 +1,134 @@
+//! Images whose channels are dense, and rows of them copied with a border of zeros.
+
+use keyway_cpu_loops::images::{Axis, Volume};
+use keyway_cpu_loops::vectors::{Lanes, Vector};
+use keyway_sdk::author::{Error, Float};
+use std::ops::Range;
+
+/// A vector of the numbers in which sums are accumulated.
+pub type Numbers = <f32 as Lanes>::Vector;
+
+/// An element type that is widened to f32.
+pub trait Pixel: Lanes<Acc = f32, Vector = Numbers> {}
+
+impl<T: Lanes<Acc = f32, Vector = Numbers>> Pixel for T {}
+
+/// What this library does not do; the strided kernels do it.
+pub fn unsupported(what: &str) -> Error {
+    Error::Unsupported { what: what.into() }
+}
+
+/// The image as one of planes, if it is dense in channels_last order and no volume.
+pub fn dense<'a, T: Float>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
+    let [n, c, d, h, w] = of.sizes;
+    let steps = [d * h * w * c, 1, h * w * c, w * c, c];
+    let fits = |(i, step): (usize, usize)| of.sizes[i] == 1 || of.strides[i] == step;
+    if d != 1 || n * c * h * w == 0 || !steps.into_iter().enumerate().all(fits) {
+        return Err(unsupported("other memory than dense images in channels_last order"));
+    }
+    Ok(Volume { strides: steps, ..of })
+}
+
+/// Rows of an image that some places of a kernel read, row by row and pixel by pixel, with zeros where there is no pixel.
+pub struct Band {
+    /// Elements from row to row.
+    pub row: usize,
+    /// Rows of the image from one place to the next, and pixels.
+    pub step: [usize; 2],
+    /// The first row and pixel that a place reads, from that of the first place.
+    first: [isize; 2],
+    /// Rows and pixels over which the taps of one place reach.
+    reach: [usize; 2],
+    /// Channels of a pixel that are copied.
+    pub channels: usize,
+    width: usize,
+}
+
+impl Band {
+    /// Of places along two axes. Taps are in ascending order.
+    pub fn of(axes: &[Axis; 2], channels: usize) -> Band {
+        let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
+        let reach =
+            [0, 1].map(|d| axes[d].taps.last().map_or(0, |last| (last - first[d] + 1).cast_unsigned()));
+        let width = (axes[1].count.max(1) - 1) * axes[1].step + reach[1];
+        Band { row: width * channels, step: [0, 1].map(|d| axes[d].step), first, reach, channels, width }
+    }
+
+    /// Rows that so many places down read.
+    pub fn rows(&self, places: usize) -> usize {
+        (places.max(1) - 1) * self.step[0] + self.reach[0]
+    }
+
+    /// Copies what the places of these rows read of some channels of an image.
+    ///
+    /// # Safety
+    /// The image must hold the elements that it names, and be [`dense`]; `to` must have `rows(places.len()) * row` places,
+    /// which nobody else may use.
+    pub unsafe fn copy<T: Pixel>(
+        &self,
+        to: *mut f32,
+        image: &Volume<'_, T>,
+        sample: usize,
+        places: &Range<usize>,
+        first_channel: usize,
+    ) {
+        let [_, _, _, height, width] = image.sizes;
+        let (top, left) = ((places.start * self.step[0]).cast_signed() + self.first[0], self.first[1]);
+        let inside =
+            |at: isize, size: usize| (at >= 0 && at.cast_unsigned() < size).then(|| at.cast_unsigned());
+        // The pixels that the image has of each row.
+        let begin = (-left).clamp(0, self.width.cast_signed()).cast_unsigned();
+        let end =
+            (width.cast_signed() - left).clamp(begin.cast_signed(), self.width.cast_signed()).cast_unsigned();
+        for r in 0..self.rows(places.len()) {
+            let to = to.wrapping_add(r * self.row);
+            let Some(y) = inside(top + r.cast_signed(), height) else {
+                // SAFETY: the row has places, as the caller guarantees.
+                unsafe { to.write_bytes(0, self.row) };
+                continue;
+            };
+            let c = self.channels;
+            // SAFETY: the row has places; the pixels from `begin` to `end` exist, which the caller guarantees.
+            unsafe {
+                to.write_bytes(0, begin * c);
+                to.add(end * c).write_bytes(0, (self.width - end) * c);
+                let pixel = (left + begin.cast_signed()).cast_unsigned();
+                let at = sample * image.strides[0]
+                    + y * image.strides[3]
+                    + pixel * image.strides[4]
+                    + first_channel;
+                let from = image.data.as_ptr().cast_const().wrapping_add(at);
+                if c == image.strides[4] {
+                    widen(to.add(begin * c), from, (end - begin) * c);
+                } else {
+                    for x in 0..end - begin {
+                        widen(to.add((begin + x) * c), from.wrapping_add(x * image.strides[4]), c);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Widens some elements.
+///
+/// # Safety
+/// There must be as many elements and places, of which nobody else may use the latter.
+pub unsafe fn widen<T: Pixel>(to: *mut f32, from: *const T, n: usize) {
+    let lanes = Numbers::LANES;
+    let whole = n / lanes * lanes;
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        for i in (0..whole).step_by(lanes) {
+            T::read(from.add(i)).store(to.add(i));
+        }
+        for i in whole..n {
+            to.add(i).write((*from.add(i)).to_acc());
+        }
+    }
+}
+
+/// Adds numbers to others.
+pub fn add(to: &mut [f32], from: &[f32]) {
+    to.iter_mut().zip(from).for_each(|(to, &from)| *to += from);
+}

@@ -1,0 +1,203 @@
+//! Images and kernels of convolutions and pooling as five dimensions, and how a kernel moves over an image.
+
+use keyway_sdk::author::{Call, Element, Error, Lanes};
+use std::ops::Range;
+
+/// A tensor of `[first, second, spatial..]` with three spatial dimensions, of which those that it lacks come first and have
+/// one element.
+#[derive(Clone, Copy)]
+pub struct Volume<'a, T> {
+    /// The first element.
+    pub data: Lanes<'a, T>,
+    /// The sizes.
+    pub sizes: [usize; 5],
+    /// The steps in memory, in elements.
+    pub strides: [usize; 5],
+}
+
+/// The last numbers of a list as the last three of `neutral`.
+pub fn three(list: &[i64], neutral: usize) -> [usize; 3] {
+    let mut all = [neutral; 3];
+    all.iter_mut().rev().zip(list.iter().rev()).for_each(|(to, v)| *to = (*v).max(0) as usize);
+    all
+}
+
+impl<'a, T: Element> Volume<'a, T> {
+    /// # Safety
+    /// The elements that sizes and strides name must exist for `'a`.
+    unsafe fn of(data: *mut T, sizes: &[i64], strides: &[i64]) -> Result<Self, Error> {
+        let (&[a, b, ref inner @ ..], &[a_step, b_step, ref steps @ ..]) = (sizes, strides) else {
+            return Err(wrong(sizes));
+        };
+        if inner.len() > 3 {
+            return Err(wrong(sizes));
+        }
+        let all = |first: i64, second: i64, rest: [usize; 3]| {
+            [first.max(0) as usize, second.max(0) as usize, rest[0], rest[1], rest[2]]
+        };
+        Ok(Volume {
+            // SAFETY: as the caller guarantees.
+            data: unsafe { Lanes::new(data) },
+            sizes: all(a, b, three(inner, 1)),
+            strides: all(a_step, b_step, three(steps, 0)),
+        })
+    }
+
+    /// Argument `i`.
+    ///
+    /// # Errors
+    /// It is no tensor of 2 to 5 dimensions and this element type.
+    pub fn argument(call: &Call<'a>, i: usize) -> Result<Self, Error> {
+        let view = call.view::<T>(i)?;
+        // SAFETY: the host guarantees the elements of a call's tensors; they are only read.
+        unsafe { Volume::of(view.as_ptr().cast_mut(), view.sizes(), view.strides()) }
+    }
+
+    /// Output `i`.
+    ///
+    /// # Errors
+    /// It is no tensor of 2 to 5 dimensions and this element type.
+    pub fn output(call: &Call<'a>, i: usize) -> Result<Self, Error> {
+        let mut out = call.out::<T>(i)?;
+        let data = out.as_mut_ptr();
+        // SAFETY: as above; the output is this call's alone.
+        unsafe { Volume::of(data, out.sizes(), out.strides()) }
+    }
+
+    /// Where those elements of each kernel lie whose number in each spatial dimension is in these lists, from its first.
+    pub fn places(&self, numbers: &[Vec<usize>; 3]) -> Vec<usize> {
+        let [_, _, depth, height, width] = self.strides;
+        let of = |d: usize, h: usize, w: usize| d * depth + h * height + w * width;
+        let [d, h, w] = numbers;
+        d.iter().flat_map(|&d| h.iter().flat_map(move |&h| w.iter().map(move |&w| of(d, h, w)))).collect()
+    }
+}
+
+fn wrong(sizes: &[i64]) -> Error {
+    Error::InvalidArgument {
+        argument: "input",
+        expected: "a tensor of 2 to 5 dimensions".into(),
+        got: format!("sizes {sizes:?}"),
+    }
+}
+
+/// For each element of a kernel, the element of the input that its first place reads.
+pub fn taps(kernel: usize, dilation: usize, padding: usize) -> Vec<isize> {
+    // Of numbers that no memory could hold there are no places.
+    let tap = |t: usize| t.wrapping_mul(dilation).wrapping_sub(padding);
+    (0..kernel).map(|t| tap(t).cast_signed()).collect()
+}
+
+/// How a kernel moves over an input.
+pub struct Moves {
+    /// Elements from one place of the kernel to the next.
+    pub stride: [usize; 3],
+    /// Elements of 0 before and after the input.
+    pub padding: [usize; 3],
+    /// Elements from one of the kernel's to the next.
+    pub dilation: [usize; 3],
+    /// Parts of the channels, each with kernels of its own.
+    pub groups: usize,
+}
+
+impl Moves {
+    /// Arguments 3 to 6 of `conv`, `conv_input_grad` and `conv_weight_grad`.
+    ///
+    /// # Errors
+    /// Arguments of other kinds.
+    pub fn of(call: &Call<'_>) -> Result<Self, Error> {
+        Ok(Moves {
+            stride: three(call.ints(3)?, 1),
+            padding: three(call.ints(4)?, 0),
+            dilation: three(call.ints(5)?, 1),
+            groups: call.int(6)?.max(1) as usize,
+        })
+    }
+
+    /// [`taps`] along dimension `d`.
+    pub fn taps(&self, d: usize, kernel: usize) -> Vec<isize> {
+        taps(kernel, self.dilation[d], self.padding[d])
+    }
+
+    /// What the elements of the input with remainder `r` by the stride are read by, along dimension `d`: the numbers of
+    /// these taps, and the place of the kernel at which each of them reads the first such element.
+    pub fn readers(&self, d: usize, r: usize, kernel: usize) -> (Vec<usize>, Vec<isize>) {
+        let stride = self.stride[d] as isize;
+        let read = |t: usize| (r + self.padding[d]) as isize - (t * self.dilation[d]) as isize;
+        (0..kernel).filter(|&t| read(t) % stride == 0).map(|t| (t, read(t) / stride)).unzip()
+    }
+}
+
+/// A spatial dimension: at place `j`, tap `t` of the kernel reads element `j * step + taps[t]`, which is 0 outside.
+#[derive(Clone)]
+pub struct Axis {
+    /// Elements of the source.
+    pub size: usize,
+    /// The step between them in memory.
+    pub stride: usize,
+    /// Places of the kernel.
+    pub count: usize,
+    /// Elements from one place to the next.
+    pub step: usize,
+    /// What the taps read at the first place.
+    pub taps: Vec<isize>,
+}
+
+impl Axis {
+    /// Spatial dimension `d` of a tensor.
+    pub fn of<T>(image: &Volume<'_, T>, d: usize, count: usize, step: usize, taps: Vec<isize>) -> Axis {
+        Axis { size: image.sizes[d + 2], stride: image.strides[d + 2], count, step, taps }
+    }
+
+    /// The element that a tap reads at a place.
+    #[inline(always)]
+    pub fn element(&self, place: usize, tap: usize) -> Option<usize> {
+        let at = (place * self.step) as isize + self.taps[tap];
+        (at >= 0 && (at as usize) < self.size).then_some(at as usize)
+    }
+
+    /// The elements that the kernel reads at a place, in the order of its own.
+    pub fn reads(&self, place: usize) -> impl Iterator<Item = usize> {
+        (0..self.taps.len()).filter_map(move |tap| self.element(place, tap))
+    }
+
+    /// The same for taps that follow each other without a gap.
+    pub fn window(&self, place: usize) -> Range<usize> {
+        let first = (place * self.step).cast_signed() + self.taps.first().copied().unwrap_or(0);
+        let end = (first + self.taps.len().cast_signed()).clamp(0, self.size.cast_signed());
+        first.clamp(0, end).cast_unsigned()..end.cast_unsigned()
+    }
+
+    /// Those of the places in the range at which a tap reads an element.
+    #[inline]
+    pub fn inside(&self, tap: usize, places: Range<usize>) -> Range<usize> {
+        let first = self.taps[tap];
+        let step = self.step as isize;
+        // The first place at which `place * step + first` is at least `from`.
+        let reaching = |from: isize| {
+            (from - first).max(0).div_euclid(step) as usize
+                + usize::from((from - first).max(0).rem_euclid(step) > 0)
+        };
+        let begin = reaching(0).clamp(places.start, places.end);
+        begin..reaching(self.size as isize).clamp(begin, places.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_at_which_a_tap_reads_something_are_found() {
+        for (size, step, first) in
+            [(5, 1, 0), (5, 1, -2), (5, 2, -3), (5, 3, 4), (5, 2, 9), (0, 1, 0), (1, 7, -14), (4, 3, -1)]
+        {
+            let axis = Axis { size, stride: 1, count: 6, step, taps: vec![first] };
+            for (begin, end) in (0..6).flat_map(|a| (a..=6).map(move |b| (a, b))) {
+                let expected: Vec<usize> = (begin..end).filter(|&p| axis.element(p, 0).is_some()).collect();
+                let found: Vec<usize> = axis.inside(0, begin..end).collect();
+                assert_eq!(found, expected, "size {size}, step {step}, tap {first}, {begin}..{end}");
+            }
+        }
+    }
+}
