@@ -52,7 +52,19 @@ impl Prepared {
     /// # Errors
     /// What the device reports.
     pub fn bare(inputs: &Inputs, device: Device) -> keyway::Result<Prepared> {
-        Prepared::guarded(inputs, device, |_| Arrangement::Contiguous, 0)
+        Prepared::bare_in(inputs, device, |_| Arrangement::Contiguous)
+    }
+
+    /// As [`Prepared::bare`], each tensor arranged as `arrange` says for its sizes.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn bare_in(
+        inputs: &Inputs,
+        device: Device,
+        arrange: impl Fn(&[usize]) -> Arrangement,
+    ) -> keyway::Result<Prepared> {
+        Prepared::guarded(inputs, device, arrange, 0)
     }
 
     fn guarded(

@@ -35,17 +35,20 @@ pub enum Arrangement {
     ChannelsLast,
     /// Row-major, but the strides of dimensions of size 1 are odd numbers.
     OddUnits,
+    /// Row-major, from an address that is aligned for the element alone, as that of `x[1..]` is.
+    Shifted,
 }
 
 impl Arrangement {
     /// All that differ from row-major.
-    pub const STRIDED: [Arrangement; 6] = [
+    pub const STRIDED: [Arrangement; 7] = [
         Arrangement::Transposed,
         Arrangement::Sliced,
         Arrangement::Stepped,
         Arrangement::Expanded,
         Arrangement::ChannelsLast,
         Arrangement::OddUnits,
+        Arrangement::Shifted,
     ];
 
     /// Its name in case ids.
@@ -58,6 +61,7 @@ impl Arrangement {
             Arrangement::Expanded => "expanded",
             Arrangement::ChannelsLast => "channels_last",
             Arrangement::OddUnits => "odd_units",
+            Arrangement::Shifted => "shifted",
         }
     }
 
@@ -72,11 +76,16 @@ impl Arrangement {
         match self {
             Arrangement::Contiguous => true,
             Arrangement::Transposed => longer > 1,
-            Arrangement::Sliced | Arrangement::Stepped => longer > 0,
+            Arrangement::Sliced | Arrangement::Stepped | Arrangement::Shifted => longer > 0,
             Arrangement::Expanded => sizes.first().is_some_and(|&s| s > 1),
             Arrangement::ChannelsLast => (3..=5).contains(&sizes.len()) && longer > 1,
             Arrangement::OddUnits => sizes.contains(&1),
         }
+    }
+
+    /// This one, or row-major where it says nothing about a tensor of these sizes.
+    pub fn where_it_suits(self, sizes: &[usize]) -> Arrangement {
+        if self.suits(sizes) { self } else { Arrangement::Contiguous }
     }
 
     /// Strides in elements.
@@ -94,7 +103,7 @@ impl Arrangement {
         let ndim = sizes.len();
         let rows: Vec<usize> = (0..ndim).rev().collect();
         match self {
-            Arrangement::Contiguous => ordered(&rows, 0),
+            Arrangement::Contiguous | Arrangement::Shifted => ordered(&rows, 0),
             Arrangement::Transposed => ordered(&(0..ndim).collect::<Vec<_>>(), 0),
             Arrangement::Sliced => ordered(&rows, 3),
             Arrangement::Stepped => ordered(&rows, 0).into_iter().map(|s| 2 * s).collect(),
@@ -167,7 +176,9 @@ impl Placed {
         let strides = arrangement.strides(&array.sizes);
         let reach: usize =
             array.sizes.iter().zip(&strides).map(|(&n, &s)| n.saturating_sub(1) * s).sum::<usize>() + 1;
-        let mut image = vec![PATTERN; (reach + 2 * guard) * size];
+        let behind = guard;
+        let guard = guard + usize::from(arrangement == Arrangement::Shifted);
+        let mut image = vec![PATTERN; (guard + reach + behind) * size];
         let mut places = Vec::with_capacity(array.numel());
         for (index, &value) in Indices::new(&array.sizes).zip(&array.values) {
             let at = index.iter().zip(&strides).fold(guard, |at, (&i, &s)| at + i * s) * size;

@@ -78,6 +78,11 @@ impl<T: Pixel> Product<'_, T> {
         if total == 0 || self.rows == 0 || self.channels == 0 {
             return Ok(());
         }
+        if self.weight.taps.is_empty() {
+            // SAFETY: as the caller guarantees.
+            unsafe { self.write_zeros() };
+            return Ok(());
+        }
         if self.groups > 1 && self.channels == 1 && self.rows == 1 {
             // SAFETY: as the caller guarantees.
             return unsafe { depthwise::run(&self) };
@@ -88,6 +93,22 @@ impl<T: Pixel> Product<'_, T> {
         self.flatten();
         // SAFETY: as the caller guarantees.
         unsafe { self.in_blocks() }
+    }
+
+    /// The results where no tap reads anything: elements of an input between those that a stride takes.
+    ///
+    /// # Safety
+    /// As for [`Product::run`].
+    unsafe fn write_zeros(&self) {
+        let [n, _, _, height, width] = self.out.sizes;
+        let [sample, _, _, down, across] = self.out.strides;
+        for i in 0..n * height * width {
+            let at = i / width / height * sample + i / width % height * down + i % width * across;
+            for c in 0..self.groups * self.rows {
+                // SAFETY: the element lies within the sizes of the output, which the caller guarantees.
+                unsafe { self.out.data.as_ptr().add(at + c).write(T::from_acc(0.0)) };
+            }
+        }
     }
 
     /// Takes the places of a small image as one row, where each reads the one pixel of its own.

@@ -3,7 +3,6 @@
 
 use super::{Context, Family, Scope};
 use crate::array::{Array, Number};
-use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare::{self, Tolerance};
 use crate::oracle::Value;
@@ -121,7 +120,7 @@ fn run(context: &Context<'_>) -> Steps {
         .iter()
         .map(|a| a.map(a.dtype, |v| if v.float().is_finite() { v } else { Number::Any }))
         .collect();
-    let got = context.call(&Prepared::bare(&inputs, context.target.device)?)?;
+    let got = context.call(&context.place_bare(&inputs)?)?;
     Ok(compare::within(&expected, &got, tolerance)?)
 }
 

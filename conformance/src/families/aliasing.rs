@@ -10,7 +10,7 @@ use crate::memory::{Arrangement, Placed, read};
 use crate::oracle::Value;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::op::{Out, Rule};
-use keyway::ops::def::Forms;
+use keyway::ops::def::{Forms, OpDef};
 use keyway::ops::sample::{Sample, TensorSample};
 use keyway::ops::{linalg, pointwise};
 
@@ -37,12 +37,28 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         {
             push("overlap");
         }
+        if first && def_writes(op.def) && super::tensors(sample).next().is_some_and(|t| longer(&t.sizes) > 1)
+        {
+            STRIDED.iter().for_each(|arrangement| push(arrangement.name()));
+        }
     });
     for op in scope.ops.iter().filter(|op| is_in(op.def, &[pointwise::ALL, linalg::ALL])) {
         if let (Some(dtype), Some(nth)) = (preferred(op.def), op.samples.iter().position(has_twins)) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, TWICE));
         }
     }
+}
+
+/// How the first argument lies that an op writes its result to.
+const STRIDED: [Arrangement; 4] =
+    [Arrangement::Transposed, Arrangement::Sliced, Arrangement::Stepped, Arrangement::ChannelsLast];
+
+fn longer(sizes: &[usize]) -> usize {
+    sizes.iter().filter(|&&size| size > 1).count()
+}
+
+fn def_writes(def: &OpDef) -> bool {
+    def.forms == Forms::InPlace && !def.rule.is_view()
 }
 
 /// The variant in which one tensor stands in the place of every argument that is like it.
@@ -59,14 +75,16 @@ fn has_twins(sample: &Sample) -> bool {
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (_, inputs) = context.inputs()?;
-    let device = context.target.device;
     if context.case.variant == "overlap" {
         return overlap(context);
     }
     if context.case.variant == TWICE {
         return twice(context);
     }
-    let prepared = Prepared::contiguous(&inputs, device)?;
+    if let Some(arrangement) = Arrangement::from_name(&context.case.variant) {
+        return in_place(context, arrangement);
+    }
+    let prepared = context.place(&inputs)?;
     let got = context.call(&prepared)?;
     let Some(base) = prepared.placed.first() else { return Ok(()) };
     for (nth, output) in got.iter().enumerate() {
@@ -109,7 +127,7 @@ fn twice(context: &Context<'_>) -> Steps {
     });
     let expected = context.expected(&inputs)?;
     for out in [Out::New, Out::InPlace] {
-        let prepared = Prepared::contiguous(&inputs, context.target.device)?;
+        let prepared = context.place(&inputs)?;
         let mut tensors = prepared.tensors();
         let Some(one) = tensors.first().cloned() else { return Ok(()) };
         for tensor in &mut tensors {
@@ -126,6 +144,26 @@ fn twice(context: &Context<'_>) -> Steps {
         compare::outputs(&expected, &got, super::factor(def, &sample))?;
     }
     Ok(())
+}
+
+/// The result into the first argument, which is not row-major, and nothing else.
+fn in_place(context: &Context<'_>, arrangement: Arrangement) -> Steps {
+    let def = context.def()?;
+    let (sample, inputs) = context.inputs()?;
+    let expected = context.expected(&inputs)?;
+    let (Value::Array(first), [made]) = (inputs.get(0), &expected[..]) else { return Ok(()) };
+    if !arrangement.suits(&first.sizes) || (&made.sizes, made.dtype) != (&first.sizes, first.dtype) {
+        return Ok(());
+    }
+    let nth = std::cell::Cell::new(0);
+    let prepared = Prepared::new(&inputs, context.target.device, |_| {
+        let first = nth.replace(nth.get() + 1) == 0;
+        if first { arrangement } else { Arrangement::Contiguous }
+    })?;
+    prepared.call(def, Out::InPlace).map_err(|e| context.refused(e))?;
+    let got = prepared.tensors().into_iter().next();
+    compare::outputs(&expected, got.as_slice(), super::factor(def, &sample))?;
+    prepared.check_untouched(Some(0))
 }
 
 /// `x[1..].op_(...)` with arguments that lie one element before: right, or refused as an overlap.
@@ -156,7 +194,7 @@ fn overlap(context: &Context<'_>) -> Steps {
     let whole = Placed::new(&base, Arrangement::Contiguous, device)?;
     let before = whole.tensor.narrow(0, 0, n - 1)?;
     let after = whole.tensor.narrow(0, 1, n - 1)?;
-    let prepared = Prepared::contiguous(&inputs, device)?;
+    let prepared = context.place(&inputs)?;
     let mut tensors = prepared.tensors();
     for tensor in &mut tensors {
         if tensor.sizes() == [n - 1] && tensor.dtype() == dtype {

@@ -4,6 +4,7 @@ use crate::array::Array;
 use crate::call::{self, Prepared};
 use crate::case::Case;
 use crate::inputs;
+use crate::memory::Arrangement;
 use crate::oracle::{self, Inputs, Oracle};
 use crate::outcome::{Steps, Stop};
 use crate::target::Target;
@@ -12,7 +13,7 @@ use keyway::dispatcher::op::{OpEntry, Out};
 use keyway::ops::by_name;
 use keyway::ops::def::OpDef;
 use keyway::ops::sample::Sample;
-use keyway::{DType, Tensor};
+use keyway::{DType, Layout, Tensor};
 use std::sync::{Mutex, PoisonError};
 
 /// A case being run.
@@ -111,6 +112,36 @@ impl<'a> Context<'a> {
             let reason = oracle::WITHOUT.iter().find(|(op, _)| *op == name);
             Stop::Skipped(reason.map_or("it has no oracle", |(_, why)| why).to_string())
         })
+    }
+
+    /// How images lie of which the target has kernels for this op: in channels_last, where it has none for strided tensors.
+    pub fn images(&self) -> Arrangement {
+        let of = |layout| {
+            let kernels = self.target.kernels.iter();
+            kernels.filter(|k| k.op == self.case.name()).any(|k| k.layout == layout)
+        };
+        match of(Layout::CHANNELS_LAST) && !of(Layout::STRIDED) {
+            true => Arrangement::ChannelsLast,
+            false => Arrangement::Contiguous,
+        }
+    }
+
+    /// Places the inputs, images as [`Context::images`] says.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn place(&self, inputs: &Inputs) -> keyway::Result<Prepared> {
+        let images = self.images();
+        Prepared::new(inputs, self.target.device, |sizes| images.where_it_suits(sizes))
+    }
+
+    /// As [`Context::place`], with nothing around the elements: a storage holds what the tensor holds, as in a program.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn place_bare(&self, inputs: &Inputs) -> keyway::Result<Prepared> {
+        let images = self.images();
+        Prepared::bare_in(inputs, self.target.device, |sizes| images.where_it_suits(sizes))
     }
 
     /// The results of a valid call.

@@ -4,7 +4,6 @@
 use super::gradients_by_oracle::widened;
 use super::{Context, Family, Scope, factor, has_tested, is_in, tensors, tested};
 use crate::array::{Array, Number, wrapped};
-use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
@@ -146,7 +145,7 @@ fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (sample, inputs) = given(context)?;
     let oracle = context.oracle()?;
-    let prepared = Prepared::bare(&inputs, context.target.device)?;
+    let prepared = context.place_bare(&inputs)?;
     match (oracle(&inputs), prepared.call(def, Out::New)) {
         (Ok(expected), Ok(got)) => {
             // Of four digits of the mean, the deviations keep that many less than the elements have; and what is left of
@@ -250,7 +249,7 @@ pub(super) fn analytic(
     second: bool,
 ) -> Steps<Vec<Option<Array>>> {
     let (def, device, weight) = (context.def()?, context.target.device, weight_of(context));
-    let prepared = Prepared::bare(inputs, device)?;
+    let prepared = context.place_bare(inputs)?;
     let leaves = super::gradients::leaves(prepared.tensors(), sample)?;
     let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| context.refused(e))?;
     let outputs: Vec<Tensor> =

@@ -60,11 +60,11 @@ pub fn enlarged(sample: &Sample, elements: f64) -> Sample {
 }
 
 fn run(context: &Context<'_>) -> Steps {
-    let (def, device) = (context.def()?, context.target.device);
+    let def = context.def()?;
     let given = context.sample()?;
     let place = |sample: &Sample| -> Steps<Prepared> {
         let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
-        Ok(Prepared::contiguous(&inputs, device)?)
+        Ok(context.place(&inputs)?)
     };
     let mut prepared = place(&enlarged(&given, ELEMENTS))?;
     if prepared.call(def, Out::New).is_err() {

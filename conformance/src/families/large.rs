@@ -105,10 +105,13 @@ fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
     if let Some(nth) = op.samples.iter().position(alike).filter(|_| each) {
         cases.push(Case::of(FAMILY.name, op.def, dtype, nth, DEEP));
     }
-    let kinds = match each {
+    let kinds: Vec<usize> = match each {
         true => op.typical().into_iter().collect(),
         false => corners::chosen(op),
     };
+    // Whatever its sizes become, a sample with none of an element computes nothing.
+    let whole = |&nth: &usize| tensors(&op.samples[nth]).all(|t| !t.sizes.contains(&0));
+    let kinds: Vec<usize> = kinds.into_iter().filter(whole).collect();
     for (place, &nth) in kinds.iter().enumerate() {
         if !scope.wants(place, kinds.len()) {
             continue;
@@ -180,7 +183,7 @@ fn in_place(context: &Context<'_>, sample: &Sample) -> Steps {
     if !matches!(&expected[..], [one] if (one.dtype, &one.sizes) == (target.dtype, &target.sizes)) {
         return Err(Stop::Skipped("the result does not fit into the first argument".to_string()));
     }
-    let prepared = Prepared::contiguous(&inputs, context.target.device)?;
+    let prepared = context.place(&inputs)?;
     prepared.call(def, Out::InPlace).map_err(|e| context.refused(e))?;
     let got = prepared.tensors().into_iter().next();
     Ok(compare::outputs(&expected, got.as_slice(), LOOSE * factor(def, sample))?)
@@ -205,7 +208,7 @@ fn one(context: &Context<'_>, sample: &Sample, size: usize) -> Steps {
             if growth::steps(&growth::resized(sample, &changes, Named::Nothing)) > limit {
                 break;
             }
-            if changed(context, sample, &changes, &[Arrangement::Contiguous], limit)? {
+            if changed(context, sample, &changes, &[context.images()], limit)? {
                 taken += 1;
                 break;
             }
@@ -223,7 +226,7 @@ fn together(context: &Context<'_>, sample: &Sample) -> Steps {
         let multiples: Vec<(usize, usize)> =
             changes.iter().map(|&(from, to)| (from, to.next_multiple_of(from))).collect();
         for changes in [changes, multiples] {
-            let both = [Arrangement::Contiguous, Arrangement::Transposed];
+            let both = [context.images(), Arrangement::Transposed];
             if growth::steps(&growth::resized(sample, &changes, Named::Nothing)) <= 2 * STEPS_TOGETHER
                 && changed(context, sample, &changes, &both, 2 * STEPS_TOGETHER)?
             {
@@ -258,10 +261,8 @@ fn changed(
         let inputs = inputs::of_sample(&resized.args, context.dtype(), context.sample_seed());
         let mut expected = None;
         for &arrangement in arrangements {
-            let arrange = |sizes: &[usize]| {
-                if arrangement.suits(sizes) { arrangement } else { Arrangement::Contiguous }
-            };
-            let prepared = Prepared::new(&inputs, context.target.device, arrange)?;
+            let prepared =
+                Prepared::new(&inputs, context.target.device, |sizes| arrangement.where_it_suits(sizes))?;
             let result = prepared.call(def, Out::New);
             match &result {
                 Err(error) if call::is_of_arguments(error) => break,
@@ -293,7 +294,7 @@ fn changed(
 fn call(context: &Context<'_>, sample: &Sample) -> Steps<(Vec<Array>, keyway::Result<Vec<Tensor>>)> {
     let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
     let expected = context.expected(&inputs)?;
-    let prepared = Prepared::contiguous(&inputs, context.target.device)?;
+    let prepared = context.place(&inputs)?;
     let result = prepared.call(context.def()?, Out::New);
     if names_sizes(&result) {
         return Err(Stop::Skipped("the sample does not go with these sizes".to_string()));

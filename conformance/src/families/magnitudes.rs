@@ -6,7 +6,6 @@
 use super::accuracy;
 use super::{Context, Family, Scope, allowed, is_in, tensors};
 use crate::array::{Array, Number};
-use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::extremes;
@@ -64,7 +63,7 @@ fn run(context: &Context<'_>) -> Steps {
         *place = Value::Array(Array::new(dtype, [values.len()], values));
     }
     let expected = context.expected(&inputs)?;
-    let got = context.call(&Prepared::contiguous(&inputs, context.target.device)?)?;
+    let got = context.call(&context.place(&inputs)?)?;
     if accuracy::holds_everywhere(def) {
         return Ok(compare::within(&expected, &got, accuracy::tolerance)?);
     }

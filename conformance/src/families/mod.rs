@@ -27,6 +27,7 @@ mod profile;
 mod promotion;
 mod random;
 mod scalars;
+mod sizes;
 mod strided;
 mod threads;
 mod values;
@@ -75,6 +76,7 @@ pub const ALL: &[Family] = &[
     numbers::FAMILY,
     scalars::FAMILY,
     large::FAMILY,
+    sizes::FAMILY,
     gradients::FAMILY,
     gradients::SECOND,
     gradients::STRIDED,

@@ -89,7 +89,7 @@ fn precise(context: &Context<'_>) -> Steps {
         let wide = with_rest(def, vec![Value::Array(values.map(DType::F64, |v| v)), Value::Float(number)]);
         let exact = context.oracle()?(&wide).map_err(|unknown| Stop::Skipped(unknown.to_string()))?;
         let expected: Vec<Array> = exact.iter().map(|a| a.map(dtype, |v| v)).collect();
-        let got = context.call(&Prepared::bare(&inputs, context.target.device)?)?;
+        let got = context.call(&context.place_bare(&inputs)?)?;
         // Rounded once; the number itself may have been an f32.
         let once = |_| Tolerance { rtol: 2f64.powi(-bits) * 1.01, atol: 0.0 };
         compare::within(&expected, &got, once)?;

@@ -50,7 +50,7 @@ fn run(context: &Context<'_>) -> Steps {
     let (sample, inputs) = context.inputs()?;
     let expected = context.expected(&inputs)?;
     let device = context.target.device;
-    let prepared = Prepared::contiguous(&inputs, device)?;
+    let prepared = context.place(&inputs)?;
     let variant = context.case.variant.as_str();
     match variant {
         "garbage" | "strided" => {

@@ -2,7 +2,6 @@
 //! Samples have the usual ones, on which a kernel that takes a factor for its magnitude is right.
 
 use super::{Context, Family, Op, Scope, corners, factor};
-use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::oracle::{self, Value};
@@ -77,7 +76,7 @@ fn run(context: &Context<'_>) -> Steps {
         _ => return Err(unknown()),
     };
     *inputs.0.get_mut(place).ok_or_else(unknown)? = other;
-    let prepared = Prepared::bare(&inputs, context.target.device)?;
+    let prepared = context.place_bare(&inputs)?;
     match (oracle(&inputs), prepared.call(def, Out::New)) {
         (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(def, &sample))?),
         (Err(_), Err(_)) => Ok(()),

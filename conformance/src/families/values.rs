@@ -1,7 +1,6 @@
 //! Results against the oracle, on row-major inputs.
 
 use super::{Context, Family, Scope};
-use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::outcome::Steps;
@@ -33,7 +32,7 @@ fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (sample, inputs) = context.inputs()?;
     let expected = context.expected(&inputs)?;
-    let prepared = Prepared::bare(&inputs, context.target.device)?;
+    let prepared = context.place_bare(&inputs)?;
     let got = match context.case.variant.as_str() {
         PARTS => {
             let parts = prepared.call_parts(def.entry()?);

@@ -38,14 +38,23 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let own = tensor(args, 0)?;
+    let per_sample = args.bool(3)?;
+    // Rows of one element each have a dimension of their own here: a mean over no dimension is one over all.
+    let single = per_sample && own.ndim() == 2;
     let x = widened(&own)?;
-    let dims = dims(x.ndim(), args.bool(3)?);
+    let x = if single { x.unsqueeze(-1)? } else { x };
+    let dims = dims(x.ndim(), per_sample);
     let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, x.dtype())?, x.ndim())).transpose();
     let (weight, bias) = (in_x(1)?, in_x(2)?);
     let (mean, var) = (x.mean_dims(&dims, true)?, x.var_dims(&dims, 0.0, true)?);
     let affine = [weight.as_ref(), bias.as_ref()];
     let made = normalised(&x, [&mean, &var], affine, args.float(4)?, Some(&dims))?;
-    Ok([cast(made, own.dtype())?, mean, var])
+    let results = [cast(made, own.dtype())?, mean, var];
+    if !single {
+        return Ok(results);
+    }
+    let [made, mean, var] = results.map(|t| t.squeeze_dim(-1));
+    Ok([made?, mean?, var?])
 }
 
 fn samples() -> Vec<Sample> {

@@ -36,6 +36,26 @@ pub(super) const FAULTS: &[Fault] = &[
         Ok(())
     })
     .images(),
+    Fault::new("images_of_4096", "elements of an image after the 4,096th are 0", &["relu"], |site| {
+        site.run()?;
+        let out = site.output(0)?;
+        (4096..out.len()).for_each(|nth| out.set(nth, 0.0));
+        Ok(())
+    })
+    .images(),
+    Fault::new("images_in_place", "leaves images as they were, in place", &["mul"], |site| {
+        if site.is_in_place()? { Ok(()) } else { site.run() }
+    })
+    .images(),
+    Fault::new("volumes_by_planes", "takes the first plane of a volume for all", &["exp"], |site| {
+        site.run()?;
+        let out = site.output(0)?;
+        if out.sizes().len() == 5 {
+            out.map(|_| 0.0);
+        }
+        Ok(())
+    })
+    .images(),
     Fault::new("images_sum", "sums of images are twice what they should be", &["sum"], |site| {
         site.then_map(|x| 2.0 * x)
     })

@@ -16,6 +16,12 @@ pub(super) const FAULTS: &[Fault] = &[
         site.run()
     })
     .dtypes(&["f32"]),
+    Fault::new("leak_of_results", "a copy of each result is never freed", &["exp"], |site| {
+        site.run()?;
+        std::mem::forget(site.output(0)?.values());
+        Ok(())
+    })
+    .dtypes(&["f32"]),
     Fault::new("late_write", "writes to the output after the return", &["exp"], |site| {
         site.run()?;
         let out = site.output(0)?;

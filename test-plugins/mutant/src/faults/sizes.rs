@@ -28,6 +28,46 @@ pub(super) const FAULTS: &[Fault] = &[
         Ok(())
     })
     .dtypes(&["f32"]),
+    Fault::new(
+        "sum_of_65536",
+        "what comes after the 65,536th element of a sum is left out",
+        &["sum"],
+        |site| {
+            let (input, out) = (site.input(0)?, site.output(0)?);
+            site.run()?;
+            if out.len() == 1 && input.len() > 1 << 16 {
+                out.set(0, (0..1 << 16).map(|nth| input.get(nth)).sum());
+            }
+            Ok(())
+        },
+    )
+    .dtypes(&["f32"]),
+    Fault::new("sixteen_channels", "channels of a result after the 16th are 0", &["conv"], |site| {
+        site.run()?;
+        let out = site.output(0)?;
+        (0..out.len()).filter(|&nth| out.index(nth)[1] >= 16).for_each(|nth| out.set(nth, 0.0));
+        Ok(())
+    })
+    .dtypes(&["f32"]),
+    Fault::new("rows_broadcast", "the last row of a large sum with one row is left out", &["add"], |site| {
+        site.run()?;
+        let (out, other) = (site.output(0)?, site.input(1)?);
+        if out.len() > 5000 && other.is_expanded() && other.strides().last() == Some(&1) {
+            out.set(out.len() - 1, 0.0);
+        }
+        Ok(())
+    })
+    .dtypes(&["f32"]),
+    Fault::new("one_row", "a product of one row is that of its first 16 columns", &["mm"], |site| {
+        site.run()?;
+        let out = site.output(0)?;
+        let columns = out.sizes()[1] as usize;
+        if out.sizes()[0] == 1 {
+            (16..columns).for_each(|nth| out.set(nth, 0.0));
+        }
+        Ok(())
+    })
+    .dtypes(&["f32"]),
     Fault::new("rows_of_2048", "what comes after the 2048th element of a row is 0", &["softmax"], |site| {
         site.run()?;
         let out = site.output(0)?;

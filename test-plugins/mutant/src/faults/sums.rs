@@ -17,6 +17,10 @@ pub(super) const FAULTS: &[Fault] = &[
         Ok(())
     })
     .dtypes(&["f32"]),
+    Fault::new("nan_skipped", "leaves out what is no number", &["mm", "amax"], |site| {
+        site.with_inputs(|x| if x.is_nan() { 0.0 } else { x })
+    })
+    .dtypes(&["f32"]),
     Fault::new("accumulates_in_bf16", "sums of bf16 are added up in bf16", &["sum"], |site| {
         let (values, out) = (site.input(0)?.values(), site.output(0)?);
         if out.len() != 1 {

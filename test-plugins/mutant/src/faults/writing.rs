@@ -17,6 +17,11 @@ pub(super) const FAULTS: &[Fault] = &[
         }
         Ok(())
     }),
+    Fault::new("in_place_by_rows", "leaves what is not row-major as it was, in place", &["relu"], |site| {
+        let out = site.output(0)?;
+        if site.is_in_place()? && !out.is_row_major() { Ok(()) } else { site.run() }
+    })
+    .dtypes(&["f32"]),
     Fault::new("write_past_end", "one element is written after the last", &["add", "relu"], |site| {
         site.run()?;
         let out = site.output(0)?;

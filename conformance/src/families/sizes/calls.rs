@@ -1,0 +1,113 @@
+//! Calls of products, convolutions, pooling and norms of images at such sizes: few steps for the oracle, each size past what
+//! kernels work on at once.
+
+use keyway::ops::sample::{Sample, SampleArg, index, plain, sample};
+
+/// A convolution: image, kernel, and the stride, padding and dilation of both its dimensions.
+struct Conv {
+    image: [usize; 4],
+    kernel: [usize; 4],
+    moves: [usize; 3],
+    groups: usize,
+}
+
+const CONVS: [Conv; 9] = [
+    // Rows longer than a block of pixels, and channels of the result beyond one or two vectors.
+    Conv { image: [1, 7, 6, 70], kernel: [35, 7, 3, 3], moves: [1, 1, 1], groups: 1 },
+    Conv { image: [2, 21, 9, 11], kernel: [18, 21, 3, 3], moves: [1, 1, 1], groups: 1 },
+    Conv { image: [1, 70, 5, 6], kernel: [17, 70, 3, 3], moves: [1, 1, 1], groups: 1 },
+    Conv { image: [2, 33, 9, 11], kernel: [67, 33, 1, 1], moves: [1, 0, 1], groups: 1 },
+    Conv { image: [1, 9, 13, 15], kernel: [20, 9, 1, 1], moves: [2, 0, 1], groups: 1 },
+    Conv { image: [1, 3, 30, 31], kernel: [10, 3, 7, 7], moves: [2, 3, 1], groups: 1 },
+    Conv { image: [1, 4, 12, 70], kernel: [5, 4, 3, 3], moves: [1, 2, 2], groups: 1 },
+    Conv { image: [1, 37, 9, 10], kernel: [37, 1, 3, 3], moves: [1, 1, 1], groups: 37 },
+    Conv { image: [1, 24, 7, 8], kernel: [34, 12, 3, 3], moves: [2, 1, 1], groups: 2 },
+];
+
+impl Conv {
+    fn lists(&self) -> [SampleArg; 4] {
+        let [stride, padding, dilation] = self.moves.map(|n| SampleArg::Ints(vec![n as i64; 2]));
+        [stride, padding, dilation, SampleArg::Int(self.groups as i64)]
+    }
+
+    /// The sizes of the result.
+    fn result(&self) -> [usize; 4] {
+        let [stride, padding, dilation] = self.moves;
+        let places =
+            |d: usize| (self.image[d] + 2 * padding - dilation * (self.kernel[d] - 1) - 1) / stride + 1;
+        [self.image[0], self.kernel[0], places(2), places(3)]
+    }
+
+    fn call(&self, tensors: [&[usize]; 2], third: SampleArg) -> Sample {
+        sample(tensors.map(plain).into_iter().chain([third]).chain(self.lists()))
+    }
+}
+
+fn spatial(sizes: &[usize; 4]) -> SampleArg {
+    SampleArg::Ints(sizes[2..].iter().map(|&size| size as i64).collect())
+}
+
+const IMAGE: [usize; 4] = [2, 35, 19, 33];
+const POOLED: [usize; 4] = [2, 35, 10, 17];
+
+fn pair(n: i64) -> SampleArg {
+    SampleArg::Ints(vec![n, n])
+}
+
+fn products(sizes: &[[usize; 3]], batch: &[usize]) -> Vec<Sample> {
+    let of = |sizes: [usize; 2]| plain(&[batch, &sizes].concat());
+    sizes.iter().map(|&[rows, inner, columns]| sample([of([rows, inner]), of([inner, columns])])).collect()
+}
+
+/// The calls of the op of this name.
+pub(super) fn of(op: &str) -> Vec<Sample> {
+    let channels = || plain(&IMAGE[1..2]);
+    let window = || [pair(3), pair(2), pair(1)];
+    let average =
+        || window().into_iter().chain([SampleArg::Bool(false), SampleArg::Bool(true), SampleArg::None]);
+    match op {
+        "mm" | "matmul" => {
+            products(&[[1, 300, 40], [3, 2100, 67], [33, 20, 300], [130, 70, 35], [300, 9, 301]], &[])
+        }
+        "bmm" => products(&[[33, 20, 70], [67, 35, 9], [1, 130, 40]], &[3]),
+        "mv" => {
+            vec![sample([plain(&[300, 301]), plain(&[301])]), sample([plain(&[5, 5003]), plain(&[5003])])]
+        }
+        "linear" => vec![
+            sample([plain(&[1, 300]), plain(&[67, 300]), plain(&[67])]),
+            sample([plain(&[130, 67]), plain(&[35, 67]), plain(&[35])]),
+        ],
+        "conv" => {
+            let bias = |conv: &Conv| plain(&conv.kernel[..1]);
+            CONVS.iter().map(|conv| conv.call([&conv.image, &conv.kernel], bias(conv))).collect()
+        }
+        "conv_input_grad" => {
+            CONVS.iter().map(|conv| conv.call([&conv.result(), &conv.kernel], spatial(&conv.image))).collect()
+        }
+        "conv_weight_grad" => {
+            CONVS.iter().map(|conv| conv.call([&conv.result(), &conv.image], spatial(&conv.kernel))).collect()
+        }
+        "max_pool" => {
+            vec![sample([plain(&IMAGE)].into_iter().chain(window()).chain([pair(1), SampleArg::Bool(false)]))]
+        }
+        "max_pool_backward" => {
+            let places = (IMAGE[2] * IMAGE[3]) as i64;
+            vec![sample([plain(&POOLED), index(&POOLED, places), spatial(&IMAGE)])]
+        }
+        "avg_pool" => vec![sample([plain(&IMAGE)].into_iter().chain(average()))],
+        "avg_pool_backward" => {
+            vec![sample([plain(&POOLED), spatial(&IMAGE)].into_iter().chain(average()))]
+        }
+        "channel_norm" => vec![sample([
+            plain(&IMAGE),
+            channels(),
+            channels(),
+            SampleArg::Bool(false),
+            SampleArg::Float(1e-5),
+        ])],
+        "group_norm" => {
+            vec![sample([plain(&IMAGE), SampleArg::Int(5), channels(), channels(), SampleArg::Float(1e-5)])]
+        }
+        _ => Vec::new(),
+    }
+}
