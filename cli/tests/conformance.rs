@@ -46,6 +46,24 @@ fn the_cpu_backend_passes_the_quick_run() {
     assert_eq!(report(&json)["ops"], keyway::ops::all().count());
 }
 
+/// Its kernels are for images in one format, which every family gives it.
+#[test]
+fn the_backend_for_images_passes_every_case() {
+    let folder = installed();
+    let images = library_of("keyway_backend_channels_last");
+    std::fs::copy(&images, folder.path().join(images.file_name().unwrap())).unwrap();
+    let json = folder.path().join("report.json");
+    let ran =
+        in_folder(folder.path(), &["conformance", "keyway-channels-last", "--json", json.to_str().unwrap()]);
+    let ran = ran.expect(0);
+    assert!(ran.out.contains("every one as expected"), "{}", ran.out);
+    let report = report(&json);
+    for family in ["kernels", "sizes", "strided", "guards"] {
+        let count = |status: &str| report["families"][family][status].as_u64().unwrap_or(0);
+        assert!(count("passed") > 0, "{family}: {}", report["families"]);
+    }
+}
+
 /// A device whose memory the host cannot read, whose work is done later, and which has few kernels; a composite
 /// layout. What they do not claim is unsupported, all else is as expected.
 #[test]

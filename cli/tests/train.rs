@@ -51,6 +51,60 @@ fn a_network_of_convolutions_learns_on_any_number_of_threads() {
     assert!(one["test_accuracy"].as_f64().unwrap() > 0.85, "{one}");
 }
 
+/// Two epochs of the network of convolutions, with these libraries and in this memory format.
+fn train_images(libraries: &[&str], format: &str) -> serde_json::Value {
+    let folder = tempfile::tempdir().unwrap();
+    for name in libraries {
+        let from = support::library_of(name);
+        std::fs::copy(&from, folder.path().join(from.file_name().unwrap())).unwrap();
+    }
+    let json = folder.path().join("cnn.json");
+    let mut command = program(folder.path());
+    command.args([
+        "train",
+        "digits",
+        "--model",
+        "cnn",
+        "--epochs",
+        "2",
+        "--memory-format",
+        format,
+        "--profile",
+    ]);
+    support::run(command_with(command, &["--json", text(&json)])).expect(0);
+    serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap()
+}
+
+fn command_with(mut command: std::process::Command, arguments: &[&str]) -> std::process::Command {
+    command.args(arguments);
+    command
+}
+
+#[test]
+fn the_memory_format_changes_who_computes_and_not_what() {
+    const BOTH: &[&str] = &["keyway_backend_cpu", "keyway_backend_channels_last"];
+    let plain = train_images(BOTH, "contiguous");
+    let serves = |run: &serde_json::Value| run["profile"].to_string().contains("keyway-channels-last");
+    for (libraries, served) in [(BOTH, true), (&BOTH[..1], false)] {
+        let images = train_images(libraries, "channels_last");
+        assert_eq!(images["memory_format"], "channels_last");
+        assert_eq!(serves(&images), served, "{}", images["profile"]);
+        let losses = |run: &serde_json::Value| {
+            run["train_loss"].as_array().unwrap().iter().map(|l| l.as_f64().unwrap()).collect::<Vec<_>>()
+        };
+        for (a, b) in losses(&plain).iter().zip(losses(&images)) {
+            assert!((a - b).abs() < 2e-3 * a, "{a} and {b}");
+        }
+        assert!(images["test_accuracy"].as_f64().unwrap() > 0.85);
+    }
+}
+
+#[test]
+fn a_network_without_images_has_no_memory_format() {
+    let ran = keyway(&["train", "digits", "--memory-format", "channels_last"]).expect(2);
+    assert!(ran.err.contains("`mlp` has no images") && ran.err.contains("--model cnn"), "{}", ran.err);
+}
+
 #[test]
 fn everything_asked_for_is_written() {
     let folder = tempfile::tempdir().unwrap();

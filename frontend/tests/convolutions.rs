@@ -23,6 +23,30 @@ fn is_channels_last(t: &Tensor) -> bool {
 }
 
 #[test]
+fn a_format_is_kept_in_the_strides_where_elements_lie_in_both() -> Result<()> {
+    let gray = counted(&[2, 1, 3, 4]);
+    let last = gray.to_format(MemoryFormat::ChannelsLast)?;
+    assert!(last.shares_storage(&gray) && last.strides() == [12, 1, 4, 1], "{:?}", last.strides());
+    assert!(
+        last.is_contiguous_in(MemoryFormat::ChannelsLast) && last.is_contiguous_in(MemoryFormat::Contiguous)
+    );
+    // What is computed from it is in that format, and back again it is the other.
+    let w = counted(&[3, 1, 2, 2]);
+    assert!(is_channels_last(&last.conv2d(&w, None, ConvOptions::default())?));
+    assert!(!is_channels_last(&gray.conv2d(&w, None, ConvOptions::default())?));
+    let back = last.contiguous()?;
+    assert!(back.shares_storage(&gray) && back.strides() == gray.strides());
+    // The gradient goes through.
+    let x = gray.detach().set_requires_grad(true)?;
+    x.to_format(MemoryFormat::ChannelsLast)?.mul(2.0)?.sum()?.backward()?;
+    assert_eq!(values(&x.grad().unwrap()), [2.0; 24]);
+    // A rank that has no channels_last.
+    let error = counted(&[2, 3]).to_format(MemoryFormat::ChannelsLast).unwrap_err().to_string();
+    assert!(error.contains("3, 4 or 5 dimensions"), "{error}");
+    Ok(())
+}
+
+#[test]
 fn same_padding_puts_the_odd_zero_at_the_end() -> Result<()> {
     let same = Padding::Same;
     let y = counted(&[1, 2, 3]).conv1d(&counted(&[2, 2, 2]), None, ConvOptions::default().padding(same))?;

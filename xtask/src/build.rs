@@ -34,8 +34,10 @@ pub struct Backend {
 }
 
 /// Every backend of this repository. A new backend is one line here.
-pub const BACKENDS: &[Backend] =
-    &[Backend { package: "keyway-backend-cpu", builds: Builds::PerLevel { v4_features: &["x86-v4"] } }];
+pub const BACKENDS: &[Backend] = &[
+    Backend { package: "keyway-backend-cpu", builds: Builds::PerLevel { v4_features: &["x86-v4"] } },
+    Backend { package: "keyway-backend-channels-last", builds: Builds::PerLevel { v4_features: &[] } },
+];
 
 /// The levels of x86-64 that backends are built for, lowest first.
 pub const LEVELS: &[&str] = &["x86-64-v2", "x86-64-v3", "x86-64-v4"];

@@ -7,6 +7,7 @@
 //! dist/backends/libkeyway_backend_cpu-x86-64-v2.so
 //! dist/backends/libkeyway_backend_cpu-x86-64-v3.so
 //! dist/backends/libkeyway_backend_cpu-x86-64-v4.so
+//! dist/backends/libkeyway_backend_channels_last-x86-64-v4.so    and for v2 and v3
 //! ```
 //!
 //! A backend's list of known conformance failures is staged beside each of its libraries.

@@ -1,0 +1,107 @@
+//! The backend for images beside the CPU's: who serves what, and that results are those of the strided kernels.
+
+mod rehearsal_support;
+
+use keyway::dispatcher::ledger::{Served, last_served};
+use keyway::nn::{BatchNorm2d, Conv2d, ConvOptions, MaxPool2d, Module, Relu, Sequential};
+use keyway::rng::Philox;
+use keyway::{Device, MemoryFormat, Result, Tensor};
+use rehearsal_support::load;
+
+const IMAGES: &str = "keyway-channels-last";
+
+fn random(sizes: &[usize], seed: u64) -> Result<Tensor> {
+    let count = sizes.iter().product::<usize>();
+    // Numbers without order, the same each time.
+    let number =
+        |i: usize| ((i as u64 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f32 / (1 << 24) as f32;
+    Tensor::from_vec((0..count).map(|i| number(i) - 0.5).collect(), sizes)
+}
+
+fn last_server() -> &'static str {
+    match last_served() {
+        Served::Kernel(kernel) => kernel.plugin.name,
+        _ => "nobody",
+    }
+}
+
+/// The largest difference of two tensors' elements.
+fn difference(a: &Tensor, b: &Tensor) -> Result<f64> {
+    let pairs = a.to_f64_vec()?.into_iter().zip(b.to_f64_vec()?);
+    Ok(pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max))
+}
+
+#[test]
+fn convolutions_of_images_go_to_their_backend_and_others_do_not() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    let (x, w) = (random(&[2, 20, 9, 31], 1)?, random(&[35, 20, 3, 3], 2)?);
+    let options = || ConvOptions::default().padding(1).stride([1, 2]);
+    let plain = x.conv2d(&w, None, options())?;
+    assert_ne!(last_server(), IMAGES);
+    let y = x.to_format(MemoryFormat::ChannelsLast)?.conv2d(&w, None, options())?;
+    assert_eq!(last_server(), IMAGES);
+    assert!(y.is_contiguous_in(MemoryFormat::ChannelsLast));
+    assert!(difference(&plain, &y)? < 1e-5);
+    // Memory that is not dense is the strided kernels'.
+    let wide = x.to_format(MemoryFormat::ChannelsLast)?.narrow(1, 3, 16)?;
+    let part = wide.conv2d(&w.narrow(1, 3, 16)?, None, options())?;
+    assert_ne!(last_server(), IMAGES);
+    let expected = x.narrow(1, 3, 16)?.conv2d(&w.narrow(1, 3, 16)?, None, options())?;
+    assert!(difference(&part, &expected)? < 1e-5);
+    Ok(())
+}
+
+#[test]
+fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    let build = || -> Result<Sequential> {
+        let mut rng = Philox::new(5);
+        let options = || ConvOptions::default().padding(1);
+        Ok(Sequential::new()
+            .push(Conv2d::new(3, 18, 3, options(), &mut rng)?)
+            .push(BatchNorm2d::new(18)?)
+            .push(Relu)
+            .push(MaxPool2d::new(2))
+            .push(Conv2d::new(18, 18, 3, options().groups(18), &mut rng)?)
+            .push(Conv2d::new(18, 33, 1, ConvOptions::default().stride(2), &mut rng)?))
+    };
+    let x = random(&[4, 3, 16, 18], 3)?;
+    let run = |format: MemoryFormat| -> Result<Vec<Tensor>> {
+        let model = build()?;
+        model.to_memory_format(format)?;
+        let x = x.to_format(format)?.detach().set_requires_grad(true)?;
+        let y = model.forward(&x)?;
+        assert!(y.is_contiguous_in(format), "{:?}", y.strides());
+        y.square()?.sum()?.backward()?;
+        let grads = model.parameters().iter().map(|p| p.grad().unwrap());
+        Ok([y, x.grad().unwrap()].into_iter().chain(grads).collect())
+    };
+    let (plain, last) = (run(MemoryFormat::Contiguous)?, run(MemoryFormat::ChannelsLast)?);
+    assert!(last[1].is_contiguous_in(MemoryFormat::ChannelsLast), "the gradient of the input has its format");
+    for (nth, (a, b)) in plain.iter().zip(&last).enumerate() {
+        let scale = a.to_f64_vec()?.into_iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
+        assert!(difference(a, b)? < 1e-4 * scale, "result {nth}");
+    }
+    Ok(())
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    let x = random(&[3, 33, 40, 41], 7)?.to_format(MemoryFormat::ChannelsLast)?.set_requires_grad(true)?;
+    let w = random(&[40, 33, 3, 3], 8)?.set_requires_grad(true)?;
+    let run = |threads: usize| -> Result<Vec<Vec<u8>>> {
+        keyway::dispatcher::parallel::set_num_threads(threads);
+        (x.set_grad(None), w.set_grad(None));
+        let y = x.conv2d(&w, None, ConvOptions::default().padding(1))?;
+        y.sum()?.backward()?;
+        [y, x.grad().unwrap(), w.grad().unwrap()].iter().map(Tensor::to_bytes).collect()
+    };
+    let one = run(1)?;
+    for threads in [2, 3] {
+        assert!(run(threads)? == one, "{threads} threads");
+    }
+    keyway::dispatcher::parallel::set_num_threads(0);
+    assert_eq!(x.device(), Device::CPU);
+    Ok(())
+}
