@@ -15,6 +15,7 @@ use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::{
     Candidate, Discovery, Preferences, Searched, Verdict, missing_entries, relative_entries,
 };
+use keyway::dispatcher::registry::edit_distance;
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
 
@@ -131,12 +132,26 @@ fn names(discovery: &Discovery) -> Vec<&str> {
     there
 }
 
+/// The backend that was perhaps meant: one of this name below some domain, or the one that differs by the fewest letters.
+fn meant<'a>(name: &str, there: &[&'a str]) -> Option<&'a str> {
+    let last = |full: &str| full.rsplit('/').next().unwrap_or(full).to_lowercase();
+    let wanted = last(name);
+    if let Some(full) = there.iter().copied().find(|full| last(full) == wanted) {
+        return Some(full);
+    }
+    let letters = |full: &str| edit_distance(name, full).min(edit_distance(&wanted, &last(full)));
+    let nearest = there.iter().copied().min_by_key(|full| letters(full))?;
+    (letters(nearest) <= wanted.len() / 8 + 1).then_some(nearest)
+}
+
 /// The failure for a name that no backend has.
 fn no_backend(name: &str, discovery: &Discovery) -> Failure {
     let there = names(discovery);
     let there = if there.is_empty() { "none is installed".to_string() } else { there.join(", ") };
     let would = crate::known::would_serve(name).map(|would| format!("; {would}")).unwrap_or_default();
-    Failure::Usage(format!("there is no backend `{name}`; there: {there}{would}"))
+    let meant = meant(name, &names(discovery)).map(|other| format!(" (did you mean `{other}`?)"));
+    let meant = meant.unwrap_or_default();
+    Failure::Usage(format!("there is no backend `{name}`{meant}; there: {there}{would}"))
 }
 
 /// Disables a backend, or enables it.
@@ -298,5 +313,27 @@ fn found(searched: &Searched) -> String {
         (None, true, 0) => "no library".to_string(),
         (None, true, 1) => "1 library".to_string(),
         (None, true, n) => format!("{n} libraries"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meant;
+
+    #[test]
+    fn a_name_without_its_domain_or_with_a_slip_leads_to_the_backend() {
+        let there = ["keyway-cpu", "example.org/fast-exp"];
+        for (name, expected) in [
+            ("fast-exp", Some("example.org/fast-exp")),
+            ("Fast-Exp", Some("example.org/fast-exp")),
+            ("fast-ex", Some("example.org/fast-exp")),
+            ("other.org/fast-exp", Some("example.org/fast-exp")),
+            ("keyway-gpu", Some("keyway-cpu")),
+            ("keyway-cuda", None),
+            ("something", None),
+        ] {
+            assert_eq!(meant(name, &there), expected, "{name}");
+        }
+        assert_eq!(meant("fast-exp", &[]), None);
     }
 }

@@ -39,6 +39,13 @@ pub enum Failure {
         /// The plugin.
         plugin: String,
     },
+    /// A backend had no part in any case.
+    NothingJudged {
+        /// The plugin.
+        plugin: String,
+        /// How many cases were run.
+        of: usize,
+    },
     /// The run was interrupted; what came of it until then was written.
     Interrupted {
         /// How many cases ended.
@@ -100,6 +107,11 @@ impl std::fmt::Display for Failure {
             Failure::NotAsExpected { bad, of, plugin } => {
                 write!(f, "{plugin}: {bad} of {of} cases are not as expected")
             }
+            Failure::NothingJudged { plugin, of } => write!(
+                f,
+                "no case was served by {plugin}: this run of {of} cases says nothing of it; narrow it less, and see with \
+                 `keyway explain OP` who serves an op"
+            ),
             Failure::Rejected { count: 1 } => {
                 f.write_str("1 library cannot be used, for the reason that stands with it")
             }

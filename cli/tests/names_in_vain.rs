@@ -39,7 +39,7 @@ fn what_no_call_reaches_is_told_by_every_report() {
         ("OP_UNKNOWN", "2 kernels of op `absolut`, which does not exist (near: `abs`)"),
         ("DTYPE_UNKNOWN", "2 kernels for dtype `f23`, which no plugin brings"),
         ("DEVICE_UNKNOWN", "2 kernels for device `cuda`, which no plugin brings"),
-        ("LAYOUT_UNKNOWN", "2 kernels for layout `stridden`, which no plugin brings"),
+        ("LAYOUT_UNKNOWN", "2 kernels for layout `stridden`, which no plugin brings (near: `strided`)"),
         ("TWICE", "a second kernel of `abs` for (cpu, strided, f32), asked only if the first refuses"),
         (
             "INTERPOSER",

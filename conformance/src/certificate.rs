@@ -54,6 +54,8 @@ pub enum Standing {
     },
     /// Not every case as expected.
     Failed {
+        /// The tier of ops; none for all that the library registers.
+        profile: Option<String>,
         /// Cases that passed.
         passed: usize,
         /// Cases that were judged.
@@ -95,8 +97,12 @@ impl fmt::Display for Standing {
                     known => write!(f, " with {} known failures", grouped(*known)),
                 }
             }
-            Standing::Failed { passed, judged } => {
-                write!(f, "failed {} of {}", grouped(judged - passed), grouped(*judged))
+            Standing::Failed { profile, passed, judged } => {
+                f.write_str("failed")?;
+                if let Some(profile) = profile {
+                    write!(f, " for {profile}")?;
+                }
+                write!(f, " {} of {}", grouped(judged - passed), grouped(*judged))
             }
             Standing::Stale => f.write_str("stale"),
             Standing::Disbelieved => f.write_str("not believed"),
@@ -106,8 +112,8 @@ impl fmt::Display for Standing {
 }
 
 impl Certificate {
-    /// The certificate of a run; `None` for one that was narrowed or interrupted, or in which the library had no part; and
-    /// for one of a profile for training that judged no derivative.
+    /// The certificate of a run; `None` for one that was narrowed or interrupted, on the values of another seed than the
+    /// usual one, or in which the library had no part; and for one of a profile for training that judged no derivative.
     pub fn of(report: &Report) -> Option<Certificate> {
         let count = |status| report.counts.of(status);
         let unjudged =
@@ -141,6 +147,16 @@ impl Certificate {
         let mut name = library.as_os_str().to_os_string();
         name.push(".certificate.json");
         PathBuf::from(name)
+    }
+
+    /// The certificate beside a copy of a library of this hash, if it says something of that here; who may write the copy's
+    /// folder is not asked.
+    pub fn of_copy(library: &Path, sha256: &str) -> Option<Certificate> {
+        let certificate =
+            serde_json::from_slice::<Certificate>(&side::read(&Certificate::beside(library)).ok()?).ok()?;
+        let says =
+            matches!(certificate.standing(sha256), Standing::Certified { .. } | Standing::Failed { .. });
+        says.then_some(certificate)
     }
 
     /// The certificate beside a library: `None` if there is none, an error for one that is not to be believed.
@@ -183,7 +199,7 @@ impl Certificate {
         } else if self.green {
             Standing::Certified { profile: self.profile.clone(), passed, judged, known }
         } else {
-            Standing::Failed { passed, judged }
+            Standing::Failed { profile: self.profile.clone(), passed, judged }
         }
     }
 }
@@ -244,6 +260,8 @@ mod tests {
         assert_eq!(told(&tier), "certified for train 1,200/1,200");
         let failed = Certificate { green: false, judged: 1210, ..certificate() };
         assert_eq!(told(&failed), "failed 10 of 1,210");
+        let tier = Certificate { profile: Some("load".to_string()), ..failed };
+        assert_eq!(told(&tier), "failed for load 10 of 1,210");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry::serving::{self, Candidate};
-use keyway::dispatcher::registry::{self, KernelEntry};
+use keyway::dispatcher::registry::{self, KernelEntry, Unreached};
 use keyway::ops::def::OpDef;
 use keyway::{DType, Device, Layout};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What is judged.
@@ -134,6 +135,45 @@ impl Target {
         all.map(|rows| rows.op)
             .filter(|op| op.spec.foreign.is_some() && op.spec.owner == self.plugin)
             .collect()
+    }
+
+    /// What the target registers and no call reaches, a clause each, by what it names: an op, device, layout or dtype.
+    /// Kernels of ops that do not exist here, or have another signature, for what no plugin brings, and for a key that the
+    /// target has a kernel for already.
+    pub fn without_effect(&self) -> BTreeMap<String, Vec<String>> {
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut add = |subject: &str, clause: String| {
+            let clauses = found.entry(subject.to_string()).or_default();
+            if !clauses.contains(&clause) {
+                clauses.push(clause);
+            }
+        };
+        for left in registry::left_out().iter().filter(|left| left.kernel.plugin.name == self.plugin) {
+            if let Some(expected) = left.expected {
+                let (op, signature) = (left.kernel.op, &left.kernel.signature);
+                add(
+                    op,
+                    format!(
+                        "kernels of `{op}` written against signature {signature}, which is {expected} here"
+                    ),
+                );
+            }
+        }
+        for (_, all) in registry::unreached(|plugin| plugin.name == self.plugin) {
+            for unreached in all {
+                match &unreached {
+                    Unreached::Op { op, .. }
+                    | Unreached::Second { op, .. }
+                    | Unreached::Backward { op, .. } => {
+                        add(op, unreached.to_string());
+                    }
+                    Unreached::Place { name, .. } => add(name, unreached.to_string()),
+                    // No kernel, and nothing else that the suite judges.
+                    _ => {}
+                }
+            }
+        }
+        found
     }
 
     /// Whether the target registers a kernel of this op, for whatever device, layout and dtype.

@@ -15,7 +15,8 @@ use keyway::dispatcher::loader::variants::{self, Build};
 use keyway::dispatcher::loader::{
     Config, HOST_ABI, LoadError, Loader, Manifest, SearchPaths, Trial, precheck, side,
 };
-use std::collections::BTreeMap;
+use keyway_conformance::certificate::Certificate;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -153,6 +154,13 @@ fn choose(copied: Vec<Copied>, config: &Config, all: bool) -> Result<(Vec<Staged
     }
     let mut chosen = Vec::new();
     for ((name, version), group) in groups {
+        let group = match alike(group) {
+            Ok(group) => group,
+            Err(clause) => {
+                failures.push(Failure::Backend(format!("{name} {version} is not installed: {clause}")));
+                continue;
+            }
+        };
         let builds: Vec<Build<'_>> = group.iter().map(|staged| build(&staged.checked.manifest)).collect();
         let order = variants::preference(&builds, &config.cpu);
         let keep: Vec<bool> = (0..group.len()).map(|i| all || order.first() == Some(&i)).collect();
@@ -164,6 +172,32 @@ fn choose(copied: Vec<Copied>, config: &Config, all: bool) -> Result<(Vec<Staged
         chosen.extend(group.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(staged, _)| staged));
     }
     Ok((chosen, failures))
+}
+
+/// The builds of one plugin and version, one of each variant: files of the same content are one.
+///
+/// # Errors
+/// Two different ones of one variant, as a clause: which of them was meant is not to be guessed.
+fn alike(group: Vec<Staged>) -> Result<Vec<Staged>, String> {
+    let mut found: HashMap<String, (String, String)> = HashMap::new();
+    let mut kept = Vec::new();
+    for staged in group {
+        let (from, variant) = (staged.copied.from.clone(), staged.checked.manifest.variant.clone());
+        let hash = trust::sha256_file(&staged.copied.library).map_err(|error| format!("{from}: {error}"))?;
+        match found.get(&variant) {
+            Some((_, same)) if *same == hash => {}
+            Some((other, _)) => {
+                return Err(format!(
+                    "{other} and {from} are different builds of its variant {variant}; name the file to install"
+                ));
+            }
+            None => {
+                found.insert(variant, (from, hash));
+                kept.push(staged);
+            }
+        }
+    }
+    Ok(kept)
 }
 
 fn build(manifest: &Manifest) -> Build<'_> {
@@ -219,6 +253,13 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
     let known = library.with_extension(KNOWN_FAILURES);
     if known.exists() {
         fs::rename(known, place.with_extension(KNOWN_FAILURES)).map_err(|e| said(&e))?;
+    }
+    // It speaks of this very content: whatever lay there before, it is right only from here on.
+    if let Some(Err(error)) =
+        Certificate::of_copy(library, &hash).map(|certificate| certificate.store(&place))
+    {
+        let beside = Certificate::beside(&place);
+        screen::warning(&format!("the certificate is not kept: {}: {error}", beside.display()));
     }
     Ok((place, news))
 }

@@ -2,6 +2,8 @@
 //! ours first, so that what is checked and tried is what is installed.
 
 use flate2::read::MultiGzDecoder;
+use keyway::dispatcher::loader::trust::TrustPolicy;
+use keyway_conformance::certificate::Certificate;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
@@ -12,10 +14,14 @@ const MAX_BYTES: u64 = 16 << 30;
 /// More entries than this an archive may not have.
 const MAX_ENTRIES: usize = 100_000;
 
-/// What lies beside a library and belongs to it: `libx.so.sha256`, and `libx.known-failures.toml`.
+/// What lies beside a library and belongs to it: `libx.so.sha256`, `libx.known-failures.toml` and
+/// `libx.so.certificate.json`.
 pub const HASH: &str = "sha256";
 /// The list of known failures of a library, in the place of its extension.
 pub const KNOWN_FAILURES: &str = "known-failures.toml";
+
+/// The same of its certificate.
+const CERTIFICATE: &str = ".certificate.json";
 
 /// A library that was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +59,14 @@ pub fn collect(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
     let parent = source.parent().unwrap_or(Path::new(""));
     let name = file_name(source);
     all.take(parent, &name, || File::open(source), source.display().to_string())?;
-    for side in [format!("{name}.{HASH}"), file_name(&source.with_extension(KNOWN_FAILURES))] {
+    let sides = [
+        format!("{name}.{HASH}"),
+        file_name(&source.with_extension(KNOWN_FAILURES)),
+        file_name(&Certificate::beside(source)),
+    ];
+    for side in sides {
         let path = parent.join(&side);
-        if path.is_file() {
+        if path.is_file() && is_believed(&path) {
             all.take(parent, &side, || File::open(&path), path.display().to_string())?;
         }
     }
@@ -70,11 +81,21 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+fn is_certificate(name: &str) -> bool {
+    name.ends_with(&format!("{}{CERTIFICATE}", std::env::consts::DLL_SUFFIX))
+}
+
+/// A certificate that others may write says nothing; all else is compared or tried later.
+fn is_believed(path: &Path) -> bool {
+    !is_certificate(&file_name(path)) || TrustPolicy::of_process().check(path).is_ok()
+}
+
 fn is_wanted(name: &str) -> bool {
     let suffix = std::env::consts::DLL_SUFFIX;
     is_library(name)
         || name.ends_with(&format!("{suffix}.{HASH}"))
         || name.ends_with(&format!(".{KNOWN_FAILURES}"))
+        || is_certificate(name)
 }
 
 fn is_library(name: &str) -> bool {
@@ -95,7 +116,10 @@ fn folder(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
         }
         paths.sort();
         // A pipe or a device is no library, and opening one could take for ever.
-        for path in paths.into_iter().filter(|path| is_wanted(&file_name(path)) && path.is_file()) {
+        for path in paths
+            .into_iter()
+            .filter(|path| is_wanted(&file_name(path)) && path.is_file() && is_believed(path))
+        {
             all.take(&folder, &file_name(&path), || File::open(&path), path.display().to_string())?;
         }
     }

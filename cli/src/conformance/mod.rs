@@ -217,6 +217,8 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         failures.push(Failure::Interrupted { done: report.cases.len(), of: report.wanted });
     } else if report.cases.is_empty() {
         failures.push(Failure::Usage("no case is left: narrow the run less".to_string()));
+    } else if report.says_nothing() {
+        failures.push(Failure::NothingJudged { plugin: report.plugin.clone(), of: report.cases.len() });
     } else if !report.is_green() {
         let (bad, of) = (report.bad().count() + report.unused_known.len(), report.cases.len());
         failures.push(Failure::NotAsExpected { bad, of, plugin: report.plugin.clone() });
@@ -260,7 +262,7 @@ fn judge(
     let progress = progress::Progress::new();
     let ran = runner::run(&command, limits, &stop, &|done, all, finished| progress.step(done, all, finished));
     progress.finish();
-    let ran = ran.map_err(|error| match error {
+    let mut ran = ran.map_err(|error| match error {
         _ if stop.load(Ordering::Relaxed) => Failure::Interrupted { done: 0, of: 0 },
         RunError::Usage(text) => Failure::Usage(text),
         RunError::Backend(text) => Failure::NoBackend(text),
@@ -271,6 +273,7 @@ fn judge(
         Some(known) => known,
         None => beside(&ran.judged.library)?,
     };
+    runner::again(&command, limits, &stop, &mut ran, &|id| known.reason(id).is_none());
     let sha256 = sha256_file(&ran.judged.library).unwrap_or_default();
     if ran.changed || Stamp::of_file(&ran.judged.library).ok() != ran.judged.stamp {
         return Err(Failure::NoBackend(format!(
@@ -306,6 +309,12 @@ fn quoted(word: &str) -> String {
 
 /// Leaves the certificate beside the library, if the run is worth one.
 fn certify(report: &Report, screen: &mut Screen) {
+    if report.selection.seed != 0 {
+        screen.line(format!(
+            "no certificate: this run is on the values of seed {}, and only one without `--seed` leaves one",
+            report.selection.seed
+        ));
+    }
     let Some(certificate) = Certificate::of(report) else { return };
     match certificate.store(&report.library) {
         Ok(Some(path)) => screen.line(format!("wrote the certificate to {}", path.display())),

@@ -86,6 +86,12 @@ pub fn print(report: &Report, screen: &mut Screen) {
         if report.is_green() { ", every one as expected" } else { "" },
         served(report),
     ));
+    if report.says_nothing() {
+        screen.line(format!("no case was served by {}: this run says nothing of it", report.plugin));
+    }
+    if let Some(narrowed) = report.narrowed() {
+        screen.line(narrowed);
+    }
 }
 
 /// Who served the cases, where it was not the judged library alone.
@@ -144,6 +150,9 @@ fn failure(row: &Row, screen: &mut Screen) {
                     "  element   output {}, index {:?}; tolerance: relative {:e}, absolute {:e}",
                     m.output, m.element, m.rtol, m.atol
                 ));
+            }
+            if let Some(reason) = &row.reason {
+                screen.line(format!("  but       {reason}"));
             }
         }
         (None, Some(reason)) if row.status == Status::UnexpectedPass => {

@@ -1,5 +1,6 @@
 //! Claims are honest both ways: a dtype that a backend registers works, one that it does not register is
-//! refused or answered rightly, never wrongly.
+//! refused or answered rightly, never wrongly. What is registered and can be called by nobody is a claim too, and no honest
+//! one.
 
 use super::{Context, Family, Scope, factor};
 use crate::call::Prepared;
@@ -16,7 +17,12 @@ use keyway::dispatcher::op::Out;
 pub const FAMILY: Family =
     Family { name: "claims", about: "claimed dtypes work; others are refused or right", cases, run };
 
+/// The variant of a case about what no call reaches.
+const WITHOUT_EFFECT: &str = "without_effect";
+
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    let without_effect = scope.target.without_effect();
+    cases.extend(without_effect.keys().map(|subject| Case::about(FAMILY.name, subject, WITHOUT_EFFECT)));
     for op in scope.ops.iter().filter(|op| op.samples.iter().any(super::has_tested)) {
         let Ok(entry) = op.def.entry() else { continue };
         for dtype in DType::REAL {
@@ -32,7 +38,21 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
+/// Fails: the case is there because something has no effect.
+fn without_effect(context: &Context<'_>) -> Steps {
+    let clauses = context.target.without_effect().remove(context.case.name()).unwrap_or_default();
+    let expected = format!(
+        "only what Keyway {} can call: remove the registration, correct its names, or, if it is meant for another Keyway or \
+         beside another plugin, judge it there or list it as a known failure",
+        env!("CARGO_PKG_VERSION")
+    );
+    Err(Failure::new("what is registered has no effect", expected, clauses.join("; ")).into())
+}
+
 fn run(context: &Context<'_>) -> Steps {
+    if context.case.variant == WITHOUT_EFFECT && !context.case.is_about_op() {
+        return without_effect(context);
+    }
     let def = context.def()?;
     let oracle = context.oracle()?;
     let mut answered = 0;

@@ -22,6 +22,8 @@ pub fn write(report: &Report) -> String {
         "seconds": report.seconds,
         "counts": report.counts,
         "green": report.is_green(),
+        "says_nothing": report.says_nothing(),
+        "narrowed": report.narrowed(),
         "unused_known": report.unused_known,
         "selection": report.selection,
         "cases": report.cases.iter().map(case).collect::<Vec<_>>(),

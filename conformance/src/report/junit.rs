@@ -12,6 +12,13 @@ pub fn write(report: &Report) -> String {
         suite.add_test_cases(report.cases.iter().filter(|r| r.family == *family).map(case));
         junit.add_test_suite(suite);
     }
+    if report.says_nothing() {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_message(format!("no case was served by {}: this run says nothing of it", report.plugin));
+        let mut suite = TestSuite::new("run");
+        suite.add_test_case(TestCase::new("served", status));
+        junit.add_test_suite(suite);
+    }
     junit.to_string().unwrap_or_default()
 }
 
@@ -27,9 +34,10 @@ fn case(row: &Row) -> TestCase {
                 Some(f) => {
                     status.set_message(f.what.clone());
                     status.set_description(format!(
-                        "expected {}, got {}\n{}\n{}",
+                        "expected {}, got {}\n{}\n{}\n{}",
                         f.expected,
                         f.got,
+                        reason,
                         row.call.as_deref().unwrap_or_default(),
                         row.rerun.as_deref().unwrap_or_default(),
                     ));

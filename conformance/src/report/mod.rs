@@ -70,7 +70,7 @@ pub struct Row {
     /// What its results were judged by, where that is not the oracle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_by: Option<String>,
-    /// How the worker died, why the case was skipped or is unsupported, or why it is known to fail.
+    /// How the worker died, why the case was skipped or is unsupported, why it is known to fail, or that it passed alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The call in words.
@@ -272,7 +272,26 @@ impl Report {
             && !self.cases.is_empty()
             && self.cases.len() == self.wanted
             && self.unused_known.is_empty()
+            && !self.says_nothing()
             && !self.cases.iter().any(|r| r.status.is_bad())
+    }
+
+    /// Whether cases were run, and the judged library served none of them.
+    pub fn says_nothing(&self) -> bool {
+        !self.cases.is_empty() && self.served() == 0
+    }
+
+    /// What the run was narrowed to, as a sentence without its end; `None` for the whole suite on its usual values.
+    pub fn narrowed(&self) -> Option<String> {
+        let selection = &self.selection;
+        let seed = (selection.seed != 0).then(|| format!("on the values of seed {}", selection.seed));
+        match (selection.narrowed(), seed) {
+            (Some(to), seed) => {
+                let seed = seed.map(|seed| format!(", {seed}")).unwrap_or_default();
+                Some(format!("narrowed to {to}{seed}: not the whole suite"))
+            }
+            (None, seed) => seed,
+        }
     }
 
     /// How many cases the judged library itself served.
@@ -323,6 +342,10 @@ impl Report {
     }
 }
 
+/// Said of a wrong answer that a fresh process does not give.
+const PASSED_ALONE: &str =
+    "alone in a fresh process it passed: it depends on what ran before it in the same process, or on chance";
+
 /// Stands between those who served a case for the judged library and what is wrong with it.
 pub const AND_WRONG: &str = ", and not as expected: ";
 
@@ -360,7 +383,7 @@ fn case_list(selection: &Selection, ran: &Ran) -> String {
 }
 
 fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> String) -> Row {
-    let Finished { case, outcome, call, judged_by, duration } = finished;
+    let Finished { case, outcome, call, judged_by, passed_alone, duration } = finished;
     let known = known.reason(&case.id);
     let bad = outcome.is_failure();
     let mut failure = None;
@@ -371,7 +394,7 @@ fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(&str) -> Strin
         }
         (Outcome::Failed(why), None) => {
             failure = Some(why);
-            (Status::Failed, None)
+            (Status::Failed, passed_alone.then(|| PASSED_ALONE.to_string()))
         }
         (Outcome::Died { how }, Some(_)) => (Status::Died, Some(format!("{how}, which no list can excuse"))),
         (Outcome::Died { how }, None) => (Status::Died, Some(how)),
@@ -452,6 +475,73 @@ mod tests {
         let report = report(cases, None);
         assert_eq!((report.served(), report.others()), (2, vec!["b", "a"]));
         assert!(!report.lacks_gradients());
+    }
+
+    #[test]
+    fn a_run_that_the_library_had_no_part_in_is_not_green() {
+        let others = || row("values/mm/f64/0", Status::ByOthers, "a");
+        let refused = row("values/mm/f64/1", Status::Unsupported, "no f64");
+        let nothing = report(vec![others(), refused], None);
+        assert!(nothing.says_nothing() && !nothing.is_green());
+        assert!(nothing.junit().contains("no case was served by p: this run says nothing of it"));
+        assert!(nothing.html().contains("\"says_nothing\":true"));
+        let some = report(vec![others(), row("values/mm/f32/0", Status::Passed, "")], None);
+        assert!(!some.says_nothing() && some.is_green() && !some.junit().contains("says nothing"));
+        assert!(!report(Vec::new(), None).says_nothing());
+    }
+
+    #[test]
+    fn a_narrowed_run_says_to_what_wherever_it_is_shown() {
+        let passed = || vec![row("values/mm/f64/0", Status::Passed, "")];
+        let mut one = report(passed(), None);
+        assert_eq!(one.narrowed(), None);
+        one.selection.ops = vec!["mm".to_string(), "add*".to_string()];
+        one.selection.dtypes = vec!["f64".to_string()];
+        let text = "narrowed to op mm or add*, dtype f64: not the whole suite";
+        assert_eq!(one.narrowed().as_deref(), Some(text));
+        assert!(one.html().contains(&format!("\"narrowed\":\"{text}\"")));
+        let mut quick = report(passed(), Some("load"));
+        quick.selection.quick = true;
+        quick.selection.seed = 7;
+        let text = "narrowed to profile load, the quick cases, on the values of seed 7: not the whole suite";
+        assert_eq!(quick.narrowed().as_deref(), Some(text));
+    }
+
+    #[test]
+    fn only_the_usual_values_leave_a_certificate() {
+        let mut run = report(vec![row("values/add/f32/0", Status::Passed, "")], None);
+        assert!(crate::certificate::Certificate::of(&run).is_some());
+        run.selection.seed = 7;
+        assert!(crate::certificate::Certificate::of(&run).is_none());
+        assert_eq!(run.narrowed().as_deref(), Some("on the values of seed 7"));
+    }
+
+    #[test]
+    fn a_wrong_answer_that_a_fresh_process_does_not_give_says_so() {
+        let finished = |passed_alone| Finished {
+            case: crate::runner::CaseName {
+                id: "values/add/f32/0".to_string(),
+                family: "values".to_string(),
+                op: "add".to_string(),
+                dtype: "f32".to_string(),
+                sample: 0,
+            },
+            outcome: Outcome::Failed(Failure::new("output 0", "1", "2")),
+            call: None,
+            judged_by: None,
+            passed_alone,
+            duration: std::time::Duration::ZERO,
+        };
+        let row = |passed_alone| {
+            super::row(finished(passed_alone), &KnownFailures::default(), &|_: &str| String::new())
+        };
+        assert_eq!((row(false).status, row(false).reason), (Status::Failed, None));
+        assert_eq!(row(true).reason.as_deref(), Some(PASSED_ALONE));
+        let mut run = report(Vec::new(), None);
+        run.families.insert("values".to_string(), Counts::default());
+        run.cases = vec![row(true)];
+        assert!(run.junit().contains("alone in a fresh process it passed"), "{}", run.junit());
+        assert!(run.html().contains("alone in a fresh process it passed"));
     }
 
     #[test]

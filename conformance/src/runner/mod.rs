@@ -38,6 +38,8 @@ pub struct Finished {
     pub call: Option<String>,
     /// What its results were judged by, where that is not the oracle.
     pub judged_by: Option<String>,
+    /// Whether it failed and then was as expected in a fresh process, see [`again`].
+    pub passed_alone: bool,
     /// How long it took.
     pub duration: Duration,
 }
@@ -138,6 +140,43 @@ pub fn run(
     })
 }
 
+/// Failures that [`again`] runs once more.
+const AGAIN: usize = 5;
+
+/// Runs the first cases with wrong answers once more, each alone in a fresh worker, and notes those that are as expected
+/// there. `wanted` says of an id whether it is worth it; the other parameters are those of [`run`].
+pub fn again(
+    command: &(dyn Fn() -> Command + Sync),
+    limits: Limits,
+    stop: &AtomicBool,
+    ran: &mut Ran,
+    wanted: &dyn Fn(&str) -> bool,
+) {
+    let failed = |f: &&mut Finished| matches!(f.outcome, Outcome::Failed(_)) && wanted(&f.case.id);
+    let queue: Mutex<Vec<&mut Finished>> =
+        Mutex::new(ran.finished.iter_mut().filter(failed).take(AGAIN).collect());
+    let next = || queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+    std::thread::scope(|scope| {
+        for _ in 0..limits.jobs.clamp(1, AGAIN) {
+            scope.spawn(|| {
+                while let Some(finished) = next().filter(|_| !stop.load(Ordering::Relaxed)) {
+                    finished.passed_alone = passes_alone(command(), limits, stop, &finished.case.id);
+                }
+            });
+        }
+    });
+}
+
+/// Whether a case is as expected in a worker that ran nothing before.
+fn passes_alone(mut command: Command, limits: Limits, stop: &AtomicBool, id: &str) -> bool {
+    command.arg(UNLISTED);
+    let Ok((mut worker, ..)) = ready(command, limits, stop) else { return false };
+    // A worker that is gone shows in the answer.
+    let _ = worker.ask(id);
+    let said = worker.answer(limits.timeout, limits.memory, &|| stop.load(Ordering::Relaxed));
+    matches!(said, Ok(Said::Done { outcome: Outcome::Passed | Outcome::ByOthers { .. }, .. }))
+}
+
 /// Starts a worker and waits until it has listed the cases.
 fn ready(
     command: Command,
@@ -189,7 +228,14 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
                 }
                 let outcome = Outcome::Died { how };
                 let (case, duration) = (case.clone(), begun.elapsed());
-                return Some(Finished { case, outcome, call: None, judged_by: None, duration });
+                return Some(Finished {
+                    case,
+                    outcome,
+                    call: None,
+                    judged_by: None,
+                    passed_alone: false,
+                    duration,
+                });
             }
         };
         let Said::Done { outcome, call, judged_by, spoiled, micros, .. } = said else { continue };
@@ -202,7 +248,8 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
             None => outcome,
         };
         let duration = Duration::from_micros(micros);
-        return Some(Finished { case: case.clone(), outcome, call, judged_by, duration });
+        let case = case.clone();
+        return Some(Finished { case, outcome, call, judged_by, passed_alone: false, duration });
     }
 }
 
@@ -235,5 +282,47 @@ fn died(silence: &Silence, limits: Limits) -> String {
             limits.memory >> 20
         ),
         Silence::Interrupted => "was interrupted".to_string(),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// A worker that speaks the protocol: each case but the first that it is given has a wrong answer, and `b` always has.
+    const SCRIPT: &str = r#"
+        named() { printf '{"id":"%s","family":"values","op":"add","dtype":"f32","sample":0}' $1; }
+        judged='{"plugin":"p","version":"1","library":"libp.so","stamp":null,"device":"cpu:0","registers":[],"rejected":[]}'
+        echo "@keyway-conformance {\"ready\":{\"judged\":$judged,\"cases\":[$(named a),$(named b),$(named c)]}}"
+        before=0
+        while read id; do
+            outcome='{"outcome":"passed"}'
+            if [ $before -gt 0 ] || [ $id = b ]; then
+                outcome='{"outcome":"failed","what":"w","expected":"e","got":"g","mismatch":null}'
+            fi
+            before=1
+            answer="{\"id\":\"$id\",\"outcome\":$outcome,\"call\":null,\"judged_by\":null,\"spoiled\":false,\"micros\":1}"
+            echo "@keyway-conformance {\"done\":$answer}"
+        done
+    "#;
+
+    fn worker() -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", SCRIPT, "sh"]);
+        command
+    }
+
+    #[test]
+    fn a_failure_that_depends_on_what_ran_before_is_told_from_one_that_does_not() {
+        let limits = Limits { jobs: 1, timeout: Duration::from_secs(20), memory: 1 << 30 };
+        let stop = AtomicBool::new(false);
+        let noted = |wanted: &dyn Fn(&str) -> bool| -> Vec<(bool, bool)> {
+            let mut ran = run(&worker, limits, &stop, &|_, _, _| {}).unwrap();
+            assert!(ran.finished.iter().all(|finished| !finished.passed_alone));
+            again(&worker, limits, &stop, &mut ran, wanted);
+            ran.finished.iter().map(|f| (f.outcome.is_failure(), f.passed_alone)).collect()
+        };
+        assert_eq!(noted(&|_| true), [(false, false), (true, false), (true, true)]);
+        assert_eq!(noted(&|id| id != "c"), [(false, false), (true, false), (true, false)]);
     }
 }

@@ -6,6 +6,9 @@ use keyway::DType;
 use keyway::ops::tiers;
 use serde::{Deserialize, Serialize};
 
+/// The family that also judges what is registered without effect.
+const CLAIMS: &str = "claims";
+
 /// Which cases to run; an empty list stands for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
@@ -76,9 +79,27 @@ impl Selection {
         *self == Selection { seed: self.seed, huge: self.huge, ..Selection::default() }
     }
 
-    /// Whether every case is wanted, or every case of a profile, so that the result is worth a certificate.
+    /// Whether every case is wanted, or every case of a profile, on the usual values, so that the result is worth a
+    /// certificate.
     pub fn is_whole(&self) -> bool {
-        Selection { profile: None, ..self.clone() }.is_everything()
+        self.seed == 0 && Selection { profile: None, ..self.clone() }.is_everything()
+    }
+
+    /// What of all cases is wanted, in words; `None` if every one is.
+    pub fn narrowed(&self) -> Option<String> {
+        let named = |what: &str, names: &[String]| {
+            (!names.is_empty()).then(|| format!("{what} {}", names.join(" or ")))
+        };
+        let parts = [
+            self.profile.as_ref().map(|name| format!("profile {name}")),
+            named("op", &self.ops),
+            named("family", &self.families),
+            named("dtype", &self.dtypes),
+            named("case", &self.cases),
+            self.quick.then(|| "the quick cases".to_string()),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// Refuses names that nothing has, but for those of ops, of which plugins bring some; see [`Selection::check_ops`].
@@ -138,8 +159,10 @@ impl Selection {
             let id = case.to_string();
             self.cases.iter().any(|pattern| glob(pattern, &id))
         };
+        // Registrations without effect bear the name of the op that they are of, be there one or not.
+        let named = || case.family == CLAIMS && self.ops.iter().any(|pattern| glob(pattern, case.name()));
         // A pattern of ops leaves out what is about no op.
-        (case.is_about_op() || self.ops.is_empty())
+        (case.is_about_op() || self.ops.is_empty() || named())
             && (self.dtypes.is_empty() || dtype())
             && (self.cases.is_empty() || id())
     }

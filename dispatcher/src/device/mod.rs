@@ -259,11 +259,15 @@ pub fn first_with_pinned_memory() -> Option<Device> {
     offering.find(|(_, entry)| count(entry).0 > 0).map(|(kind, _)| Device { kind, index: 0 })
 }
 
-/// The memory statistics of a device; `None` if it keeps none.
+/// The memory statistics of a device; `None` if it keeps none, as the host's own memory where no backend serves `cpu` as
+/// a device.
 ///
 /// # Errors
 /// `NoDevice`, `Backend`.
 pub fn memory_stats(device: Device) -> Result<Option<RawMemoryStats>> {
+    if device == Device::CPU && server(device.kind).is_none() {
+        return Ok(None);
+    }
     let entry = entry_of(device)?;
     let Some(function) = entry.api.memory_stats else { return Ok(None) };
     let mut raw =

@@ -15,6 +15,12 @@ pub fn near_ops(text: &str) -> Vec<&'static str> {
     names.into_iter().take(5).map(|(_, _, name)| name).collect()
 }
 
+/// The one of these names that comes nearest to another, if one comes near at all.
+pub(crate) fn nearest_of<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let ranked = names.into_iter().map(|name| (edit_distance(text, name), name));
+    ranked.min().filter(|(letters, _)| *letters <= text.len() / 4 + 1).map(|(_, name)| name)
+}
+
 /// How many letters must change to turn one name into the other (Levenshtein's distance).
 pub fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

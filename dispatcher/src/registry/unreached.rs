@@ -2,11 +2,11 @@
 //! of ops that do not exist. Another plugin may bring what is missing, so this is asked once all are loaded.
 
 use super::interposers::{interposers, matches};
-use super::near::near_ops;
+use super::near::{near_ops, nearest_of};
 use super::state::{kernels, plugins};
 use super::table::{Generation, current};
 use crate::base::dtype::DType;
-use crate::base::intern::{DEVICES, DTYPES};
+use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::is_there;
@@ -35,6 +35,8 @@ pub enum Unreached {
         name: &'static str,
         /// How many they are.
         kernels: usize,
+        /// The one that was perhaps meant.
+        near: Option<&'static str>,
     },
     /// A kernel for a key for which the plugin has registered one before.
     Second {
@@ -75,8 +77,8 @@ impl fmt::Display for Unreached {
             Unreached::Op { op, kernels, near } => {
                 write!(f, "{} of op `{op}`, which does not exist{}", count(kernels), meant(near))
             }
-            Unreached::Place { what, name, kernels } => {
-                write!(f, "{} for {what} `{name}`, which no plugin brings", count(kernels))
+            Unreached::Place { what, name, kernels, near } => {
+                write!(f, "{} for {what} `{name}`, which no plugin brings{}", count(kernels), meant(near))
             }
             Unreached::Second { op, key } => {
                 write!(
@@ -122,7 +124,7 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
             None => add(told, Unreached::Op { op: kernel.op, kernels: 1, near: None }),
             Some(op) if op.schema.signature != kernel.signature => {}
             Some(_) => match missing_place(generation, kernel.device, kernel.layout, kernel.dtype) {
-                Some((what, name)) => add(told, Unreached::Place { what, name, kernels: 1 }),
+                Some((what, name)) => add(told, Unreached::Place { what, name, kernels: 1, near: None }),
                 None => {
                     let of = std::ptr::from_ref(kernel.plugin).addr();
                     if !keys.insert((of, kernel.op, kernel.device, kernel.layout, kernel.dtype)) {
@@ -137,8 +139,10 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
     let interposers = interposers();
     for (plugin, told) in &mut found {
         for unreached in told.iter_mut() {
-            if let Unreached::Op { op, near, .. } = unreached {
-                *near = nearest(op);
+            match unreached {
+                Unreached::Op { op, near, .. } => *near = nearest(op),
+                Unreached::Place { what, name, near, .. } => *near = nearest_place(what, name),
+                _ => {}
             }
         }
         for interposer in interposers.iter().filter(|i| i.plugin == plugin.name) {
@@ -172,6 +176,25 @@ fn nearest(op: &str) -> Option<&'static str> {
     near_ops(op).first().copied()
 }
 
+/// The device, layout or dtype whose name comes nearest: one that some plugin brings, or one of Keyway's own.
+fn nearest_place(what: &str, name: &str) -> Option<&'static str> {
+    let generation = current();
+    let devices = || (0..DEVICES.len() as u16).filter(|kind| is_there(*kind)).map(|kind| DEVICES.name(kind));
+    let layouts = || {
+        let there = |layout: &Layout| layout.is_strided() || generation.layout(*layout).is_some();
+        (0..LAYOUTS.len() as u16).map(Layout).filter(there).map(Layout::name)
+    };
+    let dtypes = || {
+        let all = (0..DTYPES.len() as u16).filter_map(DType::from_code);
+        all.filter(|d| d.is_built_in() || d.plugin().is_some()).map(|d| d.name())
+    };
+    match what {
+        "device" => nearest_of(name, devices()),
+        "layout" => nearest_of(name, layouts()),
+        _ => nearest_of(name, dtypes()),
+    }
+}
+
 /// The first of a kernel's device, layout and dtype that nobody brings.
 fn missing_place(
     generation: &Generation,
@@ -197,7 +220,7 @@ fn add(told: &mut Vec<Unreached>, new: Unreached) {
                 *kernels += 1;
                 return;
             }
-            (Unreached::Place { what, name, kernels }, Unreached::Place { what: w, name: n, .. })
+            (Unreached::Place { what, name, kernels, .. }, Unreached::Place { what: w, name: n, .. })
                 if (&*what, &*name) == (w, n) =>
             {
                 *kernels += 1;
