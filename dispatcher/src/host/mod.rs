@@ -9,6 +9,7 @@ mod ops;
 pub mod probe;
 mod rules;
 mod services;
+mod surroundings;
 
 pub use crate::base::message::take_message;
 pub use file_size::without_file_size_signal;
