@@ -36,6 +36,7 @@ mod run_path;
 pub mod search;
 pub mod side;
 pub mod trust;
+mod trying;
 pub mod variants;
 pub mod verified;
 mod vet;

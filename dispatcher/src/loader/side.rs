@@ -47,6 +47,11 @@ fn open(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     Ok((bytes, meta.mode()))
 }
 
+/// Makes the folder of a file, if it is not there.
+pub(super) fn make_folder_of(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)
+}
+
 /// Writes a file as a whole: whoever reads meanwhile gets the old content or the new. The folder is made if it is not
 /// there; nobody but the owner may write the file.
 ///
@@ -55,9 +60,7 @@ fn open(path: &Path) -> io::Result<(Vec<u8>, u32)> {
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+    make_folder_of(path)?;
     // Two processes, or two threads of one, may write the same file at once: each has a draft of its own.
     let draft =
         path.with_extension(format!("{}-{}.tmp", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));

@@ -67,7 +67,7 @@ pub(super) struct Failed {
 pub(super) enum Outcome {
     /// It was loaded, registered and asked for its devices, and the process ended in order.
     Sound,
-    /// It was refused in order, for a reason that may pass: it can be loaded here to hear the reason.
+    /// It was refused in order, for this reason, which may pass. It is not loaded, and is tried anew by the next program.
     Answered(String),
     /// It must not be loaded.
     Failed(Failed),
