@@ -279,6 +279,13 @@ fn a_trial_that_ends_the_program_is_remembered_by_the_next() {
 }
 
 #[test]
+fn a_library_that_ends_the_program_makes_no_success_of_it() {
+    let corpus = Corpus::new(&["setup:exit_in_use"]);
+    let ran = corpus.run(&["explain", "add"]).expect(1);
+    assert!(ran.err.contains("a backend ended the program before the command was done"), "{}", ran.err);
+}
+
+#[test]
 fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
     let mut kinds = vec![
         ("ctor:file_size", "the limit of file sizes"),
