@@ -18,6 +18,7 @@ use keyway::dispatcher::loader::{
 use keyway::dispatcher::registry::edit_distance;
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// What to list.
 #[derive(clap::Subcommand)]
@@ -154,15 +155,26 @@ fn no_backend(name: &str, discovery: &Discovery) -> Failure {
     Failure::Usage(format!("there is no backend `{name}`{meant}; there: {there}{would}"))
 }
 
+/// The user's preferences, and the file that keeps them.
+fn preferences() -> Result<(Preferences, PathBuf), Failure> {
+    let preferences = Preferences::of_user();
+    let file = preferences.file.clone().ok_or_else(|| {
+        Failure::Backend(
+            "there is no folder for preferences, because HOME is not set; set it, or XDG_CONFIG_HOME, to an absolute path"
+                .to_string(),
+        )
+    })?;
+    Ok((preferences, file))
+}
+
 /// Disables a backend, or enables it.
 fn switch(name: &str, disabled: bool, discovery: &Discovery, screen: &mut Screen) -> Result<(), Failure> {
-    let preferences = Preferences::of_user();
+    let (preferences, file) = preferences()?;
     // One that is no longer installed can still be taken off the list.
     let listed = preferences.disabled().iter().any(|other| other == name);
     if !names(discovery).contains(&name) && !listed {
         return Err(no_backend(name, discovery));
     }
-    let file = preferences.file.clone().unwrap_or_default();
     let changed = preferences
         .set_disabled(name, disabled)
         .map_err(|error| Failure::Backend(format!("cannot write {}: {error}", file.display())))?;
@@ -177,11 +189,10 @@ fn prefer(options: &Prefer, discovery: &Discovery, screen: &mut Screen) -> Resul
     if !options.not && !names(discovery).contains(&name.as_str()) {
         return Err(no_backend(name, discovery));
     }
-    let preferences = Preferences::of_user();
-    let file = preferences.file.clone().unwrap_or_default();
+    let (preferences, file) = preferences()?;
     preferences
         .set(name, !options.not)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+        .map_err(|error| Failure::Backend(format!("cannot write {}: {error}", file.display())))?;
     let now = if options.not { "no longer preferred" } else { "preferred from the next run on" };
     screen.line(format!("{name}: {now} (kept in {})", file.display()));
     Ok(())

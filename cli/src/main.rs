@@ -20,6 +20,7 @@ mod train;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use installed::Choice;
+use keyway::dispatcher::host;
 use screen::Screen;
 use std::process::ExitCode;
 
@@ -63,13 +64,18 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // A limit on the size of files is an error of whoever writes, not the end of the program.
+    host::ignore_file_size_signal();
     keyway::dispatcher::log::set_sink(Box::new(screen::log));
     let mut screen = match &cli.command {
         // Its workers speak to it through standard output, and it loads no backend itself.
         Command::Conformance(_) => Screen::default(),
         _ => Screen::alone(),
     };
+    // What ends one of the suite's workers is the suite's to judge.
+    let running = (!matches!(cli.command, Command::Conformance(_))).then(host::running);
     let result = run(&cli, &mut screen).and(screen.finish());
+    drop(running);
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -8,7 +8,6 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +24,9 @@ impl Screen {
     /// Takes standard output for itself: what plugins print there goes to standard error, and not into a report.
     pub fn alone() -> Screen {
         let take = || {
-            let own = std::io::stdout().as_fd().try_clone_to_owned()?;
+            let copy = |lowest| rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), lowest);
+            // Out of the way of those who close or reuse the first few descriptors, if so many are allowed.
+            let own = copy(100).or_else(|_| copy(3))?;
             rustix::stdio::dup2_stdout(std::io::stderr())?;
             Ok::<_, std::io::Error>(File::from(own))
         };

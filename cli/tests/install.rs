@@ -325,3 +325,82 @@ fn names_that_are_no_text_and_pipes_beside_libraries_break_no_report() {
     command.env("KEYWAY_BACKEND_PATH", &folder);
     assert!(run(command).expect(1).out.contains("it is no regular file"));
 }
+
+#[test]
+fn of_two_builds_installed_at_once_one_is_whole() {
+    let home = Home::new();
+    let sources: Vec<PathBuf> = ["one", "two"]
+        .iter()
+        .map(|text| {
+            let source = home.path(&format!("lib{text}.so"));
+            std::fs::write(&source, minimal(&[("description", (*text).into())])).unwrap();
+            source
+        })
+        .collect();
+    for _ in 0..4 {
+        std::thread::scope(|scope| {
+            for source in sources.iter().chain(&sources) {
+                scope.spawn(|| home.install(source).expect(0));
+            }
+        });
+        let listed = home.run(&["backend", "list", "--json"]).expect(0).json();
+        assert_eq!(listed["backends"][0]["outcome"]["verdict"], "chosen", "{listed}");
+    }
+    assert_eq!(home.libraries().len(), 1);
+    assert!(home.files().iter().all(|name| !name.starts_with('.')), "{:?}", home.files());
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_told_of_and_leaves_nothing() {
+    let home = Home::new();
+    let plain = home.command(&["backend", "install", library().to_str().unwrap()]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 8 && exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    limited.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = run(limited).expect(1);
+    assert!(ran.err.contains("cannot be copied to") && ran.err.contains("File too large"), "{}", ran.err);
+    assert!(home.files().is_empty(), "{:?}", home.files());
+}
+
+#[test]
+fn beside_a_backend_that_is_installed_lies_the_program_that_tries_it() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("all")).unwrap();
+    std::fs::copy(library_of("keyway_test_minimal"), home.path("all/liba.so")).unwrap();
+    std::fs::write(home.path("all/libb.so"), "text").unwrap();
+    let ran = home.install(&home.path("all")).expect(1);
+    assert!(ran.out.contains("installed keyway.test/minimal") && ran.err.contains("libb.so"), "{}", ran.err);
+    assert!(home.files().contains(&"keyway-probe".to_string()), "{:?}", home.files());
+}
+
+#[test]
+fn preferences_that_cannot_be_kept_are_a_failure_that_says_where() {
+    let home = Home::new();
+    home.install(&library()).expect(0);
+    std::fs::write(home.path("config"), "a file where a folder is expected").unwrap();
+    for command in ["prefer", "disable"] {
+        let ran = home.run(&["backend", command, "keyway-cpu"]).expect(1);
+        assert!(ran.err.contains("cannot write") && ran.err.contains("preferences.json"), "{}", ran.err);
+        let mut homeless = home.command(&["backend", command, "keyway-cpu"]);
+        homeless.env_remove("HOME").env_remove("XDG_CONFIG_HOME");
+        let ran = run(homeless).expect(1);
+        assert!(ran.err.contains("HOME is not set"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn advice_changes_nothing_but_what_is_the_users() {
+    let home = Home::new();
+    for named in ["/dev/zero", "/dev/null"] {
+        let ran = home.run(&["--backends", named, "backend", "list"]).expect(1);
+        assert!(ran.out.contains("a pipe, socket or device") && !ran.out.contains("chmod"), "{}", ran.out);
+    }
+    let shared = home.path("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::copy(library_of("keyway_test_minimal"), shared.join("liba.so")).unwrap();
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let ran = home.run(&["--backends", shared.to_str().unwrap(), "backend", "list"]).expect(1);
+    assert!(ran.out.contains("move the library into") && !ran.out.contains("chmod"), "{}", ran.out);
+    let ran = home.run(&["conformance", "--library", shared.to_str().unwrap()]).expect(2);
+    assert!(ran.err.contains("expected a library, got a folder"), "{}", ran.err);
+}

@@ -244,6 +244,76 @@ fn what_a_plugin_answers_in_order_is_told_each_time_and_never_recorded() {
 }
 
 #[test]
+fn what_was_refused_in_the_trial_is_not_loaded_to_hear_why() {
+    let corpus = Corpus::new(&["setup:two_faced"]);
+    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+    for _ in 0..2 {
+        let report = corpus.run(&["doctor", "--json"]).expect(1).json();
+        let (verdict, message) = verdict(&report, "setup:two_faced");
+        assert!(verdict == "rejected" && message.contains("told to fail"), "{verdict}: {message}");
+        assert_eq!(report["usable"], 1);
+    }
+    assert_eq!(corpus.records(), 0);
+}
+
+#[test]
+fn a_trial_that_ends_the_program_is_remembered_by_the_next() {
+    let corpus = Corpus::new(&["ctor:parent"]);
+    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+    // Once may be an interrupt.
+    for _ in 0..2 {
+        assert_eq!(corpus.run(&["doctor", "--json"]).code, None, "it was killed");
+    }
+    for _ in 0..2 {
+        let report = corpus.run(&["doctor", "--json"]).expect(1).json();
+        let (verdict, message) = verdict(&report, "ctor:parent");
+        assert!(
+            verdict == "rejected"
+                && message.contains("a trial of it ended the program that ran it")
+                && message.contains("keyway backend verify"),
+            "{verdict}: {message}"
+        );
+        assert_eq!(report["usable"], 1);
+        assert_eq!(corpus.records(), 1);
+    }
+}
+
+#[test]
+fn a_library_that_ends_the_program_makes_no_success_of_it() {
+    let corpus = Corpus::new(&["setup:exit_in_use"]);
+    let ran = corpus.run(&["explain", "add"]).expect(1);
+    assert!(ran.err.contains("a backend ended the program before the command was done"), "{}", ran.err);
+}
+
+#[test]
+fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
+    let mut kinds = vec![
+        ("ctor:file_size", "the limit of file sizes"),
+        ("ctor:umask", "the rights of new files (umask)"),
+        ("ctor:folder", "the working directory"),
+        ("setup:folder", "the working directory"),
+        ("ctor:close", "an open file"),
+    ];
+    if cfg!(target_arch = "x86_64") {
+        kinds.push(("ctor:fast_math", "how numbers are rounded"));
+    }
+    let corpus = Corpus::new(&kinds.iter().map(|(how, _)| *how).collect::<Vec<_>>());
+    std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+    let report = corpus.run(&["doctor", "--json"]).expect(1).json();
+    for (how, part) in &kinds {
+        let (verdict, message) = verdict(&report, how);
+        assert!(
+            verdict == "rejected"
+                && message.contains("quarantined")
+                && message.contains("loading it changes the process: ")
+                && message.contains(part),
+            "{how}: {verdict}: {message}"
+        );
+    }
+    assert_eq!((report["usable"].as_u64(), corpus.records()), (Some(1), kinds.len()));
+}
+
+#[test]
 fn what_plugins_print_is_in_no_report() {
     let corpus = Corpus::new(&["ctor:print", "setup:print", "count:print", "exit:print", "later:print"]);
     for arguments in [

@@ -74,6 +74,38 @@ fn a_run_path_into_a_folder_that_others_may_write_is_refused() {
 }
 
 #[test]
+fn what_lies_in_a_run_path_is_trusted_as_a_library_is() {
+    let (folder, open) = (Folder::empty(), Folder::empty());
+    let Some(plugin) = needing_another(&folder, "beside", &["-Wl,-rpath,$ORIGIN"]) else { return };
+    let needed = folder.path().join("libneeded.so");
+    let why = || match &load_one(&plugin).rejected[..] {
+        [rejected] => rejected.to_string(),
+        other => panic!("{other:?}"),
+    };
+    std::fs::set_permissions(&needed, std::fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(why().contains("$ORIGIN/libneeded.so") && why().contains("lets everybody"), "{}", why());
+    // A link of ours into a folder of everybody's.
+    let elsewhere = open.add("libneeded.so", &std::fs::read(&needed).unwrap());
+    std::fs::remove_file(&needed).unwrap();
+    symlink(&elsewhere, &needed).unwrap();
+    std::fs::set_permissions(open.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(why().contains("lets everybody"), "{}", why());
+    private(open.path());
+    assert!(load_one(&plugin).rejected.is_empty());
+}
+
+#[test]
+fn a_filter_in_the_working_directory_is_refused() {
+    let folder = Folder::empty();
+    for (name, flag) in [("auxiliary", "-Wl,-f,./libfilter.so"), ("filter", "-Wl,-F,./libfilter.so")] {
+        let Some(plugin) = needing_another(&folder, name, &["-Wl,-rpath,$ORIGIN", flag]) else { return };
+        let loaded = load_one(&plugin);
+        let [rejected] = &loaded.rejected[..] else { panic!("{name}: {:?}", loaded.plugins) };
+        assert!(rejected.to_string().contains("working directory"), "{rejected}");
+    }
+}
+
+#[test]
 fn a_link_in_a_folder_that_others_may_write_is_refused() {
     let (sound, open) = (Folder::new(), Folder::empty());
     let link = open.path().join("a.so");

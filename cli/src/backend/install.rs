@@ -103,17 +103,19 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let config = Config::of_process(choice.backends.clone());
     let (chosen, mut failures) = choose(copied, &config, options.all_variants)?;
     let loader = Loader::new(config);
+    let mut placed = false;
     for staged in chosen {
         let manifest = &staged.checked.manifest;
         let title = format!("{} {} {}", manifest.name, manifest.version, manifest.variant);
         match try_and_place(&loader, &staged, &folder) {
             Ok((path, news)) => {
+                placed = true;
                 screen.line(format!("{news} {title}: {}", path.display()));
             }
             Err(error) => failures.push(Failure::Backend(format!("{title} is not installed: {error}"))),
         }
     }
-    if failures.is_empty() {
+    if placed {
         place_probe(&folder);
         tell_of_search(&folder, &loader);
     }
@@ -228,6 +230,8 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
     let hash = trust::sha256_file(library).map_err(|e| said(&e))?;
     let name = library_name(manifest);
     let place = folder.join(&name);
+    // The record and the library are of one build, also where two programs install at once.
+    let _locked = side::lock_folder(folder).map_err(|e| said(&e))?;
     let before = match place.exists() {
         false => None,
         true => Some(same_plugin(&place, manifest)?),

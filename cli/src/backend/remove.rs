@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::installed::{self, Choice};
 use crate::screen::Screen;
 use keyway::dispatcher::loader::search::SUFFIX;
-use keyway::dispatcher::loader::{HOST_ABI, precheck};
+use keyway::dispatcher::loader::{HOST_ABI, precheck, side};
 use keyway_conformance::certificate::Certificate;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ pub struct Options {
 /// A backend that is not in the folder; a file that cannot be removed.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let folder = options.place.folder()?;
+    let locked = side::lock_folder(&folder);
+    let _locked = locked.map_err(|e| Failure::Backend(format!("cannot remove `{}`: {e}", options.name)))?;
     let found = libraries(&folder, options);
     if found.is_empty() {
         let discovery = installed::discover(choice);

@@ -5,14 +5,20 @@ use flate2::read::MultiGzDecoder;
 use keyway::dispatcher::loader::trust::TrustPolicy;
 use keyway_conformance::certificate::Certificate;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// More than this an archive may not unpack to.
 const MAX_BYTES: u64 = 16 << 30;
 /// More entries than this an archive may not have.
 const MAX_ENTRIES: usize = 100_000;
+/// No file system has longer names.
+const MAX_NAME: usize = 4096;
+/// More than this an archive may not say of one entry besides its content.
+const MAX_DESCRIPTION: u64 = 1 << 16;
 
 /// What lies beside a library and belongs to it: `libx.so.sha256`, `libx.known-failures.toml` and
 /// `libx.so.certificate.json`.
@@ -138,27 +144,75 @@ fn archive(reader: impl Read, source: &Path, work: &Path) -> Result<Vec<Copied>,
     let mut all = Copies::new(work);
     // A compressed archive may unpack to far more than it is.
     let mut archive = tar::Archive::new(reader.take(MAX_BYTES));
-    for (index, entry) in archive.entries().map_err(said)?.enumerate() {
+    // The name of the next entry, if an entry before it says it.
+    let mut long: Option<PathBuf> = None;
+    // As they are: what comes before an entry to describe it is as long as the archive says, and would be read whole.
+    for (index, entry) in archive.entries().map_err(said)?.raw(true).enumerate() {
         let mut entry = entry.map_err(said)?;
-        let path = entry.path().map_err(said)?.into_owned();
+        let kind = entry.header().entry_type();
+        let own = entry.path().map_err(said)?.into_owned();
         if index >= MAX_ENTRIES {
-            return refused(&path, "is one too many");
+            return refused(&own, &format!("is one more than {MAX_ENTRIES}"));
         }
+        if kind.is_gnu_longname() || kind.is_pax_local_extensions() {
+            if entry.size() > MAX_DESCRIPTION {
+                return refused(&own, &format!("has a description of more than {MAX_DESCRIPTION} bytes"));
+            }
+            let found = if kind.is_gnu_longname() { gnu_name(&mut entry) } else { pax_name(&mut entry) };
+            long = found.map_err(said)?.or(long);
+            if long.as_ref().is_some_and(|name| name.as_os_str().len() > MAX_NAME) {
+                return refused(&own, &format!("has a name of more than {MAX_NAME} bytes"));
+            }
+            continue;
+        }
+        // What describes links, and all entries at once, is of no use here.
+        if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
+            continue;
+        }
+        let path = long.take().unwrap_or(own);
         if path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
             return refused(&path, "leads out of the archive");
         }
         let name = file_name(&path);
-        if entry.header().entry_type().is_dir() || !is_wanted(&name) {
+        if kind.is_dir() || !is_wanted(&name) {
             continue;
         }
-        if !entry.header().entry_type().is_file() {
+        if !kind.is_file() {
             return refused(&path, "is a link or a device where a file is expected");
         }
         let from = format!("{} in {}", path.display(), source.display());
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         all.take(&folder, &name, || Ok(&mut entry), from)?;
     }
+    // The last bytes of a compressed archive say whether all before them are as they were packed.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(said)?;
     Ok(all.libraries)
+}
+
+/// The name in an entry of GNU's tar, for the entry after it.
+fn gnu_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
+    let mut bytes = Vec::new();
+    entry.take(MAX_DESCRIPTION).read_to_end(&mut bytes)?;
+    bytes.truncate(bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()));
+    Ok(Some(PathBuf::from(OsStr::from_bytes(&bytes))))
+}
+
+/// The name in an entry of POSIX's pax, for the entry after it.
+fn pax_name<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<Option<PathBuf>> {
+    let mut name = None;
+    for extension in entry.pax_extensions()?.into_iter().flatten() {
+        let extension = extension?;
+        match extension.key_bytes() {
+            b"path" => name = Some(PathBuf::from(OsStr::from_bytes(extension.value_bytes()))),
+            // It would be another size than the entry's own.
+            b"size" => {
+                let what = "an entry of 8 GiB or more, or with two sizes; pack the libraries alone";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+            }
+            _ => {}
+        }
+    }
+    Ok(name)
 }
 
 /// Copies, in one folder for each folder of the source.
@@ -264,10 +318,62 @@ mod tests {
         assert!(twice.unwrap_err().contains("exists"));
     }
 
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut packer, bytes).unwrap();
+        packer.finish().unwrap()
+    }
+
+    /// An archive with one library of a long name, which an entry of this kind before it gives.
+    fn described(kind: tar::EntryType, description: &[u8]) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (path, kind, bytes) in
+            [("x", kind, description), ("short.so", tar::EntryType::Regular, b"abc".as_slice())]
+        {
+            let mut header = tar::Header::new_gnu();
+            header.set_path(path).unwrap();
+            header.set_entry_type(kind);
+            header.set_size(bytes.len() as u64);
+            header.set_cksum();
+            builder.append(&header, bytes).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    #[test]
+    fn long_names_are_read_up_to_a_bound() {
+        use tar::EntryType::{GNULongName, XHeader};
+        let long = "d/".repeat(60) + "liblong.so";
+        let pax = |key: &str, value: &str| {
+            let rest = key.len() + value.len() + 3;
+            let length = (1..).find(|all: &usize| *all == rest + all.to_string().len()).unwrap();
+            format!("{length} {key}={value}\n")
+        };
+        let gnu = |name: &str| described(GNULongName, format!("{name}\0").as_bytes());
+        assert_eq!(collected(&gnu(&long)).unwrap(), ["0/liblong.so"]);
+        assert_eq!(collected(&described(XHeader, pax("path", &long).as_bytes())).unwrap(), ["0/liblong.so"]);
+        let error = collected(&gnu("../libx.so")).unwrap_err();
+        assert!(error.contains("leads out"), "{error}");
+        let error = collected(&gnu(&"y".repeat(5000))).unwrap_err();
+        assert!(error.contains("name of more than 4096 bytes"), "{error}");
+        for (kind, size) in [(GNULongName, 300_000), (XHeader, 300_000)] {
+            let error = collected(&described(kind, &vec![b'y'; size])).unwrap_err();
+            assert!(error.contains("more than 65536 bytes"), "{error}");
+        }
+        let error = collected(&described(XHeader, pax("size", "5").as_bytes())).unwrap_err();
+        assert!(error.contains("two sizes"), "{error}");
+    }
+
     #[test]
     fn a_damaged_archive_is_an_error() {
         let whole = tar_of(&[("x/liba.so", tar::EntryType::Regular)]);
         assert!(collected(&whole[..520]).is_err());
         assert!(collected(&[0x1f, 0x8b, 8, 0, 1, 2, 3]).is_err());
+        // One that is whole but for the sum at its end.
+        let mut packed = packed(&whole);
+        assert_eq!(collected(&packed).unwrap(), ["0/liba.so"]);
+        let sum = packed.len() - 8;
+        packed[sum] ^= 1;
+        assert!(collected(&packed).is_err());
     }
 }

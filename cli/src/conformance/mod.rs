@@ -198,6 +198,13 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             crate::known::library("cpu"),
         )));
     }
+    if let Some(library) = options.library.as_deref().filter(|path| path.is_dir()) {
+        return Err(Failure::Usage(format!(
+            "--library {}: expected a library, got a folder; name the library in it, such as {}",
+            library.display(),
+            library.join(crate::known::library("cpu")).display(),
+        )));
+    }
     let given = options.known.as_deref().map(KnownFailures::read).transpose();
     let given = given.map_err(|e| Failure::Usage(e.to_string()))?;
 

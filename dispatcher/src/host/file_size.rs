@@ -1,5 +1,15 @@
 //! Writes beyond the limit on the size of files (`ulimit -f`): an error, not the end of the process.
 
+/// Has every write of this process beyond the limit fail with `EFBIG`, and of those that it starts. For programs: a library
+/// leaves the signals of its program as they are, and uses [`without_file_size_signal`].
+pub fn ignore_file_size_signal() {
+    // SAFETY: to ignore a signal is no handler, and takes no pointers.
+    #[cfg(unix)]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// Runs `work`, in which a write beyond the limit fails with `EFBIG` (`ErrorKind::FileTooLarge`). Without this the system
 /// sends the thread SIGXFSZ first, which ends the process. The signal is blocked for this thread and this time alone, so
 /// that handlers of the program stay as they are.

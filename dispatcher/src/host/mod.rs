@@ -1,6 +1,7 @@
 //! The host's side of the contract: the services that plugins call back, and what becomes of what they bring.
 
 mod cache;
+mod ending;
 mod file_size;
 mod fork;
 pub mod install;
@@ -9,7 +10,9 @@ mod ops;
 pub mod probe;
 mod rules;
 mod services;
+mod surroundings;
 
 pub use crate::base::message::take_message;
-pub use file_size::without_file_size_signal;
+pub use ending::{Running, running};
+pub use file_size::{ignore_file_size_signal, without_file_size_signal};
 pub use services::table;

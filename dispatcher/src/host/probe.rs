@@ -1,6 +1,7 @@
 //! The work of `keyway-probe`: loads one library for real, registers what it brings, counts its devices and ends. What
 //! the program that started it does with the report stands in `loader/probe`.
 
+use super::surroundings::Surroundings;
 use crate::device;
 use crate::loader::probe::{LIBRARY_VARIABLE, Report, Stage};
 use crate::loader::{self, LoadError};
@@ -45,11 +46,15 @@ pub fn main() -> ExitCode {
 
 fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     Report::tell(report, Stage::Opening)?;
+    let before = Surroundings::now();
     let loaded = loader::open_for_trial(Path::new(LIBRARY), library, super::table(), super::take_message);
     let plugin = match loaded {
         Ok(plugin) => plugin,
         Err(error) => return refuse(report, &error),
     };
+    if let Some(changed) = before.changed() {
+        return Report::refuse(report, true, &format!("loading it changes the process: {changed}"));
+    }
     Report::tell(report, Stage::Registering)?;
     if let Some(refused) = super::install::install_all([&plugin]).into_iter().next() {
         return refuse(report, &refused.error);

@@ -196,7 +196,8 @@ pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspecte
         for entry in entries.iter().take_while(|e| e.d_tag(endian) != elf::DT_NULL) {
             let text = || String::from_utf8_lossy(string_at(strings, entry.d_val(endian))).into_owned();
             match entry.d_tag(endian) {
-                elf::DT_NEEDED => needed.push(text()),
+                // A filter is loaded from the same places as what is needed.
+                elf::DT_NEEDED | elf::DT_AUXILIARY | elf::DT_FILTER => needed.push(text()),
                 elf::DT_RPATH | elf::DT_RUNPATH => run_path.extend(text().split(':').map(str::to_string)),
                 _ => {}
             }

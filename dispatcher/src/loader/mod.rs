@@ -21,6 +21,7 @@ mod cpu;
 mod discovery;
 mod elf;
 mod error;
+pub(crate) mod floating_point;
 mod links;
 mod machine;
 pub mod manifest;
@@ -35,6 +36,7 @@ mod run_path;
 pub mod search;
 pub mod side;
 pub mod trust;
+mod trying;
 pub mod variants;
 pub mod verified;
 mod vet;
@@ -207,7 +209,12 @@ impl Loader {
                 let candidate = &discovery.candidates[index];
                 let Some(checked) = &candidate.checked else { continue };
                 let opened = vetting.vet(candidate, checked).and_then(|file| {
-                    open::open(&candidate.path, checked, file, self.config.host_abi, host, &take_error)
+                    // Nobody's results are another's to change. Threads are started later, and inherit this one's.
+                    let arithmetic = floating_point::Control::now();
+                    let opened =
+                        open::open(&candidate.path, checked, file, self.config.host_abi, host, &take_error);
+                    arithmetic.restore();
+                    opened
                 });
                 match opened {
                     Ok(opened) => {

@@ -54,7 +54,9 @@ impl Preferences {
             if preferred {
                 content.prefer.insert(0, plugin.to_string());
             }
+            true
         })
+        .map(|_| ())
     }
 
     /// Leaves a plugin out of every later run, or takes it in again. Returns whether that changed anything.
@@ -62,16 +64,20 @@ impl Preferences {
     /// # Errors
     /// As [`set`](Preferences::set).
     pub fn set_disabled(&self, plugin: &str, disabled: bool) -> io::Result<bool> {
-        if self.disabled().iter().any(|name| name == plugin) == disabled {
+        // A user without a folder has nothing disabled.
+        if self.file.is_none() && !disabled {
             return Ok(false);
         }
         self.change(|content| {
+            if content.disabled.iter().any(|name| name == plugin) == disabled {
+                return false;
+            }
             content.disabled.retain(|name| name != plugin);
             if disabled {
                 content.disabled.push(plugin.to_string());
             }
-        })?;
-        Ok(true)
+            true
+        })
     }
 
     /// Why a file that is there is not used, in a sentence that says what to do.
@@ -84,14 +90,20 @@ impl Preferences {
         ))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Content)) -> io::Result<()> {
+    /// Writes what `change` leaves, if it says that it changed anything; no other program changes the file meanwhile.
+    fn change(&self, change: impl FnOnce(&mut Content) -> bool) -> io::Result<bool> {
         let Some(file) = &self.file else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no folder for preferences"));
         };
         let refuse = |error: io::Error| io::Error::new(error.kind(), format!("{error}; mend or remove it"));
+        side::make_folder_of(file)?;
+        let _locked = file.parent().map(side::lock_folder).transpose()?;
         let mut content = self.read().map_err(refuse)?;
-        change(&mut content);
-        side::write(file, &serde_json::to_vec_pretty(&content)?)
+        let changed = change(&mut content);
+        if changed {
+            side::write(file, &serde_json::to_vec_pretty(&content)?)?;
+        }
+        Ok(changed)
     }
 
     fn content(&self) -> Content {
@@ -115,6 +127,23 @@ impl Preferences {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn changes_made_at_once_are_all_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Preferences { file: Some(folder.path().join("a/preferences.json")) };
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let kept = &kept;
+                scope.spawn(move || {
+                    for i in 0..8 {
+                        kept.set_disabled(&format!("{thread}-{i}"), true).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(kept.disabled().len(), 64);
+    }
 
     #[test]
     fn preferences_are_kept_in_order_and_only_believed_when_private() {

@@ -24,7 +24,7 @@ pub enum Cause {
     Exit,
     /// The library did not come to an end within the time limit.
     Hang,
-    /// What it handed over cannot be used or registered.
+    /// What it handed over cannot be used or registered, or loading it changes the process.
     Refused,
     /// The record does not say.
     #[default]

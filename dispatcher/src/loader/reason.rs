@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A closed range of ABI versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -134,20 +134,29 @@ pub enum Distrust {
     },
 }
 
+/// What to do about a file or folder that others may write. One that is shared on purpose stays as it is.
+fn remedy(path: &Path, mode: u32, change: &str) -> String {
+    let shared = mode & 0o1000 != 0 || path.components().count() <= 2;
+    match shared {
+        true => "move the library into a folder of your own".to_string(),
+        false => format!("run `chmod {change} {}` after checking the library's origin", path.display()),
+    }
+}
+
 impl fmt::Display for Distrust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Distrust::WritableByOthers { path, mode } => write!(
                 f,
-                "expected that only its owner may write {0}, but its mode {mode:04o} lets everybody; \
-                 run `chmod o-w {0}` after checking the library's origin",
-                path.display()
+                "expected that only its owner may write {0}, but its mode {mode:04o} lets everybody; {1}",
+                path.display(),
+                remedy(path, *mode, "o-w")
             ),
             Distrust::WritableByGroup { path, mode, group } => write!(
                 f,
-                "expected that only its owner may write {0}, but its mode {mode:04o} lets group {group}; \
-                 run `chmod g-w {0}` after checking the library's origin",
-                path.display()
+                "expected that only its owner may write {0}, but its mode {mode:04o} lets group {group}; {1}",
+                path.display(),
+                remedy(path, *mode, "g-w")
             ),
             Distrust::WritableByAcl { path, who } => write!(
                 f,

@@ -9,7 +9,7 @@ use super::reason::Distrust;
 use super::trust::TrustPolicy;
 use std::path::{Path, PathBuf};
 
-/// Checks the folders that a library names; `path` is its own, canonical.
+/// Checks the folders that a library names, and what it needs of that which lies there; `path` is its own, canonical.
 pub(super) fn check(policy: &TrustPolicy, path: &Path, checked: &Checked) -> Result<(), LoadError> {
     let named = checked.needed.iter().filter(|name| name.contains('/')).map(|name| (name, true));
     for (entry, is_file) in checked.run_path.iter().map(|entry| (entry, false)).chain(named) {
@@ -17,12 +17,32 @@ pub(super) fn check(policy: &TrustPolicy, path: &Path, checked: &Checked) -> Res
             why: Distrust::RunPath { entry: super::manifest::excerpt(entry, 200), why },
         })?;
     }
+    let plain = || checked.needed.iter().filter(|name| !name.contains('/'));
+    for folder in &checked.run_path {
+        for entry in plain().map(|name| format!("{}/{name}", folder.trim_end_matches('/'))) {
+            if there(path, &entry) {
+                one(policy, path, &entry, true).map_err(|why| LoadError::Untrusted {
+                    why: Distrust::RunPath { entry: super::manifest::excerpt(&entry, 200), why },
+                })?;
+            }
+        }
+    }
     Ok(())
 }
 
-fn one(policy: &TrustPolicy, library: &Path, entry: &str, is_file: bool) -> Result<(), String> {
+/// An entry with the folder of the library put in.
+fn expanded(library: &Path, entry: &str) -> String {
     let origin = library.parent().unwrap_or(Path::new("/")).to_string_lossy();
-    let expanded = entry.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin);
+    entry.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin)
+}
+
+/// Whether a file lies at an entry, as far as that can be told; a link that leads nowhere does.
+fn there(library: &Path, entry: &str) -> bool {
+    Path::new(&expanded(library, entry)).symlink_metadata().is_ok()
+}
+
+fn one(policy: &TrustPolicy, library: &Path, entry: &str, is_file: bool) -> Result<(), String> {
+    let expanded = expanded(library, entry);
     // What other words stand for is the system's to say ($LIB, $PLATFORM): the folder above must be sound.
     let known = expanded.split_once('$').map_or(expanded.as_str(), |(head, _)| head);
     let folder = Path::new(known);

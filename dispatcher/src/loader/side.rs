@@ -1,9 +1,10 @@
 //! Small files beside libraries and in the user's folders: records of hashes, of trials, preferences.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Larger files than this are none of ours.
 const MAX_BYTES: u64 = 16 << 20;
@@ -47,6 +48,11 @@ fn open(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     Ok((bytes, meta.mode()))
 }
 
+/// Makes the folder of a file, if it is not there.
+pub(super) fn make_folder_of(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)
+}
+
 /// Writes a file as a whole: whoever reads meanwhile gets the old content or the new. The folder is made if it is not
 /// there; nobody but the owner may write the file.
 ///
@@ -55,9 +61,7 @@ fn open(path: &Path) -> io::Result<(Vec<u8>, u32)> {
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+    make_folder_of(path)?;
     // Two processes, or two threads of one, may write the same file at once: each has a draft of its own.
     let draft =
         path.with_extension(format!("{}-{}.tmp", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));
@@ -73,6 +77,45 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&draft);
     }
     written
+}
+
+/// So long another program may keep a folder to itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A folder that this program alone changes; dropped, others may again.
+pub struct Locked(Option<File>);
+
+/// Keeps other programs that ask for the same from changing what is in `folder`. A file system without locks has none.
+///
+/// # Errors
+/// Another program that does not come to an end with its change.
+pub fn lock_folder(folder: &Path) -> io::Result<Locked> {
+    let Ok(file) = File::open(folder) else { return Ok(Locked(None)) };
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Locked(Some(file))),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let what = format!(
+                    "another program has been changing what is in {} for {} s; end it and try again",
+                    folder.display(),
+                    PATIENCE.as_secs()
+                );
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, what));
+            }
+            Err(TryLockError::Error(_)) => return Ok(Locked(None)),
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing it does the same, but for a copy of the descriptor in a child that was forked meanwhile.
+        let _ = self.0.as_ref().map(File::unlock);
+    }
 }
 
 #[cfg(test)]

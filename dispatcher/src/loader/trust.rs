@@ -48,6 +48,13 @@ impl TrustPolicy {
 
     /// Checks a library's file, its folder and the folders above. `path` is canonical.
     pub fn check(&self, path: &Path) -> Result<(), LoadError> {
+        let kind = path.metadata().map(|meta| meta.is_file() || meta.is_dir());
+        if kind.is_ok_and(|known| !known) {
+            return Err(LoadError::NotALibrary {
+                expected: "a regular file".to_string(),
+                got: "a pipe, socket or device".to_string(),
+            });
+        }
         self.check_one(path, false)?;
         path.parent().map_or(Ok(()), |folder| self.check_folder(folder))
     }

@@ -5,7 +5,8 @@ use super::discovery::Candidate;
 use super::error::LoadError;
 use super::precheck::{self, Checked};
 use super::probe::{self, Outcome};
-use super::quarantine::QuarantineRecord;
+use super::quarantine::{Cause, QuarantineRecord};
+use super::trying::{self, Before};
 use super::verified::{Known, News};
 use super::{open, trust};
 use std::fs::File;
@@ -53,9 +54,10 @@ impl<'a> Vetting<'a> {
         if self.known.passed(&sha256) {
             return Ok(file);
         }
-        match self.try_open(&candidate.path, &file, &sha256, stamp.id.size) {
-            // What it answered in the trial, it answers here, with all that belongs to the error.
-            Ok(Outcome::Sound | Outcome::Answered(_)) => Ok(file),
+        match self.try_open(&candidate.path, &file, &sha256, stamp.id.size, false) {
+            Ok(Outcome::Sound) => Ok(file),
+            // What the trial did not load is not loaded here: there it ended nothing but itself.
+            Ok(Outcome::Answered(reason)) => Err(LoadError::Trial { reason }),
             Ok(Outcome::Failed(failed)) => Err(self.record(&candidate.path, &sha256, stamp.id.size, &failed)),
             Ok(Outcome::NoProbe(why)) | Err(why) => {
                 warn_of_missing_probe(&why);
@@ -64,9 +66,24 @@ impl<'a> Vetting<'a> {
         }
     }
 
-    /// Tries a library; an error says why that is not possible.
-    fn try_open(&mut self, path: &Path, file: &File, sha256: &str, size: u64) -> Result<Outcome, String> {
+    /// Tries a library; an error says why that is not possible. `again` is said by who wants to try one whose trials ended
+    /// their programs.
+    fn try_open(
+        &mut self,
+        path: &Path,
+        file: &File,
+        sha256: &str,
+        size: u64,
+        again: bool,
+    ) -> Result<Outcome, String> {
         let program = self.config.probe.find(path, &self.config.trust)?;
+        let _trying = match trying::begin(&self.config.quarantine, sha256, again) {
+            Before::Try(trying) => trying,
+            Before::Ended => {
+                let reason = "a trial of it ended the program that ran it".to_string();
+                return Ok(Outcome::Failed(probe::Failed { cause: Cause::Crash, reason, holds_while: None }));
+            }
+        };
         let outcome = self.config.probe.run(&program, path, file);
         if outcome == Outcome::Sound {
             self.news.push(News::Passed(sha256.to_string()));
@@ -135,7 +152,7 @@ impl Vetting<'_> {
         }
         trust::check_recorded_hash(path, || Ok(sha256.clone()))?;
         let size = stamp.id.size;
-        Ok(match self.try_open(path, &file, &sha256, size) {
+        Ok(match self.try_open(path, &file, &sha256, size, true) {
             Ok(Outcome::Sound) => {
                 self.news.push(News::Hash(stamp, sha256));
                 Trial::Sound

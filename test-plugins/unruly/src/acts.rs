@@ -39,6 +39,46 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         }
         "error" => return Err(Error::Failed { detail: "told to fail".to_string() }),
         "escape" => return Err(Error::Failed { detail: "red \u{1b}[31m and \u{9b}2J\rgone".to_string() }),
+        // Polite where it is tried, and not where it is used.
+        "two_faced" => match std::env::current_exe() {
+            Ok(program) if program.ends_with("keyway-probe") => {
+                return Err(Error::Failed { detail: "told to fail".to_string() });
+            }
+            _ => std::process::abort(),
+        },
+        // As a kernel would that is run, and not by a trial.
+        "exit_in_use" => match std::env::current_exe() {
+            Ok(program) if program.ends_with("keyway-probe") => {}
+            _ => std::process::exit(0),
+        },
+        // SAFETY: the calls take no pointers.
+        "parent" => unsafe {
+            let _ = libc::kill(libc::getppid(), libc::SIGKILL);
+        },
+        "file_size" => {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: the structure lives until the call returns.
+            unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) };
+        }
+        // SAFETY: the call takes no pointers.
+        "umask" => unsafe {
+            let _ = libc::umask(0o777);
+        },
+        "folder" => drop(std::env::set_current_dir("/")),
+        // SAFETY: none: a test asked for another's descriptor to be closed.
+        "close" => unsafe {
+            let _ = libc::close(0);
+        },
+        #[cfg(target_arch = "x86_64")]
+        "fast_math" => {
+            let mut control = 0_u32;
+            // SAFETY: the instructions read and write one word of this frame. What gcc's -ffast-math does at load.
+            unsafe {
+                std::arch::asm!("stmxcsr [{}]", in(reg) &mut control, options(nostack));
+                control |= 0x8040;
+                std::arch::asm!("ldmxcsr [{}]", in(reg) &control, options(nostack));
+            }
+        }
         "exec" => {
             // SAFETY: both strings end with a zero byte, and the list ends with a null pointer.
             unsafe { libc::execl(c"/bin/true".as_ptr(), c"true".as_ptr(), std::ptr::null::<libc::c_char>()) };

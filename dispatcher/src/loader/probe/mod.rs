@@ -12,7 +12,10 @@
 //! - the library reaches it as an open file, the same that is loaded here afterwards;
 //! - what the bytes alone decide is recorded for ever; what the machine may have caused (its devices, its speed) only
 //!   as long as the machine is the same. What a set-up answers in order (an error, a caught panic) harms nobody and is
-//!   told anew each time.
+//!   told anew each time;
+//! - what loading changes of the process itself (limits, umask, folder, arithmetic, open files) breaks others without a
+//!   crash, and is a failure;
+//! - a trial that ends the program which runs it leaves a record, by which a later one knows.
 
 mod process;
 mod protocol;
@@ -67,7 +70,7 @@ pub(super) struct Failed {
 pub(super) enum Outcome {
     /// It was loaded, registered and asked for its devices, and the process ended in order.
     Sound,
-    /// It was refused in order, for a reason that may pass: it can be loaded here to hear the reason.
+    /// It was refused in order, for this reason, which may pass. It is not loaded, and is tried anew by the next program.
     Answered(String),
     /// It must not be loaded.
     Failed(Failed),

@@ -1,0 +1,43 @@
+//! Who ends the program: a library that calls `exit(0)` must not make a success of it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+static RUNNING: AtomicBool = AtomicBool::new(false);
+/// A process that was forked off is not the one that runs.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+const MESSAGE: &[u8] =
+    b"keyway: error: a backend ended the program before the command was done (it called\n    \
+    `exit`); find it with `keyway backend list`, and leave it out with\n    `keyway backend disable NAME`\n";
+
+/// A command that runs. While it is there, an end of the process by `exit` is a failure, whoever calls it and whatever the
+/// status.
+pub struct Running(());
+
+/// Begins a command. One at a time; of several the first that is dropped ends all.
+pub fn running() -> Running {
+    if PROCESS.swap(std::process::id(), Ordering::Relaxed) == 0 {
+        // SAFETY: the function takes nothing, does not unwind, and lives as long as the program.
+        unsafe { libc::atexit(at_exit) };
+    }
+    RUNNING.store(true, Ordering::Release);
+    Running(())
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.store(false, Ordering::Release);
+    }
+}
+
+extern "C" fn at_exit() {
+    if !RUNNING.load(Ordering::Acquire) || PROCESS.load(Ordering::Relaxed) != std::process::id() {
+        return;
+    }
+    // SAFETY: the bytes are there, as many as is said; `_exit` does not return. Other threads may be at work still, so that
+    // nothing is locked or freed here.
+    unsafe {
+        libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len());
+        libc::_exit(1);
+    }
+}

@@ -1,0 +1,113 @@
+//! What a library may change of the process that loads it, so that everybody else in it is affected.
+
+use crate::loader::floating_point::Control;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// The limits of a process, with their names in messages.
+const LIMITS: [(Resource, &str); 8] = [
+    (libc::RLIMIT_FSIZE, "the limit of file sizes"),
+    (libc::RLIMIT_CPU, "the limit of processor time"),
+    (libc::RLIMIT_AS, "the limit of address space"),
+    (libc::RLIMIT_DATA, "the limit of data"),
+    (libc::RLIMIT_STACK, "the limit of the stack"),
+    (libc::RLIMIT_NOFILE, "the limit of open files"),
+    (libc::RLIMIT_NPROC, "the limit of processes and threads"),
+    (libc::RLIMIT_MEMLOCK, "the limit of locked memory"),
+];
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+type Resource = libc::c_int;
+
+/// Descriptors above this are not looked at.
+const MAX_FILES: i32 = 256;
+
+/// The state of this process, and of the arithmetic of this thread.
+pub(super) struct Surroundings {
+    limits: [(libc::rlim_t, libc::rlim_t); LIMITS.len()],
+    umask: libc::mode_t,
+    folder: Option<PathBuf>,
+    arithmetic: Control,
+    /// The open files, each with what it is.
+    files: Vec<(i32, (u64, u64))>,
+}
+
+impl Surroundings {
+    pub(super) fn now() -> Surroundings {
+        let file = |fd: i32| Some((fd, identity(fd)?));
+        Surroundings {
+            limits: LIMITS.map(|(resource, _)| limit(resource)),
+            umask: umask(),
+            folder: std::env::current_dir().ok(),
+            arithmetic: Control::now(),
+            files: (0..MAX_FILES).filter_map(file).collect(),
+        }
+    }
+
+    /// What is otherwise now, as a list; `None` if nothing is. A limit that was raised keeps nobody from anything.
+    pub(super) fn changed(&self) -> Option<String> {
+        let now = Surroundings::now();
+        let lowered = LIMITS.iter().zip(self.limits.iter().zip(now.limits));
+        let lowered = lowered.filter(|(_, (before, now))| now.0 < before.0 || now.1 < before.1);
+        let mut changed: Vec<&str> = lowered.map(|((_, name), _)| *name).collect();
+        let closed = self.files.iter().any(|file| !now.files.contains(file));
+        for (is_changed, name) in [
+            (self.umask != now.umask, "the rights of new files (umask)"),
+            (self.folder != now.folder, "the working directory"),
+            (
+                self.arithmetic != now.arithmetic,
+                "how numbers are rounded (floating-point control, as gcc's -ffast-math sets it; link without it)",
+            ),
+            (closed, "an open file that is not its own"),
+        ] {
+            changed.extend(is_changed.then_some(name));
+        }
+        (!changed.is_empty()).then(|| changed.join(", "))
+    }
+}
+
+fn limit(resource: Resource) -> (libc::rlim_t, libc::rlim_t) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is writable until the call returns; a resource that is not known leaves it.
+    unsafe { libc::getrlimit(resource, &mut limit) };
+    (limit.rlim_cur, limit.rlim_max)
+}
+
+/// The mask can be read only by setting it; it is set back at once.
+fn umask() -> libc::mode_t {
+    // SAFETY: the calls take no pointers and cannot fail.
+    unsafe {
+        let mask = libc::umask(0o077);
+        libc::umask(mask);
+        mask
+    }
+}
+
+/// What an open descriptor refers to.
+fn identity(fd: i32) -> Option<(u64, u64)> {
+    // SAFETY: the call takes no pointers; a descriptor that is not open is an error.
+    if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+        return None;
+    }
+    // SAFETY: the descriptor is open, and the file that borrows it is never dropped.
+    let file =
+        std::mem::ManuallyDrop::new(unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(fd) });
+    let meta = file.metadata().ok()?;
+    Some((meta.dev(), meta.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_untouched_process_has_not_changed() {
+        // The other fields are the process's own, which other tests share.
+        let before = Surroundings::now();
+        assert!(before.limits.iter().all(|(soft, hard)| soft <= hard));
+        assert!(before.files.iter().any(|(fd, _)| *fd == 2) && before.folder.is_some());
+        assert_eq!(before.arithmetic, Control::now());
+    }
+}
