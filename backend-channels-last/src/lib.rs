@@ -8,8 +8,7 @@
 //! - work is split by the sizes alone, never by the number of threads, so that results do not depend on it;
 //! - each element of a result is summed in one order, whatever block it lies in.
 
-mod conv;
-mod image;
+mod kernels;
 
 keyway_sdk::plugin! {
     name: "keyway-channels-last",

@@ -73,7 +73,7 @@ fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
         let y = model.forward(&x)?;
         assert!(y.is_contiguous_in(format), "{:?}", y.strides());
         y.square()?.sum()?.backward()?;
-        let grads = model.parameters().iter().map(|p| p.grad().unwrap());
+        let grads = model.parameters().into_iter().map(|p| p.grad().unwrap());
         Ok([y, x.grad().unwrap()].into_iter().chain(grads).collect())
     };
     let (plain, last) = (run(MemoryFormat::Contiguous)?, run(MemoryFormat::ChannelsLast)?);

@@ -4,7 +4,7 @@
 use super::block::{Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
 use super::{LEAST, WORK};
-use crate::image::{Band, Pixel, add, unsupported, widen};
+use crate::kernels::image::{Band, Pixel, add, unsupported, widen};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Lanes, Scratch};

@@ -10,7 +10,7 @@ mod depthwise;
 mod gathered;
 mod summed;
 
-use crate::image::{Pixel, dense, unsupported};
+use crate::kernels::image::{Pixel, dense, unsupported};
 use gathered::{Product, Weight};
 use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};

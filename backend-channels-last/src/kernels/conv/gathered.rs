@@ -3,7 +3,7 @@
 
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::{LEAST, WORK, depthwise};
-use crate::image::{Band, Numbers, Pixel, unsupported};
+use crate::kernels::image::{Band, Numbers, Pixel, unsupported};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, write_some};

@@ -1,0 +1,4 @@
+//! The kernels, one module for each kind of op.
+
+mod conv;
+mod image;
