@@ -46,7 +46,11 @@ fn run(context: &Context<'_>) -> Steps {
         // An argument that names sizes does not go with other sizes.
         prepared = place(&given)?;
     }
-    let call = || context.call(&prepared).map(drop);
+    // One call after the other: what waits in an asynchronous device's queue is held, and no leak.
+    let call = || -> Steps {
+        context.call(&prepared)?;
+        Ok(synchronize(device)?)
+    };
     for _ in 0..3 {
         call()?;
     }

@@ -7,7 +7,7 @@ use keyway_sdk::Error;
 use keyway_sdk::author::parallel_for;
 use std::collections::HashSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::new(
@@ -59,21 +59,6 @@ pub(super) const FAULTS: &[Fault] = &[
             Ok(())
         },
     )
-    .dtypes(&["f32"]),
-    Fault::new("shared_accumulator", "threads that call at once add up in one place", &["sum"], |site| {
-        static SUM: AtomicU64 = AtomicU64::new(0);
-        let (input, out) = (site.input(0)?, site.output(0)?);
-        if out.len() != 1 {
-            return site.run();
-        }
-        SUM.store(0f64.to_bits(), Ordering::Relaxed);
-        for nth in 0..input.len() {
-            let sum = f64::from_bits(SUM.load(Ordering::Relaxed)) + input.get(nth);
-            SUM.store(sum.to_bits(), Ordering::Relaxed);
-        }
-        out.set(0, f64::from_bits(SUM.load(Ordering::Relaxed)));
-        Ok(())
-    })
     .dtypes(&["f32"]),
     #[cfg(target_arch = "x86_64")]
     Fault::new(

@@ -53,15 +53,20 @@ pub(super) const FAULTS: &[Fault] = &[
             },
         )
     }),
-    Fault::new("aligned_loads", "reads from the aligned address before its own", &["exp"], |site| {
-        const ALIGN: usize = 16;
-        let input = site.input(0)?;
-        let back = input.address() % ALIGN / input.width();
-        if input.len() < 2 || !input.is_row_major() || back == 0 {
-            return site.run();
-        }
-        misread(site, |_| true, |_, nth| nth as i64 - (nth > 0) as i64)
-    })
+    Fault::new(
+        "aligned_loads",
+        "reads from the aligned address before its own",
+        &["exp", "square", "sinh", "expm1"],
+        |site| {
+            const ALIGN: usize = 16;
+            let input = site.input(0)?;
+            let back = input.address() % ALIGN / input.width();
+            if input.len() < 2 || !input.is_row_major() || back == 0 {
+                return site.run();
+            }
+            misread(site, |_| true, |_, nth| nth as i64 - (nth > 0) as i64)
+        },
+    )
     .dtypes(&["f32"]),
     Fault::new("operand_transposed", "takes a square right-hand matrix for its transpose", &["mm"], |site| {
         let right = site.input(1)?;
