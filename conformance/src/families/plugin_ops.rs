@@ -2,6 +2,7 @@
 //! where there is none, by their decomposition, by their kernel for f64, or at least by themselves on other strides. The
 //! report says by which.
 
+use super::determinism::enlarged;
 use super::gradients::Function;
 use super::{Context, Family, Scope, has_tested, tensors};
 use crate::array::{Array, Number};
@@ -14,6 +15,7 @@ use crate::oracle::Inputs;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::op::{OpEntry, Out, Rule};
 use keyway::ops::by_name;
+use keyway::ops::sample::Sample;
 use keyway::{DType, Device, Tensor};
 
 /// The family.
@@ -25,6 +27,11 @@ const OUT: &str = "out";
 const GRADIENTS: &str = "gradients";
 const SECOND: &str = "second";
 const NO_SAMPLES: &str = "no_samples";
+/// The sample with its sizes multiplied, so that its largest tensor has about so many elements.
+const LARGE: &str = "large";
+const ELEMENTS: f64 = 6_000.0;
+/// How many times the usual tolerance sums of so many terms may be off.
+const LOOSE: f64 = 100.0;
 
 /// The dtypes that an op is called with.
 fn dtypes(scope: &Scope<'_>, op: &OpEntry) -> Vec<DType> {
@@ -56,6 +63,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                     cases.push(Case::of_foreign(FAMILY.name, op.entry, dtype, nth, variant));
                 };
                 push(VALUES);
+                if tensors(sample).any(|t| t.sizes.iter().product::<usize>() > 1) {
+                    push(LARGE);
+                }
                 let suits = |a: &Arrangement| {
                     *a != Arrangement::Expanded && tensors(sample).any(|t| a.suits(&t.sizes))
                 };
@@ -84,6 +94,7 @@ fn run(context: &Context<'_>) -> Steps {
     let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
     match context.case.variant.as_str() {
         GRADIENTS | SECOND => gradients(context),
+        LARGE => large(context, &sample),
         OUT => {
             let plain = call(context, &Prepared::bare(&inputs, device)?)?;
             let expected = arrays(&plain)?;
@@ -125,6 +136,24 @@ fn run(context: &Context<'_>) -> Steps {
             Ok(compare::outputs(&expected, &made, factor)?)
         }
     }
+}
+
+/// The op on more elements, if it takes such sizes and anything but itself says what it should give.
+fn large(context: &Context<'_>, sample: &Sample) -> Steps {
+    let entry = context.entry()?;
+    let larger = enlarged(sample, ELEMENTS);
+    let inputs = inputs::of_sample(&larger.args, context.dtype(), context.sample_seed());
+    let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
+    // Whose shapes these are only the op knows: a refusal says nothing of it.
+    let Ok(made) = prepared.call_entry(entry, &prepared.tensors(), Out::New) else {
+        return Err(Stop::Skipped("the op does not take the sample with larger sizes".to_string()));
+    };
+    prepared.check_untouched(None)?;
+    let Some(expected) = expected(context, entry, &inputs, &made)? else {
+        return Err(Stop::Skipped("nothing but the op itself says what it gives".to_string()));
+    };
+    let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
+    Ok(compare::outputs(&expected, &made, LOOSE * factor)?)
 }
 
 fn call(context: &Context<'_>, prepared: &Prepared) -> Steps<Vec<Tensor>> {

@@ -12,8 +12,13 @@ use keyway_sdk::{plugin, register_kernel};
 use keyway_test_faults::{self as faults, Fault};
 
 /// What the suite must find in ops that it knows from their samples alone.
-const FAULTS: [Fault; 6] = [
+const FAULTS: [Fault; 7] = [
     Fault::of_ops("plugin_op_wrong", &["plug_softsign"], "an op's f32 kernel is not what its reference says"),
+    Fault::of_ops(
+        "plugin_op_of_1000",
+        &["plug_softsign"],
+        "an op leaves what comes after 1,000 elements at 0",
+    ),
     Fault::of_ops(
         "plugin_op_strides",
         &["plug_sum_diff"],
@@ -174,7 +179,10 @@ fn softsign<T: Real>(call: &Call<'_>) -> Result<(), Error> {
         call.out::<T>(0)?.assign(x.iter().map(|x| x / (T::ONE + x * x)));
         return Ok(());
     }
-    call.out::<T>(0)?.assign(x.iter().map(|x| x / (T::ONE + x.abs())));
+    let stops = T::dtype() == dtype::F32 && faults::is("plugin_op_of_1000");
+    let most = if stops { 1000 } else { usize::MAX };
+    let softsign = |(nth, x): (usize, T)| if nth < most { x / (T::ONE + x.abs()) } else { T::ZERO };
+    call.out::<T>(0)?.assign(x.iter().enumerate().map(softsign));
     Ok(())
 }
 
