@@ -64,6 +64,20 @@ impl<'a, T: Element> Volume<'a, T> {
         unsafe { Volume::of(data, out.sizes(), out.strides()) }
     }
 
+    /// The elements with one remainder by the strides, as a tensor of their own.
+    pub fn of_remainder(&self, of: &Remainder, moves: &Moves) -> Self {
+        let [n, c, ..] = self.sizes;
+        let [sample, channel, ..] = self.strides;
+        let begin: usize = (0..3).map(|d| of.first[d] * self.strides[d + 2]).sum();
+        let [depth, height, width] = [0, 1, 2].map(|d| self.strides[d + 2] * moves.stride[d]);
+        Volume {
+            // SAFETY: these are elements of this tensor, which exist for `'a`.
+            data: unsafe { Lanes::new(self.data.as_ptr().wrapping_add(begin)) },
+            sizes: [n, c, of.counts[0], of.counts[1], of.counts[2]],
+            strides: [sample, channel, depth, height, width],
+        }
+    }
+
     /// Where those elements of each kernel lie whose number in each spatial dimension is in these lists, from its first.
     pub fn places(&self, numbers: &[Vec<usize>; 3]) -> Vec<usize> {
         let [_, _, depth, height, width] = self.strides;
@@ -119,13 +133,42 @@ impl Moves {
         taps(kernel, self.dilation[d], self.padding[d])
     }
 
+    /// The gradient of an input of these spatial sizes by a kernel of those, as one convolution of the result's gradient for
+    /// each remainder of the strides.
+    pub fn remainders(&self, sizes: [usize; 3], kernel: [usize; 3]) -> impl Iterator<Item = Remainder> + '_ {
+        // Elements beyond the input's size have no remainder of their own.
+        let [depth, height, width] = [0, 1, 2].map(|d| self.stride[d].min(sizes[d]));
+        (0..depth * height * width).map(move |i| {
+            let first = [i / width / height, i / width % height, i % width];
+            let [depth, height, width] = [0, 1, 2].map(|d| self.readers(d, first[d], kernel[d]));
+            Remainder {
+                first,
+                counts: [0, 1, 2].map(|d| (sizes[d] - first[d]).div_ceil(self.stride[d])),
+                taps: [depth.0, height.0, width.0],
+                reads: [depth.1, height.1, width.1],
+            }
+        })
+    }
+
     /// What the elements of the input with remainder `r` by the stride are read by, along dimension `d`: the numbers of
     /// these taps, and the place of the kernel at which each of them reads the first such element.
-    pub fn readers(&self, d: usize, r: usize, kernel: usize) -> (Vec<usize>, Vec<isize>) {
+    fn readers(&self, d: usize, r: usize, kernel: usize) -> (Vec<usize>, Vec<isize>) {
         let stride = self.stride[d] as isize;
         let read = |t: usize| (r + self.padding[d]) as isize - (t * self.dilation[d]) as isize;
         (0..kernel).filter(|&t| read(t) % stride == 0).map(|t| (t, read(t) / stride)).unzip()
     }
+}
+
+/// The elements of an input with one remainder by the stride in each dimension.
+pub struct Remainder {
+    /// The first of them.
+    pub first: [usize; 3],
+    /// How many they are.
+    pub counts: [usize; 3],
+    /// The elements of the kernel that read them, in its own order.
+    pub taps: [Vec<usize>; 3],
+    /// The place of the kernel at which each of these reads the first of them.
+    pub reads: [Vec<isize>; 3],
 }
 
 /// A spatial dimension: at place `j`, tap `t` of the kernel reads element `j * step + taps[t]`, which is 0 outside.

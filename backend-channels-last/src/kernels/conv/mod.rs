@@ -14,7 +14,7 @@ use crate::kernels::image::{Pixel, dense, unsupported};
 use gathered::{Product, Weight};
 use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
-use keyway_sdk::author::{Call, Error, Lanes};
+use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 use std::any::TypeId;
 use std::sync::OnceLock;
@@ -100,46 +100,30 @@ fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
     flat(&weight, &moves)?;
     widened_for_nothing::<T>(&moves)?;
     let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
-    // Elements of the output beyond its size have no remainder of their own.
-    let [height, width] = [1, 2].map(|d| moves.stride[d].min(out.sizes[d + 2]));
-    let of = |i: usize| {
-        let first = [i / width, i % width];
-        let mut read = [0, 1].map(|d| moves.readers(d + 1, first[d], weight.sizes[d + 3]));
+    let [_, _, sizes @ ..] = out.sizes;
+    let [_, _, kernel @ ..] = weight.sizes;
+    for mut of in moves.remainders(sizes, kernel) {
         // Taps are in ascending order here, which is the descending one of the kernel's.
-        for (numbers, places) in &mut read {
-            numbers.reverse();
-            places.reverse();
-        }
-        let [(down, y), (across, x)] = read;
-        let counts = [0, 1].map(|d| (out.sizes[d + 3] - first[d]).div_ceil(moves.stride[d + 1]));
-        let begin = first[0] * out.strides[3] + first[1] * out.strides[4];
-        let [n, c, depth, ..] = out.sizes;
-        let [sample, channel, plane, down_step, across_step] = out.strides;
-        Product {
+        of.taps.iter_mut().for_each(|taps| taps.reverse());
+        of.reads.iter_mut().for_each(|reads| reads.reverse());
+        let product = Product {
             input: grad,
             groups: moves.groups,
             channels,
             rows,
-            axes: [Axis::of(&grad, 1, counts[0], 1, y), Axis::of(&grad, 2, counts[1], 1, x)],
+            axes: [1, 2].map(|d| Axis::of(&grad, d, of.counts[d], 1, of.reads[d].clone())),
             weight: Weight {
                 data: weight.data,
                 group: channels * weight.strides[0],
                 row: weight.strides[1],
                 channel: weight.strides[0],
-                taps: weight.places(&[vec![0], down, across]),
+                taps: weight.places(&of.taps),
             },
-            out: Volume {
-                // SAFETY: the elements of this remainder are among the output's, which is this call's alone.
-                data: unsafe { Lanes::new(out.data.as_ptr().add(begin)) },
-                sizes: [n, c, depth, counts[0], counts[1]],
-                strides: [sample, channel, plane, down_step * moves.stride[1], across_step * moves.stride[2]],
-            },
+            out: out.of_remainder(&of, &moves),
             bias: None,
-        }
-    };
-    for i in 0..height * width {
-        // SAFETY: as in `conv`.
-        unsafe { of(i).run() }?;
+        };
+        // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
+        unsafe { product.run() }?;
     }
     Ok(())
 }

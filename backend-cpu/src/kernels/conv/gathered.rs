@@ -2,6 +2,7 @@
 
 use super::super::product::{Matrix, Multiply, TILE_WORK, Tile, multiply_one};
 use super::patches::{Order, Patches};
+use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 
@@ -43,7 +44,13 @@ pub struct Product<'a, T> {
     pub bias: Option<(Lanes<'a, T>, usize)>,
 }
 
-impl<T> Results<'_, T> {
+impl<'a, T> Results<'a, T> {
+    /// All elements of a tensor.
+    pub fn of(out: &Volume<'a, T>) -> Self {
+        let [sample, row, places @ ..] = out.strides;
+        Results { data: out.data, sample, row, places }
+    }
+
     /// How many places follow each other at the last dimension's step.
     fn run(&self, counts: [usize; 4]) -> usize {
         let steps = [self.sample, self.places[0], self.places[1], self.places[2]];

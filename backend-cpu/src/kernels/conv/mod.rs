@@ -63,12 +63,7 @@ fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
             row: weight.strides[0],
             inner: inner(order, (channels, weight.strides[1]), &taps),
         },
-        out: Results {
-            data: out.data,
-            sample: out.strides[0],
-            row: out.strides[1],
-            places: [2, 3, 4].map(|d| out.strides[d]),
-        },
+        out: Results::of(&out),
         bias,
     };
     // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
@@ -83,24 +78,17 @@ fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
     if out.sizes.contains(&0) {
         return Ok(());
     }
-    // Elements of the output beyond its size have no remainder of their own.
-    let remainders = [0, 1, 2].map(|d| moves.stride[d].min(out.sizes[d + 2]));
-    for i in 0..remainders.iter().product() {
-        let [_, height, width] = remainders;
-        let first = [i / width / height, i / width % height, i % width];
-        let read = [0, 1, 2].map(|d| moves.readers(d, first[d], weight.sizes[d + 2]));
-        let taps = weight.places(&read.each_ref().map(|(numbers, _)| numbers.clone()));
+    let [_, _, sizes @ ..] = out.sizes;
+    let [_, _, kernel @ ..] = weight.sizes;
+    for of in moves.remainders(sizes, kernel) {
+        let taps = weight.places(&of.taps);
         let patches = Patches {
             data: grad.data,
             sample: grad.strides[0],
             channel: grad.strides[1],
-            axes: [0, 1, 2].map(|d| {
-                let count = (out.sizes[d + 2] - first[d]).div_ceil(moves.stride[d]);
-                Axis::of(&grad, d, count, 1, read[d].1.clone())
-            }),
+            axes: [0, 1, 2].map(|d| Axis::of(&grad, d, of.counts[d], 1, of.reads[d].clone())),
         };
         let order = patches.order(channels);
-        let begin: usize = (0..3).map(|d| first[d] * out.strides[d + 2]).sum();
         let product = Product {
             samples: grad.sizes[0],
             groups: moves.groups,
@@ -114,12 +102,7 @@ fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
                 row: weight.strides[1],
                 inner: inner(order, (channels, weight.strides[0]), &taps),
             },
-            out: Results {
-                data: super::cells::shifted(out.data, begin as isize),
-                sample: out.strides[0],
-                row: out.strides[1],
-                places: [0, 1, 2].map(|d| out.strides[d + 2] * moves.stride[d]),
-            },
+            out: Results::of(&out.of_remainder(&of, &moves)),
             bias: None,
         };
         // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
