@@ -87,7 +87,7 @@ pub fn print(report: &Report, screen: &mut Screen) {
         served(report),
     ));
     if report.says_nothing() {
-        screen.line(format!("no case was served by {}: this run says nothing of it", report.plugin));
+        screen.line(report.nothing_served());
     }
     if let Some(narrowed) = report.narrowed() {
         screen.line(narrowed);

@@ -117,8 +117,8 @@ impl<'a> Context<'a> {
     /// How images lie of which the target has kernels for this op: in channels_last, where it has none for strided tensors.
     pub fn images(&self) -> Arrangement {
         let of = |layout| {
-            let kernels = self.target.kernels.iter();
-            kernels.filter(|k| k.op == self.case.name()).any(|k| k.layout == layout)
+            let kernels = &self.target.kernels;
+            kernels.iter().any(|k| k.layout == layout && k.op == self.case.name())
         };
         match of(Layout::CHANNELS_LAST) && !of(Layout::STRIDED) {
             true => Arrangement::ChannelsLast,

@@ -23,6 +23,7 @@ pub fn write(report: &Report) -> String {
         "counts": report.counts,
         "green": report.is_green(),
         "says_nothing": report.says_nothing(),
+        "nothing_served": report.nothing_served(),
         "narrowed": report.narrowed(),
         "unused_known": report.unused_known,
         "selection": report.selection,

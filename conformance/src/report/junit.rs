@@ -14,7 +14,7 @@ pub fn write(report: &Report) -> String {
     }
     if report.says_nothing() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        status.set_message(format!("no case was served by {}: this run says nothing of it", report.plugin));
+        status.set_message(report.nothing_served());
         let mut suite = TestSuite::new("run");
         suite.add_test_case(TestCase::new("served", status));
         junit.add_test_suite(suite);

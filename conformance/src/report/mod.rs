@@ -276,6 +276,11 @@ impl Report {
             && !self.cases.iter().any(|r| r.status.is_bad())
     }
 
+    /// What there is to say of a run whose cases the judged library had no part in.
+    pub fn nothing_served(&self) -> String {
+        format!("no case was served by {}: this run says nothing of it", self.plugin)
+    }
+
     /// Whether cases were run, and the judged library served none of them.
     pub fn says_nothing(&self) -> bool {
         !self.cases.is_empty() && self.served() == 0
