@@ -4,7 +4,8 @@
 //! channels_last alone, and where it answers that it does not support a call, the strided kernel takes it.
 //!
 //! Decisions:
-//! - f16 and bf16 are computed and accumulated in f32;
+//! - f16 and bf16 are computed and accumulated in f32, convolutions of bf16 by the processor's tile unit (AMX) where it has
+//!   one, which is found at run time; that unit takes subnormal numbers for 0;
 //! - work is split by the sizes alone, never by the number of threads, so that results do not depend on it;
 //! - each element of a result is summed in one order, whatever block it lies in.
 

@@ -41,6 +41,11 @@ def layer_norm_backward(torch, grad, x, shape, weight, eps):
     return aten.native_layer_norm_backward(grad, x, shape, mean, deviation, weight, torch.zeros_like(weight), [True, True, True])
 
 
+def channel_norm_backward(torch, grad, x, mean, var, weight, per_sample, eps):
+    mean, deviation = mean.flatten(), (var.flatten() + eps).rsqrt()
+    return torch.ops.aten.native_batch_norm_backward(grad, x, weight, None, None, mean, deviation, True, eps, [True] * 3)
+
+
 def nll_loss_backward(torch, grad, target, weights, classes, ignored):
     like = torch.empty((len(target), classes), dtype=grad.dtype)
     return torch.ops.aten.nll_loss_backward(grad, like, target, weights, 0, ignored, grad.new_ones(()))
@@ -75,7 +80,17 @@ def max_pool_backward(torch, grad, indices, sizes):
     return torch.ops.aten.max_pool2d_with_indices_backward(grad, like, *window, indices)
 
 
+def adaptive_avg_pool_backward(torch, grad, sizes):
+    return torch.ops.aten._adaptive_avg_pool2d_backward(grad, image_like(grad, [*grad.shape[:2], *sizes]))
+
+
+def interpolate_backward(torch, grad, sizes, mode, align, scales):
+    return torch.ops.aten.upsample_bilinear2d_backward(
+        grad, list(grad.shape[2:]), [*grad.shape[:2], *sizes], align, *(scales or [None, None]))
+
+
 LEAN = {
+    "adaptive_avg_pool_backward": adaptive_avg_pool_backward,
     "avg_pool_backward": avg_pool_backward,
     "bernoulli": into(lambda new, p, *_: new.bernoulli_(p)),
     "clone": lambda torch, x, form: x.clone(memory_format=torch.contiguous_format),
@@ -84,9 +99,11 @@ LEAN = {
     "copy": lambda torch, x, source: torch.empty_like(x).copy_(source),
     "dropout": lambda torch, x, p, *_: F.dropout(x, p),
     "fill": lambda torch, x, value: torch.full_like(x, value),
+    "interpolate_backward": interpolate_backward,
     "floor_divide": lambda torch, a, b: torch.floor_divide(a, b),
     "div": lambda torch, a, b, mode: torch.div(a, b, rounding_mode=mode),
     "fmod": lambda torch, a, b: torch.fmod(a, b),
+    "channel_norm_backward": channel_norm_backward,
     "layer_norm_backward": layer_norm_backward,
     "max_pool_backward": max_pool_backward,
     "nll_loss_backward": nll_loss_backward,

@@ -23,6 +23,7 @@ pub enum Value {
     Str(String),
     DType(DType),
     Ints(Vec<i64>),
+    Floats(Vec<f64>),
     Tensor(Spec),
     Tensors(Vec<Spec>),
 }
@@ -172,6 +173,10 @@ impl Parser<'_> {
             let n = self.n;
             let numbers = self.until(')')?.split(',');
             return numbers.map(|v| number(v, n)).collect::<Option<_>>().map(Value::Ints);
+        }
+        if self.skip('<') {
+            let numbers = self.until('>')?.split(',').filter(|v| !v.is_empty());
+            return numbers.map(|v| v.parse().ok()).collect::<Option<_>>().map(Value::Floats);
         }
         if self.skip('{') {
             let mut list = Vec::new();

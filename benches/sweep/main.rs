@@ -88,6 +88,7 @@ fn described(case: &Case) -> Json {
         Value::Str(v) => json!({ "str": v }),
         Value::DType(v) => json!({ "dtype": v.name() }),
         Value::Ints(v) => json!({ "ints": v }),
+        Value::Floats(v) => json!({ "floats": v }),
         Value::Tensor(spec) => json!({ "tensor": tensor(spec) }),
         Value::Tensors(list) => json!({ "tensors": list.iter().map(tensor).collect::<Vec<_>>() }),
     };
@@ -142,6 +143,7 @@ fn argument<'a>(value: &'a Value, tensors: &'a [&'a TensorRef]) -> Arg<'a> {
         Value::Str(v) => Arg::Str(v),
         Value::DType(v) => Arg::DType(*v),
         Value::Ints(v) => Arg::Ints(v),
+        Value::Floats(v) => Arg::Floats(v),
         Value::Tensor(_) => tensors.first().map_or(Arg::None, |t| Arg::Tensor(t)),
         Value::Tensors(_) => Arg::Tensors(tensors),
     }

@@ -21,6 +21,15 @@ pub enum Failure {
         /// The learning rate.
         lr: f64,
     },
+    /// A file that was given cannot be used.
+    Read {
+        /// What it was to hold.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why it cannot be used.
+        reason: String,
+    },
     /// A file could not be written.
     Write {
         /// What was to be written.
@@ -100,6 +109,9 @@ impl std::fmt::Display for Failure {
                     f,
                     "the loss of epoch {epoch} is {loss}: the training diverged; use a lower `--lr` than {lr:?}"
                 )
+            }
+            Failure::Read { what, path, reason } => {
+                write!(f, "cannot use {what} in {}: {reason}", path.display())
             }
             Failure::Write { what, path, reason } => {
                 write!(f, "cannot write {what} to {}: {reason}", path.display())

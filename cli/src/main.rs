@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod bench;
 mod conformance;
 mod doctor;
 mod explain;
@@ -12,8 +13,10 @@ mod failure;
 mod files;
 mod installed;
 mod known;
+mod machine;
 mod names;
 mod ops;
+mod profile;
 mod screen;
 mod train;
 
@@ -49,6 +52,11 @@ enum Command {
     Conformance(conformance::Options),
     /// Train a network.
     Train(train::Options),
+    /// Measure a known network: time, memory, and who served it.
+    Bench(bench::Options),
+    /// What a training with `--profile` took its time for.
+    #[command(subcommand)]
+    Profile(profile::Command),
 }
 
 fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
@@ -59,6 +67,8 @@ fn run(cli: &Cli, screen: &mut Screen) -> Result<(), Failure> {
         Command::Doctor(options) => doctor::run(options, &cli.choice, screen),
         Command::Conformance(options) => conformance::run(options, &cli.choice, screen),
         Command::Train(options) => train::run(options, &cli.choice, screen),
+        Command::Bench(options) => bench::run(options, &cli.choice, screen),
+        Command::Profile(command) => profile::run(command, screen),
     }
 }
 

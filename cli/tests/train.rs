@@ -169,8 +169,8 @@ fn one_file_that_fails_keeps_none_of_the_others_back() {
 fn wrong_options_are_wrong_usage() {
     for (arguments, part) in [
         (vec!["train"], "DATASET"),
-        (vec!["train", "letters"], "digits"),
-        (vec!["train", "digits", "--model", "rnn"], "cnn"),
+        (vec!["train", "letters"], "digits, cifar10"),
+        (vec!["train", "digits", "--model", "rnn"], "cnn, three-layer"),
         (vec!["train", "digits", "--epochs", "0"], "--epochs"),
         (vec!["train", "digits", "--batch", "0"], "--batch"),
         (vec!["train", "digits", "--lr", "-1"], "--lr"),
@@ -202,4 +202,95 @@ fn a_reader_that_goes_away_does_not_stop_the_training() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(save.exists());
+}
+
+/// Writes CIFAR-10's files with so many records each: images of one colour that tells the class, with some noise.
+fn cifar(folder: &Path, records: usize) {
+    use keyway::data::cifar::{PIXELS, TEST_FILE, TRAIN_FILES};
+    for (file, name) in TRAIN_FILES.into_iter().chain([TEST_FILE]).enumerate() {
+        let mut rng = keyway::rng::Philox::new(file as u64);
+        let mut bytes = Vec::new();
+        for record in 0..records {
+            let class = record % 10;
+            bytes.push(class as u8);
+            for colour in 0..3 {
+                let bright = if class >> colour & 1 == 1 { 160 } else { 40 } + 20 * u64::from(class > 7);
+                bytes.extend((0..PIXELS / 3).map(|_| (bright + rng.below(40)) as u8));
+            }
+        }
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+}
+
+/// Learns photographs whose colour tells their class, to more than half of them.
+fn learn_photographs(model: &str, described: &str, format: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    cifar(folder.path(), 20);
+    let json = folder.path().join("r.json");
+    let arguments = ["train", "cifar10", "--model", model, "--epochs", "4", "--batch", "10"];
+    let files = ["--data", text(folder.path()), "--memory-format", format, "--json", text(&json)];
+    let ran = keyway(&[arguments.as_slice(), &files].concat()).expect(0);
+    assert!(ran.out.contains(&format!("{model} on cifar10: 4 epochs")), "{}", ran.out);
+    assert!(ran.out.contains(described), "{}", ran.out);
+    let results: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!((&results["train_rows"], &results["test_rows"]), (&100.into(), &20.into()));
+    let losses = results["train_loss"].as_array().unwrap();
+    assert!(losses[3].as_f64() < losses[0].as_f64(), "{losses:?}");
+    assert!(results["test_accuracy"].as_f64().unwrap() >= 0.5, "{results}");
+}
+
+#[test]
+fn a_network_of_convolutions_learns_photographs() {
+    learn_photographs("cnn", "3-32-64 channels, 16384-128-10 layers", "channels_last");
+}
+
+#[test]
+fn smaller_networks_learn_photographs() {
+    learn_photographs("mlp", "3072-128-64-10 layers", "contiguous");
+    for format in ["contiguous", "channels_last"] {
+        learn_photographs("three-layer", "3-32 channels, 8192-100-10 layers", format);
+    }
+}
+
+#[test]
+fn the_three_layer_network_learns_the_digits() {
+    let ran = keyway(&["train", "digits", "--model", "three-layer", "--epochs", "8"]).expect(0);
+    let accuracy = ran.out.split("test accuracy ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    assert!(accuracy.parse::<f64>().unwrap() > 0.85, "{}", ran.out);
+}
+
+#[test]
+fn a_data_set_that_is_damaged_is_named_before_the_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("r.json");
+    let fault = |part: &str| {
+        let arguments = ["train", "cifar10", "--data", text(folder.path()), "--json", text(&json)];
+        let ran = keyway(&arguments).expect(1);
+        assert!(ran.err.contains(part) && ran.err.contains(text(folder.path())), "{part}: {}", ran.err);
+        assert!(ran.out.is_empty() && !json.exists());
+    };
+    fault("but data_batch_1.bin, data_batch_2.bin and 4 more are not there; unpack");
+    cifar(folder.path(), 3);
+    let path = folder.path().join("data_batch_2.bin");
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+    fault("data_batch_2.bin: expected whole records of 3073 bytes");
+    std::fs::write(&path, &whole[..2 * 3073]).unwrap();
+    fault("data_batch_2.bin: expected 3 records, got 2");
+    let mut mislabelled = whole;
+    mislabelled[3073] = 10;
+    std::fs::write(&path, &mislabelled).unwrap();
+    fault("data_batch_2.bin, record 2 (byte 3073): expected a label in 0..=9, got 10");
+    std::fs::write(&path, b"").unwrap();
+    fault("data_batch_2.bin: expected records of 1 + 3,072 bytes, got an empty input");
+    std::fs::remove_file(&path).unwrap();
+    fault("but data_batch_2.bin is not there");
+}
+
+#[test]
+fn only_a_data_set_of_files_has_a_folder() {
+    let ran = keyway(&["train", "cifar10"]).expect(2);
+    assert!(ran.err.contains("--data DIR"), "{}", ran.err);
+    let ran = keyway(&["train", "digits", "--data", "."]).expect(2);
+    assert!(ran.err.contains("leave `--data` out"), "{}", ran.err);
 }

@@ -42,6 +42,19 @@ def channel_norm(torch, x, weight, bias, per_sample, eps):
     return [made, mean, var]
 
 
+def channel_norm_backward(torch, grad, x, mean, var, weight, per_sample, eps):
+    dims = [d for d in range(x.dim()) if d > 1 or (d == 0 and not per_sample)]
+    inner = grad if not dims else grad - grad.mean(dims, keepdim=True)
+    if not dims:
+        inner = torch.zeros_like(grad)
+    channels = [1, -1] + [1] * (x.dim() - 2)
+    inner = inner if weight is None else inner * weight.reshape(channels)
+    hat = (x - mean) * (var + eps).rsqrt()
+    along = (inner * hat).mean(dims, keepdim=True) if dims else inner * hat
+    others = [d for d in range(x.dim()) if d != 1]
+    return [(inner - hat * along) * (var + eps).rsqrt(), (grad * hat).sum(others), grad.sum(others)]
+
+
 def group_norm(torch, x, groups, weight, bias, eps):
     return torch.nn.functional.group_norm(x, groups, weight, bias, eps)
 
@@ -53,8 +66,11 @@ def rms_norm(torch, x, shape, weight, eps):
 OPS = {
     "batch_norm": in_f64(running("batch_norm")),
     "channel_norm": in_f64(channel_norm),
+    "channel_norm_backward": in_f64(channel_norm_backward),
     "group_norm": in_f64(group_norm),
     "instance_norm": in_f64(running("instance_norm")),
+    "local_response_norm": in_f64(
+        lambda torch, x, *rest: torch.nn.functional.local_response_norm(x, *rest)),
     "rms_norm": rms_norm,
     "layer_norm": in_f64(layer_norm),
     "layer_norm_backward": in_f64(layer_norm_backward),

@@ -33,7 +33,41 @@ def avg_pool_backward(torch, grad, sizes, *rest):
     return x.grad
 
 
+def lp_pool(torch, x, norm_type, kernel, stride, padding, ceil):
+    assert not any(padding)
+    if x.dim() == 3:
+        # It takes no lists; the samples' have one number.
+        kernel, stride = kernel[0], stride[0]
+    return of_rank(torch, "lp", x.dim() - 2)(x, norm_type, kernel, stride, ceil)
+
+
+def adaptive(name):
+    def call(torch, x, size):
+        rest = [True] if name == "adaptive_max" else []
+        return of_rank(torch, name, x.dim() - 2)(x, size, *rest)
+
+    return call
+
+
+def adaptive_avg_pool_backward(torch, grad, sizes):
+    x = torch.zeros(*grad.shape[:2], *sizes, dtype=grad.dtype, requires_grad=True)
+    adaptive("adaptive_avg")(torch, x, grad.shape[2:]).backward(grad)
+    return x.grad
+
+
+def max_unpool(torch, x, indices, size):
+    # The window only gives the size, which is stated.
+    flat = torch.zeros(*x.shape[:2], torch.Size(size).numel(), dtype=x.dtype)
+    flat.scatter_(2, indices.flatten(2), x.flatten(2))
+    return flat.reshape(*x.shape[:2], *size)
+
+
 OPS = {
+    "adaptive_avg_pool": in_f64(adaptive("adaptive_avg")),
+    "adaptive_avg_pool_backward": in_f64(adaptive_avg_pool_backward),
+    "adaptive_max_pool": adaptive("adaptive_max"),
+    "max_unpool": max_unpool,
+    "lp_pool": in_f64(lp_pool),
     "max_pool": max_pool,
     "max_pool_backward": in_f64(max_pool_backward),
     "avg_pool": in_f64(avg_pool),

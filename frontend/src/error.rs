@@ -79,6 +79,9 @@ pub enum Error {
     /// A module or optimiser was given something that does not fit.
     #[error(transparent)]
     Module(#[from] crate::nn::ModuleError),
+    /// A file that is read as a trace and is none, or a damaged one.
+    #[error(transparent)]
+    Trace(#[from] crate::profiler::TraceError),
 }
 
 impl fmt::Debug for Error {
@@ -113,6 +116,7 @@ impl fmt::Debug for Error {
             Error::Safetensors(error) => f.debug_tuple("Safetensors").field(error).finish(),
             Error::Data(error) => f.debug_tuple("Data").field(error).finish(),
             Error::Module(error) => f.debug_tuple("Module").field(error).finish(),
+            Error::Trace(error) => f.debug_tuple("Trace").field(error).finish(),
         }
     }
 }

@@ -20,7 +20,7 @@ const DTYPES: [DType; 8] =
     [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::BOOL];
 
 /// Composite ops of which the CPU backend has a kernel.
-const WITH_KERNEL: [&str; 1] = ["embedding_bag"];
+const WITH_KERNEL: [&str; 2] = ["embedding_bag", "grid_sample"];
 
 /// Ops that no backend here has a kernel of: everything that they make comes from the decomposition.
 fn is_composite(def: &OpDef) -> bool {

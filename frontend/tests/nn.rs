@@ -1,7 +1,8 @@
 //! Modules: names, state, modes, moves; and a model that learns the digits.
 use keyway::data::{DataLoader, Dataset, Digits};
 use keyway::nn::{
-    Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict, loss,
+    BatchNorm1d, Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict,
+    loss,
 };
 use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
@@ -173,4 +174,108 @@ fn layer_norm_and_losses_are_pytorchs() {
     assert!(wrong.contains("of the target's shape [2], got shape [2, 3]"), "{wrong}");
     let wrong = loss::cross_entropy(&scores, &Tensor::from_slice(&[0i64]).unwrap(), Default::default());
     assert!(wrong.unwrap_err().to_string().contains("of shape [2], that of the input without its classes"));
+}
+
+/// A network whose training draws from two generators and keeps running statistics.
+fn random_net() -> Sequential {
+    let mut rng = Philox::new(3);
+    Sequential::new()
+        .push(Linear::new(64, 16, &mut rng).unwrap())
+        .push(BatchNorm1d::new(16).unwrap())
+        .push(Dropout::new(0.3, 5).unwrap())
+        .push(Linear::new(16, 10, &mut rng).unwrap())
+        .push_named("last", Dropout::new(0.1, u64::MAX).unwrap())
+}
+
+/// Epochs `from` to `to` of a training of 4 epochs, with another order in each.
+fn epochs(model: &Sequential, optimizer: &mut Sgd, from: u64, to: u64) {
+    let (train, _) = Digits::train_test().unwrap();
+    let loader = DataLoader::new(train, 128).unwrap().shuffle(2);
+    let mut schedule = CosineAnnealingLr::new(optimizer, 4, 0.0).unwrap();
+    schedule.seek(from, optimizer);
+    for epoch in from..to {
+        for batch in loader.epoch(epoch) {
+            let batch = batch.unwrap();
+            optimizer.zero_grad();
+            let scores = model.forward(&batch.inputs).unwrap();
+            loss::cross_entropy(&scores, &batch.targets, Default::default()).unwrap().backward().unwrap();
+            optimizer.step().unwrap();
+        }
+        schedule.step(optimizer);
+    }
+}
+
+fn momentum_of(model: &Sequential) -> Sgd {
+    let options = SgdOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+    Sgd::new(model.parameters(), options).unwrap()
+}
+
+#[test]
+fn a_training_is_taken_up_again_with_the_same_bits() {
+    let bits = |model: &Sequential| {
+        let all = model.state_dict().into_iter().map(|(name, t)| (name, t.to_f64_vec().unwrap()));
+        all.map(|(name, t)| (name, t.into_iter().map(f64::to_bits).collect::<Vec<_>>())).collect::<Vec<_>>()
+    };
+    let whole = random_net();
+    epochs(&whole, &mut momentum_of(&whole), 0, 4);
+
+    let first = random_net();
+    let mut optimizer = momentum_of(&first);
+    epochs(&first, &mut optimizer, 0, 2);
+    let saved = [first.state_dict(), optimizer.state_dict().unwrap(), first.generator_state_dict().unwrap()];
+    let folder = tempfile::tempdir().unwrap();
+    let loaded = saved.map(|state| {
+        let path = folder.path().join("part.safetensors");
+        io::safetensors::save(&path, &state).unwrap();
+        io::safetensors::load(&path).unwrap()
+    });
+
+    let second = random_net();
+    let mut optimizer = momentum_of(&second);
+    second.load_state_dict(&loaded[0]).unwrap();
+    let unseeded = bits(&second);
+    optimizer.load_state_dict(&loaded[1]).unwrap();
+    // The schedule is made from the first rate, which the optimiser's state has changed.
+    optimizer.set_learning_rates(&[0.1]);
+    second.load_generator_state_dict(&loaded[2]).unwrap();
+    epochs(&second, &mut optimizer, 2, 4);
+    assert_eq!(bits(&second), bits(&whole));
+
+    // Without the generators' states the result is another one.
+    second.load_state_dict(&loaded[0]).unwrap();
+    assert_eq!(bits(&second), unseeded);
+    optimizer.load_state_dict(&loaded[1]).unwrap();
+    optimizer.set_learning_rates(&[0.1]);
+    epochs(&second, &mut optimizer, 2, 4);
+    assert_ne!(bits(&second), bits(&whole));
+}
+
+#[test]
+fn states_of_generators_have_names_and_must_fit() {
+    let model = random_net();
+    let names: Vec<String> = model.named_generators().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["2.generator", "last.generator"]);
+    let _used = model.named_generators()[0].1.reserve(9);
+    let state = model.generator_state_dict().unwrap();
+    assert_eq!(state["2.generator"].to_vec::<i64>().unwrap(), [5, 9]);
+    assert!(!model.state_dict().keys().any(|name| name.contains("generator")));
+
+    let before = |state: &StateDict| {
+        let error = model.load_generator_state_dict(state).unwrap_err().to_string();
+        assert_eq!(model.named_generators()[0].1.state().offset, 9, "{error}");
+        error
+    };
+    let mut wrong = state.clone();
+    let other = wrong.remove("last.generator").unwrap();
+    wrong.insert("first.generator".to_string(), other);
+    wrong.insert("2.generator".to_string(), Tensor::from_slice(&[1i64, 2]).unwrap());
+    let error = before(&wrong);
+    assert!(error.contains("1 missing: last.generator; 1 unexpected: first.generator"), "{error}");
+    for odd in [Tensor::from_slice(&[1i64]).unwrap(), Tensor::from_slice(&[1.0f32, 2.0]).unwrap()] {
+        let mut wrong = state.clone();
+        wrong.insert("2.generator".to_string(), Tensor::from_slice(&[1i64, 2]).unwrap());
+        wrong.insert("last.generator".to_string(), odd);
+        let error = before(&wrong);
+        assert!(error.contains("[2]") || error.contains("i64"), "{error}");
+    }
 }

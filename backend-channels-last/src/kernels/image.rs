@@ -1,7 +1,7 @@
 //! Images whose channels are dense, and rows of them copied with a border of zeros.
 
 use keyway_cpu_loops::images::{Axis, Volume};
-use keyway_cpu_loops::vectors::{Lanes, Vector};
+use keyway_cpu_loops::vectors::{Lanes, widen};
 use keyway_sdk::author::{Error, Float};
 use std::ops::Range;
 
@@ -106,24 +106,6 @@ impl Band {
                     }
                 }
             }
-        }
-    }
-}
-
-/// Widens some elements.
-///
-/// # Safety
-/// There must be as many elements and places, of which nobody else may use the latter.
-pub unsafe fn widen<T: Pixel>(to: *mut f32, from: *const T, n: usize) {
-    let lanes = Numbers::LANES;
-    let whole = n / lanes * lanes;
-    // SAFETY: as the caller guarantees.
-    unsafe {
-        for i in (0..whole).step_by(lanes) {
-            T::read(from.add(i)).store(to.add(i));
-        }
-        for i in whole..n {
-            to.add(i).write((*from.add(i)).to_acc());
         }
     }
 }

@@ -2,3 +2,4 @@
 
 mod conv;
 mod image;
+mod norm;

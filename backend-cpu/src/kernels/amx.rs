@@ -1,11 +1,7 @@
 //! Products of bf16 by AMX, the tile unit of some x86-64 processors, which sums in f32.
 //!
-//! Here alone features are asked for at run time: the unit is a matter of the processor and of the system's leave, and
-//! none of the levels that the library is built for has it. Both operands are packed whole, then blocks of the result
-//! are computed from the panels. The sums of a block depend on its place alone. The unit takes subnormal numbers for 0.
-
-mod pack;
-mod unit;
+//! Both operands are packed whole, then blocks of the result are computed from the panels. The sums of a block depend on
+//! its place alone. The unit takes subnormal numbers for 0.
 
 #[cfg(test)]
 mod tests;
@@ -13,10 +9,9 @@ mod tests;
 use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
 use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::tiles::{Amx, Block, Operand, Rows, SIDE, STEP, Source, Unit, pack};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
-use pack::{Operand, SIDE, STEP, pack};
-use unit::{Amx, Block, Rows, Unit};
 
 /// The most rows and columns of a block of the result: what its panels and sums take stays in the second cache.
 const BLOCK: usize = 256;
@@ -243,7 +238,7 @@ unsafe fn pack_left<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     let Matrix { data, row, column } = product.a;
     // SAFETY: as the caller guarantees; a unit with `VECTORS` comes with the processor's features.
     unsafe {
-        let from = Matrix { data: data.cast(), row, column };
+        let from = Source { data: data.cast(), row, column };
         match U::VECTORS {
             true => pack::<true>(to, from, (product.rows, product.inner), Operand::Left),
             false => pack::<false>(to, from, (product.rows, product.inner), Operand::Left),
@@ -257,7 +252,7 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     let Matrix { data, row, column } = product.b.transposed();
     // SAFETY: as in `pack_left`.
     unsafe {
-        let from = Matrix { data: data.cast(), row, column };
+        let from = Source { data: data.cast(), row, column };
         match U::VECTORS {
             true => pack::<true>(to, from, (product.columns, product.inner), Operand::Right),
             false => pack::<false>(to, from, (product.columns, product.inner), Operand::Right),

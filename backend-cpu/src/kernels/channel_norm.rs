@@ -5,7 +5,7 @@
 //! Inputs whose rows are short, or do not lie densely, are left to the parts that the ops are composed of.
 
 use super::buffer::Buffer;
-use super::moments::{Moments, Standard, widened};
+use super::moments::{Moments, Standard, total, totals, widened};
 use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -32,9 +32,9 @@ struct Channels<'a, T: Float> {
 }
 
 impl<'a, T: Float> Channels<'a, T> {
-    /// Of argument 0, and those from `affine` on.
-    fn of(call: &Call<'a>, affine: usize) -> Result<Self, Error> {
-        let view = call.view::<T>(0)?;
+    /// Of argument `input` with the weight in argument `weight`, and the bias in `bias` where the op has one.
+    fn of(call: &Call<'a>, input: usize, weight: usize, bias: Option<usize>) -> Result<Self, Error> {
+        let view = call.view::<T>(input)?;
         let &[batch, channels, ref inner @ ..] = view.sizes() else {
             return Err(unsupported("an input of fewer than 2 dimensions"));
         };
@@ -46,8 +46,11 @@ impl<'a, T: Float> Channels<'a, T> {
                 batch,
                 channels,
                 inner,
-                weight: widened::<T>(call, affine, channels, T::Acc::ONE)?,
-                bias: widened::<T>(call, affine + 1, channels, T::Acc::ZERO)?,
+                weight: widened::<T>(call, weight, channels, T::Acc::ONE)?,
+                bias: match bias {
+                    Some(bias) => widened::<T>(call, bias, channels, T::Acc::ZERO)?,
+                    None => Buffer::filled(channels, T::Acc::ZERO)?,
+                },
             }),
             _ => Err(unsupported("an input of short or scattered rows")),
         }
@@ -135,11 +138,11 @@ impl<'a, T: Float> Channels<'a, T> {
 }
 
 fn group_norm<T: Float>(call: &Call) -> Result<(), Error> {
-    let x = Channels::<T>::of(call, 2)?;
+    let x = Channels::<T>::of(call, 0, 2, Some(3))?;
     x.by_neighbours(call, x.channels / call.int(1)?.max(1) as usize, T::Acc::from_f64(call.float(4)?))
 }
 
-/// Argument `i`, a number for each channel in the input's dtype or wider.
+/// Argument `i`, numbers in the input's dtype or wider.
 fn statistics<T: Float>(call: &Call, i: usize) -> Result<Buffer<T::Acc>, Error> {
     let given = call.tensor(i)?.dtype();
     if given == T::dtype() {
@@ -157,7 +160,7 @@ fn running<T: Float, const PER_SAMPLE: bool>(call: &Call) -> Result<(), Error> {
     if from_input && given {
         return Err(unsupported("a change of running statistics"));
     }
-    let (x, eps) = (Channels::<T>::of(call, 3)?, T::Acc::from_f64(call.float(7)?));
+    let (x, eps) = (Channels::<T>::of(call, 0, 3, Some(4))?, T::Acc::from_f64(call.float(7)?));
     if from_input && PER_SAMPLE {
         return x.by_neighbours(call, 1, eps);
     }
@@ -181,7 +184,8 @@ fn instance_norm<T: Float>(call: &Call) -> Result<(), Error> {
 }
 
 fn channel_norm<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
-    let (x, per_sample, eps) = (Channels::<T>::of(call, 1)?, call.bool(3)?, T::Acc::from_f64(call.float(4)?));
+    let (x, per_sample, eps) =
+        (Channels::<T>::of(call, 0, 1, Some(2))?, call.bool(3)?, T::Acc::from_f64(call.float(4)?));
     let moments = if per_sample { x.of_rows()? } else { x.of_channels()? };
     let (mut mean, mut var) = (call.contiguous_out::<T::Acc>(1)?, call.contiguous_out::<T::Acc>(2)?);
     for ((mean, var), moments) in mean.iter_mut().zip(var.iter_mut()).zip(&moments) {
@@ -191,7 +195,108 @@ fn channel_norm<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
     x.by_given(call, &standards)
 }
 
+/// Sums over some elements of a gradient, of an input, and of their products.
+#[derive(Clone, Copy)]
+struct Sums<A> {
+    /// Counted from the first ones of the channel: equal ones have no sum.
+    grad: A,
+    product: A,
+    distance: A,
+    /// Of the gradient and its products with the distances from the mean, as they are.
+    whole: A,
+    along: A,
+}
+
+impl<A: Real> Sums<A> {
+    const NONE: Self =
+        Sums { grad: A::ZERO, product: A::ZERO, distance: A::ZERO, whole: A::ZERO, along: A::ZERO };
+
+    /// Of a row.
+    fn of<T: Float<Acc = A>>(grad: &[T], x: &[T], first: [A; 2], mean: A) -> Self {
+        let (grad_sum, product) = totals(grad, x, |g, x| {
+            let (g, d) = (g.to_acc() - first[0], x.to_acc() - first[1]);
+            (g, g * d)
+        });
+        let (whole, along) = totals(grad, x, |g, x| (g.to_acc(), g.to_acc() * (x.to_acc() - mean)));
+        Sums { grad: grad_sum, product, distance: total(x, |x| x.to_acc() - first[1]), whole, along }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Sums {
+            grad: self.grad + other.grad,
+            product: self.product + other.product,
+            distance: self.distance + other.distance,
+            whole: self.whole + other.whole,
+            along: self.along + other.along,
+        }
+    }
+}
+
+fn channel_norm_backward<T: Float<Acc: Float>>(call: &Call) -> Result<(), Error> {
+    let x = Channels::<T>::of(call, 1, 4, None)?;
+    let grad = call.view::<T>(0)?;
+    let grad = grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))?;
+    let (mean, var) = (statistics::<T>(call, 2)?, statistics::<T>(call, 3)?);
+    let (per_sample, eps) = (call.bool(5)?, T::Acc::from_f64(call.float(6)?));
+    let (channels, inner) = (x.channels, x.inner);
+    // From what is no finite number nothing can be counted.
+    let finite = |x: T| if (x.to_acc() - x.to_acc()) == T::Acc::ZERO { x.to_acc() } else { T::Acc::ZERO };
+    let first: Vec<_> = (0..channels).map(|c| [finite(grad[c * inner]), finite(x.row(c)[0])]).collect();
+    let mut rows = vec![Sums::<T::Acc>::NONE; x.rows()];
+    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
+    let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
+    parallel_for(x.rows(), x.grain(1), |range| {
+        for row in range {
+            let (first, mean) = (first[row % channels], mean[row % mean.len()]);
+            let sums = Sums::of(&grad[row * inner..][..inner], x.row(row), first, mean);
+            // SAFETY: as above.
+            unsafe { to.as_ptr().add(row).write(sums) };
+        }
+    })?;
+    let of_channel =
+        |c: usize| rows[c..].iter().step_by(channels).fold(Sums::NONE, |all, row| all.plus(*row));
+    let units: Vec<Sums<T::Acc>> =
+        if per_sample { rows.clone() } else { (0..channels).map(of_channel).collect() };
+    let count = T::Acc::from_f64((x.rows() / units.len() * inner) as f64);
+    // For each unit, what the centred gradient and the distance from the mean are multiplied by.
+    let factors: Vec<_> = units
+        .iter()
+        .zip(mean.iter().zip(var.iter()))
+        .enumerate()
+        .map(|(unit, (sums, (&mean, &var)))| {
+            let (rstd, offset) = (T::Acc::ONE / (var + eps).sqrt(), sums.grad / count);
+            let along = (sums.product - offset * sums.distance) * rstd / count;
+            let scale = rstd * x.weight[unit % channels];
+            (mean, offset, scale, along * rstd * scale)
+        })
+        .collect();
+    let mut out = call.contiguous_out::<T>(0)?;
+    // SAFETY: the address is used within the output, which outlives the loop; each row has its own part.
+    let to = unsafe { Lanes::new(out.as_mut_ptr()) };
+    parallel_for(x.rows(), x.grain(1), |range| {
+        for row in range {
+            let (mean, offset, scale, along) = factors[row % factors.len()];
+            let [shift, _] = first[row % channels];
+            // SAFETY: as above.
+            let to = unsafe { to.slice_mut(row * inner, inner) };
+            zip_wide((&grad[row * inner..][..inner], x.row(row)), to, |(g, x)| {
+                ((g.to_acc() - shift) - offset) * scale - (x.to_acc() - mean) * along
+            });
+        }
+    })?;
+    let (mut of_weight, mut of_bias) = (call.contiguous_out::<T::Acc>(1)?, call.contiguous_out::<T::Acc>(2)?);
+    for (c, (of_weight, of_bias)) in of_weight.iter_mut().zip(of_bias.iter_mut()).enumerate() {
+        (*of_weight, *of_bias) = (T::Acc::ZERO, T::Acc::ZERO);
+        for (sums, &var) in units[c..].iter().zip(&var[c..]).step_by(channels) {
+            *of_weight += sums.along * (T::Acc::ONE / (var + eps).sqrt());
+            *of_bias += sums.whole;
+        }
+    }
+    Ok(())
+}
+
 kernel!("group_norm", "TiOOf>T", group_norm, [f32, f64, f16, bf16]);
 kernel!("batch_norm", "TOOOObff>T", batch_norm, [f32, f64, f16, bf16]);
 kernel!("instance_norm", "TOOOObff>T", instance_norm, [f32, f64, f16, bf16]);
+kernel!("channel_norm_backward", "TTTTObf>TTT", channel_norm_backward, [f32, f64, f16, bf16]);
 kernel!("channel_norm", "TOObf>TTT", channel_norm, [f32, f64, f16, bf16]);

@@ -4,9 +4,9 @@
 //! The matrix is cut into pieces by the sizes alone, whose sums are added in order.
 
 use super::product::{Batch, Matrix, Tile};
-use super::widen::{finish, widen};
+use super::widen::finish;
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, sum};
+use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, sum, widen};
 use keyway_sdk::author::{Element, Error, Lanes, Real, Scratch};
 
 /// Elements of the matrix that are worth handing to a thread.

@@ -96,6 +96,7 @@ mod prod;
 mod random;
 mod remainder;
 mod repeat;
+mod resample;
 mod roll;
 mod rounding;
 mod scatter;

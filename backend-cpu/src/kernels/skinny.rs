@@ -2,9 +2,9 @@
 //! where it lies, and multiplied with some rows at once. To turn the matrix for `gemm` would take longer than the product.
 
 use super::product::{Batch, Matrix, Tile};
-use super::widen::{finish, widen};
+use super::widen::finish;
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, load_some, read_some, sum};
+use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, load_some, read_some, sum, widen};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 
 /// The most rows, and the least columns and length of sums.

@@ -2,28 +2,11 @@
 
 use super::product::{Matrix, Tile};
 use keyway_cpu_loops::transpose;
-use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, read_some, write_some};
+use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, read_some, widen, write_some};
 use keyway_sdk::author::Real;
 
 /// Rows or columns that are turned at once, and elements of each.
 const TURNED: (usize, usize) = (16, 64);
-
-/// Widens a row.
-///
-/// # Safety
-/// There must be `n` elements and places, and nobody else may use the places.
-#[inline]
-pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
-    let whole = n - n % T::Vector::LANES;
-    for i in (0..whole).step_by(T::Vector::LANES) {
-        // SAFETY: as the caller guarantees.
-        unsafe { T::read(from.add(i)).store(to.add(i)) };
-    }
-    for i in whole..n {
-        // SAFETY: as above.
-        unsafe { *to.add(i) = (*from.add(i)).to_acc() };
-    }
-}
 
 /// Widens `rows` by `columns` elements to rows `step` apart.
 ///

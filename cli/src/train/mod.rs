@@ -1,61 +1,76 @@
 //! `keyway train`: trains a network and writes what came of it.
 
-mod digits;
+mod checkpoint;
+mod data;
 mod network;
 mod outputs;
 mod plot;
 mod progress;
+mod settings;
 mod summary;
+mod task;
 
 use crate::failure::Failure;
 use crate::files::{self, Outputs};
 use crate::installed::Choice;
-use crate::screen::Screen;
-use crate::{installed, names};
+use crate::machine::{self, Format};
+use crate::profile;
+use crate::screen::{self, Screen};
+use checkpoint::{Checkpoint, Target};
+use clap::ValueEnum;
+use data::Source;
 use keyway::dispatcher::parallel;
 use keyway::profiler;
-use keyway::{Device, MemoryFormat};
 use network::Network;
+use settings::Settings;
 use std::path::PathBuf;
 use summary::Results;
-
-/// The data to train on.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Dataset {
-    /// 1,797 handwritten digits of 8x8 pixels, embedded in the program; the last 360 are for testing.
-    Digits,
-}
+use task::Task;
 
 /// What to train, and how.
 #[derive(clap::Args)]
+#[command(override_usage = "keyway train [OPTIONS] <DATASET>")]
 pub struct Options {
     /// The data to train on.
-    dataset: Dataset,
-    /// The network.
-    #[arg(long, default_value = "mlp")]
-    model: Network,
-    /// How often all rows are seen.
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
-    epochs: u32,
-    /// Rows of one step.
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
-    batch: u32,
-    /// The learning rate of the first epoch, which falls to 0 along half a cosine; if not given, 0.1 for `mlp` and 0.02 for
-    /// `cnn`.
+    // Not always: it may stand where `--profile` takes it for a file.
+    #[arg(required_unless_present = "profile")]
+    dataset: Option<Source>,
+    /// The folder of the data set's files, for `cifar10`: `cifar-10-batches-bin` of cifar-10-binary.tar.gz.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The network; if not given, `mlp` for `digits` and `cnn` for `cifar10`.
+    #[arg(long)]
+    model: Option<Network>,
+    /// How often all rows are seen; if not given, 60 times for `digits` and 10 for `cifar10`.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
+    epochs: Option<u32>,
+    /// Rows of one step; 32 if not given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
+    batch: Option<u32>,
+    /// The learning rate of the first epoch, which falls to 0 along half a cosine; if not given, 0.1 for `mlp` (0.01 on
+    /// `cifar10`), 0.02 for `cnn` and 0.002 for `three-layer`.
     #[arg(long, value_parser = rate, allow_negative_numbers = true)]
     lr: Option<f64>,
-    /// Decides the initial weights and the order of the rows.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Decides the initial weights, the order of the rows and what is dropped out; 0 if not given.
+    #[arg(long)]
+    seed: Option<u64>,
     /// Threads that one op may use; all cores if not given. The weights do not depend on it.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024), value_name = "N")]
     threads: Option<u16>,
     /// The device to train on, such as `cpu` or `cuda:1`.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// How images and kernels lie in memory, in a network that has any.
-    #[arg(long, value_name = "FORMAT", default_value = "contiguous")]
-    memory_format: Format,
+    /// How images and kernels lie in memory, in a network that has any; contiguous if not given.
+    #[arg(long, value_name = "FORMAT")]
+    memory_format: Option<Format>,
+    /// Write a checkpoint here after each epoch, from which `--resume` goes on when the run was stopped. The file is replaced
+    /// as a whole.
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// Go on from this checkpoint, and go on writing to it unless `--checkpoint` names another file. The weights will be those
+    /// of a run that was not stopped. Options that are not given are the checkpoint's; others must be the same as there.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
     /// Write the weights here, as safetensors.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -65,19 +80,33 @@ pub struct Options {
     /// Write the results here, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// End with a table of which library served which op.
-    #[arg(long)]
-    profile: bool,
+    /// End with a table of which library served which op, and of the copies that reorder memory. With FILE, also write
+    /// a trace of the calls there: `keyway profile show`, ui.perfetto.dev and chrome://tracing open it.
+    #[arg(long, value_name = "FILE")]
+    profile: Option<Option<PathBuf>>,
 }
 
-/// A memory format, by its name.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Format {
-    /// Row-major.
-    Contiguous,
-    /// The channels of a pixel side by side.
-    ChannelsLast,
+impl Options {
+    /// The data, and the file for the trace. In `--profile digits` the name is that of the data if nothing else is: a file
+    /// of that name is `--profile=./digits`.
+    fn dataset_and_trace(&self) -> Result<(Source, Option<PathBuf>), Failure> {
+        let file = self.profile.clone().flatten();
+        match (self.dataset, file) {
+            (Some(dataset), file) => Ok((dataset, file)),
+            (None, Some(name)) if Source::from_str(&name.to_string_lossy(), false).is_ok() => {
+                Source::from_str(&name.to_string_lossy(), false)
+                    .map(|dataset| (dataset, None))
+                    .map_err(Failure::Usage)
+            }
+            (None, _) => {
+                let names: Vec<String> = Source::value_variants()
+                    .iter()
+                    .filter_map(|dataset| Some(format!("`{}`", dataset.to_possible_value()?.get_name())))
+                    .collect();
+                Err(Failure::Usage(format!("expected a DATASET to train on, one of {}", names.join(", "))))
+            }
+        }
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -92,57 +121,54 @@ fn rate(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Wrong usage, no backend, what the training reports, and files that cannot be written.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
-    let outputs = Outputs::new([
+    let (source, trace) = options.dataset_and_trace()?;
+    let at_end = [
+        (outputs::TRACE, &trace),
         (outputs::SAVE, &options.save),
         (outputs::PLOT, &options.plot),
         (outputs::JSON, &options.json),
-    ]);
-    outputs.check()?;
-    let format = match options.memory_format {
-        Format::Contiguous => MemoryFormat::Contiguous,
-        Format::ChannelsLast => MemoryFormat::ChannelsLast,
-    };
-    if format == MemoryFormat::ChannelsLast && !options.model.has_images() {
-        let what = format!(
-            "`{}` has no images that could lie in channels_last; use `--model cnn`",
-            options.model.name()
-        );
-        return Err(Failure::Usage(what));
+    ];
+    let checkpoint = options.checkpoint.clone().or_else(|| options.resume.clone());
+    Outputs::new(at_end.into_iter().chain([(outputs::CHECKPOINT, &checkpoint)])).check()?;
+    if options.resume.is_none() {
+        // Known without a backend.
+        Settings::new(options, source, None)?.check()?;
     }
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     parallel::adopt_current_thread();
-    let device = device(&options.device, choice)?;
+    let device = machine::device(&options.device, "training", choice)?;
 
-    let profile = options.profile.then(profiler::profile);
-    let task = digits::Task {
-        network: options.model,
-        epochs: options.epochs as usize,
-        batch: options.batch as usize,
-        lr: options.lr.unwrap_or(options.model.lr()),
-        seed: options.seed,
-        device,
-        format,
-    };
-    let trained = task.train()?;
-    let report = profile.map(|profile| profile.report());
-
-    let results = Results::new(&task, &trained, report)?;
-    let written = outputs.write(|what, path| outputs::write(what, path, &trained, &results));
-    summary::print(&results, screen);
-    files::tell(written, screen)
-}
-
-/// The device, if somebody serves it.
-fn device(name: &str, choice: &Choice) -> Result<Device, Failure> {
-    let backends = installed::start(choice)?;
-    let device = names::device(name)?;
-    if keyway::dispatcher::device::server(device.kind).is_some() {
-        return Ok(device);
+    let resumed = options.resume.as_deref().map(Checkpoint::load).transpose()?;
+    let settings = Settings::new(options, source, resumed.as_ref().map(|c| (c.path.as_path(), &c.notes)))?;
+    settings.check()?;
+    let data = settings.source.load(options.data.as_deref())?;
+    let task = Task { data, settings, device };
+    let target = checkpoint.map(|path| Target { path, notes: settings.notes() });
+    let mut left = settings.epochs as usize;
+    if let Some(Checkpoint { path, done, .. }) = &resumed {
+        left = left.saturating_sub(done.losses.len());
+        let (epochs, path) = (settings.epochs, path.display());
+        screen::note(&match left {
+            0 => format!("all {epochs} epochs of {path} are done"),
+            _ => format!("going on after epoch {} of {epochs} from {path}", done.losses.len()),
+        });
     }
-    let found = match backends.discovery.candidates.len() {
-        0 => "none is installed",
-        _ => "none of the libraries that were found serves it (`keyway doctor` says why)",
-    };
-    let advice = installed::advice(device.name(), &backends.discovery);
-    Err(Failure::NoBackend(format!("training on `{}` needs a backend, and {found}: {advice}", device.name())))
+    let profile = options.profile.is_some().then(|| match trace {
+        Some(_) => profiler::trace(),
+        None => profiler::profile(),
+    });
+    let trained = task.train(target.as_ref(), resumed.as_ref())?;
+    let trace = profile.map(|profile| profile.trace());
+
+    let results = Results::new(&task, &trained, trace.as_ref().map(|trace| trace.report.clone()))?;
+    let written = Outputs::new(at_end).write(|what, path| match (what, &trace) {
+        (outputs::TRACE, Some(trace)) => profile::write(path, trace),
+        _ => outputs::write(what, path, &trained, &results),
+    });
+    summary::print(&results, screen);
+    trace.iter().for_each(|trace| profile::tell_left_out(trace, screen));
+    if let Some(target) = target.filter(|_| left > 0) {
+        screen.line(format!("wrote {} to {}", outputs::CHECKPOINT, target.path.display()));
+    }
+    files::tell(written, screen)
 }

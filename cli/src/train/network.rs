@@ -1,24 +1,17 @@
-//! The networks that can be trained on the digits.
+//! The networks that can be trained.
 
-use keyway::data::digits::{HIGHEST_LABEL, PIXELS};
+use super::data::Source;
+use keyway::nn::init::{Fan, kaiming_normal};
 use keyway::nn::{BatchNorm2d, Conv2d, ConvOptions, Dropout, Flatten, Linear, MaxPool2d, Relu, Sequential};
 use keyway::rng::Philox;
 use keyway::{Result, Tensor};
 
 /// The stream of the seed that initial weights are drawn from; the orders of the epochs take the streams from 0 on.
 const WEIGHTS_STREAM: u64 = u64::MAX;
-
-const CLASSES: usize = HIGHEST_LABEL as usize + 1;
-/// Sizes of the fully connected network, the input first.
-const MLP: [usize; 4] = [PIXELS, 128, 64, CLASSES];
-/// Pixels of an image's side.
-const SIDE: usize = 8;
-const _: () = assert!(SIDE * SIDE == PIXELS);
-/// Channels of the convolutions, the input first, and sizes of the layers behind them.
-const CHANNELS: [usize; 3] = [1, 32, 64];
-const LAYERS: [usize; 3] = [CHANNELS[2] * (SIDE / 2) * (SIDE / 2), 128, CLASSES];
 /// The share that dropout leaves out behind the pooling, and between the layers.
 const DROPPED: [f64; 2] = [0.25, 0.5];
+/// Pixels of the sides of the three-layer network's kernels.
+const WIDE: usize = 7;
 
 /// The network to train.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -27,6 +20,8 @@ pub enum Network {
     Mlp,
     /// Two convolutions with batch norm and ReLU, pooling, and two fully connected layers, with dropout.
     Cnn,
+    /// A convolution of 7x7 with ReLU, pooling, and two fully connected layers.
+    ThreeLayer,
 }
 
 impl Network {
@@ -35,36 +30,61 @@ impl Network {
         match self {
             Network::Mlp => "mlp",
             Network::Cnn => "cnn",
+            Network::ThreeLayer => "three-layer",
         }
     }
 
     /// Whether its inputs are images, which have a memory format.
     pub fn has_images(self) -> bool {
-        self == Network::Cnn
+        self != Network::Mlp
     }
 
     /// The learning rate that it is trained with unless another is asked for.
-    pub fn lr(self) -> f64 {
-        match self {
-            Network::Mlp => 0.1,
-            Network::Cnn => 0.02,
+    pub fn lr(self, source: Source) -> f64 {
+        match (self, source) {
+            (Network::Mlp, Source::Digits) => 0.1,
+            (Network::Mlp, Source::Cifar10) => 0.01,
+            (Network::Cnn, _) => 0.02,
+            (Network::ThreeLayer, _) => 0.002,
         }
     }
 
+    /// Its layers for images of these channels, height and width, and so many classes.
+    pub fn design(self, image: [usize; 3], classes: usize) -> Design {
+        let [channels, height, width] = image;
+        let pooled = |channels: usize| channels * (height / 2) * (width / 2);
+        let (channels, layers) = match self {
+            Network::Mlp => (vec![], vec![channels * height * width, 128, 64, classes]),
+            Network::Cnn => (vec![channels, 32, 64], vec![pooled(64), 128, classes]),
+            Network::ThreeLayer => (vec![channels, 32], vec![pooled(32), 100, classes]),
+        };
+        Design { network: self, image, channels, layers }
+    }
+}
+
+/// A network for one kind of image.
+pub struct Design {
+    network: Network,
+    image: [usize; 3],
+    /// Channels of the convolutions, the input first; none without convolutions.
+    channels: Vec<usize>,
+    /// Sizes of the fully connected layers, the input first.
+    layers: Vec<usize>,
+}
+
+impl Design {
     /// Sizes of what goes from layer to layer, the input first: pixels or channels.
-    pub fn sizes(self) -> Vec<usize> {
-        match self {
-            Network::Mlp => MLP.to_vec(),
-            Network::Cnn => [&CHANNELS[..], &LAYERS].concat(),
-        }
+    pub fn sizes(&self) -> Vec<usize> {
+        [self.channels.as_slice(), &self.layers].concat()
     }
 
     /// The same for people.
-    pub fn describe(self) -> String {
+    pub fn describe(&self) -> String {
         let joined = |sizes: &[usize]| sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
-        match self {
-            Network::Mlp => format!("{} layers", joined(&MLP)),
-            Network::Cnn => format!("{} channels, {} layers", joined(&CHANNELS), joined(&LAYERS)),
+        let layers = format!("{} layers", joined(&self.layers));
+        match self.channels.as_slice() {
+            [] => layers,
+            channels => format!("{} channels, {layers}", joined(channels)),
         }
     }
 
@@ -72,46 +92,107 @@ impl Network {
     ///
     /// # Errors
     /// What the backend reports.
-    pub fn build(self, seed: u64) -> Result<Sequential> {
+    pub fn build(&self, seed: u64) -> Result<Sequential> {
         let mut rng = Philox::with_stream(seed, WEIGHTS_STREAM);
+        match self.network {
+            Network::Mlp => self.mlp(&mut rng),
+            Network::Cnn => self.cnn(seed, &mut rng),
+            Network::ThreeLayer => self.three_layer(&mut rng),
+        }
+    }
+
+    fn mlp(&self, rng: &mut Philox) -> Result<Sequential> {
         let mut model = Sequential::new();
-        match self {
-            Network::Mlp => {
-                for (i, sizes) in MLP.windows(2).enumerate() {
-                    if i > 0 {
-                        model = model.push(Relu);
-                    }
-                    model = model.push(Linear::new(sizes[0], sizes[1], &mut rng)?);
-                }
+        for (i, sizes) in self.layers.windows(2).enumerate() {
+            if i > 0 {
+                model = model.push(Relu);
             }
-            Network::Cnn => {
-                for channels in CHANNELS.windows(2) {
-                    // The norm takes away what a bias would add.
-                    let options = ConvOptions::default().padding(1);
-                    let conv = Conv2d::without_bias(channels[0], channels[1], 3, options, &mut rng)?;
-                    model = model.push(conv).push(BatchNorm2d::new(channels[1])?).push(Relu);
-                }
-                model = model
-                    .push(MaxPool2d::new(2))
-                    .push(Dropout::new(DROPPED[0], seed)?)
-                    .push(Flatten::default())
-                    .push(Linear::new(LAYERS[0], LAYERS[1], &mut rng)?)
-                    .push(Relu)
-                    .push(Dropout::new(DROPPED[1], seed.wrapping_add(1))?)
-                    .push(Linear::new(LAYERS[1], LAYERS[2], &mut rng)?);
-            }
+            model = model.push(Linear::new(sizes[0], sizes[1], rng)?);
         }
         Ok(model)
+    }
+
+    fn cnn(&self, seed: u64, rng: &mut Philox) -> Result<Sequential> {
+        let mut model = Sequential::new();
+        for channels in self.channels.windows(2) {
+            // The norm takes away what a bias would add.
+            let options = ConvOptions::default().padding(1);
+            let conv = Conv2d::without_bias(channels[0], channels[1], 3, options, rng)?;
+            model = model.push(conv).push(BatchNorm2d::new(channels[1])?).push(Relu);
+        }
+        Ok(model
+            .push(MaxPool2d::new(2))
+            .push(Dropout::new(DROPPED[0], seed)?)
+            .push(Flatten::default())
+            .push(Linear::new(self.layers[0], self.layers[1], rng)?)
+            .push(Relu)
+            .push(Dropout::new(DROPPED[1], seed.wrapping_add(1))?)
+            .push(Linear::new(self.layers[1], self.layers[2], rng)?))
+    }
+
+    /// Weights are normal with a variance of `2 / fan_in`, biases 0.
+    fn three_layer(&self, rng: &mut Philox) -> Result<Sequential> {
+        let mut weight = |sizes: &[usize]| kaiming_normal(sizes, 0.0, Fan::In, rng);
+        let zeros = |count: usize| Tensor::from_vec(vec![0.0f32; count], &[count]);
+        let filters = weight(&[self.channels[1], self.channels[0], WIDE, WIDE])?;
+        let options = ConvOptions::default().padding(WIDE / 2);
+        let conv = Conv2d::from_tensors(filters, Some(zeros(self.channels[1])?), options)?;
+        let mut linear = |inputs: usize, outputs: usize| {
+            Linear::from_tensors(weight(&[outputs, inputs])?, Some(zeros(outputs)?))
+        };
+        Ok(Sequential::new()
+            .push(conv)
+            .push(Relu)
+            .push(MaxPool2d::new(2))
+            .push(Flatten::default())
+            .push(linear(self.layers[0], self.layers[1])?)
+            .push(Relu)
+            .push(linear(self.layers[1], self.layers[2])?))
     }
 
     /// Rows of pixels as the network takes them.
     ///
     /// # Errors
     /// Rows of another length.
-    pub fn inputs(self, rows: &Tensor) -> Result<Tensor> {
-        match self {
-            Network::Mlp => Ok(rows.clone()),
-            Network::Cnn => rows.reshape(&[-1, 1, SIDE as i64, SIDE as i64]),
+    pub fn inputs(&self, rows: &Tensor) -> Result<Tensor> {
+        let count = rows.size(0)?;
+        let [channels, height, width] = self.image;
+        match self.network.has_images() {
+            true => rows.reshape_as_sizes(&[count, channels, height, width]),
+            false => rows.reshape_as_sizes(&[count, self.layers[0]]),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway::nn::Module;
+
+    #[test]
+    fn layers_follow_from_images_and_classes() {
+        let described = |network: Network, image| network.design(image, 10).describe();
+        for (network, digits, photographs) in [
+            (Network::Mlp, "64-128-64-10 layers", "3072-128-64-10 layers"),
+            (Network::Cnn, "1-32-64 channels, 1024-128-10 layers", "3-32-64 channels, 16384-128-10 layers"),
+            (Network::ThreeLayer, "1-32 channels, 512-100-10 layers", "3-32 channels, 8192-100-10 layers"),
+        ] {
+            assert_eq!(described(network, [1, 8, 8]), digits);
+            assert_eq!(described(network, [3, 32, 32]), photographs);
+        }
+    }
+
+    #[test]
+    fn the_three_layer_network_begins_as_he_and_others_say() {
+        let model = Network::ThreeLayer.design([3, 32, 32], 10).build(1).unwrap();
+        let state = model.state_dict();
+        let names: Vec<&str> = state.keys().map(String::as_str).collect();
+        assert_eq!(names, ["0.bias", "0.weight", "4.bias", "4.weight", "6.bias", "6.weight"]);
+        for (name, fan_in) in [("0.weight", 147.0), ("4.weight", 8192.0), ("6.weight", 100.0)] {
+            let values = state[name].to_vec::<f32>().unwrap();
+            let square: f64 = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / values.len() as f64;
+            assert!((square * fan_in / 2.0 - 1.0).abs() < 0.15, "{name}: {square}");
+        }
+        assert!(state["0.bias"].to_vec::<f32>().unwrap().iter().all(|&v| v == 0.0));
     }
 }

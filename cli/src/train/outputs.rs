@@ -1,8 +1,8 @@
 //! What a training writes.
 
-use super::digits::Trained;
 use super::plot;
 use super::summary::Results;
+use super::task::Trained;
 use crate::files;
 use keyway::io::safetensors;
 use keyway::nn::Module;
@@ -12,6 +12,10 @@ use std::path::Path;
 pub const SAVE: &str = "the weights";
 /// The loss curve, as SVG.
 pub const PLOT: &str = "the loss curve";
+/// The checkpoints, as safetensors.
+pub const CHECKPOINT: &str = "the checkpoint";
+/// The trace of all calls, as JSON.
+pub const TRACE: &str = "the trace";
 /// The results, as JSON.
 pub const JSON: &str = "the results";
 
@@ -24,7 +28,7 @@ pub fn write(what: &str, path: &Path, trained: &Trained, results: &Results) -> R
         SAVE => {
             return safetensors::save(path, &trained.model.state_dict()).map_err(|error| error.to_string());
         }
-        PLOT => plot::loss_curve(&trained.losses, &results.title())?,
+        PLOT => plot::loss_curve(&trained.done.losses, &results.title())?,
         _ => serde_json::to_string_pretty(results).map_err(|error| error.to_string())? + "\n",
     };
     files::text(path, &text)

@@ -14,11 +14,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Before the first epoch.
-    pub fn new(epochs: usize) -> Progress {
+    /// After so many epochs of an earlier run.
+    pub fn new(epochs: usize, done: usize) -> Progress {
         let bar = screen::bar("epoch {pos}/{len}");
         if let Some(bar) = &bar {
             bar.set_length(epochs as u64);
+            // What is left is told by the pace from here on.
+            bar.set_position(done as u64);
+            bar.reset_eta();
         }
         Progress { epochs, bar }
     }

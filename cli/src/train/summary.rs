@@ -1,26 +1,15 @@
 //! What came of a training, as data and for people.
 
-use super::digits::{Task, Trained};
+use super::task::{Task, Trained};
+use crate::machine::{self, Backend, PeakMemory};
+use crate::profile;
 use crate::screen::{self, Screen};
-use keyway::dispatcher::{ledger, parallel, registry};
+use keyway::dispatcher::{ledger, parallel};
 use keyway::nn::Module;
-use keyway::profiler::{Report, device_memory};
-use keyway::{Device, Result};
+use keyway::profiler::Report;
+use keyway::{Device, MemoryFormat, Result};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::path::PathBuf;
-
-/// Rows of the profile that are shown.
-const TOP: usize = 15;
-
-#[derive(Serialize)]
-struct Backend {
-    name: &'static str,
-    version: String,
-    variant: String,
-    #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
-    path: PathBuf,
-}
 
 /// What came of a training.
 #[derive(Serialize)]
@@ -31,8 +20,8 @@ pub struct Results {
     #[serde(skip)]
     described: String,
     parameters: usize,
-    epochs: usize,
-    batch: usize,
+    epochs: u32,
+    batch: u32,
     lr: f64,
     seed: u64,
     memory_format: &'static str,
@@ -47,12 +36,10 @@ pub struct Results {
     train_loss: Vec<f64>,
     /// SHA-256 over the bytes of the named parameters in order, little-endian f32.
     weights_sha256: String,
-    /// Seconds of training.
+    /// Seconds of training, in all runs.
     seconds: f64,
-    /// Most memory that the process held at a time; where the system does not say, what tensors held.
-    peak_bytes: u64,
-    /// Most memory that tensors held on the device at a time.
-    tensor_peak_bytes: u64,
+    #[serde(flatten)]
+    memory: PeakMemory,
     backends: Vec<Backend>,
     fallbacks: Vec<ledger::Fallback>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,40 +52,30 @@ impl Results {
     /// # Errors
     /// What the device reports when weights are read.
     pub fn new(task: &Task, trained: &Trained, profile: Option<Report>) -> Result<Results> {
-        let device = task.device.to_string();
-        let tensor_peak_bytes = device_memory()
-            .iter()
-            .find(|memory| memory.device == device)
-            .map_or(0, |memory| memory.peak_in_use);
-        let backend = |p: &keyway::dispatcher::plugin::PluginEntry| Backend {
-            name: p.name,
-            version: p.version.clone(),
-            variant: p.variant.clone(),
-            path: p.path.clone(),
-        };
+        let (design, settings) = (task.design(), task.settings);
+        let (train_rows, test_rows) = (task.data.train.rows(), task.data.test.rows());
         Ok(Results {
-            dataset: "digits",
-            model: task.network.name(),
-            layers: task.network.sizes(),
-            described: task.network.describe(),
+            dataset: task.data.source.name(),
+            model: settings.network.name(),
+            layers: design.sizes(),
+            described: design.describe(),
             parameters: trained.model.num_parameters(),
-            epochs: task.epochs,
-            batch: task.batch,
-            lr: task.lr,
-            seed: task.seed,
-            memory_format: task.format.name(),
-            device,
+            epochs: settings.epochs,
+            batch: settings.batch,
+            lr: settings.lr,
+            seed: settings.seed,
+            memory_format: MemoryFormat::from(settings.format).name(),
+            device: task.device.to_string(),
             threads: parallel::num_threads(),
-            train_rows: trained.train_rows,
-            test_rows: trained.test_rows,
+            train_rows,
+            test_rows,
             test_right: trained.right,
-            test_accuracy: trained.right as f64 / trained.test_rows.max(1) as f64,
-            train_loss: trained.losses.clone(),
+            test_accuracy: trained.right as f64 / test_rows.max(1) as f64,
+            train_loss: trained.done.losses.clone(),
             weights_sha256: weights_sha256(&trained.model)?,
-            seconds: trained.seconds,
-            peak_bytes: process_peak().unwrap_or(tensor_peak_bytes),
-            tensor_peak_bytes,
-            backends: registry::plugins().into_iter().map(backend).collect(),
+            seconds: trained.done.seconds,
+            memory: PeakMemory::of(task.device),
+            backends: machine::backends(),
             fallbacks: ledger::fallbacks(),
             profile,
         })
@@ -123,14 +100,6 @@ fn weights_sha256(model: &impl Module) -> Result<String> {
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The most memory that this process held at a time, as Linux counts it.
-fn process_peak() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
-}
-
 /// Shows the results, the calls that ran on another device, and the profile if one was taken.
 pub fn print(results: &Results, screen: &mut Screen) {
     screen.line(results.title());
@@ -152,47 +121,14 @@ pub fn print(results: &Results, screen: &mut Screen) {
     screen.line(format!(
         "{:.2} s, peak memory {}, of which tensors {}",
         results.seconds,
-        screen::bytes(results.peak_bytes),
-        screen::bytes(results.tensor_peak_bytes)
+        screen::bytes(results.memory.peak_bytes),
+        screen::bytes(results.memory.tensor_peak_bytes)
     ));
     if let Some(report) = &results.profile {
-        profile(report, screen);
+        screen.line("");
+        profile::print(report, profile::TOP, screen);
     }
     for ledger::Fallback { op, from, to, calls } in &results.fallbacks {
         screen.line(format!("fallback: {op} ran {calls} times on {to} instead of {from}"));
     }
-}
-
-/// The ops that took most time, and all together.
-fn profile(report: &Report, screen: &mut Screen) {
-    let ms = |nanoseconds: u64| format!("{:.1}", nanoseconds as f64 / 1e6);
-    let whole = report.op_ns().max(1) as f64;
-    let share = |nanoseconds: u64| format!("{:.1}", 100.0 * nanoseconds as f64 / whole);
-    let mut table = screen::table(&["OP", "SERVED BY", "CALLS", "SELF ms", "SHARE %"], &[2, 3, 4]);
-    for row in report.rows.iter().take(TOP) {
-        table.add_row([
-            row.op.clone(),
-            row.served_by.clone(),
-            row.calls.to_string(),
-            ms(row.self_ns),
-            share(row.self_ns),
-        ]);
-    }
-    let rest = &report.rows[report.rows.len().min(TOP)..];
-    if !rest.is_empty() {
-        let (calls, time) =
-            rest.iter().fold((0, 0), |(calls, time), row| (calls + row.calls, time + row.self_ns));
-        table.add_row([
-            format!("{} others", rest.len()),
-            String::new(),
-            calls.to_string(),
-            ms(time),
-            share(time),
-        ]);
-    }
-    let (calls, time) = (report.calls().to_string(), ms(report.op_ns()));
-    table.add_row(["total".to_string(), String::new(), calls, time, share(report.op_ns())]);
-    screen.line("");
-    screen.table(&table);
-    screen.line("");
 }

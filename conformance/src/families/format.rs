@@ -10,7 +10,7 @@ use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::tensor::Format;
 use keyway::ops::def::{Facts, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg};
-use keyway::ops::{conv, index, memory, norm, pointwise, pool, random, reduce};
+use keyway::ops::{conv, image, index, memory, norm, pointwise, pool, random, reduce};
 use std::cell::Cell;
 
 /// The family.
@@ -27,8 +27,17 @@ const SIZES: [usize; 4] = [2, 3, 4, 5];
 /// Ops that work on the tensor as it stands. Products, views and those that make a tensor from nothing have no
 /// format to keep.
 fn concerned(def: &OpDef) -> bool {
-    let families =
-        [pointwise::ALL, random::ALL, memory::ALL, norm::ALL, index::ALL, reduce::ALL, conv::ALL, pool::ALL];
+    let families = [
+        pointwise::ALL,
+        random::ALL,
+        memory::ALL,
+        norm::ALL,
+        index::ALL,
+        reduce::ALL,
+        conv::ALL,
+        pool::ALL,
+        image::ALL,
+    ];
     is_in(def, &families) && !def.is(Facts::SETS_FORMAT)
 }
 

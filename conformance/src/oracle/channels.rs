@@ -1,7 +1,7 @@
 //! Normalisations of inputs `[batch, channels, ..]`, and by the root mean square.
 
 use super::norm::{standardised, too_wide};
-use super::number::sum;
+use super::number::{float_total, sum};
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number, flat};
 use keyway::DType;
@@ -134,6 +134,44 @@ fn channel_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made, Array::new(wide, sizes.clone(), means), Array::new(wide, sizes, variances)])
 }
 
+/// The gradients of `channel_norm` by given statistics. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient less its
+/// mean over the group, times the weight, an element's is `(c - h mean(c h)) / sqrt(var + eps)` (Ioffe and Szegedy, "Batch
+/// Normalization", 2015, by the chain rule).
+fn channel_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, x) = (inputs.array(0)?, inputs.array(1)?);
+    let [batch, channels, inner] = geometry(x)?;
+    let (mean, var) = (inputs.array(2)?.floats(), inputs.array(3)?.floats());
+    let weight = per_channel(inputs, 4, channels, 1.0)?;
+    let (per_sample, eps) = (inputs.bool(5)?, inputs.float(6)?);
+    let count = if per_sample { batch * channels } else { channels };
+    let (grads, values) = (grad.cast(x.dtype).floats(), x.floats());
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for at in 0..values.len() {
+        let row = at / inner;
+        members[if per_sample { row } else { row % channels }].push(at);
+    }
+    let mut made = x.clone();
+    let (mut of_weight, mut of_bias) = (vec![Vec::new(); channels], vec![Vec::new(); channels]);
+    for (group, places) in members.into_iter().enumerate() {
+        let (channel, n) = (group % channels, places.len() as f64);
+        let rstd = 1.0 / (var[group] + eps).sqrt();
+        let hat: Vec<f64> = places.iter().map(|&at| (values[at] - mean[group]) * rstd).collect();
+        let offset = sum(places.iter().map(|&at| grads[at])) / n;
+        let inner: Vec<f64> = places.iter().map(|&at| (grads[at] - offset) * weight[channel]).collect();
+        let along = sum(inner.iter().zip(&hat).map(|(c, h)| c * h)) / n;
+        for ((at, c), h) in places.into_iter().zip(inner).zip(hat) {
+            made.values[at] = Number::Float((c - h * along) * rstd);
+            of_weight[channel].push(grads[at] * h);
+            of_bias[channel].push(grads[at]);
+        }
+    }
+    let wide = if matches!(x.dtype, DType::F16 | DType::BF16) { DType::F32 } else { x.dtype };
+    let sums = |parts: Vec<Vec<f64>>| {
+        Array::new(wide, vec![channels], parts.into_iter().map(|p| Number::Float(sum(p))).collect())
+    };
+    Ok(vec![made, sums(of_weight), sums(of_bias)])
+}
+
 /// `x / sqrt(mean(x²) + eps) * weight`; without `eps` the distance from 1 to the next number of f64, or of f32
 /// for every other dtype.
 fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -155,12 +193,39 @@ fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(x.dtype, x.sizes.clone(), values)])
 }
 
+fn local_response_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (x, size) = (inputs.array(0)?, inputs.int(1)?);
+    let [alpha, beta, k] = [inputs.float(2)?, inputs.float(3)?, inputs.float(4)?];
+    if x.ndim() < 3 || size < 1 {
+        return Err(Unknown("no channels to divide by".into()));
+    }
+    let channels = x.sizes[1] as i64;
+    Ok(vec![Array::from_fn(x.dtype, x.sizes.clone(), |index| {
+        let own = index[1] as i64;
+        let near = own.saturating_sub(size / 2).max(0)..own.saturating_add((size - 1) / 2 + 1).min(channels);
+        let squares = near.map(|c| {
+            let mut from = index.to_vec();
+            from[1] = c as usize;
+            x.at(&from).float().powi(2)
+        });
+        let squares: Vec<f64> = squares.collect();
+        match float_total(x.dtype, &squares) {
+            Number::Float(sum) => {
+                Number::Float(x.at(index).float() / (k + alpha * sum / size as f64).powf(beta))
+            }
+            other => other,
+        }
+    })])
+}
+
 /// The family's part.
 pub const ALL: Family = &[
     ("batch_norm", batch_norm),
     ("channel_norm", channel_norm),
+    ("channel_norm_backward", channel_norm_backward),
     ("group_norm", group_norm),
     ("instance_norm", instance_norm),
+    ("local_response_norm", local_response_norm),
     ("rms_norm", rms_norm),
 ];
 

@@ -9,6 +9,7 @@ mod channels;
 mod conv;
 mod create;
 mod einsum;
+mod image;
 mod index;
 mod linalg;
 mod loss;
@@ -20,6 +21,7 @@ mod pool;
 mod promotion;
 mod random;
 mod reduce;
+mod resample;
 mod shape;
 
 pub use args::{Inputs, Value};
@@ -61,6 +63,8 @@ const FAMILIES: &[Family] = &[
     channels::ALL,
     conv::ALL,
     pool::ALL,
+    image::ALL,
+    resample::ALL,
     attention::ALL,
     loss::ALL,
 ];

@@ -148,6 +148,22 @@ fn max_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })
 }
 
+fn max_unpool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, indices, spatial) = (image(inputs)?, inputs.array(1)?, listed(inputs, 2)?);
+    let sizes = with_spatial(&a.sizes, spatial.iter().copied());
+    let plane: usize = spatial.iter().product();
+    if indices.sizes != a.sizes || sizes.len() != a.ndim() {
+        return Err(Unknown("indices of another shape".into()));
+    }
+    let mut values = vec![Number::Float(0.0); sizes.iter().product()];
+    for (index, value) in Indices::new(&a.sizes).zip(&a.values) {
+        let place = usize::try_from(indices.at(&index).int()).ok().filter(|&place| place < plane);
+        let place = place.ok_or_else(|| Unknown("an index outside".into()))?;
+        values[(index[0] * sizes[1] + index[1]) * plane + place] = *value;
+    }
+    Ok(vec![Array::new(a.dtype, sizes, values)])
+}
+
 /// What the sum at a place is divided by, if so many elements lie in the image: arguments `at` (whether the border counts)
 /// and the next.
 fn divisor(
@@ -199,10 +215,34 @@ fn avg_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })
 }
 
+/// The root of the sum of powers; a window that reaches over the end counts as full, of its mean.
+fn lp_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, p) = (image(inputs)?, inputs.float(1)?);
+    let spatial = &a.sizes[2..];
+    let windows = windows(inputs, 2, None, inputs.bool(5)?, spatial)?;
+    if p == 0.0 || windows.iter().any(|w| w.padding != 0) {
+        return Err(Unknown("an exponent of 0 or a border".into()));
+    }
+    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.places));
+    let plane: usize = spatial.iter().product();
+    let full: i64 = windows.iter().map(|w| w.kernel).product();
+    Ok(vec![Array::from_fn(a.dtype, sizes, |index| {
+        let first = (index[0] * a.sizes[1] + index[1]) * plane;
+        let places = under(&windows, spatial, &index[2..]);
+        let terms: Vec<f64> = places.iter().map(|place| a.values[first + place].float().powf(p)).collect();
+        match float_total(a.dtype, &terms) {
+            Number::Float(sum) => Number::Float((sum / terms.len() as f64 * full as f64).powf(1.0 / p)),
+            other => other,
+        }
+    })])
+}
+
 /// The family.
 pub const ALL: Family = &[
     ("avg_pool", avg_pool),
     ("avg_pool_backward", avg_pool_backward),
+    ("lp_pool", lp_pool),
     ("max_pool", max_pool),
     ("max_pool_backward", max_pool_backward),
+    ("max_unpool", max_unpool),
 ];

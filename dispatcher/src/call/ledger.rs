@@ -80,10 +80,10 @@ pub(crate) fn record_fallback(op: &OpEntry, from: Device, to: Device) -> bool {
 }
 
 /// One line of the ledger.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Fallback {
     /// The op.
-    pub op: &'static str,
+    pub op: String,
     /// The device that was asked for.
     pub from: String,
     /// The device that did the work.
@@ -96,6 +96,11 @@ pub struct Fallback {
 pub fn fallbacks() -> Vec<Fallback> {
     fallback_entries()
         .iter()
-        .map(|((op, from, to), &calls)| Fallback { op, from: from.to_string(), to: to.to_string(), calls })
+        .map(|((op, from, to), &calls)| Fallback {
+            op: op.to_string(),
+            from: from.to_string(),
+            to: to.to_string(),
+            calls,
+        })
         .collect()
 }

@@ -14,6 +14,8 @@ pub struct Backward<'a> {
     pub(crate) call: &'a OpCall,
     pub(crate) saved: &'a SavedTensors,
     pub(crate) grads: &'a [Tensor],
+    /// Which of these came, and are not zeros in place of one.
+    pub(crate) came: &'a [bool],
     /// The float dtype that formulas compute in where arguments and results are of several; see [`widest`].
     pub(crate) wide: Option<DType>,
 }
@@ -21,9 +23,10 @@ pub struct Backward<'a> {
 /// The dtype in which a formula computes, where tensors of several float dtypes meet: that which holds the gradients of the
 /// outputs and those that are wanted. In a narrower one their products would be rounded and their sums could overflow before
 /// they are cast. `None` where all are of one dtype.
-pub(crate) fn widest(grads: &[Tensor], inputs: &[Shape], wanted: &[bool]) -> Option<DType> {
+pub(crate) fn widest(grads: &[Tensor], came: &[bool], inputs: &[Shape], wanted: &[bool]) -> Option<DType> {
     let wanted = inputs.iter().zip(wanted).filter(|(_, wanted)| **wanted).map(|(shape, _)| shape.dtype);
-    let mut floats = grads.iter().map(Tensor::dtype).chain(wanted).filter(|dtype| dtype.is_float());
+    let grads = grads.iter().zip(came).filter(|(_, came)| **came).map(|(grad, _)| grad.dtype());
+    let mut floats = grads.chain(wanted).filter(|dtype| dtype.is_float());
     let first = floats.next()?;
     let all = floats.try_fold((first, false), |(wide, mixed), dtype| {
         if dtype == wide { Some((wide, mixed)) } else { Some((wide.promote(dtype)?, true)) }
@@ -65,6 +68,11 @@ impl<'a> Backward<'a> {
     /// The gradient of output `i`; zeros where none came.
     pub fn grad(&self, i: usize) -> Result<&'a Tensor> {
         self.grads.get(i).ok_or_else(|| self.not_saved(&format!("gradient {i}")))
+    }
+
+    /// Whether a gradient of output `i` came.
+    pub fn came(&self, i: usize) -> bool {
+        self.came.get(i).copied().unwrap_or(false)
     }
 
     fn not_saved(&self, what: &str) -> crate::Error {

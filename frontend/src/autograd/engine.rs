@@ -11,6 +11,7 @@ use super::{custom, view};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::Derivative;
+use crate::profiler::{backward_scope, scope};
 use keyway_dispatcher::layouts::can_project;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
@@ -159,6 +160,7 @@ fn run(
 ) -> Result<Vec<Option<Tensor>>> {
     let _mode = if options.create_graph { enable_grad() } else { no_grad() };
     let _running = BackwardGuard::enter();
+    let _scope = scope("backward");
     let mut pending = start(outputs, options)?;
     let retain = options.retain_graph || options.create_graph;
     let leads = targets.map(|t| leading_to(&pending, t));
@@ -229,9 +231,13 @@ fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()
 
 /// Runs one node: gradients of its outputs in, gradients of its inputs out.
 pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retain: bool) -> Result<Made> {
+    let _scope = backward_scope(node.name());
     let made = match &node.body {
         Body::Accumulate(_) | Body::Gone => return Ok(Made::new()),
-        Body::Op(call) => op_backward(node, call, &materialised(node, grads)?, wanted)?,
+        Body::Op(call) => {
+            let came: SmallVec<[bool; 2]> = grads.iter().map(Option::is_some).collect();
+            op_backward(node, call, &materialised(node, grads)?, &came, wanted)?
+        }
         Body::CopySlices(slices) => {
             view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted, retain)?
         }
@@ -260,11 +266,17 @@ fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
     Ok(all)
 }
 
-fn op_backward(node: &Shared<Node>, call: &OpCall, grads: &[Tensor], wanted: &[bool]) -> Result<Made> {
+fn op_backward(
+    node: &Shared<Node>,
+    call: &OpCall,
+    grads: &[Tensor],
+    came: &[bool],
+    wanted: &[bool],
+) -> Result<Made> {
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
     // A plugin's backward op is given the dtypes that its op has.
-    let wide = call.def.and_then(|_| widest(grads, &call.inputs, wanted));
+    let wide = call.def.and_then(|_| widest(grads, came, &call.inputs, wanted));
     let converted: SmallVec<[Tensor; 2]>;
     let grads = match wide {
         None => grads,
@@ -273,7 +285,7 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: &[Tensor], wanted: &[b
             &converted
         }
     };
-    let backward = Backward { node, call, saved, grads, wide };
+    let backward = Backward { node, call, saved, grads, came, wide };
     let mut made = Grads {
         call,
         wanted: SmallVec::from_slice(wanted),

@@ -5,7 +5,8 @@
 //! 10,000 records and nothing else.
 
 use super::error::{DataError, read};
-use std::path::Path;
+use super::{ChannelStats, ImageDataset};
+use std::path::{Path, PathBuf};
 
 /// Colours, rows and columns of an image, in the order of its bytes.
 pub const SHAPE: [usize; 3] = [3, 32, 32];
@@ -17,6 +18,11 @@ pub const RECORD: usize = 1 + PIXELS;
 pub const FILE_RECORDS: usize = 10_000;
 /// The highest label; the lowest is 0.
 pub const HIGHEST_LABEL: u8 = 9;
+/// The files of images for training.
+pub const TRAIN_FILES: [&str; 5] =
+    ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
+/// The file of images for testing.
+pub const TEST_FILE: &str = "test_batch.bin";
 
 /// Images and their labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +83,73 @@ impl Cifar {
             cifar.pixels.extend_from_slice(image);
         }
         Ok(cifar)
+    }
+
+    /// Reads the folder of a set: the images of [`TRAIN_FILES`] for training, those of [`TEST_FILE`] for testing. The
+    /// published files hold [`FILE_RECORDS`] records each. A part of the set may hold fewer, but as many in each file, so
+    /// that one which is cut is noticed.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::data::cifar::{Cifar, TEST_FILE, TRAIN_FILES};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let records = vec![3u8; 2 * (1 + 3_072)];
+    /// for name in TRAIN_FILES.into_iter().chain([TEST_FILE]) {
+    ///     std::fs::write(folder.path().join(name), &records).unwrap();
+    /// }
+    /// let (train, test) = Cifar::load_folder(folder.path())?;
+    /// assert_eq!((train.rows(), test.rows()), (10, 2));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`DataError::MissingFiles`], [`DataError::Read`], [`DataError::RecordCount`], and as [`Cifar::parse`].
+    pub fn load_folder(folder: impl AsRef<Path>) -> Result<(Self, Self), DataError> {
+        let folder = folder.as_ref();
+        let names = TRAIN_FILES.into_iter().chain([TEST_FILE]);
+        let missing: Vec<&str> = names.clone().filter(|name| !folder.join(name).exists()).collect();
+        if !missing.is_empty() {
+            return Err(DataError::MissingFiles {
+                folder: folder.to_path_buf(),
+                expected: "CIFAR-10's binary files `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`",
+                missing,
+                advice: "unpack cifar-10-binary.tar.gz and pass its folder `cifar-10-batches-bin`",
+            });
+        }
+        let parts: Vec<(PathBuf, Self)> = names
+            .map(|name| {
+                let path = folder.join(name);
+                let part = Self::parse(&read(&path)?, &path.display().to_string())?;
+                Ok((path, part))
+            })
+            .collect::<Result<_, DataError>>()?;
+        let expected = parts.iter().map(|(_, part)| part.rows()).max().unwrap_or(0);
+        let (mut train, mut test) = (Self::default(), Self::default());
+        for (index, (path, part)) in parts.into_iter().enumerate() {
+            if part.rows() != expected {
+                let (origin, got) = (path.display().to_string(), part.rows());
+                return Err(DataError::RecordCount { origin, expected, got });
+            }
+            let whole = if index < TRAIN_FILES.len() { &mut train } else { &mut test };
+            whole.pixels.extend_from_slice(&part.pixels);
+            whole.labels.extend_from_slice(&part.labels);
+        }
+        Ok((train, test))
+    }
+
+    /// Mean and deviation of each colour.
+    #[must_use]
+    pub fn channel_stats(&self) -> ChannelStats {
+        ChannelStats::of(&self.pixels, SHAPE)
+    }
+
+    /// The images as `[rows, 3, 32, 32]` in f32, each colour less its mean and divided by its deviation, and the labels as
+    /// `[rows]` in i64. Pixels stay bytes until a batch is asked for.
+    ///
+    /// # Errors
+    /// [`DataError::Images`] for pixels or statistics that do not fit.
+    pub fn normalized(self, stats: &ChannelStats) -> Result<ImageDataset, DataError> {
+        ImageDataset::new(self.pixels, self.labels, SHAPE, stats)
     }
 
     /// How many images there are.
@@ -149,6 +222,48 @@ mod tests {
                 "{message}"
             );
         }
+    }
+
+    /// A folder with two records in each file.
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        for (file, name) in TRAIN_FILES.into_iter().chain([TEST_FILE]).enumerate() {
+            let mut bytes = records(2);
+            bytes[0] = file as u8;
+            std::fs::write(folder.path().join(name), bytes).expect("a file");
+        }
+        folder
+    }
+
+    #[test]
+    fn a_folder_is_read_in_the_order_of_its_files() {
+        let folder = folder();
+        let (train, test) = Cifar::load_folder(folder.path()).expect("a set");
+        assert_eq!(train.labels, [0, 1, 1, 1, 2, 1, 3, 1, 4, 1]);
+        assert_eq!(test.labels, [5, 1]);
+        assert_eq!((train.pixels.len(), test.pixels.len()), (10 * PIXELS, 2 * PIXELS));
+        assert_eq!(train.pixels[PIXELS..2 * PIXELS], test.pixels[PIXELS..]);
+    }
+
+    #[test]
+    fn a_folder_with_a_wrong_file_is_refused() {
+        let fault = |folder: &Path| Cifar::load_folder(folder).expect_err("a fault").to_string();
+        let scratch = folder();
+        let path = |name| scratch.path().join(name);
+        std::fs::write(path(TEST_FILE), records(1)).expect("a shorter file");
+        let message = fault(scratch.path());
+        assert!(message.contains("test_batch.bin: expected 2 records, got 1"), "{message}");
+        std::fs::write(path(TEST_FILE), &records(2)[1..]).expect("a cut file");
+        assert!(fault(scratch.path()).contains("expected whole records of 3073 bytes"));
+        std::fs::remove_file(path(TEST_FILE)).expect("removed");
+        let message = fault(scratch.path());
+        assert!(message.contains("but test_batch.bin is not there; unpack"), "{message}");
+        std::fs::remove_file(path(TRAIN_FILES[2])).expect("removed");
+        let message = fault(scratch.path());
+        assert!(message.contains("but data_batch_3.bin, test_batch.bin are not there"), "{message}");
+        assert!(
+            fault(Path::new("no/such/folder")).contains("no/such/folder: expected CIFAR-10's binary files")
+        );
     }
 
     #[test]

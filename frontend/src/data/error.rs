@@ -102,6 +102,32 @@ pub enum DataError {
         /// What stands there.
         got: u8,
     },
+    /// A folder lacks files of a data set.
+    #[error("{folder}: expected {expected}, but {} not there; {advice}", missing_files(missing), folder = folder.display())]
+    MissingFiles {
+        /// The folder.
+        folder: PathBuf,
+        /// What it should hold.
+        expected: &'static str,
+        /// The names that are not there.
+        missing: Vec<&'static str>,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// Images whose parts do not fit together.
+    #[error(
+        "ImageDataset: expected {expected} {what} for images of shape {shape:?} and their labels, got {got}"
+    )]
+    Images {
+        /// What does not fit.
+        what: &'static str,
+        /// Channels, rows and columns.
+        shape: [usize; 3],
+        /// How many there should be.
+        expected: usize,
+        /// How many came.
+        got: usize,
+    },
     /// A batch of no rows was asked for.
     #[error("batch_size: expected at least 1, got 0; pass the number of rows that one step shall see")]
     BatchSize,
@@ -124,6 +150,18 @@ pub enum DataError {
         /// The row that was asked for.
         got: usize,
     },
+}
+
+/// How many missing files an error names.
+const NAMED: usize = 2;
+
+fn missing_files(missing: &[&str]) -> String {
+    let named = missing[..missing.len().min(NAMED)].join(", ");
+    match (missing.len(), missing.len().saturating_sub(NAMED)) {
+        (..=1, _) => format!("{named} is"),
+        (_, 0) => format!("{named} are"),
+        (_, more) => format!("{named} and {more} more are"),
+    }
 }
 
 /// Reads a whole file.

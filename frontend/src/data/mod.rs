@@ -4,6 +4,7 @@ pub mod cifar;
 mod dataset;
 pub mod digits;
 mod error;
+mod images;
 mod loader;
 pub mod sampler;
 
@@ -11,5 +12,6 @@ pub use cifar::Cifar;
 pub use dataset::{Batch, Dataset, TensorDataset};
 pub use digits::Digits;
 pub use error::DataError;
+pub use images::{ChannelStats, ImageDataset};
 pub use loader::DataLoader;
 pub use sampler::Sampler;

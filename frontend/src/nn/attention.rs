@@ -102,5 +102,6 @@ impl Module for MultiheadAttention {
         members.parameter("in_proj_bias", &self.in_proj_bias);
         members.child("out_proj", &self.out_proj);
         members.mode(&self.mode);
+        members.generator("generator", &self.generator);
     }
 }

@@ -1,56 +1,89 @@
-//! Elements left out at random.
+//! Elements or channels left out at random.
 
 use super::slot::Mode;
 use super::{Members, Module, ModuleError};
 use crate::rng::{self, Generator};
 use crate::{Result, Tensor};
 
-/// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in use, lets everything
-/// through (N. Srivastava and others, "Dropout: a simple way to prevent neural networks from overfitting", 2014).
-///
-/// Each module has a generator of its own, so a run of the same seed gives the same result again.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, nn::{Dropout, Module}};
-/// let dropout = Dropout::new(0.5, 0)?;
-/// let x = Tensor::from_vec(vec![1.0f32; 1000], &[1000])?;
-/// let kept = dropout.forward(&x)?.to_vec::<f32>()?.iter().filter(|&&v| v == 2.0).count();
-/// assert!((400..600).contains(&kept));
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-pub struct Dropout {
-    p: f64,
-    generator: Generator,
-    mode: Mode,
+macro_rules! dropouts {
+    ($($(#[$doc:meta])* $name:ident $call:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            p: f64,
+            generator: Generator,
+            mode: Mode,
+        }
+
+        impl $name {
+            /// A module that leaves out this share.
+            ///
+            /// # Errors
+            /// A share that is not in 0..=1.
+            pub fn new(p: f64, seed: u64) -> Result<$name> {
+                if !(0.0..=1.0).contains(&p) {
+                    let (owner, got) = (stringify!($name), p.to_string());
+                    return Err(ModuleError::Option { owner, option: "p", expected: "within 0..=1", got }.into());
+                }
+                Ok($name { p, generator: Generator::new(seed), mode: Mode::default() })
+            }
+        }
+
+        impl Module for $name {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                let training = self.mode.is_training() && self.p > 0.0;
+                rng::using(&self.generator, || input.$call(self.p, training))
+            }
+
+            fn members<'a>(&'a self, members: &mut Members<'a>) {
+                members.mode(&self.mode);
+                members.generator("generator", &self.generator);
+            }
+        }
+    )+};
 }
 
-impl Dropout {
-    /// A module that leaves out this share.
+dropouts! {
+    /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in use, lets everything
+    /// through (N. Srivastava and others, "Dropout: a simple way to prevent neural networks from overfitting", 2014).
     ///
-    /// # Errors
-    /// A share that is not in 0..=1.
-    pub fn new(p: f64, seed: u64) -> Result<Dropout> {
-        if !(0.0..=1.0).contains(&p) {
-            let got = p.to_string();
-            return Err(
-                ModuleError::Option { owner: "Dropout", option: "p", expected: "within 0..=1", got }.into()
-            );
-        }
-        Ok(Dropout { p, generator: Generator::new(seed), mode: Mode::default() })
-    }
-}
+    /// Each module has a generator of its own, so a run of the same seed gives the same result again.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Dropout, Module}};
+    /// let dropout = Dropout::new(0.5, 0)?;
+    /// let x = Tensor::from_vec(vec![1.0f32; 1000], &[1000])?;
+    /// let kept = dropout.forward(&x)?.to_vec::<f32>()?.iter().filter(|&&v| v == 2.0).count();
+    /// assert!((400..600).contains(&kept));
+    /// # Ok(()) }
+    /// ```
+    Dropout dropout;
 
-impl Module for Dropout {
-    fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        if !self.mode.is_training() || self.p == 0.0 {
-            return Ok(input.clone());
-        }
-        rng::using(&self.generator, || input.dropout(self.p, true))
-    }
+    /// [`Tensor::dropout1d`] while training: channels of `[batch, channels, length]`; see [`Dropout`].
+    Dropout1d dropout1d;
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.mode(&self.mode);
-    }
+    /// [`Tensor::dropout2d`] while training: channels of `[batch, channels, height, width]`; see [`Dropout`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Dropout2d, Module}};
+    /// let dropout = Dropout2d::new(0.5, 0)?;
+    /// let x = Tensor::ones(&[8, 16, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let channels = dropout.forward(&x)?.mean_dims(&[2, 3], false)?.to_vec::<f32>()?;
+    /// assert!(channels.iter().all(|&mean| mean == 0.0 || mean == 2.0));
+    /// dropout.eval();
+    /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, x.to_vec::<f32>()?);
+    /// # Ok(()) }
+    /// ```
+    Dropout2d dropout2d;
+
+    /// [`Tensor::dropout3d`] while training: channels of `[batch, channels, depth, height, width]`; see [`Dropout`].
+    Dropout3d dropout3d;
+
+    /// [`Tensor::alpha_dropout`] while training; see [`Dropout`].
+    AlphaDropout alpha_dropout;
+
+    /// [`Tensor::feature_alpha_dropout`] while training: channels of `[batch, channels, ..]`; see [`Dropout`].
+    FeatureAlphaDropout feature_alpha_dropout;
 }

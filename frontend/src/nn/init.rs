@@ -62,6 +62,38 @@ pub fn kaiming_uniform(sizes: &[usize], a: f64, rng: &mut Philox) -> Result<Tens
     uniform(sizes, (6.0 / ((1.0 + a * a) * fan_in)).sqrt(), rng)
 }
 
+/// What a variance is divided by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fan {
+    /// The inputs of one output, which keeps the variance of the activations.
+    In,
+    /// The outputs of one input, which keeps the variance of the gradients.
+    Out,
+}
+
+/// Normal numbers whose variance keeps that of the activations, or of the gradients, through a leaky ReLU of slope `a` (K. He
+/// and others, "Delving deep into rectifiers", 2015): of deviation `sqrt(2 / ((1 + a^2) * fan))`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{nn::init::{Fan, kaiming_normal}, rng::Philox};
+/// let weight = kaiming_normal(&[50, 100], 0.0, Fan::In, &mut Philox::new(0))?.to_vec::<f32>()?;
+/// let mean_square = weight.iter().map(|v| v * v).sum::<f32>() / 5_000.0;
+/// assert!((mean_square - 0.02).abs() < 0.002);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Sizes whose product overflows.
+pub fn kaiming_normal(sizes: &[usize], a: f64, fan: Fan, rng: &mut Philox) -> Result<Tensor> {
+    let (fan_in, fan_out) = fans(sizes);
+    let fan = match fan {
+        Fan::In => fan_in,
+        Fan::Out => fan_out,
+    };
+    normal(sizes, (2.0 / ((1.0 + a * a) * fan)).sqrt(), rng)
+}
+
 /// Uniform numbers whose variance balances both directions (X. Glorot, Y. Bengio, "Understanding the difficulty of
 /// training deep feedforward neural networks", 2010): within `gain * sqrt(6 / (fan_in + fan_out))`.
 ///

@@ -24,6 +24,7 @@
 //!   device.
 
 mod activation;
+mod adaptive_pool;
 mod attention;
 mod batch_norm;
 mod channel_norm;
@@ -37,23 +38,32 @@ pub mod init;
 mod instance_norm;
 mod layer_norm;
 mod linear;
+mod local_response_norm;
 pub mod loss;
+pub mod models;
 mod module;
 mod pool;
+mod rearrange;
+mod resample;
 mod rms_norm;
 mod sequential;
 mod slot;
 mod state;
 
 pub use crate::ops::conv::{ConvOptions, ConvTransposeOptions, Padding, PerDim};
-pub use crate::ops::pool::{AvgPoolOptions, MaxPoolOptions};
+pub use crate::ops::image::{InterpolateMode, InterpolateOptions, Resize, UnfoldOptions};
+pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 pub use activation::{
     Elu, Gelu, Hardswish, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
+};
+pub use adaptive_pool::{
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
 };
 pub use attention::MultiheadAttention;
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use conv::{Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
-pub use dropout::Dropout;
+pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout};
 pub use embedding::{Embedding, EmbeddingBag};
 pub use error::{Mismatch, ModuleError};
 pub use flatten::Flatten;
@@ -61,12 +71,17 @@ pub use group_norm::GroupNorm;
 pub use instance_norm::{InstanceNorm1d, InstanceNorm2d, InstanceNorm3d};
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
+pub use local_response_norm::LocalResponseNorm;
 pub use loss::{
     BceLoss, BceWithLogitsLoss, CrossEntropyLoss, KlDivLoss, L1Loss, MseLoss, NllLoss, Reduction,
     SmoothL1Loss,
 };
 pub use module::{Members, Module};
-pub use pool::{AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d};
+pub use pool::{
+    AvgPool1d, AvgPool2d, AvgPool3d, LpPool1d, LpPool2d, LpPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
+};
+pub use rearrange::{ChannelShuffle, PixelShuffle, PixelUnshuffle};
+pub use resample::{Fold, Unfold, Upsample};
 pub use rms_norm::RmsNorm;
 pub use sequential::Sequential;
 pub use slot::{Mode, Slot};

@@ -1,8 +1,9 @@
 //! The trait of modules.
 
 use super::slot::{Mode, Slot};
-use super::state::{Expected, LoadReport, StateDict, fill};
+use super::state::{Expected, LoadReport, StateDict, fill, generator_states};
 use crate::autograd::no_grad;
+use crate::rng::{Generator, GeneratorState};
 use crate::{DType, Device, MemoryFormat, Result, Tensor};
 
 /// The parts of a module, with their names from the root of the model: `0.weight`, `encoder.bias`.
@@ -12,6 +13,7 @@ pub struct Members<'a> {
     parameters: Vec<(String, &'a Slot)>,
     buffers: Vec<(String, &'a Slot)>,
     modes: Vec<&'a Mode>,
+    generators: Vec<(String, &'a Generator)>,
 }
 
 impl<'a> Members<'a> {
@@ -37,6 +39,11 @@ impl<'a> Members<'a> {
     /// The mode that [`Module::train`] and [`Module::eval`] switch.
     pub fn mode(&mut self, mode: &'a Mode) {
         self.modes.push(mode);
+    }
+
+    /// A generator that the forward function draws from. It is no part of the state dict.
+    pub fn generator(&mut self, name: &str, generator: &'a Generator) {
+        self.generators.push((format!("{}{name}", self.prefix), generator));
     }
 
     fn slots(&self) -> impl Iterator<Item = &(String, &'a Slot)> {
@@ -80,9 +87,16 @@ pub trait Module: Send + Sync {
     /// An input that does not fit; what the backend reports.
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
-    /// Shows the parts: parameters, buffers, modules inside and the mode. A module without parts need not.
+    /// Shows the parts: parameters, buffers, modules inside, the mode and generators. A module without parts need not.
     fn members<'a>(&'a self, members: &mut Members<'a>) {
         let _ = members;
+    }
+
+    /// The name of its type, `Conv2d`, for people.
+    fn type_name(&self) -> &'static str {
+        let name = std::any::type_name::<Self>();
+        let name = name.split_once('<').map_or(name, |(name, _)| name);
+        name.rsplit_once("::").map_or(name, |(_, last)| last)
     }
 
     /// The parameters with their names, each tensor once, also where two modules share it.
@@ -191,6 +205,46 @@ pub trait Module: Send + Sync {
         fill(&expected(self), state, false)
     }
 
+    /// The generators with their names, such as that of a dropout. They are the module's own, not copies.
+    fn named_generators(&self) -> Vec<(String, Generator)> {
+        members_of(self).generators.into_iter().map(|(name, own)| (name, own.clone())).collect()
+    }
+
+    /// The states of the generators by name, each as [`GeneratorState::to_tensor`] gives it. With the state dict and the
+    /// optimiser's it is all that a training needs to be taken up again with the bits that it would have had.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Dropout, Module}};
+    /// let dropout = Dropout::new(0.5, 0)?;
+    /// let x = Tensor::from_vec(vec![1.0f32; 100], &[100])?;
+    /// let state = dropout.generator_state_dict()?;
+    /// let first = dropout.forward(&x)?.to_vec::<f32>()?;
+    /// assert_ne!(dropout.forward(&x)?.to_vec::<f32>()?, first);
+    /// dropout.load_generator_state_dict(&state)?;
+    /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, first);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Memory that does not suffice.
+    fn generator_state_dict(&self) -> Result<StateDict> {
+        let state = |(name, own): (String, &Generator)| Ok((name, own.state().to_tensor()?));
+        members_of(self).generators.into_iter().map(state).collect()
+    }
+
+    /// Puts every generator at its place in the states of [`Module::generator_state_dict`].
+    ///
+    /// # Errors
+    /// Names that are missing or not expected, and tensors that are no state; then nothing is changed.
+    fn load_generator_state_dict(&self, state: &StateDict) -> Result<()> {
+        let generators = members_of(self).generators;
+        let names: Vec<&String> = generators.iter().map(|(name, _)| name).collect();
+        let states: Vec<GeneratorState> = generator_states("load_generator_state_dict", &names, state)?;
+        generators.iter().zip(states).for_each(|((_, own), state)| own.set_state(state));
+        Ok(())
+    }
+
     /// Casts the floating-point parameters and buffers. The parameters are new tensors afterwards: make the optimiser
     /// after this.
     ///
@@ -255,6 +309,10 @@ impl<M: Module + ?Sized> Module for Box<M> {
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {
         (**self).members(members);
+    }
+
+    fn type_name(&self) -> &'static str {
+        (**self).type_name()
     }
 }
 

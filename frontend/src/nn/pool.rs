@@ -2,19 +2,19 @@
 
 use super::Module;
 use crate::ops::conv::PerDim;
-use crate::ops::pool::{AvgPoolOptions, MaxPoolOptions};
+use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
 use crate::{Result, Tensor};
 
 macro_rules! pools {
-    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $call:ident;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident($($arg:ident: $type:ty),*) $call:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name(pub $options<$rank>);
 
         impl $name {
             /// A window of these sizes, which moves by them.
-            pub fn new(kernel: impl Into<PerDim<$rank>>) -> $name {
-                $name($options::new(kernel))
+            pub fn new($($arg: $type,)* kernel: impl Into<PerDim<$rank>>) -> $name {
+                $name($options::new($($arg,)* kernel))
             }
         }
 
@@ -28,7 +28,7 @@ macro_rules! pools {
 
 pools! {
     /// [`Tensor::max_pool1d`] of inputs `[batch, channels, length]`; see [`MaxPool2d`].
-    MaxPool1d 1 MaxPoolOptions max_pool1d;
+    MaxPool1d 1 MaxPoolOptions() max_pool1d;
 
     /// [`Tensor::max_pool2d`] of inputs `[batch, channels, height, width]`.
     ///
@@ -41,13 +41,13 @@ pools! {
     /// assert_eq!(wide.forward(&x)?.to_vec::<f32>()?, [2.0, 4.0]);
     /// # Ok(()) }
     /// ```
-    MaxPool2d 2 MaxPoolOptions max_pool2d;
+    MaxPool2d 2 MaxPoolOptions() max_pool2d;
 
     /// [`Tensor::max_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`MaxPool2d`].
-    MaxPool3d 3 MaxPoolOptions max_pool3d;
+    MaxPool3d 3 MaxPoolOptions() max_pool3d;
 
     /// [`Tensor::avg_pool1d`] of inputs `[batch, channels, length]`; see [`AvgPool2d`].
-    AvgPool1d 1 AvgPoolOptions avg_pool1d;
+    AvgPool1d 1 AvgPoolOptions() avg_pool1d;
 
     /// [`Tensor::avg_pool2d`] of inputs `[batch, channels, height, width]`.
     ///
@@ -60,8 +60,25 @@ pools! {
     /// assert_eq!(bordered.forward(&x)?.to_vec::<f32>()?, [0.25, 0.5, 1.0, 0.75]);
     /// # Ok(()) }
     /// ```
-    AvgPool2d 2 AvgPoolOptions avg_pool2d;
+    AvgPool2d 2 AvgPoolOptions() avg_pool2d;
 
     /// [`Tensor::avg_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`AvgPool2d`].
-    AvgPool3d 3 AvgPoolOptions avg_pool3d;
+    AvgPool3d 3 AvgPoolOptions() avg_pool3d;
+
+    /// [`Tensor::lp_pool1d`] of inputs `[batch, channels, length]`; see [`LpPool2d`].
+    LpPool1d 1 LpPoolOptions(norm_type: f64) lp_pool1d;
+
+    /// [`Tensor::lp_pool2d`] of inputs `[batch, channels, height, width]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{LpPool2d, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 5.0, 1.0, 3.0], &[1, 1, 2, 2])?;
+    /// assert_eq!(LpPool2d::new(2.0, 2).forward(&x)?.to_vec::<f32>()?, [6.0]);
+    /// # Ok(()) }
+    /// ```
+    LpPool2d 2 LpPoolOptions(norm_type: f64) lp_pool2d;
+
+    /// [`Tensor::lp_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`LpPool2d`].
+    LpPool3d 3 LpPoolOptions(norm_type: f64) lp_pool3d;
 }

@@ -1,6 +1,7 @@
 //! Modules one after another.
 
 use super::{Members, Module};
+use crate::profiler::module_scope;
 use crate::{Result, Tensor};
 
 /// Modules each of which takes the result of the one before it.
@@ -54,7 +55,10 @@ impl Sequential {
 
 impl Module for Sequential {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.modules.iter().try_fold(input.clone(), |value, (_, module)| module.forward(&value))
+        self.modules.iter().try_fold(input.clone(), |value, (name, module)| {
+            let _scope = module_scope(name, module.type_name());
+            module.forward(&value)
+        })
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {

@@ -2,6 +2,7 @@
 
 use super::error::{Mismatch, ModuleError};
 use crate::autograd::no_grad;
+use crate::rng::GeneratorState;
 use crate::{Result, Tensor};
 use std::collections::BTreeMap;
 
@@ -58,4 +59,19 @@ pub(crate) fn fill(expected: &Expected, state: &StateDict, strict: bool) -> Resu
         }
     }
     Ok(report)
+}
+
+/// The states of generators of these names, which are all that there may be.
+pub(crate) fn generator_states(
+    owner: &'static str,
+    names: &[&String],
+    state: &StateDict,
+) -> Result<Vec<GeneratorState>> {
+    let missing: Vec<String> =
+        names.iter().filter(|name| !state.contains_key(**name)).map(ToString::to_string).collect();
+    let unexpected: Vec<String> = state.keys().filter(|name| !names.contains(name)).cloned().collect();
+    if !missing.is_empty() || !unexpected.is_empty() {
+        return Err(ModuleError::State { owner, missing, unexpected, mismatched: Vec::new() }.into());
+    }
+    names.iter().filter_map(|name| state.get(*name)).map(GeneratorState::from_tensor).collect()
 }

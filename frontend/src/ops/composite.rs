@@ -4,7 +4,7 @@ use super::rules::require;
 use crate::error::Result;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Decomposition, Outputs, Part};
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
 use keyway_dispatcher::tensor::TensorRef;
 
 /// The decomposition that calls `run`, which calls `parts`. The op's rule has checked the arguments.
@@ -52,4 +52,9 @@ pub(crate) fn centred(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
 /// The tensor in this dtype.
 pub(crate) fn cast(t: Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype() == dtype { Ok(t) } else { t.to_dtype(dtype) }
+}
+
+/// A size or a number of parts as an argument; what no i64 holds becomes the largest one, which no op takes.
+pub(crate) fn whole(count: usize) -> Arg<'static> {
+    Arg::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }

@@ -25,6 +25,7 @@ pub(crate) use forms::forms;
 pub mod attention;
 pub mod conv;
 pub mod create;
+pub mod image;
 pub mod index;
 pub mod linalg;
 pub mod loss;
@@ -50,6 +51,7 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         norm::ALL,
         conv::ALL,
         pool::ALL,
+        image::ALL,
         loss::ALL,
         attention::ALL,
     ];

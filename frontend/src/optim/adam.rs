@@ -4,7 +4,7 @@ use super::Optimizer;
 use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
-use crate::{Result, Tensor};
+use crate::{Result, Tensor, profiler};
 
 /// The options of [`Adam`] and [`AdamW`]; the names and defaults are PyTorch's, whose `AdamW` has a weight decay of 0.01:
 /// see [`AdamOptions::adamw`].
@@ -201,6 +201,7 @@ macro_rules! optimizer {
 
         impl Optimizer for $name {
             fn step(&mut self) -> Result<()> {
+                let _scope = profiler::scope(concat!($text, ".step"));
                 self.0.step()
             }
 

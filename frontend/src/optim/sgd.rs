@@ -4,7 +4,7 @@ use super::Optimizer;
 use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
-use crate::{Result, Tensor};
+use crate::{Result, Tensor, profiler};
 
 /// The options of [`Sgd`]; the names and defaults are PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -149,6 +149,7 @@ fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOpti
 
 impl Optimizer for Sgd {
     fn step(&mut self) -> Result<()> {
+        let _scope = profiler::scope("Sgd.step");
         let _off = no_grad();
         let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
         for ((parameter, options), direction) in parameters.zip(&mut self.directions) {

@@ -1,50 +1,47 @@
-//! Counts and times the calls of a thread, by op and by who served them: a functionality key above all others.
+//! Counts and times the calls of a thread, by op and by who served them, and finds where memory is reordered: a
+//! functionality key above all others.
 //!
 //! Decisions:
 //! - the time of a row is its own: what the ops inside a composed op take stands in rows of their own, so the times of
 //!   all rows add up to the time spent in ops;
-//! - a profile sees the thread that started it, with all that this thread calls: also the ops of a backward pass and
-//!   the casts that a call needs;
-//! - while nothing is profiled no call is routed through the key, so it costs nothing.
+//! - a profile sees the thread that started it, with all that this thread calls: the ops of a backward pass, which runs on
+//!   the thread that asks for it, and the casts and copies that a call needs;
+//! - what the profiler itself takes for a call, some hundred nanoseconds, counts as the own time of the op around it;
+//! - while nothing is profiled no call is routed through the key, so it costs nothing;
+//! - memory is bounded: calls are counted whatever happens, but only so many of them keep an event of the trace, so many
+//!   kinds of arguments a row, and so many places of a reordering a line of their own;
+//! - bytes are those of the arguments and results of calls that read or write memory themselves. A view counts none, and
+//!   neither does an op that calls others, which count theirs. What a kernel copies for itself is its own affair: the
+//!   contract with plugins has no report of it.
 
+mod display;
+mod error;
+mod json;
+mod kind;
+mod merge;
+mod record;
 mod report;
+mod scope;
+mod state;
+mod tensors;
+mod trace;
 
-pub use report::{DeviceMemory, Report, Row, device_memory};
+pub use error::TraceError;
+pub use report::{DeviceMemory, FormatChange, Reordering, Report, Row, Shapes, device_memory};
+pub use scope::{Scope, scope};
+pub(crate) use scope::{backward_scope, module_scope};
+pub use trace::{CallInfo, Event, EventKind, Trace};
 
-use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::ledger::{self, Fallback};
-use keyway_dispatcher::op::{Call, Outputs};
 use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use record::{LOCAL, PROFILES};
+use state::State;
+use std::time::Instant;
 
-/// What is known of the calls of one op that were served in one way.
-#[derive(Clone, Copy, Default)]
-struct Tally {
-    calls: u64,
-    own: Duration,
-    total: Duration,
-}
-
-impl Tally {
-    fn add(&mut self, other: Tally) {
-        self.calls += other.calls;
-        self.own += other.own;
-        self.total += other.total;
-    }
-}
-
-/// By op and by who served it.
-type Tallies = HashMap<(&'static str, &'static str), Tally>;
-
-thread_local! {
-    static TALLIES: RefCell<Tallies> = RefCell::default();
-    /// Time taken so far by the calls inside the one that runs now.
-    static INSIDE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-}
+/// How many events a trace keeps unless another number is asked for.
+pub const MAX_EVENTS: usize = 100_000;
 
 /// Registers the profiler's key.
 pub(crate) fn install() -> DispatchResult<()> {
@@ -52,22 +49,10 @@ pub(crate) fn install() -> DispatchResult<()> {
         key: DispatchKey::PROFILER,
         name: "profiler".to_string(),
         applies: |_| true,
-        handler: Box::new(handle),
+        handler: Box::new(record::handle),
         plugin: None,
         interposer: None,
     })
-}
-
-fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
-    let before = INSIDE.replace(Duration::ZERO);
-    let start = Instant::now();
-    let result = redispatch(call, below);
-    let total = start.elapsed();
-    let own = total.saturating_sub(INSIDE.replace(before + total));
-    let served = if result.is_ok() { ledger::last_served().name() } else { "(failed)" };
-    let tally = Tally { calls: 1, own, total };
-    TALLIES.with_borrow_mut(|tallies| tallies.entry((call.args.name(), served)).or_default().add(tally));
-    result
 }
 
 /// A profile of this thread that is being taken; dropping it ends it.
@@ -75,8 +60,8 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
 pub struct Profile {
     start: Instant,
     fallbacks: Vec<Fallback>,
-    /// What the profile around this one had counted when this one began.
-    outer: Tallies,
+    /// What the profile around this one had recorded when this one began.
+    outer: State,
     // Sets the thread's keys back when dropped; not `Send`, as they belong to the thread.
     _key: KeyGuard,
 }
@@ -95,30 +80,71 @@ pub struct Profile {
 /// }
 /// let report = profile.report();
 /// assert_eq!((report.rows[0].op.as_str(), report.rows[0].calls), ("mul", 3));
+/// // Three times two arguments and a result, of 8 bytes each.
+/// assert_eq!(report.rows[0].bytes, 72);
+/// assert_eq!(report.rows[0].shapes[0].inputs, ["f32[2]", "f32[2]"]);
 /// # Ok(()) }
 /// ```
 pub fn profile() -> Profile {
-    Profile {
-        start: Instant::now(),
-        fallbacks: ledger::fallbacks(),
-        outer: TALLIES.take(),
-        _key: KeyGuard::include(KeySet::of(DispatchKey::PROFILER)),
-    }
+    Profile::begin(None)
+}
+
+/// As [`profile`], and keeps each call as an event of a [`Trace`], up to [`MAX_EVENTS`] of them.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0], &[2])?;
+/// let profile = profiler::trace();
+/// x.mul(&x)?;
+/// let mut file = Vec::new();
+/// profile.trace().write_json(&mut file)?;
+/// let read = profiler::Trace::read_json(&file[..])?;
+/// assert_eq!((read.report.calls(), read.events[0].name.as_ref()), (1, "mul"));
+/// # Ok(()) }
+/// ```
+pub fn trace() -> Profile {
+    trace_at_most(MAX_EVENTS)
+}
+
+/// As [`trace`], with another number of events: the first ones are kept, and the trace says how many were left out.
+pub fn trace_at_most(events: usize) -> Profile {
+    Profile::begin(Some(events))
 }
 
 impl Profile {
+    fn begin(events: Option<usize>) -> Profile {
+        let start = Instant::now();
+        PROFILES.set(PROFILES.get() + 1);
+        let outer = LOCAL.with(|local| {
+            let mut state = local.state.borrow_mut();
+            // What is added to the outer profile later must have been kept.
+            let events = events.max(state.room());
+            std::mem::replace(&mut *state, State::new(start, events))
+        });
+        Profile {
+            start,
+            fallbacks: ledger::fallbacks(),
+            outer,
+            _key: KeyGuard::include(KeySet::of(DispatchKey::PROFILER)),
+        }
+    }
+
     /// What was counted so far; counting goes on.
     pub fn report(&self) -> Report {
-        let rows = TALLIES.with_borrow(|tallies| {
-            tallies.iter().map(|((op, served), tally)| Row::new(op, served, tally)).collect()
-        });
-        Report::new(rows, self.start.elapsed(), self.fallbacks_since())
+        LOCAL.with(|local| local.state.borrow().report(self.start.elapsed(), self.fallbacks_since()))
+    }
+
+    /// What was recorded so far, with the calls that have ended as events if the profile keeps them; recording goes on.
+    pub fn trace(&self) -> Trace {
+        let report = self.report();
+        LOCAL.with(|local| local.state.borrow().trace(report))
     }
 
     /// The calls that ran on another device than they asked for, those of other threads included.
     fn fallbacks_since(&self) -> Vec<Fallback> {
         let before = |f: &Fallback| {
-            let same = |b: &&Fallback| (b.op, &b.from, &b.to) == (f.op, &f.from, &f.to);
+            let same = |b: &&Fallback| (&b.op, &b.from, &b.to) == (&f.op, &f.from, &f.to);
             self.fallbacks.iter().find(same).map_or(0, |b| b.calls)
         };
         let since = ledger::fallbacks().into_iter().map(|f| Fallback { calls: f.calls - before(&f), ..f });
@@ -128,10 +154,12 @@ impl Profile {
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        TALLIES.with_borrow_mut(|tallies| {
-            for (key, tally) in std::mem::replace(tallies, std::mem::take(&mut self.outer)) {
-                tallies.entry(key).or_default().add(tally);
-            }
+        PROFILES.set(PROFILES.get().saturating_sub(1));
+        // At the end of a thread there is nothing left to add to.
+        let _ = LOCAL.try_with(|local| {
+            let mut state = local.state.borrow_mut();
+            let inner = std::mem::replace(&mut *state, std::mem::take(&mut self.outer));
+            state.absorb(inner);
         });
     }
 }

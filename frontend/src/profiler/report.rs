@@ -1,29 +1,113 @@
-//! What a profile found, as data and as a table.
+//! What a profile found, as data.
 
-use super::Tally;
+use super::kind::{Kind, Tally};
+use super::state::State;
 use keyway_dispatcher::ledger::Fallback;
 use keyway_dispatcher::{Device, registry};
-use serde::Serialize;
-use std::fmt;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The calls of one op that were served in one way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The op.
     pub op: String,
-    /// The plugin that served the calls; `(view)`, `(decomposition)`, `(fallback)` or `(failed)` where none did.
+    /// The plugin that served the calls; `(view)`, `(host)`, `(decomposition)`, `(fallback)` or `(failed)` where none did.
     pub served_by: String,
+    /// The kernel's key, `cpu/channels_last/f32`; where no kernel served the calls, what the first tensor is.
+    pub key: String,
     /// How many calls.
     pub calls: u64,
     /// Nanoseconds in these calls alone, without the ops that they called.
     pub self_ns: u64,
     /// Nanoseconds in these calls with all that they called.
     pub total_ns: u64,
+    /// Bytes of all arguments and results that these calls read and wrote themselves.
+    pub bytes: u64,
+    /// The same by the shapes and formats of the arguments, as PyTorch's `group_by_input_shape`; the most frequent first.
+    pub shapes: Vec<Shapes>,
+}
+
+/// The calls of a row whose tensors are alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shapes {
+    /// The tensors among the arguments: `f32[32,16,8,8] channels_last`; row-major is not named.
+    pub inputs: Vec<String>,
+    /// The results.
+    pub outputs: Vec<String>,
+    /// How many calls.
+    pub calls: u64,
+    /// Nanoseconds in these calls alone.
+    pub self_ns: u64,
+    /// Nanoseconds in these calls with all that they called.
+    pub total_ns: u64,
+    /// Bytes of arguments and results.
+    pub bytes: u64,
+}
+
+/// Copies whose elements lie in another order than those of their source, at one place of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reordering {
+    /// The op that copied.
+    pub op: String,
+    /// The ops in whose calls it did, and derivatives as `backward of conv`, the outermost first; empty where the program
+    /// itself asked for the copy.
+    pub callers: Vec<String>,
+    /// The modules in which it happened, `2.0`, as in the names of a state dict; empty outside of any.
+    pub path: String,
+    /// The source.
+    pub from: String,
+    /// The copy.
+    pub to: String,
+    /// How many calls.
+    pub calls: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+impl Reordering {
+    /// Where it happened, in words: `reshape in flatten, module 3`.
+    pub fn place(&self) -> String {
+        in_words(&self.callers, &self.path)
+    }
+}
+
+/// An op at one place of the program of whose images some came in another memory format than the one that they left in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormatChange {
+    /// The op.
+    pub op: String,
+    /// The plugin that served it.
+    pub served_by: String,
+    /// As [`Reordering::callers`].
+    pub callers: Vec<String>,
+    /// As [`Reordering::path`].
+    pub path: String,
+    /// The format of the arguments: `contiguous`, `channels_last`, or `both formats` where some lie in one and some in the
+    /// other.
+    pub from: String,
+    /// The format of the result.
+    pub to: String,
+    /// The arguments of the first call.
+    pub inputs: Vec<String>,
+    /// The results of the first call.
+    pub outputs: Vec<String>,
+    /// How many calls.
+    pub calls: u64,
+}
+
+impl FormatChange {
+    /// Where it happened, in words.
+    pub fn place(&self) -> String {
+        in_words(&self.callers, &self.path)
+    }
 }
 
 /// The memory that tensors took on one device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
     /// The device.
     pub device: String,
@@ -36,10 +120,14 @@ pub struct DeviceMemory {
 }
 
 /// What a profile found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// One row for each op and who served it, the one with most time of its own first.
+    /// One row for each op, who served it and by which key, the one with most time of its own first.
     pub rows: Vec<Row>,
+    /// Where memory was reordered, most time first.
+    pub reorderings: Vec<Reordering>,
+    /// Which ops changed the format of images, in the order in which they did.
+    pub format_changes: Vec<FormatChange>,
     /// Seconds since the profile began, between calls included.
     pub seconds: f64,
     /// Memory of each device that keeps statistics.
@@ -48,30 +136,75 @@ pub struct Report {
     pub fallbacks: Vec<Fallback>,
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Row {
-    pub(super) fn new(op: &str, served_by: &str, tally: &Tally) -> Row {
-        Row {
-            op: op.to_string(),
-            served_by: served_by.to_string(),
+/// `clone in reshape in backward of flatten, module 3.0`, without the first.
+pub(super) fn in_words(callers: &[String], path: &str) -> String {
+    let mut words = match callers.is_empty() {
+        true => "the program itself".to_string(),
+        false => callers.iter().rev().map(String::as_str).collect::<Vec<_>>().join(" in "),
+    };
+    if !path.is_empty() {
+        words = format!("{words}, module {path}");
+    }
+    words
+}
+
+/// The kinds of calls as rows.
+fn rows(kinds: &[Kind]) -> Vec<Row> {
+    let mut groups: BTreeMap<(&str, &str, &str), (Tally, Vec<Shapes>)> = BTreeMap::new();
+    for Kind { op, info, tally, .. } in kinds.iter().filter(|kind| kind.tally.calls > 0) {
+        let (sum, shapes) = groups.entry((op, &info.served_by, &info.key)).or_default();
+        sum.add(*tally);
+        shapes.push(Shapes {
+            inputs: info.inputs.clone(),
+            outputs: info.outputs.clone(),
             calls: tally.calls,
             self_ns: nanoseconds(tally.own),
             total_ns: nanoseconds(tally.total),
+            bytes: tally.bytes,
+        });
+    }
+    let row = |((op, served_by, key), (sum, mut shapes)): ((&str, &str, &str), (Tally, Vec<Shapes>))| {
+        shapes.sort_by_key(|shapes| std::cmp::Reverse((shapes.calls, shapes.self_ns)));
+        Row {
+            op: op.to_string(),
+            served_by: served_by.to_string(),
+            key: key.to_string(),
+            calls: sum.calls,
+            // Of the parts, so that they add up whatever fractions were cut off.
+            self_ns: shapes.iter().map(|part| part.self_ns).sum(),
+            total_ns: shapes.iter().map(|part| part.total_ns).sum(),
+            bytes: sum.bytes,
+            shapes,
+        }
+    };
+    let mut rows: Vec<Row> = groups.into_iter().map(row).collect();
+    // The groups came in the order of their names, which decides between equals.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.self_ns));
+    rows
+}
+
+impl State {
+    pub(super) fn report(&self, time: Duration, fallbacks: Vec<Fallback>) -> Report {
+        let mut reorderings: Vec<Reordering> = self.reorderings.values().cloned().collect();
+        reorderings.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.place().cmp(&b.place())));
+        let mut changes: Vec<_> = self.changes.values().collect();
+        changes.sort_by(|a, b| (a.0, &a.1.op).cmp(&(b.0, &b.1.op)));
+        Report {
+            rows: rows(&self.kinds),
+            reorderings,
+            format_changes: changes.into_iter().map(|(_, change)| change.clone()).collect(),
+            seconds: time.as_secs_f64(),
+            memory: device_memory(),
+            fallbacks,
         }
     }
 }
 
 impl Report {
-    pub(super) fn new(mut rows: Vec<Row>, time: Duration, fallbacks: Vec<Fallback>) -> Report {
-        rows.sort_by(|a, b| {
-            b.self_ns.cmp(&a.self_ns).then_with(|| (&a.op, &a.served_by).cmp(&(&b.op, &b.served_by)))
-        });
-        Report { rows, seconds: time.as_secs_f64(), memory: device_memory(), fallbacks }
-    }
-
     /// Calls of all rows.
     pub fn calls(&self) -> u64 {
         self.rows.iter().map(|row| row.calls).sum()
@@ -80,6 +213,11 @@ impl Report {
     /// Nanoseconds spent in ops: the own times of all rows.
     pub fn op_ns(&self) -> u64 {
         self.rows.iter().map(|row| row.self_ns).sum()
+    }
+
+    /// Bytes that all rows read and wrote.
+    pub fn bytes(&self) -> u64 {
+        self.rows.iter().map(|row| row.bytes).sum()
     }
 }
 
@@ -101,30 +239,4 @@ pub fn device_memory() -> Vec<DeviceMemory> {
         }
     }
     memory
-}
-
-/// A table of all rows; `{report:.15}` shows the first 15 only.
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = f.precision().unwrap_or(self.rows.len());
-        writeln!(f, "{:<24} {:<20} {:>10} {:>12} {:>12}", "op", "served by", "calls", "self ms", "total ms")?;
-        let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
-        for row in self.rows.iter().take(shown) {
-            let (own, total) = (ms(row.self_ns), ms(row.total_ns));
-            writeln!(f, "{:<24} {:<20} {:>10} {own:>12} {total:>12}", row.op, row.served_by, row.calls)?;
-        }
-        let more = self.rows.len().saturating_sub(shown);
-        if more > 0 {
-            writeln!(f, "... and {more} more")?;
-        }
-        writeln!(f, "{} calls, {} ms in ops of {:.3} s", self.calls(), ms(self.op_ns()), self.seconds)?;
-        for memory in &self.memory {
-            writeln!(f, "{}: peak {} bytes in tensors", memory.device, memory.peak_in_use)?;
-        }
-        for fallback in &self.fallbacks {
-            let Fallback { op, from, to, calls } = fallback;
-            writeln!(f, "{op}: {calls} calls for {from} ran on {to}")?;
-        }
-        Ok(())
-    }
 }

@@ -7,6 +7,7 @@
 //! - each device has a generator, so that work on one does not change the numbers of another;
 //!   [`using`] puts another generator in its place for one thread, instead of a parameter of every op.
 
+use crate::{Result, Tensor};
 use keyway_dispatcher::Device;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,6 +21,43 @@ pub struct GeneratorState {
     pub seed: u64,
     /// The next block that nobody has used.
     pub offset: u64,
+}
+
+/// Elements of a state as a tensor: seed and offset.
+const STATE: [usize; 1] = [2];
+
+impl GeneratorState {
+    /// The place as a tensor that can be saved: the bits of seed and offset as `[2]` in i64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::rng::{Generator, GeneratorState};
+    /// let generator = Generator::new(u64::MAX);
+    /// let _used = generator.reserve(7);
+    /// let saved = generator.state().to_tensor()?;
+    /// assert_eq!(saved.to_vec::<i64>()?, [-1, 7]);
+    /// assert_eq!(GeneratorState::from_tensor(&saved)?, generator.state());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Memory that does not suffice.
+    pub fn to_tensor(self) -> Result<Tensor> {
+        Tensor::from_slice(&[self.seed.cast_signed(), self.offset.cast_signed()])
+    }
+
+    /// The place that [`GeneratorState::to_tensor`] gave.
+    ///
+    /// # Errors
+    /// A tensor of another shape or dtype.
+    pub fn from_tensor(tensor: &Tensor) -> Result<GeneratorState> {
+        let values = tensor.to_vec::<i64>()?;
+        let &[seed, offset] = values.as_slice() else {
+            let (op, expected, got) = ("GeneratorState::from_tensor", STATE[0], values.len());
+            return Err(crate::Error::Length { op, sizes: STATE.to_vec(), expected, got });
+        };
+        Ok(GeneratorState { seed: seed.cast_unsigned(), offset: offset.cast_unsigned() })
+    }
 }
 
 /// A source of random numbers. Clones share it; all calls may come from any thread.

@@ -27,7 +27,7 @@
 //!   operands into small dense blocks, is code that all functions share;
 //! - dimensions are collapsed and put in the output's order, so a dense tensor of any memory format is one loop;
 //! - the loop bodies are plain Rust that the compiler vectorises for the level of the build; no run-time feature
-//!   detection.
+//!   detection but that of the tile unit ([`tiles`]), which no level has.
 
 mod blocks;
 mod contiguous;
@@ -41,6 +41,7 @@ mod order;
 mod pack;
 mod stream;
 mod tasks;
+pub mod tiles;
 mod transpose;
 pub mod vectors;
 

@@ -2,6 +2,7 @@
 
 use keyway_sdk::author::{Float, Real};
 use keyway_sdk::half::{bf16, f16};
+use std::any::TypeId;
 
 /// A vector register of numbers.
 pub trait Vector: Copy {
@@ -21,6 +22,32 @@ pub trait Vector: Copy {
     /// # Safety
     /// There must be `LANES` places, which nobody else may use.
     unsafe fn store(self, to: *mut Self::Number);
+    /// Reads `n` numbers, of which a vector has at least as many; lanes beyond hold 0.
+    ///
+    /// # Safety
+    /// There must be `n` of them.
+    #[inline(always)]
+    unsafe fn load_few(from: *const Self::Number, n: usize) -> Self {
+        let mut copy = [Self::Number::ZERO; MOST];
+        // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
+        unsafe {
+            copy.iter_mut().take(n).enumerate().for_each(|(i, slot)| *slot = *from.add(i));
+            Self::load(copy.as_ptr())
+        }
+    }
+    /// Writes the first `n` numbers, of which a vector has at least as many.
+    ///
+    /// # Safety
+    /// There must be `n` places, which nobody else may use.
+    #[inline(always)]
+    unsafe fn store_few(self, to: *mut Self::Number, n: usize) {
+        let mut copy = [Self::Number::ZERO; MOST];
+        // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
+        unsafe {
+            self.store(copy.as_mut_ptr());
+            copy.iter().take(n).enumerate().for_each(|(i, number)| *to.add(i) = *number);
+        }
+    }
     /// `self * a + b`.
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// The larger of each pair, or `other` where one is NaN.
@@ -52,15 +79,18 @@ const MOST: usize = 16;
 /// There must be `n` numbers, and `n` be at most the vector's lanes.
 #[inline(always)]
 pub unsafe fn load_some<V: Vector>(from: *const V::Number, n: usize) -> V {
-    // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
-    unsafe {
-        if n == V::LANES {
-            return V::load(from);
-        }
-        let mut copy = [V::Number::ZERO; MOST];
-        copy.iter_mut().take(n).enumerate().for_each(|(i, slot)| *slot = *from.add(i));
-        V::load(copy.as_ptr())
-    }
+    // SAFETY: as the caller guarantees.
+    unsafe { if n == V::LANES { V::load(from) } else { V::load_few(from, n) } }
+}
+
+/// Stores up to a vector of numbers.
+///
+/// # Safety
+/// There must be `n` places, which nobody else may use, and `n` be at most the vector's lanes.
+#[inline(always)]
+pub unsafe fn store_some<V: Vector>(to: *mut V::Number, n: usize, vector: V) {
+    // SAFETY: as the caller guarantees.
+    unsafe { if n == V::LANES { vector.store(to) } else { vector.store_few(to, n) } }
 }
 
 /// Reads up to a vector of elements at a stride; lanes beyond hold 0.
@@ -73,6 +103,9 @@ pub unsafe fn read_some<T: Lanes>(from: *const T, step: usize, n: usize) -> T::V
     unsafe {
         if n == T::Vector::LANES && step == 1 {
             return T::read(from);
+        }
+        if step == 1 && TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+            return T::Vector::load_few(from.cast(), n);
         }
         let mut copy = [T::from_acc(T::Acc::ZERO); MOST];
         copy.iter_mut().take(n).enumerate().for_each(|(i, slot)| *slot = *from.add(i * step));
@@ -91,9 +124,42 @@ pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T:
         if n == T::Vector::LANES && step == 1 {
             return T::write(to, vector);
         }
+        if step == 1 && TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+            return vector.store_few(to.cast(), n);
+        }
         let mut copy = [T::from_acc(T::Acc::ZERO); MOST];
         T::write(copy.as_mut_ptr(), vector);
         copy.iter().take(n).enumerate().for_each(|(i, element)| *to.add(i * step) = *element);
+    }
+}
+
+/// Widens a row.
+///
+/// # Safety
+/// There must be `n` elements and places, and nobody else may use the places.
+#[inline]
+pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
+    let whole = n - n % T::Vector::LANES;
+    for i in (0..whole).step_by(T::Vector::LANES) {
+        // SAFETY: as the caller guarantees.
+        unsafe { T::read(from.add(i)).store(to.add(i)) };
+    }
+    for i in whole..n {
+        // SAFETY: as above.
+        unsafe { *to.add(i) = (*from.add(i)).to_acc() };
+    }
+}
+
+/// Rounds numbers to nearest even and writes them `step` apart.
+///
+/// # Safety
+/// There must be as many places, which nobody else may use.
+#[inline]
+pub unsafe fn narrow<T: Lanes>(to: *mut T, step: usize, from: &[T::Acc]) {
+    for i in (0..from.len()).step_by(T::Vector::LANES) {
+        let n = T::Vector::LANES.min(from.len() - i);
+        // SAFETY: the caller guarantees the places; there are `n` numbers from here on.
+        unsafe { write_some::<T>(to.add(i * step), step, n, load_some(from.as_ptr().add(i), n)) };
     }
 }
 
@@ -159,7 +225,8 @@ pub const ROWS: usize = level::ROWS;
 /// A vector of the processor's.
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
 macro_rules! vector {
-    ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $max:ident) => {
+    ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $max:ident
+        $(, $mask:ty, $load_few:ident, $store_few:ident)?) => {
         impl super::Vector for $v {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -178,6 +245,18 @@ macro_rules! vector {
                 // SAFETY: the caller guarantees the places; the build's level has the instruction.
                 unsafe { $store(to, self) }
             }
+            $(
+                #[inline(always)]
+                unsafe fn load_few(from: *const $t, n: usize) -> Self {
+                    // SAFETY: only the numbers that the caller guarantees are read; the build's level has the instruction.
+                    unsafe { $load_few(((1u32 << n) - 1) as $mask, from) }
+                }
+                #[inline(always)]
+                unsafe fn store_few(self, to: *mut $t, n: usize) {
+                    // SAFETY: only the places that the caller guarantees are written; the build's level has the instruction.
+                    unsafe { $store_few(to, ((1u32 << n) - 1) as $mask, self) }
+                }
+            )?
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {
                 // SAFETY: the build's level has the instruction.
@@ -225,7 +304,10 @@ mod level {
         _mm512_loadu_ps,
         _mm512_storeu_ps,
         _mm512_fmadd_ps,
-        _mm512_max_ps
+        _mm512_max_ps,
+        __mmask16,
+        _mm512_maskz_loadu_ps,
+        _mm512_mask_storeu_ps
     );
     vector!(
         __m512d,
@@ -235,7 +317,10 @@ mod level {
         _mm512_loadu_pd,
         _mm512_storeu_pd,
         _mm512_fmadd_pd,
-        _mm512_max_pd
+        _mm512_max_pd,
+        __mmask8,
+        _mm512_maskz_loadu_pd,
+        _mm512_mask_storeu_pd
     );
     elements! {
         f32, __m512, from => __m512::load(from), (to, v) => v.store(to);

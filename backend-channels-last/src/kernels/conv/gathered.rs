@@ -2,7 +2,7 @@
 //! `conv_input_grad` one for each remainder of its strides.
 
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
-use super::{LEAST, WORK, depthwise};
+use super::{LEAST, WORK, by_tiles, depthwise, winograd};
 use crate::kernels::image::{Band, Numbers, Pixel, unsupported};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::parallel_try;
@@ -90,6 +90,14 @@ impl<T: Pixel> Product<'_, T> {
         if self.groups > 1 && self.rows.min(self.channels) < LEAST {
             return Err(unsupported("groups of so few channels"));
         }
+        if let Some(unit) = by_tiles::unit::<T>() {
+            // SAFETY: as the caller guarantees; the unit multiplies elements of this type.
+            return unsafe { by_tiles::run(unit, &self) };
+        }
+        // SAFETY: as the caller guarantees.
+        if winograd::is_faster(&self) && unsafe { winograd::run(&self) }? {
+            return Ok(());
+        }
         self.flatten();
         // SAFETY: as the caller guarantees.
         unsafe { self.in_blocks() }
@@ -136,7 +144,7 @@ impl<T: Pixel> Product<'_, T> {
 
     /// # Safety
     /// As for [`Product::run`].
-    unsafe fn in_blocks(&self) -> Result<(), Error> {
+    pub unsafe fn in_blocks(&self) -> Result<(), Error> {
         let band = Band::of(&self.axes, self.channels);
         let in_place = self.in_place();
         let (row, pixel) = match in_place {

@@ -3,12 +3,20 @@
 //! The rows that a kernel reads are copied once, widened and with their border of zeros, so that every tap is a constant
 //! offset and the sums of a block go through all taps and channels without leaving the registers. The gradient of the input is
 //! a convolution with the kernel turned round, for each remainder of the strides; that of the weight sums over pixels what
-//! lies in the same copied rows.
+//! lies in the same copied rows. A 3x3 kernel with stride 1 over enough channels takes fewer products by Winograd's algorithm.
+//! Where the processor has a unit of tiles for bf16, that computes all three, from copies that are not widened.
 
 mod block;
+mod by_tiles;
 mod depthwise;
 mod gathered;
+mod planes;
+mod sum_by_tiles;
 mod summed;
+mod winograd;
+
+#[cfg(test)]
+mod tile_tests;
 
 use crate::kernels::image::{Pixel, dense, unsupported};
 use gathered::{Product, Weight};
@@ -16,32 +24,11 @@ use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
-use std::any::TypeId;
-use std::sync::OnceLock;
 
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 20;
 /// Channels of a group below which a block would mostly multiply zeros.
 const LEAST: usize = 8;
-
-/// Refuses what the strided kernels compute faster: products of bf16 by tiles of the processor's (AMX), where it has them.
-fn widened_for_nothing<T: 'static>(moves: &Moves) -> Result<(), Error> {
-    static TILES: OnceLock<bool> = OnceLock::new();
-    // Asking takes long on a virtual machine.
-    let tiles = || {
-        #[cfg(target_arch = "x86_64")]
-        {
-            const BF16_AND_TILES: u32 = 1 << 22 | 1 << 24;
-            std::arch::x86_64::__cpuid_count(7, 0).edx & BF16_AND_TILES == BF16_AND_TILES
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        false
-    };
-    if moves.groups == 1 && TypeId::of::<T>() == TypeId::of::<bf16>() && *TILES.get_or_init(tiles) {
-        return Err(unsupported("bf16 on a processor with AMX"));
-    }
-    Ok(())
-}
 
 /// An image whose channels are dense; other steps may be any.
 fn channels_dense<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
@@ -64,7 +51,6 @@ fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (input, out) = (dense(input)?, channels_dense(Volume::<T>::output(call, 0)?)?);
     let moves = Moves::of(call)?;
     flat(&weight, &moves)?;
-    widened_for_nothing::<T>(&moves)?;
     let bias = match call.is_none(2)? {
         true => None,
         false => Some(call.contiguous::<T>(2)?.to_vec()),
@@ -98,7 +84,6 @@ fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (grad, out) = (dense(grad)?, channels_dense(Volume::<T>::output(call, 0)?)?);
     let moves = Moves::of(call)?;
     flat(&weight, &moves)?;
-    widened_for_nothing::<T>(&moves)?;
     let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
     let [_, _, sizes @ ..] = out.sizes;
     let [_, _, kernel @ ..] = weight.sizes;

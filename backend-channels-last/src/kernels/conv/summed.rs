@@ -3,10 +3,11 @@
 
 use super::block::{Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
-use super::{LEAST, WORK};
-use crate::kernels::image::{Band, Pixel, add, unsupported, widen};
+use super::{LEAST, WORK, by_tiles, sum_by_tiles};
+use crate::kernels::image::{Band, Pixel, add, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::widen;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::ops::Range;
 
@@ -35,6 +36,11 @@ pub unsafe fn run<T: Pixel>(
     }
     if moves.groups > 1 && rows.min(channels) < LEAST {
         return Err(unsupported("groups of so few channels"));
+    }
+    let taps = out.sizes[2..].iter().product::<usize>();
+    if let Some(unit) = by_tiles::unit::<T>().filter(|_| taps > 0) {
+        // SAFETY: as the caller guarantees; the unit multiplies elements of this type.
+        return unsafe { sum_by_tiles::run(unit, grad, input, out, moves) };
     }
     let axes = [1, 2]
         .map(|d| Axis::of(input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));

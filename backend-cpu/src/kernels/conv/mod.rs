@@ -7,14 +7,17 @@
 
 mod gathered;
 pub mod patches;
+mod planes;
 mod summed;
 
 use super::product::Multiply;
 use gathered::{Product, Results, Weight};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
-use keyway_sdk::author::{Call, Error, Float, Lanes};
+use keyway_cpu_loops::vectors::Lanes as Elements;
+use keyway_sdk::author::{Call, Error, Lanes};
 use keyway_sdk::half::{bf16, f16};
 use patches::{Order, Patches};
+use planes::{Convolution, Planes};
 
 /// Where the inner elements of a weight lie: of these channels, a step apart, and of the kernel's elements at these places.
 fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Vec<usize> {
@@ -24,7 +27,7 @@ fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Vec<
     }
 }
 
-fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
+fn conv<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
     let (input, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
     let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
     if out.sizes.contains(&0) {
@@ -40,16 +43,28 @@ fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
         }
     };
     let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
-    let patches = Patches {
-        data: input.data,
-        sample: input.strides[0],
-        channel: input.strides[1],
-        axes: [0, 1, 2].map(|d| {
-            Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2]))
-        }),
-    };
-    let order = patches.order(channels);
+    let axes = [0, 1, 2]
+        .map(|d| Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2])));
     let taps = weight.places(&[2, 3, 4].map(|d| (0..weight.sizes[d]).collect()));
+    if let Some(axes) = planes::axes(&axes, channels, rows) {
+        let convolution = Convolution {
+            samples: input.sizes[0],
+            groups: moves.groups,
+            rows,
+            input: Planes::of(&input),
+            axes,
+            out: Planes::of(&out),
+            // SAFETY: result and tap are the weight's, whose elements the host guarantees, as it does the bias's.
+            weight: &|r, tap| unsafe { *weight.data.as_ptr().add(r * weight.strides[0] + taps[tap]) },
+            // SAFETY: as above.
+            bias: &|r| bias.map(|(data, step)| unsafe { *data.as_ptr().add(r * step) }),
+        };
+        // SAFETY: as below.
+        return unsafe { convolution.run() };
+    }
+    let (data, sample, channel) = (input.data, input.strides[0], input.strides[1]);
+    let patches = Patches { data, sample, channel, axes };
+    let order = patches.order(channels);
     let product = Product {
         samples: input.sizes[0],
         groups: moves.groups,
@@ -71,7 +86,7 @@ fn conv<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
     unsafe { product.run() }
 }
 
-fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
+fn conv_input_grad<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
     let (grad, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
     let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
     let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
@@ -82,12 +97,28 @@ fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
     let [_, _, kernel @ ..] = weight.sizes;
     for of in moves.remainders(sizes, kernel) {
         let taps = weight.places(&of.taps);
-        let patches = Patches {
-            data: grad.data,
-            sample: grad.strides[0],
-            channel: grad.strides[1],
-            axes: [0, 1, 2].map(|d| Axis::of(&grad, d, of.counts[d], 1, of.reads[d].clone())),
-        };
+        let axes = [0, 1, 2].map(|d| Axis::of(&grad, d, of.counts[d], 1, of.reads[d].clone()));
+        if let Some(axes) = planes::axes(&axes, channels, rows) {
+            let convolution = Convolution {
+                samples: grad.sizes[0],
+                groups: moves.groups,
+                rows,
+                input: Planes::of(&grad),
+                axes,
+                out: Planes::of(&out.of_remainder(&of, &moves)),
+                // SAFETY: as in `conv`.
+                weight: &|r, tap| unsafe {
+                    let at = r / rows * weight.strides[0] + r % rows * weight.strides[1] + taps[tap];
+                    *weight.data.as_ptr().add(at)
+                },
+                bias: &|_| None,
+            };
+            // SAFETY: as below.
+            unsafe { convolution.run() }?;
+            continue;
+        }
+        let (data, sample, channel) = (grad.data, grad.strides[0], grad.strides[1]);
+        let patches = Patches { data, sample, channel, axes };
         let order = patches.order(channels);
         let product = Product {
             samples: grad.sizes[0],
@@ -111,9 +142,22 @@ fn conv_input_grad<T: Multiply + Float>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-fn conv_weight_grad<T: Float<Acc: Multiply>>(call: &Call) -> Result<(), Error> {
+fn conv_weight_grad<T: Elements<Acc: Multiply>>(call: &Call) -> Result<(), Error> {
     let (grad, input) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
     let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+    let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
+    let axes = [0, 1, 2]
+        .map(|d| Axis::of(&input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
+    if let Some(axes) = planes::axes(&axes, channels, rows) {
+        let taps = out.places(&[2, 3, 4].map(|d| (0..out.sizes[d]).collect()));
+        let sizes = (grad.sizes[0], moves.groups, rows);
+        // SAFETY: as in `conv`; each result's channel is one piece's.
+        return unsafe {
+            planes::weight_grad(sizes, &Planes::of(&input), &axes, &Planes::of(&grad), |r, tap, sum| {
+                out.data.as_ptr().add(r * out.strides[0] + taps[tap]).write(sum);
+            })
+        };
+    }
     // SAFETY: as in `conv`.
     unsafe { summed::run(&grad, &input, &out, &moves) }
 }

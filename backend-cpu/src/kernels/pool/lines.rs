@@ -1,19 +1,29 @@
 //! Windows that are gone through line by line.
 
 use keyway_cpu_loops::images::{Axis, Volume};
-use keyway_sdk::author::{Error, Float, parallel_for};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Lanes, Vector, narrow, widen};
+use keyway_sdk::author::{Error, Real, Scratch};
+use std::any::TypeId;
 use std::ops::Range;
 
 /// Elements that are worth handing to a thread.
-const GRAIN: usize = 1 << 14;
+pub const GRAIN: usize = 1 << 14;
+/// Channels below which a line of them is shorter than its bookkeeping.
+const CHANNELS: usize = 8;
+/// Channels whose results stay in registers.
+const TOGETHER: usize = 32;
 
 /// What is made of the elements under a window, one after the other in the order of the window.
 pub trait Reduce<A>: Sync {
-    type State: Copy;
+    /// What is kept of an element's place in its channel.
+    type Place: Copy;
     /// Before the first element.
-    fn begin(&self) -> Self::State;
-    /// With one element more, which is at this place of its channel.
-    fn take(&self, state: Self::State, x: A, at: i64) -> Self::State;
+    const FIRST: (A, Self::Place);
+    /// Of the place with this number.
+    fn place(at: usize) -> Self::Place;
+    /// With one element more.
+    fn take(so_far: (A, Self::Place), x: A, at: Self::Place) -> (A, Self::Place);
 }
 
 /// The input and how the window moves over it.
@@ -30,92 +40,323 @@ pub struct Line {
 }
 
 impl Line {
-    /// Where result `i` of the line lies in a tensor.
-    #[inline(always)]
-    pub fn at<T>(&self, t: &Volume<'_, T>, i: usize) -> usize {
-        let first: usize = self.first.iter().zip(&t.strides).map(|(i, stride)| i * stride).sum();
-        first + i * t.strides[self.along]
+    /// Where the line begins in a tensor, and the elements from one of its results to the next.
+    pub fn of<T>(&self, t: &Volume<'_, T>) -> (usize, usize) {
+        (self.first.iter().zip(&t.strides).map(|(i, stride)| i * stride).sum(), t.strides[self.along])
     }
 
-    /// The window's place for result `i` of the line.
-    pub fn place(&self, i: usize) -> [usize; 3] {
+    /// The window's place for the first result of the line.
+    pub fn place(&self) -> [usize; 3] {
         let [_, _, d, h, w] = self.first;
-        if self.along == 1 { [d, h, w] } else { [d, h, w + i] }
+        [d, h, w]
+    }
+
+    /// Whether the results are those of the channels of one place.
+    pub fn has_channels(&self) -> bool {
+        self.along == 1
+    }
+
+    /// Rounds the line's results and writes them.
+    ///
+    /// # Safety
+    /// The tensor must have the elements that it names, and nobody else may use those of the line.
+    pub unsafe fn write<T: Lanes>(&self, t: &Volume<'_, T>, results: &[T::Acc]) {
+        let (begin, step) = self.of(t);
+        // SAFETY: as the caller guarantees.
+        unsafe { narrow(t.data.as_ptr().add(begin), step, results) };
     }
 }
 
-impl<T: Float> Lines<'_, T> {
-    /// Gives `write` the results of each line of the output.
+/// What a thread needs for a line.
+struct Memory<A, P> {
+    values: Scratch<A>,
+    places: Vec<P>,
+    /// Where the elements under the window lie, and what is kept of their places.
+    window: Vec<(usize, P)>,
+    /// The elements that the line reads at once, where they cannot be used as they lie.
+    read: Scratch<A>,
+    /// A row whose elements are parted by their remainders by the step of the window.
+    parts: Scratch<A>,
+}
+
+/// Whether the elements are of the type in which they are summed.
+pub fn unwidened<T: Lanes>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<T::Acc>()
+}
+
+/// Reads and widens elements that are `step` apart.
+///
+/// # Safety
+/// There must be as many as places.
+pub unsafe fn read<T: Lanes>(from: *const T, step: usize, to: &mut [T::Acc]) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match step {
+            1 => widen(to.as_mut_ptr(), from, to.len()),
+            _ => to.iter_mut().enumerate().for_each(|(i, x)| *x = (*from.add(i * step)).to_acc()),
+        }
+    }
+}
+
+/// Whether the channels of a place are better gone through together than the places of a row.
+pub fn by_channels<T>(image: &Volume<'_, T>) -> bool {
+    image.strides[1] == 1 && image.sizes[1] >= CHANNELS
+}
+
+impl<T: Lanes> Lines<'_, T> {
+    /// Gives `write` the results of each line of the output, and what is kept of their places.
     ///
     /// # Safety
     /// The input must hold the elements that it names.
     pub unsafe fn each<R: Reduce<T::Acc>, O>(
         &self,
         out: &Volume<'_, O>,
-        reduce: &R,
-        write: impl Fn(Line, &[R::State]) + Sync,
+        write: impl Fn(Line, &mut [T::Acc], &[R::Place]) + Sync,
     ) -> Result<(), Error> {
-        let along = if self.input.strides[1] == 1 && self.input.sizes[1] > 1 { 1 } else { 4 };
+        let along = if by_channels(self.input) { 1 } else { 4 };
         let length = out.sizes[along];
         let mut counts = out.sizes;
         counts[along] = 1;
         let window: usize = self.axes.iter().map(|axis| axis.taps.len()).product();
-        let lines = if length == 0 { 0 } else { counts.iter().product() };
-        parallel_for(lines, GRAIN / length.saturating_mul(window).max(1), |range| {
-            let mut states = vec![reduce.begin(); length];
-            for i in range {
-                let mut first = [0; 5];
-                let mut rest = i;
-                for d in (0..5).rev() {
-                    first[d] = rest % counts[d];
-                    rest /= counts[d];
-                }
-                states.fill(reduce.begin());
+        let rows = Rows::of(&self.axes[2]);
+        let parts = if along == 4 { rows.room() } else { 0 };
+        let lines = counts.iter().product();
+        if lines == 0 || length == 0 {
+            return Ok(());
+        }
+        parallel_try(lines, GRAIN / length.saturating_mul(window).max(1), |range| {
+            let (value, place) = R::FIRST;
+            let mut memory = Memory {
+                values: Scratch::zeroed(length)?,
+                places: vec![place; length],
+                window: Vec::with_capacity(window),
+                read: Scratch::zeroed(self.input.sizes[along])?,
+                parts: Scratch::zeroed(parts)?,
+            };
+            let mut first = [0; 5];
+            let mut rest = range.start;
+            for d in (0..5).rev() {
+                first[d] = rest % counts[d];
+                rest /= counts[d];
+            }
+            for _ in range {
+                memory.values.fill(value);
+                memory.places.fill(place);
                 let line = Line { first, along };
                 // SAFETY: as the caller guarantees.
-                unsafe { self.line(line, reduce, &mut states) };
-                write(line, &states);
+                unsafe {
+                    if along == 1 {
+                        self.of_channels::<R>(line, &mut memory);
+                    } else {
+                        self.of_places::<R>(line, &rows, &mut memory);
+                    }
+                }
+                write(line, &mut memory.values, &memory.places);
+                for d in (0..5).rev() {
+                    first[d] += 1;
+                    if first[d] < counts[d] {
+                        break;
+                    }
+                    first[d] = 0;
+                }
             }
+            Ok(())
         })
+    }
+
+    /// `n` elements `step` apart, side by side and widened.
+    ///
+    /// # Safety
+    /// There must be as many, and places in the copy.
+    unsafe fn read(from: *const T, step: usize, n: usize, copy: &mut [T::Acc]) -> &[T::Acc] {
+        let copy = &mut copy[..n];
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            if step == 1 && unwidened::<T>() {
+                return std::slice::from_raw_parts(from.cast(), n);
+            }
+            read(from, step, copy);
+        }
+        copy
     }
 
     /// # Safety
     /// As for [`Lines::each`].
-    unsafe fn line<R: Reduce<T::Acc>>(&self, line: Line, reduce: &R, states: &mut [R::State]) {
-        let [sample, channel, d, h, w] = line.first;
+    unsafe fn of_channels<R: Reduce<T::Acc>>(&self, line: Line, memory: &mut Memory<T::Acc, R::Place>) {
+        let [sample, _, d, h, w] = line.first;
         let [depth, height, width] = self.axes;
-        let begin = sample * self.input.strides[0] + channel * self.input.strides[1];
+        let begin = sample * self.input.strides[0];
+        memory.window.clear();
         for z in depth.reads(d) {
             for y in height.reads(h) {
-                let begin = begin + z * depth.stride + y * height.stride;
+                let at = begin + z * depth.stride + y * height.stride;
                 let row = (z * height.size + y) * width.size;
-                for tap in 0..width.taps.len() {
-                    // The results that this element of the window counts for, and the element of the first one.
-                    let (inside, x): (Range<usize>, usize) = if line.along == 1 {
-                        match width.element(w, tap) {
-                            Some(x) => (0..states.len(), x),
-                            None => continue,
-                        }
-                    } else {
-                        let inside = width.inside(tap, 0..states.len());
-                        if inside.is_empty() {
-                            continue;
-                        }
-                        let x = (inside.start * width.step).cast_signed() + width.taps[tap];
-                        (inside, x.cast_unsigned())
-                    };
-                    let (step, apart) = match line.along {
-                        1 => (self.input.strides[1], 0),
-                        _ => (width.step * width.stride, width.step),
-                    };
-                    let from = self.input.data.as_ptr().cast_const().wrapping_add(begin + x * width.stride);
-                    for (i, state) in states[inside].iter_mut().enumerate() {
-                        // SAFETY: `inside` names elements of the input, which the caller guarantees.
-                        let value = unsafe { *from.add(i * step) }.to_acc();
-                        *state = reduce.take(*state, value, (row + x + i * apart) as i64);
+                memory.window.extend(width.reads(w).map(|x| (at + x * width.stride, R::place(row + x))));
+            }
+        }
+        let from = self.input.data.as_ptr().cast_const();
+        let (values, places) = (memory.values.chunks_mut(TOGETHER), memory.places.chunks_mut(TOGETHER));
+        for (i, (values, places)) in values.zip(places).enumerate() {
+            let from = from.wrapping_add(i * TOGETHER);
+            // SAFETY: the window's elements lie in the image, whose channels the caller guarantees.
+            unsafe {
+                if let (Some(values), Some(places)) = (values.first_chunk_mut(), places.first_chunk_mut()) {
+                    Self::together::<R>(from, &memory.window, values, places);
+                    continue;
+                }
+                for &(at, place) in &memory.window {
+                    let read = Self::read(from.wrapping_add(at), 1, values.len(), &mut memory.read);
+                    for ((value, kept), &x) in values.iter_mut().zip(places.iter_mut()).zip(read) {
+                        (*value, *kept) = R::take((*value, *kept), x, place);
                     }
                 }
             }
         }
+    }
+
+    /// Some channels of one place, whose results stay in registers.
+    ///
+    /// # Safety
+    /// There must be as many channels from each element of the window on.
+    unsafe fn together<R: Reduce<T::Acc>>(
+        from: *const T,
+        window: &[(usize, R::Place)],
+        values: &mut [T::Acc; TOGETHER],
+        places: &mut [R::Place; TOGETHER],
+    ) {
+        let (mut value, mut kept) = (*values, *places);
+        for &(at, place) in window {
+            let mut read = [T::Acc::ZERO; TOGETHER];
+            for i in (0..TOGETHER).step_by(T::Vector::LANES) {
+                // SAFETY: as the caller guarantees; the copy has whole vectors.
+                unsafe { T::read(from.add(at + i)).store(read.as_mut_ptr().add(i)) };
+            }
+            for i in 0..TOGETHER {
+                (value[i], kept[i]) = R::take((value[i], kept[i]), read[i], place);
+            }
+        }
+        (*values, *places) = (value, kept);
+    }
+
+    /// # Safety
+    /// As for [`Lines::each`].
+    unsafe fn of_places<R: Reduce<T::Acc>>(
+        &self,
+        line: Line,
+        rows: &Rows,
+        memory: &mut Memory<T::Acc, R::Place>,
+    ) {
+        let [sample, channel, d, h, _] = line.first;
+        let [depth, height, width] = self.axes;
+        let begin = sample * self.input.strides[0] + channel * self.input.strides[1];
+        for z in depth.reads(d) {
+            for y in height.reads(h) {
+                let at = begin + z * depth.stride + y * height.stride;
+                let from = self.input.data.as_ptr().cast_const().wrapping_add(at);
+                // SAFETY: the row lies in the image, whose elements the caller guarantees.
+                let read = unsafe { Self::read(from, width.stride, width.size, &mut memory.read) };
+                let read = rows.parted(read, &mut memory.parts);
+                let row = (z * height.size + y) * width.size;
+                for tap in &rows.taps {
+                    let (values, places) =
+                        (&mut memory.values[tap.inside.clone()], &mut memory.places[tap.inside.clone()]);
+                    let (read, at) = (&read[tap.part..], row + tap.element);
+                    match rows.step {
+                        1 => take_all::<_, R>(values, places, read, at, 1),
+                        2 => take_all::<_, R>(values, places, read, at, 2),
+                        step => take_all::<_, R>(values, places, read, at, step),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How the places of a row read a row of the input, whose elements are parted by their remainders by the step from place to
+/// place, so that neighbouring places read neighbours.
+pub struct Rows {
+    step: usize,
+    /// Elements of each part.
+    length: usize,
+    pub taps: Vec<Tap>,
+}
+
+/// An element of the window in a row.
+pub struct Tap {
+    /// The places at which it lies in the image.
+    pub inside: Range<usize>,
+    /// The element of the row that the first of them reads.
+    element: usize,
+    /// The same in the parted row.
+    pub part: usize,
+}
+
+impl Rows {
+    pub fn of(width: &Axis) -> Rows {
+        let length = width.size.div_ceil(width.step).max(1);
+        let taps = (0..width.taps.len()).filter_map(|tap| {
+            let inside = width.inside(tap, 0..width.count);
+            let element = width.element(inside.start, tap).filter(|_| !inside.is_empty())?;
+            Some(Tap { inside, element, part: element % width.step * length + element / width.step })
+        });
+        Rows { step: width.step, length, taps: taps.collect() }
+    }
+
+    /// The row in parts.
+    fn parted<'a, A: Real>(&self, row: &'a [A], parts: &'a mut [A]) -> &'a [A] {
+        match self.step {
+            1 => return row,
+            2 => self.part(row, 2, parts),
+            step => self.part(row, step, parts),
+        }
+        parts
+    }
+
+    #[inline(always)]
+    fn part<A: Real>(&self, row: &[A], step: usize, parts: &mut [A]) {
+        for (remainder, to) in parts.chunks_mut(self.length).enumerate().take(step.min(row.len())) {
+            to.iter_mut().zip(row[remainder..].iter().step_by(step)).for_each(|(to, &x)| *to = x);
+        }
+    }
+
+    /// Elements of all parts.
+    pub fn room(&self) -> usize {
+        self.step * self.length
+    }
+
+    /// Adds a parted row to one that is not.
+    pub fn add_parted<A: Real>(&self, parts: &[A], row: &mut [A]) {
+        match self.step {
+            1 => row.iter_mut().zip(parts).for_each(|(to, &x)| *to += x),
+            2 => {
+                let (even, odd) = parts.split_at(self.length);
+                let pairs = row.chunks_exact_mut(2).zip(even.iter().zip(odd));
+                pairs.for_each(|(to, (&even, &odd))| (to[0], to[1]) = (to[0] + even, to[1] + odd));
+                if row.len() % 2 == 1 {
+                    row[row.len() - 1] += even[self.length - 1];
+                }
+            }
+            step => {
+                for (remainder, part) in parts.chunks(self.length).enumerate().take(step.min(row.len())) {
+                    row[remainder..].iter_mut().step_by(step).zip(part).for_each(|(to, &x)| *to += x);
+                }
+            }
+        }
+    }
+}
+
+/// Takes an element for each result; they lie `step` apart in the channel, the first at this place.
+#[inline(always)]
+fn take_all<A: Real, R: Reduce<A>>(
+    values: &mut [A],
+    places: &mut [R::Place],
+    read: &[A],
+    at: usize,
+    step: usize,
+) {
+    let n = values.len();
+    let (read, places) = (&read[..n], &mut places[..n]);
+    for i in 0..n {
+        (values[i], places[i]) = R::take((values[i], places[i]), read[i], R::place(at + i * step));
     }
 }

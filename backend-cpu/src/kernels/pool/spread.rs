@@ -1,48 +1,124 @@
 //! Gradients that go back to where the elements came from.
 
+use super::lines::{GRAIN, by_channels, unwidened};
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::parallel_try;
-use keyway_sdk::author::{Error, Float, Real, Scratch};
+use keyway_cpu_loops::vectors::{Lanes, narrow};
+use keyway_sdk::author::{Error, Real, Scratch};
+use std::ops::Range;
 
-/// Elements that are worth handing to a thread.
-const GRAIN: usize = 1 << 14;
+/// Channels whose sums are made together where they lie side by side: two lines of a cache, of f32.
+const BLOCK: usize = 32;
 
-/// Gives `add` each element of the gradient with its index and the sums of its channel, and writes the sums to `out`.
-///
-/// # Safety
-/// Both must hold the elements that they name, and nobody else may use those of `out`.
-pub unsafe fn spread<T: Float>(
-    grad: &Volume<'_, T>,
-    out: &Volume<'_, T>,
-    add: impl Fn([usize; 5], T::Acc, &mut [T::Acc]) -> Result<(), Error> + Sync,
-) -> Result<(), Error> {
-    let [samples, channels, depth, height, width] = grad.sizes;
-    let [_, _, out_depth, out_height, out_width] = out.sizes;
-    let count = out_depth * out_height * out_width;
-    parallel_try(samples * channels, GRAIN / count.max(1), |range| {
-        let mut sums = Scratch::<T::Acc>::zeroed(count)?;
-        for plane in range {
-            let (n, c) = (plane / channels, plane % channels);
-            sums.fill(T::Acc::ZERO);
-            for (d, h) in (0..depth).flat_map(|d| (0..height).map(move |h| (d, h))) {
-                for w in 0..width {
-                    let index = [n, c, d, h, w];
-                    let at: usize = index.iter().zip(&grad.strides).map(|(i, stride)| i * stride).sum();
-                    // SAFETY: the index lies within the sizes of the gradient.
-                    add(index, unsafe { *grad.data.as_ptr().add(at) }.to_acc(), &mut sums)?;
-                }
+/// The sums of some channels of a sample, those of one place side by side; of one channel, those of all places.
+pub struct Sums<A> {
+    pub sample: usize,
+    pub channels: Range<usize>,
+    data: *mut A,
+    /// Numbers from place to place.
+    step: usize,
+    /// Places.
+    count: usize,
+}
+
+impl<A: Real> Sums<A> {
+    /// The sums of all places, if they are of one channel.
+    pub fn plane(&mut self) -> Option<&mut [A]> {
+        // SAFETY: as in `at`.
+        (self.step == 1).then(|| unsafe { std::slice::from_raw_parts_mut(self.data, self.count) })
+    }
+
+    fn clear(&mut self) {
+        let channels = self.channels.len();
+        let (pieces, length) =
+            if self.step == channels { (1, self.count * channels) } else { (self.count, channels) };
+        for i in 0..pieces {
+            // SAFETY: as in `at`; all bits 0 are the number 0.
+            unsafe { self.data.add(i * self.step).write_bytes(0, length) };
+        }
+    }
+
+    /// The sums of a place of the channel, if there is one of this number.
+    #[inline(always)]
+    pub fn at(&mut self, place: usize) -> Option<&mut [A]> {
+        // SAFETY: `spread` has room for the block's channels at each place, and nobody else uses them.
+        (place < self.count).then(|| unsafe {
+            std::slice::from_raw_parts_mut(self.data.add(place * self.step), self.channels.len())
+        })
+    }
+}
+
+impl<A: Real> Sums<A> {
+    /// Rounds the sums and writes them to the channels that begin here.
+    ///
+    /// # Safety
+    /// The tensor must have the elements that it names, and nobody else may use those of the channels.
+    unsafe fn write<T: Lanes<Acc = A>>(&mut self, out: &Volume<'_, T>, begin: usize) {
+        let [_, channel_step, plane_step, row_step, step] = out.strides;
+        let [_, _, depth, height, width] = out.sizes;
+        for (row, d, h) in (0..depth * height).map(|row| (row, row / height, row % height)) {
+            let to = out.data.as_ptr().wrapping_add(begin + d * plane_step + h * row_step);
+            if let Some(plane) = self.plane() {
+                // SAFETY: as the caller guarantees.
+                unsafe { narrow(to, step, &plane[row * width..(row + 1) * width]) };
+                continue;
             }
-            for (row, line) in sums.chunks_exact(out_width.max(1)).enumerate() {
-                let at = n * out.strides[0]
-                    + c * out.strides[1]
-                    + row / out_height * out.strides[2]
-                    + row % out_height * out.strides[3];
-                for (w, &sum) in line.iter().enumerate() {
-                    // SAFETY: as above, of the output, of which each channel is one piece's.
-                    unsafe { out.data.as_ptr().add(at + w * out.strides[4]).write(T::from_acc(sum)) };
+            for w in 0..width {
+                if let Some(sums) = self.at(row * width + w) {
+                    // SAFETY: as the caller guarantees.
+                    unsafe { narrow(to.wrapping_add(w * step), channel_step, sums) };
                 }
             }
         }
+    }
+}
+
+/// Gives `add` the sums of some channels of a sample, which begin at zero, and has them written to `out`, whose sizes are
+/// those of the sums.
+///
+/// # Safety
+/// `out` must hold the elements that it names, and nobody else may use them.
+pub unsafe fn spread<T: Lanes>(
+    out: &Volume<'_, T>,
+    add: impl Fn(&mut Sums<T::Acc>) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let [samples, channels, depth, height, width] = out.sizes;
+    let count = depth * height * width;
+    let (sample_step, channel_step) = (out.strides[0], out.strides[1]);
+    let block = if by_channels(out) { BLOCK.min(channels) } else { 1 };
+    // Elements at one step from place to place can hold the sums themselves.
+    let here = even(out, block).filter(|&step| unwidened::<T>() && (block > 1 || step == 1));
+    let blocks = channels.div_ceil(block.max(1));
+    parallel_try(samples * blocks, GRAIN / (count * block).max(1), |range| {
+        let mut copy = Scratch::<T::Acc>::zeroed(if here.is_some() { 0 } else { count * block })?;
+        for task in range {
+            let (sample, first) = (task / blocks, task % blocks * block);
+            let begin = sample * sample_step + first * channel_step;
+            let (data, step) = match here {
+                Some(step) => (out.data.as_ptr().wrapping_add(begin).cast::<T::Acc>(), step),
+                None => (copy.as_mut_ptr(), block),
+            };
+            let mut sums = Sums { sample, channels: first..(first + block).min(channels), data, step, count };
+            sums.clear();
+            add(&mut sums)?;
+            if here.is_some() {
+                continue;
+            }
+            // SAFETY: the channels are this task's.
+            unsafe { sums.write(out, begin) };
+        }
         Ok(())
     })
+}
+
+/// The step from each place of a channel to the next in row-major order, if there is one; if there is one place, `single`.
+fn even<T>(t: &Volume<'_, T>, single: usize) -> Option<usize> {
+    let (mut step, mut places) = (None, 1);
+    for (&size, &stride) in t.sizes[2..].iter().zip(&t.strides[2..]).rev().filter(|(size, _)| **size != 1) {
+        if stride != *step.get_or_insert(stride) * places {
+            return None;
+        }
+        places *= size;
+    }
+    Some(step.unwrap_or(single))
 }

@@ -1,7 +1,7 @@
 //! Calls of products, convolutions, pooling and norms of images at such sizes: few steps for the oracle, each size past what
 //! kernels work on at once.
 
-use keyway::ops::sample::{Sample, SampleArg, index, plain, sample};
+use keyway::ops::sample::{Sample, SampleArg, index, plain, sample, uniform};
 
 /// A convolution: image, kernel, and the stride, padding and dilation of both its dimensions.
 struct Conv {
@@ -49,6 +49,11 @@ fn spatial(sizes: &[usize; 4]) -> SampleArg {
 
 const IMAGE: [usize; 4] = [2, 35, 19, 33];
 const POOLED: [usize; 4] = [2, 35, 10, 17];
+
+/// The last arguments of an interpolation.
+fn between(mode: &'static str) -> [SampleArg; 3] {
+    [SampleArg::Str(mode), SampleArg::Bool(false), SampleArg::Floats(Vec::new())]
+}
 
 fn pair(n: i64) -> SampleArg {
     SampleArg::Ints(vec![n, n])
@@ -98,6 +103,26 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
         "avg_pool_backward" => {
             vec![sample([plain(&POOLED), spatial(&IMAGE)].into_iter().chain(average()))]
         }
+        "max_unpool" => {
+            let places = (IMAGE[2] * IMAGE[3]) as i64;
+            vec![sample([plain(&POOLED), index(&POOLED, places), spatial(&IMAGE)])]
+        }
+        "adaptive_avg_pool" | "adaptive_max_pool" => vec![sample([plain(&IMAGE), spatial(&POOLED)])],
+        "adaptive_avg_pool_backward" => vec![sample([plain(&POOLED), spatial(&IMAGE)])],
+        "interpolate" => vec![
+            sample([plain(&POOLED), spatial(&IMAGE)].into_iter().chain(between("linear"))),
+            sample([plain(&IMAGE), spatial(&POOLED)].into_iter().chain(between("cubic"))),
+        ],
+        "interpolate_backward" => {
+            vec![sample([plain(&IMAGE), spatial(&POOLED)].into_iter().chain(between("linear")))]
+        }
+        "grid_sample" => vec![sample([
+            plain(&POOLED),
+            uniform(&[POOLED[0], IMAGE[2], IMAGE[3], 2], -1.2, 1.2),
+            SampleArg::Str("bilinear"),
+            SampleArg::Str("border"),
+            SampleArg::Bool(false),
+        ])],
         "channel_norm" => vec![sample([
             plain(&IMAGE),
             channels(),
@@ -105,6 +130,12 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             SampleArg::Bool(false),
             SampleArg::Float(1e-5),
         ])],
+        "channel_norm_backward" => {
+            let statistics = |low, high| uniform(&[1, IMAGE[1], 1, 1], low, high);
+            let tensors =
+                [plain(&IMAGE), plain(&IMAGE), statistics(-0.5, 0.5), statistics(0.5, 2.0), channels()];
+            vec![sample(tensors.into_iter().chain([SampleArg::Bool(false), SampleArg::Float(1e-5)]))]
+        }
         "group_norm" => {
             vec![sample([plain(&IMAGE), SampleArg::Int(5), channels(), channels(), SampleArg::Float(1e-5)])]
         }

@@ -11,7 +11,7 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
 use keyway_dispatcher::tensor::{Format, TensorRef};
 
 /// The strides of a result of these sizes: channels_last where `t` is.
-pub(super) fn kept(t: &TensorRef, sizes: &[usize]) -> Strides {
+pub(crate) fn kept(t: &TensorRef, sizes: &[usize]) -> Strides {
     let last = t.format() == Format::ChannelsLast && (3..=5).contains(&sizes.len());
     if last { Strides::exact(channels_last_strides(sizes)) } else { Strides::Contiguous }
 }

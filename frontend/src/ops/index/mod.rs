@@ -3,6 +3,8 @@
 mod bags;
 mod geometry;
 
+pub(crate) use geometry::kept;
+
 crate::ops::family! {
     argsort,
     cat,

@@ -70,7 +70,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Composite,
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
-    samples: || channels::samples(&[&[4, 3], &[2, 3, 2], &[2, 2, 2, 3], &[2, 1, 2, 1, 2]]),
+    samples: || channels::samples(&[&[4, 3], &[2, 3, 2], &[2, 2, 2, 3], &[2, 1, 2, 1, 2], &[2, 9, 2, 3]]),
     errors,
     entry: Entry::new(),
 };

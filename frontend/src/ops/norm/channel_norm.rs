@@ -1,15 +1,17 @@
 //! `channel_norm`
 
+use super::channel_norm_backward;
 use super::channels::{check_channels, normalised, spread};
+use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, optional, tensor, widened};
+use crate::ops::composite::{cast, centred, decomposed, float_tensor, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
 /// The dimensions over which mean and variance are taken.
@@ -57,8 +59,70 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     Ok([made?, mean?, var?])
 }
 
+/// One fused op where the gradients are not to be differentiated again and mean and variance are used no further, else
+/// tensor ops.
+fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+    let (grad, own, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(1)?);
+    if !is_grad_enabled() && !b.came(1) && !b.came(2) {
+        let (mean, var) = (b.output(1)?, b.output(2)?);
+        let weight = Arg::optional(weight.as_ref());
+        let args = [grad.into(), (&own).into(), (&mean).into(), (&var).into(), weight, b.arg(3), b.arg(4)];
+        for (i, made) in channel_norm_backward::DEF.run_all(&args)?.into_iter().enumerate() {
+            g.set(i, || Ok(made))?;
+        }
+        return Ok(());
+    }
+    let per_sample = b.bool(3)?;
+    let single = per_sample && own.ndim() == 2;
+    let in_x = |t: &Tensor| {
+        let t = widened(t)?;
+        if single { t.unsqueeze(-1) } else { Ok(t) }
+    };
+    let (x, grad) = (in_x(&own)?, in_x(grad)?);
+    let dims = dims(x.ndim(), per_sample);
+    let (mean, var) = (x.mean_dims(&dims, true)?, x.var_dims(&dims, 0.0, true)?);
+    let [of_x, of_weight, of_bias] =
+        gradients(&x, &grad, [&mean, &var], weight.as_ref(), &dims, b.float(4)?)?;
+    // What the mean and the variance have from each element.
+    let count = x.numel() as f64 / mean.numel().max(1) as f64;
+    let (of_mean, of_var) = (in_x(b.grad(1)?)?, in_x(b.grad(2)?)?);
+    let through = of_mean.add(&of_var.mul(2.0)?.mul(&x.sub(&mean)?)?)?.div(count)?;
+    let of_x = of_x.add(&through)?;
+    g.set(0, || if single { of_x.squeeze_dim(-1) } else { Ok(of_x) })?;
+    g.set(1, || Ok(of_weight))?;
+    g.set(2, || Ok(of_bias))
+}
+
+/// The gradients of input, weight and bias, everything in one dtype; `dims` are those over which mean and variance were
+/// taken. With `h = (x - mean) * rstd`, `rstd = 1 / sqrt(var + eps)` and `g = grad * weight`, the input's is
+/// `rstd * (c - h * mean(c * h))` with `c = g - mean(g)` (Ioffe and Szegedy, "Batch Normalization", 2015, by the chain rule).
+pub(super) fn gradients(
+    x: &Tensor,
+    grad: &Tensor,
+    [mean, var]: [&Tensor; 2],
+    weight: Option<&Tensor>,
+    dims: &[i64],
+    eps: f64,
+) -> Result<[Tensor; 3]> {
+    let rstd = var.add(eps)?.rsqrt()?;
+    let hat = x.sub(mean)?.mul(&rstd)?;
+    // Centred first: `hat` has no mean, so that of a large gradient only costs digits in the product.
+    let inner = centred(grad, dims)?;
+    let inner = match weight {
+        Some(weight) => inner.mul(&spread(&cast(weight.clone(), x.dtype())?, x.ndim())?)?,
+        None => inner,
+    };
+    // The product sees only how far the input is from its own mean, whatever mean was given.
+    let apart = centred(x, dims)?.mul(&rstd)?;
+    let along = hat.mul(&inner.mul(&apart)?.mean_dims(dims, true)?)?;
+    let of_x = inner.sub(&along)?.mul(&rstd)?;
+    let others: Vec<i64> = (0..x.ndim() as i64).filter(|&d| d != 1).collect();
+    Ok([of_x, grad.mul(&hat)?.sum_dims(&others, false)?, grad.sum_dims(&others, false)?])
+}
+
 fn samples() -> Vec<Sample> {
-    let shapes: [&[usize]; 5] = [&[4, 3], &[2, 3, 2], &[2, 2, 2, 3], &[2, 1, 2, 1, 2], &[2, 2, 5, 7]];
+    let shapes: [&[usize]; 6] =
+        [&[4, 3], &[2, 3, 2], &[2, 2, 2, 3], &[2, 1, 2, 1, 2], &[2, 2, 5, 7], &[2, 9, 3, 5]];
     let call = |sizes: &[usize], per_sample: bool, affine: bool| {
         let channels = &[sizes[1]][..];
         let [weight, bias] = match affine {
@@ -91,7 +155,7 @@ pub static DEF: OpDef = OpDef {
             Part::new("to_dtype"),
         ],
     ),
-    derivative: Derivative::Composite,
+    derivative: Derivative::Formula { saves: 0b011, saves_outputs: 0b110, formula },
     forms: Forms::New,
     dtypes: Dtypes::FLOAT,
     samples,

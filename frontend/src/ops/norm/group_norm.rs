@@ -102,6 +102,7 @@ fn samples() -> Vec<Sample> {
         call(&[2, 4, 3], 1, false, true),
         call(&[1, 4, 2, 2], 2, true, true),
         call(&[2, 2, 2, 1, 2], 1, false, false),
+        call(&[2, 9, 2, 3], 3, true, true),
         call(&[0, 4, 2], 2, true, true),
     ]
 }

@@ -5,10 +5,12 @@ mod channels;
 crate::ops::family! {
     batch_norm,
     channel_norm,
+    channel_norm_backward,
     group_norm,
     instance_norm,
     layer_norm,
     layer_norm_backward,
+    local_response_norm,
     log_softmax,
     rms_norm,
     softmax,

@@ -38,7 +38,7 @@ pub(super) fn options(case: &Case) -> impl Iterator<Item = SampleArg> {
 }
 
 /// The samples of both ops, with the spatial sizes of the outputs.
-pub(super) const CASES: [(Case, &[usize]); 8] = [
+pub(super) const CASES: [(Case, &[usize]); 10] = [
     ((&[2, 2, 7], [&[3], &[2], &[1]], false, true, None), &[4]),
     ((&[2, 3, 4, 5], [&[2, 2], &[2, 2], &[0, 0]], false, true, None), &[2, 2]),
     ((&[2, 3, 4, 5], [&[3, 3], &[1, 1], &[1, 1]], false, true, None), &[4, 5]),
@@ -46,6 +46,8 @@ pub(super) const CASES: [(Case, &[usize]); 8] = [
     ((&[1, 2, 5, 6], [&[2, 3], &[2, 2], &[1, 1]], true, true, None), &[3, 4]),
     ((&[1, 2, 5, 6], [&[3, 2], &[3, 3], &[1, 0]], true, false, Some(5)), &[2, 2]),
     ((&[1, 2, 3, 4, 5], [&[2, 2, 3], &[1, 2, 2], &[0, 1, 1]], false, true, None), &[2, 3, 3]),
+    ((&[1, 35, 3, 2], [&[2, 2], &[1, 1], &[1, 0]], false, true, None), &[4, 1]),
+    ((&[2, 9, 1, 1], [&[1, 1], &[1, 1], &[0, 0]], false, true, None), &[1, 1]),
     ((&[0, 2, 4, 4], [&[2, 2], &[2, 2], &[0, 0]], false, true, None), &[2, 2]),
 ];
 

@@ -1,14 +1,14 @@
 //! The methods of [`Tensor`](crate::Tensor), one for each number of spatial dimensions.
 
-use super::options::{AvgPoolOptions, MaxPoolOptions};
-use super::{avg_pool, max_pool};
+use super::options::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions};
+use super::{avg_pool, lp_pool, max_pool};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::conv::{batched, unbatched};
 use keyway_dispatcher::op::Arg;
 
 macro_rules! pools {
-    ($($rank:literal $max:ident $with_indices:ident $avg:ident [$images:literal];)+) => {
+    ($($rank:literal $max:ident $with_indices:ident $avg:ident $lp:ident [$images:literal];)+) => {
         impl Tensor {$(
             #[doc = concat!("The largest element under each place of a window in `", $images, "`, or in one without a batch. ")]
             /// Along each spatial dimension there are `(size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1` places,
@@ -39,14 +39,24 @@ macro_rules! pools {
             pub fn $avg(&self, options: AvgPoolOptions<$rank>) -> Result<Tensor> {
                 mean(stringify!($avg), self, options)
             }
+
+            #[doc = concat!("The root of the sum of powers, `(Σ x^p)^(1/p)`, under each place of a window in `", $images, "`, ")]
+            #[doc = concat!("or in one without a batch; the places are those of [`Tensor::", stringify!($max), "`]. Where a ")]
+            /// window reaches over the end, the sum is that of a full one with the same mean, as PyTorch has it.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Tensor::", stringify!($max), "`]; an exponent of 0.")]
+            pub fn $lp(&self, options: LpPoolOptions<$rank>) -> Result<Tensor> {
+                power_mean(stringify!($lp), self, options)
+            }
         )+}
     };
 }
 
 pools! {
-    1 max_pool1d max_pool1d_with_indices avg_pool1d ["[batch, channels, length]"];
-    2 max_pool2d max_pool2d_with_indices avg_pool2d ["[batch, channels, height, width]"];
-    3 max_pool3d max_pool3d_with_indices avg_pool3d ["[batch, channels, depth, height, width]"];
+    1 max_pool1d max_pool1d_with_indices avg_pool1d lp_pool1d ["[batch, channels, length]"];
+    2 max_pool2d max_pool2d_with_indices avg_pool2d lp_pool2d ["[batch, channels, height, width]"];
+    3 max_pool3d max_pool3d_with_indices avg_pool3d lp_pool3d ["[batch, channels, depth, height, width]"];
 }
 
 fn largest<const N: usize>(
@@ -80,6 +90,20 @@ fn mean<const N: usize>(op: &'static str, input: &Tensor, options: AvgPoolOption
         Arg::Bool(ceil_mode),
         Arg::Bool(count_include_pad),
         divisor_override.map_or(Arg::None, |by| Arg::Int(i64::try_from(by).unwrap_or(i64::MAX))),
+    ])?;
+    unbatched(made, had_batch)
+}
+
+fn power_mean<const N: usize>(op: &'static str, input: &Tensor, options: LpPoolOptions<N>) -> Result<Tensor> {
+    let (x, had_batch) = batched(op, input, N)?;
+    let [kernel, stride] = [options.kernel, options.stride].map(|list| list.ints());
+    let made = lp_pool::DEF.run(&[
+        (&x).into(),
+        Arg::Float(options.norm_type),
+        Arg::Ints(&kernel),
+        Arg::Ints(&stride),
+        Arg::Ints(&[0; N]),
+        Arg::Bool(options.ceil_mode),
     ])?;
     unbatched(made, had_batch)
 }

@@ -25,7 +25,7 @@ fn list<'a>(args: &Args<'a>, i: usize, rank: usize, least: i64) -> Result<&'a [i
 }
 
 /// The number of spatial dimensions of tensor argument `i`, `[batch, channels, spatial..]` of floats.
-pub(super) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
+pub(crate) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
     let t = args.tensor(i)?;
     require(args, i, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
     match t.sizes().len().checked_sub(2) {
@@ -35,17 +35,17 @@ pub(super) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
 }
 
 /// The sizes of an image's spatial dimensions in argument `i`.
-pub(super) fn sizes(args: &Args<'_>, i: usize, rank: usize) -> Result<Dims> {
+pub(crate) fn sizes(args: &Args<'_>, i: usize, rank: usize) -> Result<Dims> {
     Ok(list(args, i, rank, 1)?.iter().map(|&v| v as usize).collect())
 }
 
 /// The sizes of the spatial dimensions as a list argument.
-pub(super) fn spatial(sizes: &[usize]) -> Vec<i64> {
+pub(crate) fn spatial(sizes: &[usize]) -> Vec<i64> {
     sizes[2..].iter().map(|&size| size as i64).collect()
 }
 
 /// The first two sizes of a tensor, and these.
-pub(super) fn with_spatial(sizes: &[usize], spatial: &[usize]) -> Dims {
+pub(crate) fn with_spatial(sizes: &[usize], spatial: &[usize]) -> Dims {
     sizes[..2].iter().chain(spatial).copied().collect()
 }
 

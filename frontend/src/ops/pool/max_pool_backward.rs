@@ -8,11 +8,11 @@ use crate::{DType, Tensor, error::Result};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (rank, grad, indices) = (rank(args, 0)?, args.tensor(0)?, args.tensor(1)?);
     require(args, 1, indices.dtype(), indices.dtype().is_integer(), "integers: places in a channel")?;
     if indices.sizes() != grad.sizes() {
-        let expected = format!("of the gradient's shape {:?}", grad.sizes());
+        let expected = format!("of the shape of `{}`, {:?}", args.op.schema.param_name(0), grad.sizes());
         return Err(wrong_shape(args, 1, expected, indices.sizes()));
     }
     let sizes = with_spatial(grad.sizes(), &sizes(args, 2, rank)?);
@@ -23,7 +23,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// The elements of each channel at these places of it.
-fn at(t: &Tensor, indices: &Tensor) -> Result<Tensor> {
+pub(super) fn at(t: &Tensor, indices: &Tensor) -> Result<Tensor> {
     let flat = |t: &Tensor| {
         let [batch, channels, spatial @ ..] = t.sizes() else { return Ok(t.clone()) };
         t.reshape_as_sizes(&[*batch, *channels, spatial.iter().product()])
@@ -50,6 +50,8 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 3, 2, 2], &[4, 5]),
             call(&[2, 3, 4, 5], &[4, 5]),
             call(&[1, 2, 2, 1, 3], &[2, 3, 4]),
+            call(&[1, 35, 1, 2], &[2, 1]),
+            call(&[2, 9, 1, 1], &[1, 1]),
             call(&[0, 2, 2, 2], &[4, 4]),
         ]
     },
@@ -60,7 +62,7 @@ pub static DEF: OpDef = OpDef {
         let at = |v: f64| fixed(&[1, 1, 2], DType::I64, Fill::Values(vec![v]));
         vec![
             call(&[2], index(&[2], 2), &[2], "of 3 to 5 dimensions"),
-            call(&[1, 1, 2], index(&[2], 2), &[4], "of the gradient's shape [1, 1, 2]"),
+            call(&[1, 1, 2], index(&[2], 2), &[4], "of the shape of `grad`, [1, 1, 2]"),
             call(&[1, 1, 2], fixed(&[1, 1, 2], DType::F32, Fill::Index(2)), &[4], "integers"),
             call(&[1, 1, 2], index(&[1, 1, 2], 2), &[4, 4], "1 numbers of 1 or more"),
             call(&[1, 1, 2], at(4.0), &[4], "0..4"),

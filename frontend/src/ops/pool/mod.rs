@@ -1,14 +1,23 @@
 //! Pooling: the largest element or the mean under a window that moves over one to three spatial dimensions.
 
+mod adaptive;
 mod calls;
 mod geometry;
 mod options;
+mod unpool;
 
-pub use options::{AvgPoolOptions, MaxPoolOptions};
+pub(crate) use adaptive::mean;
+pub(crate) use geometry::{rank, sizes, spatial, with_spatial};
+pub use options::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 
 crate::ops::family! {
+    adaptive_avg_pool,
+    adaptive_avg_pool_backward,
+    adaptive_max_pool,
     avg_pool,
     avg_pool_backward,
+    lp_pool,
     max_pool,
     max_pool_backward,
+    max_unpool,
 }

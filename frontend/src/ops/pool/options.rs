@@ -118,3 +118,116 @@ impl<const N: usize> AvgPoolOptions<N> {
         AvgPoolOptions { divisor_override: Some(divisor), ..self }
     }
 }
+
+/// The window of a power mean over `N` spatial dimensions. It moves by its own sizes unless a stride is stated.
+///
+/// ```
+/// use keyway::ops::pool::LpPoolOptions;
+/// let overlapping = LpPoolOptions::<2>::new(2.0, 3).stride(1);
+/// assert!(!overlapping.ceil_mode);
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LpPoolOptions<const N: usize> {
+    /// The exponent: 1 sums, 2 is the Euclidean norm, the larger the nearer to the maximum.
+    pub norm_type: f64,
+    /// Elements of the window.
+    pub kernel: PerDim<N>,
+    /// Elements from one place of the window to the next.
+    pub stride: PerDim<N>,
+    /// Whether a window may reach over the end.
+    pub ceil_mode: bool,
+}
+
+impl<const N: usize> LpPoolOptions<N> {
+    /// This exponent and a window of these sizes, which moves by them.
+    pub fn new(norm_type: f64, kernel: impl Into<PerDim<N>>) -> Self {
+        let kernel = kernel.into();
+        LpPoolOptions { norm_type, kernel, stride: kernel, ceil_mode: false }
+    }
+
+    /// With this stride.
+    #[must_use]
+    pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
+        LpPoolOptions { stride: stride.into(), ..self }
+    }
+
+    /// With windows that may reach over the end, or without.
+    #[must_use]
+    pub fn ceil_mode(self, on: bool) -> Self {
+        LpPoolOptions { ceil_mode: on, ..self }
+    }
+}
+
+/// The spatial sizes of a result: one for all of them, or one for each, where `None` keeps the input's.
+///
+/// ```
+/// use keyway::ops::pool::OutputSize;
+/// assert_eq!(OutputSize::<2>::from(7), OutputSize([Some(7), Some(7)]));
+/// assert_eq!(OutputSize::from([None, Some(1)]), OutputSize([None, Some(1)]));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutputSize<const N: usize>(pub [Option<usize>; N]);
+
+impl<const N: usize> From<usize> for OutputSize<N> {
+    fn from(all: usize) -> OutputSize<N> {
+        OutputSize([Some(all); N])
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for OutputSize<N> {
+    fn from(each: [usize; N]) -> OutputSize<N> {
+        OutputSize(each.map(Some))
+    }
+}
+
+impl<const N: usize> From<[Option<usize>; N]> for OutputSize<N> {
+    fn from(each: [Option<usize>; N]) -> OutputSize<N> {
+        OutputSize(each)
+    }
+}
+
+/// The window of the pooling that an unpooling over `N` spatial dimensions undoes. It moves by its own sizes unless a stride
+/// is stated.
+///
+/// ```
+/// use keyway::ops::pool::MaxUnpoolOptions;
+/// assert_eq!(MaxUnpoolOptions::<2>::new(3).stride(2).padding(1).output_size, None);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MaxUnpoolOptions<const N: usize> {
+    /// Elements of the window.
+    pub kernel: PerDim<N>,
+    /// Elements from one place of the window to the next.
+    pub stride: PerDim<N>,
+    /// The border on either side.
+    pub padding: PerDim<N>,
+    /// The spatial sizes of the result: several are pooled to one, and differ from `(size - 1) * stride + kernel - 2 * padding`,
+    /// the default, by less than the stride.
+    pub output_size: Option<[usize; N]>,
+}
+
+impl<const N: usize> MaxUnpoolOptions<N> {
+    /// A window of these sizes, which moves by them.
+    pub fn new(kernel: impl Into<PerDim<N>>) -> Self {
+        let kernel = kernel.into();
+        MaxUnpoolOptions { kernel, stride: kernel, padding: 0.into(), output_size: None }
+    }
+
+    /// With this stride.
+    #[must_use]
+    pub fn stride(self, stride: impl Into<PerDim<N>>) -> Self {
+        MaxUnpoolOptions { stride: stride.into(), ..self }
+    }
+
+    /// With this padding.
+    #[must_use]
+    pub fn padding(self, padding: impl Into<PerDim<N>>) -> Self {
+        MaxUnpoolOptions { padding: padding.into(), ..self }
+    }
+
+    /// With a result of these spatial sizes.
+    #[must_use]
+    pub fn output_size(self, sizes: [usize; N]) -> Self {
+        MaxUnpoolOptions { output_size: Some(sizes), ..self }
+    }
+}

@@ -8,6 +8,8 @@ use crate::ops::sample::{Sample, SampleArg, plain, sample};
 use keyway_dispatcher::op::Arg;
 use smallvec::SmallVec;
 
+mod feature_dropout;
+
 crate::ops::family! {
     bernoulli,
     dropout,

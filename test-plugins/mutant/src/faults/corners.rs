@@ -76,6 +76,23 @@ pub(super) const FAULTS: &[Fault] = &[
     })
     .dtypes(&["f64"])
     .judged(&["layer_norm"]),
+    Fault::new(
+        "channel_norm_gradient",
+        "constant inputs have no gradient",
+        &["channel_norm_backward"],
+        |site| {
+            let values = site.input(1)?.values();
+            site.run()?;
+            if values.iter().all(|v| *v == values[0]) {
+                site.output(0)?.map(|_| f64::NAN)
+            }
+            Ok(())
+        },
+    )
+    .judged(&["channel_norm_backward"]),
+    Fault::new("max_pool_loses_nan", "a NaN under the window does not count", &["max_pool"], |site| {
+        site.then_map(|y| if y.is_nan() { 0.0 } else { y })
+    }),
 ];
 
 fn zeroed(out: &crate::raw::Elements<'_>) -> Result<(), Error> {

@@ -23,9 +23,25 @@ pub struct Block {
     pub soon: *const u16,
 }
 
+/// 32 by 32 sums of rows that lie elsewhere at each step, as under the taps of a convolution's kernel.
+#[derive(Clone, Copy)]
+pub struct Gathered<'a> {
+    /// For each step of 32 along the summed dimension, the bytes from `left` to its first row. At least one.
+    pub offsets: &'a [usize],
+    /// Rows, each 32 elements at a step.
+    pub left: *const u16,
+    /// From one row to the next, in elements.
+    pub line: usize,
+    /// A panel of columns.
+    pub right: *const u16,
+    /// The sums, row by row, which begin at 0.
+    pub sums: *mut f32,
+}
+
 /// Rows of the left operand, as tiles are loaded from them. Distances are in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
+    /// The first element.
     pub data: *const u16,
     /// From one row to the next.
     pub line: usize,
@@ -66,6 +82,12 @@ pub trait Unit: Copy + Sync {
     /// Rows, panel and sums must exist, and nobody else may use the sums; this thread must be within
     /// [`Unit::with_tiles`]. The caller upholds this.
     unsafe fn block(self, block: &Block);
+
+    /// Computes one block whose rows lie elsewhere at each step: see [`Gathered`].
+    ///
+    /// # Safety
+    /// As for [`Unit::block`].
+    unsafe fn gathered(self, block: &Gathered<'_>);
 }
 
 /// This processor's own unit. Whoever holds one may use it: [`Amx::find`] makes it.
@@ -89,6 +111,10 @@ impl Unit for Amx {
     }
 
     unsafe fn block(self, _: &Block) {
+        unreachable!("`Amx::find` makes none here")
+    }
+
+    unsafe fn gathered(self, _: &Gathered<'_>) {
         unreachable!("`Amx::find` makes none here")
     }
 }
@@ -241,6 +267,54 @@ impl Unit for Amx {
                 right = inout(reg) right => _,
                 soon = inout(reg) soon => _,
                 steps = inout(reg) steps => _,
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack)
+            );
+        }
+    }
+
+    #[inline]
+    unsafe fn gathered(self, block: &Gathered<'_>) {
+        let Gathered { offsets, left, line, right, sums } = *block;
+        // As above; the list of offsets is not empty.
+        // SAFETY: as above.
+        unsafe {
+            std::arch::asm!(
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "2:",
+                "mov {at}, [{offset}]",
+                "add {at}, {left}",
+                "tileloadd tmm4, [{at} + {line}]",
+                "add {at}, {half}",
+                "tileloadd tmm6, [{right} + {dense}]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tileloadd tmm7, [{right} + {dense} + 1024]",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tileloadd tmm5, [{at} + {line}]",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "add {right}, 2048",
+                "add {offset}, 8",
+                "cmp {offset}, {end}",
+                "jne 2b",
+                "mov {at:e}, 128",
+                "tilestored [{sums} + {at}], tmm0",
+                "tilestored [{sums} + {at} + 64], tmm1",
+                "tilestored [{sums} + {at} + 2048], tmm2",
+                "tilestored [{sums} + {at} + 2112], tmm3",
+                at = out(reg) _,
+                offset = inout(reg) offsets.as_ptr() => _,
+                end = in(reg) offsets.as_ptr_range().end,
+                left = in(reg) left,
+                line = in(reg) line * size_of::<u16>(),
+                half = in(reg) SIDE / 2 * line * size_of::<u16>(),
+                right = inout(reg) right => _,
+                dense = in(reg) 64usize,
+                sums = in(reg) sums,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack)

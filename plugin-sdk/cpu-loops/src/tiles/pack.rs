@@ -6,14 +6,30 @@
 //! step from each of 16 columns. Seen as pairs of elements, the one is the transpose of the other. Beyond the operand's
 //! edges a panel holds 0.
 
-use super::super::product::Matrix;
-
 /// Rows or columns of a panel, and elements of a step along the summed dimension.
 pub const SIDE: usize = 32;
 /// Elements of one step of a panel.
 pub const STEP: usize = SIDE * SIDE;
 /// Rows or columns of one tile, and pairs of elements in its step.
 const HALF: usize = SIDE / 2;
+
+/// A matrix in memory whose rows become those of panels. Strides are in elements.
+#[derive(Clone, Copy)]
+pub struct Source {
+    /// The first element.
+    pub data: *const u16,
+    /// From one row (column) of a panel to the next.
+    pub row: usize,
+    /// From one element of the summed dimension to the next.
+    pub column: usize,
+}
+
+impl Source {
+    /// The part that begins at this element.
+    pub fn at(self, row: usize, column: usize) -> Self {
+        Source { data: self.data.wrapping_add(row * self.row + column * self.column), ..self }
+    }
+}
 
 /// Which operand a panel is of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,15 +49,14 @@ enum Lines {
     Inner,
 }
 
-/// Packs `count` whole panels side by side, each of which takes `steps * STEP` elements at `to`. `row` of the matrix is
-/// the stride from one row (column) of a panel to the next, `column` that along the summed dimension.
+/// Packs whole panels side by side, each of which takes `steps * STEP` elements at `to`.
 ///
 /// # Safety
 /// `from` must have `size` by `inner` elements, and `to` places for the panels that these take; with `VECTORS` the
 /// processor must have AVX-512 F and BW. The caller upholds this.
 pub unsafe fn pack<const VECTORS: bool>(
     to: *mut u16,
-    from: Matrix<*const u16>,
+    from: Source,
     (size, inner): (usize, usize),
     operand: Operand,
 ) {
@@ -71,7 +86,7 @@ pub unsafe fn pack<const VECTORS: bool>(
 ///
 /// # Safety
 /// The elements must exist; the caller upholds this.
-unsafe fn gather(to: &mut [u16; STEP], from: Matrix<*const u16>, (side, deep): (usize, usize), lines: Lines) {
+unsafe fn gather(to: &mut [u16; STEP], from: Source, (side, deep): (usize, usize), lines: Lines) {
     let (count, length, distance, step) = match lines {
         Lines::Side => (side, deep, from.row, from.column),
         Lines::Inner => (deep, side, from.column, from.row),
@@ -218,7 +233,7 @@ mod tests {
         let (panels, steps) = (size.div_ceil(SIDE), inner.div_ceil(SIDE));
         for operand in [Operand::Left, Operand::Right] {
             let mut to = vec![u16::MAX; panels * steps * STEP];
-            let matrix = Matrix { data: from.as_ptr(), row, column };
+            let matrix = Source { data: from.as_ptr(), row, column };
             // SAFETY: there are the elements and the places; the caller has asked for the processor's features.
             unsafe { pack::<VECTORS>(to.as_mut_ptr(), matrix, (size, inner), operand) };
             for (s, k) in (0..panels * SIDE).flat_map(|s| (0..steps * SIDE).map(move |k| (s, k))) {

@@ -1,0 +1,266 @@
+//! Convolutions of bf16 by the processor's tile unit, where it has one.
+//!
+//! Rows of tiles are neighbouring places of the kernel, read from the flat copy of [`planes`](super::planes) or, where no tap
+//! leaves the image, from the image itself; a block of 32 places and 32 channels goes through all taps and channels without
+//! leaving the tiles, and is rounded once. The unit takes subnormal numbers for 0.
+
+use super::gathered::{Product, Weight};
+use super::planes::{Part, Planes};
+use crate::kernels::image::{Numbers, Pixel, unsupported};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::tiles::{Amx, Gathered, Operand, SIDE, STEP, Source, Unit, pack};
+use keyway_cpu_loops::vectors::{Vector, write_some};
+use keyway_sdk::author::{Error, Lanes, Scratch};
+use keyway_sdk::half::bf16;
+use std::any::TypeId;
+
+/// Elements of the copied rows, about: they stay in the second cache.
+const BAND: usize = 1 << 17;
+/// Elements of the packed weight up to which it stays in the second cache beside them.
+const NEAR: usize = 1 << 19;
+/// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
+const ENOUGH: usize = 16;
+const SHORT: usize = 4;
+/// Multiplications that are worth handing to a thread.
+const WORK: usize = 1 << 24;
+
+/// This processor's unit, if it multiplies elements of this type.
+pub fn unit<T: 'static>() -> Option<Amx> {
+    if TypeId::of::<T>() == TypeId::of::<bf16>() { Amx::find() } else { None }
+}
+
+/// How the places are cut into parts, by the sizes alone.
+pub struct Cut {
+    /// Samples and rows of places that a part has at most.
+    pub samples: usize,
+    pub rows: usize,
+    bands: usize,
+    sizes: [usize; 2],
+    pub count: usize,
+}
+
+impl Cut {
+    /// Of this many samples and rows of places, in parts of about `most` elements. Parts have several samples where
+    /// these are small, as long as there are `enough` parts.
+    pub fn of(planes: &Planes, sizes: [usize; 2], most: usize, enough: usize) -> Cut {
+        let [samples, height] = sizes;
+        let row = planes.pitch * planes.pixel * planes.count();
+        let whole = (height + planes.reach) * row;
+        let several = (most / whole).clamp(1, samples.div_ceil(enough));
+        let tall = (most / row).saturating_sub(planes.reach).clamp(planes.reach.clamp(1, height), height);
+        let few = height.div_ceil(enough.div_ceil(samples)).max(SHORT.min(height));
+        let bands = if several > 1 { 1 } else { height.div_ceil(tall.min(few)) };
+        let rows = height.div_ceil(bands);
+        let bands = height.div_ceil(rows);
+        Cut { samples: several, rows, bands, sizes, count: samples.div_ceil(several) * bands }
+    }
+
+    /// Part `i`, of a group's channels.
+    pub fn part(&self, i: usize, first_channel: usize) -> Part {
+        let range = |i: usize, each: usize, all: usize| i * each..((i + 1) * each).min(all);
+        Part {
+            samples: range(i / self.bands, self.samples, self.sizes[0]),
+            rows: range(i % self.bands, self.rows, self.sizes[1]),
+            first_channel,
+        }
+    }
+}
+
+/// Computes a convolution, whose sizes are not 0. What would mostly multiply zeros is refused.
+///
+/// # Safety
+/// As for [`Product::run`], with elements of bf16.
+pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(), Error> {
+    let (samples, height) = (of.out.sizes[0], of.axes[0].count);
+    let planes = Planes::of(&of.axes, of.channels, of.groups == 1);
+    if planes.mostly_zeros(&of.axes) {
+        return Err(unsupported("taps so far apart"));
+    }
+    let (steps, blocks) = (planes.taps * planes.pixel / SIDE, of.rows.div_ceil(SIDE));
+    let near = of.groups * blocks * steps * STEP <= NEAR;
+    let work = steps * STEP * blocks * (samples * height * planes.width) / SIDE;
+    let enough = (work / WORK).clamp(1, ENOUGH);
+    let cut = Cut::of(&planes, [samples, height], BAND, if near { enough } else { 1 });
+    let plane = planes.plane(cut.samples * (cut.rows + planes.reach));
+    let offsets: Vec<usize> = planes
+        .distances()
+        .flat_map(|(number, distance)| {
+            let first = (number * plane + distance) * planes.pixel;
+            (first..first + planes.pixel).step_by(SIDE).map(|at| at * size_of::<u16>())
+        })
+        .collect();
+    // SAFETY: as the caller guarantees.
+    let mut weight = unsafe { packed::<U, T>(of, &planes, blocks) }?;
+    // SAFETY: the address is read within this call.
+    let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
+    let bias: Vec<f32> = of.bias.iter().flatten().map(|number| number.to_acc()).collect();
+
+    let pieces = enough.div_ceil(cut.count * of.groups).min(blocks);
+    let work = steps * STEP * cut.samples * cut.rows * planes.width * blocks.div_ceil(pieces) / SIDE;
+    parallel_try(cut.count * of.groups * pieces, WORK / work.max(1), |range| {
+        // SAFETY: the copy is written before it is read.
+        let mut copied = unsafe { Scratch::<u16>::unwritten(planes.count() * plane * planes.pixel) }?;
+        let mut sums = [0f32; STEP];
+        unit.with_tiles(|| {
+            for task in range {
+                let (piece, task) = (task % pieces, task / pieces);
+                let (g, i) = (task % of.groups, task / of.groups);
+                let part = cut.part(i, g * of.channels);
+                let flat = planes.flat(&part);
+                // Blocks of an image that is read where it lies end with its last place.
+                let in_place = planes.in_place && flat >= SIDE;
+                // SAFETY: the caller guarantees the elements; there is room for the planes of a part.
+                let left = unsafe {
+                    if in_place {
+                        planes.first_read(&of.input, &part)
+                    } else {
+                        planes.copy(copied.as_mut_ptr(), plane, &of.input, &part);
+                        copied.as_ptr()
+                    }
+                };
+                let blocks_here = piece * blocks / pieces..(piece + 1) * blocks / pieces;
+                let mut one = |first: usize, block: usize| {
+                    let begin = if in_place { first.min(flat - SIDE) } else { first };
+                    let right =
+                        weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * steps * STEP);
+                    let left = left.wrapping_add(begin * planes.pixel);
+                    let line = planes.pixel;
+                    let to = sums.as_mut_ptr();
+                    // SAFETY: copy and weight have the elements of these places, this thread has tiles, and each result
+                    // is written by one task.
+                    unsafe {
+                        unit.gathered(&Gathered { offsets: &offsets, left, line, right, sums: to });
+                        write(of, &planes, &part, &sums, [begin, first], (g, block * SIDE), &bias);
+                    }
+                };
+                let places = || (0..flat).step_by(SIDE);
+                if near {
+                    places().for_each(|first| blocks_here.clone().for_each(|block| one(first, block)));
+                } else {
+                    blocks_here.for_each(|block| places().for_each(|first| one(first, block)));
+                }
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Writes the results of 32 flat places from `begin` on, but for those before `first`.
+///
+/// # Safety
+/// As for [`run`].
+#[inline]
+unsafe fn write<T: Pixel>(
+    of: &Product<'_, T>,
+    planes: &Planes,
+    part: &Part,
+    sums: &[f32; STEP],
+    [begin, first]: [usize; 2],
+    (g, row): (usize, usize),
+    bias: &[f32],
+) {
+    let [step, _, _, down, across] = of.out.strides;
+    let (channels, channel) = (SIDE.min(of.rows - row), g * of.rows + row);
+    let mut added = [0f32; SIDE];
+    if !bias.is_empty() {
+        added[..channels].copy_from_slice(&bias[channel..channel + channels]);
+    }
+    let tall = planes.tall(part);
+    let end = (begin + SIDE).min(planes.flat(part));
+    let mut flat = first;
+    while flat < end {
+        let (line, x) = (flat / planes.pitch, flat % planes.pitch);
+        let (sample, y) = (line / tall, line % tall);
+        let next = (flat - x + planes.pitch).min(end);
+        if y < part.rows.len() && x < planes.width {
+            let at = (part.samples.start + sample) * step + (part.rows.start + y) * down + channel;
+            let to = of.out.data.as_ptr().wrapping_add(at);
+            for i in 0..(next - flat).min(planes.width - x) {
+                let to = to.wrapping_add((x + i) * across);
+                let sums = sums[(flat - begin + i) * SIDE..].as_ptr();
+                let store = |v: usize, n: usize| {
+                    // SAFETY: the result has these channels, and sums and addends whole vectors.
+                    unsafe {
+                        let sum = Numbers::load(sums.add(v));
+                        let result = match bias {
+                            [] => sum,
+                            _ => Numbers::splat(1.0).mul_add(sum, Numbers::load(added.as_ptr().add(v))),
+                        };
+                        write_some(to.wrapping_add(v), 1, n, result);
+                    }
+                };
+                // Two loops, of which the compiler writes the first one out.
+                if channels == SIDE {
+                    (0..SIDE).step_by(Numbers::LANES).for_each(|v| store(v, Numbers::LANES));
+                } else {
+                    (0..channels)
+                        .step_by(Numbers::LANES)
+                        .for_each(|v| store(v, Numbers::LANES.min(channels - v)));
+                }
+            }
+        }
+        flat = next;
+    }
+}
+
+/// The weight as panels of 32 rows: `[groups][blocks][taps][pixel / 32][STEP]`.
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn packed<U: Unit, T: Pixel>(
+    of: &Product<'_, T>,
+    planes: &Planes,
+    blocks: usize,
+) -> Result<Scratch<u16>, Error> {
+    let Weight { data, group, row, channel, taps } = &of.weight;
+    let (tap, panel) = (planes.pixel * SIDE, planes.taps * planes.pixel * SIDE);
+    // SAFETY: each panel is written below.
+    let mut made = unsafe { Scratch::<u16>::unwritten(of.groups * blocks * panel) }?;
+    // SAFETY: the address is used within this call, by pieces of work that write panels of their own.
+    let to = unsafe { Lanes::new(made.as_mut_ptr()) };
+    parallel_try(of.groups * blocks, (WORK / 64 / panel).max(1), |range| {
+        for i in range {
+            let (g, first) = (i / blocks, i % blocks * SIDE);
+            let rows = SIDE.min(of.rows - first);
+            let from = data.as_ptr().cast_const().cast::<u16>().wrapping_add(g * group + first * row);
+            for t in 0..planes.taps {
+                let to = to.as_ptr().wrapping_add(i * panel + t * tap);
+                // SAFETY: the caller guarantees the elements; a unit with `VECTORS` comes with the processor's features.
+                unsafe {
+                    if planes.taps == taps.len() {
+                        let data = from.wrapping_add(taps[t]);
+                        let source = Source { data, row: *row, column: *channel };
+                        pack_right::<U>(to, source, (rows, of.channels));
+                    } else {
+                        let mut lines = vec![0u16; rows * planes.pixel];
+                        for (r, line) in lines.chunks_exact_mut(planes.pixel).enumerate() {
+                            for (e, slot) in line.iter_mut().enumerate() {
+                                if let Some((t, c)) = planes.meaning(t, e) {
+                                    *slot = *from.wrapping_add(r * row + taps[t] + c * channel);
+                                }
+                            }
+                        }
+                        let source = Source { data: lines.as_ptr(), row: planes.pixel, column: 1 };
+                        pack_right::<U>(to, source, (rows, planes.pixel));
+                    }
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(made)
+}
+
+/// Packs the columns of a right operand.
+///
+/// # Safety
+/// As for [`pack`], where the unit is one of this processor.
+pub unsafe fn pack_right<U: Unit>(to: *mut u16, from: Source, sizes: (usize, usize)) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match U::VECTORS {
+            true => pack::<true>(to, from, sizes, Operand::Right),
+            false => pack::<false>(to, from, sizes, Operand::Right),
+        }
+    }
+}

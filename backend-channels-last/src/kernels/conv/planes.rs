@@ -1,0 +1,270 @@
+//! Copies of an image from which tiles are read: pixels lie at a constant pitch with zeros where the image has none, so that
+//! the places of a kernel, taken as one flat row, read each tap at a constant distance from their own pixel. Behind each row
+//! of places lie some that are none; what is computed there is left.
+
+use keyway_cpu_loops::images::{Axis, Volume};
+use keyway_cpu_loops::tiles::SIDE;
+use std::ops::Range;
+
+/// Channels up to which the taps of a row may be taken as channels, and the most elements that a pixel then has.
+const FEW: usize = 16;
+const FOLDED: usize = 128;
+
+/// How a copy lies. With strides, rows and columns are parted into a plane for each remainder that taps have, and there
+/// neighbouring places read neighbouring pixels.
+pub struct Planes {
+    /// Elements of a pixel: whole steps of tiles, with zeros behind the channels.
+    pub pixel: usize,
+    /// Pixels from row to row.
+    pub pitch: usize,
+    /// Rows that taps reach beyond those of the places.
+    pub reach: usize,
+    /// Places of a row.
+    pub width: usize,
+    /// Taps of which each has its place in the copy: those of the kernel, or its rows.
+    pub taps: usize,
+    channels: usize,
+    step: [usize; 2],
+    first: [isize; 2],
+    /// Rows of the image from the first tap's on, for each plane.
+    rows: Vec<usize>,
+    /// Columns whose channels a pixel holds, likewise.
+    columns: Vec<Vec<usize>>,
+    /// For each tap its plane, row and column in the copy.
+    places: Vec<(usize, usize, usize)>,
+    /// Whether it is no copy but the image itself.
+    pub in_place: bool,
+}
+
+/// What is copied at a time.
+#[derive(Clone)]
+pub struct Part {
+    pub samples: Range<usize>,
+    /// Rows of places: those of the whole image where there are several samples.
+    pub rows: Range<usize>,
+    pub first_channel: usize,
+}
+
+impl Planes {
+    /// Of places along two axes, whose taps are in ascending order. Where the image may be read where it lies, it is an image
+    /// of as many channels.
+    pub fn of(axes: &[Axis; 2], channels: usize, may_be_in_place: bool) -> Planes {
+        let step = [0, 1].map(|d| axes[d].step);
+        let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
+        let taps = [0, 1].map(|d| -> Vec<usize> {
+            axes[d].taps.iter().map(|tap| (tap - first[d]).cast_unsigned()).collect()
+        });
+        let across = taps[1].len();
+        let folded = (across * channels).next_multiple_of(SIDE);
+        let fold = channels <= FEW && folded <= FOLDED && folded < across * SIDE;
+        let parts = |d: usize| -> Vec<usize> {
+            let mut parts: Vec<usize> = taps[d].iter().map(|tap| tap % step[d]).collect();
+            parts.sort_unstable();
+            parts.dedup();
+            parts
+        };
+        let rows = parts(0);
+        let (columns, across) = match fold {
+            true => (vec![taps[1].clone()], vec![0]),
+            false => (parts(1).into_iter().map(|part| vec![part]).collect(), taps[1].clone()),
+        };
+        let plane = |y: usize, x: usize| {
+            let row = rows.iter().position(|&row| row == y % step[0]).unwrap_or(0);
+            let column = columns.iter().position(|column| column[0] == x % step[1]).unwrap_or(0);
+            (row * columns.len() + column, y / step[0], x / step[1])
+        };
+        let places: Vec<_> = taps[0].iter().flat_map(|&y| across.iter().map(move |&x| (y, x))).collect();
+        let places: Vec<_> = places.into_iter().map(|(y, x)| plane(y, x)).collect();
+        let far = |of: fn(&(usize, usize, usize)) -> usize| places.iter().map(of).max().unwrap_or(0);
+        let (reach, beyond) = (far(|place| place.1), far(|place| place.2));
+        let inside = |axis: &Axis| {
+            let last = (axis.count.max(1) - 1).cast_signed();
+            axis.step == 1 && axis.taps.iter().all(|tap| *tap >= 0 && tap + last < axis.size.cast_signed())
+        };
+        let in_place = may_be_in_place && channels.is_multiple_of(SIDE) && axes.iter().all(inside);
+        Planes {
+            pixel: if fold { folded } else { channels.next_multiple_of(SIDE) },
+            pitch: if in_place { axes[1].size } else { axes[1].count + beyond },
+            reach: if in_place { axes[0].size - axes[0].count } else { reach },
+            width: axes[1].count,
+            taps: places.len(),
+            channels,
+            step,
+            first,
+            rows,
+            columns,
+            places,
+            in_place,
+        }
+    }
+
+    /// Whether most of a copy would be zeros, since taps lie much further apart than the image is large.
+    pub fn mostly_zeros(&self, axes: &[Axis; 2]) -> bool {
+        let far = |beyond: usize, axis: &Axis| beyond > 4 * (axis.count + axis.size / axis.step) + SIDE;
+        far(self.reach, &axes[0]) || far(self.pitch - self.width, &axes[1])
+    }
+
+    /// Pixels of a plane for so many rows, with those that a block of places reads beyond the last row.
+    pub fn plane(&self, rows: usize) -> usize {
+        (rows * self.pitch + SIDE - 1).next_multiple_of(SIDE)
+    }
+
+    /// Planes.
+    pub fn count(&self) -> usize {
+        self.rows.len() * self.columns.len()
+    }
+
+    /// Rows of the copy that a part takes of each sample.
+    pub fn tall(&self, part: &Part) -> usize {
+        part.rows.len() + self.reach
+    }
+
+    /// Flat places of a part, from the first to the last that is one.
+    pub fn flat(&self, part: &Part) -> usize {
+        ((part.samples.len() - 1) * self.tall(part) + part.rows.len() - 1) * self.pitch + self.width
+    }
+
+    /// For each tap its plane, and the pixels from a place's own to the one that it reads.
+    pub fn distances(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.places.iter().map(|&(plane, y, x)| (plane, y * self.pitch + x))
+    }
+
+    /// Which tap of the kernel and which channel an element of the copy's pixels stands for; none for those behind them.
+    pub fn meaning(&self, tap: usize, element: usize) -> Option<(usize, usize)> {
+        let folded = self.columns[0].len();
+        (element < folded * self.channels)
+            .then(|| (tap * folded + element / self.channels, element % self.channels))
+    }
+
+    /// What the first place of a part reads first, of an image that is read where it lies.
+    pub fn first_read<T>(&self, image: &Volume<'_, T>, part: &Part) -> *const u16 {
+        let [y, x] = self.first.map(isize::cast_unsigned);
+        let [sample, _, _, down, across] = image.strides;
+        let at = part.samples.start * sample + (part.rows.start + y) * down + x * across + part.first_channel;
+        image.data.as_ptr().cast_const().cast::<u16>().wrapping_add(at)
+    }
+
+    /// Copies what the places of a part read.
+    ///
+    /// # Safety
+    /// The image must be dense in channels_last order, hold the elements that it names, each of two bytes, and the part be of
+    /// it; `to` must have the [`Planes::size`] of planes of `plane` pixels, which nobody else may use.
+    pub unsafe fn copy<T>(&self, to: *mut u16, plane: usize, image: &Volume<'_, T>, part: &Part) {
+        let tall = self.tall(part);
+        let line = self.pitch * self.pixel;
+        for (i, (row, columns)) in self
+            .rows
+            .iter()
+            .flat_map(|row| self.columns.iter().map(move |columns| (row, columns)))
+            .enumerate()
+        {
+            let to = to.wrapping_add(i * plane * self.pixel);
+            for (s, sample) in part.samples.clone().enumerate() {
+                for r in 0..tall {
+                    let y = ((part.rows.start + r) * self.step[0] + row).cast_signed() + self.first[0];
+                    let to = to.wrapping_add((s * tall + r) * line);
+                    // SAFETY: the caller guarantees elements and places.
+                    unsafe {
+                        if y < 0 || y.cast_unsigned() >= image.sizes[3] {
+                            to.write_bytes(0, line);
+                        } else {
+                            let first = (sample, y.cast_unsigned(), part.first_channel);
+                            self.copy_row(to, image, first, columns);
+                        }
+                    }
+                }
+            }
+            let rows = part.samples.len() * tall;
+            let behind = self.plane(rows) * self.pixel - rows * line;
+            // SAFETY: a plane has so many pixels behind its rows.
+            unsafe { to.add(rows * line).write_bytes(0, behind) };
+        }
+    }
+
+    /// # Safety
+    /// As for [`Planes::copy`].
+    unsafe fn copy_row<T>(
+        &self,
+        to: *mut u16,
+        image: &Volume<'_, T>,
+        (sample, y, channel): (usize, usize, usize),
+        columns: &[usize],
+    ) {
+        let [step, _, _, down, across] = image.strides;
+        let (c, pixel, size) = (self.channels, self.pixel, image.sizes[4]);
+        let from = image.data.as_ptr().cast_const().cast::<u16>();
+        let from = from.wrapping_add(sample * step + y * down + channel);
+        // The columns of the copy of which this one lies in the image.
+        let inside = |column: usize| {
+            let first = self.first[1] + column.cast_signed();
+            let reaching =
+                |x: isize| (x - first).max(0).cast_unsigned().div_ceil(self.step[1]).min(self.pitch);
+            reaching(0)..reaching(size.cast_signed()).max(reaching(0))
+        };
+        let source =
+            |x: usize, column: usize| (x * self.step[1] + column).wrapping_add_signed(self.first[1]) * across;
+        let all = inside(columns[0]);
+        // SAFETY: as the caller guarantees; columns of the copy that are inside read pixels of the image.
+        unsafe {
+            if columns.len() > 1 || c < pixel {
+                to.write_bytes(0, self.pitch * pixel);
+            } else {
+                to.write_bytes(0, all.start * pixel);
+                to.add(all.end * pixel).write_bytes(0, (self.pitch - all.end) * pixel);
+            }
+            if columns.len() == 1 && c == pixel && self.step[1] == 1 && across == c {
+                let first = from.wrapping_add(source(all.start, columns[0]));
+                first.copy_to_nonoverlapping(to.add(all.start * pixel), all.len() * pixel);
+                return;
+            }
+            let neighbours = across == c && columns.iter().enumerate().all(|(i, &column)| column == i);
+            let whole = match neighbours {
+                true => all.start.max(inside(0).start)..inside(columns.len() - 1).end.max(all.start),
+                false => all.start..all.start,
+            };
+            for x in whole.clone() {
+                let from = from.wrapping_add(source(x, 0));
+                copy_few(to.add(x * pixel), from, columns.len() * c);
+            }
+            for (i, &column) in columns.iter().enumerate() {
+                let inside = inside(column);
+                let before = inside.start..whole.start.clamp(inside.start, inside.end);
+                for x in before.chain(whole.end.clamp(inside.start, inside.end)..inside.end) {
+                    let from = from.wrapping_add(source(x, column));
+                    copy_few(to.add(x * pixel + i * c), from, c);
+                }
+            }
+        }
+    }
+}
+
+/// Copies some elements, mostly so few that a call would take longer.
+///
+/// # Safety
+/// There must be `n` elements and places apart from them.
+#[inline(always)]
+unsafe fn copy_few(to: *mut u16, from: *const u16, n: usize) {
+    /// Copies from both ends, which meet or overlap.
+    ///
+    /// # Safety
+    /// As for [`copy_few`], with `n` from `N` to `2 * N`.
+    #[inline(always)]
+    unsafe fn ends<const N: usize>(to: *mut u16, from: *const u16, n: usize) {
+        // SAFETY: as the caller guarantees; elements are aligned as their arrays are.
+        unsafe {
+            let (first, last) = (*from.cast::<[u16; N]>(), *from.add(n - N).cast::<[u16; N]>());
+            *to.cast() = first;
+            *to.add(n - N).cast() = last;
+        }
+    }
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match n {
+            16..=32 => ends::<16>(to, from, n),
+            8..16 => ends::<8>(to, from, n),
+            4..8 => ends::<4>(to, from, n),
+            0..4 => (0..n).for_each(|i| *to.add(i) = *from.add(i)),
+            _ => to.copy_from_nonoverlapping(from, n),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! `conv_weight_grad` of bf16 by the processor's tile unit.
+//!
+//! What is summed over are places, so both operands are turned: the flat copy of the input lies as one line of pixels for each
+//! channel, in which the pixels that a tap reads begin at a constant distance, and the gradients lie at the same flat places,
+//! with zeros at those that are none. The unit takes subnormal numbers for 0.
+
+use super::by_tiles::{Cut, pack_right};
+use super::planes::{Part, Planes};
+use crate::kernels::image::{Pixel, add, unsupported};
+use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::tiles::{Block, Operand, Rows, SIDE, STEP, Source, Unit, pack};
+use keyway_sdk::author::{Error, Lanes, Scratch};
+
+/// Elements of the copied rows, about.
+const BAND: usize = 1 << 17;
+/// Steps of 32 places after which sums are put down, so that the lines of a block stay in the first cache.
+const DEPTH: usize = 12;
+/// Parts into which samples are cut at least, where there are as many.
+const ENOUGH: usize = 4;
+/// The bands are cut into so many parts at most, each with sums of its own, of so many numbers in all.
+const PARTS: usize = 8;
+const SUMS: usize = 1 << 23;
+/// Multiplications that are worth handing to a thread.
+const WORK: usize = 1 << 24;
+
+/// The gradient of the weight, where no size is 0.
+///
+/// # Safety
+/// The volumes must hold the elements that they name, of bf16, `grad` and `input` be dense in channels_last order, and nobody
+/// else may use those of `out`.
+pub unsafe fn run<U: Unit, T: Pixel>(
+    unit: U,
+    grad: &Volume<'_, T>,
+    input: &Volume<'_, T>,
+    out: &Volume<'_, T>,
+    moves: &Moves,
+) -> Result<(), Error> {
+    let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
+    let axes = [1, 2]
+        .map(|d| Axis::of(input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
+    let planes = Planes::of(&axes, channels, false);
+    if planes.mostly_zeros(&axes) {
+        return Err(unsupported("taps so far apart"));
+    }
+    let cut = Cut::of(&planes, [grad.sizes[0], grad.sizes[3]], BAND, ENOUGH);
+    let plane = planes.plane(cut.samples * (cut.rows + planes.reach));
+    // A line is an odd number of cache lines long, lest the lines of a tile meet in the first cache.
+    let line = plane + if (plane / SIDE).is_multiple_of(2) { SIDE } else { 0 };
+    let wide = rows.next_multiple_of(SIDE);
+    let size = planes.taps * planes.pixel * wide;
+    let parts = cut.count.min(PARTS).min(SUMS / size).max(1);
+    let of = Sum { grad, input, planes, plane, line, rows, wide };
+    for g in 0..moves.groups {
+        let mut sums = Scratch::<f32>::zeroed(parts * size)?;
+        // SAFETY: the address is used within this call, by parts that have sums of their own.
+        let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
+        let each = cut.count.div_ceil(parts);
+        let work = size.saturating_mul(each * cut.samples * cut.rows * of.planes.width);
+        parallel_try(parts, WORK / work.max(1), |range| {
+            // SAFETY: each is filled before it is read.
+            let (mut copied, mut lines, mut panels) = unsafe {
+                let count = of.planes.count() * of.planes.pixel;
+                (
+                    Scratch::<u16>::unwritten(plane * count.max(wide))?,
+                    Scratch::<u16>::unwritten(line * count)?,
+                    Scratch::<u16>::unwritten(plane * wide)?,
+                )
+            };
+            let memory = [copied.as_mut_ptr(), lines.as_mut_ptr(), panels.as_mut_ptr()];
+            unit.with_tiles(|| {
+                for part in range {
+                    for i in part * each..((part + 1) * each).min(cut.count) {
+                        let band = cut.part(i, g * channels);
+                        // SAFETY: the caller guarantees the elements; the memory has room for a band.
+                        unsafe { of.add(unit, to.as_ptr().add(part * size), memory, g, &band) };
+                    }
+                }
+            });
+            Ok(())
+        })?;
+        let (total, others) = sums.split_at_mut(size);
+        others.chunks_exact(size).for_each(|part| add(total, part));
+        // SAFETY: as the caller guarantees.
+        unsafe { of.lay(out, g, total) };
+    }
+    Ok(())
+}
+
+/// What is summed. Sums lie as `[taps][pixel][wide]`.
+struct Sum<'a, T> {
+    grad: &'a Volume<'a, T>,
+    input: &'a Volume<'a, T>,
+    planes: Planes,
+    /// Pixels of a plane, and elements of a line, of which each element of a pixel has one in each plane.
+    plane: usize,
+    line: usize,
+    rows: usize,
+    wide: usize,
+}
+
+impl<T: Pixel> Sum<'_, T> {
+    /// Adds the products of some rows of places.
+    ///
+    /// # Safety
+    /// As for [`run`]; nobody else may use the sums and the memory, which has room for these rows, and this thread is within
+    /// [`Unit::with_tiles`].
+    unsafe fn add<U: Unit>(
+        &self,
+        unit: U,
+        sums: *mut f32,
+        [copied, lines, panels]: [*mut u16; 3],
+        g: usize,
+        part: &Part,
+    ) {
+        let Sum { planes, line, wide, .. } = self;
+        let steps = planes.flat(part).div_ceil(SIDE);
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            planes.copy(copied, self.plane, self.input, part);
+            self.turn::<U>(lines, copied, part);
+            self.copy_grad(copied, steps * SIDE, part, g);
+            let source = Source { data: copied, row: 1, column: *wide };
+            pack_right::<U>(panels, source, (*wide, steps * SIDE));
+        }
+        for begin in (0..steps).step_by(DEPTH) {
+            let some = DEPTH.min(steps - begin);
+            for block in 0..planes.pixel / SIDE {
+                for column in 0..wide / SIDE {
+                    let right = panels.cast_const().wrapping_add((column * steps + begin) * STEP);
+                    for (t, (number, distance)) in planes.distances().enumerate() {
+                        let first = (number * planes.pixel + block * SIDE) * line + begin * SIDE + distance;
+                        let left = Rows::dense(lines.cast_const().wrapping_add(first), *line);
+                        let at = (t * planes.pixel + block * SIDE) * wide + column * SIDE;
+                        let (sums, row) = (sums.wrapping_add(at), *wide);
+                        // SAFETY: lines, panels and sums have these elements.
+                        unsafe {
+                            unit.block(&Block {
+                                steps: some,
+                                left,
+                                right,
+                                sums,
+                                row,
+                                add: true,
+                                soon: right,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Turns the copied pixels into lines.
+    ///
+    /// # Safety
+    /// As for [`Sum::add`].
+    unsafe fn turn<U: Unit>(&self, to: *mut u16, copied: *const u16, part: &Part) {
+        let pixel = self.planes.pixel;
+        // The last block of places reads this far.
+        let pixels = self.planes.plane(part.samples.len() * self.planes.tall(part));
+        let mut tile = [0u16; STEP];
+        for plane in 0..self.planes.count() {
+            for (first, block) in
+                (0..pixels).step_by(SIDE).flat_map(|first| (0..pixel).step_by(SIDE).map(move |b| (first, b)))
+            {
+                let data = copied.wrapping_add((plane * self.plane + first) * pixel + block);
+                let source = Source { data, row: 1, column: pixel };
+                // SAFETY: as the caller guarantees; a unit with `VECTORS` comes with the processor's features.
+                unsafe {
+                    match U::VECTORS {
+                        true => pack::<true>(tile.as_mut_ptr(), source, (SIDE, SIDE), Operand::Left),
+                        false => pack::<false>(tile.as_mut_ptr(), source, (SIDE, SIDE), Operand::Left),
+                    }
+                    for (r, row) in tile.chunks_exact(SIDE).enumerate() {
+                        let to = to.add((plane * pixel + block + r) * self.line + first);
+                        to.copy_from_nonoverlapping(row.as_ptr(), SIDE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies a group's gradients to their flat places, with zeros behind those of each place and where none is.
+    ///
+    /// # Safety
+    /// As for [`Sum::add`], with so many places.
+    unsafe fn copy_grad(&self, to: *mut u16, flat: usize, part: &Part, g: usize) {
+        let [step, _, _, down, across] = self.grad.strides;
+        let (tall, wide, planes) = (self.planes.tall(part), self.wide, &self.planes);
+        let from = self.grad.data.as_ptr().cast_const().cast::<u16>().wrapping_add(g * self.rows);
+        let mut done = 0;
+        for (s, sample) in part.samples.clone().enumerate() {
+            for (y, place) in part.rows.clone().enumerate() {
+                let first = (s * tall + y) * planes.pitch;
+                let from = from.wrapping_add(sample * step + place * down);
+                // SAFETY: as the caller guarantees; flat places end with those of the last row.
+                unsafe {
+                    to.add(done * wide).write_bytes(0, (first - done) * wide);
+                    if wide == across {
+                        to.add(first * wide).copy_from_nonoverlapping(from, planes.width * wide);
+                    } else {
+                        for x in 0..planes.width {
+                            let to = to.add((first + x) * wide);
+                            to.copy_from_nonoverlapping(from.wrapping_add(x * across), self.rows);
+                            to.add(self.rows).write_bytes(0, wide - self.rows);
+                        }
+                    }
+                }
+                done = first + planes.width;
+            }
+        }
+        // SAFETY: as the caller guarantees.
+        unsafe { to.add(done * wide).write_bytes(0, (flat - done) * wide) };
+    }
+
+    /// Writes the sums to where they belong.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    unsafe fn lay(&self, out: &Volume<'_, T>, g: usize, sums: &[f32]) {
+        let width = out.sizes[4];
+        let [row, channel, _, down, across] = out.strides;
+        for (i, sums) in sums.chunks_exact(self.wide).enumerate() {
+            let Some((t, c)) = self.planes.meaning(i / self.planes.pixel, i % self.planes.pixel) else {
+                continue;
+            };
+            let at = g * self.rows * row + c * channel + t / width * down + t % width * across;
+            for (k, &sum) in sums[..self.rows].iter().enumerate() {
+                // SAFETY: the element lies within the sizes of the output, which the caller guarantees.
+                unsafe { out.data.as_ptr().add(at + k * row).write(T::from_acc(sum)) };
+            }
+        }
+    }
+}

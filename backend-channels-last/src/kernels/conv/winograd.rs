@@ -1,0 +1,256 @@
+//! 3x3 convolutions with stride 1 by Winograd's algorithm F(2x2, 3x3) (Lavin and Gray, arXiv:1509.09308): four results of a
+//! tile take 16 products for each channel, not 36.
+//!
+//! A tile's results are sums and differences of what lies in its 4x4 pixels, so one number that is not finite would reach
+//! results whose pixels it is none of, and sums of large numbers could overflow on their way to a small result. Where the
+//! squares of the pixels of some tiles or of the weight add up to more than [`LARGE`], or to no number, the caller computes
+//! all results directly. Errors are small beside the largest result of a tile, not beside each: no larger than the direct
+//! kernel's where the pixels are of like size.
+
+#[cfg(test)]
+mod tests;
+mod transforms;
+mod weight;
+
+use super::WORK;
+use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
+use super::gathered::{Product, tiles};
+use crate::kernels::image::{Numbers, Pixel};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Vector, load_some, sum};
+use keyway_sdk::author::{Error, Lanes, Scratch};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Pixels of a tile in each direction, and products of a channel.
+const READ: usize = 4;
+const PRODUCTS: usize = READ * READ;
+/// A sum of squares from which numbers are called large. Of numbers below its root, 1e16, no sum of products overflows.
+const LARGE: f32 = 1e32;
+/// Numbers of a piece's transformed pixels and sums, about: they stay in the second cache beside a block of the weight. Twice
+/// as many where the whole weight has more than so many numbers, which each piece reads from afar.
+const PIECE: usize = 1 << 17;
+const FAR: usize = 1 << 20;
+/// Pieces of work beyond which more would not help, and blocks of results below which a part of a piece would mostly
+/// transform pixels.
+const ENOUGH: usize = 32;
+const FEW: usize = 4;
+/// Channels, rows of results, and pairs of them, below which transforms take longer than what they save.
+const LEAST: [usize; 3] = [24, 16, 1024];
+/// Bytes of the transformed weight, at most.
+const MOST: usize = 1 << 26;
+
+/// Whether it is faster for these sizes.
+pub fn is_faster<T: Pixel>(of: &Product<'_, T>) -> bool {
+    let axis = |d: usize| {
+        let axis = &of.axes[d];
+        axis.step == 1
+            && axis.size >= READ
+            && axis.taps.len() == 3
+            && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + 1)
+    };
+    let enough = [of.channels, of.rows, of.channels.saturating_mul(of.rows)]
+        .iter()
+        .zip(LEAST)
+        .all(|(n, least)| *n >= least);
+    if of.groups != 1 || !axis(0) || !axis(1) || !enough {
+        return false;
+    }
+    let size = of.channels.saturating_mul(of.rows.next_multiple_of(WIDE)).saturating_mul(PRODUCTS * 4);
+    let places = of.out.sizes[0] * of.axes[0].count * of.axes[1].count;
+    // In products of a channel; the transforms of a tile take as long as a few.
+    size <= MOST && Tiles::of(of).count() * (PRODUCTS + 4) < places * 9
+}
+
+/// The tiles of all images in order.
+struct Tiles {
+    images: usize,
+    down: usize,
+    across: usize,
+}
+
+impl Tiles {
+    fn of<T: Pixel>(of: &Product<'_, T>) -> Tiles {
+        let [down, across] = [0, 1].map(|d| of.axes[d].count.div_ceil(2));
+        Tiles { images: of.out.sizes[0], down, across }
+    }
+
+    fn count(&self) -> usize {
+        self.images * self.down * self.across
+    }
+
+    /// The image of a tile, and the first of its places.
+    fn place(&self, tile: usize) -> (usize, usize, usize) {
+        let (row, x) = (tile / self.across, tile % self.across);
+        (row / self.down, row % self.down * 2, x * 2)
+    }
+}
+
+fn is_large(squares: f32) -> bool {
+    squares.is_nan() || squares >= LARGE
+}
+
+/// Computes the results, or leaves them unwritten in part and returns `false` where numbers are too large for it.
+///
+/// # Safety
+/// As for [`Product::run`], for sizes for which it [`is_faster`] or might be.
+pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
+    let all = Tiles::of(of);
+    let blocks = of.rows.div_ceil(WIDE);
+    // SAFETY: as the caller guarantees.
+    let Some(mut weight) = (unsafe { weight::transformed(of, blocks) })? else { return Ok(false) };
+    // SAFETY: the address is read within this call.
+    let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
+    let zeros = Scratch::<T>::zeroed(of.channels)?;
+    let pitch = of.channels.next_multiple_of(Numbers::LANES);
+    let numbers = if blocks * PRODUCTS * weight::apart(of.channels) < FAR { PIECE } else { 2 * PIECE };
+    let most = (numbers / (PRODUCTS * (pitch + WIDE)) / TALL).max(1) * TALL;
+    let pieces = all.count().div_ceil(most);
+    let parts = ENOUGH.div_ceil(pieces).min(blocks / FEW).max(1);
+    let work = most.min(all.count()) * PRODUCTS * of.channels * (of.rows / parts);
+    let large = AtomicBool::new(false);
+    parallel_try(pieces * parts, WORK / work.max(1), |range| {
+        // Rows of products must not lie a multiple of 4096 bytes apart, which many places of a cache share.
+        let apart = most.min(all.count()) * pitch + Numbers::LANES;
+        let groups = most.min(all.count()).div_ceil(TALL);
+        // SAFETY: pixels and sums are written before they are read.
+        let (mut pixels, mut sums) = unsafe {
+            (
+                Scratch::<f32>::unwritten(PRODUCTS * apart)?,
+                Scratch::<f32>::unwritten(groups * PRODUCTS * TALL * WIDE)?,
+            )
+        };
+        for task in range {
+            let (piece, part) = (task / parts, task % parts);
+            let piece = piece * all.count() / pieces..(piece + 1) * all.count() / pieces;
+            let size = PRODUCTS * weight::apart(of.channels);
+            // SAFETY: as the caller guarantees; the pixels have room for those of a piece.
+            let squares = unsafe { transform(of, &all, &piece, zeros.as_ptr(), pixels.as_mut_ptr(), apart) };
+            if is_large(squares) || large.load(Ordering::Relaxed) {
+                large.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
+            for block in part * blocks / parts..(part + 1) * blocks / parts {
+                let b = weight.as_ptr().cast_const().wrapping_add(block * size);
+                // SAFETY: as above; the blocks of a piece's tiles have results of their own.
+                unsafe {
+                    multiply(pixels.as_ptr(), apart, b, (of, piece.len(), block), &mut sums);
+                    write(of, &all, &piece, block, &sums);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(!large.into_inner())
+}
+
+/// Transforms the pixels of a piece's tiles to `[PRODUCTS]`, `apart`, of `[tiles][channels in whole vectors]`, and returns
+/// the sum of all their squares.
+///
+/// # Safety
+/// As for [`Product::run`]; there must be `PRODUCTS * apart` places, and as many zeros as channels.
+unsafe fn transform<T: Pixel>(
+    of: &Product<'_, T>,
+    all: &Tiles,
+    piece: &Range<usize>,
+    zeros: *const T,
+    to: *mut f32,
+    apart: usize,
+) -> f32 {
+    let [step, _, _, down, across] = of.input.strides;
+    let [top, left] = [0, 1].map(|d| of.axes[d].taps.first().copied().unwrap_or(0));
+    let pitch = of.channels.next_multiple_of(Numbers::LANES);
+    let mut squares = [Numbers::splat(0.0); READ];
+    for (i, tile) in piece.clone().enumerate() {
+        let (image, y, x) = all.place(tile);
+        let from = of.input.data.as_ptr().cast_const().wrapping_add(image * step);
+        let mut pixels = [zeros; PRODUCTS];
+        for (p, pixel) in pixels.iter_mut().enumerate() {
+            // A place above or left of the image wraps to one beyond its size.
+            let y = (y + p / READ).wrapping_add_signed(top);
+            let x = (x + p % READ).wrapping_add_signed(left);
+            if y < of.axes[0].size && x < of.axes[1].size {
+                *pixel = from.wrapping_add(y * down + x * across);
+            }
+        }
+        // SAFETY: as the caller guarantees.
+        unsafe { transforms::input(&pixels, of.channels, to.wrapping_add(i * pitch), apart, &mut squares) };
+    }
+    sum(squares[0], squares[1]) + sum(squares[2], squares[3])
+}
+
+/// The products of a piece's tiles with a block of the weight, as `[groups of tiles][PRODUCTS]` of [`Sums`].
+///
+/// # Safety
+/// As for [`Product::run`], for the operands that the other functions made.
+unsafe fn multiply<T: Pixel>(
+    pixels: *const f32,
+    apart: usize,
+    weight: *const f32,
+    (of, count, first): (&Product<'_, T>, usize, usize),
+    sums: &mut [f32],
+) {
+    let pitch = of.channels.next_multiple_of(Numbers::LANES);
+    let runs = [Run { a: 0, b: 0, depth: of.channels }];
+    for p in 0..PRODUCTS {
+        let b = weight.wrapping_add(p * weight::apart(of.channels));
+        for (group, rows) in tiles(count).enumerate() {
+            let a = pixels.wrapping_add(p * apart + rows.start * pitch);
+            let operands = Operands { a, row: pitch, step: 1, b, next: WIDE, runs: &runs };
+            let at = (group * PRODUCTS + p) * TALL * WIDE;
+            // SAFETY: the sums are those of one block, which are numbers without a gap; operands as the caller guarantees.
+            unsafe {
+                let to = &mut *sums[at..at + TALL * WIDE].as_mut_ptr().cast::<Sums>();
+                block(&operands, (rows.len(), of.rows - first * WIDE), to);
+            }
+        }
+    }
+}
+
+/// Transforms a block's sums and writes its results.
+///
+/// # Safety
+/// As for [`Product::run`]; the results must be this block's alone.
+unsafe fn write<T: Pixel>(
+    of: &Product<'_, T>,
+    all: &Tiles,
+    piece: &Range<usize>,
+    block: usize,
+    sums: &[f32],
+) {
+    let [step, _, _, down, across] = of.out.strides;
+    let first = block * WIDE;
+    let channels = WIDE.min(of.rows - first);
+    let mut bias = [0.0; WIDE];
+    if let Some(numbers) = &of.bias {
+        bias.iter_mut().zip(&numbers[first..first + channels]).for_each(|(to, from)| *to = from.to_acc());
+    }
+    let to = of.out.data.as_ptr().wrapping_add(first);
+    // Where results go that no place takes.
+    let mut spare = [T::from_acc(0.0); WIDE];
+    for (group, rows) in tiles(piece.len()).enumerate() {
+        for (r, tile) in rows.enumerate() {
+            let (image, y, x) = all.place(piece.start + tile);
+            let mut places = [spare.as_mut_ptr(); 4];
+            for (p, place) in places.iter_mut().enumerate() {
+                let (y, x) = (y + p / 2, x + p % 2);
+                if y < of.axes[0].count && x < of.axes[1].count {
+                    *place = to.wrapping_add(image * step + y * down + x * across);
+                }
+            }
+            let from = &sums[(group * PRODUCTS * TALL + r) * WIDE..];
+            for v in 0..VECTORS {
+                let at = v * Numbers::LANES;
+                let n = channels.saturating_sub(at).min(Numbers::LANES);
+                // SAFETY: the results exist, as the caller guarantees, and so do sums and bias of a vector.
+                unsafe {
+                    let bias = load_some(bias.as_ptr().add(at), Numbers::LANES);
+                    transforms::output(from.as_ptr().add(at), TALL * WIDE, bias, &places, n);
+                }
+                for place in &mut places {
+                    *place = place.wrapping_add(Numbers::LANES);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The weight, transformed.
+
+use super::super::WORK;
+use super::super::block::WIDE;
+use super::super::gathered::{Product, Weight};
+use super::{PRODUCTS, is_large, transforms};
+use crate::kernels::image::{Numbers, Pixel};
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Vector, sum, widen};
+use keyway_sdk::author::{Error, Lanes, Scratch};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Channels of the weight that are read at once: two lines of the cache, which processors fetch together.
+const CHANNELS: usize = 32;
+
+/// Numbers from one row of a weight's products to the next: not a multiple of 4096 bytes, which many places of a cache share.
+pub fn apart(channels: usize) -> usize {
+    channels * WIDE + Numbers::LANES
+}
+
+/// The weight as `[blocks][PRODUCTS][channels][WIDE]`, with zeros where there are no rows; none if it is large.
+///
+/// # Safety
+/// As for [`Product::run`].
+#[expect(clippy::needless_range_loop, reason = "the channel is the second index")]
+pub unsafe fn transformed<T: Pixel>(
+    of: &Product<'_, T>,
+    blocks: usize,
+) -> Result<Option<Scratch<f32>>, Error> {
+    let size = PRODUCTS * apart(of.channels);
+    // SAFETY: all of it is written below, or nothing is read.
+    let mut made = unsafe { Scratch::<f32>::unwritten(blocks * size) }?;
+    // SAFETY: the address is used within this call, each place by one task.
+    let to = unsafe { Lanes::new(made.as_mut_ptr()) };
+    let chunks = of.channels.div_ceil(CHANNELS);
+    let large = AtomicBool::new(false);
+    parallel_try(blocks * chunks, WORK / (PRODUCTS * CHANNELS * WIDE), |range| {
+        let mut elements = [[[0.0; WIDE]; CHANNELS]; 9];
+        for i in range {
+            let (block, first) = (i / chunks, i % chunks * CHANNELS);
+            let (rows, channels) = (WIDE.min(of.rows - block * WIDE), CHANNELS.min(of.channels - first));
+            let from = of.weight.data.as_ptr().cast_const();
+            let from = from.wrapping_add(block * WIDE * of.weight.row + first * of.weight.channel);
+            for (tap, elements) in of.weight.taps.iter().zip(&mut elements) {
+                // SAFETY: the caller guarantees the elements.
+                unsafe { gather(from.wrapping_add(*tap), &of.weight, (rows, channels), elements) };
+            }
+            let mut squares = Numbers::splat(0.0);
+            for c in 0..channels {
+                for at in (0..WIDE).step_by(Numbers::LANES) {
+                    // SAFETY: arrays have as many numbers, and the result as many places.
+                    unsafe {
+                        let element = |t: usize| Numbers::load(elements[t][c].as_ptr().add(at));
+                        let kernels = [
+                            [element(0), element(1), element(2)],
+                            [element(3), element(4), element(5)],
+                            [element(6), element(7), element(8)],
+                        ];
+                        let to = to.as_ptr().wrapping_add(block * size + (first + c) * WIDE + at);
+                        transforms::weight(&kernels, to, apart(of.channels), &mut squares);
+                    }
+                }
+            }
+            if is_large(sum(squares, Numbers::splat(0.0))) {
+                large.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    })?;
+    Ok((!large.into_inner()).then_some(made))
+}
+
+/// Reads one element of some kernels, with zeros where there are no rows.
+///
+/// # Safety
+/// There must be an element from here on for each row and channel.
+unsafe fn gather<T: Pixel>(
+    from: *const T,
+    weight: &Weight<'_, T>,
+    (rows, channels): (usize, usize),
+    to: &mut [[f32; WIDE]; CHANNELS],
+) {
+    if rows < WIDE {
+        to.as_flattened_mut().fill(0.0);
+    }
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        if weight.channel == 1 {
+            let mut line = [0.0; CHANNELS];
+            for r in 0..rows {
+                widen(line.as_mut_ptr(), from.wrapping_add(r * weight.row), channels);
+                to.iter_mut().zip(line).for_each(|(to, number)| to[r] = number);
+            }
+        } else if weight.row == 1 {
+            for (c, to) in to.iter_mut().enumerate().take(channels) {
+                widen(to.as_mut_ptr(), from.wrapping_add(c * weight.channel), rows);
+            }
+        } else {
+            for (c, to) in to.iter_mut().enumerate().take(channels) {
+                for (r, to) in to.iter_mut().enumerate().take(rows) {
+                    *to = (*from.wrapping_add(r * weight.row + c * weight.channel)).to_acc();
+                }
+            }
+        }
+    }
+}

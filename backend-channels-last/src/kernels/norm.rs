@@ -1,0 +1,425 @@
+//! `channel_norm`, its gradient, `batch_norm` by given statistics and `group_norm`.
+//!
+//! Pixels are gone through in blocks of constant size, by vectors of channels: sums are taken from the block's first pixel on,
+//! so that large means cost no digits, and those of blocks are put together in f64.
+
+use crate::kernels::image::{Pixel, dense, unsupported};
+use keyway_cpu_loops::images::Volume;
+use keyway_cpu_loops::vectors::{Vector, load_some, read_some, write_some};
+use keyway_cpu_loops::{CallExt, parallel_try};
+use keyway_sdk::author::{Call, Element, Error, Lanes, Scratch};
+use keyway_sdk::half::{bf16, f16};
+use std::ops::Range;
+
+type Numbers = crate::kernels::image::Numbers;
+
+const LANES: usize = Numbers::LANES;
+/// Elements of a block, about.
+const BLOCK: usize = 1 << 13;
+/// Elements that are worth handing to a thread.
+const WORK: usize = 1 << 15;
+/// Channels below which vectors would mostly be empty.
+const LEAST: usize = 8;
+
+/// An image as pixels of channels side by side, in units that are normalised by themselves.
+struct Pixels<'a, T: Pixel> {
+    data: Lanes<'a, T>,
+    channels: usize,
+    units: usize,
+    /// Pixels of a unit.
+    count: usize,
+    /// Pixels of a block; the last one of a unit may have fewer.
+    block: usize,
+}
+
+impl<'a, T: Pixel> Pixels<'a, T> {
+    fn of(image: Volume<'a, T>, per_sample: bool) -> Result<Self, Error> {
+        let image = dense(image)?;
+        let [samples, channels, _, height, width] = image.sizes;
+        if channels < LEAST {
+            return Err(unsupported("so few channels"));
+        }
+        let units = if per_sample { samples } else { 1 };
+        let block = (BLOCK / channels).max(1);
+        Ok(Pixels { data: image.data, channels, units, count: samples / units * height * width, block })
+    }
+
+    /// The same pixels of another image.
+    fn like(&self, image: Volume<'a, T>) -> Result<Self, Error> {
+        Ok(Pixels { data: dense(image)?.data, ..*self })
+    }
+
+    fn blocks(&self) -> usize {
+        self.count.div_ceil(self.block)
+    }
+
+    /// The pixels of a block, counted over all units, and the unit.
+    fn pixels(&self, task: usize) -> (Range<usize>, usize) {
+        let (unit, block) = (task / self.blocks(), task % self.blocks());
+        let first = block * self.block;
+        (unit * self.count + first..unit * self.count + (first + self.block).min(self.count), unit)
+    }
+
+    /// Gives `body` each block's number.
+    fn each(&self, body: impl Fn(usize) -> Result<(), Error> + Sync) -> Result<(), Error> {
+        let grain = WORK / (self.block.min(self.count) * self.channels).max(1);
+        parallel_try(self.units * self.blocks(), grain, |tasks| tasks.into_iter().try_for_each(&body))
+    }
+
+    /// The first element of a channel in a pixel.
+    fn at(&self, pixel: usize, channel: usize) -> *mut T {
+        self.data.as_ptr().wrapping_add(pixel * self.channels + channel)
+    }
+
+    /// What sums of channels are counted from: their numbers in a pixel, or 0 for those that are not finite.
+    ///
+    /// # Safety
+    /// The image must hold the elements that it names.
+    unsafe fn first(&self, pixel: usize, c: usize) -> Numbers {
+        let mut numbers = [0.0; LANES];
+        // SAFETY: as the caller guarantees; there is room for a vector.
+        unsafe {
+            read_some(self.at(pixel, c), 1, LANES.min(self.channels - c)).store(numbers.as_mut_ptr());
+            numbers.iter_mut().filter(|x| !x.is_finite()).for_each(|x| *x = 0.0);
+            Numbers::load(numbers.as_ptr())
+        }
+    }
+
+    /// Sums of what `f` makes of the vectors at each pixel, for each block and channel, behind the numbers that the block
+    /// counts from.
+    ///
+    /// # Safety
+    /// The images must hold the elements that they name.
+    unsafe fn sums<const M: usize, const N: usize>(
+        &self,
+        other: Option<&Pixels<'_, T>>,
+        from: impl Fn(usize, usize) -> [Numbers; M] + Sync,
+        f: impl Fn(Numbers, Numbers, [Numbers; M]) -> [Numbers; N] + Sync,
+    ) -> Result<Sums<M, N>, Error> {
+        let blocks = self.units * self.blocks();
+        let mut shifts = Scratch::<f32>::zeroed(M * blocks * self.channels)?;
+        let mut sums = Scratch::<f32>::zeroed(N * blocks * self.channels)?;
+        // SAFETY: the addresses are used within the scratch, which outlives the loop; each block has its own places.
+        let (to_shifts, to_sums) =
+            unsafe { (Lanes::new(shifts.as_mut_ptr()), Lanes::new(sums.as_mut_ptr())) };
+        self.each(|task| {
+            let (pixels, _) = self.pixels(task);
+            for c in (0..self.channels).step_by(LANES) {
+                let n = LANES.min(self.channels - c);
+                let numbers = from(pixels.start, c);
+                let mut all = [Numbers::splat(0.0); N];
+                for pixel in pixels.clone() {
+                    // SAFETY: the caller guarantees the elements.
+                    let (x, y) = unsafe {
+                        let y =
+                            other.map_or(Numbers::splat(0.0), |other| read_some(other.at(pixel, c), 1, n));
+                        (read_some(self.at(pixel, c), 1, n), y)
+                    };
+                    all.iter_mut().zip(f(x, y, numbers)).for_each(|(sum, made)| *sum = plus(*sum, made));
+                }
+                let place = task * self.channels + c;
+                // SAFETY: these are places of the block.
+                unsafe {
+                    for (i, number) in numbers.into_iter().enumerate() {
+                        write_some(to_shifts.as_ptr().add(i * blocks * self.channels + place), 1, n, number);
+                    }
+                    for (i, sum) in all.into_iter().enumerate() {
+                        write_some(to_sums.as_ptr().add(i * blocks * self.channels + place), 1, n, sum);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Sums { shifts, sums })
+    }
+
+    /// Writes what `f` makes of the vectors at each pixel and the numbers of their channels.
+    ///
+    /// # Safety
+    /// The images must hold the elements that they name, and nobody else may use those of `out`.
+    unsafe fn write<const N: usize>(
+        &self,
+        other: Option<&Pixels<'_, T>>,
+        out: &Pixels<'_, T>,
+        numbers: &[Vec<f32>; N],
+        f: impl Fn(Numbers, Numbers, [Numbers; N]) -> Numbers + Sync,
+    ) -> Result<(), Error> {
+        self.each(|task| {
+            let (pixels, unit) = self.pixels(task);
+            for c in (0..self.channels).step_by(LANES) {
+                let n = LANES.min(self.channels - c);
+                // SAFETY: there are numbers for the channels of each unit.
+                let given = numbers.each_ref().map(|numbers| unsafe {
+                    load_some::<Numbers>(numbers.as_ptr().add(unit * self.channels + c), n)
+                });
+                for pixel in pixels.clone() {
+                    // SAFETY: the caller guarantees the elements; the pixels are this block's.
+                    unsafe {
+                        let y =
+                            other.map_or(Numbers::splat(0.0), |other| read_some(other.at(pixel, c), 1, n));
+                        write_some(out.at(pixel, c), 1, n, f(read_some(self.at(pixel, c), 1, n), y, given));
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn plus(a: Numbers, b: Numbers) -> Numbers {
+    a.mul_add(Numbers::splat(1.0), b)
+}
+
+/// `a - b`.
+fn minus(a: Numbers, b: Numbers) -> Numbers {
+    b.mul_add(Numbers::splat(-1.0), a)
+}
+
+/// What [`Pixels::sums`] makes: by block and channel.
+struct Sums<const M: usize, const N: usize> {
+    shifts: Scratch<f32>,
+    sums: Scratch<f32>,
+}
+
+impl<const M: usize, const N: usize> Sums<M, N> {
+    /// What a block counts from, and its sums of a channel.
+    fn of(&self, place: usize) -> ([f64; M], [f64; N]) {
+        let (shifts, sums) = (self.shifts.len() / M, self.sums.len() / N);
+        let shift = |i: usize| f64::from(self.shifts[i * shifts + place]);
+        let sum = |i: usize| f64::from(self.sums[i * sums + place]);
+        (std::array::from_fn(shift), std::array::from_fn(sum))
+    }
+}
+
+/// Mean and variance of some elements.
+#[derive(Clone, Copy)]
+struct Moments {
+    mean: f64,
+    variance: f64,
+}
+
+impl Moments {
+    const NONE: Moments = Moments { mean: 0.0, variance: 0.0 };
+
+    /// These of `count` elements and those of `more` others together (Chan, Golub and LeVeque, "Algorithms for Computing the
+    /// Sample Variance", 1983).
+    fn with(self, count: f64, other: Moments, more: f64) -> Moments {
+        let (share, between) = (more / (count + more), other.mean - self.mean);
+        let variance = self.variance
+            + share * (other.variance - self.variance)
+            + share * (1.0 - share) * between * between;
+        Moments { mean: self.mean + share * between, variance }
+    }
+}
+
+/// The moments of each channel of each unit.
+///
+/// # Safety
+/// The image must hold the elements that it names.
+unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
+    // SAFETY: as the caller guarantees.
+    let first = |pixel: usize, c: usize| [unsafe { x.first(pixel, c) }];
+    // SAFETY: as the caller guarantees.
+    let sums = unsafe {
+        x.sums(None, first, |x, _, [first]| {
+            let d = minus(x, first);
+            [d, d.mul_add(d, Numbers::splat(0.0))]
+        })
+    }?;
+    let mut all = vec![Moments::NONE; x.units * x.channels];
+    for task in 0..x.units * x.blocks() {
+        let (pixels, unit) = x.pixels(task);
+        let (before, count) = ((pixels.start - unit * x.count) as f64, pixels.len() as f64);
+        for (c, moments) in all[unit * x.channels..][..x.channels].iter_mut().enumerate() {
+            let ([first], [sum, squares]) = sums.of(task * x.channels + c);
+            let distance = sum / count;
+            let variance = squares / count - distance * distance;
+            // Of equal elements nothing is left but rounding; a NaN stays one.
+            let variance = if variance < 0.0 { 0.0 } else { variance };
+            *moments = moments.with(before, Moments { mean: first + distance, variance }, count);
+        }
+    }
+    Ok(all)
+}
+
+/// Argument `i`, a number for each channel, or `otherwise`.
+fn channels<T: Pixel>(call: &Call, i: usize, n: usize, otherwise: f32) -> Result<Vec<f32>, Error> {
+    if call.is_none(i)? {
+        return Ok(vec![otherwise; n]);
+    }
+    Ok(call.contiguous::<T>(i)?.iter().map(|x| x.to_acc()).collect())
+}
+
+/// Argument `i`, statistics in the input's dtype, f32 or f64.
+fn statistics<T: Pixel>(call: &Call, i: usize) -> Result<Vec<f64>, Error> {
+    let given = call.tensor(i)?.dtype();
+    if given == f64::dtype() {
+        return Ok(call.contiguous::<f64>(i)?.to_vec());
+    }
+    let numbers = match given {
+        own if own == T::dtype() => channels::<T>(call, i, 0, 0.0)?,
+        single if single == f32::dtype() => channels::<f32>(call, i, 0, 0.0)?,
+        _ => return Err(unsupported("statistics of another dtype")),
+    };
+    Ok(numbers.into_iter().map(f64::from).collect())
+}
+
+/// Writes `(x - mean) / sqrt(variance + eps) * weight + bias`.
+///
+/// # Safety
+/// The images must hold the elements that they name, and nobody else may use those of `out`.
+unsafe fn normalise<T: Pixel>(
+    x: &Pixels<'_, T>,
+    out: &Pixels<'_, T>,
+    moments: &[Moments],
+    [weight, bias]: [&[f32]; 2],
+    eps: f64,
+) -> Result<(), Error> {
+    let each = |f: fn(&Moments, f64) -> f64| moments.iter().map(|m| f(m, eps) as f32).collect::<Vec<f32>>();
+    let mean = each(|m, _| m.mean);
+    let rest = each(|m, _| m.mean - f64::from(m.mean as f32));
+    let mut scale = each(|m, eps| 1.0 / (m.variance + eps).sqrt());
+    scale.iter_mut().enumerate().for_each(|(i, scale)| *scale *= weight[i % x.channels]);
+    let bias = (0..moments.len()).map(|i| bias[i % x.channels]).collect();
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        x.write(None, out, &[mean, rest, scale, bias], |x, _, [mean, rest, scale, bias]| {
+            minus(minus(x, mean), rest).mul_add(scale, bias)
+        })
+    }
+}
+
+fn channel_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
+    let x = Pixels::<T>::of(Volume::argument(call, 0)?, call.bool(3)?)?;
+    let out = x.like(Volume::output(call, 0)?)?;
+    let (weight, bias) = (channels::<T>(call, 1, x.channels, 1.0)?, channels::<T>(call, 2, x.channels, 0.0)?);
+    let (mut mean, mut var) = (call.contiguous_out::<f32>(1)?, call.contiguous_out::<f32>(2)?);
+    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
+    // has matched; the output is this call's alone.
+    unsafe {
+        let moments = moments(&x)?;
+        for ((mean, var), moments) in mean.iter_mut().zip(var.iter_mut()).zip(&moments) {
+            (*mean, *var) = (moments.mean as f32, moments.variance as f32);
+        }
+        normalise(&x, &out, &moments, [&weight, &bias], call.float(4)?)
+    }
+}
+
+fn channel_norm_backward<T: Pixel>(call: &Call) -> Result<(), Error> {
+    let x = Pixels::<T>::of(Volume::argument(call, 1)?, call.bool(5)?)?;
+    let (grad, out) = (x.like(Volume::argument(call, 0)?)?, x.like(Volume::output(call, 0)?)?);
+    let (mean, var) = (statistics::<T>(call, 2)?, statistics::<T>(call, 3)?);
+    let (weight, eps) = (channels::<T>(call, 4, x.channels, 1.0)?, call.float(6)?);
+    let near: Vec<f32> = mean.iter().map(|mean| *mean as f32).collect();
+    // SAFETY: as in `channel_norm`; there are statistics for the channels of each unit.
+    let sums = unsafe {
+        x.sums(
+            Some(&grad),
+            |pixel, c| {
+                let unit = pixel / x.count;
+                let near = load_some(near.as_ptr().add(unit * x.channels + c), LANES.min(x.channels - c));
+                [grad.first(pixel, c), x.first(pixel, c), near]
+            },
+            |x, g, [first_g, first_x, mean]| {
+                let (from, d) = (minus(g, first_g), minus(x, first_x));
+                let none = Numbers::splat(0.0);
+                [from, from.mul_add(d, none), d, g, g.mul_add(minus(x, mean), none)]
+            },
+        )
+    }?;
+    let mut units = vec![[0.0; 5]; x.units * x.channels];
+    for task in 0..x.units * x.blocks() {
+        let (pixels, unit) = x.pixels(task);
+        let mean = &mean[unit * x.channels..][..x.channels];
+        for (c, [total, product, distance, whole, along]) in
+            units[unit * x.channels..][..x.channels].iter_mut().enumerate()
+        {
+            let ([first_g, first_x, near], [g, gd, d, plain, plain_along]) = sums.of(task * x.channels + c);
+            let (count, apart) = (pixels.len() as f64, first_x - mean[c]);
+            let of_grad = g + first_g * count;
+            *total += of_grad;
+            *product += gd + first_g * d + apart * of_grad;
+            *distance += d + apart * count;
+            *whole += plain;
+            // The mean was rounded.
+            *along += plain_along + (near - mean[c]) * plain;
+        }
+    }
+    let count = x.count as f64;
+    let (mut offset, mut scale, mut along) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut of_weight, mut of_bias) = (vec![0.0; x.channels], vec![0.0; x.channels]);
+    for (i, [total, product, distance, whole, plain]) in units.into_iter().enumerate() {
+        let c = i % x.channels;
+        let rstd = 1.0 / (var[i] + eps).sqrt();
+        let own = rstd * f64::from(weight[c]);
+        offset.push((total / count) as f32);
+        scale.push(own as f32);
+        along.push(((product - total / count * distance) / count * rstd * rstd * own) as f32);
+        of_weight[c] += plain * rstd;
+        of_bias[c] += whole;
+    }
+    let write = |i: usize, numbers: Vec<f64>| -> Result<(), Error> {
+        let mut out = call.contiguous_out::<f32>(i)?;
+        out.iter_mut().zip(numbers).for_each(|(to, x)| *to = x as f32);
+        Ok(())
+    };
+    write(1, of_weight)?;
+    write(2, of_bias)?;
+    // SAFETY: as in `channel_norm`.
+    unsafe {
+        x.write(Some(&grad), &out, &[near, offset, scale, along], |x, g, [mean, offset, scale, along]| {
+            let inner = minus(g, offset).mul_add(scale, Numbers::splat(0.0));
+            minus(inner, minus(x, mean).mul_add(along, Numbers::splat(0.0)))
+        })
+    }
+}
+
+fn batch_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
+    if call.bool(5)? {
+        return Err(unsupported("the input's own statistics, which `channel_norm` takes"));
+    }
+    let x = Pixels::<T>::of(Volume::argument(call, 0)?, false)?;
+    let out = x.like(Volume::output(call, 0)?)?;
+    let (weight, bias) = (channels::<T>(call, 3, x.channels, 1.0)?, channels::<T>(call, 4, x.channels, 0.0)?);
+    let (mean, var) = (statistics::<T>(call, 1)?, statistics::<T>(call, 2)?);
+    let pairs = mean.into_iter().zip(var);
+    let moments: Vec<_> = pairs.map(|(mean, var)| Moments { mean, variance: var }).collect();
+    // SAFETY: as in `channel_norm`.
+    unsafe { normalise(&x, &out, &moments, [&weight, &bias], call.float(7)?) }
+}
+
+fn group_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
+    let x = Pixels::<T>::of(Volume::argument(call, 0)?, true)?;
+    let out = x.like(Volume::output(call, 0)?)?;
+    let (weight, bias) = (channels::<T>(call, 2, x.channels, 1.0)?, channels::<T>(call, 3, x.channels, 0.0)?);
+    let each = x.channels / call.int(1)?.max(1) as usize;
+    // SAFETY: as in `channel_norm`.
+    unsafe {
+        let mut moments = moments(&x)?;
+        for group in moments.chunks_mut(each.max(1)) {
+            let together = group
+                .iter()
+                .zip(0..)
+                .fold(Moments::NONE, |all, (channel, before)| all.with(f64::from(before), *channel, 1.0));
+            group.fill(together);
+        }
+        normalise(&x, &out, &moments, [&weight, &bias], call.float(4)?)
+    }
+}
+
+keyway_sdk::register_kernel! {
+    op: "channel_norm", signature: "TOObf>TTT", device: "cpu", layout: "channels_last",
+    f32 => channel_norm::<f32>, f16 => channel_norm::<f16>, bf16 => channel_norm::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "channel_norm_backward", signature: "TTTTObf>TTT", device: "cpu", layout: "channels_last",
+    f32 => channel_norm_backward::<f32>, f16 => channel_norm_backward::<f16>, bf16 => channel_norm_backward::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "batch_norm", signature: "TOOOObff>T", device: "cpu", layout: "channels_last",
+    f32 => batch_norm::<f32>, f16 => batch_norm::<f16>, bf16 => batch_norm::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "group_norm", signature: "TiOOf>T", device: "cpu", layout: "channels_last",
+    f32 => group_norm::<f32>, f16 => group_norm::<f16>, bf16 => group_norm::<bf16>,
+}

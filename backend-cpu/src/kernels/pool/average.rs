@@ -1,0 +1,196 @@
+//! `avg_pool` and its gradient.
+
+use super::axes;
+use super::lines::{Lines, Reduce, Rows, read};
+use super::spread::{Sums, spread};
+use keyway_cpu_loops::images::{Axis, Volume, three};
+use keyway_cpu_loops::vectors::{Lanes, Vector};
+use keyway_sdk::author::{Call, Error, Real};
+use keyway_sdk::half::{bf16, f16};
+
+/// The sum so far.
+struct Sum;
+
+impl<A: Real> Reduce<A> for Sum {
+    type Place = ();
+    const FIRST: (A, ()) = (A::ZERO, ());
+
+    #[inline(always)]
+    fn place(_: usize) {}
+
+    #[inline(always)]
+    fn take((sum, ()): (A, ()), x: A, (): ()) -> (A, ()) {
+        (sum + x, ())
+    }
+}
+
+/// What sums are divided by.
+struct Divisor<A> {
+    given: Option<A>,
+    /// The elements that the window has in the image, or in the image and its border, by place, for each dimension.
+    counts: [Vec<A>; 3],
+}
+
+impl<A: Real> Divisor<A> {
+    /// By arguments `at` and the one after it.
+    fn of(call: &Call, at: usize, padding: [usize; 3], axes: &[Axis; 3]) -> Result<Self, Error> {
+        let given =
+            if call.is_none(at + 1)? { None } else { Some(A::from_f64(call.int(at + 1)?.max(1) as f64)) };
+        let include = call.bool(at)?;
+        let counts = [0, 1, 2].map(|d| {
+            let axis = &axes[d];
+            // The border after the image ends where the padding does, though a window may reach further.
+            let (low, high) = if include {
+                (-(padding[d] as isize), (axis.size + padding[d]) as isize)
+            } else {
+                (0, axis.size as isize)
+            };
+            let count = |place: usize| {
+                let first = (place * axis.step) as isize + axis.taps[0];
+                let end = (first + axis.taps.len() as isize).min(high);
+                A::from_f64((end - first.max(low)).max(0) as f64)
+            };
+            (0..axis.count).map(count).collect()
+        });
+        Ok(Divisor { given, counts })
+    }
+
+    /// Divides the numbers of places that follow each other in a row, the first of which is this.
+    fn divide_row(&self, [d, h, w]: [usize; 3], row: &mut [A]) {
+        let [depth, height, width] = &self.counts;
+        let (plane, widths) = (depth[d] * height[h], &width[w..w + row.len()]);
+        match self.given {
+            Some(divisor) => row.iter_mut().for_each(|x| *x = *x / divisor),
+            None => row.iter_mut().zip(widths).for_each(|(x, &width)| *x = *x / (plane * width)),
+        }
+    }
+
+    /// Divides numbers of one place.
+    fn divide(&self, [d, h, w]: [usize; 3], numbers: &mut [A]) {
+        let [depth, height, width] = &self.counts;
+        let divisor = self.given.unwrap_or(depth[d] * height[h] * width[w]);
+        numbers.iter_mut().for_each(|x| *x = *x / divisor);
+    }
+}
+
+fn avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
+    let (input, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
+    let [_, _, depth, height, width] = out.sizes;
+    let axes = axes(call, 1, [1; 3], &input, [depth, height, width])?;
+    let divisor = Divisor::of(call, 5, three(call.ints(3)?, 0), &axes)?;
+    // SAFETY: as in `largest`.
+    unsafe {
+        Lines { input: &input, axes: &axes }.each::<Sum, _>(&out, |line, sums, _| {
+            if line.has_channels() {
+                divisor.divide(line.place(), sums);
+            } else {
+                divisor.divide_row(line.place(), sums);
+            }
+            line.write(&out, sums);
+        })
+    }
+}
+
+/// What goes back through the places of a window.
+struct Gradient<'a, T: Lanes> {
+    grad: Volume<'a, T>,
+    axes: [Axis; 3],
+    divisor: Divisor<T::Acc>,
+}
+
+impl<T: Lanes> Gradient<'_, T> {
+    /// The rows of the input that those of the window reach, by their number in the channel.
+    fn rows(&self, d: usize, h: usize) -> impl Iterator<Item = usize> {
+        let (height, size) = (self.axes[1].window(h), self.axes[1].size);
+        self.axes[0].window(d).flat_map(move |z| height.clone().map(move |y| z * size + y))
+    }
+
+    /// Elements of the gradient along dimension `along`.
+    ///
+    /// # Safety
+    /// They must exist.
+    unsafe fn read(&self, index: [usize; 5], along: usize, to: &mut [T::Acc]) {
+        let at: usize = index.iter().zip(&self.grad.strides).map(|(i, step)| i * step).sum();
+        let from = self.grad.data.as_ptr().cast_const().wrapping_add(at);
+        // SAFETY: as the caller guarantees.
+        unsafe { read(from, self.grad.strides[along], to) };
+    }
+
+    /// # Safety
+    /// The gradient must hold the elements that it names.
+    unsafe fn of_channel(&self, sample: usize, channel: usize, plane: &mut [T::Acc]) {
+        let [_, _, depth, height, width] = self.grad.sizes;
+        let rows = Rows::of(&self.axes[2]);
+        let mut shares = vec![T::Acc::ZERO; width];
+        let mut parts = vec![T::Acc::ZERO; rows.room()];
+        for (d, h) in (0..depth).flat_map(|d| (0..height).map(move |h| (d, h))) {
+            // SAFETY: as the caller guarantees.
+            unsafe { self.read([sample, channel, d, h, 0], 4, &mut shares) };
+            self.divisor.divide_row([d, h, 0], &mut shares);
+            // What the places of the row give to each row that they reach.
+            parts.fill(T::Acc::ZERO);
+            for tap in rows.taps.iter().rev() {
+                let to = &mut parts[tap.part..];
+                to.iter_mut().zip(&shares[tap.inside.clone()]).for_each(|(to, &share)| *to += share);
+            }
+            for row in self.rows(d, h) {
+                rows.add_parted(&parts, &mut plane[row * self.axes[2].size..][..self.axes[2].size]);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Gradient::of_channel`].
+    unsafe fn of_channels(&self, sums: &mut Sums<T::Acc>) {
+        let [_, _, depth, height, width] = self.grad.sizes;
+        let mut shares = vec![T::Acc::ZERO; sums.channels.len()];
+        for (d, h) in (0..depth).flat_map(|d| (0..height).map(move |h| (d, h))) {
+            for w in 0..width {
+                // SAFETY: as the caller guarantees.
+                unsafe { self.read([sums.sample, sums.channels.start, d, h, w], 1, &mut shares) };
+                self.divisor.divide([d, h, w], &mut shares);
+                for row in self.rows(d, h) {
+                    for x in self.axes[2].window(w) {
+                        let slot = sums.at(row * self.axes[2].size + x).unwrap_or_default();
+                        add::<T>(slot, &shares);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds numbers to others, of which there are too few for the loops that the compiler makes.
+fn add<T: Lanes>(to: &mut [T::Acc], from: &[T::Acc]) {
+    let (lanes, one) = (T::Vector::LANES, T::Vector::splat(T::Acc::ONE));
+    let (mut to, mut from) = (to.chunks_exact_mut(lanes), from.chunks_exact(lanes));
+    for (to, from) in to.by_ref().zip(from.by_ref()) {
+        // SAFETY: both have the lanes of a vector.
+        unsafe {
+            T::Vector::load(from.as_ptr()).mul_add(one, T::Vector::load(to.as_ptr())).store(to.as_mut_ptr())
+        };
+    }
+    to.into_remainder().iter_mut().zip(from.remainder()).for_each(|(to, &x)| *to += x);
+}
+
+fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
+    let (grad, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
+    let [_, _, counts @ ..] = grad.sizes;
+    let axes = axes(call, 2, [1; 3], &out, counts)?;
+    let divisor = Divisor::of(call, 6, three(call.ints(4)?, 0), &axes)?;
+    let gradient = Gradient { grad, axes, divisor };
+    // SAFETY: as in `max_pool_backward`.
+    unsafe {
+        spread(&out, |sums| {
+            let (sample, channel) = (sums.sample, sums.channels.start);
+            match sums.plane() {
+                Some(plane) => gradient.of_channel(sample, channel, plane),
+                None => gradient.of_channels(sums),
+            }
+            Ok(())
+        })
+    }
+}
+
+kernel!("avg_pool", "TIIIbbi>T", avg_pool, [f32, f64, f16, bf16]);
+kernel!("avg_pool_backward", "TIIIIbbi>T", avg_pool_backward, [f32, f64, f16, bf16]);

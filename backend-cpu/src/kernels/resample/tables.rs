@@ -1,0 +1,162 @@
+//! What each place of a dimension reads.
+
+use keyway_sdk::author::{Error, Real};
+
+/// For each place of a dimension the elements that it is made of, and their weights.
+pub struct Table<A> {
+    ends: Vec<usize>,
+    taps: Vec<(usize, A)>,
+}
+
+fn reserve<T>(list: &mut Vec<T>, count: usize) -> Result<(), Error> {
+    let bytes = count.saturating_mul(size_of::<T>()) as u64;
+    list.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { requested: bytes, available: 0 })
+}
+
+impl<A: Real> Table<A> {
+    /// One without places yet, with room for so many that are made of `each` elements.
+    fn new(places: usize, each: usize) -> Result<Table<A>, Error> {
+        let mut table = Table { ends: Vec::new(), taps: Vec::new() };
+        reserve(&mut table.ends, places + 1)?;
+        reserve(&mut table.taps, places.saturating_mul(each))?;
+        table.ends.push(0);
+        Ok(table)
+    }
+
+    /// One place, which is the one element that there is.
+    pub fn single() -> Table<A> {
+        Table { ends: vec![0, 1], taps: vec![(0, A::ONE)] }
+    }
+
+    /// Adds a place.
+    fn place(&mut self, taps: impl IntoIterator<Item = (usize, f64)>) {
+        self.taps.extend(taps.into_iter().map(|(at, weight)| (at, A::from_f64(weight))));
+        self.ends.push(self.taps.len());
+    }
+
+    /// What a place is made of, in the order of the elements.
+    #[inline(always)]
+    pub fn at(&self, place: usize) -> &[(usize, A)] {
+        &self.taps[self.ends[place]..self.ends[place + 1]]
+    }
+
+    /// The most elements of any place.
+    pub fn most(&self) -> usize {
+        self.ends.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
+    }
+
+    /// For each of `count` elements the places that it goes to: the same table as the gradient reads it.
+    pub fn transposed(&self, count: usize) -> Result<Table<A>, Error> {
+        let mut made = Table { ends: Vec::new(), taps: Vec::new() };
+        reserve(&mut made.ends, count + 1)?;
+        reserve(&mut made.taps, self.taps.len())?;
+        made.ends.resize(count + 1, 0);
+        made.taps.resize(self.taps.len(), (0, A::ZERO));
+        self.taps.iter().for_each(|&(at, _)| made.ends[at + 1] += 1);
+        for i in 0..count {
+            made.ends[i + 1] += made.ends[i];
+        }
+        // Each element's part of the list is filled from its begin on, which is put back at the end.
+        for place in 0..self.ends.len() - 1 {
+            for &(at, weight) in self.at(place) {
+                made.taps[made.ends[at]] = (place, weight);
+                made.ends[at] += 1;
+            }
+        }
+        made.ends.copy_within(0..count, 1);
+        made.ends[0] = 0;
+        Ok(made)
+    }
+}
+
+/// Whole windows of `size` elements for `count` places; each element counts 1, or as much as it does in the mean.
+pub fn adaptive<A: Real>(size: usize, count: usize, mean: bool) -> Result<Table<A>, Error> {
+    let mut table = Table::new(count, size / count.max(1) + 2)?;
+    let at = |i: usize| (i as u128 * size as u128, count as u128);
+    for i in 0..count {
+        let ((begin, of), (end, _)) = (at(i), at(i + 1));
+        let window = (begin / of) as usize..end.div_ceil(of) as usize;
+        let weight = if mean { 1.0 / window.len() as f64 } else { 1.0 };
+        table.place(window.map(|at| (at, weight)));
+    }
+    Ok(table)
+}
+
+/// Between which elements values are taken, and how.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Mode {
+    Nearest,
+    NearestExact,
+    Linear,
+    Cubic,
+}
+
+/// How `count` places lie over `size` elements.
+#[derive(Clone, Copy)]
+pub struct Spacing {
+    pub size: usize,
+    pub count: usize,
+    /// Whether the first and the last places are the first and the last elements.
+    pub align_corners: bool,
+    /// Places for each element, where that is not the quotient of both.
+    pub scale: Option<f64>,
+}
+
+impl Spacing {
+    /// The element whose interval holds `numerator / 2` places.
+    fn nearest(&self, numerator: usize) -> usize {
+        let at = match self.scale {
+            Some(scale) => (numerator as f64 / 2.0 / scale) as usize,
+            // In whole numbers: a quotient that is rounded may fall below the integer that it is.
+            None => (numerator as u128 * self.size as u128 / (2 * self.count as u128)) as usize,
+        };
+        at.min(self.size - 1)
+    }
+
+    /// Where a place lies, in elements, counted from the centre of the first.
+    fn position(&self, place: usize) -> f64 {
+        if self.align_corners {
+            let steps = (self.count - 1).max(1);
+            return place as f64 * (self.size - 1) as f64 / steps as f64;
+        }
+        let centre = place as f64 + 0.5;
+        match self.scale {
+            Some(scale) => centre / scale - 0.5,
+            None => centre * self.size as f64 / self.count as f64 - 0.5,
+        }
+    }
+
+    /// What each place is made of.
+    pub fn table<A: Real>(&self, mode: Mode) -> Result<Table<A>, Error> {
+        let last = self.size.saturating_sub(1);
+        let mut table = Table::new(self.count, if mode == Mode::Cubic { 4 } else { 2 })?;
+        for place in 0..self.count {
+            match mode {
+                Mode::Nearest => table.place([(self.nearest(2 * place), 1.0)]),
+                Mode::NearestExact => table.place([(self.nearest(2 * place + 1), 1.0)]),
+                Mode::Linear => {
+                    let at = self.position(place).max(0.0);
+                    let first = (at as usize).min(last);
+                    let share = (at - first as f64).min(1.0);
+                    table.place([(first, 1.0 - share), ((first + 1).min(last), share)]);
+                }
+                Mode::Cubic => {
+                    let at = self.position(place);
+                    let element = |k: usize| (at.floor() + k as f64 - 1.0).clamp(0.0, last as f64) as usize;
+                    let weights = cubic(at - at.floor());
+                    table.place((0..4).map(|k| (element(k), weights[k])));
+                }
+            }
+        }
+        Ok(table)
+    }
+}
+
+/// The weights of the four elements around a place that lies so far behind the second (R. Keys, "Cubic convolution
+/// interpolation", 1981, with a = -0.75).
+pub fn cubic(t: f64) -> [f64; 4] {
+    const A: f64 = -0.75;
+    let near = |d: f64| ((A + 2.0) * d - (A + 3.0)) * d * d + 1.0;
+    let far = |d: f64| ((A * d - 5.0 * A) * d + 8.0 * A) * d - 4.0 * A;
+    [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
+}

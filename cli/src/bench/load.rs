@@ -1,0 +1,176 @@
+//! The work that is measured.
+
+use super::{Model, Options};
+use crate::failure::Failure;
+use crate::machine;
+use crate::screen;
+use keyway::autograd::no_grad;
+use keyway::dispatcher::device;
+use keyway::io::safetensors;
+use keyway::nn::models::ResNet;
+use keyway::nn::{Module, Reduction, StateDict, loss};
+use keyway::optim::{Optimizer, Sgd, SgdOptions};
+use keyway::profiler::{self, Report};
+use keyway::rng::{self, Generator, Philox};
+use keyway::{DType, Device, MemoryFormat, Result, Tensor};
+use std::path::Path;
+use std::time::Instant;
+
+/// Classes of a network with random weights.
+const CLASSES: usize = 1_000;
+/// Decides random weights, images and classes.
+const SEED: u64 = 0;
+/// Rounds before those that count.
+const WARM_UP: u32 = 2;
+/// Small enough that the loss of any images falls.
+const LR: f64 = 0.01;
+const MOMENTUM: f64 = 0.9;
+
+/// A network, its input, and what trains it if it is to be trained.
+pub struct Load {
+    /// The device that it is on.
+    pub device: Device,
+    /// Numbers of all parameters.
+    pub parameters: usize,
+    /// Bytes of all parameters and buffers.
+    pub weight_bytes: u64,
+    model: Box<dyn Module>,
+    images: Tensor,
+    training: Option<Training>,
+}
+
+struct Training {
+    targets: Tensor,
+    optimizer: Sgd,
+}
+
+/// What came of it.
+pub struct Measured {
+    /// Seconds of each round.
+    pub seconds: Vec<f64>,
+    /// The loss of the last step.
+    pub loss: Option<f32>,
+    /// Most bytes that tensors and kernels held at a time during the rounds, beyond those held before them; `None` where the
+    /// device keeps no statistics.
+    pub round_bytes: Option<u64>,
+    /// The calls of one more round, which is not among those measured.
+    pub report: Report,
+}
+
+impl Load {
+    /// As asked for.
+    ///
+    /// # Errors
+    /// Weights that cannot be read or do not fit; what the device reports.
+    pub fn new(options: &Options, device: Device) -> Result<Load, Failure> {
+        let dtype = DType::from(options.dtype);
+        let format = MemoryFormat::from(options.memory_format);
+        let weights =
+            options.weights.as_deref().map(|path| Ok::<_, Failure>((path, safetensors::load(path)?)));
+        let weights = weights.transpose()?;
+        let classes = weights.as_ref().map_or(CLASSES, |(_, state)| classes(state));
+        let model = match options.model {
+            Model::Resnet18 => ResNet::resnet18(classes, &mut Philox::new(SEED))?,
+        };
+        if let Some((path, mut state)) = weights {
+            fill(&model, &mut state).map_err(|error| unfit(path, &error))?;
+        }
+        model.to_device(device)?;
+        model.to_memory_format(format)?;
+        model.to_dtype(dtype)?;
+        let (batch, size) = (options.batch as usize, options.size as usize);
+        let generator = Generator::new(SEED);
+        let images =
+            || Tensor::randn(&[batch, 3, size, size], DType::F32, device)?.to_format(format)?.to_dtype(dtype);
+        let images = rng::using(&generator, images)?;
+        let training = match options.train {
+            true => {
+                let targets = || Tensor::randint(0, classes.max(1) as i64, &[batch], DType::I64, device);
+                let settings = SgdOptions { lr: LR, momentum: MOMENTUM, ..SgdOptions::default() };
+                let optimizer = Sgd::new(model.parameters(), settings)?;
+                Some(Training { targets: rng::using(&generator, targets)?, optimizer })
+            }
+            false => {
+                model.eval();
+                None
+            }
+        };
+        let bytes = |tensor: &Tensor| (tensor.numel() * tensor.dtype().size()) as u64;
+        let weight_bytes = model.state_dict().values().map(bytes).sum();
+        let (parameters, model) = (model.num_parameters(), Box::new(model));
+        Ok(Load { device, parameters, weight_bytes, model, images, training })
+    }
+
+    /// One pass or step; gives the step's loss.
+    fn round(&mut self) -> Result<Option<f32>> {
+        let loss = match &mut self.training {
+            None => {
+                let _off = no_grad();
+                self.model.forward(&self.images)?;
+                None
+            }
+            Some(Training { targets, optimizer }) => {
+                optimizer.zero_grad();
+                let loss = loss::cross_entropy(&self.model.forward(&self.images)?, targets, Reduction::Mean)?;
+                loss.backward()?;
+                optimizer.step()?;
+                Some(loss.detach().to_dtype(DType::F32)?.item::<f32>()?)
+            }
+        };
+        device::synchronize(self.device)?;
+        Ok(loss)
+    }
+
+    /// Measures so many rounds.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn measure(&mut self, rounds: u32) -> Result<Measured> {
+        for _ in 0..WARM_UP {
+            self.round()?;
+        }
+        device::reset_peak(self.device)?;
+        let before = machine::tensor_memory(self.device).map(|memory| memory.in_use);
+        let bar = screen::bar("round {pos}/{len}");
+        if let Some(bar) = &bar {
+            bar.set_length(u64::from(rounds));
+        }
+        let (mut seconds, mut loss) = (Vec::new(), None);
+        for _ in 0..rounds {
+            let start = Instant::now();
+            loss = self.round()?;
+            seconds.push(start.elapsed().as_secs_f64());
+            if let Some(bar) = &bar {
+                bar.inc(1);
+            }
+        }
+        let peak = machine::tensor_memory(self.device).map(|memory| memory.peak_in_use);
+        let round_bytes = peak.zip(before).map(|(peak, before)| peak.saturating_sub(before));
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        let profile = profiler::profile();
+        self.round()?;
+        Ok(Measured { seconds, loss, round_bytes, report: profile.report() })
+    }
+}
+
+/// The classes that the last layer of these weights has.
+fn classes(state: &StateDict) -> usize {
+    state.get("fc.weight").filter(|weight| weight.ndim() == 2).map_or(CLASSES, |weight| weight.sizes()[0])
+}
+
+/// Loads a state dict. Files from before PyTorch counted batches lack the counts, which then stay 0.
+fn fill(model: &impl Module, state: &mut StateDict) -> Result<()> {
+    for (name, own) in model.state_dict() {
+        let norm = name.strip_suffix("num_batches_tracked");
+        if norm.is_some_and(|norm| state.contains_key(&format!("{norm}running_mean"))) {
+            state.entry(name).or_insert(own);
+        }
+    }
+    model.load_state_dict(state)
+}
+
+fn unfit(path: &Path, reason: &keyway::Error) -> Failure {
+    Failure::Read { what: "the weights", path: path.to_path_buf(), reason: reason.to_string() }
+}

@@ -1,0 +1,221 @@
+//! `keyway profile`: what a profile found, from a run that has just ended or from a file.
+
+use crate::failure::Failure;
+use crate::screen::{self, COLUMNS, Screen};
+use keyway::io::replace;
+use keyway::profiler::{FormatChange, Reordering, Report, Row, Shapes, Trace, TraceError};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Rows of the table, and places of reorderings, that are shown unless another number is asked for.
+pub const TOP: usize = 15;
+/// Tensors of a call that are shown.
+const TENSORS: usize = 4;
+
+/// What to do with a profile.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Print the table of a trace that `--profile FILE` wrote.
+    Show {
+        /// The file.
+        file: PathBuf,
+        /// How many rows to show, those with most time first.
+        #[arg(long, default_value_t = TOP, value_name = "N")]
+        rows: usize,
+        /// Print the figures of all calls as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Shows a profile.
+///
+/// # Errors
+/// A file that cannot be read or is no trace.
+pub fn run(command: &Command, screen: &mut Screen) -> Result<(), Failure> {
+    let Command::Show { file, rows, json } = command;
+    let failure = |error: TraceError| Failure::Read {
+        what: "the trace",
+        path: file.clone(),
+        reason: error.to_string(),
+    };
+    let trace = File::open(file).map_err(TraceError::Read).and_then(Trace::read_json).map_err(failure)?;
+    if *json {
+        screen.json(&trace.report);
+    } else {
+        print(&trace.report, *rows, screen);
+        tell_left_out(&trace, screen);
+    }
+    Ok(())
+}
+
+/// Writes a trace in the place of an old file.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: &Path, trace: &Trace) -> Result<(), String> {
+    replace(path, |file| trace.write_json(file)).map_err(|error| error.to_string())
+}
+
+/// Says how many calls the trace does not show.
+pub fn tell_left_out(trace: &Trace, screen: &mut Screen) {
+    let (kept, left_out) = (trace.events.len(), trace.left_out);
+    if left_out > 0 {
+        screen.line(format!(
+            "the trace shows the first {kept} events; {left_out} more were left out, and are in the table alone"
+        ));
+    }
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.1}", ns as f64 / 1e6)
+}
+
+fn count(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
+/// One line of the table: names to the left, numbers to the right.
+struct Line {
+    op: String,
+    served_by: String,
+    numbers: [String; 4],
+    detail: String,
+}
+
+impl Line {
+    fn new(op: String, served_by: &str, (calls, ns, bytes): (u64, u64, u64), whole: u64) -> Line {
+        let share = format!("{:.1}", 100.0 * ns as f64 / whole.max(1) as f64);
+        let numbers = [calls.to_string(), ms(ns), share, screen::bytes(bytes)];
+        Line { op, served_by: served_by.to_string(), numbers, detail: String::new() }
+    }
+
+    fn of(row: &Row, whole: u64) -> Line {
+        let figures = (row.calls, row.self_ns, row.bytes);
+        Line { detail: detail(row), ..Line::new(row.op.clone(), &row.served_by, figures, whole) }
+    }
+}
+
+/// `f32[32,16,8,8] channels_last, f32[8,16,3,3]`.
+fn tensors(list: &[String]) -> String {
+    let mut text = list.iter().take(TENSORS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if list.len() > TENSORS {
+        text += &format!(", and {} more", list.len() - TENSORS);
+    }
+    text
+}
+
+/// The key of a row, and the most frequent shapes of its arguments.
+fn detail(row: &Row) -> String {
+    let mut text = row.key.clone();
+    if let Some(Shapes { inputs, calls, .. }) = row.shapes.first().filter(|shapes| !shapes.inputs.is_empty())
+    {
+        text += &format!(": {}", tensors(inputs));
+        if row.shapes.len() > 1 {
+            let others = count(row.shapes.len() as u64 - 1, "other shape");
+            text += &format!(" ({calls} calls; {others})");
+        }
+    }
+    text
+}
+
+fn print_line(line: &Line, widths: (usize, usize), screen: &mut Screen) {
+    let numbers =
+        |[calls, ms, share, bytes]: &[String; 4]| format!("{calls:>7} {ms:>9} {share:>5} {bytes:>8}");
+    let names = format!("{:<op$}  {:<by$}", line.op, line.served_by, op = widths.0, by = widths.1);
+    let numbers = numbers(&line.numbers);
+    // Names that leave no room stand in a line of their own.
+    if names.chars().count() + 1 + numbers.len() > COLUMNS {
+        screen.line(names.trim_end());
+        screen.whole_line(format!("{numbers:>COLUMNS$}"));
+    } else {
+        screen.whole_line(format!("{names} {numbers}"));
+    }
+}
+
+/// The ops that took most time with all together, and what became of memory.
+pub fn print(report: &Report, top: usize, screen: &mut Screen) {
+    let whole = report.op_ns();
+    let shown = &report.rows[..report.rows.len().min(top)];
+    let mut lines: Vec<Line> = shown.iter().map(|row| Line::of(row, whole)).collect();
+    let rest = &report.rows[shown.len()..];
+    if !rest.is_empty() {
+        let add = |(calls, ns, bytes): (u64, u64, u64), row: &Row| {
+            (calls + row.calls, ns + row.self_ns, bytes + row.bytes)
+        };
+        let name = count(rest.len() as u64, "other");
+        lines.push(Line::new(name, "", rest.iter().fold((0, 0, 0), add), whole));
+    }
+    lines.push(Line::new("total".to_string(), "", (report.calls(), whole, report.bytes()), whole));
+    let width = |name: fn(&Line) -> &str, least: usize, most: usize| {
+        lines.iter().map(|line| name(line).chars().count()).max().unwrap_or(0).clamp(least, most)
+    };
+    let widths = (width(|line| &line.op, 2, 24), width(|line| &line.served_by, 9, 20));
+    let [op, by, calls, own, share, bytes] =
+        ["OP", "SERVED BY", "CALLS", "SELF ms", "%", "BYTES"].map(String::from);
+    let header = Line { op, served_by: by, numbers: [calls, own, share, bytes], detail: String::new() };
+    print_line(&header, widths, screen);
+    for line in &lines {
+        print_line(line, widths, screen);
+        if !line.detail.is_empty() {
+            screen.line(format!("    {}", line.detail));
+        }
+    }
+    screen.line("");
+    print_memory(report, top, screen);
+    screen.line("");
+}
+
+/// Reorderings of one op at one place, whatever their shapes.
+fn by_place(found: &[Reordering]) -> Vec<(String, Reordering)> {
+    let mut places: Vec<(String, Reordering)> = Vec::new();
+    for one in found {
+        let name = format!("{} by {}", one.op, one.place());
+        match places.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, sum)) => {
+                sum.calls += one.calls;
+                sum.bytes += one.bytes;
+                sum.ns = sum.ns.saturating_add(one.ns);
+            }
+            None => places.push((name, one.clone())),
+        }
+    }
+    places.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
+    places
+}
+
+fn print_memory(report: &Report, top: usize, screen: &mut Screen) {
+    if report.reorderings.is_empty() && report.format_changes.is_empty() {
+        screen.line("no copy reordered memory, and no op changed the format of images");
+        return;
+    }
+    let places = by_place(&report.reorderings);
+    let figures = |calls: u64, bytes: u64, ns: u64| {
+        format!("{}, {}, {} ms", count(calls, "call"), screen::bytes(bytes), ms(ns))
+    };
+    if !places.is_empty() {
+        let sum = |of: fn(&Reordering) -> u64| places.iter().map(|(_, one)| of(one)).sum();
+        let all = figures(sum(|one| one.calls), sum(|one| one.bytes), sum(|one| one.ns));
+        screen.line(format!("copies that reorder memory: {all}"));
+    }
+    for (name, one) in places.iter().take(top) {
+        screen.line(format!("  {name}: {}", figures(one.calls, one.bytes, one.ns)));
+        screen.line(format!("      {} -> {}", one.from, one.to));
+    }
+    let more = |all: usize, screen: &mut Screen| {
+        if all > top {
+            screen.line(format!("  ... and at {}", count((all - top) as u64, "more place")));
+        }
+    };
+    more(places.len(), screen);
+    for change in report.format_changes.iter().take(top) {
+        let FormatChange { op, served_by, from, to, inputs, calls, .. } = change;
+        screen.line(format!(
+            "warning: {op} by {} makes {to} of {from}: {} of {}, served by {served_by}",
+            change.place(),
+            count(*calls, "call"),
+            tensors(inputs)
+        ));
+    }
+    more(report.format_changes.len(), screen);
+}

@@ -1,0 +1,152 @@
+//! Checkpoints: all that a training needs to go on where it was, in one safetensors file.
+//!
+//! Tensors are named after what they belong to, `model.0.weight`, `optimizer.state.0.momentum`, `generators.4.generator`;
+//! `losses` has the mean loss of each epoch so far. The metadata has the options that decide the result.
+
+use super::settings::Notes;
+use super::task::Done;
+use crate::failure::Failure;
+use keyway::io::safetensors;
+use keyway::nn::{Module, StateDict};
+use keyway::optim::Optimizer;
+use keyway::{Result, Tensor};
+use std::path::{Path, PathBuf};
+
+/// The metadata that tells a checkpoint, and the version of what it holds.
+const KEY: &str = "keyway.checkpoint";
+const VERSION: &str = "1";
+/// The metadata that tells the files of the data set.
+const DATA: &str = "data_sha256";
+/// The metadata of the time that the epochs took.
+const SECONDS: &str = "seconds";
+/// The metadata of the epochs that are done, for people; the losses tell it too.
+const EPOCH: &str = "epoch";
+
+const MODEL: &str = "model.";
+const OPTIMIZER: &str = "optimizer.";
+const GENERATORS: &str = "generators.";
+const LOSSES: &str = "losses";
+
+/// Where to write checkpoints, and what all of them say.
+pub struct Target {
+    /// The file.
+    pub path: PathBuf,
+    /// The options.
+    pub notes: Notes,
+}
+
+impl Target {
+    /// Replaces the file by the state after an epoch. A process that is killed leaves a whole file, the old or the new one.
+    ///
+    /// # Errors
+    /// What the system or the device reports.
+    pub fn save(
+        &self,
+        model: &impl Module,
+        optimizer: &impl Optimizer,
+        data: &str,
+        done: &Done,
+    ) -> Result<()> {
+        let mut tensors = StateDict::new();
+        for (prefix, part) in [
+            (MODEL, model.state_dict()),
+            (OPTIMIZER, optimizer.state_dict()?),
+            (GENERATORS, model.generator_state_dict()?),
+        ] {
+            tensors.extend(part.into_iter().map(|(name, tensor)| (format!("{prefix}{name}"), tensor)));
+        }
+        tensors.insert(LOSSES.to_string(), Tensor::from_slice(&done.losses)?);
+        let mut notes = self.notes.clone();
+        for (key, text) in [
+            (KEY, VERSION.to_string()),
+            (DATA, data.to_string()),
+            (EPOCH, done.losses.len().to_string()),
+            (SECONDS, format!("{:?}", done.seconds)),
+        ] {
+            notes.insert(key.to_string(), text);
+        }
+        safetensors::save_with_metadata(&self.path, &tensors, &notes)
+    }
+}
+
+/// A checkpoint that was read.
+pub struct Checkpoint {
+    /// The file.
+    pub path: PathBuf,
+    /// The options.
+    pub notes: Notes,
+    /// What was done until then.
+    pub done: Done,
+    tensors: StateDict,
+}
+
+impl Checkpoint {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, that is damaged or that is no checkpoint.
+    pub fn load(path: &Path) -> Result<Checkpoint, Failure> {
+        let safetensors::File { tensors, metadata: notes } = safetensors::load_file(path)?;
+        let unfit = |reason: String| unfit(path, reason);
+        match notes.get(KEY).map(String::as_str) {
+            Some(VERSION) => {}
+            Some(other) => {
+                let reason = format!(
+                    "expected version {VERSION} of checkpoints, got {other:?}; use the program that wrote it"
+                );
+                return Err(unfit(reason));
+            }
+            None => {
+                let reason =
+                    "it was not written by `keyway train --checkpoint`; weights alone cannot be resumed"
+                        .to_string();
+                return Err(unfit(reason));
+            }
+        }
+        let losses = tensors.get(LOSSES).map(Tensor::to_vec::<f64>).transpose();
+        let losses = losses.map_err(|error| unfit(error.to_string()))?.unwrap_or_default();
+        let number = |key: &str| notes.get(key).and_then(|text| text.parse::<f64>().ok());
+        let [Some(epoch), Some(epochs), Some(seconds)] = [EPOCH, "epochs", SECONDS].map(number) else {
+            return Err(unfit("it does not say how far it is".to_string()));
+        };
+        if losses.len() as f64 != epoch || epoch > epochs {
+            return Err(unfit(format!("it has {} losses after epoch {epoch} of {epochs}", losses.len())));
+        }
+        Ok(Checkpoint { path: path.to_path_buf(), notes, done: Done { losses, seconds }, tensors })
+    }
+
+    /// Puts everything back, for the same data.
+    ///
+    /// # Errors
+    /// Other data than the checkpoint's; a state that does not fit, after which nothing shall be used.
+    pub fn restore(
+        &self,
+        model: &impl Module,
+        optimizer: &mut impl Optimizer,
+        data: &str,
+    ) -> Result<(), Failure> {
+        let known = self.notes.get(DATA).map_or("", String::as_str);
+        if known != data {
+            return Err(unfit(
+                &self.path,
+                format!("it was trained on other data, of SHA-256 {known}, and the data set here has {data}"),
+            ));
+        }
+        let part = |prefix: &str| -> StateDict {
+            let own = |(name, tensor): (&String, &Tensor)| {
+                Some((name.strip_prefix(prefix)?.to_string(), tensor.clone()))
+            };
+            self.tensors.iter().filter_map(own).collect()
+        };
+        let mut all = || -> Result<()> {
+            model.load_state_dict(&part(MODEL))?;
+            optimizer.load_state_dict(&part(OPTIMIZER))?;
+            model.load_generator_state_dict(&part(GENERATORS))
+        };
+        all().map_err(|error| unfit(&self.path, error.to_string()))
+    }
+}
+
+fn unfit(path: &Path, reason: String) -> Failure {
+    Failure::Read { what: "the checkpoint", path: path.to_path_buf(), reason }
+}

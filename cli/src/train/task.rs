@@ -1,0 +1,151 @@
+//! The task: labelled images, a network, and SGD with momentum on the cross-entropy, whose learning rate falls to 0 along
+//! half a cosine.
+
+use super::checkpoint::{Checkpoint, Target};
+use super::data::Data;
+use super::network::Design;
+use super::progress::Progress;
+use super::settings::Settings;
+use crate::failure::Failure;
+use keyway::autograd::no_grad;
+use keyway::data::DataLoader;
+use keyway::nn::{Module, Reduction, Sequential, loss};
+use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
+use keyway::{Device, Result, Tensor, profiler};
+use std::time::Instant;
+
+const MOMENTUM: f64 = 0.9;
+const WEIGHT_DECAY: f64 = 1e-3;
+/// Rows that are tested at once.
+const TESTED: usize = 500;
+
+/// What to train.
+pub struct Task {
+    /// What to train on.
+    pub data: Data,
+    /// The options that decide the result.
+    pub settings: Settings,
+    /// Where to train.
+    pub device: Device,
+}
+
+/// How far a training is.
+#[derive(Clone, Default)]
+pub struct Done {
+    /// The mean loss of the rows of each epoch that is over.
+    pub losses: Vec<f64>,
+    /// Seconds that these epochs took, in all runs.
+    pub seconds: f64,
+}
+
+/// What came of it.
+pub struct Trained {
+    /// The network.
+    pub model: Sequential,
+    /// What was done.
+    pub done: Done,
+    /// Rows of the test set that the network got right.
+    pub right: usize,
+}
+
+impl Task {
+    /// The network's layers for these images.
+    pub fn design(&self) -> Design {
+        self.settings.network.design(self.data.image, self.data.classes)
+    }
+
+    fn model(&self) -> Result<Sequential> {
+        let model = self.design().build(self.settings.seed)?;
+        model.to_device(self.device)?;
+        model.to_memory_format(self.settings.format.into())?;
+        Ok(model)
+    }
+
+    /// Rows of pixels as the network takes them.
+    fn inputs(&self, rows: &Tensor) -> Result<Tensor> {
+        let inputs = self.design().inputs(&rows.to_device(self.device)?)?;
+        match self.settings.network.has_images() {
+            true => inputs.to_format(self.settings.format.into()),
+            false => Ok(inputs),
+        }
+    }
+
+    /// Trains, from a checkpoint on if there is one, and tests. Each epoch ends with a checkpoint if there is a target.
+    ///
+    /// # Errors
+    /// A checkpoint that does not fit or cannot be written; what the backend reports; a loss that is no number any more.
+    pub fn train(&self, target: Option<&Target>, resumed: Option<&Checkpoint>) -> Result<Trained, Failure> {
+        let Settings { epochs, batch, lr, seed, .. } = self.settings;
+        let train = &*self.data.train;
+        let loader = DataLoader::new(train, batch as usize).map_err(keyway::Error::from)?.shuffle(seed);
+        let model = self.model()?;
+        let options =
+            SgdOptions { lr, momentum: MOMENTUM, weight_decay: WEIGHT_DECAY, ..SgdOptions::default() };
+        let mut optimizer = Sgd::new(model.parameters(), options)?;
+        let mut schedule = CosineAnnealingLr::new(&optimizer, u64::from(epochs), 0.0)?;
+        let mut done = Done::default();
+        if let Some(checkpoint) = resumed {
+            checkpoint.restore(&model, &mut optimizer, &self.data.sha256)?;
+            done = checkpoint.done.clone();
+            schedule.seek(done.losses.len() as u64, &mut optimizer);
+        }
+
+        let mut progress = Progress::new(epochs as usize, done.losses.len());
+        for epoch in done.losses.len()..epochs as usize {
+            let _scope = profiler::scope(&format!("epoch {}", epoch + 1));
+            let start = Instant::now();
+            let mut sum = 0.0;
+            for batch in loader.epoch(epoch as u64) {
+                let batch = batch?;
+                let inputs = self.inputs(&batch.inputs)?;
+                let targets = batch.targets.to_device(self.device)?;
+                optimizer.zero_grad();
+                let loss = loss::cross_entropy(&model.forward(&inputs)?, &targets, Reduction::Mean)?;
+                loss.backward()?;
+                optimizer.step()?;
+                sum += f64::from(loss.detach().item::<f32>()?) * inputs.size(0)? as f64;
+            }
+            let mean = sum / train.rows() as f64;
+            if !mean.is_finite() {
+                progress.abandon();
+                return Err(Failure::Diverged { epoch: epoch + 1, loss: mean, lr });
+            }
+            schedule.step(&mut optimizer);
+            done.losses.push(mean);
+            done.seconds += start.elapsed().as_secs_f64();
+            if let Some(target) = target {
+                target.save(&model, &optimizer, &self.data.sha256, &done)?;
+            }
+            progress.epoch(epoch + 1, mean);
+        }
+        progress.finish();
+        let right = self.right(&model)?;
+        Ok(Trained { model, done, right })
+    }
+
+    /// How many rows of the test set the network gets right.
+    fn right(&self, model: &Sequential) -> Result<usize> {
+        let _scope = profiler::scope("test");
+        let _off = no_grad();
+        model.eval();
+        let loader = DataLoader::new(&*self.data.test, TESTED)?;
+        let mut right = 0;
+        for batch in loader.epoch(0) {
+            let batch = batch?;
+            let scores = model.forward(&self.inputs(&batch.inputs)?)?;
+            let pairs = classes(&scores)?.into_iter().zip(batch.targets.to_vec::<i64>()?);
+            right += pairs.filter(|(class, target)| class == target).count();
+        }
+        Ok(right)
+    }
+}
+
+/// The class with the highest score of each row, the first of several.
+fn classes(scores: &Tensor) -> Result<Vec<i64>> {
+    let classes = scores.size(-1)?.max(1);
+    let best = |row: &[f32]| {
+        let better = |best: usize, i: usize| if row[i] > row[best] { i } else { best };
+        (0..row.len()).fold(0, better) as i64
+    };
+    Ok(scores.to_device(Device::CPU)?.to_vec::<f32>()?.chunks(classes).map(best).collect())
+}

@@ -1,0 +1,99 @@
+//! What `keyway train --profile` tells and writes, and `keyway profile show` tells again.
+
+mod support;
+
+use std::path::Path;
+use support::keyway;
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The lines of the table and of what follows it.
+fn table(shown: &str) -> Vec<&str> {
+    shown
+        .lines()
+        .skip_while(|line| !line.starts_with("OP "))
+        .take_while(|line| !line.starts_with("wrote"))
+        .collect()
+}
+
+#[test]
+fn the_table_is_shown_again_from_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.json");
+    let ran = keyway(&[
+        "train",
+        "digits",
+        "--model",
+        "cnn",
+        "--epochs",
+        "1",
+        "--memory-format",
+        "channels_last",
+        "--profile",
+        text(&file),
+    ])
+    .expect(0);
+    assert!(ran.out.contains("wrote the trace to"), "{}", ran.out);
+    let [shown, _] = &ran.shown;
+    assert!(shown.lines().all(|line| line.chars().count() <= 80 || line.contains(text(&file))), "{shown}");
+    for part in
+        ["SERVED BY", "keyway-cpu", "cpu/strided/f32", "f32[32,32,8,8] channels_last", "%", "BYTES", "total"]
+    {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    // What is flattened must be row-major: the one reordering of a step.
+    assert!(ran.out.contains("clone by reshape, module 8: 46 calls"), "{}", ran.out);
+    assert!(ran.out.contains("f32[32,64,4,4] channels_last -> f32[32,64,4,4]"), "{}", ran.out);
+
+    let again = keyway(&["profile", "show", text(&file)]).expect(0);
+    assert_eq!(table(&again.shown[0]), table(shown));
+    assert!(table(shown).len() > 30, "{shown}");
+    let few = keyway(&["profile", "show", text(&file), "--rows", "2"]).expect(0);
+    assert!(few.out.contains(" others ") && !few.out.contains("\nrelu "), "{}", few.out);
+    let json = keyway(&["profile", "show", text(&file), "--json"]).expect(0).json();
+    assert!(json["rows"].as_array().unwrap().iter().any(|row| row["op"] == "conv_weight_grad"), "{json}");
+
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let ran = keyway(&["profile", "show", text(&file)]).expect(1);
+    assert!(
+        ran.err.contains(text(&file)) && ran.err.contains("damaged") && ran.out.is_empty(),
+        "{}",
+        ran.err
+    );
+    std::fs::write(&file, "{\"traceEvents\":[]}").unwrap();
+    let ran = keyway(&["profile", "show", text(&file)]).expect(1);
+    assert!(ran.err.contains("another program"), "{}", ran.err);
+    let ran = keyway(&["profile", "show", text(&folder.path().join("absent.json"))]).expect(1);
+    assert!(ran.err.contains("absent.json") && ran.err.contains("No such file"), "{}", ran.err);
+    keyway(&["profile", "show"]).expect(2);
+}
+
+#[test]
+fn the_option_takes_a_file_or_none_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.json");
+    let equals = format!("--profile={}", text(&file));
+    for (arguments, writes) in [
+        (vec!["digits", "--profile", text(&file), "--epochs", "1"], true),
+        (vec!["digits", "--epochs", "1", &equals], true),
+        (vec!["--profile", text(&file), "digits", "--epochs", "1"], true),
+        (vec![&equals, "--epochs", "1", "digits"], true),
+        (vec!["digits", "--profile", "--epochs", "1"], false),
+        (vec!["digits", "--epochs", "1", "--profile"], false),
+        (vec!["--profile", "digits", "--epochs", "1"], false),
+        (vec!["--epochs", "1", "--profile", "digits"], false),
+    ] {
+        let ran = keyway(&[&["train"], arguments.as_slice()].concat()).expect(0);
+        assert!(ran.out.contains("SERVED BY"), "{arguments:?}: {}", ran.out);
+        assert_eq!(file.exists(), writes, "{arguments:?}");
+        let _ = std::fs::remove_file(&file);
+    }
+    let ran = keyway(&["train", "--profile", text(&file)]).expect(2);
+    assert!(ran.err.contains("DATASET") && ran.err.contains("`digits`"), "{}", ran.err);
+    let inside = folder.path().join("absent/trace.json");
+    let ran = keyway(&["train", "digits", "--profile", text(&inside)]).expect(1);
+    assert!(ran.err.contains("the trace") && !ran.err.contains("epoch"), "{}", ran.err);
+}

@@ -1,0 +1,250 @@
+//! Images resampled, adaptive pooling among it: each element of a result by itself.
+
+use super::image::whole;
+use super::number::float_total;
+use super::{Family, Inputs, Unknown, Value};
+use crate::array::{Array, Indices, Number, flat};
+use keyway::DType;
+
+/// An element of a dimension and how much it counts.
+type Tap = (usize, f64);
+
+/// The elements of a dimension of `size` that place `i` of `count` is made of.
+fn interpolated(
+    mode: &str,
+    align: bool,
+    scale: Option<f64>,
+    size: usize,
+    count: usize,
+    i: usize,
+) -> Vec<Tap> {
+    let last = size - 1;
+    let (step, shift) = match (mode, align, scale) {
+        (_, true, _) => (if count > 1 { last as f64 / (count - 1) as f64 } else { 0.0 }, 0.0),
+        (_, false, Some(scale)) => (1.0 / scale, 0.5),
+        (_, false, None) => (size as f64 / count as f64, 0.5),
+    };
+    let at = (i as f64 + shift) * step - shift;
+    let inside = |k: f64| k.clamp(0.0, last as f64) as usize;
+    match mode {
+        "nearest" | "nearest-exact" => {
+            let half = if mode == "nearest" { 2 * i } else { 2 * i + 1 };
+            // Whole numbers, where there is no factor.
+            let k = scale.map_or((half * size / (2 * count)) as f64, |s| (half as f64 / 2.0 / s).floor());
+            vec![(inside(k), 1.0)]
+        }
+        "linear" => {
+            let at = at.max(0.0);
+            let first = at.floor().min(last as f64);
+            let share = (at - first).min(1.0);
+            vec![(inside(first), 1.0 - share), (inside(first + 1.0), share)]
+        }
+        _ => (-1..=2)
+            .map(|k| (inside(at.floor() + f64::from(k)), keys(at - at.floor() - f64::from(k))))
+            .collect(),
+    }
+}
+
+/// Keys' cubic convolution kernel with a = -0.75.
+fn keys(distance: f64) -> f64 {
+    let (a, d) = (-0.75, distance.abs());
+    match d {
+        0.0..=1.0 => (a + 2.0) * d.powi(3) - (a + 3.0) * d.powi(2) + 1.0,
+        1.0..2.0 => a * d.powi(3) - 5.0 * a * d.powi(2) + 8.0 * a * d - 4.0 * a,
+        _ => 0.0,
+    }
+}
+
+/// The taps of each place of each spatial dimension, from these sizes to those; what decides is in arguments 2 to 4.
+fn resized(inputs: &Inputs, from: &[usize], to: &[usize]) -> Result<Vec<Vec<Vec<Tap>>>, Unknown> {
+    let (mode, align) = (inputs.str(2)?, inputs.bool(3)?);
+    let Value::Floats(scales) = inputs.get(4) else { return Err(Unknown("no factors".into())) };
+    let known = matches!(mode, "nearest" | "nearest-exact" | "linear") || mode == "cubic" && from.len() == 2;
+    let fits = from.len() == to.len() && (scales.is_empty() || scales.len() == to.len());
+    if !known || !fits || align && mode.starts_with("nearest") || scales.iter().any(|&s| s <= 0.0) {
+        return Err(Unknown("another mode or other factors than there are".into()));
+    }
+    let along = |d: usize| {
+        let one = |i| interpolated(mode, align, scales.get(d).copied(), from[d], to[d], i);
+        (0..to[d]).map(one).collect()
+    };
+    Ok((0..to.len()).map(along).collect())
+}
+
+/// The sizes of images, and those in argument 1.
+fn images(inputs: &Inputs) -> Result<(&Array, Vec<usize>), Unknown> {
+    let (a, to) = (inputs.array(0)?, inputs.ints(1)?);
+    let to = to.iter().map(|&v| whole(v)).collect::<Result<Vec<_>, _>>()?;
+    if a.ndim() < 3 || a.ndim() != to.len() + 2 || a.sizes[2..].contains(&0) {
+        return Err(Unknown("no images of that many dimensions".into()));
+    }
+    Ok((a, to))
+}
+
+/// Each combination of taps of the dimensions: the index, and the product of what they count.
+fn together(taps: &[&[Tap]]) -> Vec<(Vec<usize>, f64)> {
+    taps.iter().fold(vec![(Vec::new(), 1.0)], |made, along| {
+        let with = |(index, weight): &(Vec<usize>, f64)| -> Vec<(Vec<usize>, f64)> {
+            along.iter().map(|(at, w)| (index.iter().copied().chain([*at]).collect(), weight * w)).collect()
+        };
+        made.iter().flat_map(with).collect()
+    })
+}
+
+fn at_place<'a>(taps: &'a [Vec<Vec<Tap>>], place: &[usize]) -> Vec<&'a [Tap]> {
+    taps.iter().zip(place).map(|(along, &i)| along[i].as_slice()).collect()
+}
+
+fn with_spatial(sizes: &[usize], spatial: &[usize]) -> Vec<usize> {
+    sizes[..2].iter().chain(spatial).copied().collect()
+}
+
+/// The images of these taps.
+fn gathered(a: &Array, to: &[usize], taps: &[Vec<Vec<Tap>>]) -> Vec<Array> {
+    vec![Array::from_fn(a.dtype, with_spatial(&a.sizes, to), |index| {
+        let terms: Vec<f64> = together(&at_place(taps, &index[2..]))
+            .iter()
+            .map(|(at, weight)| a.at(&with_spatial(index, at)).float() * weight)
+            .collect();
+        float_total(a.dtype, &terms)
+    })]
+}
+
+/// The gradient of [`gathered`] for images of these spatial sizes.
+fn scattered(grad: &Array, spatial: &[usize], taps: &[Vec<Vec<Tap>>]) -> Vec<Array> {
+    let sizes = with_spatial(&grad.sizes, spatial);
+    let mut terms: Vec<Vec<f64>> = vec![Vec::new(); sizes.iter().product()];
+    for (index, value) in Indices::new(&grad.sizes).zip(&grad.values) {
+        for (at, weight) in together(&at_place(taps, &index[2..])) {
+            terms[flat(&sizes, &with_spatial(&index, &at))].push(value.float() * weight);
+        }
+    }
+    let values = terms.iter().map(|terms| float_total(grad.dtype, terms)).collect();
+    vec![Array::new(grad.dtype, sizes, values)]
+}
+
+fn interpolate(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, to) = images(inputs)?;
+    Ok(gathered(a, &to, &resized(inputs, &a.sizes[2..], &to)?))
+}
+
+fn interpolate_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, spatial) = images(inputs)?;
+    Ok(scattered(grad, &spatial, &resized(inputs, &spatial, &grad.sizes[2..])?))
+}
+
+/// The windows of adaptive pooling from these sizes to those.
+fn adaptive(from: &[usize], to: &[usize]) -> Vec<Vec<Vec<Tap>>> {
+    let window = |size: usize, count: usize, i: usize| {
+        let (begin, end) = (i * size / count, ((i + 1) * size).div_ceil(count));
+        (begin..end).map(|at| (at, 1.0 / (end - begin) as f64)).collect()
+    };
+    let along = |(&size, &count): (&usize, &usize)| (0..count).map(|i| window(size, count, i)).collect();
+    from.iter().zip(to).map(along).collect()
+}
+
+fn adaptive_avg_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, to) = images(inputs)?;
+    Ok(gathered(a, &to, &adaptive(&a.sizes[2..], &to)))
+}
+
+fn adaptive_avg_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (grad, spatial) = images(inputs)?;
+    Ok(scattered(grad, &spatial, &adaptive(&spatial, &grad.sizes[2..])))
+}
+
+fn adaptive_max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, to) = images(inputs)?;
+    let windows = adaptive(&a.sizes[2..], &to);
+    let sizes = with_spatial(&a.sizes, &to);
+    let (mut values, mut places) = (Vec::new(), Vec::new());
+    for index in Indices::new(&sizes) {
+        let mut best: Option<(f64, usize)> = None;
+        for (at, _) in together(&at_place(&windows, &index[2..])) {
+            let x = a.at(&with_spatial(&index, &at)).float();
+            if best.is_none_or(|(most, _)| x > most || x.is_nan()) {
+                best = Some((x, flat(&a.sizes[2..], &at)));
+            }
+        }
+        let Some((most, place)) = best else { return Err(Unknown("a window without elements".into())) };
+        values.push(Number::Float(most));
+        places.push(Number::Int(place as i128));
+    }
+    Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])
+}
+
+/// A place that was outside, moved inside: to the border, mirrored before that if asked for. `None` for what is no number.
+fn moved(at: f64, padding: &str, align: bool, size: usize) -> f64 {
+    let last = size as f64 - 1.0;
+    let (low, span) = if align { (0.0, last) } else { (-0.5, size as f64) };
+    match padding {
+        "zeros" => at,
+        "reflection" if span == 0.0 => 0.0,
+        "reflection" => {
+            let away = (at - low).abs().rem_euclid(2.0 * span);
+            (low + if away > span { 2.0 * span - away } else { away }).clamp(0.0, last)
+        }
+        _ => at.clamp(0.0, last),
+    }
+}
+
+/// The elements of a dimension that a place in -1..1 is made of.
+fn sampled(place: f64, mode: &str, padding: &str, align: bool, size: usize) -> Vec<Tap> {
+    let last = size as f64 - 1.0;
+    let at = if align { (place + 1.0) / 2.0 * last } else { ((place + 1.0) * size as f64 - 1.0) / 2.0 };
+    let inside = |(k, weight): (f64, f64)| (0.0..=last).contains(&k).then_some((k as usize, weight));
+    let taps: Vec<(f64, f64)> = match mode {
+        "nearest" => vec![(moved(at, padding, align, size).round_ties_even(), 1.0)],
+        "bilinear" => {
+            let at = moved(at, padding, align, size);
+            let share = at - at.floor();
+            vec![(at.floor(), 1.0 - share), (at.floor() + 1.0, share)]
+        }
+        _ => (-1..=2)
+            .map(|k| {
+                let element = at.floor() + f64::from(k);
+                (moved(element, padding, align, size), keys(at - element))
+            })
+            .collect(),
+    };
+    taps.into_iter().filter_map(inside).collect()
+}
+
+fn grid_sample(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, grid) = (inputs.array(0)?, inputs.array(1)?);
+    let (mode, padding, align) = (inputs.str(2)?, inputs.str(3)?, inputs.bool(4)?);
+    let rank = a.ndim().saturating_sub(2);
+    let known = matches!(mode, "bilinear" | "nearest") || mode == "bicubic" && rank == 2;
+    if !known || !matches!(padding, "zeros" | "border" | "reflection") || !matches!(rank, 2 | 3) {
+        return Err(Unknown("another mode or border than there are".into()));
+    }
+    let fits = grid.ndim() == a.ndim() && grid.sizes[0] == a.sizes[0] && grid.sizes[rank + 1] == rank;
+    if !fits || a.sizes[2..].contains(&0) || a.dtype != grid.dtype {
+        return Err(Unknown("a grid that does not fit".into()));
+    }
+    let sizes = with_spatial(&a.sizes, &grid.sizes[1..=rank]);
+    Ok(vec![Array::from_fn(a.dtype, sizes, |index| {
+        let along = |d: usize| {
+            let place: Vec<usize> =
+                [index[0]].iter().chain(&index[2..]).copied().chain([rank - 1 - d]).collect();
+            sampled(grid.at(&place).float(), mode, padding, align, a.sizes[d + 2])
+        };
+        let taps: Vec<Vec<Tap>> = (0..rank).map(along).collect();
+        let taps: Vec<&[Tap]> = taps.iter().map(Vec::as_slice).collect();
+        let terms: Vec<f64> = together(&taps)
+            .iter()
+            .map(|(at, weight)| a.at(&with_spatial(index, at)).float() * weight)
+            .collect();
+        float_total(a.dtype, &terms)
+    })])
+}
+
+/// The family's second part, and adaptive pooling.
+pub const ALL: Family = &[
+    ("adaptive_avg_pool", adaptive_avg_pool),
+    ("adaptive_avg_pool_backward", adaptive_avg_pool_backward),
+    ("adaptive_max_pool", adaptive_max_pool),
+    ("grid_sample", grid_sample),
+    ("interpolate", interpolate),
+    ("interpolate_backward", interpolate_backward),
+];

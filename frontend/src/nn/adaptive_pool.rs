@@ -1,0 +1,116 @@
+//! Pooling to a stated size, and pooling undone.
+
+use super::Module;
+use crate::ops::conv::PerDim;
+use crate::ops::pool::{MaxUnpoolOptions, OutputSize};
+use crate::{Result, Tensor};
+
+macro_rules! adaptive {
+    ($($(#[$doc:meta])* $name:ident $rank:literal $call:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(pub OutputSize<$rank>);
+
+        impl $name {
+            /// To these spatial sizes.
+            pub fn new(output_size: impl Into<OutputSize<$rank>>) -> $name {
+                $name(output_size.into())
+            }
+        }
+
+        impl Module for $name {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                input.$call(self.0)
+            }
+        }
+    )+};
+}
+
+adaptive! {
+    /// [`Tensor::adaptive_avg_pool1d`] of inputs `[batch, channels, length]`; see [`AdaptiveAvgPool2d`].
+    AdaptiveAvgPool1d 1 adaptive_avg_pool1d;
+
+    /// [`Tensor::adaptive_avg_pool2d`] of inputs `[batch, channels, height, width]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AdaptiveAvgPool2d, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0, 5.0, 9.0], &[1, 1, 2, 3])?;
+    /// assert_eq!(AdaptiveAvgPool2d::new(1).forward(&x)?.to_vec::<f32>()?, [4.0]);
+    /// let columns = AdaptiveAvgPool2d::new([Some(1), None]);
+    /// assert_eq!(columns.forward(&x)?.to_vec::<f32>()?, [2.0, 3.5, 6.5]);
+    /// # Ok(()) }
+    /// ```
+    AdaptiveAvgPool2d 2 adaptive_avg_pool2d;
+
+    /// [`Tensor::adaptive_avg_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`AdaptiveAvgPool2d`].
+    AdaptiveAvgPool3d 3 adaptive_avg_pool3d;
+
+    /// [`Tensor::adaptive_max_pool1d`] of inputs `[batch, channels, length]`; see [`AdaptiveMaxPool2d`].
+    AdaptiveMaxPool1d 1 adaptive_max_pool1d;
+
+    /// [`Tensor::adaptive_max_pool2d`] of inputs `[batch, channels, height, width]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{AdaptiveMaxPool2d, Module}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0, 5.0, 9.0], &[1, 1, 2, 3])?;
+    /// assert_eq!(AdaptiveMaxPool2d::new([1, 2]).forward(&x)?.to_vec::<f32>()?, [5.0, 9.0]);
+    /// # Ok(()) }
+    /// ```
+    AdaptiveMaxPool2d 2 adaptive_max_pool2d;
+
+    /// [`Tensor::adaptive_max_pool3d`] of inputs `[batch, channels, depth, height, width]`; see [`AdaptiveMaxPool2d`].
+    AdaptiveMaxPool3d 3 adaptive_max_pool3d;
+}
+
+macro_rules! unpools {
+    ($($(#[$doc:meta])* $name:ident $rank:literal $call:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(pub MaxUnpoolOptions<$rank>);
+
+        impl $name {
+            /// The inverse of a window of these sizes, which moves by them.
+            pub fn new(kernel: impl Into<PerDim<$rank>>) -> $name {
+                $name(MaxUnpoolOptions::new(kernel))
+            }
+
+            /// The elements at the places that pooling took them from, in a result of these spatial sizes or of the usual ones.
+            /// It takes two tensors, and so is no [`Module`].
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Tensor::", stringify!($call), "`].")]
+            pub fn forward(
+                &self,
+                input: &Tensor,
+                indices: &Tensor,
+                output_size: Option<[usize; $rank]>,
+            ) -> Result<Tensor> {
+                let output_size = output_size.or(self.0.output_size);
+                input.$call(indices, MaxUnpoolOptions { output_size, ..self.0 })
+            }
+        }
+    )+};
+}
+
+unpools! {
+    /// [`Tensor::max_unpool1d`] of inputs `[batch, channels, length]`; see [`MaxUnpool2d`].
+    MaxUnpool1d 1 max_unpool1d;
+
+    /// [`Tensor::max_unpool2d`] of inputs `[batch, channels, height, width]`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{MaxPoolOptions, MaxUnpool2d}};
+    /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], &[1, 1, 2, 2])?;
+    /// let (largest, places) = x.max_pool2d_with_indices(MaxPoolOptions::new(2))?;
+    /// let back = MaxUnpool2d::new(2).forward(&largest, &places, None)?;
+    /// assert_eq!(back.to_vec::<f32>()?, [0.0, 0.0, 4.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    MaxUnpool2d 2 max_unpool2d;
+
+    /// [`Tensor::max_unpool3d`] of inputs `[batch, channels, depth, height, width]`; see [`MaxUnpool2d`].
+    MaxUnpool3d 3 max_unpool3d;
+}

@@ -1,0 +1,177 @@
+//! Residual networks of basic blocks.
+
+use crate::nn::{
+    BatchNorm2d, Conv2d, ConvOptions, Linear, MaxPool2d, MaxPoolOptions, Members, Module, Sequential, init,
+};
+use crate::rng::Philox;
+use crate::{Result, Tensor};
+
+/// Channels of the stages.
+const WIDTHS: [usize; 4] = [64, 128, 256, 512];
+/// Channels of an image.
+const COLOURS: usize = 3;
+
+/// A convolution without a bias, which the norm behind it would take away, padded so that a stride of 1 keeps the image's
+/// size. The initial values are normal with a variance of `2 / fan_out`.
+fn conv(inputs: usize, outputs: usize, kernel: usize, stride: usize, rng: &mut Philox) -> Result<Conv2d> {
+    let weight = init::kaiming_normal(&[outputs, inputs, kernel, kernel], 0.0, init::Fan::Out, rng)?;
+    Conv2d::from_tensors(weight, None, ConvOptions::default().stride(stride).padding(kernel / 2))
+}
+
+/// Two 3x3 convolutions, each with batch norm, and the input added to what comes out of them: torchvision's `BasicBlock`.
+///
+/// ```text
+/// relu(bn2(conv2(relu(bn1(conv1(x))))) + downsample(x))
+/// ```
+///
+/// `downsample` is a 1x1 convolution with batch norm where the result has another shape than the input, else nothing.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Module, models::BasicBlock};
+/// use keyway::{Tensor, rng::Philox};
+/// let block = BasicBlock::new(8, 16, 2, &mut Philox::new(0))?;
+/// let images = Tensor::from_vec(vec![1.0f32; 2 * 8 * 6 * 6], &[2, 8, 6, 6])?;
+/// assert_eq!(block.forward(&images)?.sizes(), [2, 16, 3, 3]);
+/// # Ok(()) }
+/// ```
+pub struct BasicBlock {
+    conv1: Conv2d,
+    bn1: BatchNorm2d,
+    conv2: Conv2d,
+    bn2: BatchNorm2d,
+    downsample: Option<Sequential>,
+}
+
+impl BasicBlock {
+    /// A block of so many channels in and out, whose first convolution has this stride, in f32.
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn new(inputs: usize, outputs: usize, stride: usize, rng: &mut Philox) -> Result<BasicBlock> {
+        let (conv1, conv2) = (conv(inputs, outputs, 3, stride, rng)?, conv(outputs, outputs, 3, 1, rng)?);
+        let downsample = match (stride, inputs == outputs) {
+            (1, true) => None,
+            _ => {
+                let shape = conv(inputs, outputs, 1, stride, rng)?;
+                Some(Sequential::new().push(shape).push(BatchNorm2d::new(outputs)?))
+            }
+        };
+        let (bn1, bn2) = (BatchNorm2d::new(outputs)?, BatchNorm2d::new(outputs)?);
+        Ok(BasicBlock { conv1, bn1, conv2, bn2, downsample })
+    }
+}
+
+impl Module for BasicBlock {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        // In place on results of norms, which no derivative needs.
+        let inner = self.bn1.forward(&self.conv1.forward(input)?)?.relu_()?;
+        let outer = self.bn2.forward(&self.conv2.forward(&inner)?)?;
+        let sum = match &self.downsample {
+            Some(downsample) => outer.add_(&downsample.forward(input)?)?,
+            None => outer.add_(input)?,
+        };
+        sum.relu_()
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.child("conv1", &self.conv1);
+        members.child("bn1", &self.bn1);
+        members.child("conv2", &self.conv2);
+        members.child("bn2", &self.bn2);
+        if let Some(downsample) = &self.downsample {
+            members.child("downsample", downsample);
+        }
+    }
+}
+
+/// A residual network of [`BasicBlock`]s for images `[batch, 3, height, width]`, which gives a score for each class (K. He
+/// and others, "Deep residual learning for image recognition", 2016).
+///
+/// Names, shapes and initial values are those of torchvision's `ResNet`, so its weights load: convolutions are normal with a
+/// variance of `2 / fan_out`, norms begin with weights of 1 and biases of 0, `fc` is PyTorch's linear layer.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Module, models::ResNet};
+/// use keyway::{Tensor, rng::Philox};
+/// let model = ResNet::resnet18(10, &mut Philox::new(0))?;
+/// assert_eq!(model.state_dict()["layer2.0.downsample.0.weight"].sizes(), [128, 64, 1, 1]);
+/// let images = Tensor::from_vec(vec![0.5f32; 2 * 3 * 32 * 32], &[2, 3, 32, 32])?;
+/// assert_eq!(model.forward(&images)?.sizes(), [2, 10]);
+/// # Ok(()) }
+/// ```
+pub struct ResNet {
+    conv1: Conv2d,
+    bn1: BatchNorm2d,
+    pool: MaxPool2d,
+    stages: [Sequential; 4],
+    fc: Linear,
+}
+
+impl ResNet {
+    /// ResNet-18: two blocks in each stage.
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn resnet18(classes: usize, rng: &mut Philox) -> Result<ResNet> {
+        ResNet::new([2; 4], classes, rng)
+    }
+
+    /// A network with so many blocks in each stage, `[3, 4, 6, 3]` for ResNet-34, in f32.
+    ///
+    /// # Errors
+    /// Sizes whose product overflows.
+    pub fn new(blocks: [usize; 4], classes: usize, rng: &mut Philox) -> Result<ResNet> {
+        let conv1 = conv(COLOURS, WIDTHS[0], 7, 2, rng)?;
+        let mut stages: [Sequential; 4] = Default::default();
+        let mut inputs = WIDTHS[0];
+        for (number, (stage, count)) in stages.iter_mut().zip(blocks).enumerate() {
+            for block in 0..count {
+                // All stages but the first halve the image's sides.
+                let stride = if number > 0 && block == 0 { 2 } else { 1 };
+                let block = BasicBlock::new(inputs, WIDTHS[number], stride, rng)?;
+                *stage = std::mem::take(stage).push(block);
+                inputs = WIDTHS[number];
+            }
+        }
+        Ok(ResNet {
+            conv1,
+            bn1: BatchNorm2d::new(WIDTHS[0])?,
+            pool: MaxPool2d(MaxPoolOptions::new(3).stride(2).padding(1)),
+            stages,
+            fc: Linear::new(inputs, classes, rng)?,
+        })
+    }
+
+    /// What goes into the first stage: `[batch, 64, height / 4, width / 4]`, rounded up.
+    ///
+    /// # Errors
+    /// An input that is not `[batch, 3, height, width]`; what the backend reports.
+    pub fn stem(&self, images: &Tensor) -> Result<Tensor> {
+        let features = self.bn1.forward(&self.conv1.forward(images)?)?.relu_()?;
+        self.pool.forward(&features)
+    }
+
+    /// The stages, `layer1` to `layer4` in the names of parameters, each of which takes the result of the one before it.
+    pub fn stages(&self) -> &[Sequential; 4] {
+        &self.stages
+    }
+}
+
+impl Module for ResNet {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let stem = self.stem(input)?;
+        let features = self.stages.iter().try_fold(stem, |features, stage| stage.forward(&features))?;
+        self.fc.forward(&features.mean_dims(&[2, 3], false)?)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.child("conv1", &self.conv1);
+        members.child("bn1", &self.bn1);
+        for (name, stage) in ["layer1", "layer2", "layer3", "layer4"].into_iter().zip(&self.stages) {
+            members.child(name, stage);
+        }
+        members.child("fc", &self.fc);
+    }
+}

@@ -1,0 +1,176 @@
+//! The methods of [`Tensor`](crate::Tensor) that take options.
+
+use super::options::{InterpolateMode, InterpolateOptions, Resize, UnfoldOptions};
+use super::{col2im, im2col, interpolate};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::conv::{PerDim, batched, unbatched};
+use crate::ops::pool::{OutputSize, mean};
+use keyway_dispatcher::Error;
+use keyway_dispatcher::op::Arg;
+
+const OP: &str = "interpolate";
+
+fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> crate::Error {
+    Error::Value { op: OP, argument, expected: expected.into(), got: got.into() }.into()
+}
+
+/// One number for each of `rank` dimensions, of a list of as many or of one.
+fn each<T: Copy + std::fmt::Debug>(argument: &'static str, list: &[T], rank: usize) -> Result<Vec<T>> {
+    match list {
+        &[all] => Ok(vec![all; rank]),
+        _ if list.len() == rank => Ok(list.to_vec()),
+        _ => {
+            let expected = format!("one number, or {rank}, one for each spatial dimension");
+            Err(wrong(argument, expected, format!("{list:?}")))
+        }
+    }
+}
+
+/// The spatial sizes of the result, and the factors that decide where its places lie.
+fn target(x: &Tensor, options: &InterpolateOptions) -> Result<(Vec<usize>, Vec<f64>)> {
+    let rank = x.ndim() - 2;
+    let factors = match &options.to {
+        Resize::Size(sizes) => return Ok((each("size", sizes, rank)?, Vec::new())),
+        Resize::Scale(factors) => each("scale_factor", factors, rank)?,
+    };
+    if !factors.iter().all(|f| f.is_finite() && *f > 0.0) {
+        return Err(wrong("scale_factor", "factors above 0", format!("{factors:?}")));
+    }
+    let sizes = x.sizes()[2..].iter().zip(&factors).map(|(&size, f)| (size as f64 * f) as usize).collect();
+    // Corners that stay leave no choice of the places.
+    let free = options.recompute_scale_factor || options.align_corners;
+    Ok((sizes, if free { Vec::new() } else { factors }))
+}
+
+impl Tensor {
+    /// The images `[batch, channels, length]`, `[batch, channels, height, width]` or `[batch, channels, depth, height, width]`
+    /// in other spatial sizes. Where places lie is computed in f64, and without rounding for the nearest element of given sizes;
+    /// PyTorch computes it in f32.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// use keyway::ops::image::{InterpolateMode, InterpolateOptions};
+    /// let x = Tensor::from_vec(vec![0.0f32, 4.0], &[1, 1, 2])?;
+    /// let near = x.interpolate(&InterpolateOptions::scale(2.0))?;
+    /// assert_eq!(near.to_vec::<f32>()?, [0.0, 0.0, 4.0, 4.0]);
+    /// let linear = x.interpolate(&InterpolateOptions::size(4).mode(InterpolateMode::Linear))?;
+    /// assert_eq!(linear.to_vec::<f32>()?, [0.0, 1.0, 3.0, 4.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A rank that the mode is not for, no float; sizes of 0, factors that are not above 0; `align_corners` in another mode than
+    /// the linear and cubic ones.
+    #[doc(alias = "upsample")]
+    pub fn interpolate(&self, options: &InterpolateOptions) -> Result<Tensor> {
+        let ranks = match options.mode {
+            InterpolateMode::Linear => 3..=3,
+            InterpolateMode::Bilinear | InterpolateMode::Bicubic => 4..=4,
+            InterpolateMode::Trilinear => 5..=5,
+            _ => 3..=5,
+        };
+        if !ranks.contains(&self.ndim()) {
+            let expected = match (*ranks.start(), *ranks.end()) {
+                (a, b) if a == b => format!("of {a} dimensions for {:?}", options.mode),
+                (a, b) => format!("of {a} to {b} dimensions, [batch, channels, ..]"),
+            };
+            return Err(Error::Shape { op: OP, argument: "self", expected, got: self.sizes().into() }.into());
+        }
+        let (sizes, factors) = target(self, options)?;
+        let mode = match options.mode {
+            InterpolateMode::Nearest => "nearest",
+            InterpolateMode::NearestExact => "nearest-exact",
+            InterpolateMode::Bicubic => "cubic",
+            InterpolateMode::Area if options.align_corners => {
+                return Err(wrong("align_corners", "false for `Area`", "true"));
+            }
+            InterpolateMode::Area => return area(self, &sizes),
+            InterpolateMode::Linear | InterpolateMode::Bilinear | InterpolateMode::Trilinear => "linear",
+        };
+        let sizes: Vec<i64> = sizes.iter().map(|&v| i64::try_from(v).unwrap_or(i64::MAX)).collect();
+        interpolate::DEF.run(&[
+            self.into(),
+            Arg::Ints(&sizes),
+            Arg::Str(mode),
+            Arg::Bool(options.align_corners),
+            Arg::Floats(&factors),
+        ])
+    }
+
+    /// The elements under each place of a window in images `[batch, channels, height, width]`, or in one without a batch, as the
+    /// columns of a matrix `[batch, channels * window, places]`: the rows go through the window's elements for each channel.
+    /// [`Tensor::unfold`] gives windows of one dimension as a view.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// let x = Tensor::from_vec((1..=9).map(f64::from).collect(), &[1, 1, 3, 3])?;
+    /// let columns = x.im2col(UnfoldOptions::new(2))?;
+    /// assert_eq!(columns.sizes(), [1, 4, 4]);
+    /// assert_eq!(columns.to_vec::<f64>()?[..4], [1.0, 2.0, 4.0, 5.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Another rank, no float; a window, stride or dilation of 0, a window larger than the padded input.
+    #[doc(alias = "unfold")]
+    pub fn im2col(&self, options: UnfoldOptions) -> Result<Tensor> {
+        let (x, had_batch) = batched("im2col", self, 2)?;
+        let [kernel, dilation, padding, stride] = lists(options);
+        let made = im2col::DEF.run(&[
+            (&x).into(),
+            Arg::Ints(&kernel),
+            Arg::Ints(&dilation),
+            Arg::Ints(&padding),
+            Arg::Ints(&stride),
+        ])?;
+        unbatched(made, had_batch)
+    }
+
+    /// The images whose windows are the columns of `[batch, channels * window, places]`, or of a matrix without a batch: each
+    /// element is the sum of those that [`Tensor::im2col`] made of it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::image::UnfoldOptions};
+    /// let ones = Tensor::ones(&[1, 4, 4], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let counts = ones.col2im([3, 3], UnfoldOptions::new(2))?;
+    /// assert_eq!(counts.to_vec::<f32>()?, [1.0, 2.0, 1.0, 2.0, 4.0, 2.0, 1.0, 2.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Another rank, no float; rows that the window does not divide, another number of columns than it has places in images of
+    /// that size; a window, stride or dilation of 0, a window larger than the padded images.
+    #[doc(alias = "fold")]
+    pub fn col2im(&self, output_size: impl Into<PerDim<2>>, options: UnfoldOptions) -> Result<Tensor> {
+        let had_batch = self.ndim() != 2;
+        let x = if had_batch { self.clone() } else { self.unsqueeze(0)? };
+        let [kernel, dilation, padding, stride] = lists(options);
+        let made = col2im::DEF.run(&[
+            (&x).into(),
+            Arg::Ints(&output_size.into().ints()),
+            Arg::Ints(&kernel),
+            Arg::Ints(&dilation),
+            Arg::Ints(&padding),
+            Arg::Ints(&stride),
+        ])?;
+        unbatched(made, had_batch)
+    }
+}
+
+fn lists(options: UnfoldOptions) -> [[i64; 2]; 4] {
+    let UnfoldOptions { kernel, dilation, padding, stride } = options;
+    [kernel, dilation, padding, stride].map(PerDim::ints)
+}
+
+fn area(x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+    match *sizes {
+        [w] => mean(OP, x, OutputSize::<1>::from([w])),
+        [h, w] => mean(OP, x, OutputSize::<2>::from([h, w])),
+        [d, h, w] => mean(OP, x, OutputSize::<3>::from([d, h, w])),
+        _ => Ok(x.clone()),
+    }
+}

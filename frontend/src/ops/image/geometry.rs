@@ -1,0 +1,110 @@
+//! What the ops of images share.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::rules::{wrong_shape, wrong_value};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::Args;
+use keyway_dispatcher::tensor::{Format, TensorRef};
+
+/// Tensor argument 0, `[.., channels, height, width]`, and the factor in argument 1.
+pub(super) fn with_factor<'a>(args: &Args<'a>) -> RuleResult<(&'a TensorRef, usize)> {
+    let x = args.tensor(0)?;
+    if x.ndim() < 3 {
+        let expected = "of 3 or more dimensions, [.., channels, height, width]".to_string();
+        return Err(wrong_shape(args, 0, expected, x.sizes()));
+    }
+    match usize::try_from(args.int(1)?) {
+        Ok(factor @ 1..) => Ok((x, factor)),
+        _ => Err(wrong_value(args, 1, "1 or more".into())),
+    }
+}
+
+/// A tensor whose dimension `d` is made of those of `split` in `groups[d]`, as `reshape` puts dimensions together; channels_last
+/// where `like` is.
+pub(super) fn joined(split: &Tensor, groups: &[Vec<usize>], like: &Tensor) -> Result<Tensor> {
+    let last = like.format() == Format::ChannelsLast;
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    if last {
+        order[1..].rotate_left(1);
+    }
+    let dims: Vec<i64> = order.iter().flat_map(|&d| &groups[d]).map(|&i| i as i64).collect();
+    let size = |d: &usize| groups[*d].iter().map(|&i| split.sizes()[i]).product();
+    let sizes: Vec<usize> = order.iter().map(size).collect();
+    let made = split.permute(&dims)?.reshape_as_sizes(&sizes)?;
+    if last { made.movedim(-1, 1) } else { Ok(made) }
+}
+
+/// A window that moves over images, and its places.
+pub(super) struct Places {
+    pub(super) kernel: [usize; 2],
+    pub(super) padding: [i64; 2],
+    dilation: [usize; 2],
+    stride: [usize; 2],
+    pub(super) counts: [usize; 2],
+}
+
+impl Places {
+    /// Kernel, dilation, padding and stride in arguments `at` to `at + 3`, in images of this height and width.
+    ///
+    /// # Errors
+    /// `Value` for a window that has no place.
+    pub(super) fn of(args: &Args<'_>, at: usize, sizes: [usize; 2]) -> RuleResult<Places> {
+        let list = |i: usize, least: i64| match *args.ints(i)? {
+            [a, b] if a >= least && b >= least => Ok([a, b]),
+            _ => Err(wrong_value(
+                args,
+                i,
+                format!("2 numbers of {least} or more, one for each spatial dimension"),
+            )),
+        };
+        let (kernel, dilation) = (list(at, 1)?, list(at + 1, 1)?);
+        let (padding, stride) = (list(at + 2, 0)?, list(at + 3, 1)?);
+        let mut counts = [0; 2];
+        for d in 0..2 {
+            let reach = i128::from(dilation[d]) * (i128::from(kernel[d]) - 1) + 1;
+            let padded = sizes[d] as i128 + 2 * i128::from(padding[d]);
+            if reach > padded {
+                let text = format!(
+                    "a window that fits the padded image: in spatial dimension {d} it reaches over {reach} elements of {padded}"
+                );
+                return Err(wrong_value(args, at, text));
+            }
+            counts[d] = usize::try_from((padded - reach) / i128::from(stride[d]) + 1).unwrap_or(usize::MAX);
+        }
+        let [kernel, dilation, stride] = [kernel, dilation, stride].map(|list| list.map(|v| v as usize));
+        Ok(Places { kernel, padding, dilation, stride, counts })
+    }
+
+    /// The elements of the window.
+    pub(super) fn window(&self) -> usize {
+        self.kernel[0].saturating_mul(self.kernel[1])
+    }
+
+    /// Its places.
+    pub(super) fn count(&self) -> usize {
+        self.counts[0].saturating_mul(self.counts[1])
+    }
+}
+
+/// What one element of the window reads at each place in padded images: a view `[batch, channels, places..]`.
+pub(super) fn under(padded: &Tensor, places: &Places, element: [usize; 2]) -> Result<Tensor> {
+    let mut view = padded.clone();
+    for (d, element) in element.into_iter().enumerate() {
+        let first = (element * places.dilation[d]) as i64;
+        let end = first + ((places.counts[d] - 1) * places.stride[d]) as i64 + 1;
+        view = view.slice(d as i64 + 2, Some(first), Some(end), places.stride[d] as i64)?;
+    }
+    Ok(view)
+}
+
+/// What each element of the window reads at each place: a view `[batch, channels, places.., window..]`.
+pub(super) fn columns(padded: &Tensor, places: &Places) -> Result<Tensor> {
+    let mut view = padded.clone();
+    for d in 0..2 {
+        let reach = places.dilation[d] * (places.kernel[d] - 1) + 1;
+        view = view.unfold(d as i64 + 2, reach, places.stride[d])?;
+        view = view.slice(-1, None, None, places.dilation[d] as i64)?;
+    }
+    Ok(view)
+}

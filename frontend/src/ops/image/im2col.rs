@@ -1,0 +1,90 @@
+//! `im2col`
+
+use super::col2im;
+use super::geometry::{Places, columns};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{decomposed, float_tensor, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::memory::clone;
+use crate::ops::pool::spatial;
+use crate::ops::rules::wrong_shape;
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let x = float_tensor(args, 0)?;
+    let &[batch, channels, height, width] = x.sizes() else {
+        let expected = "of 4 dimensions, [batch, channels, height, width]".to_string();
+        return Err(wrong_shape(args, 0, expected, x.sizes()));
+    };
+    let places = Places::of(args, 1, [height, width])?;
+    let rows = channels.saturating_mul(places.window());
+    let sizes = Dims::from_slice(&[batch, rows, places.count()]);
+    Ok(Plan::one(x.dtype(), sizes, x.dtype(), Strides::Contiguous))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    let &[batch, channels, height, width] = x.sizes() else { return Ok(x) };
+    let places = Places::of(args, 1, [height, width])?;
+    let [top, left] = places.padding;
+    let padded = if (top, left) == (0, 0) { x } else { x.constant_pad(&[left, left, top, top], 0)? };
+    // `[batch, channels, places, window]`, which lie over each other.
+    let windows = columns(&padded, &places)?;
+    let sizes = [batch, channels * places.window(), places.count()];
+    // Always a copy: nothing records that the result were a view.
+    let windows = windows.permute(&[0, 1, 4, 5, 2, 3])?;
+    clone::DEF.run(&[(&windows).into(), Arg::Str("contiguous")])?.reshape_as_sizes(&sizes)
+}
+
+/// The sizes of images, and kernel, dilation, padding and stride.
+pub(super) const CASES: [(&[usize], [[i64; 2]; 4]); 6] = [
+    (&[2, 3, 4, 5], [[2, 3], [1, 1], [0, 0], [1, 1]]),
+    (&[1, 2, 5, 4], [[3, 3], [1, 1], [1, 1], [2, 1]]),
+    (&[2, 2, 5, 6], [[2, 2], [2, 3], [1, 0], [1, 2]]),
+    (&[1, 1, 3, 3], [[1, 1], [1, 1], [0, 0], [1, 1]]),
+    (&[1, 2, 4, 4], [[2, 2], [1, 1], [0, 0], [2, 2]]),
+    (&[0, 2, 3, 3], [[2, 2], [1, 1], [1, 1], [1, 1]]),
+];
+
+/// Lists as arguments.
+pub(super) fn options(lists: [[i64; 2]; 4]) -> impl Iterator<Item = SampleArg> {
+    lists.into_iter().map(|list| SampleArg::Ints(list.to_vec()))
+}
+
+/// `im2col`: the elements under each place of a window as columns.
+pub static DEF: OpDef = OpDef {
+    schema: "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("constant_pad"), Part::new("clone")]),
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let sizes = spatial(b.sizes(0));
+            let [kernel, dilation, padding, stride] = [1, 2, 3, 4].map(|i| b.arg(i));
+            col2im::DEF.run(&[b.grad(0)?.into(), Arg::Ints(&sizes), kernel, dilation, padding, stride])
+        })
+    }),
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        CASES.iter().map(|(sizes, lists)| sample([plain(sizes)].into_iter().chain(options(*lists)))).collect()
+    },
+    errors: || {
+        let call = |sizes: &[usize], lists: [[i64; 2]; 4], message| {
+            error([plain(sizes)].into_iter().chain(options(lists)), message)
+        };
+        let image: &[usize] = &[1, 2, 4, 4];
+        vec![
+            call(&[2, 4, 4], [[2, 2], [1, 1], [0, 0], [1, 1]], "of 4 dimensions"),
+            call(image, [[0, 2], [1, 1], [0, 0], [1, 1]], "2 numbers of 1 or more"),
+            call(image, [[2, 2], [1, 0], [0, 0], [1, 1]], "2 numbers of 1 or more"),
+            call(image, [[2, 2], [1, 1], [-1, 0], [1, 1]], "2 numbers of 0 or more"),
+            call(image, [[2, 2], [1, 1], [0, 0], [1, 0]], "2 numbers of 1 or more"),
+            call(image, [[2, 3], [1, 3], [0, 1], [1, 1]], "reaches over 7 elements of 6"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,38 @@
+//! `interpolate_backward`
+
+use super::interpolate::{self, CASES, Case, errors, options, rule};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::pool::{spatial, with_spatial};
+use crate::ops::sample::{SampleArg, plain, sample};
+use keyway_dispatcher::op::{Arg, Rule};
+
+/// `interpolate_backward`: each element of the gradient added to the elements that it was made of, as much as each of them
+/// counted.
+pub static DEF: OpDef = OpDef {
+    schema: "interpolate_backward(Tensor grad, int[] input_sizes, str mode, bool align_corners, float[] scales) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: None,
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let sizes = spatial(b.sizes(0));
+            let grad = b.grad(0)?.into();
+            interpolate::DEF.run(&[grad, Arg::Ints(&sizes), b.arg(2), b.arg(3), b.arg(4)])
+        })
+    }),
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let one = |case: &Case| {
+            let places: Vec<usize> = case.1.iter().map(|&v| v as usize).collect();
+            let grad = plain(&with_spatial(case.0, &places));
+            let made = sample([grad, SampleArg::Ints(spatial(case.0))].into_iter().chain(options(case)));
+            match case.2 {
+                "cubic" => made.loosened(16.0, "many terms whose weights differ in sign"),
+                _ => made,
+            }
+        };
+        CASES.iter().map(one).collect()
+    },
+    errors,
+    entry: Entry::new(),
+};

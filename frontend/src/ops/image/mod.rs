@@ -1,0 +1,21 @@
+//! Images rearranged and resampled.
+
+mod calls;
+mod geometry;
+mod options;
+
+pub use options::{
+    GridMode, GridOptions, GridPadding, InterpolateMode, InterpolateOptions, Resize, UnfoldOptions,
+};
+
+crate::ops::family! {
+    affine_grid,
+    channel_shuffle,
+    col2im,
+    grid_sample,
+    im2col,
+    interpolate,
+    interpolate_backward,
+    pixel_shuffle,
+    pixel_unshuffle,
+}

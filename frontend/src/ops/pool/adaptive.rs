@@ -1,0 +1,95 @@
+//! The methods of [`Tensor`](crate::Tensor) whose windows follow from the sizes of the result.
+
+use super::options::OutputSize;
+use super::{adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::conv::{PerDim, batched, unbatched};
+use keyway_dispatcher::op::Arg;
+
+macro_rules! pools {
+    ($($rank:literal $avg:ident $max:ident $with_indices:ident [$images:literal];)+) => {
+        impl Tensor {$(
+            #[doc = concat!("The mean of each of so many windows of `", $images, "`, or of one without a batch. Window `i` of ")]
+            /// a dimension is `⌊i * input / output⌋ .. ⌈(i + 1) * input / output⌉`.
+            ///
+            /// # Errors
+            /// Another rank, no float; a size of 0, of the input or of the result.
+            pub fn $avg(&self, output_size: impl Into<OutputSize<$rank>>) -> Result<Tensor> {
+                mean(stringify!($avg), self, output_size.into())
+            }
+
+            #[doc = concat!("The largest element of each of the windows of [`Tensor::", stringify!($avg), "`]; NaN is the ")]
+            /// largest of all.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Tensor::", stringify!($avg), "`].")]
+            pub fn $max(&self, output_size: impl Into<OutputSize<$rank>>) -> Result<Tensor> {
+                Ok(largest(stringify!($max), self, output_size.into())?.0)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($max), "`], and where each element was in its channel, counted over the ")]
+            /// spatial dimensions; the first of equal elements.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Tensor::", stringify!($avg), "`].")]
+            pub fn $with_indices(&self, output_size: impl Into<OutputSize<$rank>>) -> Result<(Tensor, Tensor)> {
+                largest(stringify!($with_indices), self, output_size.into())
+            }
+        )+}
+    };
+}
+
+pools! {
+    1 adaptive_avg_pool1d adaptive_max_pool1d adaptive_max_pool1d_with_indices ["[batch, channels, length]"];
+    2 adaptive_avg_pool2d adaptive_max_pool2d adaptive_max_pool2d_with_indices ["[batch, channels, height, width]"];
+    3 adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices
+        ["[batch, channels, depth, height, width]"];
+}
+
+/// The spatial sizes of the result, and those of the windows where they are the same everywhere.
+fn windows<const N: usize>(x: &Tensor, to: OutputSize<N>) -> (PerDim<N>, Option<[i64; N]>) {
+    let sizes: [usize; N] = std::array::from_fn(|d| to.0[d].unwrap_or(x.sizes()[d + 2]));
+    let own = &x.sizes()[2..];
+    let alike = (0..N).all(|d| own[d] > 0 && sizes[d] > 0 && own[d].is_multiple_of(sizes[d]));
+    (PerDim(sizes), alike.then(|| std::array::from_fn(|d| (own[d] / sizes[d]) as i64)))
+}
+
+pub(crate) fn mean<const N: usize>(op: &'static str, input: &Tensor, to: OutputSize<N>) -> Result<Tensor> {
+    let (x, had_batch) = batched(op, input, N)?;
+    let made = match windows(&x, to) {
+        // One window is the whole; a reduction has kernels of its own.
+        (PerDim(sizes), Some(_)) if sizes == [1; N] && x.dtype().is_float() => {
+            let dims: [i64; N] = std::array::from_fn(|d| d as i64 + 2);
+            x.mean_dims(&dims, true)?
+        }
+        // Windows of one size are those of `avg_pool`, which more kernels serve.
+        (_, Some(window)) => avg_pool::DEF.run(&[
+            (&x).into(),
+            Arg::Ints(&window),
+            Arg::Ints(&window),
+            Arg::Ints(&[0; N]),
+            Arg::Bool(false),
+            Arg::Bool(false),
+            Arg::None,
+        ])?,
+        (sizes, None) => adaptive_avg_pool::DEF.run(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
+    };
+    unbatched(made, had_batch)
+}
+
+fn largest<const N: usize>(op: &'static str, input: &Tensor, to: OutputSize<N>) -> Result<(Tensor, Tensor)> {
+    let (x, had_batch) = batched(op, input, N)?;
+    let (values, places) = match windows(&x, to) {
+        (_, Some(window)) => max_pool::DEF.run_two(&[
+            (&x).into(),
+            Arg::Ints(&window),
+            Arg::Ints(&window),
+            Arg::Ints(&[0; N]),
+            Arg::Ints(&[1; N]),
+            Arg::Bool(false),
+        ])?,
+        (sizes, None) => adaptive_max_pool::DEF.run_two(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
+    };
+    Ok((unbatched(values, had_batch)?, unbatched(places, had_batch)?))
+}

@@ -1,0 +1,77 @@
+//! `adaptive_avg_pool`
+
+use super::adaptive_avg_pool_backward;
+use super::geometry::{rank, sizes, spatial, with_spatial};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{FIRST, wrong_shape};
+use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+/// The sizes of a result whose spatial sizes are argument 1.
+pub(super) fn result_sizes(args: &Args<'_>) -> RuleResult<Dims> {
+    let (rank, x) = (rank(args, 0)?, args.tensor(0)?);
+    if x.sizes()[2..].contains(&0) {
+        return Err(wrong_shape(
+            args,
+            0,
+            "of 1 or more elements in each spatial dimension".into(),
+            x.sizes(),
+        ));
+    }
+    Ok(with_spatial(x.sizes(), &sizes(args, 1, rank)?))
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (sizes, dtype) = (result_sizes(args)?, args.tensor(0)?.dtype());
+    Ok(Plan::one(dtype, sizes, dtype, Strides::Images(FIRST)))
+}
+
+/// The sizes of inputs and the spatial sizes of results.
+pub(super) const CASES: [(&[usize], &[i64]); 8] = [
+    (&[2, 2, 7], &[3]),
+    (&[2, 3, 5, 4], &[3, 3]),
+    (&[2, 3, 4, 5], &[2, 7]),
+    (&[1, 2, 3, 2], &[5, 3]),
+    (&[2, 3, 4, 6], &[2, 3]),
+    (&[1, 2, 5, 3], &[1, 1]),
+    (&[1, 2, 3, 4, 5], &[2, 3, 4]),
+    (&[0, 2, 4, 4], &[3, 3]),
+];
+
+/// Calls of an op with an input and the spatial sizes of its result that must fail.
+pub(super) fn errors() -> Vec<ErrorSample> {
+    let call =
+        |input: &[usize], to: &[i64], message| error([plain(input), SampleArg::Ints(to.to_vec())], message);
+    vec![
+        call(&[4, 4], &[2, 2], "of 3 to 5 dimensions"),
+        call(&[1, 2, 4, 4], &[2], "2 numbers of 1 or more"),
+        call(&[1, 2, 4, 4], &[2, 0], "2 numbers of 1 or more"),
+        call(&[1, 2, 0, 4], &[2, 2], "1 or more elements in each spatial dimension"),
+    ]
+}
+
+fn samples() -> Vec<Sample> {
+    let call = |(input, to): &(&[usize], &[i64])| sample([plain(input), SampleArg::Ints(to.to_vec())]);
+    CASES.iter().map(call).collect()
+}
+
+/// `adaptive_avg_pool`: the mean of the elements `⌊i * input / output⌋ .. ⌈(i + 1) * input / output⌉` of each spatial
+/// dimension, for output `i`.
+pub static DEF: OpDef = OpDef {
+    schema: "adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: None,
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let sizes = spatial(b.sizes(0));
+            adaptive_avg_pool_backward::DEF.run(&[b.grad(0)?.into(), Arg::Ints(&sizes)])
+        })
+    }),
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

@@ -1,0 +1,38 @@
+//! `adaptive_avg_pool_backward`
+
+use super::adaptive_avg_pool::{self, CASES, errors, result_sizes};
+use super::geometry::{spatial, with_spatial};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::FIRST;
+use crate::ops::sample::{SampleArg, plain, sample};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (sizes, dtype) = (result_sizes(args)?, args.tensor(0)?.dtype());
+    Ok(Plan::one(dtype, sizes, dtype, Strides::Images(FIRST)))
+}
+
+/// `adaptive_avg_pool_backward`: each element of the gradient, divided as its mean was, added to the elements under its window.
+pub static DEF: OpDef = OpDef {
+    schema: "adaptive_avg_pool_backward(Tensor grad, int[] input_sizes) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: None,
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || {
+            let sizes = spatial(b.sizes(0));
+            adaptive_avg_pool::DEF.run(&[b.grad(0)?.into(), Arg::Ints(&sizes)])
+        })
+    }),
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let one = |(input, to): &(&[usize], &[i64])| {
+            let places: Vec<usize> = to.iter().map(|&v| v as usize).collect();
+            sample([plain(&with_spatial(input, &places)), SampleArg::Ints(spatial(input))])
+        };
+        CASES.iter().map(one).collect()
+    },
+    errors,
+    entry: Entry::new(),
+};

@@ -1,0 +1,46 @@
+//! `adaptive_max_pool`
+
+use super::adaptive_avg_pool::{CASES, errors, result_sizes};
+use super::geometry::spatial;
+use super::max_pool_backward;
+use crate::DType;
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::rules::FIRST;
+use crate::ops::sample::{Fill, SampleArg, sample, tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (sizes, dtype) = (result_sizes(args)?, args.tensor(0)?.dtype());
+    let strides = Strides::Images(FIRST);
+    Ok(Plan::one(dtype, sizes.clone(), dtype, strides.clone()).and(sizes, DType::I64, strides))
+}
+
+/// `adaptive_max_pool`: the largest element under each of the windows of `adaptive_avg_pool`, and where it was in its channel,
+/// counted over the spatial dimensions: the first of equal ones, the last NaN.
+pub static DEF: OpDef = OpDef {
+    schema: "adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor, Tensor)",
+    rule: Rule::Structured(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0b10,
+        formula: |b, g| {
+            g.set(0, || {
+                let sizes = spatial(b.sizes(0));
+                max_pool_backward::DEF.run(&[b.grad(0)?.into(), (&b.output(1)?).into(), Arg::Ints(&sizes)])
+            })
+        },
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call = |(input, to): &(&[usize], &[i64])| {
+            sample([tensor(input, Fill::Distinct(-2.0, 2.0)), SampleArg::Ints(to.to_vec())])
+        };
+        CASES.iter().map(call).collect()
+    },
+    errors,
+    entry: Entry::new(),
+}
+.with(Facts::EXACT);

@@ -1,0 +1,50 @@
+//! `max_unpool`
+
+use super::max_pool_backward::{at, rule};
+use crate::DType;
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use keyway_dispatcher::op::Rule;
+
+/// Places in a channel, these for each one.
+fn places(sizes: &[usize], each: &[f64]) -> SampleArg {
+    fixed(sizes, DType::I64, Fill::Values(each.to_vec()))
+}
+
+/// `max_unpool`: zeros of these spatial sizes, in which each element is put to its place in the channel: of several with one
+/// place, the last one. The gradient of each element is that of its place, also where it did not stay, as PyTorch has it.
+pub static DEF: OpDef = OpDef {
+    schema: "max_unpool(Tensor self, Tensor indices, int[] output_size) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: None,
+    derivative: Derivative::of_inputs(0b10, |b, g| g.set(0, || at(b.grad(0)?, &b.input(1)?))),
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call = |input: &[usize], each: &[f64], sizes: &[i64]| {
+            sample([plain(input), places(input, each), SampleArg::Ints(sizes.to_vec())])
+        };
+        vec![
+            call(&[2, 2, 3], &[4.0, 0.0, 2.0], &[5]),
+            call(&[2, 3, 2, 2], &[0.0, 3.0, 19.0, 11.0], &[4, 5]),
+            call(&[1, 2, 2, 1, 3], &[1.0, 0.0, 23.0, 12.0, 7.0, 8.0], &[2, 3, 4]),
+            call(&[0, 2, 2, 2], &[0.0], &[4, 4]),
+        ]
+    },
+    errors: || {
+        let call = |input: &[usize], indices: SampleArg, sizes: &[i64], message| {
+            error([plain(input), indices, SampleArg::Ints(sizes.to_vec())], message)
+        };
+        let two: &[usize] = &[1, 1, 2];
+        vec![
+            call(&[2], index(&[2], 2), &[2], "of 3 to 5 dimensions"),
+            call(two, index(&[2], 2), &[4], "of the shape of `self`, [1, 1, 2]"),
+            call(two, fixed(two, DType::F32, Fill::Index(2)), &[4], "integers"),
+            call(two, index(two, 2), &[0], "1 numbers of 1 or more"),
+            call(two, places(two, &[0.0, 4.0]), &[4], "0..4"),
+            call(two, places(two, &[-1.0]), &[4], "0..4"),
+        ]
+    },
+    entry: Entry::new(),
+}
+.with(Facts::EXACT);

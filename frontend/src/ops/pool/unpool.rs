@@ -1,0 +1,57 @@
+//! The methods of [`Tensor`](crate::Tensor) that undo pooling.
+
+use super::max_unpool;
+use super::options::MaxUnpoolOptions;
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::conv::{PerDim, batched, unbatched};
+use keyway_dispatcher::Error;
+use keyway_dispatcher::op::Arg;
+
+macro_rules! unpools {
+    ($($rank:literal $unpool:ident $with_indices:ident [$images:literal];)+) => {
+        impl Tensor {$(
+            #[doc = concat!("The elements that [`Tensor::", stringify!($with_indices), "`] took out of `", $images, "` at their ")]
+            /// places again, zeros elsewhere. Of several elements with one place, which windows that overlap give, the last one
+            /// stays.
+            ///
+            /// # Errors
+            /// Another rank, no float; indices of another shape, no integers, or outside the result's channels; a result of no
+            /// elements, or of sizes that are not pooled to the input's.
+            pub fn $unpool(&self, indices: &Tensor, options: MaxUnpoolOptions<$rank>) -> Result<Tensor> {
+                put(stringify!($unpool), self, indices, options)
+            }
+        )+}
+    };
+}
+
+unpools! {
+    1 max_unpool1d max_pool1d_with_indices ["[batch, channels, length]"];
+    2 max_unpool2d max_pool2d_with_indices ["[batch, channels, height, width]"];
+    3 max_unpool3d max_pool3d_with_indices ["[batch, channels, depth, height, width]"];
+}
+
+fn put<const N: usize>(
+    op: &'static str,
+    input: &Tensor,
+    indices: &Tensor,
+    options: MaxUnpoolOptions<N>,
+) -> Result<Tensor> {
+    let (x, had_batch) = batched(op, input, N)?;
+    let indices = if had_batch { indices.clone() } else { indices.unsqueeze(0)? };
+    let mut sizes = [0; N];
+    for (d, size) in sizes.iter_mut().enumerate() {
+        let [kernel, stride, padding] =
+            [options.kernel, options.stride, options.padding].map(|list: PerDim<N>| list.0[d] as i128);
+        let usual = (x.sizes()[d + 2] as i128 - 1) * stride + kernel - 2 * padding;
+        let given = options.output_size.map_or(usual, |sizes| sizes[d] as i128);
+        if given < 1 || (given - usual).abs() >= stride.max(1) {
+            let expected = format!(
+                "1 or more, and {usual} or less than the stride {stride} from it, in spatial dimension {d}"
+            );
+            return Err(Error::Value { op, argument: "output_size", expected, got: given.to_string() }.into());
+        }
+        *size = i64::try_from(given).unwrap_or(i64::MAX);
+    }
+    unbatched(max_unpool::DEF.run(&[(&x).into(), (&indices).into(), Arg::Ints(&sizes)])?, had_batch)
+}

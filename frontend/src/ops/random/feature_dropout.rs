@@ -1,0 +1,154 @@
+//! Dropout of whole channels, and dropout that keeps mean and variance: compositions of `bernoulli` and element-wise ops.
+
+use crate::error::Result;
+use crate::ops::composite::{cast, widened};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Error;
+
+/// Where `selu` ends for large negative numbers, negated: its product of alpha and scale.
+const SELU_FLOOR: f64 = 1.758_099_340_847_376_6;
+
+/// Refuses what is no probability, and what has no float dtype.
+fn check(op: &'static str, x: &Tensor, p: f64) -> Result<()> {
+    if !(0.0..=1.0).contains(&p) {
+        let expected = "a probability from 0 to 1".to_string();
+        return Err(Error::Value { op, argument: "p", expected, got: p.to_string() }.into());
+    }
+    if !x.dtype().is_float() {
+        let expected = "a float dtype; cast integers first".to_string();
+        return Err(Error::DType { op, argument: "self", expected, got: x.dtype() }.into());
+    }
+    Ok(())
+}
+
+fn wrong_rank(op: &'static str, x: &Tensor, expected: &str) -> crate::Error {
+    Error::Shape { op, argument: "self", expected: expected.to_string(), got: x.sizes().into() }.into()
+}
+
+/// Whether each element is dropped; with `channels`, one answer for each of `[batch, channels, 1, ..]`.
+fn dropped(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
+    let mut sizes = x.sizes().to_vec();
+    if channels {
+        sizes.iter_mut().skip(2).for_each(|size| *size = 1);
+        return Tensor::empty(&sizes, DType::BOOL, x.device())?.bernoulli_(p);
+    }
+    // In the order in memory that the result has.
+    Tensor::empty_strided(&sizes, x.empty_like()?.strides(), DType::BOOL, x.device())?.bernoulli_(p)
+}
+
+/// Zero where dropped, the others divided by `1 - p`.
+fn scaled(x: &Tensor, p: f64) -> Result<Tensor> {
+    let kept = widened(x)?.mul(1.0 / (1.0 - p))?;
+    cast(dropped(x, p, true)?.select_where(0, &kept)?, x.dtype())
+}
+
+/// The floor of `selu` where dropped, then all scaled and moved so that mean and variance stay those of standard normal input.
+fn self_normalising(x: &Tensor, p: f64, channels: bool) -> Result<Tensor> {
+    if p == 1.0 {
+        return x.mul(0);
+    }
+    let a = 1.0 / ((SELU_FLOOR * SELU_FLOOR * p + 1.0) * (1.0 - p)).sqrt();
+    let b = SELU_FLOOR * a * p;
+    let kept = widened(x)?.mul(a)?.add(b)?;
+    cast(dropped(x, p, channels)?.select_where(b - SELU_FLOOR * a, &kept)?, x.dtype())
+}
+
+impl Tensor {
+    /// While training, each channel of `[batch, channels, length]`, or of one without a batch, is 0 with probability `p` and
+    /// divided by `1 - p` else (J. Tompson and others, "Efficient object localization using convolutional networks", 2015).
+    ///
+    /// # Errors
+    /// Another rank; a probability outside 0..=1; a dtype that is no float.
+    pub fn dropout1d(&self, p: f64, training: bool) -> Result<Tensor> {
+        let rank = "of 3 dimensions, [batch, channels, length], or of 2 without the batch";
+        self.channel_dropout("dropout1d", p, training, [2, 3], rank)
+    }
+
+    /// While training, each channel of `[batch, channels, height, width]` or `[batch, channels, length]` is 0 with probability
+    /// `p` and divided by `1 - p` else, as in [`Tensor::dropout1d`].
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::ones(&[1, 3, 2, 2], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let y = x.dropout2d(0.5, true)?.to_vec::<f32>()?;
+    /// assert!(y.chunks(4).all(|channel| channel == [0.0; 4] || channel == [2.0; 4]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::dropout1d`].
+    pub fn dropout2d(&self, p: f64, training: bool) -> Result<Tensor> {
+        let rank = "of 4 dimensions, [batch, channels, height, width], or of 3, [batch, channels, length]";
+        self.channel_dropout("dropout2d", p, training, [4, 3], rank)
+    }
+
+    /// While training, each channel of `[batch, channels, depth, height, width]`, or of one without a batch, is 0 with
+    /// probability `p` and divided by `1 - p` else, as in [`Tensor::dropout1d`].
+    ///
+    /// # Errors
+    /// As [`Tensor::dropout1d`].
+    pub fn dropout3d(&self, p: f64, training: bool) -> Result<Tensor> {
+        let rank = "of 5 dimensions, [batch, channels, depth, height, width], or of 4 without the batch";
+        self.channel_dropout("dropout3d", p, training, [4, 5], rank)
+    }
+
+    /// Dropout of channels for inputs of these two ranks; the smaller one has no batch where it comes first.
+    fn channel_dropout(
+        &self,
+        op: &'static str,
+        p: f64,
+        training: bool,
+        ranks: [usize; 2],
+        expected: &str,
+    ) -> Result<Tensor> {
+        check(op, self, p)?;
+        if !ranks.contains(&self.ndim()) {
+            return Err(wrong_rank(op, self, expected));
+        }
+        if !training || p == 0.0 {
+            return Ok(self.clone());
+        }
+        if ranks[0] < ranks[1] && self.ndim() == ranks[0] {
+            return scaled(&self.unsqueeze(0)?, p)?.squeeze_dim(0);
+        }
+        scaled(self, p)
+    }
+
+    /// While training, with probability `p` the floor of `selu` and the element else, scaled and moved so that mean and
+    /// variance of standard normal numbers stay 0 and 1 (G. Klambauer and others, "Self-normalizing neural networks", 2017).
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32; 100])?;
+    /// let mut seen = x.alpha_dropout(0.5, true)?.to_vec::<f32>()?;
+    /// seen.sort_by(f32::total_cmp);
+    /// seen.dedup();
+    /// assert_eq!(seen.len(), 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A probability outside 0..=1; a dtype that is no float.
+    pub fn alpha_dropout(&self, p: f64, training: bool) -> Result<Tensor> {
+        check("alpha_dropout", self, p)?;
+        if training && p > 0.0 { self_normalising(self, p, false) } else { Ok(self.clone()) }
+    }
+
+    /// As [`Tensor::alpha_dropout`], but for each channel of `[batch, channels, ..]` as a whole.
+    ///
+    /// # Errors
+    /// As [`Tensor::alpha_dropout`]; fewer than 2 dimensions.
+    pub fn feature_alpha_dropout(&self, p: f64, training: bool) -> Result<Tensor> {
+        check("feature_alpha_dropout", self, p)?;
+        if self.ndim() < 2 {
+            return Err(wrong_rank(
+                "feature_alpha_dropout",
+                self,
+                "of 2 or more dimensions, [batch, channels, ..]",
+            ));
+        }
+        if training && p > 0.0 { self_normalising(self, p, true) } else { Ok(self.clone()) }
+    }
+}

@@ -1,0 +1,30 @@
+//! What can be wrong with a file that is read as a trace.
+
+/// What was expected, what came, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// Text that is no JSON, or ends too early.
+    #[error("expected a trace that `--profile FILE` wrote, got damaged text: {reason}; record it again")]
+    Damaged {
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// JSON of another program.
+    #[error(
+        "expected a trace that `--profile FILE` wrote, got JSON of another program: it has no member `keyway` with the \
+         figures of all calls"
+    )]
+    Foreign,
+    /// A trace of another version.
+    #[error("expected a trace of version {expected}, got version {got}; record it again with this program")]
+    Version {
+        /// The version that can be read.
+        expected: u64,
+        /// The version of the file.
+        got: u64,
+    },
+    /// A file that cannot be read.
+    #[error("the trace cannot be read: {0}")]
+    Read(std::io::Error),
+}

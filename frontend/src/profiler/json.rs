@@ -1,0 +1,225 @@
+//! A trace as a file: the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open. What the format
+//! has no place for, the figures of all calls, stands in one more member of the outer object, which they pass over.
+
+use super::error::TraceError;
+use super::report::Report;
+use super::trace::{CallInfo, Event, EventKind, Trace};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+use std::io::{self, BufWriter, Read, Write};
+use std::sync::Arc;
+
+/// Counts up where the member of this program changes its meaning.
+const VERSION: u64 = 1;
+/// The thread that the profile saw, as the file numbers it.
+const THREAD: u32 = 1;
+
+/// What this program keeps in the file for itself.
+#[derive(Serialize, Deserialize)]
+struct Own<R> {
+    version: u64,
+    events_left_out: u64,
+    report: R,
+}
+
+#[derive(Deserialize)]
+struct File {
+    keyway: Own<Report>,
+    #[serde(rename = "traceEvents")]
+    events: Vec<Line>,
+}
+
+/// What tells a file of this program from others.
+#[derive(Deserialize)]
+struct Head {
+    keyway: Option<Version>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u64,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Arguments {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    served_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inputs: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caller: Option<String>,
+}
+
+/// An event; times in microseconds.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    cat: String,
+    ph: String,
+    #[serde(default)]
+    ts: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    pid: u32,
+    tid: u32,
+    /// How far an instant event is drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<String>,
+    /// A colour of chrome://tracing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cname: Option<String>,
+    #[serde(default)]
+    args: Arguments,
+}
+
+const OP: &str = "op";
+const REORDERING: &str = "reordering";
+const FORMAT: &str = "format";
+const SCOPE: &str = "scope";
+
+fn microseconds(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+fn nanoseconds(us: f64) -> u64 {
+    // A file that has been changed by hand may hold any number; the cast keeps within the range.
+    (us * 1e3).round() as u64
+}
+
+impl Line {
+    fn new(event: &Event) -> Line {
+        let call = |info: &CallInfo, caller: Option<&str>| Arguments {
+            name: None,
+            served_by: Some(info.served_by.clone()),
+            key: Some(info.key.clone()),
+            inputs: Some(info.inputs.clone()),
+            outputs: Some(info.outputs.clone()),
+            bytes: Some(info.bytes),
+            caller: caller.map(str::to_string),
+        };
+        let (cat, args) = match &event.kind {
+            EventKind::Op(info) => (OP, call(info, None)),
+            EventKind::Reordering(info, caller) => (REORDERING, call(info, Some(caller))),
+            EventKind::FormatChange(place) => {
+                (FORMAT, Arguments { caller: Some(place.to_string()), ..Arguments::default() })
+            }
+            EventKind::Scope => (SCOPE, Arguments::default()),
+        };
+        let instant = cat == FORMAT;
+        Line {
+            name: event.name.to_string(),
+            cat: cat.to_string(),
+            ph: if instant { "i" } else { "X" }.to_string(),
+            ts: microseconds(event.start_ns),
+            dur: (!instant).then(|| microseconds(event.duration_ns)),
+            pid: std::process::id(),
+            tid: THREAD,
+            s: instant.then(|| "t".to_string()),
+            cname: (cat == REORDERING || instant).then(|| "terrible".to_string()),
+            args,
+        }
+    }
+
+    /// What names the process or the thread.
+    fn metadata(what: &str, name: &str) -> Line {
+        Line {
+            name: what.to_string(),
+            cat: String::new(),
+            ph: "M".to_string(),
+            ts: 0.0,
+            dur: None,
+            pid: std::process::id(),
+            tid: THREAD,
+            s: None,
+            cname: None,
+            args: Arguments { name: Some(name.to_string()), ..Arguments::default() },
+        }
+    }
+
+    /// The event; `None` for what names something.
+    fn event(self) -> Option<Event> {
+        let Arguments { served_by, key, inputs, outputs, bytes, caller, .. } = self.args;
+        let caller: Arc<str> = caller.unwrap_or_default().into();
+        let info = CallInfo {
+            served_by: served_by.unwrap_or_default(),
+            key: key.unwrap_or_default(),
+            inputs: inputs.unwrap_or_default(),
+            outputs: outputs.unwrap_or_default(),
+            bytes: bytes.unwrap_or_default(),
+        };
+        let kind = match self.cat.as_str() {
+            OP => EventKind::Op(Arc::new(info)),
+            REORDERING => EventKind::Reordering(Arc::new(info), caller),
+            FORMAT => EventKind::FormatChange(caller),
+            SCOPE => EventKind::Scope,
+            _ => return None,
+        };
+        let duration_ns = nanoseconds(self.dur.unwrap_or_default());
+        Some(Event { name: self.name.into(), kind, start_ns: nanoseconds(self.ts), duration_ns })
+    }
+}
+
+fn damaged(reason: impl std::fmt::Display) -> TraceError {
+    TraceError::Damaged { reason: reason.to_string() }
+}
+
+impl Trace {
+    /// Writes the trace in the Trace Event Format, one event a line.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn write_json(&self, out: impl Write) -> io::Result<()> {
+        let mut out = BufWriter::new(out);
+        let own = Own { version: VERSION, events_left_out: self.left_out, report: &self.report };
+        out.write_all(b"{\"displayTimeUnit\":\"ms\",\"keyway\":")?;
+        serde_json::to_writer(&mut out, &own)?;
+        out.write_all(b",\"traceEvents\":[\n")?;
+        let thread = std::thread::current();
+        let names = [("process_name", "keyway"), ("thread_name", thread.name().unwrap_or("profiled thread"))];
+        for (i, (what, name)) in names.into_iter().enumerate() {
+            out.write_all(if i > 0 { b",\n" } else { b"" })?;
+            serde_json::to_writer(&mut out, &Line::metadata(what, name))?;
+        }
+        for event in &self.events {
+            out.write_all(b",\n")?;
+            serde_json::to_writer(&mut out, &Line::new(event))?;
+        }
+        out.write_all(b"\n]}\n")?;
+        out.flush()
+    }
+
+    /// Reads what [`write_json`](Self::write_json) has written.
+    ///
+    /// # Errors
+    /// See [`TraceError`].
+    pub fn read_json(mut from: impl Read) -> Result<Trace, TraceError> {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).map_err(TraceError::Read)?;
+        // The whole text is looked at first: what is no JSON is damaged, whoever wrote it.
+        serde_json::from_slice::<IgnoredAny>(&bytes).map_err(damaged)?;
+        let head = serde_json::from_slice::<Head>(&bytes).map_err(|error| match error.classify() {
+            Category::Data => TraceError::Foreign,
+            _ => damaged(error),
+        })?;
+        let got = head.keyway.ok_or(TraceError::Foreign)?.version;
+        if got != VERSION {
+            return Err(TraceError::Version { expected: VERSION, got });
+        }
+        let file: File = serde_json::from_slice(&bytes).map_err(damaged)?;
+        Ok(Trace {
+            report: file.keyway.report,
+            events: file.events.into_iter().filter_map(Line::event).collect(),
+            left_out: file.keyway.events_left_out,
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! Kinds of calls: what the table and the trace say of a call, the op, who served it, and the shapes and formats of its
+//! arguments and results. They are told apart by a code of numbers, so that text is made once for each kind.
+
+use super::tensors;
+use super::trace::CallInfo;
+use crate::ops::def::{Facts, OpDef, definition};
+use crate::ops::memory::{clone, copy, pin_memory, to_device, to_dtype, to_layout};
+use keyway_dispatcher::DType;
+use keyway_dispatcher::intern::DEVICES;
+use keyway_dispatcher::ledger::Served;
+use keyway_dispatcher::op::Call;
+use keyway_dispatcher::tensor::TensorRef;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many tensors of a call are told by themselves.
+const MAX_TEXTS: usize = 16;
+
+/// Calls and their times.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub(super) calls: u64,
+    pub(super) own: Duration,
+    pub(super) total: Duration,
+    pub(super) bytes: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: Tally) {
+        self.calls += other.calls;
+        self.own += other.own;
+        self.total += other.total;
+        self.bytes += other.bytes;
+    }
+}
+
+/// A kind of call.
+#[derive(Clone)]
+pub(super) struct Kind {
+    pub(super) op: &'static str,
+    pub(super) info: Arc<CallInfo>,
+    pub(super) tally: Tally,
+    /// What the copy made of what, if its elements lie in another order than the source's.
+    pub(super) reordering: Option<(Arc<str>, Arc<str>)>,
+    /// The format that the arguments had, and the one that the results have.
+    pub(super) change: Option<(&'static str, &'static str)>,
+    /// Whether it stands for all kinds of its op that have no row of their own.
+    pub(super) shared: bool,
+}
+
+impl Kind {
+    /// What stands for this kind and all others of its op that have no row of their own.
+    pub(super) fn for_others(&self, inputs: &str) -> Kind {
+        let inputs = vec![inputs.to_string()];
+        let info = CallInfo { inputs, outputs: Vec::new(), bytes: 0, ..(*self.info).clone() };
+        let (op, tally) = (self.op, Tally::default());
+        Kind { op, info: Arc::new(info), tally, reordering: None, change: None, shared: true }
+    }
+}
+
+/// Writes the code of a call's kind. The first two numbers are those of the op and of who served it.
+pub(super) fn encode(call: &Call<'_>, served: Option<Served>, outputs: &[TensorRef], code: &mut Vec<u64>) {
+    code.clear();
+    code.extend([call.args.op.id as u64, served.map_or(u64::MAX, number)]);
+    tensors::of(call.args.values).for_each(|t| tensors::encode(t, code));
+    code.push(u64::MAX);
+    outputs.iter().for_each(|t| tensors::encode(t, code));
+}
+
+/// A number for who served a call, other for each.
+fn number(served: Served) -> u64 {
+    match served {
+        Served::Kernel(kernel) => std::ptr::from_ref(kernel).addr() as u64,
+        Served::View => 0,
+        Served::Host => 1,
+        Served::Decomposition => 2,
+        Served::Fallback => 3,
+        Served::Nobody => 4,
+    }
+}
+
+/// The texts of the first tensors, and how many more there are.
+fn texts<'a>(mut all: impl Iterator<Item = &'a TensorRef>) -> Vec<String> {
+    let mut texts: Vec<String> = all.by_ref().take(MAX_TEXTS).map(|t| tensors::text(t)).collect();
+    let more = all.count();
+    if more > 0 {
+        texts.push(format!("and {more} more"));
+    }
+    texts
+}
+
+/// The kind of a call, with nothing counted.
+pub(super) fn describe(call: &Call<'_>, served: Option<Served>, outputs: &[TensorRef]) -> Kind {
+    let args = &call.args;
+    let inputs = || tensors::of(args.values);
+    let kernel = match served {
+        Some(Served::Kernel(kernel)) => Some(kernel),
+        _ => None,
+    };
+    let key = match (kernel, inputs().chain(outputs).next()) {
+        (Some(kernel), _) => {
+            let dtype = DType::from_code(kernel.dtype).map_or("any", DType::name);
+            format!("{}/{}/{dtype}", DEVICES.name(kernel.device), kernel.layout)
+        }
+        (None, Some(t)) => format!("{}/{}/{}", t.device().name(), t.dispatch_layout(), t.dtype()),
+        (None, None) => String::new(),
+    };
+    let is = |definitions: &[&OpDef]| definitions.iter().any(|d| d.name() == args.op.name);
+    let copies = is(&[&clone::DEF, &copy::DEF, &to_dtype::DEF, &to_layout::DEF]);
+    let moves = copies || is(&[&to_device::DEF, &pin_memory::DEF]);
+    let touches = match served {
+        Some(Served::Kernel(_)) => true,
+        Some(Served::View) | None => false,
+        Some(_) => moves,
+    };
+    // The target of a copy is an argument that is not read.
+    let source = usize::from(is(&[&copy::DEF]));
+    let read = inputs().skip(source).chain(outputs).map(|t| tensors::bytes(t)).sum();
+    let reordering = match (inputs().nth(source), outputs.first()) {
+        (Some(source), Some(result)) if copies && served.is_some() && tensors::reordered(source, result) => {
+            Some((tensors::text(source).into(), tensors::text(result).into()))
+        }
+        _ => None,
+    };
+    // What asks for a format, and what gives the same memory in another shape, keeps to what was meant.
+    let asks = definition(args.op).is_some_and(|definition| definition.is(Facts::SETS_FORMAT));
+    let shares = |t: &TensorRef| {
+        inputs().any(|from| from.storage().zip(t.storage()).is_some_and(|(a, b)| a.same_as(b)))
+    };
+    let change = match served {
+        None | Some(Served::View) => None,
+        Some(_) if asks || outputs.iter().any(shares) => None,
+        Some(_) => tensors::format_change(inputs(), outputs),
+    };
+    Kind {
+        op: args.op.name,
+        info: Arc::new(CallInfo {
+            served_by: served.map_or("(failed)", Served::name).to_string(),
+            key,
+            inputs: texts(inputs()),
+            outputs: texts(outputs.iter()),
+            bytes: if touches { read } else { 0 },
+        }),
+        tally: Tally::default(),
+        reordering,
+        change,
+        shared: false,
+    }
+}

@@ -1,0 +1,47 @@
+//! A profile within another: what it has recorded is added to the outer one.
+
+use super::kind::{Kind, Tally};
+use super::state::{State, What};
+use std::time::Duration;
+
+impl State {
+    /// Adds what a profile within this one has recorded.
+    pub(super) fn absorb(&mut self, inner: State) {
+        // Around the outermost profile nobody asks.
+        if self.start.is_none() {
+            return;
+        }
+        let mut indices = vec![0; inner.kinds.len()];
+        for (code, at) in inner.codes {
+            let kind = &inner.kinds[at];
+            let mut code = code.into_vec();
+            let found = self.codes.get(&code[..]).copied();
+            let fresh = || Kind { tally: Tally::default(), ..kind.clone() };
+            indices[at] = found.unwrap_or_else(|| self.learn(&mut code, fresh));
+            self.kinds[indices[at]].tally.add(kind.tally);
+        }
+        let shift = match (self.start, inner.start) {
+            (Some(outer), Some(inner)) => inner.saturating_duration_since(outer),
+            _ => Duration::ZERO,
+        };
+        for ((at, place), found) in inner.reorderings {
+            self.add_reordering((indices[at], place), found);
+        }
+        for (key, (at, found)) in inner.changes {
+            self.add_change(key, (at + shift, found));
+        }
+        let (Some(events), Some(new)) = (&mut self.events, inner.events) else { return };
+        events.left_out += new.left_out;
+        for mut event in new.kept {
+            if events.kept.len() >= events.most {
+                events.left_out += 1;
+                continue;
+            }
+            event.start += shift;
+            if let What::Call(at) | What::Reordering(at, _) = &mut event.what {
+                *at = indices[*at];
+            }
+            events.kept.push(event);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a thread records while it calls: the stack of what is open, and the end of each call.
+
+use super::state::{Around, State};
+use keyway_dispatcher::call::redispatch;
+use keyway_dispatcher::error::Result as DispatchResult;
+use keyway_dispatcher::key::KeySet;
+use keyway_dispatcher::op::{Call, Outputs};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a thread is in.
+#[derive(Clone)]
+pub(super) enum Frame {
+    /// A call of an op.
+    Op(&'static str),
+    /// The derivative of an op.
+    Backward(&'static str),
+    /// A module, by its name in the one around it.
+    Module(Arc<str>),
+    /// A part of the program that is named for the trace alone.
+    Region,
+}
+
+/// What a thread records.
+pub(super) struct Local {
+    pub(super) state: RefCell<State>,
+    pub(super) stack: RefCell<Vec<Frame>>,
+    /// Time taken so far by the calls inside the one that runs now.
+    inside: Cell<Duration>,
+    /// Whether an op inside the one that runs now has changed the format, which tells why this one does.
+    pub(super) changed: Cell<bool>,
+}
+
+thread_local! {
+    /// How many profiles are being taken. Apart from the rest, since nothing of it is dropped at the thread's end: reading it
+    /// is one load.
+    pub(super) static PROFILES: Cell<u32> = const { Cell::new(0) };
+    pub(super) static LOCAL: Local = const {
+        Local {
+            state: RefCell::new(State::EMPTY),
+            stack: RefCell::new(Vec::new()),
+            inside: Cell::new(Duration::ZERO),
+            changed: Cell::new(false),
+        }
+    };
+}
+
+/// A frame of the stack while it lives; it is gone from there also if what it stands for unwinds.
+pub(super) struct Open {
+    depth: usize,
+}
+
+impl Open {
+    pub(super) fn push(local: &Local, frame: Frame) -> Open {
+        let mut stack = local.stack.borrow_mut();
+        stack.push(frame);
+        Open { depth: stack.len() - 1 }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let _ = LOCAL.try_with(|local| local.stack.borrow_mut().truncate(self.depth));
+    }
+}
+
+pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
+    LOCAL.with(|local| {
+        let slot = local.state.borrow_mut().reserve();
+        let frame = Open::push(local, Frame::Op(call.args.op.name));
+        let changed = local.changed.replace(false);
+        let before = local.inside.replace(Duration::ZERO);
+        let start = Instant::now();
+        let result = redispatch(call, below);
+        let total = start.elapsed();
+        let own = total.saturating_sub(local.inside.replace(before + total));
+        drop(frame);
+        let stack = local.stack.borrow();
+        let around = Around { stack: &stack, changed: local.changed.get() };
+        let told =
+            local.state.borrow_mut().record(call, result.as_ref().ok(), (start, own, total), slot, around);
+        local.changed.set(changed | told);
+        result
+    })
+}
+
+/// The ops and derivatives in a stack from the outermost on, and the path of the modules.
+pub(super) fn place(stack: &[Frame]) -> (Vec<String>, String) {
+    let (mut callers, mut path) = (Vec::new(), String::new());
+    for frame in stack {
+        match frame {
+            Frame::Op(op) => callers.push((*op).to_string()),
+            Frame::Backward(op) => callers.push(format!("backward of {op}")),
+            Frame::Module(name) => {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(name);
+            }
+            Frame::Region => {}
+        }
+    }
+    (callers, path)
+}

@@ -1,0 +1,87 @@
+//! Named parts of a program in a trace.
+
+use super::record::{Frame, LOCAL, Local, Open, PROFILES};
+use super::state::Slot;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Ends a named part of the program when dropped.
+#[must_use = "the part ends when this is dropped"]
+pub struct Scope {
+    entered: Option<Box<Entered>>,
+    // The stack belongs to the thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// A part that is recorded.
+struct Entered {
+    start: Instant,
+    name: Arc<str>,
+    slot: Option<Slot>,
+    open: Open,
+}
+
+impl Drop for Scope {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(entered) = self.entered.take() {
+            leave(*entered);
+        }
+    }
+}
+
+#[cold]
+fn leave(Entered { start, name, slot, open }: Entered) {
+    let total = start.elapsed();
+    drop(open);
+    // At the end of a thread nobody asks for it any more.
+    let _ = LOCAL.try_with(|local| local.state.borrow_mut().end_scope(name, start, total, slot));
+}
+
+/// Runs `name` only while this thread is profiled: a name for the trace, and a frame for the stack.
+#[inline]
+fn enter(name: impl FnOnce() -> (Arc<str>, Frame)) -> Scope {
+    let entered = if PROFILES.get() > 0 { record(name()) } else { None };
+    Scope { entered, _not_send: PhantomData }
+}
+
+#[cold]
+fn record((name, frame): (Arc<str>, Frame)) -> Option<Box<Entered>> {
+    let enter = |local: &Local| {
+        let slot = local.state.borrow_mut().reserve();
+        let open = Open::push(local, frame);
+        Box::new(Entered { start: Instant::now(), name, slot, open })
+    };
+    LOCAL.try_with(enter).ok()
+}
+
+/// Shows the calls of this thread under a name in the trace while the result lives, as PyTorch's `record_function` does.
+/// Costs nothing worth mention while the thread is not profiled.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, profiler};
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0], &[2])?;
+/// let profile = profiler::trace();
+/// {
+///     let _scope = profiler::scope("squares");
+///     x.mul(&x)?;
+/// }
+/// let names: Vec<_> = profile.trace().events.iter().map(|event| event.name.to_string()).collect();
+/// assert_eq!(names, ["squares", "mul"]);
+/// # Ok(()) }
+/// ```
+pub fn scope(name: &str) -> Scope {
+    enter(|| (name.into(), Frame::Region))
+}
+
+/// The forward function of a module: its name in the module around it is part of the path at which calls are told.
+pub(crate) fn module_scope(name: &str, kind: &str) -> Scope {
+    enter(|| (format!("{name} ({kind})").into(), Frame::Module(name.into())))
+}
+
+/// The derivative of an op.
+pub(crate) fn backward_scope(op: &'static str) -> Scope {
+    enter(|| (format!("backward of {op}").into(), Frame::Backward(op)))
+}

@@ -1,0 +1,272 @@
+//! What one profile has recorded: calls by kind, where memory was reordered, where a format changed, and events.
+
+use super::kind::{Kind, Tally, describe, encode};
+use super::record::{Frame, place};
+use super::report::{FormatChange, Reordering, in_words, nanoseconds};
+use keyway_dispatcher::ledger;
+use keyway_dispatcher::op::{Call, Outputs};
+use rustc_hash::FxBuildHasher;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How many kinds of calls have rows of their own; the others of an op share one.
+const MAX_KINDS: usize = 4096;
+/// How many places each kind of event of memory has; the others share one.
+const MAX_PLACES: usize = 1000;
+/// The tensors of calls that share a row, and the places that share one.
+const OTHERS: &str = "(others)";
+
+type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
+
+/// The place of an event that was kept for a call before it ran, so that events stand in the order in which they began.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    /// Which profile keeps it.
+    state: Instant,
+    index: usize,
+}
+
+/// What an event is of.
+#[derive(Clone)]
+pub(super) enum What {
+    /// It has not ended.
+    Open,
+    /// A call of this kind.
+    Call(usize),
+    /// A call that reordered memory, with its callers.
+    Reordering(usize, Arc<str>),
+    /// A named part.
+    Scope(Arc<str>),
+}
+
+/// An event; times since the profile began.
+#[derive(Clone)]
+pub(super) struct Recorded {
+    pub(super) start: Duration,
+    pub(super) time: Duration,
+    pub(super) what: What,
+}
+
+/// The events of a profile that keeps them.
+pub(super) struct Events {
+    pub(super) kept: Vec<Recorded>,
+    pub(super) most: usize,
+    pub(super) left_out: u64,
+}
+
+/// What a call stands in.
+pub(super) struct Around<'a> {
+    pub(super) stack: &'a [Frame],
+    /// Whether an op inside the call has changed the format of images.
+    pub(super) changed: bool,
+}
+
+/// The callers of an op, and the path of the modules around it.
+type Place = (Vec<String>, String);
+
+/// What stands for the places that have no line of their own. There are as many of them as kinds at most.
+fn others() -> Place {
+    (vec![OTHERS.to_string()], String::new())
+}
+
+/// What one profile has recorded.
+pub(super) struct State {
+    /// `None` while nothing is profiled.
+    pub(super) start: Option<Instant>,
+    pub(super) codes: FxMap<Box<[u64]>, usize>,
+    pub(super) kinds: Vec<Kind>,
+    /// By kind, and where it came about.
+    pub(super) reorderings: FxMap<(usize, Box<str>), Reordering>,
+    /// By op, and where it came about: when first, and what.
+    pub(super) changes: FxMap<(&'static str, Box<str>), (Duration, FormatChange)>,
+    pub(super) events: Option<Events>,
+    /// Where the code of a call is put together.
+    code: Vec<u64>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State::EMPTY
+    }
+}
+
+impl State {
+    /// Of no profile.
+    pub(super) const EMPTY: State = State {
+        start: None,
+        codes: HashMap::with_hasher(FxBuildHasher),
+        kinds: Vec::new(),
+        reorderings: HashMap::with_hasher(FxBuildHasher),
+        changes: HashMap::with_hasher(FxBuildHasher),
+        events: None,
+        code: Vec::new(),
+    };
+
+    pub(super) fn new(start: Instant, events: Option<usize>) -> State {
+        let events = events.map(|most| Events { kept: Vec::new(), most, left_out: 0 });
+        State { start: Some(start), events, ..State::EMPTY }
+    }
+
+    /// How many more events are kept; `None` if none are wanted.
+    pub(super) fn room(&self) -> Option<usize> {
+        self.events.as_ref().map(|events| events.most.saturating_sub(events.kept.len()))
+    }
+
+    /// A place for an event that begins now; those behind the last place are counted.
+    pub(super) fn reserve(&mut self) -> Option<Slot> {
+        let (state, events) = (self.start?, self.events.as_mut()?);
+        if events.kept.len() >= events.most {
+            events.left_out += 1;
+            return None;
+        }
+        events.kept.push(Recorded { start: Duration::ZERO, time: Duration::ZERO, what: What::Open });
+        Some(Slot { state, index: events.kept.len() - 1 })
+    }
+
+    fn finish(&mut self, slot: Option<Slot>, start: Instant, time: Duration, what: What) {
+        // A profile that began or ended while the call ran has other places.
+        let (Some(slot), Some(began), Some(events)) = (slot, self.start, self.events.as_mut()) else {
+            return;
+        };
+        if slot.state == began
+            && let Some(place) = events.kept.get_mut(slot.index)
+        {
+            *place = Recorded { start: start.saturating_duration_since(began), time, what };
+        }
+    }
+
+    pub(super) fn end_scope(&mut self, name: Arc<str>, start: Instant, time: Duration, slot: Option<Slot>) {
+        self.finish(slot, start, time, What::Scope(name));
+    }
+
+    /// Notes a call that has ended, with its results if it has not failed; whether it, or an op inside it, has changed the
+    /// format of images.
+    pub(super) fn record(
+        &mut self,
+        call: &Call<'_>,
+        outputs: Option<&Outputs>,
+        (start, own, total): (Instant, Duration, Duration),
+        slot: Option<Slot>,
+        around: Around<'_>,
+    ) -> bool {
+        let served = if outputs.is_some() { Some(ledger::last_served()) } else { None };
+        let outputs = outputs.map_or(&[][..], Outputs::as_slice);
+        let mut code = std::mem::take(&mut self.code);
+        encode(call, served, outputs, &mut code);
+        let index = match self.codes.get(&code[..]) {
+            Some(&index) => index,
+            None => self.learn(&mut code, || describe(call, served, outputs)),
+        };
+        self.code = code;
+        // What shares a row is looked at each time.
+        let own_kind = if self.kinds[index].shared { Some(describe(call, served, outputs)) } else { None };
+        let kind = own_kind.as_ref().unwrap_or(&self.kinds[index]);
+        let (bytes, reordering, change) = (kind.info.bytes, kind.reordering.clone(), kind.change);
+        self.kinds[index].tally.add(Tally { calls: 1, own, total, bytes });
+        let mut what = What::Call(index);
+        let changed = change.is_some() || around.changed;
+        let change = change.filter(|_| !around.changed);
+        if reordering.is_some() || change.is_some() {
+            let (callers, path) = place(around.stack);
+            let caller = in_words(&callers, &path);
+            if let Some(texts) = reordering {
+                what = What::Reordering(index, caller.as_str().into());
+                let key = (index, caller.as_str().into());
+                self.note_reordering(key, texts, (callers, path), (bytes, total));
+            } else if let Some(formats) = change {
+                let at = self.start.map_or(Duration::ZERO, |began| start.saturating_duration_since(began));
+                let key = (call.args.op.name, format!("{caller}, from {}", formats.0).into());
+                self.note_change(key, (index, formats), (callers, path), at);
+            }
+        }
+        self.finish(slot, start, total, what);
+        changed
+    }
+
+    /// The index of a kind that is new, or of the one that all others of its op share.
+    #[cold]
+    pub(super) fn learn(&mut self, code: &mut Vec<u64>, describe: impl FnOnce() -> Kind) -> usize {
+        let full = self.kinds.len() >= MAX_KINDS;
+        if full {
+            code.truncate(2);
+            if let Some(&index) = self.codes.get(&code[..]) {
+                return index;
+            }
+        }
+        let kind = if full { describe().for_others(OTHERS) } else { describe() };
+        self.kinds.push(kind);
+        self.codes.insert(code[..].into(), self.kinds.len() - 1);
+        self.kinds.len() - 1
+    }
+
+    fn note_reordering(
+        &mut self,
+        key: (usize, Box<str>),
+        (from, to): (Arc<str>, Arc<str>),
+        (callers, path): Place,
+        (bytes, time): (u64, Duration),
+    ) {
+        let op = self.kinds[key.0].op.to_string();
+        let (from, to, ns) = (from.to_string(), to.to_string(), nanoseconds(time));
+        self.add_reordering(key, Reordering { op, callers, path, from, to, calls: 1, bytes, ns });
+    }
+
+    pub(super) fn add_reordering(&mut self, mut key: (usize, Box<str>), mut found: Reordering) {
+        if self.reorderings.len() >= MAX_PLACES && !self.reorderings.contains_key(&key) {
+            key.1 = OTHERS.into();
+            (found.callers, found.path) = others();
+        }
+        match self.reorderings.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(found);
+            }
+            Entry::Occupied(mut place) => {
+                let sum = place.get_mut();
+                sum.calls += found.calls;
+                sum.bytes += found.bytes;
+                sum.ns = sum.ns.saturating_add(found.ns);
+            }
+        }
+    }
+
+    fn note_change(
+        &mut self,
+        key: (&'static str, Box<str>),
+        (index, (from, to)): (usize, (&'static str, &'static str)),
+        (callers, path): Place,
+        at: Duration,
+    ) {
+        let kind = &self.kinds[index];
+        let change = FormatChange {
+            op: kind.op.to_string(),
+            served_by: kind.info.served_by.clone(),
+            callers,
+            path,
+            from: from.to_string(),
+            to: to.to_string(),
+            inputs: kind.info.inputs.clone(),
+            outputs: kind.info.outputs.clone(),
+            calls: 1,
+        };
+        self.add_change(key, (at, change));
+    }
+
+    pub(super) fn add_change(
+        &mut self,
+        mut key: (&'static str, Box<str>),
+        (at, mut found): (Duration, FormatChange),
+    ) {
+        if self.changes.len() >= MAX_PLACES && !self.changes.contains_key(&key) {
+            key.1 = OTHERS.into();
+            (found.callers, found.path) = others();
+        }
+        match self.changes.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert((at, found));
+            }
+            Entry::Occupied(mut place) => place.get_mut().1.calls += found.calls,
+        }
+    }
+}

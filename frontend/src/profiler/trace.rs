@@ -1,0 +1,100 @@
+//! Each call as an event in time.
+
+use super::report::Report;
+use super::state::{Recorded, State, What};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is known of a call besides its time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallInfo {
+    /// As [`Row::served_by`](super::Row::served_by).
+    pub served_by: String,
+    /// As [`Row::key`](super::Row::key).
+    pub key: String,
+    /// The tensors among the arguments.
+    pub inputs: Vec<String>,
+    /// The results.
+    pub outputs: Vec<String>,
+    /// Bytes of both that the call read and wrote itself.
+    pub bytes: u64,
+}
+
+/// What an event is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A call.
+    Op(Arc<CallInfo>),
+    /// A call that copied elements into another order, and its callers in words.
+    Reordering(Arc<CallInfo>, Arc<str>),
+    /// The first call of an op at a place that changed the format of images, in words.
+    FormatChange(Arc<str>),
+    /// A module, a derivative, a step of an optimiser, or a part that the program names by [`scope`](super::scope).
+    Scope,
+}
+
+/// Something that happened at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The op or the part.
+    pub name: Arc<str>,
+    /// What it is.
+    pub kind: EventKind,
+    /// Nanoseconds from the beginning of the profile.
+    pub start_ns: u64,
+    /// Nanoseconds that it took.
+    pub duration_ns: u64,
+}
+
+/// What a profile found, and the calls in the order in which they began. An event within another began later and ended
+/// earlier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// The figures of all calls, also of those without an event.
+    pub report: Report,
+    /// The events that were kept.
+    pub events: Vec<Event>,
+    /// How many were not, since there were too many.
+    pub left_out: u64,
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    super::report::nanoseconds(time)
+}
+
+impl State {
+    /// The events of calls that have ended, with these figures.
+    pub(super) fn trace(&self, report: Report) -> Trace {
+        let kept = self.events.as_ref().map_or(&[][..], |events| &events.kept);
+        let mut events: Vec<Event> = kept.iter().filter_map(|event| self.event(event)).collect();
+        if self.events.is_some() {
+            let told = |(at, change): &(Duration, super::FormatChange)| Event {
+                name: format!("{} makes {} of {}", change.op, change.to, change.from).into(),
+                kind: EventKind::FormatChange(change.place().into()),
+                start_ns: nanoseconds(*at),
+                duration_ns: 0,
+            };
+            events.extend(self.changes.values().map(told));
+            // Stable, so that of two that began at once the outer one stays first.
+            events.sort_by_key(|event| event.start_ns);
+        }
+        Trace { report, events, left_out: self.events.as_ref().map_or(0, |events| events.left_out) }
+    }
+
+    fn event(&self, Recorded { start, time, what }: &Recorded) -> Option<Event> {
+        let op = |index: usize| (Arc::from(self.kinds[index].op), self.kinds[index].info.clone());
+        let (name, kind) = match what {
+            What::Open => return None,
+            What::Scope(name) => (name.clone(), EventKind::Scope),
+            What::Call(index) => {
+                let (name, info) = op(*index);
+                (name, EventKind::Op(info))
+            }
+            What::Reordering(index, caller) => {
+                let (name, info) = op(*index);
+                (name, EventKind::Reordering(info, caller.clone()))
+            }
+        };
+        Some(Event { name, kind, start_ns: nanoseconds(*start), duration_ns: nanoseconds(*time) })
+    }
+}

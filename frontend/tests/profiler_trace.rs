@@ -1,0 +1,367 @@
+//! What the profiler says of memory, and its trace as events and as a file.
+
+mod rehearsal_support;
+
+use keyway::nn::{BatchNorm2d, Conv2d, ConvOptions, Flatten, MaxPool2d, Module, Relu, Sequential};
+use keyway::optim::{Optimizer, Sgd, SgdOptions};
+use keyway::profiler::{self, Event, EventKind, Report, Trace, TraceError};
+use keyway::rng::Philox;
+use keyway::{MemoryFormat, Result, Tensor};
+use rehearsal_support::ramp;
+
+fn row<'a>(report: &'a Report, op: &str) -> &'a profiler::Row {
+    report.rows.iter().find(|row| row.op == op).unwrap_or_else(|| panic!("no row of {op}: {report}"))
+}
+
+/// One step of training; what is pooled and flattened at the end decides whether memory must be reordered.
+fn step(flatten: bool) -> Result<Trace> {
+    let mut rng = Philox::new(5);
+    let options = || ConvOptions::default().padding(1);
+    let mut model = Sequential::new()
+        .push(Conv2d::without_bias(3, 8, 3, options(), &mut rng)?)
+        .push(BatchNorm2d::new(8)?)
+        .push(Relu)
+        .push(MaxPool2d::new(2))
+        .push_named("head", Conv2d::new(8, 4, 3, options(), &mut rng)?);
+    if flatten {
+        model = model.push(Flatten::default());
+    }
+    model.to_memory_format(MemoryFormat::ChannelsLast)?;
+    let x = ramp(&[2, 3, 8, 8]).to_format(MemoryFormat::ChannelsLast)?;
+    let mut optimizer = Sgd::new(model.parameters(), SgdOptions { momentum: 0.9, ..SgdOptions::default() })?;
+    let profile = profiler::trace();
+    for _ in 0..2 {
+        optimizer.zero_grad();
+        model.forward(&x)?.square()?.mean()?.backward()?;
+        optimizer.step()?;
+    }
+    Ok(profile.trace())
+}
+
+fn info(event: &Event) -> Option<&profiler::CallInfo> {
+    match &event.kind {
+        EventKind::Op(info) | EventKind::Reordering(info, _) => Some(info),
+        _ => None,
+    }
+}
+
+/// The name of each event with those of the events around it, the innermost first; fails unless events nest.
+fn nested(trace: &Trace) -> Vec<Vec<&str>> {
+    let mut open: Vec<&Event> = Vec::new();
+    let mut all = Vec::new();
+    for event in trace.events.iter().filter(|event| !matches!(event.kind, EventKind::FormatChange(_))) {
+        let end = |event: &Event| event.start_ns + event.duration_ns;
+        while open.last().is_some_and(|outer| end(outer) <= event.start_ns && outer.duration_ns > 0) {
+            open.pop();
+        }
+        if let Some(outer) = open.last() {
+            assert!(end(event) <= end(outer), "{event:?} ends after {outer:?}");
+        }
+        open.push(event);
+        all.push(open.iter().rev().map(|event| &*event.name).collect());
+    }
+    all
+}
+
+#[test]
+fn rows_tell_bytes_key_and_shapes() {
+    let x = ramp(&[2, 3, 4, 4]).to_format(MemoryFormat::ChannelsLast).unwrap();
+    let y = ramp(&[5]);
+    let profile = profiler::profile();
+    for _ in 0..3 {
+        x.exp().unwrap();
+    }
+    y.exp().unwrap();
+    x.permute(&[0, 2, 3, 1]).unwrap();
+    let report = profile.report();
+    // Served by one kernel or by two, depending on what is installed.
+    let exp: Vec<_> = report.rows.iter().filter(|row| row.op == "exp").collect();
+    assert_eq!(exp.iter().map(|row| row.bytes).sum::<u64>(), 3 * 2 * 96 * 4 + 2 * 5 * 4);
+    assert!(exp.iter().all(|row| row.key.starts_with("cpu/") && row.key.ends_with("/f32")), "{exp:?}");
+    let mut shapes: Vec<_> = exp.iter().flat_map(|row| &row.shapes).collect();
+    shapes.sort_by_key(|shapes| shapes.calls);
+    let [plain, images] = shapes[..] else { panic!("{shapes:?}") };
+    assert_eq!((plain.calls, plain.inputs.as_slice()), (1, ["f32[5]".to_string()].as_slice()));
+    assert_eq!((images.calls, images.bytes), (3, 3 * 2 * 96 * 4));
+    assert_eq!(images.inputs, ["f32[2,3,4,4] channels_last"]);
+    assert_eq!(images.outputs, images.inputs);
+    // A view touches no elements.
+    assert_eq!((row(&report, "permute").bytes, row(&report, "permute").served_by.as_str()), (0, "(view)"));
+    assert_eq!(row(&report, "permute").shapes[0].outputs, ["f32[2,4,4,3]"]);
+    assert_eq!(report.bytes(), report.rows.iter().map(|row| row.bytes).sum::<u64>());
+}
+
+#[test]
+fn an_expanded_argument_counts_once_and_a_target_of_a_copy_not_as_read() {
+    let (row_of_three, target) = (ramp(&[1, 3]), ramp(&[4, 3]));
+    let wide = row_of_three.expand(&[4, 3]).unwrap();
+    let profile = profiler::profile();
+    target.copy_(&wide).unwrap();
+    let report = profile.report();
+    assert_eq!(row(&report, "copy").bytes, 3 * 4 + 12 * 4);
+    assert!(report.reorderings.is_empty(), "a copy that repeats its source keeps the order: {report}");
+}
+
+#[test]
+fn a_transposed_copy_is_a_reordering_with_its_caller_and_bytes() {
+    let x = ramp(&[3, 4]).t().unwrap();
+    let profile = profiler::trace();
+    x.reshape(&[12]).unwrap();
+    x.contiguous().unwrap();
+    ramp(&[3, 4]).narrow(1, 1, 2).unwrap().contiguous().unwrap();
+    let trace = profile.trace();
+    let mut found = trace.report.reorderings.clone();
+    found.sort_by_key(|found| found.callers.len());
+    let [direct, inside] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((direct.callers.len(), direct.place().as_str()), (0, "the program itself"));
+    assert_eq!(
+        (inside.op.as_str(), inside.callers.as_slice()),
+        ("clone", ["reshape".to_string()].as_slice())
+    );
+    assert_eq!((inside.from.as_str(), inside.to.as_str()), ("f32[4,3] strides [1,4]", "f32[4,3]"));
+    assert_eq!((inside.calls, inside.bytes), (1, 96));
+    assert!(inside.ns > 0);
+    let events: Vec<&str> = trace
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Reordering(_, caller) => Some(&**caller),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(events, ["reshape", "the program itself"]);
+}
+
+#[test]
+fn a_training_step_in_channels_last_reorders_nothing() -> Result<()> {
+    let trace = step(false)?;
+    assert!(trace.report.reorderings.is_empty(), "{}", trace.report);
+    assert!(trace.report.format_changes.is_empty(), "{}", trace.report);
+    let conv = row(&trace.report, "conv");
+    assert!(conv.shapes.iter().all(|shapes| shapes.inputs[0].ends_with("channels_last")), "{conv:?}");
+    Ok(())
+}
+
+#[test]
+fn a_flattened_image_is_reordered_in_a_module_and_in_its_derivative() -> Result<()> {
+    let trace = step(true)?;
+    let found = &trace.report.reorderings;
+    let forward = found.iter().find(|found| found.path == "5").unwrap_or_else(|| panic!("{found:?}"));
+    assert_eq!((forward.place().as_str(), forward.calls), ("reshape, module 5", 2));
+    assert_eq!(forward.from, "f32[2,4,4,4] channels_last");
+    let names = nested(&trace);
+    assert!(names.iter().any(|around| around[..] == ["clone", "reshape", "5 (Flatten)"]), "{names:?}");
+    Ok(())
+}
+
+#[test]
+fn ops_of_a_backward_pass_stand_in_their_derivatives() -> Result<()> {
+    let trace = step(false)?;
+    let names = nested(&trace);
+    let holds = |wanted: &[&str]| names.iter().any(|around| around.ends_with(wanted));
+    assert!(holds(&["conv_weight_grad", "backward of conv", "backward"]), "{names:?}");
+    assert!(holds(&["Sgd.step"]) && holds(&["conv", "head (Conv2d)"]), "{names:?}");
+    let count = |op: &str| trace.events.iter().filter(|event| &*event.name == op).count() as u64;
+    for row in &trace.report.rows {
+        let of_op = trace.report.rows.iter().filter(|other| other.op == row.op);
+        assert_eq!(count(&row.op), of_op.map(|row| row.calls).sum::<u64>(), "{}", row.op);
+    }
+    Ok(())
+}
+
+#[test]
+fn own_times_follow_from_the_nesting_and_add_up() -> Result<()> {
+    let trace = step(true)?;
+    let ops: Vec<&Event> = trace.events.iter().filter(|event| info(event).is_some()).collect();
+    // The time of each op less that of the ops right inside.
+    let mut own: Vec<u64> = ops.iter().map(|event| event.duration_ns).collect();
+    let mut open: Vec<usize> = Vec::new();
+    for (i, event) in ops.iter().enumerate() {
+        let end = |i: usize| ops[i].start_ns + ops[i].duration_ns;
+        while open.last().is_some_and(|&outer| end(outer) <= event.start_ns) {
+            open.pop();
+        }
+        if let Some(&outer) = open.last() {
+            own[outer] -= event.duration_ns;
+        }
+        open.push(i);
+    }
+    assert_eq!(own.iter().sum::<u64>(), trace.report.op_ns());
+    let relu: u64 =
+        ops.iter().zip(&own).filter(|(event, _)| &*event.name == "relu").map(|(_, own)| own).sum();
+    assert_eq!(relu, row(&trace.report, "relu").self_ns);
+    Ok(())
+}
+
+#[test]
+fn an_op_that_changes_the_format_is_told_once_for_each_place() -> Result<()> {
+    let x = ramp(&[2, 3, 4, 4]).to_format(MemoryFormat::ChannelsLast)?;
+    let weight = ramp(&[5, 4]);
+    let profile = profiler::trace();
+    for _ in 0..3 {
+        x.linear(&weight, None)?;
+    }
+    x.relu()?;
+    // Asked for, or of the same memory: nothing is wrong with it.
+    x.contiguous()?.to_format(MemoryFormat::ChannelsLast)?;
+    x.permute(&[0, 2, 3, 1])?;
+    let trace = profile.trace();
+    // Told of the innermost op, by which the others around it change theirs.
+    let [change] = &trace.report.format_changes[..] else { panic!("{}", trace.report) };
+    assert_eq!((change.op.as_str(), change.calls), ("matmul", 3));
+    assert_eq!((change.from.as_str(), change.to.as_str()), ("channels_last", "contiguous"));
+    assert_eq!(
+        (change.inputs[0].as_str(), change.outputs[0].as_str()),
+        ("f32[2,3,4,4] channels_last", "f32[2,3,4,5]")
+    );
+    assert_eq!(change.place(), "linear");
+    let told = trace.events.iter().filter(|event| matches!(event.kind, EventKind::FormatChange(_)));
+    assert_eq!(
+        told.map(|event| &*event.name).collect::<Vec<_>>(),
+        ["matmul makes contiguous of channels_last"]
+    );
+    Ok(())
+}
+
+#[test]
+fn an_op_of_both_formats_is_told() -> Result<()> {
+    let x = ramp(&[2, 3, 4, 4]);
+    let last = x.to_format(MemoryFormat::ChannelsLast)?;
+    let profile = profiler::profile();
+    last.add(&x)?;
+    last.add(&last)?;
+    let report = profile.report();
+    let [change] = &report.format_changes[..] else { panic!("{report}") };
+    assert_eq!((change.op.as_str(), change.calls), ("add", 1));
+    assert_eq!((change.from.as_str(), change.to.as_str()), ("both formats", "channels_last"));
+    Ok(())
+}
+
+#[test]
+fn of_many_tensors_the_first_are_told() {
+    let many: Vec<_> = (1..21).map(|size| ramp(&[size])).collect();
+    let profile = profiler::profile();
+    Tensor::cat(&many.iter().collect::<Vec<_>>(), 0).unwrap();
+    let report = profile.report();
+    let [shapes] = &row(&report, "cat").shapes[..] else { panic!("{report}") };
+    assert_eq!(shapes.inputs.len(), 17);
+    assert_eq!((shapes.inputs[0].as_str(), shapes.inputs[16].as_str()), ("f32[1]", "and 4 more"));
+    assert_eq!(shapes.bytes, 2 * 210 * 4);
+}
+
+#[test]
+fn a_file_gives_the_same_trace_and_table() -> Result<()> {
+    let mut trace = step(true)?;
+    // Text of any kind stands in names.
+    trace.events[0].name = "a \"name\"\n\u{1b}[31m é".into();
+    let mut file = Vec::new();
+    trace.write_json(&mut file).unwrap();
+    let read = Trace::read_json(&file[..])?;
+    assert_eq!((read.events.len(), read.left_out), (trace.events.len(), 0));
+    assert_eq!(read.events, trace.events);
+    assert_eq!(read.report.rows, trace.report.rows);
+    assert_eq!(read.report.to_string(), trace.report.to_string());
+    // What viewers ask of it.
+    let json: serde_json::Value = serde_json::from_slice(&file).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    for event in events {
+        assert!(event["name"].is_string() && event["pid"].is_u64() && event["tid"].is_u64(), "{event}");
+        match event["ph"].as_str().unwrap() {
+            "X" => assert!(event["ts"].as_f64().unwrap() >= 0.0 && event["dur"].as_f64().unwrap() >= 0.0),
+            "i" => assert!(event["ts"].is_f64() && event["s"] == "t"),
+            "M" => assert!(event["args"]["name"].is_string(), "{event}"),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(events.iter().filter(|event| event["ph"] == "M").count(), 2);
+    Ok(())
+}
+
+#[test]
+fn damaged_and_foreign_files_are_told_apart() -> Result<()> {
+    let mut file = Vec::new();
+    step(false)?.write_json(&mut file).unwrap();
+    for length in [0, 1, 100, file.len() / 2, file.len() - 3] {
+        let error = Trace::read_json(&file[..length]).unwrap_err();
+        assert!(matches!(error, TraceError::Damaged { .. }), "{length}: {error}");
+        assert!(error.to_string().contains("damaged") && error.to_string().contains("line"), "{error}");
+    }
+    for foreign in
+        ["{}", "[]", "3", "{\"traceEvents\":[]}", "[{\"name\":\"a\",\"ph\":\"X\"}]", "{\"keyway\":4}"]
+    {
+        let error = Trace::read_json(foreign.as_bytes()).unwrap_err();
+        assert!(matches!(error, TraceError::Foreign), "{foreign}: {error}");
+    }
+    let newer = "{\"keyway\":{\"version\":99},\"traceEvents\":[]}";
+    assert!(matches!(Trace::read_json(newer.as_bytes()), Err(TraceError::Version { got: 99, .. })));
+    let hollow = "{\"keyway\":{\"version\":1},\"traceEvents\":[]}";
+    assert!(matches!(Trace::read_json(hollow.as_bytes()), Err(TraceError::Damaged { .. })));
+    // A number that no event can have breaks nothing.
+    let text = String::from_utf8(file).unwrap().replacen("\"ts\":", "\"ts\":-1e300,\"was\":", 1);
+    assert!(Trace::read_json(text.as_bytes()).is_ok());
+    Ok(())
+}
+
+#[test]
+fn only_so_many_events_are_kept_and_all_calls_are_counted() {
+    let x = ramp(&[4]);
+    let profile = profiler::trace_at_most(10);
+    for _ in 0..50 {
+        x.mul(2.0).unwrap();
+    }
+    let trace = profile.trace();
+    assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (10, 40, 50));
+    let mut file = Vec::new();
+    trace.write_json(&mut file).unwrap();
+    assert_eq!(Trace::read_json(&file[..]).unwrap().left_out, 40);
+}
+
+#[test]
+fn shapes_without_end_share_a_row_and_are_still_seen() {
+    let profile = profiler::profile();
+    for size in 2..5002 {
+        ramp(&[size]).neg().unwrap();
+    }
+    let square = ramp(&[70, 71]).t().unwrap();
+    square.contiguous().unwrap();
+    let report = profile.report();
+    let neg = row(&report, "neg");
+    assert_eq!((neg.calls, neg.shapes[0].inputs[0].as_str()), (5000, "(others)"));
+    assert!(neg.shapes.len() < 4200, "{}", neg.shapes.len());
+    assert_eq!(neg.bytes, (2..5002).map(|size| size * 8).sum::<u64>());
+    assert_eq!(report.reorderings.len(), 1, "{:?}", report.reorderings);
+    assert_eq!(report.reorderings[0].bytes, 2 * 4 * 70 * 71);
+}
+
+#[test]
+fn a_profile_within_another_is_added_with_its_events() {
+    let x = ramp(&[3, 4]).t().unwrap();
+    let outer = profiler::trace_at_most(4);
+    x.mul(2.0).unwrap();
+    let inner = profiler::profile();
+    x.contiguous().unwrap();
+    assert_eq!(inner.report().reorderings.len(), 1);
+    drop(inner);
+    for _ in 0..3 {
+        x.contiguous().unwrap();
+    }
+    let trace = outer.trace();
+    let names: Vec<&str> = trace.events.iter().map(|event| &*event.name).collect();
+    assert_eq!((names.as_slice(), trace.left_out), (["mul", "clone", "clone", "clone"].as_slice(), 1));
+    assert!(trace.events.is_sorted_by_key(|event| event.start_ns));
+    assert_eq!(trace.report.reorderings[0].calls, 4);
+}
+
+#[test]
+fn what_panics_leaves_no_frame_behind() {
+    let x = ramp(&[3, 4]).t().unwrap();
+    let profile = profiler::trace();
+    let caught = std::panic::catch_unwind(|| {
+        let _scope = profiler::scope("part");
+        panic!("on purpose");
+    });
+    assert!(caught.is_err());
+    x.contiguous().unwrap();
+    assert_eq!(profile.report().reorderings[0].place(), "the program itself");
+    assert_eq!(nested(&profile.trace()).last().unwrap().as_slice(), ["clone"]);
+}

@@ -1,0 +1,98 @@
+//! The tile unit in plain Rust.
+
+use super::pack::SIDE;
+use super::unit::{Block, Gathered, Unit};
+
+/// Rows of a tile.
+const LINES: usize = 16;
+
+/// A unit in plain Rust, after the processor's manual: for tests on machines that have none.
+#[derive(Clone, Copy, Debug)]
+pub struct Emulated;
+
+/// A tile of sums: `[row][column]`.
+type Sums = [[f32; LINES]; LINES];
+/// A tile of elements: `[line][element]`.
+type Elements = [[u16; SIDE]; LINES];
+
+/// What the unit makes of a number of subnormal size.
+fn flushed(x: f32) -> f32 {
+    if x.is_subnormal() { 0f32.copysign(x) } else { x }
+}
+
+fn multiply_add(a: u16, b: u16, sum: f32) -> f32 {
+    let [a, b] = [a, b].map(|bits| flushed(f32::from_bits(u32::from(bits) << 16)));
+    flushed(a.mul_add(b, flushed(sum)))
+}
+
+/// `tdpbf16ps`: even and odd elements are summed apart, then both are added.
+fn multiply_tiles(sums: &mut Sums, left: &Elements, right: &Elements) {
+    for (sums, left) in sums.iter_mut().zip(left) {
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let (mut even, mut odd) = (0.0, 0.0);
+            for (pair, line) in right.iter().enumerate() {
+                even = multiply_add(left[2 * pair], line[2 * column], even);
+                odd = multiply_add(left[2 * pair + 1], line[2 * column + 1], odd);
+            }
+            *sum = flushed(flushed(*sum) + flushed(even + odd));
+        }
+    }
+}
+
+/// `tileloadd` of elements.
+///
+/// # Safety
+/// There must be 16 lines of 64 bytes, so many elements apart.
+unsafe fn load(from: *const u16, line: usize) -> Elements {
+    // SAFETY: as the caller guarantees; elements are aligned as their arrays are.
+    std::array::from_fn(|i| unsafe { from.add(i * line).cast::<[u16; SIDE]>().read() })
+}
+
+impl Unit for Emulated {
+    const VECTORS: bool = false;
+
+    fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R {
+        body()
+    }
+
+    unsafe fn block(self, block: &Block) {
+        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let mut sums = [[0.0; LINES]; LINES];
+            // SAFETY: the caller guarantees panels and sums.
+            unsafe {
+                let place = |row: usize| block.sums.add((i * LINES + row) * block.row + j * LINES);
+                if block.add {
+                    sums = std::array::from_fn(|row| place(row).cast::<[f32; LINES]>().read());
+                }
+                for step in 0..block.steps {
+                    let rows = block.left.at(step);
+                    let left = load(rows.data.add(i * rows.half), rows.line);
+                    let right = load(block.right.add((2 * step + j) * LINES * SIDE), SIDE);
+                    multiply_tiles(&mut sums, &left, &right);
+                }
+                (0..LINES).for_each(|row| place(row).cast::<[f32; LINES]>().write(sums[row]));
+            }
+        }
+    }
+
+    unsafe fn gathered(self, block: &Gathered<'_>) {
+        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let mut sums = [[0.0; LINES]; LINES];
+            for (step, offset) in block.offsets.iter().enumerate() {
+                // SAFETY: the caller guarantees rows and panel.
+                let (left, right) = unsafe {
+                    let rows = block.left.byte_add(*offset).add(i * LINES * block.line);
+                    (load(rows, block.line), load(block.right.add((2 * step + j) * LINES * SIDE), SIDE))
+                };
+                multiply_tiles(&mut sums, &left, &right);
+            }
+            for (row, sums) in sums.iter().enumerate() {
+                // SAFETY: the caller guarantees the sums.
+                unsafe {
+                    let place = block.sums.add((i * LINES + row) * SIDE + j * LINES);
+                    place.cast::<[f32; LINES]>().write(*sums);
+                }
+            }
+        }
+    }
+}
