@@ -34,7 +34,7 @@ fn places(def: &OpDef, sample: &Sample) -> Vec<usize> {
     let all = tensors(sample).enumerate();
     let tested = all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(place, _)| place);
     let bordered = match def.name() {
-        "conv" => Some(1),
+        "conv" | "conv_input_grad" => Some(1),
         "conv_weight_grad" => Some(0),
         _ => None,
     };
@@ -63,10 +63,12 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 push(nth, COLUMNS);
             }
             let elsewhere = !is_in(op.def, &[pointwise::ALL]) && !op.def.rule.is_view() && dtype.is_float();
-            if let Some(nth) = op.typical().filter(|_| elsewhere) {
-                // The order in which moments are taken decides whether an infinite one is a NaN.
-                let normed = is_in(op.def, &[norm::ALL]);
-                for (name, _) in ONE.iter().filter(|(_, number)| number.is_nan() || !normed) {
+            // One sample's windows, say, may pass over the changed element.
+            for nth in op.three().into_iter().filter(|_| elsewhere) {
+                // The order in which moments are taken, and that of sums and products of an equation, decides whether an
+                // infinite one is a NaN.
+                let ordered = is_in(op.def, &[norm::ALL]) || op.def.name() == "einsum";
+                for (name, _) in ONE.iter().filter(|(_, number)| number.is_nan() || !ordered) {
                     for place in places(op.def, &op.samples[nth]) {
                         push(nth, &format!("{name}-{place}"));
                     }

@@ -43,6 +43,7 @@ use keyway::ops::by_name;
 use keyway::ops::def::{Facts, Forms, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
 use keyway::{DType, Tensor};
+use std::collections::BTreeSet;
 
 /// A family.
 pub struct Family {
@@ -133,9 +134,20 @@ impl Foreign {
 impl Op {
     /// The sample that stands for all where one must do: the middle one of those with elements.
     pub fn typical(&self) -> Option<usize> {
-        let full = |s: &Sample| tensors(s).all(|t| t.sizes.iter().all(|&n| n > 0));
-        let full: Vec<usize> = (0..self.samples.len()).filter(|&nth| full(&self.samples[nth])).collect();
+        let full = self.full();
         full.get(full.len() / 2).copied().or_else(|| (!self.samples.is_empty()).then_some(0))
+    }
+
+    /// Up to three samples with elements: the first, the middle and the last one.
+    pub fn three(&self) -> BTreeSet<usize> {
+        let full = self.full();
+        [full.first(), full.get(full.len() / 2), full.last()].into_iter().flatten().copied().collect()
+    }
+
+    /// The samples all of whose tensors have elements.
+    fn full(&self) -> Vec<usize> {
+        let full = |s: &Sample| tensors(s).all(|t| t.sizes.iter().all(|&n| n > 0));
+        (0..self.samples.len()).filter(|&nth| full(&self.samples[nth])).collect()
     }
 }
 
