@@ -34,12 +34,17 @@ def running(name):
     return call
 
 
+def wide(torch, t):
+    """Statistics of f16 and bf16, and gradients of weights by them, are f32."""
+    return t.float() if t.dtype in (torch.float16, torch.bfloat16) else t
+
+
 def channel_norm(torch, x, weight, bias, per_sample, eps):
     dims = [d for d in range(x.dim()) if d > 1 or (d == 0 and not per_sample)]
     var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
     name = "instance_norm" if per_sample else "batch_norm"
     made = getattr(torch.nn.functional, name)(x, None, None, weight, bias, True, 0.0, eps)
-    return [made, mean, var]
+    return [made, wide(torch, mean), wide(torch, var)]
 
 
 def channel_norm_backward(torch, grad, x, mean, var, weight, per_sample, eps):
@@ -52,7 +57,8 @@ def channel_norm_backward(torch, grad, x, mean, var, weight, per_sample, eps):
     hat = (x - mean) * (var + eps).rsqrt()
     along = (inner * hat).mean(dims, keepdim=True) if dims else inner * hat
     others = [d for d in range(x.dim()) if d != 1]
-    return [(inner - hat * along) * (var + eps).rsqrt(), (grad * hat).sum(others), grad.sum(others)]
+    of_x = ((inner - hat * along) * (var + eps).rsqrt()).to(x.dtype)
+    return [of_x, wide(torch, (grad * hat).sum(others)), wide(torch, grad.sum(others))]
 
 
 def group_norm(torch, x, groups, weight, bias, eps):
