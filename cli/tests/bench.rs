@@ -70,6 +70,23 @@ fn a_pass_is_measured() {
 }
 
 #[test]
+fn a_round_is_profiled_by_op_and_shape() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.json");
+    let (ran, _) = bench(&["--memory-format", "channels_last", "--profile", text(&trace)]);
+    // The table, and the same from the file: one pass has 20 convolutions.
+    let mut show = program(folder.path());
+    show.args(["profile", "show", text(&trace), "--json"]);
+    let shown: Value = serde_json::from_str(&support::run(show).expect(0).out).unwrap();
+    let calls = |row: &Value| row["calls"].as_u64().unwrap();
+    let convolutions = shown["rows"].as_array().unwrap().iter().filter(|row| row["op"] == "conv");
+    assert_eq!(convolutions.map(calls).sum::<u64>(), 20, "{shown}");
+    for part in ["f32[1000,512]", "no copy reordered memory", "wrote the trace to"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+}
+
+#[test]
 fn a_training_step_is_measured_in_each_format_and_dtype() {
     let mut losses = Vec::new();
     for (dtype, format) in [("f32", "contiguous"), ("f32", "channels_last"), ("bf16", "channels_last")] {

@@ -10,7 +10,7 @@ use keyway::io::safetensors;
 use keyway::nn::models::ResNet;
 use keyway::nn::{Module, Reduction, StateDict, loss};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
-use keyway::profiler::{self, Report};
+use keyway::profiler::{self, Trace};
 use keyway::rng::{self, Generator, Philox};
 use keyway::{DType, Device, MemoryFormat, Result, Tensor};
 use std::path::Path;
@@ -54,7 +54,7 @@ pub struct Measured {
     /// device keeps no statistics.
     pub round_bytes: Option<u64>,
     /// The calls of one more round, which is not among those measured.
-    pub report: Report,
+    pub trace: Trace,
 }
 
 impl Load {
@@ -121,11 +121,11 @@ impl Load {
         Ok(loss)
     }
 
-    /// Measures so many rounds.
+    /// Measures so many rounds, and profiles one more: with `events`, each of its calls is kept.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn measure(&mut self, rounds: u32) -> Result<Measured> {
+    pub fn measure(&mut self, rounds: u32, events: bool) -> Result<Measured> {
         for _ in 0..WARM_UP {
             self.round()?;
         }
@@ -149,9 +149,9 @@ impl Load {
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
-        let profile = profiler::profile();
+        let profile = if events { profiler::trace() } else { profiler::profile() };
         self.round()?;
-        Ok(Measured { seconds, loss, round_bytes, report: profile.report() })
+        Ok(Measured { seconds, loss, round_bytes, trace: profile.trace() })
     }
 }
 

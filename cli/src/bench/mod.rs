@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::files::{self, Outputs};
 use crate::installed::Choice;
 use crate::machine::{self, Format};
+use crate::profile;
 use crate::screen::Screen;
 use keyway::DType;
 use keyway::dispatcher::parallel;
@@ -16,6 +17,7 @@ use summary::Results;
 
 /// What can be written.
 const JSON: &str = "the results";
+const TRACE: &str = "the trace";
 
 /// The network to measure.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -85,6 +87,10 @@ pub struct Options {
     /// The device to measure on, such as `cpu` or `cuda:1`.
     #[arg(long, default_value = "cpu")]
     device: String,
+    /// Show where the time of one more round goes, by op and shapes. With a file, also write a trace of the calls there:
+    /// `keyway profile show`, ui.perfetto.dev and chrome://tracing open it.
+    #[arg(long, value_name = "FILE")]
+    profile: Option<Option<PathBuf>>,
     /// Write the results here, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -95,18 +101,27 @@ pub struct Options {
 /// # Errors
 /// Wrong usage, no backend, weights that do not fit, what the device reports, and files that cannot be written.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
-    let outputs = Outputs::new([(JSON, &options.json)]);
+    let file = options.profile.clone().flatten();
+    let outputs = Outputs::new([(JSON, &options.json), (TRACE, &file)]);
     outputs.check()?;
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     parallel::adopt_current_thread();
     let device = machine::device(&options.device, "measuring", choice)?;
     let mut load = Load::new(options, device)?;
-    let measured = load.measure(options.rounds)?;
-    let results = Results::new(options, &load, measured);
-    let written = outputs.write(|_, path| {
+    let measured = load.measure(options.rounds, file.is_some())?;
+    let results = Results::new(options, &load, &measured);
+    let written = outputs.write(|what, path| {
+        if what == TRACE {
+            return profile::write(path, &measured.trace);
+        }
         let text = serde_json::to_string_pretty(&results).map_err(|error| error.to_string())?;
         files::text(path, &(text + "\n"))
     });
     summary::print(&results, screen);
+    if options.profile.is_some() {
+        screen.line("");
+        profile::print(&measured.trace.report, profile::TOP, screen);
+        profile::tell_left_out(&measured.trace, screen);
+    }
     files::tell(written, screen)
 }

@@ -59,8 +59,8 @@ pub struct Results {
 
 impl Results {
     /// Gathers all figures.
-    pub fn new(options: &Options, load: &Load, measured: Measured) -> Results {
-        let Measured { seconds, loss, round_bytes, report } = measured;
+    pub fn new(options: &Options, load: &Load, measured: &Measured) -> Results {
+        let Measured { seconds, loss, round_bytes, trace } = measured;
         let mut sorted = seconds.clone();
         sorted.sort_by(f64::total_cmp);
         let median = median(&sorted);
@@ -76,17 +76,17 @@ impl Results {
             parameters: load.parameters,
             weights: options.weights.as_ref().map(|path| path.display().to_string()),
             weight_bytes: load.weight_bytes,
-            round_bytes,
+            round_bytes: *round_bytes,
             peak_bytes: machine::process_peak(),
             median_seconds: median,
             lowest_seconds: sorted.first().copied().unwrap_or_default(),
             highest_seconds: sorted.last().copied().unwrap_or_default(),
             images_per_second: f64::from(options.batch) / median,
-            seconds,
-            loss,
-            served: served(&report),
+            seconds: seconds.clone(),
+            loss: *loss,
+            served: served(&trace.report),
             backends: machine::backends(),
-            fallbacks: report.fallbacks,
+            fallbacks: trace.report.fallbacks.clone(),
         }
     }
 }
