@@ -2,6 +2,7 @@
 //! `conv_input_grad` one for each remainder of its strides.
 
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
+use super::columns::columns;
 use super::{LEAST, WORK, by_tiles, depthwise, winograd};
 use crate::kernels::image::{Band, Numbers, Pixel, unsupported};
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -16,6 +17,8 @@ const BAND: usize = 1 << 16;
 /// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
 const ENOUGH: usize = 32;
 const SHORT: usize = 4;
+/// Multiplications that take as long as it takes to move an element of the weight.
+const MOVED: usize = 16;
 /// Places of an image below which they are taken as one row, where the kernel is a single element.
 const SMALL: usize = 1024;
 
@@ -259,22 +262,25 @@ impl<T: Pixel> Product<'_, T> {
     /// # Safety
     /// As for [`Product::run`].
     unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
-        let Weight { data, group, row, channel, taps } = &self.weight;
+        let Weight { data, group, row, taps, .. } = &self.weight;
         let size = taps.len() * self.channels * WIDE;
-        let mut made = Scratch::<f32>::zeroed(self.groups * blocks * size)?;
-        for (i, to) in made.chunks_exact_mut(size).enumerate() {
-            let (g, first) = (i / blocks, i % blocks * WIDE);
-            let from = data.as_ptr().cast_const().wrapping_add(g * group + first * row);
-            for (t, tap) in taps.iter().enumerate() {
-                for r in 0..WIDE.min(self.rows - first) {
-                    for c in 0..self.channels {
-                        // SAFETY: the caller guarantees the elements.
-                        let element = unsafe { *from.wrapping_add(r * row + tap + c * channel) };
-                        to[(t * self.channels + c) * WIDE + r] = element.to_acc();
-                    }
+        // SAFETY: all of it is written below.
+        let mut made = unsafe { Scratch::<f32>::unwritten(self.groups * blocks * size) }?;
+        // SAFETY: the address is used within this call, each block by one task.
+        let to = unsafe { Lanes::new(made.as_mut_ptr()) };
+        parallel_try(self.groups * blocks, WORK / (MOVED * size).max(1), |range| {
+            for i in range {
+                let (g, first) = (i / blocks, i % blocks * WIDE);
+                let from = data.as_ptr().cast_const().wrapping_add(g * group + first * row);
+                for (t, tap) in taps.iter().enumerate() {
+                    let to = to.as_ptr().wrapping_add(i * size + t * self.channels * WIDE);
+                    let block = (WIDE.min(self.rows - first), self.channels);
+                    // SAFETY: the caller guarantees the elements; a block has places for all.
+                    unsafe { columns(from.wrapping_add(*tap), &self.weight, block, to) };
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(made)
     }
 }

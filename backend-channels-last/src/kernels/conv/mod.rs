@@ -8,6 +8,7 @@
 
 mod block;
 mod by_tiles;
+mod columns;
 mod depthwise;
 mod gathered;
 mod planes;

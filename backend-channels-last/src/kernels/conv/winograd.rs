@@ -37,6 +37,10 @@ const ENOUGH: usize = 32;
 const FEW: usize = 4;
 /// Channels, rows of results, and pairs of them, below which transforms take longer than what they save.
 const LEAST: [usize; 3] = [24, 16, 1024];
+/// What the transform of a tile's pixels and results takes for each channel, and that of the weight for each kernel, in
+/// products of a channel.
+const TILE: usize = 4;
+const KERNEL: usize = 1000;
 /// Bytes of the transformed weight, at most.
 const MOST: usize = 1 << 26;
 
@@ -58,8 +62,7 @@ pub fn is_faster<T: Pixel>(of: &Product<'_, T>) -> bool {
     }
     let size = of.channels.saturating_mul(of.rows.next_multiple_of(WIDE)).saturating_mul(PRODUCTS * 4);
     let places = of.out.sizes[0] * of.axes[0].count * of.axes[1].count;
-    // In products of a channel; the transforms of a tile take as long as a few.
-    size <= MOST && Tiles::of(of).count() * (PRODUCTS + 4) < places * 9
+    size <= MOST && Tiles::of(of).count() * (PRODUCTS + TILE) + KERNEL < places * 9
 }
 
 /// The tiles of all images in order.

@@ -2,16 +2,14 @@
 
 use super::super::WORK;
 use super::super::block::WIDE;
-use super::super::gathered::{Product, Weight};
+use super::super::columns::{CHANNELS, columns};
+use super::super::gathered::Product;
 use super::{PRODUCTS, is_large, transforms};
 use crate::kernels::image::{Numbers, Pixel};
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Vector, sum, widen};
+use keyway_cpu_loops::vectors::{Vector, sum};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Channels of the weight that are read at once: two lines of the cache, which processors fetch together.
-const CHANNELS: usize = 32;
 
 /// Numbers from one row of a weight's products to the next: not a multiple of 4096 bytes, which many places of a cache share.
 pub fn apart(channels: usize) -> usize {
@@ -42,8 +40,9 @@ pub unsafe fn transformed<T: Pixel>(
             let from = of.weight.data.as_ptr().cast_const();
             let from = from.wrapping_add(block * WIDE * of.weight.row + first * of.weight.channel);
             for (tap, elements) in of.weight.taps.iter().zip(&mut elements) {
-                // SAFETY: the caller guarantees the elements.
-                unsafe { gather(from.wrapping_add(*tap), &of.weight, (rows, channels), elements) };
+                let to = elements.as_mut_ptr().cast();
+                // SAFETY: the caller guarantees the elements; there are places for those of a chunk.
+                unsafe { columns(from.wrapping_add(*tap), &of.weight, (rows, channels), to) };
             }
             let mut squares = Numbers::splat(0.0);
             for c in 0..channels {
@@ -68,39 +67,4 @@ pub unsafe fn transformed<T: Pixel>(
         Ok(())
     })?;
     Ok((!large.into_inner()).then_some(made))
-}
-
-/// Reads one element of some kernels, with zeros where there are no rows.
-///
-/// # Safety
-/// There must be an element from here on for each row and channel.
-unsafe fn gather<T: Pixel>(
-    from: *const T,
-    weight: &Weight<'_, T>,
-    (rows, channels): (usize, usize),
-    to: &mut [[f32; WIDE]; CHANNELS],
-) {
-    if rows < WIDE {
-        to.as_flattened_mut().fill(0.0);
-    }
-    // SAFETY: as the caller guarantees.
-    unsafe {
-        if weight.channel == 1 {
-            let mut line = [0.0; CHANNELS];
-            for r in 0..rows {
-                widen(line.as_mut_ptr(), from.wrapping_add(r * weight.row), channels);
-                to.iter_mut().zip(line).for_each(|(to, number)| to[r] = number);
-            }
-        } else if weight.row == 1 {
-            for (c, to) in to.iter_mut().enumerate().take(channels) {
-                widen(to.as_mut_ptr(), from.wrapping_add(c * weight.channel), rows);
-            }
-        } else {
-            for (c, to) in to.iter_mut().enumerate().take(channels) {
-                for (r, to) in to.iter_mut().enumerate().take(rows) {
-                    *to = (*from.wrapping_add(r * weight.row + c * weight.channel)).to_acc();
-                }
-            }
-        }
-    }
 }

@@ -1,0 +1,52 @@
+//! The elements of some kernels at one tap, as the blocks read them.
+
+use super::block::WIDE;
+use super::gathered::Weight;
+use crate::kernels::image::Pixel;
+use keyway_cpu_loops::transpose;
+use keyway_cpu_loops::vectors::widen;
+use std::any::TypeId;
+
+/// Channels that are widened at once: two lines of the cache, which processors fetch together.
+pub const CHANNELS: usize = 32;
+
+/// Writes the elements of up to [`WIDE`] rows as `[channels][WIDE]`, with zeros where there are no rows.
+///
+/// # Safety
+/// From here on there must be an element for each row and channel, and `channels * WIDE` places, which nobody else may use;
+/// the caller upholds this.
+pub unsafe fn columns<T: Pixel>(
+    from: *const T,
+    weight: &Weight<'_, T>,
+    (rows, channels): (usize, usize),
+    to: *mut f32,
+) {
+    let column = |c: usize| to.wrapping_add(c * WIDE);
+    // SAFETY: as the caller guarantees; a line holds the channels of a chunk.
+    unsafe {
+        if rows < WIDE {
+            to.write_bytes(0, channels * WIDE);
+        }
+        if weight.channel == 1 && TypeId::of::<T>() == TypeId::of::<f32>() {
+            transpose(to, WIDE, from.cast(), weight.row, rows, channels);
+        } else if weight.channel == 1 {
+            let mut lines = [[0.0; CHANNELS]; WIDE];
+            for first in (0..channels).step_by(CHANNELS) {
+                let some = CHANNELS.min(channels - first);
+                for (r, line) in lines.iter_mut().enumerate().take(rows) {
+                    widen(line.as_mut_ptr(), from.wrapping_add(r * weight.row + first), some);
+                }
+                transpose(column(first), WIDE, lines.as_ptr().cast(), CHANNELS, rows, some);
+            }
+        } else if weight.row == 1 {
+            (0..channels).for_each(|c| widen(column(c), from.wrapping_add(c * weight.channel), rows));
+        } else {
+            for c in 0..channels {
+                for r in 0..rows {
+                    let element = *from.wrapping_add(r * weight.row + c * weight.channel);
+                    column(c).add(r).write(element.to_acc());
+                }
+            }
+        }
+    }
+}
