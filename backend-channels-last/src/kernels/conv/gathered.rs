@@ -156,26 +156,33 @@ impl<T: Pixel> Product<'_, T> {
         };
         let runs = runs(&self.axes, row, pixel, self.channels);
         let blocks = self.rows.div_ceil(WIDE);
-        // SAFETY: as the caller guarantees.
-        let mut weight = unsafe { self.packed(blocks) }?;
-        // SAFETY: the address is read within this call.
-        let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
-        let size = self.weight.taps.len() * self.channels * WIDE;
-
         let (samples, height) = (self.out.sizes[0], self.axes[0].count);
         let tall = (BAND / (row * band.step[0]).max(1)).clamp(1, height);
         let few = height.div_ceil(ENOUGH.div_ceil(samples)).max(SHORT.min(height));
-        let tall = tall.min(few);
+        // A small image takes each block of the weight once, which is then packed where it is taken: it stays in the cache.
+        let once = samples == 1 && tall == height && blocks >= ENOUGH / 2;
+        let tall = if once { tall } else { tall.min(few) };
         let bands = height.div_ceil(tall);
-        let parts = ENOUGH.div_ceil(samples * bands * self.groups).min(blocks);
+        let parts = if once { blocks } else { ENOUGH.div_ceil(samples * bands * self.groups).min(blocks) };
+        let size = self.weight.taps.len() * self.channels * WIDE;
+        // SAFETY: as the caller guarantees.
+        let mut weight = unsafe { self.packed(if once { 0 } else { blocks }) }?;
+        // SAFETY: the address is read within this call.
+        let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
+
         let tasks = samples * self.groups * bands * parts;
         let work = size.saturating_mul(tall * self.axes[1].count).saturating_mul(blocks.div_ceil(parts));
         parallel_try(tasks, WORK / work.max(1), |range| {
             let room = if in_place { 0 } else { band.rows(tall) * band.row };
-            // SAFETY: the rows are copied before they are read.
-            let mut copied = unsafe { Scratch::<f32>::unwritten(room) }?;
+            // SAFETY: the rows and the block of the weight are written before they are read.
+            let (mut copied, mut own) = unsafe {
+                let own = if once { size } else { 0 };
+                (Scratch::<f32>::unwritten(room)?, Scratch::<f32>::unwritten(own)?)
+            };
+            let mut copied_for = None;
             for task in range {
                 let (part, task) = (task % parts, task / parts);
+                let is_copied = copied_for.replace(task) == Some(task);
                 let (first, task) = (task % bands * tall, task / bands);
                 let (g, sample) = (task % self.groups, task / self.groups);
                 let places = first..(first + tall).min(height);
@@ -185,12 +192,20 @@ impl<T: Pixel> Product<'_, T> {
                     if in_place {
                         self.first_read(sample, places.start, channel)
                     } else {
-                        band.copy(copied.as_mut_ptr(), &self.input, sample, &places, channel);
+                        if !is_copied {
+                            band.copy(copied.as_mut_ptr(), &self.input, sample, &places, channel);
+                        }
                         copied.as_ptr()
                     }
                 };
                 for block in part * blocks / parts..(part + 1) * blocks / parts {
-                    let b = weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * size);
+                    let b = if once {
+                        // SAFETY: the caller guarantees the elements; there is room for a block.
+                        unsafe { self.pack((g, block), own.as_mut_ptr()) };
+                        own.as_ptr()
+                    } else {
+                        weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * size)
+                    };
                     let of =
                         Operands { a: from, row: band.step[1] * pixel, step: 1, b, next: WIDE, runs: &runs };
                     // SAFETY: as above; blocks have results of their own.
@@ -262,25 +277,33 @@ impl<T: Pixel> Product<'_, T> {
     /// # Safety
     /// As for [`Product::run`].
     unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
-        let Weight { data, group, row, taps, .. } = &self.weight;
-        let size = taps.len() * self.channels * WIDE;
+        let size = self.weight.taps.len() * self.channels * WIDE;
         // SAFETY: all of it is written below.
         let mut made = unsafe { Scratch::<f32>::unwritten(self.groups * blocks * size) }?;
         // SAFETY: the address is used within this call, each block by one task.
         let to = unsafe { Lanes::new(made.as_mut_ptr()) };
         parallel_try(self.groups * blocks, WORK / (MOVED * size).max(1), |range| {
             for i in range {
-                let (g, first) = (i / blocks, i % blocks * WIDE);
-                let from = data.as_ptr().cast_const().wrapping_add(g * group + first * row);
-                for (t, tap) in taps.iter().enumerate() {
-                    let to = to.as_ptr().wrapping_add(i * size + t * self.channels * WIDE);
-                    let block = (WIDE.min(self.rows - first), self.channels);
-                    // SAFETY: the caller guarantees the elements; a block has places for all.
-                    unsafe { columns(from.wrapping_add(*tap), &self.weight, block, to) };
-                }
+                // SAFETY: the caller guarantees the elements; each block has its place.
+                unsafe { self.pack((i / blocks, i % blocks), to.as_ptr().wrapping_add(i * size)) };
             }
             Ok(())
         })?;
         Ok(made)
+    }
+    /// A block of the weight of a group, as `[taps][channels][WIDE]`.
+    ///
+    /// # Safety
+    /// As for [`Product::run`]; there must be places for the block, which nobody else may use.
+    unsafe fn pack(&self, (g, block): (usize, usize), to: *mut f32) {
+        let Weight { data, group, row, taps, .. } = &self.weight;
+        let first = block * WIDE;
+        let from = data.as_ptr().cast_const().wrapping_add(g * group + first * row);
+        let sizes = (WIDE.min(self.rows - first), self.channels);
+        for (t, tap) in taps.iter().enumerate() {
+            let to = to.wrapping_add(t * self.channels * WIDE);
+            // SAFETY: as the caller guarantees.
+            unsafe { columns(from.wrapping_add(*tap), &self.weight, sizes, to) };
+        }
     }
 }
