@@ -4,20 +4,25 @@
 use super::block::{Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
 use super::{LEAST, WORK, by_tiles, sum_by_tiles};
-use crate::kernels::image::{Band, Pixel, add, unsupported};
+use crate::kernels::image::{Band, Numbers, Pixel, add, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
-use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::widen;
+use keyway_cpu_loops::vectors::{Vector, widen, write_some};
+use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::ops::Range;
 
-/// Numbers of the copied rows of both operands, about, and the most rows: the sums of a band begin at zero and are added to
-/// those so far, so that no sum has too many terms.
-const BAND: usize = 1 << 17;
-const TALLEST: usize = 8;
-/// The bands are cut into so many parts at most, each with sums of its own, of so many numbers in all.
-const PARTS: usize = 16;
-const SUMS: usize = 1 << 23;
+/// Places whose products are summed before they are added to the sums so far, about, so that no sum has too many terms; and
+/// rows of places below which a chunk mostly copies what its neighbour copies.
+const TERMS: usize = 512;
+const SHORT: usize = 8;
+/// Numbers of the copied rows of both operands, about: they stay in the second cache.
+const COPIED: usize = 1 << 19;
+/// Pieces of work beyond which more would not help.
+const ENOUGH: usize = 32;
+/// Columns of a tile up to which its numbers are read where they are, not put one behind the other first.
+const FEW: usize = 2;
+/// Numbers from one place to the next of the operand whose rows are a block's.
+const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
 
 /// The gradient of the weight.
 ///
@@ -45,134 +50,296 @@ pub unsafe fn run<T: Pixel>(
     let axes = [1, 2]
         .map(|d| Axis::of(input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
     let band = Band::of(&axes, channels);
-    let wide = rows.next_multiple_of(WIDE);
-    let (samples, height, width) = (grad.sizes[0], axes[0].count, axes[1].count);
-    let tall = (BAND / (band.row * band.step[0] + width * wide)).clamp(1, height.min(TALLEST));
-    let bands = height.div_ceil(tall);
-    let taps = axes[0].taps.len() * axes[1].taps.len();
-    let size = taps * channels * wide;
-    let parts = (samples * bands).min(PARTS).min(SUMS / size).max(1);
-    let of =
-        Sum { grad, input, strips: runs(&axes, band.row, band.channels, channels), rows, wide, width, band };
-    for g in 0..moves.groups {
-        let mut sums = Scratch::<f32>::zeroed(parts * size)?;
-        // SAFETY: the address is used within this call, by parts that have sums of their own.
-        let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
-        let each = (samples * bands).div_ceil(parts);
-        let work = size.saturating_mul(each * tall * width);
-        parallel_try(parts, WORK / work.max(1), |range| {
-            // SAFETY: both are filled before they are read.
-            let (mut left, mut right) = unsafe {
-                let rows = of.band.rows(tall) * of.band.row;
-                (Scratch::<f32>::unwritten(rows)?, Scratch::<f32>::unwritten(tall * width * wide)?)
-            };
-            for part in range {
-                for i in part * each..((part + 1) * each).min(samples * bands) {
-                    let first = i % bands * tall;
-                    let places = first..(first + tall).min(height);
-                    let memory = [left.as_mut_ptr(), right.as_mut_ptr()];
-                    // SAFETY: the caller guarantees the elements; the memory has room for a band.
-                    unsafe {
-                        let sums = std::slice::from_raw_parts_mut(to.as_ptr().add(part * size), size);
-                        of.add(sums, memory, (g, i / bands), &places);
-                    }
-                }
-            }
-            Ok(())
-        })?;
-        let (total, others) = sums.split_at_mut(size);
-        others.chunks_exact(size).for_each(|part| add(total, part));
+    let [height, width] = [0, 1].map(|d| axes[d].count);
+    let chunks = chunks(grad.sizes[0], height, width);
+    let strips = runs(&axes, band.row, band.channels, channels);
+    let blocks = strips.iter().flat_map(|strip| tiles(strip.depth).map(|tile| (*strip, tile))).collect();
+    for group in 0..moves.groups {
+        let of = Sum { grad, input, out, group, rows, width, band: &band, blocks: &blocks };
         // SAFETY: as the caller guarantees.
-        unsafe { of.lay(out, g, channels, total) };
+        unsafe { of.run(&chunks)? };
     }
     Ok(())
 }
 
-/// What is summed. Sums lie as `[taps][channels][wide]`.
+/// Places that are summed at once: some rows of an image, or some whole images.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Chunk {
+    samples: Range<usize>,
+    rows: Range<usize>,
+}
+
+/// All places, in chunks of about [`TERMS`] that are as even as can be.
+fn chunks(samples: usize, height: usize, width: usize) -> Vec<Chunk> {
+    let even = |count: usize, most: usize| {
+        let parts = count.div_ceil(most);
+        (0..parts).map(move |i| i * count / parts..(i + 1) * count / parts)
+    };
+    let images = TERMS / (height * width).max(1);
+    if images > 1 {
+        return even(samples, images).map(|samples| Chunk { samples, rows: 0..height }).collect();
+    }
+    let rows = (TERMS / width.max(1)).max(SHORT);
+    let of = |sample| even(height, rows).map(move |rows| Chunk { samples: sample..sample + 1, rows });
+    (0..samples).flat_map(of).collect()
+}
+
+/// What is summed, for one group.
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
     input: &'a Volume<'a, T>,
-    /// Elements of the kernel whose numbers lie one behind the other in the copied rows.
-    strips: Vec<Run>,
+    out: &'a Volume<'a, T>,
+    group: usize,
+    /// Rows of the weight, whose gradients a place has side by side.
     rows: usize,
-    wide: usize,
     width: usize,
-    band: Band,
+    band: &'a Band,
+    /// Elements of the kernel: a strip of them whose numbers lie one behind the other in the copied rows, and a tile of it.
+    blocks: &'a Vec<(Run, Range<usize>)>,
+}
+
+/// Where the copied rows of some chunks lie: those of the image, and the gradients as `[columns][places][WIDE]`.
+struct Copied<'a> {
+    image: Lanes<'a, f32>,
+    grad: Lanes<'a, f32>,
+    /// Numbers of a chunk of each.
+    sizes: [usize; 2],
 }
 
 impl<T: Pixel> Sum<'_, T> {
-    /// Adds the products of some rows of places.
+    /// # Safety
+    /// As for [`run`].
+    unsafe fn run(&self, chunks: &[Chunk]) -> Result<(), Error> {
+        let columns = self.rows.div_ceil(WIDE);
+        let most = |of: fn(&Chunk) -> usize| chunks.iter().map(of).max().unwrap_or(0);
+        let (samples, rows) = (most(|c| c.samples.len()), most(|c| c.rows.len()));
+        let places = samples * rows * self.width;
+        let sizes = [samples * self.band.rows(rows) * self.band.row, columns * places * WIDE];
+        let together = (COPIED / (sizes[0] + sizes[1]).max(1)).clamp(1, chunks.len().max(1));
+        let totals = if chunks.len() > 1 { self.blocks.len() * columns * TALL * WIDE } else { 0 };
+        // SAFETY: all is written before it is read, but for what stands behind the last row, which is not used.
+        let (mut image, mut grad, mut totals) = unsafe {
+            (
+                Scratch::<f32>::unwritten(together * sizes[0] + PITCH)?,
+                Scratch::<f32>::unwritten(together * sizes[1])?,
+                Scratch::<f32>::unwritten(totals)?,
+            )
+        };
+        // SAFETY: the addresses are used within this call, each part by one task at a time.
+        let (copied, totals) = unsafe {
+            let [image, grad] = [&mut image, &mut grad].map(|memory| Lanes::new(memory.as_mut_ptr()));
+            (Copied { image, grad, sizes }, Lanes::new(totals.as_mut_ptr()))
+        };
+        let parts = ENOUGH.div_ceil(self.blocks.len().max(1)).min(columns);
+        for (nth, some) in chunks.chunks(together).enumerate() {
+            let images: Vec<(usize, usize)> = some
+                .iter()
+                .enumerate()
+                .flat_map(|(i, chunk)| chunk.samples.clone().map(move |s| (i, s)))
+                .collect();
+            parallel_try(
+                images.len(),
+                WORK / (16 * (sizes[0] + sizes[1]) / samples.max(1)).max(1),
+                |range| {
+                    // SAFETY: the caller guarantees the elements; each sample of a chunk has room of its own.
+                    images[range]
+                        .iter()
+                        .for_each(|&(i, sample)| unsafe { self.copy(&copied, i, &some[i], sample) });
+                    Ok(())
+                },
+            )?;
+            let ends = [nth == 0, (nth + 1) * together >= chunks.len()];
+            let work = some.len() * places * TALL * self.rows / parts;
+            parallel_try(self.blocks.len() * parts, WORK / work.max(1), |range| {
+                // SAFETY: all of it is written before it is read.
+                let mut left = unsafe { Scratch::<f32>::unwritten(places * PITCH) }?;
+                for (i, chunk) in some.iter().enumerate() {
+                    let ends = [ends[0] && i == 0, ends[1] && i + 1 == some.len()];
+                    for task in range.clone() {
+                        let (b, part) = (task / parts, task % parts);
+                        let columns = part * columns / parts..(part + 1) * columns / parts;
+                        // SAFETY: the rows are copied; each block has sums and results of its own.
+                        unsafe {
+                            self.add(&copied, (i, chunk), (b, columns), &mut left, totals.as_ptr(), ends)
+                        };
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Copies what the places of a chunk read of a sample, and their gradients.
     ///
     /// # Safety
-    /// As for [`run`]; nobody else may use the memory, which has room for these rows.
-    unsafe fn add(
-        &self,
-        sums: &mut [f32],
-        [left, right]: [*mut f32; 2],
-        (g, sample): (usize, usize),
-        places: &Range<usize>,
-    ) {
-        let (band, wide) = (&self.band, self.wide);
+    /// As for [`run`]; the chunk must have room, of which nobody else may use this sample's.
+    unsafe fn copy(&self, to: &Copied<'_>, i: usize, chunk: &Chunk, sample: usize) {
+        let nth = sample - chunk.samples.start;
+        let (rows, places) = (self.band.rows(chunk.rows.len()), chunk.rows.len() * self.width);
+        let image = to.image.as_ptr().wrapping_add(i * to.sizes[0] + nth * rows * self.band.row);
+        let grad = to.grad.as_ptr().wrapping_add(i * to.sizes[1]);
+        let [step, _, _, down, across] = self.grad.strides;
         // SAFETY: as the caller guarantees.
         unsafe {
-            band.copy(left, self.input, sample, places, g * band.channels);
-            self.copy_grad(right, sample, places, g);
-        }
-        let by_row =
-            |y: usize| Run { a: y * band.step[0] * band.row, b: y * self.width * wide, depth: self.width };
-        let runs: Vec<Run> = (0..places.len()).map(by_row).collect();
-        let mut block_of: Sums = [[0.0; WIDE]; TALL];
-        for strip in &self.strips {
-            for tile in tiles(strip.depth) {
-                let a = left.cast_const().wrapping_add(strip.a + tile.start);
-                let first = (strip.b / WIDE + tile.start) * wide;
-                for column in (0..wide).step_by(WIDE) {
-                    let b = right.cast_const().wrapping_add(column);
-                    let (row, step) = (1, band.step[1] * band.channels);
-                    let of = Operands { a, row, step, b, next: wide, runs: &runs };
-                    // SAFETY: the copied rows have these numbers.
-                    unsafe { block(&of, (tile.len(), self.rows - column), &mut block_of) };
-                    for (r, block) in block_of.iter().enumerate().take(tile.len()) {
-                        add(&mut sums[first + r * wide + column..][..WIDE], block);
+            self.band.copy(image, self.input, sample, &chunk.rows, self.group * self.band.channels);
+            for (y, row) in chunk.rows.clone().enumerate() {
+                for x in 0..self.width {
+                    let from = sample * step + row * down + x * across + self.group * self.rows;
+                    let place = nth * places + y * self.width + x;
+                    for column in 0..self.rows.div_ceil(WIDE) {
+                        let to = grad.add((column * chunk.samples.len() * places + place) * WIDE);
+                        let n = WIDE.min(self.rows - column * WIDE);
+                        widen(to, self.grad.data.as_ptr().cast_const().add(from + column * WIDE), n);
+                        to.add(n).write_bytes(0, WIDE - n);
                     }
                 }
             }
         }
     }
 
-    /// Copies a group's gradients of some rows, with zeros behind those of each place.
+    /// Adds the products of a chunk to the sums of some blocks of one tile: of the first chunk they are the sums, and those of
+    /// the last are written to where they belong.
     ///
     /// # Safety
-    /// As for [`Sum::add`].
-    unsafe fn copy_grad(&self, to: *mut f32, sample: usize, places: &Range<usize>, g: usize) {
-        let [step, _, _, down, across] = self.grad.strides;
-        for (y, place) in places.clone().enumerate() {
-            for x in 0..self.width {
-                let from = sample * step + place * down + x * across + g * self.rows;
+    /// As for [`run`]; the chunk's rows must be copied, there must be totals for all blocks if there are several chunks, and
+    /// nobody else may use the totals and results of these.
+    unsafe fn add(
+        &self,
+        copied: &Copied<'_>,
+        (i, chunk): (usize, &Chunk),
+        (b, columns): (usize, Range<usize>),
+        left: &mut [f32],
+        totals: *mut f32,
+        [is_first, is_last]: [bool; 2],
+    ) {
+        let (strip, tile) = &self.blocks[b];
+        let image =
+            copied.image.as_ptr().cast_const().wrapping_add(i * copied.sizes[0] + strip.a + tile.start);
+        let places = chunk.samples.len() * chunk.rows.len() * self.width;
+        let gathered = columns.len() > FEW;
+        let (runs, step) = match gathered {
+            true => (vec![Run { a: 0, b: 0, depth: places }], PITCH),
+            false => (self.rows_of(chunk), self.band.step[1] * self.band.channels),
+        };
+        if gathered {
+            // SAFETY: as the caller guarantees; the image has room behind its last row.
+            unsafe { self.gather(image, chunk, left) };
+        }
+        let a = if gathered { left.as_ptr() } else { image };
+        let mut sums = [[0.0; WIDE]; PITCH];
+        for column in columns {
+            let right =
+                copied.grad.as_ptr().cast_const().wrapping_add(i * copied.sizes[1] + column * places * WIDE);
+            let of = Operands { a, row: 1, step, b: right, next: WIDE, runs: &runs };
+            // SAFETY: both operands are there for all places; the first rows are those of a block.
+            unsafe {
+                let block_of = &mut *sums.as_mut_ptr().cast::<Sums>();
+                block(&of, (tile.len(), self.rows - column * WIDE), block_of);
+            }
+            if !(is_first && is_last) {
+                let at = (b * self.rows.div_ceil(WIDE) + column) * TALL * WIDE;
+                // SAFETY: the caller guarantees the totals.
+                let total =
+                    unsafe { std::slice::from_raw_parts_mut(totals.wrapping_add(at), tile.len() * WIDE) };
+                let block_of = &mut sums.as_flattened_mut()[..tile.len() * WIDE];
+                match (is_first, is_last) {
+                    (true, _) => total.copy_from_slice(block_of),
+                    (_, true) => add(block_of, total),
+                    _ => add(total, block_of),
+                }
+            }
+            if is_last {
                 // SAFETY: as the caller guarantees.
-                unsafe {
-                    let to = to.add((y * self.width + x) * self.wide);
-                    widen(to, self.grad.data.as_ptr().cast_const().add(from), self.rows);
-                    to.add(self.rows).write_bytes(0, self.wide - self.rows);
+                unsafe { self.lay((strip.b / WIDE + tile.start, tile.len()), column * WIDE, &sums) };
+            }
+        }
+    }
+
+    /// The places of a chunk, row by row, as they lie in the copies.
+    fn rows_of(&self, chunk: &Chunk) -> Vec<Run> {
+        let rows = chunk.rows.len();
+        let of = |i: usize| Run {
+            a: (i / rows * self.band.rows(rows) + i % rows * self.band.step[0]) * self.band.row,
+            b: i * self.width * WIDE,
+            depth: self.width,
+        };
+        (0..chunk.samples.len() * rows).map(of).collect()
+    }
+
+    /// Puts what the places of a chunk read for a tile's elements one behind the other, [`PITCH`] apart.
+    ///
+    /// # Safety
+    /// The image must hold the copied rows of the chunk from a tile's first element on and as many numbers behind the last.
+    unsafe fn gather(&self, image: *const f32, chunk: &Chunk, to: &mut [f32]) {
+        let mut places = to.chunks_exact_mut(PITCH);
+        for run in self.rows_of(chunk) {
+            for (x, place) in places.by_ref().take(run.depth).enumerate() {
+                let from = image.wrapping_add(run.a + x * self.band.step[1] * self.band.channels);
+                for at in (0..PITCH).step_by(Numbers::LANES) {
+                    // SAFETY: the caller guarantees the numbers; a place has as many.
+                    unsafe { Numbers::load(from.add(at)).store(place.as_mut_ptr().add(at)) };
                 }
             }
         }
     }
 
-    /// Writes the sums to where they belong.
+    /// Writes sums to where they belong: those of `n` elements of the kernel from `first` on, of the rows of a column.
     ///
     /// # Safety
-    /// As for [`run`].
-    unsafe fn lay(&self, out: &Volume<'_, T>, g: usize, channels: usize, sums: &[f32]) {
-        let width = out.sizes[4];
-        let [row, channel, _, down, across] = out.strides;
-        for (i, sums) in sums.chunks_exact(self.wide).enumerate() {
-            let (t, c) = (i / channels, i % channels);
-            let at = g * self.rows * row + c * channel + t / width * down + t % width * across;
-            for (k, &sum) in sums[..self.rows].iter().enumerate() {
-                // SAFETY: the element lies within the sizes of the output, which the caller guarantees.
-                unsafe { out.data.as_ptr().add(at + k * row).write(T::from_acc(sum)) };
+    /// As for [`run`]; nobody else may use these results.
+    unsafe fn lay(&self, (first, n): (usize, usize), column: usize, sums: &[[f32; WIDE]; PITCH]) {
+        const ROW: usize = PITCH + Numbers::LANES;
+        let mut turned = [[0.0; ROW]; WIDE];
+        // SAFETY: both arrays have as many rows and columns.
+        unsafe { transpose(turned.as_mut_ptr().cast(), ROW, sums.as_ptr().cast::<f32>(), WIDE, PITCH, WIDE) };
+        let (channels, width) = (self.band.channels, self.out.sizes[4]);
+        let [row, channel, _, down, across] = self.out.strides;
+        let mut i = 0;
+        while i < n {
+            let (tap, c) = ((first + i) / channels, (first + i) % channels);
+            let some = (channels - c).min(n - i).min(Numbers::LANES);
+            let at = (self.group * self.rows + column) * row
+                + c * channel
+                + tap / width * down
+                + tap % width * across;
+            for (k, numbers) in turned.iter().enumerate().take(self.rows - column) {
+                let to = self.out.data.as_ptr().wrapping_add(at + k * row);
+                // SAFETY: the elements lie within the sizes of the output, which the caller guarantees; a row has a vector
+                // from each of its sums on.
+                unsafe { write_some(to, channel, some, Numbers::load(numbers.as_ptr().add(i))) };
             }
+            i += some;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_hold_each_place_once_and_are_even() {
+        for (samples, height, width) in
+            [(1, 1, 1), (4, 7, 7), (23, 7, 7), (3, 14, 14), (2, 56, 56), (1, 9, 700)]
+        {
+            let chunks = chunks(samples, height, width);
+            let mut seen = vec![0; samples * height];
+            for chunk in &chunks {
+                for sample in chunk.samples.clone() {
+                    chunk.rows.clone().for_each(|row| seen[sample * height + row] += 1);
+                }
+            }
+            assert!(seen.iter().all(|&n| n == 1), "{samples} {height} {width}: {chunks:?}");
+            let places = |c: &Chunk| c.samples.len() * c.rows.len() * width;
+            let all = chunks.iter().map(places);
+            let (most, least) = (all.clone().max().unwrap(), all.min().unwrap());
+            assert!(
+                most <= TERMS.max(SHORT * width) && least * 2 >= most,
+                "{samples} {height} {width}: {chunks:?}"
+            );
+        }
+        assert_eq!(chunks(4, 7, 7), [Chunk { samples: 0..4, rows: 0..7 }]);
+        assert_eq!(chunks(0, 7, 7), []);
     }
 }
