@@ -5,11 +5,14 @@
 //! that no two pieces of work write one element. Lines are rows, or, where channels are dense, the channels of a pixel.
 
 mod grid;
+mod sums;
 mod tables;
 
 use keyway_cpu_loops::images::Volume;
+use keyway_cpu_loops::vectors::Lanes;
 use keyway_sdk::author::{Call, Element, Error, Float, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
+use sums::weighted;
 use tables::{Mode, Spacing, Table, adaptive};
 
 /// Elements that are worth handing to a thread.
@@ -200,15 +203,20 @@ fn interpolation<A: Real>(call: &Call<'_>, from: &[usize], to: &[usize]) -> Resu
     })
 }
 
-fn interpolate<T: Float>(call: &Call) -> Result<(), Error> {
+fn interpolate<T: Lanes>(call: &Call) -> Result<(), Error> {
     let (input, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
-    each_sum(&input, &out, &interpolation(call, &input.sizes, &out.sizes)?, |_, sum| sum)
+    let tables = interpolation(call, &input.sizes, &out.sizes)?;
+    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees, the output's for this call
+    // alone; the tables were made for their sizes.
+    unsafe { weighted(&input, &out, &tables) }
 }
 
-fn interpolate_backward<T: Float>(call: &Call) -> Result<(), Error> {
+fn interpolate_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let (grad, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
     let tables = interpolation(call, &out.sizes, &grad.sizes)?;
-    each_sum(&grad, &out, &three(|d| tables[d].transposed(out.sizes[d + 2]))?, |_, sum| sum)
+    let tables = three(|d| tables[d].transposed(out.sizes[d + 2]))?;
+    // SAFETY: as in `interpolate`.
+    unsafe { weighted(&grad, &out, &tables) }
 }
 
 fn adaptive_avg_pool<T: Float>(call: &Call) -> Result<(), Error> {

@@ -1,0 +1,265 @@
+//! Sums of some elements of an image times their weights, for each place of an output: by vectors of channels where these lie
+//! side by side, else row by row, where the rows that count are added first and the elements of their sum are taken then.
+
+use super::GRAIN;
+use super::tables::Table;
+use keyway_cpu_loops::images::Volume;
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, narrow, read_some, store_some, write_some};
+use keyway_sdk::author::{Error, Real};
+use std::ops::Range;
+
+/// Vectors of channels whose sums stay in registers over all elements of a place.
+const VECTORS: usize = 4;
+
+/// Sums of an image's elements.
+struct Sums<'a, T: Lanes> {
+    image: &'a Volume<'a, T>,
+    out: &'a Volume<'a, T>,
+    tables: &'a [Table<T::Acc>; 3],
+}
+
+/// Computes each place of the output from the elements that the tables name.
+///
+/// # Safety
+/// The volumes must hold the elements that sizes and strides name, the tables name elements of the image for each place of the
+/// output, and nobody else may use the output.
+pub unsafe fn weighted<T: Lanes>(
+    image: &Volume<'_, T>,
+    out: &Volume<'_, T>,
+    tables: &[Table<T::Acc>; 3],
+) -> Result<(), Error> {
+    let of = Sums { image, out, tables };
+    // SAFETY: as the caller guarantees.
+    unsafe { if image.strides[1] == 1 && image.sizes[1] > 1 { of.by_channels() } else { of.by_rows() } }
+}
+
+impl<T: Lanes> Sums<'_, T> {
+    /// Elements that a place of the output is made of, at most.
+    fn taps(&self) -> usize {
+        self.tables.iter().map(Table::most).product()
+    }
+
+    /// The sample, and the place in depth and height, of a row of the output's places.
+    fn row(&self, i: usize) -> [usize; 3] {
+        let [_, _, depth, height, _] = self.out.sizes;
+        [i / height / depth, i / height % depth, i % height]
+    }
+
+    /// # Safety
+    /// As for [`weighted`], for an image whose channels lie side by side.
+    unsafe fn by_channels(&self) -> Result<(), Error> {
+        let [samples, channels, depth, height, width] = self.out.sizes;
+        let rows = if channels * width == 0 { 0 } else { samples * depth * height };
+        let work = width.saturating_mul(channels).saturating_mul(self.taps());
+        parallel_try(rows, GRAIN / work.max(1), |range| {
+            let mut elements = Vec::new();
+            for i in range {
+                let [n, d, h] = self.row(i);
+                for w in 0..width {
+                    self.elements([d, h, w], &mut elements);
+                    let [by_n, _, by_d, by_h, by_w] = self.out.strides;
+                    let to = n * by_n + d * by_d + h * by_h + w * by_w;
+                    let from = self.image.data.as_ptr().cast_const().wrapping_add(n * self.image.strides[0]);
+                    // SAFETY: as the caller guarantees; each place is written by one task.
+                    unsafe { self.pixel(from, &elements, self.out.data.as_ptr().wrapping_add(to)) };
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Where the elements that a place is made of lie in a sample, and their weights.
+    fn elements(&self, [d, h, w]: [usize; 3], to: &mut Vec<(usize, T::Acc)>) {
+        let [_, _, by_d, by_h, by_w] = self.image.strides;
+        let [depths, rows, columns] = self.tables;
+        to.clear();
+        for &(z, front) in depths.at(d) {
+            for &(y, share) in rows.at(h) {
+                let (begin, share) = (z * by_d + y * by_h, front * share);
+                to.extend(columns.at(w).iter().map(|&(x, weight)| (begin + x * by_w, share * weight)));
+            }
+        }
+    }
+
+    /// All channels of a place.
+    ///
+    /// # Safety
+    /// There must be channels side by side at each element from here on, and places for them.
+    unsafe fn pixel(&self, from: *const T, elements: &[(usize, T::Acc)], to: *mut T) {
+        let (lanes, channels, step) = (T::Vector::LANES, self.out.sizes[1], self.out.strides[1]);
+        if let &[(at, weight)] = elements
+            && weight == T::Acc::ONE
+            && step == 1
+        {
+            // SAFETY: the caller guarantees channels and places, which lie in two tensors.
+            return unsafe { to.copy_from_nonoverlapping(from.wrapping_add(at), channels) };
+        }
+        let zero = T::Vector::splat(T::Acc::ZERO);
+        let whole = channels - channels % (VECTORS * lanes);
+        for c in (0..whole).step_by(VECTORS * lanes) {
+            let mut sums = [zero; VECTORS];
+            for &(at, weight) in elements {
+                let (from, weight) = (from.wrapping_add(at + c), T::Vector::splat(weight));
+                for (v, sum) in sums.iter_mut().enumerate() {
+                    // SAFETY: the caller guarantees the channels.
+                    *sum = unsafe { T::read(from.add(v * lanes)) }.mul_add(weight, *sum);
+                }
+            }
+            for (v, sum) in sums.into_iter().enumerate() {
+                // SAFETY: the caller guarantees the places.
+                unsafe { write_some(to.wrapping_add((c + v * lanes) * step), step, lanes, sum) };
+            }
+        }
+        for c in (whole..channels).step_by(lanes) {
+            let n = lanes.min(channels - c);
+            let mut sum = zero;
+            for &(at, weight) in elements {
+                // SAFETY: as above.
+                let some = unsafe { read_some(from.wrapping_add(at + c), 1, n) };
+                sum = some.mul_add(T::Vector::splat(weight), sum);
+            }
+            // SAFETY: as above.
+            unsafe { write_some(to.wrapping_add(c * step), step, n, sum) };
+        }
+    }
+
+    /// # Safety
+    /// As for [`weighted`].
+    unsafe fn by_rows(&self) -> Result<(), Error> {
+        let [samples, channels, depth, height, width] = self.out.sizes;
+        let rows = if width == 0 { 0 } else { samples * channels * depth * height };
+        let columns = Columns::of(&self.tables[2], width);
+        let work = width.saturating_mul(self.taps());
+        parallel_try(rows, GRAIN / work.max(1), |range| {
+            let mut mixed = vec![T::Acc::ZERO; self.image.sizes[4]];
+            let mut sums = vec![T::Acc::ZERO; width];
+            for i in range {
+                let [nc, d, h] = self.row(i);
+                let (n, c) = (nc / channels, nc % channels);
+                let at = |strides: [usize; 5]| n * strides[0] + c * strides[1];
+                let from = self.image.data.as_ptr().cast_const().wrapping_add(at(self.image.strides));
+                let [_, _, by_d, by_h, by_w] = self.out.strides;
+                let to = at(self.out.strides) + d * by_d + h * by_h;
+                // SAFETY: as the caller guarantees; each row is written by one task.
+                unsafe {
+                    self.mix(from, [d, h], &mut mixed);
+                    columns.take(&mixed, &mut sums);
+                    narrow(self.out.data.as_ptr().wrapping_add(to), by_w, &sums);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds the rows of a channel that count for a row of places, times their weights.
+    ///
+    /// # Safety
+    /// The channel must begin here.
+    unsafe fn mix(&self, from: *const T, [d, h]: [usize; 2], to: &mut [T::Acc]) {
+        let [_, _, by_d, by_h, by_w] = self.image.strides;
+        let [depths, rows, _] = self.tables;
+        let lanes = T::Vector::LANES;
+        let mut is_first = true;
+        for &(z, front) in depths.at(d) {
+            for &(y, share) in rows.at(h) {
+                let (row, share) = (from.wrapping_add(z * by_d + y * by_h), T::Vector::splat(front * share));
+                for x in (0..to.len()).step_by(lanes) {
+                    let n = lanes.min(to.len() - x);
+                    // SAFETY: the caller guarantees the row, which is as long as the sums.
+                    unsafe {
+                        let sums = to.as_mut_ptr().add(x);
+                        let before = match is_first {
+                            true => T::Vector::splat(T::Acc::ZERO),
+                            false => load_some::<T::Vector>(sums, n),
+                        };
+                        let sum = read_some(row.wrapping_add(x * by_w), by_w, n).mul_add(share, before);
+                        store_some(sums, n, sum);
+                    }
+                }
+                is_first = false;
+            }
+        }
+        if is_first {
+            to.fill(T::Acc::ZERO);
+        }
+    }
+}
+
+/// What the places of a row read of it, as lists: first all first elements, then all second ones.
+struct Columns<A> {
+    /// Places that read the same number of elements, that number, and where their lists begin.
+    runs: Vec<(Range<usize>, usize, usize)>,
+    at: Vec<u32>,
+    weights: Vec<A>,
+}
+
+impl<A: Real> Columns<A> {
+    fn of(table: &Table<A>, width: usize) -> Columns<A> {
+        let mut made = Columns { runs: Vec::new(), at: Vec::new(), weights: Vec::new() };
+        let mut first = 0;
+        while first < width {
+            let taps = table.at(first).len();
+            let same = (first..width).take_while(|&place| table.at(place).len() == taps).count();
+            made.runs.push((first..first + same, taps, made.at.len()));
+            for tap in 0..taps {
+                for place in first..first + same {
+                    let (at, weight) = table.at(place)[tap];
+                    made.at.push(at as u32);
+                    made.weights.push(weight);
+                }
+            }
+            first += same;
+        }
+        made
+    }
+
+    /// The sums of what each place reads.
+    ///
+    /// # Safety
+    /// The row must be as long as the tables say, and there be a sum for each place.
+    unsafe fn take(&self, row: &[A], sums: &mut [A]) {
+        for (places, taps, begin) in &self.runs {
+            let end = begin + taps * places.len();
+            let (at, weights) = (&self.at[*begin..end], &self.weights[*begin..end]);
+            let sums = &mut sums[places.clone()];
+            // SAFETY: the caller guarantees the elements.
+            unsafe {
+                match taps {
+                    1 => take::<A, 1>(row, at, weights, sums),
+                    2 => take::<A, 2>(row, at, weights, sums),
+                    4 => take::<A, 4>(row, at, weights, sums),
+                    _ => {
+                        sums.fill(A::ZERO);
+                        for (at, weights) in at.chunks_exact(sums.len()).zip(weights.chunks_exact(sums.len()))
+                        {
+                            for ((sum, &at), &weight) in sums.iter_mut().zip(at).zip(weights) {
+                                *sum += *row.get_unchecked(at as usize) * weight;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// [`Columns::take`] for a number of elements that the compiler knows.
+///
+/// # Safety
+/// The row must have the elements, and both lists `TAPS` for each sum.
+#[inline(always)]
+unsafe fn take<A: Real, const TAPS: usize>(row: &[A], at: &[u32], weights: &[A], sums: &mut [A]) {
+    let n = sums.len();
+    for (i, sum) in sums.iter_mut().enumerate() {
+        let mut all = A::ZERO;
+        for tap in 0..TAPS {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let (at, weight) = (*at.get_unchecked(tap * n + i), *weights.get_unchecked(tap * n + i));
+                all += *row.get_unchecked(at as usize) * weight;
+            }
+        }
+        *sum = all;
+    }
+}
