@@ -112,8 +112,11 @@ fn strides_of(args: &Args<'_>, plan: &Plan, output: usize) -> Vec<usize> {
                 })
                 .filter(|t| t.sizes() == spec.sizes.as_slice())
                 .collect();
-            let decided: Vec<&TensorRef> =
-                full.iter().copied().filter(|t| t.format() != Format::Either).collect();
+            let decided: Vec<&TensorRef> = full
+                .iter()
+                .copied()
+                .filter(|t| !matches!(t.format(), Format::Either | Format::EitherLast))
+                .collect();
             match (decided.iter().find(|t| t.format() == Format::ChannelsLast), decided.first()) {
                 (Some(t), _) => like(t),
                 (None, Some(first)) if decided.iter().all(|t| t.strides() == first.strides()) => like(first),

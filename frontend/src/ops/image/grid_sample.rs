@@ -4,7 +4,7 @@ use super::options::{GridMode, GridOptions, GridPadding};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::kept;
+use crate::ops::rules::kept;
 use crate::ops::pool::{rank, with_spatial};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample, uniform};

@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor, whole};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::index::kept;
+use crate::ops::rules::kept;
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;

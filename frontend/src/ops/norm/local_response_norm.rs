@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, whole, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::kept;
+use crate::ops::rules::kept;
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;

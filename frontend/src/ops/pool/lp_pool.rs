@@ -6,7 +6,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::kept;
+use crate::ops::rules::kept;
 use crate::ops::rules::wrong_value;
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
