@@ -9,7 +9,7 @@ use crate::compare;
 use crate::inputs;
 use crate::memory::{Arrangement, Placed};
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::dispatcher::dims::{channels_last_strides, contiguous_strides};
+use keyway::dispatcher::dims::{channels_last_strides, contiguous_strides, may_self_overlap};
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Derivative, Facts, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg};
@@ -232,7 +232,11 @@ fn run(context: &Context<'_>) -> Steps {
             for (nth, (leaf, gradient)) in wanted.zip(made).enumerate() {
                 // Where the result has no format, neither has its gradient.
                 let Some(gradient) = gradient.filter(|_| output.ndim() == rank) else { continue };
-                if leaf.as_ref().is_in_channels_last_order() {
+                // One number that is shown at every place has no order.
+                let repeats = may_self_overlap(gradient.sizes(), gradient.strides());
+                // Other inputs are images where they look like the first, as kernels of convolutions do.
+                let image = nth == 0 || leaf.sizes() == leaves[0].sizes() || is_in(def, &[conv::ALL]);
+                if image && !repeats && leaf.as_ref().is_in_channels_last_order() {
                     check(&format!("the gradient of input {nth}"), &gradient)?;
                 }
             }

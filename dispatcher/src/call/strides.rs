@@ -53,20 +53,29 @@ fn all_row_major(args: &Args<'_>, plan: &Plan) -> bool {
 
 /// channels_last if any full-sized argument lies in that order, with or without gaps; the order in which all of them lie if
 /// they agree on one; else row-major. An argument that is in both formats at once decides only where no other does, and one
-/// whose elements share places never.
+/// whose elements share places never. Where none has the full size, those with as many dimensions say whether it is
+/// channels_last.
 #[inline]
 fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     if all_row_major(args, plan) {
         return None;
     }
-    let (mut row_major, mut meant) = (false, false);
+    let (mut row_major, mut meant, mut full) = (false, false, false);
+    let mut smaller = Images::default();
     let mut common: Option<Dims> = None;
     let mut agree = true;
     for (i, arg) in args.values.iter().enumerate() {
         let Arg::Tensor(t) = arg else { continue };
-        if plan.broadcast & (1 << i) == 0 || !t.is_strided() || !dims::same(t.sizes(), &spec.sizes) {
+        if plan.broadcast & (1 << i) == 0 || !t.is_strided() {
             continue;
         }
+        if !dims::same(t.sizes(), &spec.sizes) {
+            if t.ndim() == spec.sizes.len() {
+                smaller.add(t);
+            }
+            continue;
+        }
+        full = true;
         match t.format() {
             Format::ChannelsLast => return Some(dims::channels_last_strides(&spec.sizes)),
             Format::Either => {}
@@ -86,6 +95,7 @@ fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     if row_major || !agree {
         return None;
     }
+    meant |= !full && smaller.are_channels_last();
     common.or_else(|| meant.then(|| dims::channels_last_strides(&spec.sizes)))
 }
 

@@ -58,7 +58,10 @@ pub static DEF: OpDef = OpDef {
     schema: "channel_shuffle(Tensor self, int groups) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("clone")]),
-    derivative: Derivative::Composite,
+    // Groups of the others' number shuffle back.
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || b.grad(0)?.channel_shuffle((b.sizes(0)[1] / b.int(1)?.max(1) as usize).max(1)))
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -64,7 +64,7 @@ pub static DEF: OpDef = OpDef {
     schema: "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("clone")]),
-    derivative: Derivative::Composite,
+    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.pixel_unshuffle(b.int(1)?.max(1) as usize))),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {

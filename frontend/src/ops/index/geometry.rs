@@ -10,9 +10,9 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// Zeros of these sizes, of the dtype and on the device of `like`.
+/// Zeros of these sizes, of the dtype and on the device of `like`, and in its format.
 pub(super) fn zeros(like: &Tensor, sizes: &[usize]) -> Result<Tensor> {
-    Tensor::empty(sizes, like.dtype(), like.device())?.zero_()
+    like.new_zeros(sizes)
 }
 
 fn wrong_dtype(args: &Args<'_>, i: usize, expected: String, got: DType) -> Error {
