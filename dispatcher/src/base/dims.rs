@@ -146,13 +146,14 @@ pub fn orders_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     if !(3..=5).contains(&sizes.len()) || sizes.len() != strides.len() {
         return false;
     }
-    // The least that the next stride must be.
-    let mut least = 1;
+    // The least that the next stride must be, and how far the dimensions before it reach.
+    let (mut least, mut reach) = (1, 0usize);
     for i in std::iter::once(1).chain((2..sizes.len()).rev()) {
         if strides[i] < least {
             return false;
         }
-        least = strides[i].saturating_mul(sizes[i].max(1));
+        reach = reach.saturating_add(strides[i].saturating_mul(sizes[i].saturating_sub(1)));
+        least = strides[i].max(reach.saturating_add(1));
     }
     // Strides that are all alike are those of row-major order as well.
     least > strides[1] && (sizes[0] == 1 || strides[0] >= least)
