@@ -105,7 +105,7 @@ fn concerned(def: &OpDef) -> bool {
         pool::ALL,
         image::ALL,
     ];
-    is_in(def, &families) && !def.is(Facts::SETS_FORMAT) && !def.is(Facts::ROW_MAJOR)
+    is_in(def, &families) && !def.is(Facts::SETS_FORMAT)
 }
 
 /// The sample as it is, if its first tensor is one whose formats differ.

@@ -91,8 +91,6 @@ impl Facts {
     pub const BY_STRIDES: Facts = Facts(1 << 4);
     /// One argument says how the result lies in memory, whatever the format of the others.
     pub const SETS_FORMAT: Facts = Facts(1 << 5);
-    /// The result is row-major whatever the format of the arguments: it is no image of theirs.
-    pub const ROW_MAJOR: Facts = Facts(1 << 6);
 
     /// Those of both sets.
     #[must_use]

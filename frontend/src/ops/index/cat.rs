@@ -52,7 +52,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         images.add(t);
     }
     let dtype = args.promote(0b1)?;
-    let strides = if images.are_channels_last() { Strides::exact(channels_last_strides(&sizes)) } else { Strides::Contiguous };
+    let strides = if images.are_channels_last() {
+        Strides::exact(channels_last_strides(&sizes))
+    } else {
+        Strides::Contiguous
+    };
     let mut plan = Plan::one(dtype, sizes, dtype, strides);
     plan.cast = 0b1;
     Ok(plan)

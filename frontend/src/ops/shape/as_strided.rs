@@ -85,7 +85,8 @@ fn backward(
     let list = |from: &[i64]| from.iter().map(|&n| n as usize).collect::<Dims>();
     let (sizes, strides) = (list(sizes), list(strides));
     // The input itself, with other strides for dimensions of size 1.
-    let same_places = || sizes.iter().zip(strides.iter().zip(input.strides())).all(|(&n, (a, b))| n == 1 || a == b);
+    let same_places =
+        || sizes.iter().zip(strides.iter().zip(input.strides())).all(|(&n, (a, b))| n == 1 || a == b);
     if own == start && sizes.as_slice() == input.sizes() && same_places() {
         return Ok(grad.clone());
     }
