@@ -33,6 +33,8 @@ pub enum Arrangement {
     Expanded,
     /// Channels innermost; three to five dimensions.
     ChannelsLast,
+    /// Channels innermost, with gaps after them, so that it is a slice of channels.
+    ChannelsSlice,
     /// Row-major, but the strides of dimensions of size 1 are odd numbers.
     OddUnits,
     /// Row-major, from an address that is aligned for the element alone, as that of `x[1..]` is.
@@ -60,6 +62,7 @@ impl Arrangement {
             Arrangement::Stepped => "stepped",
             Arrangement::Expanded => "expanded",
             Arrangement::ChannelsLast => "channels_last",
+            Arrangement::ChannelsSlice => "channels_slice",
             Arrangement::OddUnits => "odd_units",
             Arrangement::Shifted => "shifted",
         }
@@ -78,7 +81,9 @@ impl Arrangement {
             Arrangement::Transposed => longer > 1,
             Arrangement::Sliced | Arrangement::Stepped | Arrangement::Shifted => longer > 0,
             Arrangement::Expanded => sizes.first().is_some_and(|&s| s > 1),
-            Arrangement::ChannelsLast => (3..=5).contains(&sizes.len()) && longer > 1,
+            Arrangement::ChannelsLast | Arrangement::ChannelsSlice => {
+                (3..=5).contains(&sizes.len()) && longer > 1
+            }
             Arrangement::OddUnits => sizes.contains(&1),
         }
     }
@@ -112,11 +117,11 @@ impl Arrangement {
                 strides.extend(Arrangement::Contiguous.strides(&sizes[1..]));
                 strides
             }
-            Arrangement::ChannelsLast => {
+            Arrangement::ChannelsLast | Arrangement::ChannelsSlice => {
                 let mut order = vec![1];
                 order.extend((2..ndim).rev());
                 order.push(0);
-                ordered(&order, 0)
+                ordered(&order, if self == Arrangement::ChannelsSlice { 3 } else { 0 })
             }
             Arrangement::OddUnits => {
                 let mut strides = ordered(&rows, 0);

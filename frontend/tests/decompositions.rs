@@ -112,8 +112,28 @@ fn strides_of(args: &Args<'_>, plan: &Plan, output: usize) -> Vec<usize> {
                 })
                 .filter(|t| t.sizes() == spec.sizes.as_slice())
                 .collect();
-            let decided: Vec<&TensorRef> =
-                full.iter().copied().filter(|t| t.format() != Format::Either).collect();
+            let decided: Vec<&TensorRef> = full
+                .iter()
+                .copied()
+                .filter(|t| !matches!(t.format(), Format::Either | Format::EitherLast))
+                .collect();
+            if full.is_empty() {
+                // Those of as many dimensions say whether it is channels_last.
+                let smaller = || {
+                    args.values.iter().enumerate().filter_map(|(i, arg)| match arg {
+                        Arg::Tensor(t) if plan.broadcast & (1 << i) != 0 && t.ndim() == spec.sizes.len() => {
+                            Some(t.format())
+                        }
+                        _ => None,
+                    })
+                };
+                let any = |wanted: &[Format]| smaller().any(|format| wanted.contains(&format));
+                let meant = any(&[Format::EitherLast]) && !any(&[Format::Contiguous, Format::Other]);
+                return match any(&[Format::ChannelsLast]) || meant {
+                    true => channels_last_strides(&spec.sizes).to_vec(),
+                    false => row_major,
+                };
+            }
             match (decided.iter().find(|t| t.format() == Format::ChannelsLast), decided.first()) {
                 (Some(t), _) => like(t),
                 (None, Some(first)) if decided.iter().all(|t| t.strides() == first.strides()) => like(first),

@@ -194,7 +194,7 @@ struct KeywayStr {
 #define KEYWAY_MEMORY_FORMAT_STRIDES 2
 /* As an element-wise op keeps the format of the arguments that are broadcast. */
 #define KEYWAY_MEMORY_FORMAT_PRESERVE 3
-/* As one argument, if that has the output's shape and no gaps. */
+/* In the order of one argument's elements, if that has the output's shape. */
 #define KEYWAY_MEMORY_FORMAT_LIKE 4
 /* In the format of the images among some arguments, whatever their shapes: channels_last if any of 3 to 5 dimensions */
 /* is, else row-major. */

@@ -18,9 +18,10 @@ const WIDE: usize = 7;
 pub enum Network {
     /// Fully connected layers with ReLU between them.
     Mlp,
-    /// Two convolutions with batch norm and ReLU, pooling, and two fully connected layers, with dropout.
+    /// Two convolutions with batch norm and ReLU, pooling, and two fully connected layers, with dropout. The first of these
+    /// is a convolution as large as its image, which takes it as it lies in memory.
     Cnn,
-    /// A convolution of 7x7 with ReLU, pooling, and two fully connected layers.
+    /// A convolution of 7x7 with ReLU, pooling, and two fully connected layers, the first as in the CNN.
     ThreeLayer,
 }
 
@@ -123,11 +124,24 @@ impl Design {
         Ok(model
             .push(MaxPool2d::new(2))
             .push(Dropout::new(DROPPED[0], seed)?)
+            .push(self.over_all_pixels(rng)?)
             .push(Flatten::default())
-            .push(Linear::new(self.layers[0], self.layers[1], rng)?)
             .push(Relu)
             .push(Dropout::new(DROPPED[1], seed.wrapping_add(1))?)
             .push(Linear::new(self.layers[1], self.layers[2], rng)?))
+    }
+
+    /// Sizes of what comes out of the pooling.
+    fn pooled(&self) -> [usize; 3] {
+        let [_, height, width] = self.image;
+        [self.channels[self.channels.len() - 1], height / 2, width / 2]
+    }
+
+    /// The first fully connected layer: a convolution as large as the pooled image. To flatten the image first would reorder it
+    /// where it lies in channels_last. The initial values are those of a linear layer.
+    fn over_all_pixels(&self, rng: &mut Philox) -> Result<Conv2d> {
+        let [channels, height, width] = self.pooled();
+        Conv2d::new(channels, self.layers[1], [height, width], ConvOptions::default(), rng)
     }
 
     /// Weights are normal with a variance of `2 / fan_in`, biases 0.
@@ -137,17 +151,22 @@ impl Design {
         let filters = weight(&[self.channels[1], self.channels[0], WIDE, WIDE])?;
         let options = ConvOptions::default().padding(WIDE / 2);
         let conv = Conv2d::from_tensors(filters, Some(zeros(self.channels[1])?), options)?;
-        let mut linear = |inputs: usize, outputs: usize| {
-            Linear::from_tensors(weight(&[outputs, inputs])?, Some(zeros(outputs)?))
-        };
+        let ([channels, height, width], [_, hidden, classes]) =
+            (self.pooled(), [0, 1, 2].map(|i| self.layers[i]));
+        let over_all_pixels = Conv2d::from_tensors(
+            weight(&[hidden, channels, height, width])?,
+            Some(zeros(hidden)?),
+            ConvOptions::default(),
+        )?;
+        let last = Linear::from_tensors(weight(&[classes, hidden])?, Some(zeros(classes)?))?;
         Ok(Sequential::new()
             .push(conv)
             .push(Relu)
             .push(MaxPool2d::new(2))
+            .push(over_all_pixels)
             .push(Flatten::default())
-            .push(linear(self.layers[0], self.layers[1])?)
             .push(Relu)
-            .push(linear(self.layers[1], self.layers[2])?))
+            .push(last))
     }
 
     /// Rows of pixels as the network takes them.
@@ -187,8 +206,8 @@ mod tests {
         let model = Network::ThreeLayer.design([3, 32, 32], 10).build(1).unwrap();
         let state = model.state_dict();
         let names: Vec<&str> = state.keys().map(String::as_str).collect();
-        assert_eq!(names, ["0.bias", "0.weight", "4.bias", "4.weight", "6.bias", "6.weight"]);
-        for (name, fan_in) in [("0.weight", 147.0), ("4.weight", 8192.0), ("6.weight", 100.0)] {
+        assert_eq!(names, ["0.bias", "0.weight", "3.bias", "3.weight", "6.bias", "6.weight"]);
+        for (name, fan_in) in [("0.weight", 147.0), ("3.weight", 8192.0), ("6.weight", 100.0)] {
             let values = state[name].to_vec::<f32>().unwrap();
             let square: f64 = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / values.len() as f64;
             assert!((square * fan_in / 2.0 - 1.0).abs() < 0.15, "{name}: {square}");

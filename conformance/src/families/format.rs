@@ -1,28 +1,93 @@
-//! The memory format is kept: channels_last in, channels_last out, whatever the order of the arguments.
+//! The memory format is kept: channels_last in, channels_last out, whatever the order of the arguments, with gaps or without,
+//! with one channel, and backwards.
 
-use super::{Context, Family, Scope, factor, is_in, preferred};
+use super::gradients::{gradients, leaves};
+use super::{Context, Family, Scope, factor, has_out, is_in, preferred, tensors};
 use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
-use crate::memory::Arrangement;
+use crate::memory::{Arrangement, Placed};
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::dispatcher::tensor::Format;
-use keyway::ops::def::{Facts, OpDef};
+use keyway::dispatcher::dims::{channels_last_strides, contiguous_strides, may_self_overlap};
+use keyway::dispatcher::op::Out;
+use keyway::ops::def::{Derivative, Facts, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg};
-use keyway::ops::{conv, image, index, memory, norm, pointwise, pool, random, reduce};
+use keyway::ops::{conv, create, image, index, loss, memory, norm, pointwise, pool, random, reduce};
+use keyway::{DType, Tensor};
 use std::cell::Cell;
 
 /// The family.
 pub const FAMILY: Family = Family {
     name: "format",
-    about: "channels_last is kept, whatever the order of the arguments",
+    about: "channels_last is kept, whatever the order of the arguments, of slices, of one channel, by out= and by gradients",
     cases,
     run,
 };
 
-/// Batch, channels, height, width; none is 1, so that the two formats differ.
-const SIZES: [usize; 4] = [2, 3, 4, 5];
+/// Sizes of images, sequences and volumes; none is 1, so that the two formats differ.
+const SIZES: [&[usize]; 3] = [&[2, 3, 4, 5], &[2, 3, 4], &[2, 3, 2, 4, 3]];
+/// Images of one channel, which lie in both formats at once.
+const GRAY: &[usize] = &[2, 1, 4, 5];
+/// Samples of an op that are taken of each number of dimensions.
+const SAMPLES: usize = 3;
+
+/// How a sample is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Variant {
+    /// Every image in channels_last.
+    All,
+    /// One tensor, the others row-major.
+    Only(usize),
+    /// Channels of wider images in channels_last.
+    Slice,
+    /// Images of one channel whose strides say channels_last.
+    Meant,
+    /// A target in channels_last, the arguments row-major.
+    OutLast,
+    /// The other way round.
+    OutRows,
+    /// The gradients of what is in channels_last.
+    Gradient,
+}
+
+impl Variant {
+    fn name(self) -> String {
+        match self {
+            Variant::All => "all".to_string(),
+            Variant::Only(nth) => format!("only-{nth}"),
+            Variant::Slice => "slice".to_string(),
+            Variant::Meant => "meant".to_string(),
+            Variant::OutLast => "out-last".to_string(),
+            Variant::OutRows => "out-rows".to_string(),
+            Variant::Gradient => "gradient".to_string(),
+        }
+    }
+
+    fn of(name: &str) -> Option<Variant> {
+        let fixed = [
+            Variant::All,
+            Variant::Slice,
+            Variant::Meant,
+            Variant::OutLast,
+            Variant::OutRows,
+            Variant::Gradient,
+        ];
+        let only = || name.strip_prefix("only-")?.parse().ok().map(Variant::Only);
+        fixed.into_iter().find(|v| v.name() == name).or_else(only)
+    }
+
+    /// How tensor `nth`, of these sizes, lies; the others are row-major.
+    fn arrangement(self, nth: usize, sizes: &[usize], rank: usize) -> Arrangement {
+        let wanted = match self {
+            Variant::All | Variant::Meant | Variant::OutRows | Variant::Gradient => Arrangement::ChannelsLast,
+            Variant::Slice => Arrangement::ChannelsSlice,
+            Variant::Only(only) if only == nth => Arrangement::ChannelsLast,
+            Variant::Only(_) | Variant::OutLast => Arrangement::Contiguous,
+        };
+        if sizes.len() == rank { wanted.where_it_suits(sizes) } else { Arrangement::Contiguous }
+    }
+}
 
 /// Ops that work on the tensor as it stands. Products, views and those that make a tensor from nothing have no
 /// format to keep.
@@ -34,6 +99,8 @@ fn concerned(def: &OpDef) -> bool {
         norm::ALL,
         index::ALL,
         reduce::ALL,
+        loss::ALL,
+        create::ALL,
         conv::ALL,
         pool::ALL,
         image::ALL,
@@ -41,72 +108,160 @@ fn concerned(def: &OpDef) -> bool {
     is_in(def, &families) && !def.is(Facts::SETS_FORMAT)
 }
 
-/// The sample in four dimensions: as it is, or an element-wise one whose tensors are made so.
-fn in_four_dims(def: &OpDef, sample: &Sample) -> Option<Sample> {
-    let first = super::tensors(sample).next()?;
-    if first.role == Role::Tested && first.sizes.len() == 4 && first.sizes[1..].iter().all(|&s| s > 1) {
-        return Some(sample.clone());
-    }
-    let alike = super::tensors(sample).all(|t| t.sizes == first.sizes);
-    if !is_in(def, &[pointwise::ALL]) || !alike || first.sizes.is_empty() || first.sizes.contains(&0) {
+/// The sample as it is, if its first tensor is one whose formats differ.
+fn of_images(sample: &Sample) -> Option<Sample> {
+    let first = tensors(sample).next()?;
+    let differ = || channels_last_strides(&first.sizes) != contiguous_strides(&first.sizes);
+    let full = !first.sizes.contains(&0) && first.sizes.iter().filter(|&&n| n > 1).count() > 1;
+    ((3..=5).contains(&first.sizes.len()) && full && differ() && first.role == Role::Tested)
+        .then(|| sample.clone())
+}
+
+/// An element-wise sample whose tensors are made of these sizes.
+fn resized(def: &OpDef, sample: &Sample, sizes: &[usize]) -> Option<Sample> {
+    if !is_in(def, &[pointwise::ALL]) || def.decomposition.is_some() && tensors(sample).count() > 3 {
         return None;
     }
-    let mut sample = sample.clone();
-    for arg in &mut sample.args {
-        match arg {
-            SampleArg::Tensor(t) => t.sizes = SIZES.to_vec(),
-            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| t.sizes = SIZES.to_vec()),
-            _ => {}
-        }
+    super::with_sizes(sample, sizes)
+}
+
+/// The sample of a case: the sizes that it is given are told by the variant, as `slice/1`.
+fn made(def: &OpDef, sample: &Sample, variant: Variant, form: Option<usize>) -> Option<Sample> {
+    match form {
+        None => of_images(sample),
+        Some(_) if variant == Variant::Meant => resized(def, sample, GRAY),
+        Some(form) => resized(def, sample, SIZES.get(form)?),
     }
-    Some(sample)
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| concerned(op.def)) {
         let Some(dtype) = preferred(op.def) else { continue };
-        let mut seen = 0;
+        // Of each form: as it is with 3 to 5 dimensions, or resized.
+        let mut seen = [0; 9];
         for (nth, sample) in op.samples.iter().enumerate() {
-            let Some(sample) = in_four_dims(op.def, sample) else { continue };
-            seen += 1;
-            if seen > 3 {
-                break;
-            }
-            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, "all"));
-            let full = super::tensors(&sample).filter(|t| t.sizes == SIZES).count();
-            for argument in 0..if full > 1 { full } else { 0 } {
-                cases.push(Case::of(FAMILY.name, op.def, dtype, nth, format!("only-{argument}")));
+            let natural = of_images(sample).map(|s| (s, None));
+            let forms = (0..SIZES.len()).filter_map(|f| Some((resized(op.def, sample, SIZES[f])?, Some(f))));
+            for (sample, form) in natural.into_iter().chain(forms) {
+                let rank = tensors(&sample).next().map_or(0, |t| t.sizes.len());
+                let counted = &mut seen[form.map_or(rank, |form| 6 + form)];
+                *counted += 1;
+                // Of what is resized to three and to five dimensions one does.
+                if *counted > if matches!(form, Some(1..)) { 1 } else { SAMPLES } {
+                    continue;
+                }
+                for variant in variants(op.def, dtype, &sample, form) {
+                    let name = match form {
+                        None => variant.name(),
+                        Some(form) => format!("{}/{form}", variant.name()),
+                    };
+                    cases.push(Case::of(FAMILY.name, op.def, dtype, nth, name));
+                }
             }
         }
     }
 }
 
+fn variants(def: &OpDef, dtype: DType, sample: &Sample, form: Option<usize>) -> Vec<Variant> {
+    let mut variants = vec![Variant::All];
+    if matches!(form, Some(1..)) {
+        return variants;
+    }
+    let first = tensors(sample).next().map(|t| &t.sizes);
+    let alike = tensors(sample).filter(|t| Some(&t.sizes) == first).count();
+    let lists = matches!(sample.args.first(), Some(SampleArg::Tensors(_)));
+    if alike > 1 && alike == tensors(sample).count() && (form.is_some() || lists) {
+        variants.extend((0..alike).map(Variant::Only));
+    }
+    variants.push(Variant::Slice);
+    if form.is_some() {
+        variants.push(Variant::Meant);
+    }
+    if has_out(def) {
+        variants.extend([Variant::OutLast, Variant::OutRows]);
+    }
+    let differentiable = matches!(def.derivative, Derivative::Formula { .. } | Derivative::Composite);
+    if differentiable && dtype.is_float() && sample.smooth {
+        variants.push(Variant::Gradient);
+    }
+    variants
+}
+
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
-    let sample = context.sample()?;
-    let sample = in_four_dims(def, &sample)
-        .ok_or_else(|| Stop::Skipped("the sample has no form in four dimensions".to_string()))?;
+    let unknown = || Stop::Skipped(format!("there is no variant `{}`", context.case.variant));
+    let (name, form) = match context.case.variant.split_once('/') {
+        Some((name, form)) => (name, Some(form.parse().map_err(|_| unknown())?)),
+        None => (context.case.variant.as_str(), None),
+    };
+    let variant = Variant::of(name).ok_or_else(unknown)?;
+    let sample = made(def, &context.sample()?, variant, form)
+        .ok_or_else(|| Stop::Skipped("the sample is not one of images".to_string()))?;
+    let rank = tensors(&sample).next().map_or(0, |t| t.sizes.len());
     let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
     let expected = context.expected(&inputs)?;
-    let only: Option<usize> = context.case.variant.strip_prefix("only-").and_then(|n| n.parse().ok());
     let turn = Cell::new(0);
-    let prepared = Prepared::new(&inputs, context.target.device, |sizes| {
-        let this = turn.replace(turn.get() + 1);
-        let wanted =
-            only.is_none_or(|n| n == this) && Arrangement::ChannelsLast.suits(sizes) && sizes.len() == 4;
-        if wanted { Arrangement::ChannelsLast } else { Arrangement::Contiguous }
-    })?;
-    let got = context.call(&prepared)?;
-    compare::outputs(&expected, &got, factor(def, &sample))?;
-    let sizes = prepared.placed.first().map(|p| p.tensor.sizes().to_vec()).unwrap_or_default();
-    // Later outputs are places and counts, whose sizes may agree by chance.
-    for (nth, output) in got.iter().enumerate().take(1).filter(|(_, o)| o.sizes() == sizes) {
-        if !matches!(output.format(), Format::ChannelsLast | Format::Either) {
-            let strides = format!("strides {:?} for sizes {:?}", output.strides(), output.sizes());
-            return Err(
-                Failure::new(format!("output {nth} lost the format"), "channels_last", strides).into()
-            );
+    let place = |sizes: &[usize]| variant.arrangement(turn.replace(turn.get() + 1), sizes, rank);
+    let device = context.target.device;
+    match variant {
+        Variant::OutLast | Variant::OutRows => {
+            let prepared = Prepared::new(&inputs, device, place)?;
+            let lies = match variant {
+                Variant::OutLast => Arrangement::ChannelsLast,
+                _ => Arrangement::Contiguous,
+            };
+            let outs = expected
+                .iter()
+                .map(|e| Placed::garbage(&e.sizes, e.dtype, lies.where_it_suits(&e.sizes), device))
+                .collect::<Result<Vec<_>, _>>()?;
+            let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
+            let made = prepared.call_watched(def.entry()?, Out::Given(&given), &outs)?;
+            made.map_err(|e| context.refused(e))?;
+            let got: Vec<Tensor> = outs.iter().map(|o| o.tensor.clone()).collect();
+            Ok(compare::outputs(&expected, &got, factor(def, &sample))?)
         }
+        Variant::Gradient => {
+            let prepared = Prepared::bare_in(&inputs, device, place)?;
+            let leaves = leaves(prepared.tensors(), &sample)?;
+            let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| context.refused(e))?;
+            let Some(output) = outputs.first().filter(|o| o.requires_grad()) else { return Ok(()) };
+            let incoming = output.detach().ones_like()?;
+            let made = gradients(std::slice::from_ref(output), &leaves, vec![incoming])
+                .map_err(|e| context.refused(e))?;
+            let wanted = leaves.iter().filter(|t| t.requires_grad());
+            for (nth, (leaf, gradient)) in wanted.zip(made).enumerate() {
+                // Where the result has no format, neither has its gradient.
+                let Some(gradient) = gradient.filter(|_| output.ndim() == rank) else { continue };
+                // One number that is shown at every place has no order.
+                let repeats = may_self_overlap(gradient.sizes(), gradient.strides());
+                // Other inputs are images where they look like the first, as kernels of convolutions do.
+                let image = nth == 0 || leaf.sizes() == leaves[0].sizes() || is_in(def, &[conv::ALL]);
+                if image && !repeats && leaf.as_ref().is_in_channels_last_order() {
+                    check(&format!("the gradient of input {nth}"), &gradient)?;
+                }
+            }
+            Ok(())
+        }
+        _ => {
+            let prepared = Prepared::new(&inputs, device, place)?;
+            let got = context.call(&prepared)?;
+            compare::outputs(&expected, &got, factor(def, &sample))?;
+            // Later outputs are places and counts.
+            match got.first().filter(|output| output.ndim() == rank) {
+                Some(output) => check("output 0", output),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// Refuses what is not channels_last, as far as its sizes can tell.
+fn check(what: &str, made: &Tensor) -> Steps {
+    let wanted = channels_last_strides(made.sizes());
+    let tells = wanted != contiguous_strides(made.sizes()) && !made.sizes().contains(&0);
+    if tells && !made.as_ref().is_in_channels_last_order() {
+        let strides = format!("strides {:?} for sizes {:?}", made.strides(), made.sizes());
+        return Err(Failure::new(format!("{what} lost the format"), "channels_last", strides).into());
     }
     Ok(())
 }

@@ -146,7 +146,7 @@ fn check(context: &Context<'_>, second: bool) -> Steps {
     function.check(context, second)
 }
 
-fn gradients(
+pub(super) fn gradients(
     outputs: &[Tensor],
     inputs: &[Tensor],
     incoming: Vec<Tensor>,

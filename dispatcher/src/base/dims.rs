@@ -140,6 +140,56 @@ pub fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     true
 }
 
+/// Whether the strides put the channels innermost, with or without gaps; strides of dimensions of size 1 count too, so that of
+/// a tensor with one channel or one pixel they tell the format that is meant. Of one pixel of one channel they tell none.
+pub fn orders_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
+    if !(3..=5).contains(&sizes.len()) || sizes.len() != strides.len() {
+        return false;
+    }
+    // The least that the next stride must be, and how far the dimensions before it reach.
+    let (mut least, mut reach) = (1, 0usize);
+    for i in std::iter::once(1).chain((2..sizes.len()).rev()) {
+        if strides[i] < least {
+            return false;
+        }
+        reach = reach.saturating_add(strides[i].saturating_mul(sizes[i].saturating_sub(1)));
+        least = strides[i].max(reach.saturating_add(1));
+    }
+    // Strides that are all alike are those of row-major order as well.
+    least > strides[1] && (sizes[0] == 1 || strides[0] >= least)
+}
+
+/// Strides without gaps that keep the dimensions in the order in which they lie in memory; `None` where that is row-major, or
+/// where elements share a place.
+pub fn dense_strides(sizes: &[usize], strides: &[usize]) -> Option<Dims> {
+    if orders_channels_last(sizes, strides) {
+        return Some(channels_last_strides(sizes));
+    }
+    if sizes.contains(&0) || may_self_overlap(sizes, strides) {
+        return None;
+    }
+    let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).filter(|&i| sizes[i] != 1).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(strides[i]));
+    if order.is_sorted() {
+        return None;
+    }
+    // A dimension of size 1 lies behind the one before it, as in row-major order.
+    for i in (0..sizes.len()).filter(|&i| sizes[i] == 1) {
+        let at = i
+            .checked_sub(1)
+            .and_then(|before| order.iter().position(|&d| d == before))
+            .map_or(0, |at| at + 1);
+        order.insert(at, i);
+    }
+    let mut dense = Dims::from_elem(1, sizes.len());
+    let mut next = 1usize;
+    for &i in order.iter().rev() {
+        dense[i] = next;
+        next = next.wrapping_mul(sizes[i]);
+    }
+    Some(dense)
+}
+
 /// Whether each element has its own place and the places have no gaps, in whatever order of dimensions.
 pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
     let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).filter(|&i| sizes[i] != 1).collect();
@@ -278,6 +328,43 @@ mod tests {
                 (Err(_), Err(_)) => {}
                 _ => prop_assert!(false, "one order broadcasts and the other does not"),
             }
+        }
+
+        #[test]
+        fn slices_keep_their_order_without_gaps(
+            sizes in prop::collection::vec(1usize..5, 0..6),
+            turn in 0usize..120,
+            gap in 1usize..4,
+        ) {
+            // The strides of a permutation of a larger row-major tensor.
+            let mut order: Vec<usize> = (0..sizes.len()).collect();
+            let mut turn = turn;
+            for i in (1..order.len()).rev() {
+                order.swap(i, turn % (i + 1));
+                turn /= i + 1;
+            }
+            let (mut strides, mut next) = (vec![0; sizes.len()], 1);
+            for &i in order.iter().rev() {
+                strides[i] = next;
+                next *= sizes[i] * gap;
+            }
+            let made = dense_strides(&sizes, &strides).unwrap_or_else(|| contiguous_strides(&sizes));
+            prop_assert!(is_dense(&sizes, &made));
+            for a in (0..sizes.len()).filter(|&i| sizes[i] > 1) {
+                for b in (0..sizes.len()).filter(|&i| sizes[i] > 1) {
+                    prop_assert_eq!(strides[a] < strides[b], made[a] < made[b]);
+                }
+            }
+        }
+
+        #[test]
+        fn strides_say_which_format_is_meant(sizes in prop::collection::vec(1usize..4, 3..6)) {
+            let (c, l) = (contiguous_strides(&sizes), channels_last_strides(&sizes));
+            prop_assert!(!orders_channels_last(&sizes, &c));
+            prop_assert_eq!(orders_channels_last(&sizes, &l), c != l);
+            let gaps = |strides: &Dims| strides.iter().map(|s| 3 * s).collect::<Dims>();
+            prop_assert_eq!(orders_channels_last(&sizes, &gaps(&l)), c != l);
+            prop_assert!(!orders_channels_last(&sizes, &gaps(&c)));
         }
 
         #[test]

@@ -33,7 +33,7 @@ use crate::base::progress::Nested;
 use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Rule, Typing, ViewSpec};
 use crate::registry::more_special;
 use crate::registry::table::{Generation, OpRows, current};
-use crate::tensor::{TensorImpl, TensorRef};
+use crate::tensor::{Format, Images, TensorImpl, TensorRef};
 use kernel::with_kernel;
 
 /// Calls an op.
@@ -109,7 +109,7 @@ struct Place {
 fn place(args: &Args<'_>) -> Result<Place> {
     let mut found = Place { device: Device::CPU, layout: Layout::STRIDED, plain: true };
     // A 0-d tensor in host memory goes with any device; it decides only where nothing else does.
-    let (mut decided, mut anywhere) = (false, false);
+    let (mut decided, mut anywhere, mut meant) = (false, false, false);
     for (i, arg) in args.values.iter().enumerate() {
         let tensors = match arg {
             Arg::Tensor(t) => std::slice::from_ref(t),
@@ -124,7 +124,10 @@ fn place(args: &Args<'_>) -> Result<Place> {
             _ => continue,
         };
         for t in tensors {
-            found.layout = more_special(found.layout, t.dispatch_layout());
+            match t.format() {
+                Format::EitherLast => meant = true,
+                _ => found.layout = more_special(found.layout, t.dispatch_layout()),
+            }
             found.plain &= t.is_strided();
             if t.ndim() == 0 && t.device() == Device::CPU {
                 anywhere = true;
@@ -136,7 +139,25 @@ fn place(args: &Args<'_>) -> Result<Place> {
         }
     }
     found.plain &= !anywhere || found.device == Device::CPU;
+    if meant && found.layout == Layout::STRIDED {
+        found.layout = meant_layout(args);
+    }
     Ok(found)
+}
+
+/// The layout of a call of which an argument lies in both formats at once and says channels_last.
+#[cold]
+fn meant_layout(args: &Args<'_>) -> Layout {
+    let mut images = Images::default();
+    for arg in args.values {
+        match arg {
+            Arg::Tensor(t) => images.add(t),
+            Arg::Tensors(list) => list.iter().for_each(|t| images.add(t)),
+            _ => {}
+        }
+    }
+    // A slice of a channels_last tensor has gaps, which kernels of that layout do not expect.
+    if images.are_meant_alone() { Layout::CHANNELS_LAST } else { Layout::STRIDED }
 }
 
 #[cold]

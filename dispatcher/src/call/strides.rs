@@ -2,7 +2,7 @@
 
 use crate::base::dims::{self, Dims};
 use crate::op::{Arg, Args, OutSpec, Plan, Strides};
-use crate::tensor::{Format, TensorRef};
+use crate::tensor::{Format, Images, TensorRef};
 
 /// The strides of a new output, by the rules of the memory format; `None` is row-major.
 #[inline]
@@ -24,36 +24,21 @@ fn of_images(args: &Args<'_>, mask: u32, spec: &OutSpec) -> Option<Dims> {
     if !(3..=5).contains(&spec.sizes.len()) {
         return None;
     }
-    let mut either: Option<&TensorRef> = None;
-    let mut row_major = false;
+    let mut images = Images::default();
     for (_, arg) in args.values.iter().enumerate().take(32).filter(|(i, _)| mask & (1 << i) != 0) {
-        let Arg::Tensor(t) = arg else { continue };
-        if !t.is_strided() || !(3..=5).contains(&t.ndim()) {
-            continue;
-        }
-        match t.format() {
-            Format::ChannelsLast => return Some(dims::channels_last_strides(&spec.sizes)),
-            Format::Either => {
-                either.get_or_insert(t);
-            }
-            Format::Contiguous | Format::Other => row_major = true,
+        if let Arg::Tensor(t) = arg {
+            images.add(t);
         }
     }
-    let t = either.filter(|_| !row_major)?;
-    let last = dims::channels_last_strides(t.sizes());
-    let decided = last.as_slice() == t.strides() && last != dims::contiguous_strides(t.sizes());
-    decided.then(|| dims::channels_last_strides(&spec.sizes))
+    images.are_channels_last().then(|| dims::channels_last_strides(&spec.sizes))
 }
 
-/// The strides of `t` if it is dense; `None` for row-major ones.
+/// Strides without gaps in the order in which the elements of `t` lie; `None` for row-major ones.
 pub(super) fn strides_like(t: &TensorRef) -> Option<Dims> {
     match t.format() {
-        Format::Contiguous => None,
-        Format::ChannelsLast => Some(dims::channels_last_strides(t.sizes())),
-        Format::Either => {
-            Some(dims::channels_last_strides(t.sizes())).filter(|last| last.as_slice() == t.strides())
-        }
-        Format::Other => dims::is_dense(t.sizes(), t.strides()).then(|| Dims::from_slice(t.strides())),
+        Format::Contiguous | Format::Either => None,
+        Format::ChannelsLast | Format::EitherLast => Some(dims::channels_last_strides(t.sizes())),
+        Format::Other => dims::dense_strides(t.sizes(), t.strides()),
     }
 }
 
@@ -66,33 +51,52 @@ fn all_row_major(args: &Args<'_>, plan: &Plan) -> bool {
     })
 }
 
-/// channels_last if any full-sized argument is; a common permutation if all agree on it; else row-major.
-/// An argument that is in both formats at once decides only where no other does.
+/// channels_last if any full-sized argument lies in that order, with or without gaps; the order in which all of them lie if
+/// they agree on one; else row-major. An argument that is in both formats at once decides only where no other does, and one
+/// whose elements share places never. Where none has the full size, those with as many dimensions say whether it is
+/// channels_last.
 #[inline]
 fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     if all_row_major(args, plan) {
         return None;
     }
-    let mut common: Option<&TensorRef> = None;
-    let mut either: Option<&TensorRef> = None;
+    let (mut row_major, mut meant, mut full) = (false, false, false);
+    let mut smaller = Images::default();
+    let mut common: Option<Dims> = None;
     let mut agree = true;
     for (i, arg) in args.values.iter().enumerate() {
         let Arg::Tensor(t) = arg else { continue };
-        if plan.broadcast & (1 << i) == 0 || !t.is_strided() || !dims::same(t.sizes(), &spec.sizes) {
+        if plan.broadcast & (1 << i) == 0 || !t.is_strided() {
             continue;
         }
+        if !dims::same(t.sizes(), &spec.sizes) {
+            if t.ndim() == spec.sizes.len() {
+                smaller.add(t);
+            }
+            continue;
+        }
+        full = true;
         match t.format() {
             Format::ChannelsLast => return Some(dims::channels_last_strides(&spec.sizes)),
-            Format::Either => {
-                either.get_or_insert(t);
+            Format::Either => {}
+            Format::EitherLast => meant = true,
+            Format::Contiguous => row_major = true,
+            Format::Other if dims::orders_channels_last(t.sizes(), t.strides()) => {
+                return Some(dims::channels_last_strides(&spec.sizes));
             }
-            Format::Contiguous | Format::Other => match common {
-                None => common = Some(t),
-                Some(first) => agree &= dims::same(first.strides(), t.strides()),
+            Format::Other if dims::may_self_overlap(t.sizes(), t.strides()) => {}
+            Format::Other => match (dims::dense_strides(t.sizes(), t.strides()), &common) {
+                (None, _) => row_major = true,
+                (Some(strides), None) => common = Some(strides),
+                (Some(strides), Some(first)) => agree &= dims::same(first, &strides),
             },
         }
     }
-    common.or(either).filter(|_| agree).and_then(strides_like)
+    if row_major || !agree {
+        return None;
+    }
+    meant |= !full && smaller.are_channels_last();
+    common.or_else(|| meant.then(|| dims::channels_last_strides(&spec.sizes)))
 }
 
 #[cfg(test)]
@@ -144,6 +148,9 @@ mod tests {
         // One channel: both formats at once, with strides of either order.
         let (both_rows, both_last) = (tensor(&[8, 1, 2, 2], false), tensor(&[8, 1, 2, 2], true));
         let vector = tensor(&[3], false);
+        // Channels of a wider image: in that order, with gaps.
+        let slice = tensor(&[8, 5, 2, 2], true);
+        let slice = TensorImpl::view(&slice, 1, &[8, 3, 2, 2], Some(slice.strides()), false).unwrap();
         for (a, b, wanted) in [
             (&rows, &rows, false),
             (&rows, &last, true),
@@ -155,6 +162,9 @@ mod tests {
             (&both_rows, &last, true),
             (&both_rows, &both_rows, false),
             (&both_last, &vector, true),
+            (&both_last, &both_rows, true),
+            (&slice, &vector, true),
+            (&slice, &rows, true),
         ] {
             assert_eq!(gives_last(&[a.clone(), b.clone(), other()]), wanted, "{a:?} and {b:?}");
         }

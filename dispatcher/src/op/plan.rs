@@ -11,11 +11,11 @@ use smallvec::SmallVec;
 pub enum Strides {
     /// From the arguments, as an element-wise op keeps their memory format.
     Preserve,
-    /// As argument `i`, if that has the output's shape and is dense.
+    /// In the order of the elements of argument `i`, if that has the output's shape; without gaps.
     Like(usize),
     /// In the format of the images among the arguments of the mask, which has bit `i` for argument `i`, whatever their
-    /// shapes: channels_last if any argument of 3 to 5 dimensions is, else row-major. An argument that is both, with one
-    /// channel or one pixel, decides only where no other is row-major, and then by the order of its strides. For ops such as
+    /// shapes: channels_last if any argument of 3 to 5 dimensions lies in that order, else row-major. One that is both,
+    /// with one channel or one pixel, decides only where no other is row-major, and then by its strides. For ops such as
     /// convolution and pooling.
     Images(u32),
     /// Row-major.

@@ -1,5 +1,6 @@
 //! The memory format that strides are in.
 
+use super::TensorImpl;
 use crate::base::dims;
 
 /// Which memory format the strides are in, computed once.
@@ -9,8 +10,10 @@ pub enum Format {
     Contiguous,
     /// Channels innermost, and not row-major.
     ChannelsLast,
-    /// Both at once, as with one channel or one pixel.
+    /// Both at once, as with one channel or one pixel; the strides of the dimensions of size 1 do not say channels_last.
     Either,
+    /// Both at once; the strides of the dimensions of size 1 are those of channels_last, which is meant.
+    EitherLast,
     /// Neither.
     Other,
 }
@@ -35,12 +38,64 @@ impl Format {
         }
     }
 
+    /// Whether elements lie in row-major order without gaps.
+    #[inline]
+    pub fn is_contiguous(self) -> bool {
+        matches!(self, Format::Contiguous | Format::Either | Format::EitherLast)
+    }
+
     fn of_image(sizes: &[usize], strides: &[usize], contiguous: bool) -> Format {
         match (contiguous, dims::is_channels_last(sizes, strides)) {
+            (true, true) if dims::orders_channels_last(sizes, strides) => Format::EitherLast,
             (true, true) => Format::Either,
             (true, false) => Format::Contiguous,
             (false, true) => Format::ChannelsLast,
             (false, false) => Format::Other,
         }
+    }
+}
+
+/// What the formats of a call's images agree on.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Images {
+    last: bool,
+    meant: bool,
+    row_major: bool,
+}
+
+impl Images {
+    /// Takes a tensor into account, if it is strided and has 3 to 5 dimensions.
+    pub fn add(&mut self, t: &TensorImpl) {
+        if !t.is_strided() || !(3..=5).contains(&t.ndim()) {
+            return;
+        }
+        match t.format() {
+            Format::ChannelsLast => self.last = true,
+            Format::EitherLast => self.meant = true,
+            Format::Either => {}
+            Format::Other if dims::orders_channels_last(t.sizes(), t.strides()) => self.last = true,
+            Format::Contiguous | Format::Other => self.row_major = true,
+        }
+    }
+
+    /// Whether all of them lie in both formats at once, and the strides of one say channels_last.
+    pub(crate) fn are_meant_alone(self) -> bool {
+        self.meant && !self.last && !self.row_major
+    }
+
+    /// Whether a result is channels_last: if one of the images lies in that order, with or without gaps. Those that lie in
+    /// both formats at once decide only where no other is row-major, and then by their strides.
+    pub fn are_channels_last(self) -> bool {
+        self.last || (self.meant && !self.row_major)
+    }
+}
+
+impl TensorImpl {
+    /// Whether the elements lie with the channels innermost, with or without gaps; of one that lies in both formats at once,
+    /// whether its strides say so.
+    pub fn is_in_channels_last_order(&self) -> bool {
+        let mut images = Images::default();
+        images.add(self);
+        images.are_channels_last()
     }
 }

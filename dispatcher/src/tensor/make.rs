@@ -113,8 +113,7 @@ impl TensorImpl {
     #[inline(always)]
     fn set_strided(&mut self, storage: &Storage, offset: usize, numel: usize, dtype: DType, format: Format) {
         let data = storage.pointer().as_ptr().wrapping_add(offset * dtype.size());
-        let contiguous = matches!(format, Format::Contiguous | Format::Either);
-        self.raw.set(dtype, Layout::STRIDED, storage.device(), contiguous, data, numel);
+        self.raw.set(dtype, Layout::STRIDED, storage.device(), format.is_contiguous(), data, numel);
         self.offset = offset;
         self.format = format;
     }

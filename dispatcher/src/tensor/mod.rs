@@ -7,7 +7,7 @@ mod make;
 mod raw;
 
 pub(crate) use derived::{Derived, Elements};
-pub use format::Format;
+pub use format::{Format, Images};
 pub(crate) use raw::OwnRaw;
 
 use crate::base::dims;
@@ -140,10 +140,13 @@ impl TensorImpl {
         Layout(self.raw.get().layout)
     }
 
-    /// The layout that this tensor is dispatched by: `channels_last` where the strides say so.
+    /// The layout that a call of this tensor alone is dispatched by: `channels_last` where the strides say so.
     #[inline]
     pub fn dispatch_layout(&self) -> Layout {
-        if self.format == Format::ChannelsLast { Layout::CHANNELS_LAST } else { self.layout() }
+        match self.format {
+            Format::ChannelsLast | Format::EitherLast => Layout::CHANNELS_LAST,
+            _ => self.layout(),
+        }
     }
 
     /// The device.
@@ -161,7 +164,7 @@ impl TensorImpl {
     /// Whether elements lie in row-major order without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        matches!(self.format, Format::Contiguous | Format::Either)
+        self.format.is_contiguous()
     }
 
     /// Whether elements lie in row-major order without gaps and in no other format at once.

@@ -2,10 +2,16 @@
 
 use super::rules::require;
 use crate::error::Result;
-use crate::{DType, Tensor};
+use crate::{DType, MemoryFormat, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
 use keyway_dispatcher::tensor::TensorRef;
+
+/// The result of an op that keeps the format of `like` where that is channels_last, else is row-major.
+pub(crate) fn in_format_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
+    let last = like.as_ref().is_in_channels_last_order();
+    made.to_format(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous })
+}
 
 /// The decomposition that calls `run`, which calls `parts`. The op's rule has checked the arguments.
 pub(crate) const fn decomposed(

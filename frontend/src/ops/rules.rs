@@ -1,10 +1,11 @@
 //! Shape, dtype and memory-format rules that several ops share.
 
 use crate::DType;
-use keyway_dispatcher::dims::{Dims, wrap_dim};
+use keyway_dispatcher::dims::{Dims, channels_last_strides, wrap_dim};
 use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::error::{Error, Result};
-use keyway_dispatcher::op::{Arg, Args, Plan, Typing};
+use keyway_dispatcher::op::{Arg, Args, Plan, Strides, Typing};
+use keyway_dispatcher::tensor::TensorImpl;
 
 /// Argument 0 only.
 pub const FIRST: u32 = 0b1;
@@ -19,6 +20,31 @@ pub const FIRST_THREE: u32 = 0b111;
 /// No tensor.
 pub fn like_first(args: &Args<'_>) -> Result<Plan> {
     Plan::elementwise(args, FIRST, unary(args)?)
+}
+
+/// Refuses sizes that channels_last says nothing about.
+///
+/// # Errors
+/// `Shape`.
+pub fn check_images(op: &'static str, argument: &'static str, sizes: &[usize]) -> Result<()> {
+    if (3..=5).contains(&sizes.len()) {
+        return Ok(());
+    }
+    let expected = "of 3, 4 or 5 dimensions for channels_last".to_string();
+    Err(Error::Shape { op, argument, expected, got: sizes.into() })
+}
+
+/// The strides of a result of these sizes: channels_last where `t` lies in that order and has as many dimensions, else
+/// row-major.
+pub fn kept(t: &TensorImpl, sizes: &[usize]) -> Strides {
+    let last = sizes.len() == t.ndim() && t.is_in_channels_last_order();
+    if last { Strides::exact(channels_last_strides(sizes)) } else { Strides::Contiguous }
+}
+
+/// The plan of one output as [`kept`] says.
+pub fn keeping(t: &TensorImpl, compute: DType, sizes: Dims, dtype: DType) -> Plan {
+    let strides = kept(t, &sizes);
+    Plan::one(compute, sizes, dtype, strides)
 }
 
 /// One argument, the result of its dtype.

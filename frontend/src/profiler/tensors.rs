@@ -1,7 +1,6 @@
 //! The tensors of a call: as a code that tells kinds of calls apart, as text, in bytes, and in which order they lie in
 //! memory.
 
-use keyway_dispatcher::dims::{channels_last_strides, contiguous_strides};
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::{Format, TensorImpl, TensorRef};
 use smallvec::SmallVec;
@@ -27,11 +26,8 @@ fn lies(t: &TensorImpl) -> Lies {
         Format::Contiguous => Lies::RowMajor,
         Format::ChannelsLast => Lies::ChannelsLast,
         Format::Other => Lies::Strided,
-        Format::Either => {
-            let last = channels_last_strides(t.sizes());
-            let decided = last.as_slice() == t.strides() && last != contiguous_strides(t.sizes());
-            if decided { Lies::EitherLast } else { Lies::EitherRowMajor }
-        }
+        Format::Either => Lies::EitherRowMajor,
+        Format::EitherLast => Lies::EitherLast,
     }
 }
 
@@ -137,6 +133,7 @@ pub(super) fn format_change<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_dispatcher::dims::{channels_last_strides, contiguous_strides};
     use keyway_dispatcher::{DType, Device, Dims};
 
     fn tensor(sizes: &[usize], strides: &[usize]) -> TensorRef {

@@ -81,13 +81,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::empty`].
     pub fn empty_like(&self) -> Result<Tensor> {
-        use keyway_dispatcher::dims::is_dense;
-        let strides = if is_dense(self.sizes(), self.strides()) && self.inner.is_strided() {
-            Dims::from_slice(self.strides())
-        } else {
-            contiguous_strides(self.sizes())
-        };
         let sizes = Dims::from_slice(self.sizes());
+        let strides = self.preserved_strides();
         Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, self.dtype(), self.device())? })
     }
 }

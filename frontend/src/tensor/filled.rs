@@ -1,6 +1,6 @@
 //! Tensors of one value.
 
-use super::Tensor;
+use super::{MemoryFormat, Tensor};
 use crate::error::Result;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::{DType, Device};
@@ -54,25 +54,29 @@ impl Tensor {
         self.full_like(1)
     }
 
-    /// A new tensor of this one's dtype and device, its elements undefined.
+    /// A new tensor of this one's dtype and device, its elements undefined; channels_last where this one is and has as many
+    /// dimensions.
     #[allow(clippy::missing_errors_doc)]
     pub fn new_empty(&self, sizes: &[usize]) -> Result<Tensor> {
-        Tensor::empty(sizes, self.dtype(), self.device())
+        let last = sizes.len() == self.ndim() && self.inner.is_in_channels_last_order();
+        let format = if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
+        Tensor::empty_in(sizes, self.dtype(), self.device(), format)
     }
 
-    /// A new tensor of this one's dtype and device whose elements are all `value`.
+    /// [`Tensor::new_empty`] whose elements are all `value`.
     #[allow(clippy::missing_errors_doc)]
     pub fn new_full<'a>(&self, sizes: &[usize], value: impl Into<Arg<'a>>) -> Result<Tensor> {
-        Tensor::full(sizes, value, self.dtype(), self.device())
+        let made = self.new_empty(sizes)?;
+        crate::ops::memory::fill::DEF.run_in_place(&[(&made).into(), value.into()])
     }
 
-    /// Zeros of this tensor's dtype and device.
+    /// [`Tensor::new_empty`] of zeros.
     #[allow(clippy::missing_errors_doc)]
     pub fn new_zeros(&self, sizes: &[usize]) -> Result<Tensor> {
         self.new_full(sizes, 0)
     }
 
-    /// Ones of this tensor's dtype and device.
+    /// [`Tensor::new_empty`] of ones.
     #[allow(clippy::missing_errors_doc)]
     pub fn new_ones(&self, sizes: &[usize]) -> Result<Tensor> {
         self.new_full(sizes, 1)

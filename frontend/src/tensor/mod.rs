@@ -5,6 +5,7 @@ mod create;
 mod filled;
 mod format;
 mod grad;
+mod in_format;
 mod index;
 mod operators;
 mod print;

@@ -142,7 +142,7 @@ pub mod memory_format {
     pub const STRIDES: u32 = 2;
     /// As an element-wise op keeps the format of the arguments that are broadcast.
     pub const PRESERVE: u32 = 3;
-    /// As one argument, if that has the output's shape and no gaps.
+    /// In the order of one argument's elements, if that has the output's shape.
     pub const LIKE: u32 = 4;
     /// In the format of the images among some arguments, whatever their shapes: channels_last if any of 3 to 5 dimensions
     /// is, else row-major.

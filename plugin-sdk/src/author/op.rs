@@ -84,7 +84,7 @@ pub enum Placement<'a> {
     Strides(&'a [i64]),
     /// As an element-wise op keeps the format of the arguments that [`Compute::broadcast`] names.
     Preserve,
-    /// As this argument, if it has the output's shape and no gaps.
+    /// In the order of this argument's elements, if it has the output's shape.
     Like(u32),
     /// channels_last if any of the arguments of this mask that have 3 to 5 dimensions is, else row-major.
     Images(u32),

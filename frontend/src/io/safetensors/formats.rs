@@ -4,7 +4,6 @@
 use super::SafetensorsError as Error;
 use super::header::Header;
 use crate::Tensor;
-use keyway_dispatcher::tensor::Format;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -22,7 +21,7 @@ pub(super) fn with_formats(
     if metadata.contains_key(KEY) {
         return Err(Error::ReservedMetadata { path: path.to_path_buf(), key: KEY });
     }
-    let last = |t: &Tensor| t.as_ref().is_strided() && t.format() == Format::ChannelsLast;
+    let last = |t: &Tensor| t.as_ref().is_in_channels_last_order();
     let formats: serde_json::Map<String, serde_json::Value> = tensors
         .iter()
         .filter(|(_, tensor)| last(tensor))

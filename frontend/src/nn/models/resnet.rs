@@ -1,13 +1,17 @@
 //! Residual networks of basic blocks.
 
 use crate::nn::{
-    BatchNorm2d, Conv2d, ConvOptions, Linear, MaxPool2d, MaxPoolOptions, Members, Module, Sequential, init,
+    AdaptiveAvgPool2d, BatchNorm2d, Conv2d, ConvOptions, Linear, MaxPool2d, MaxPoolOptions, Members, Module,
+    Sequential, init,
 };
+use crate::profiler::module_scope;
 use crate::rng::Philox;
 use crate::{Result, Tensor};
 
 /// Channels of the stages.
 const WIDTHS: [usize; 4] = [64, 128, 256, 512];
+/// Names of the stages.
+const STAGES: [&str; 4] = ["layer1", "layer2", "layer3", "layer4"];
 /// Channels of an image.
 const COLOURS: usize = 3;
 
@@ -16,6 +20,12 @@ const COLOURS: usize = 3;
 fn conv(inputs: usize, outputs: usize, kernel: usize, stride: usize, rng: &mut Philox) -> Result<Conv2d> {
     let weight = init::kaiming_normal(&[outputs, inputs, kernel, kernel], 0.0, init::Fan::Out, rng)?;
     Conv2d::from_tensors(weight, None, ConvOptions::default().stride(stride).padding(kernel / 2))
+}
+
+/// The forward function of a child, told by its name in a profile.
+fn forward(name: &str, child: &impl Module, input: &Tensor) -> Result<Tensor> {
+    let _scope = module_scope(name, child.type_name());
+    child.forward(input)
 }
 
 /// Two 3x3 convolutions, each with batch norm, and the input added to what comes out of them: torchvision's `BasicBlock`.
@@ -65,10 +75,10 @@ impl BasicBlock {
 impl Module for BasicBlock {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         // In place on results of norms, which no derivative needs.
-        let inner = self.bn1.forward(&self.conv1.forward(input)?)?.relu_()?;
-        let outer = self.bn2.forward(&self.conv2.forward(&inner)?)?;
+        let inner = forward("bn1", &self.bn1, &forward("conv1", &self.conv1, input)?)?.relu_()?;
+        let outer = forward("bn2", &self.bn2, &forward("conv2", &self.conv2, &inner)?)?;
         let sum = match &self.downsample {
-            Some(downsample) => outer.add_(&downsample.forward(input)?)?,
+            Some(downsample) => outer.add_(&forward("downsample", downsample, input)?)?,
             None => outer.add_(input)?,
         };
         sum.relu_()
@@ -104,8 +114,9 @@ impl Module for BasicBlock {
 pub struct ResNet {
     conv1: Conv2d,
     bn1: BatchNorm2d,
-    pool: MaxPool2d,
+    maxpool: MaxPool2d,
     stages: [Sequential; 4],
+    avgpool: AdaptiveAvgPool2d,
     fc: Linear,
 }
 
@@ -138,8 +149,9 @@ impl ResNet {
         Ok(ResNet {
             conv1,
             bn1: BatchNorm2d::new(WIDTHS[0])?,
-            pool: MaxPool2d(MaxPoolOptions::new(3).stride(2).padding(1)),
+            maxpool: MaxPool2d(MaxPoolOptions::new(3).stride(2).padding(1)),
             stages,
+            avgpool: AdaptiveAvgPool2d::new(1),
             fc: Linear::new(inputs, classes, rng)?,
         })
     }
@@ -149,8 +161,8 @@ impl ResNet {
     /// # Errors
     /// An input that is not `[batch, 3, height, width]`; what the backend reports.
     pub fn stem(&self, images: &Tensor) -> Result<Tensor> {
-        let features = self.bn1.forward(&self.conv1.forward(images)?)?.relu_()?;
-        self.pool.forward(&features)
+        let features = forward("bn1", &self.bn1, &forward("conv1", &self.conv1, images)?)?.relu_()?;
+        forward("maxpool", &self.maxpool, &features)
     }
 
     /// The stages, `layer1` to `layer4` in the names of parameters, each of which takes the result of the one before it.
@@ -161,15 +173,16 @@ impl ResNet {
 
 impl Module for ResNet {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let stem = self.stem(input)?;
-        let features = self.stages.iter().try_fold(stem, |features, stage| stage.forward(&features))?;
-        self.fc.forward(&features.mean_dims(&[2, 3], false)?)
+        let stages = STAGES.into_iter().zip(&self.stages);
+        let features = stages.fold(self.stem(input), |value, (name, stage)| forward(name, stage, &value?))?;
+        let pooled = forward("avgpool", &self.avgpool, &features)?;
+        forward("fc", &self.fc, &pooled.flatten(1, -1)?)
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {
         members.child("conv1", &self.conv1);
         members.child("bn1", &self.bn1);
-        for (name, stage) in ["layer1", "layer2", "layer3", "layer4"].into_iter().zip(&self.stages) {
+        for (name, stage) in STAGES.into_iter().zip(&self.stages) {
             members.child(name, stage);
         }
         members.child("fc", &self.fc);

@@ -1,7 +1,7 @@
 //! The methods of [`Tensor`](crate::Tensor), one for each number of spatial dimensions.
 
 use super::options::{ConvOptions, ConvTransposeOptions, Padding};
-use super::{conv, conv_input_grad};
+use super::{conv, conv_input_grad, whole};
 use crate::Tensor;
 use crate::error::Result;
 use keyway_dispatcher::Error;
@@ -32,6 +32,9 @@ impl Tensor {
     /// The convolution of images `[batch, channels, height, width]`, or one without a batch, with kernels
     /// `[output channels, channels / groups, height, width]`, to which a bias `[output channels]` is added; each dimension as
     /// in [`Tensor::conv1d`]. channels_last if the images or the kernels are.
+    ///
+    /// A kernel as large as its image, without padding and groups, is a [`Tensor::linear`] of both as they lie in memory: a
+    /// layer that is connected to every pixel, and that does not reorder images in channels_last as `flatten` would.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -215,6 +218,14 @@ fn convolve<const N: usize>(
             super::PerDim(total.map(|width| width / 2)).ints()
         }
     };
+    let still = |d: usize| options.stride.0[d] > 0 && options.dilation.0[d] == 1;
+    if options.groups == 1
+        && padding == [0; N]
+        && (0..N).all(still)
+        && let Some(made) = whole::product(&x, weight, bias)?
+    {
+        return unbatched(made, had_batch);
+    }
     let (stride, dilation) = (options.stride.ints(), options.dilation.ints());
     let made = conv::DEF.run(&[
         (&x).into(),

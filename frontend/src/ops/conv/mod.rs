@@ -8,6 +8,7 @@
 mod calls;
 mod geometry;
 mod options;
+mod whole;
 
 pub(crate) use calls::{batched, unbatched};
 pub use options::{ConvOptions, ConvTransposeOptions, Padding, PerDim};

@@ -5,8 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor, whole};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::index::kept;
-use crate::ops::rules::{wrong_shape, wrong_value};
+use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -58,7 +57,10 @@ pub static DEF: OpDef = OpDef {
     schema: "channel_shuffle(Tensor self, int groups) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("clone")]),
-    derivative: Derivative::Composite,
+    // Groups of the others' number shuffle back.
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || b.grad(0)?.channel_shuffle((b.sizes(0)[1] / b.int(1)?.max(1) as usize).max(1)))
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {

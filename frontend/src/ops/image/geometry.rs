@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::rules::{wrong_shape, wrong_value};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::Args;
-use keyway_dispatcher::tensor::{Format, TensorRef};
+use keyway_dispatcher::tensor::TensorRef;
 
 /// Tensor argument 0, `[.., channels, height, width]`, and the factor in argument 1.
 pub(super) fn with_factor<'a>(args: &Args<'a>) -> RuleResult<(&'a TensorRef, usize)> {
@@ -23,7 +23,7 @@ pub(super) fn with_factor<'a>(args: &Args<'a>) -> RuleResult<(&'a TensorRef, usi
 /// A tensor whose dimension `d` is made of those of `split` in `groups[d]`, as `reshape` puts dimensions together; channels_last
 /// where `like` is.
 pub(super) fn joined(split: &Tensor, groups: &[Vec<usize>], like: &Tensor) -> Result<Tensor> {
-    let last = like.format() == Format::ChannelsLast;
+    let last = like.as_ref().is_in_channels_last_order();
     let mut order: Vec<usize> = (0..groups.len()).collect();
     if last {
         order[1..].rotate_left(1);

@@ -4,9 +4,8 @@ use super::options::{GridMode, GridOptions, GridPadding};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::index::kept;
 use crate::ops::pool::{rank, with_spatial};
-use crate::ops::rules::{require, wrong_shape, wrong_value};
+use crate::ops::rules::{kept, require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -64,7 +63,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let rank = match rank(args, 0)? {
         rank @ 2..=3 => rank,
         _ => {
-            return Err(wrong_shape(args, 0, "of 4 or 5 dimensions, [batch, channels, ..]".into(), x.sizes()));
+            return Err(wrong_shape(
+                args,
+                0,
+                "of 4 or 5 dimensions, [batch, channels, ..]".into(),
+                x.sizes(),
+            ));
         }
     };
     if x.sizes()[2..].contains(&0) {

@@ -5,8 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor, whole};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::index::kept;
-use crate::ops::rules::wrong_shape;
+use crate::ops::rules::{kept, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -64,7 +63,9 @@ pub static DEF: OpDef = OpDef {
     schema: "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
     rule: Rule::Structured(rule),
     decomposition: decomposed(|args| one(compose(args)), &[Part::new("clone")]),
-    derivative: Derivative::Composite,
+    derivative: Derivative::of_grad(|b, g| {
+        g.set(0, || b.grad(0)?.pixel_unshuffle(b.int(1)?.max(1) as usize))
+    }),
     forms: Forms::New,
     dtypes: Dtypes::ALL,
     samples: || {

@@ -9,11 +9,11 @@ use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSampl
 use keyway_dispatcher::dims::{Dims, channels_last_strides, contiguous_strides, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
-use keyway_dispatcher::tensor::Format;
+use keyway_dispatcher::tensor::Images;
 
 impl Tensor {
     /// The tensors one behind the other along `dim`, promoted. The result is channels_last if one of them
-    /// is.
+    /// lies in that order.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -39,7 +39,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     let dim = args.dim(1, first.ndim())?;
     let mut sizes = Dims::from_slice(first.sizes());
-    let mut last = first.format() == Format::ChannelsLast;
+    let mut images = Images::default();
+    images.add(first);
     for t in &list[1..] {
         let fits = t.ndim() == sizes.len() && (0..sizes.len()).all(|d| d == dim || t.sizes()[d] == sizes[d]);
         if !fits {
@@ -48,10 +49,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         }
         let overflow = || Error::SizeOverflow { op: args.name(), sizes: t.sizes().into() };
         sizes[dim] = sizes[dim].checked_add(t.sizes()[dim]).ok_or_else(overflow)?;
-        last |= t.format() == Format::ChannelsLast;
+        images.add(t);
     }
     let dtype = args.promote(0b1)?;
-    let strides = if last { Strides::exact(channels_last_strides(&sizes)) } else { Strides::Contiguous };
+    let strides = if images.are_channels_last() {
+        Strides::exact(channels_last_strides(&sizes))
+    } else {
+        Strides::Contiguous
+    };
     let mut plan = Plan::one(dtype, sizes, dtype, strides);
     plan.cast = 0b1;
     Ok(plan)

@@ -3,22 +3,16 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::rules::holds;
-pub(super) use crate::ops::rules::{wrong_shape, wrong_value};
+pub(super) use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use keyway_dispatcher::DType;
-use keyway_dispatcher::dims::{Dims, channels_last_strides};
+use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
-use keyway_dispatcher::tensor::{Format, TensorRef};
+use keyway_dispatcher::op::{Arg, Args, Plan};
+use keyway_dispatcher::tensor::TensorRef;
 
-/// The strides of a result of these sizes: channels_last where `t` is.
-pub(crate) fn kept(t: &TensorRef, sizes: &[usize]) -> Strides {
-    let last = t.format() == Format::ChannelsLast && (3..=5).contains(&sizes.len());
-    if last { Strides::exact(channels_last_strides(sizes)) } else { Strides::Contiguous }
-}
-
-/// Zeros of these sizes, of the dtype and on the device of `like`.
+/// Zeros of these sizes, of the dtype and on the device of `like`, and in its format.
 pub(super) fn zeros(like: &Tensor, sizes: &[usize]) -> Result<Tensor> {
-    Tensor::empty(sizes, like.dtype(), like.device())?.zero_()
+    like.new_zeros(sizes)
 }
 
 fn wrong_dtype(args: &Args<'_>, i: usize, expected: String, got: DType) -> Error {

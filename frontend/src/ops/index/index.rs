@@ -4,11 +4,12 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{check_index, wrong_shape, wrong_value, zeros};
 use crate::ops::index::index_put::put_at;
+use crate::ops::rules::keeping;
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The elements that index tensors point at, as `self[i0, i1, ..]` in NumPy and PyTorch. Tensors of
@@ -111,7 +112,7 @@ pub(super) fn indexed_shape(args: &Args<'_>) -> RuleResult<Dims> {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
-    let mut plan = Plan::one(t.dtype(), indexed_shape(args)?, t.dtype(), Strides::Contiguous);
+    let mut plan = keeping(t, t.dtype(), indexed_shape(args)?, t.dtype());
     plan.cast_index = 0b10;
     Ok(plan)
 }

@@ -3,8 +3,6 @@
 mod bags;
 mod geometry;
 
-pub(crate) use geometry::kept;
-
 crate::ops::family! {
     argsort,
     cat,

@@ -2,8 +2,10 @@
 
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::composite::in_format_of;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::index::geometry::{kept, wrong_value};
+use crate::ops::index::geometry::wrong_value;
+use crate::ops::rules::keeping;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -55,8 +57,7 @@ pub(super) fn repeated(args: &Args<'_>, repeats: &[i64]) -> RuleResult<Plan> {
     if product.is_none() {
         return Err(Error::SizeOverflow { op: args.name(), sizes: sizes.as_slice().into() });
     }
-    let strides = if lead == 0 { kept(t, &sizes) } else { keyway_dispatcher::op::Strides::Contiguous };
-    Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
+    Ok(keeping(t, t.dtype(), sizes, t.dtype()))
 }
 
 /// `repeat`
@@ -76,7 +77,12 @@ pub static DEF: OpDef = OpDef {
             let dims: Vec<i64> = (0..repeats.len() as i64).map(|d| 2 * d).collect();
             g.set(0, || match dims.is_empty() {
                 true => Ok(b.grad(0)?.clone()),
-                false => b.grad(0)?.reshape_as_sizes(&sizes)?.sum_dims(&dims, false)?.reshape_as_sizes(own),
+                false => {
+                    let grad = b.grad(0)?;
+                    let made =
+                        grad.reshape_as_sizes(&sizes)?.sum_dims(&dims, false)?.reshape_as_sizes(own)?;
+                    if lead == 0 { in_format_of(grad, made) } else { Ok(made) }
+                }
             })
         },
     },

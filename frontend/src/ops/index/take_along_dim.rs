@@ -1,7 +1,7 @@
 //! `take_along_dim`
 
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
+use crate::ops::composite::{decomposed, in_format_of, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, kept, wrong_shape};
 use crate::ops::sample::{SampleArg, error, index, plain, sample};
@@ -56,8 +56,6 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (t, index) = (args.tensor(0)?, index_of(args, 1)?);
     let (sizes, strides) = match shapes(args)? {
         None => (Dims::from_elem(index.numel(), 1), Strides::Contiguous),
-        // What is broadcast is in no format.
-        Some((_, own, sizes)) if own.as_slice() != t.sizes() => (sizes, Strides::Contiguous),
         Some((_, _, sizes)) => {
             let strides = kept(t, &sizes);
             (sizes, strides)
@@ -75,7 +73,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     };
     let spread =
         |x: &Tensor, sizes: &[usize]| if x.sizes() == sizes { Ok(x.clone()) } else { x.expand(sizes) };
-    spread(&t, &own)?.gather(dim as i64, &spread(&index, &sizes)?)
+    in_format_of(&t, spread(&t, &own)?.gather(dim as i64, &spread(&index, &sizes)?)?)
 }
 
 /// `take_along_dim`

@@ -3,6 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::rules::check_images;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -34,10 +35,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let strides = match args.str(1)? {
         "preserve" => Strides::Like(0),
         "contiguous" => Strides::Contiguous,
-        "channels_last" if (3..=5).contains(&t.ndim()) => Strides::exact(channels_last_strides(t.sizes())),
         "channels_last" => {
-            let expected = "of 3, 4 or 5 dimensions for channels_last".to_string();
-            return Err(Error::Shape { op: args.name(), argument: "self", expected, got: t.sizes().into() });
+            check_images(args.name(), "self", t.sizes())?;
+            Strides::exact(channels_last_strides(t.sizes()))
         }
         other => {
             return Err(Error::Value {

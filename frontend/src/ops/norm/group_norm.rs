@@ -5,12 +5,11 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{wrong_shape, wrong_value};
+use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
-use keyway_dispatcher::tensor::Format;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// `(x - mean) / sqrt(variance + eps) * weight + bias` for an input `[batch, channels, ..]`, mean and
@@ -53,11 +52,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     check_channels(args, 2, channels)?;
     check_channels(args, 3, channels)?;
     args.float(4)?;
-    let strides = match x.format() {
-        Format::ChannelsLast => Strides::Like(0),
-        _ => Strides::Contiguous,
-    };
-    let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), strides);
+    let mut plan = Plan::one(x.dtype(), Dims::from_slice(x.sizes()), x.dtype(), kept(x, x.sizes()));
     plan.cast = 0b1101;
     Ok(plan)
 }
@@ -68,7 +63,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let wide = widened(&x)?;
     let in_x = |i: usize| optional(args, i)?.map(|t| spread(&cast(t, wide.dtype())?, x.ndim())).transpose();
     let (weight, bias) = (in_x(2)?, in_x(3)?);
-    let made = if x.format() == Format::ChannelsLast {
+    let made = if x.as_ref().is_in_channels_last_order() {
         // Statistics over split channels, so that the elements stay where they lie.
         let split = wide.unflatten(1, &[groups as i64, (channels / groups) as i64])?;
         let dims: Vec<i64> = (2..split.ndim() as i64).collect();

@@ -4,14 +4,14 @@ use super::layer_norm_backward;
 use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, centred, decomposed, one, optional, tensor, widened};
+use crate::ops::composite::{cast, centred, decomposed, in_format_of, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::require;
+use crate::ops::rules::{keeping, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// `(x - mean) / sqrt(variance + eps) * weight + bias`, mean and variance (not corrected) over the last
@@ -79,7 +79,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let lead = leading(args, 0, 1)?;
     check(args, 2, &t.sizes()[lead..])?;
     check(args, 3, &t.sizes()[lead..])?;
-    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous);
+    let mut plan = keeping(t, t.dtype(), Dims::from_slice(t.sizes()), t.dtype());
     plan.cast = 0b1101;
     Ok(plan)
 }
@@ -159,7 +159,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     if let Some(bias) = optional(args, 3)? {
         made = made.add(&cast(bias, x.dtype())?)?;
     }
-    cast(made, own.dtype())?.contiguous()
+    in_format_of(&own, cast(made, own.dtype())?)
 }
 
 /// `layer_norm`; its second and third results are the mean and the reciprocal standard deviation, which are

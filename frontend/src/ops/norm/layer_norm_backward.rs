@@ -3,9 +3,9 @@
 use super::layer_norm::{check, leading, standardised};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, centred, decomposed, optional, tensor, widened};
+use crate::ops::composite::{cast, centred, decomposed, in_format_of, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::wrong_shape;
+use crate::ops::rules::{keeping, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -24,7 +24,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     check(args, 3, &t.sizes()[lead..])?;
     let shape = Dims::from_slice(&t.sizes()[lead..]);
-    let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous)
+    let mut plan = keeping(t, t.dtype(), Dims::from_slice(t.sizes()), t.dtype())
         .and(shape.clone(), t.dtype(), Strides::Contiguous)
         .and(shape, t.dtype(), Strides::Contiguous);
     plan.cast = 0b1011;
@@ -51,9 +51,10 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     // Weight and bias meet every sample.
     let leading: Vec<i64> = (0..lead as i64).collect();
     let summed = |t: Tensor| if lead == 0 { Ok(t) } else { t.sum_dims(&leading, false) };
-    let made = [of_input, summed(grad.mul(&hat)?)?, summed(grad)?];
-    let [a, b, c] = made.map(|t| cast(t, own.dtype())?.contiguous());
-    Ok([a?, b?, c?])
+    let of_input = in_format_of(&own, cast(of_input, own.dtype())?)?;
+    let [weight, bias] =
+        [summed(grad.mul(&hat)?)?, summed(grad)?].map(|t| cast(t, own.dtype())?.contiguous());
+    Ok([of_input, weight?, bias?])
 }
 
 /// `layer_norm_backward`: the gradients of input, weight and bias in one walk. Used where they are not

@@ -6,12 +6,12 @@ use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
-use crate::ops::rules::{not_empty, reduced_dim, reduced_dims, reduced_sizes};
+use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 /// `amax` or `amin`.
 pub(super) const fn over_dims(schema: &'static str) -> OpDef {
@@ -41,7 +41,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     not_empty(args, t.sizes(), mask)?;
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype(), Strides::Contiguous))
+    Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype()))
 }
 
 /// Shares the gradient among all elements that equal the result.
@@ -68,13 +68,14 @@ fn sizes_along(args: &Args<'_>) -> RuleResult<Dims> {
 }
 
 fn rule_along(args: &Args<'_>) -> RuleResult<Plan> {
-    let (sizes, dtype) = (sizes_along(args)?, args.tensor(0)?.dtype());
-    let values = Plan::one(dtype, sizes.clone(), dtype, Strides::Contiguous);
-    Ok(values.and(sizes, DType::I64, Strides::Contiguous))
+    let (sizes, t) = (sizes_along(args)?, args.tensor(0)?);
+    let strides = kept(t, &sizes);
+    Ok(keeping(t, t.dtype(), sizes.clone(), t.dtype()).and(sizes, DType::I64, strides))
 }
 
 fn rule_place(args: &Args<'_>) -> RuleResult<Plan> {
-    Ok(Plan::one(args.tensor(0)?.dtype(), sizes_along(args)?, DType::I64, Strides::Contiguous))
+    let t = args.tensor(0)?;
+    Ok(keeping(t, t.dtype(), sizes_along(args)?, DType::I64))
 }
 
 /// Gives the gradient to the element at the place that the second output names.

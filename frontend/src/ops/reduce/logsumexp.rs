@@ -5,11 +5,10 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::float_of;
-use crate::ops::rules::{reduced_count, reduced_dims, reduced_sizes};
+use crate::ops::rules::{float_of, keeping, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// `log(sum(exp(x)))` over `dims`, which stay as size 1 if `keepdim`, without overflow. No dims means all.
@@ -34,8 +33,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let compute = float_of(t.dtype());
     let mask = reduced_dims(args, 1, t.ndim())?;
-    let mut plan =
-        Plan::one(compute, reduced_sizes(t.sizes(), mask, args.bool(2)?), compute, Strides::Contiguous);
+    let mut plan = keeping(t, compute, reduced_sizes(t.sizes(), mask, args.bool(2)?), compute);
     plan.cast = 0b1;
     Ok(plan)
 }

@@ -5,11 +5,10 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::require;
-use crate::ops::rules::{reduced_count, reduced_dims, reduced_sizes};
+use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// The mean of all elements; NaN if there is none. Integers are an error.
@@ -40,7 +39,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
     let mask = reduced_dims(args, 1, t.ndim())?;
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype(), Strides::Contiguous))
+    Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype()))
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {

@@ -3,11 +3,10 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::require;
-use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The `p`-norm over `dims`, which stay as size 1 if `keepdim`: the `p`-th root of the sum of the absolute
@@ -33,7 +32,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
     let mask = reduced_dims(args, 2, t.ndim())?;
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype(), Strides::Contiguous))
+    Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype()))
 }
 
 fn samples() -> Vec<Sample> {

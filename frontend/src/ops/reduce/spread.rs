@@ -5,16 +5,16 @@ use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, centred, one, tensor, widened};
-use crate::ops::rules::{reduced_count, reduced_dims, reduced_sizes, require};
+use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, sample, tensor as filled};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan, Strides};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan};
 
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype; cast integers first")?;
     let mask = reduced_dims(args, 1, t.ndim())?;
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype(), Strides::Contiguous))
+    Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype()))
 }
 
 /// The ops that [`variance`] calls.

@@ -3,11 +3,11 @@
 use super::cases;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, plain};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The sum of all elements. Integers and bool give i64.
@@ -39,7 +39,7 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), dtype, Strides::Contiguous))
+    Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), dtype))
 }
 
 fn samples() -> Vec<Sample> {

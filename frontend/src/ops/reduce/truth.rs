@@ -3,10 +3,10 @@
 use super::cases;
 use crate::DType;
 use crate::ops::def::{Derivative, Forms, OpDef};
-use crate::ops::rules::{reduced_dims, reduced_sizes};
+use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 /// Arguments `(self, dim, keepdim)`.
 pub(super) const fn def(schema: &'static str) -> OpDef {
@@ -18,7 +18,7 @@ pub(super) const fn def(schema: &'static str) -> OpDef {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
-    Ok(Plan::one(t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), DType::BOOL, Strides::Contiguous))
+    Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), DType::BOOL))
 }
 
 fn samples() -> Vec<Sample> {

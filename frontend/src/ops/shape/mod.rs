@@ -23,9 +23,9 @@ crate::ops::family! {
     view,
 }
 
-/// Zeros like `grad` of other sizes.
+/// Zeros like `grad` of other sizes, in its format.
 fn zeros(grad: &Tensor, sizes: &[usize]) -> Result<Tensor> {
-    Tensor::empty(sizes, grad.dtype(), grad.device())?.zero_()
+    grad.new_zeros(sizes)
 }
 
 /// The gradient of a tensor of `sizes` from that of its part `view`: zeros around it. The view must show no

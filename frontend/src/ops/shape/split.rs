@@ -136,7 +136,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || {
             let (sizes, dim) = (b.ints(1)?, b.int(2)?);
-            let whole = Tensor::empty(b.sizes(0), b.grad(0)?.dtype(), b.grad(0)?.device())?;
+            let whole = b.grad(0)?.new_empty(b.sizes(0))?;
             let mut at = 0;
             for (i, &size) in sizes.iter().enumerate() {
                 whole.slice(dim, Some(at), Some(at + size), 1)?.copy_(b.grad(i)?)?;

@@ -1,0 +1,46 @@
+//! A kernel as large as its image: a layer that is connected to every pixel.
+//!
+//! Its one place reads the whole image, so the convolution is a product of matrices, whose rows are the images and the kernels
+//! as they lie in memory. Of images in channels_last it costs no reordering, as flattening them would.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::tensor::MemoryFormat;
+use keyway_dispatcher::tensor::Images;
+
+/// The convolution without padding and groups, as a product; `None` where the kernel is smaller than the image or the two lie
+/// in different orders. What the op's rule would refuse is left to it.
+pub(super) fn product(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Option<Tensor>> {
+    let ([images, of_image @ ..], [kernels, of_kernel @ ..]) = (x.sizes(), weight.sizes()) else {
+        return Ok(None);
+    };
+    let (images, kernels) = (*images, *kernels);
+    let alike = |t: &Tensor| t.dtype() == x.dtype() && t.device() == x.device() && t.as_ref().is_strided();
+    if of_image != of_kernel
+        || !x.dtype().is_float()
+        || x.numel() == 0
+        || weight.numel() == 0
+        || ![Some(x), Some(weight), bias].into_iter().flatten().all(alike)
+        || bias.is_some_and(|bias| bias.sizes() != [kernels])
+    {
+        return Ok(None);
+    }
+    let mut order = Images::default();
+    order.add(x.as_ref());
+    order.add(weight.as_ref());
+    let last = order.are_channels_last();
+    let format = if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
+    if !x.is_contiguous_in(format) || !weight.is_contiguous_in(format) {
+        return Ok(None);
+    }
+    let rows = |t: &Tensor| {
+        let lies = if last { t.movedim(1, -1)? } else { t.clone() };
+        lies.flatten(1, -1)
+    };
+    let made = rows(x)?.linear(&rows(weight)?, bias)?;
+    let mut sizes = vec![1; x.ndim()];
+    sizes[0] = images;
+    sizes[if last { x.ndim() - 1 } else { 1 }] = kernels;
+    let made = made.reshape_as_sizes(&sizes)?;
+    Ok(Some(if last { made.movedim(-1, 1)? } else { made }))
+}

@@ -1,0 +1,288 @@
+//! Memory formats as programs ask for them: factories, conversions, slices, images of one channel, gradients, files.
+
+mod rehearsal_support;
+
+use keyway::dispatcher::ledger::{Served, last_served};
+use keyway::io::safetensors;
+use keyway::nn::{
+    BatchNorm2d, Conv2d, ConvOptions, Flatten, MaxPool2d, MaxPoolOptions, Module, Relu, Sequential,
+};
+use keyway::rng::{Philox, manual_seed};
+use keyway::{DType, Device, MemoryFormat, Result, Tensor, profiler};
+use rehearsal_support::load;
+
+const LAST: MemoryFormat = MemoryFormat::ChannelsLast;
+const ROWS: MemoryFormat = MemoryFormat::Contiguous;
+/// Of each rank that has formats, with the strides of channels_last.
+const SHAPES: [(&[usize], &[usize]); 3] =
+    [(&[2, 3, 4], &[12, 1, 3]), (&[2, 3, 4, 5], &[60, 1, 15, 3]), (&[2, 3, 2, 4, 5], &[120, 1, 60, 15, 3])];
+
+/// 0, 1, 2 ..
+fn counted(sizes: &[usize]) -> Result<Tensor> {
+    let count = sizes.iter().product::<usize>();
+    Tensor::from_vec((0..count).map(|i| i as f32).collect(), sizes)
+}
+
+type Factory = fn(&[usize], MemoryFormat) -> Result<Tensor>;
+
+const FACTORIES: [(&str, Factory); 7] = [
+    ("empty", |n, f| Tensor::empty_in(n, DType::F32, Device::CPU, f)),
+    ("full", |n, f| Tensor::full_in(n, 7, DType::F32, Device::CPU, f)),
+    ("zeros", |n, f| Tensor::zeros_in(n, DType::F32, Device::CPU, f)),
+    ("ones", |n, f| Tensor::ones_in(n, DType::F32, Device::CPU, f)),
+    ("rand", |n, f| Tensor::rand_in(n, DType::F32, Device::CPU, f)),
+    ("randn", |n, f| Tensor::randn_in(n, DType::F32, Device::CPU, f)),
+    ("randint", |n, f| Tensor::randint_in(0, 100, n, DType::I64, Device::CPU, f)),
+];
+
+#[test]
+fn factories_make_each_rank_in_each_format_with_the_same_numbers() -> Result<()> {
+    let _guard = load(&[]);
+    for (name, make) in FACTORIES {
+        for (sizes, strides) in SHAPES {
+            manual_seed(5);
+            let rows = make(sizes, ROWS)?;
+            manual_seed(5);
+            let last = make(sizes, LAST)?;
+            assert!(rows.is_contiguous() && last.strides() == strides, "{name} {sizes:?}");
+            assert!(name == "empty" || rows.to_f64_vec()? == last.to_f64_vec()?, "{name} {sizes:?}");
+        }
+        for sizes in [&[][..], &[4], &[3, 4], &[1, 2, 1, 2, 1, 2]] {
+            let error = make(sizes, LAST).unwrap_err().to_string();
+            assert!(error.contains("of 3, 4 or 5 dimensions for channels_last"), "{name}: {error}");
+            assert!(make(sizes, ROWS)?.is_contiguous());
+        }
+        let error = make(&[2, 3, 4], MemoryFormat::Preserve).unwrap_err().to_string();
+        assert!(error.contains("contiguous or channels_last"), "{name}: {error}");
+    }
+    Ok(())
+}
+
+type Like = fn(&Tensor, MemoryFormat) -> Result<Tensor>;
+
+const LIKES: [(&str, Like); 7] = [
+    ("empty_like", |t, f| t.empty_like_in(f)),
+    ("full_like", |t, f| t.full_like_in(7, f)),
+    ("zeros_like", |t, f| t.zeros_like_in(f)),
+    ("ones_like", |t, f| t.ones_like_in(f)),
+    ("rand_like", |t, f| t.rand_like_in(f)),
+    ("randn_like", |t, f| t.randn_like_in(f)),
+    ("randint_like", |t, f| t.randint_like_in(0, 9, f)),
+];
+
+#[test]
+fn likes_preserve_or_change_the_format() -> Result<()> {
+    let _guard = load(&[]);
+    for (name, like) in LIKES {
+        for (sizes, strides) in SHAPES {
+            let last = counted(sizes)?.to_format(LAST)?;
+            assert_eq!(like(&last, MemoryFormat::Preserve)?.strides(), strides, "{name}");
+            assert!(like(&last, ROWS)?.is_contiguous(), "{name}");
+            assert_eq!(like(&counted(sizes)?, LAST)?.strides(), strides, "{name}");
+        }
+        // Channels of a larger tensor: their order, without the gaps.
+        let slice = counted(&[2, 5, 4, 3])?.to_format(LAST)?.narrow(1, 1, 3)?;
+        assert_eq!(like(&slice, MemoryFormat::Preserve)?.strides(), [36, 1, 9, 3], "{name}");
+        assert!(like(&counted(&[3, 4])?, LAST).unwrap_err().to_string().contains("3, 4 or 5"), "{name}");
+    }
+    let last = counted(&[2, 3, 4, 5])?.to_format(LAST)?;
+    assert_eq!(last.new_zeros(&[1, 6, 2, 2])?.strides(), [24, 1, 12, 6]);
+    assert!(last.new_ones(&[6, 2])?.is_contiguous());
+    Ok(())
+}
+
+#[test]
+fn conversions_keep_values_and_gradients() -> Result<()> {
+    let _guard = load(&[]);
+    for (sizes, strides) in SHAPES {
+        let x = counted(sizes)?.set_requires_grad(true)?;
+        let y = x.to_dtype_in(DType::F64, LAST)?;
+        assert_eq!((y.dtype(), y.strides()), (DType::F64, strides));
+        assert_eq!(y.to_f64_vec()?, x.detach().to_f64_vec()?);
+        y.mul(&x.copied_in(LAST)?)?.sum()?.backward()?;
+        let doubled: Vec<f64> = x.detach().to_f64_vec()?.iter().map(|v| 2.0 * v).collect();
+        assert_eq!(x.grad().unwrap().to_f64_vec()?, doubled);
+        let back = y.detach().contiguous_in(ROWS)?;
+        assert!(back.is_contiguous() && !back.shares_storage(&y));
+    }
+    let error = counted(&[2, 3])?.to_dtype_in(DType::F64, LAST).unwrap_err().to_string();
+    assert!(error.contains("3, 4 or 5 dimensions"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn slices_keep_their_order() -> Result<()> {
+    let _guard = load(&[]);
+    let last = counted(&[2, 6, 5, 4])?.to_format(LAST)?;
+    let slices = [
+        last.narrow(1, 1, 4)?,
+        last.narrow(2, 1, 3)?,
+        last.narrow(3, 1, 2)?,
+        last.slice(2, None, None, 2)?,
+        last.narrow(1, 2, 1)?,
+    ];
+    for slice in slices {
+        let rows = slice.contiguous()?.add(1.0)?;
+        for made in [
+            slice.relu()?,
+            slice.add(&slice)?,
+            // Both orders of a mixture.
+            slice.mul(&rows)?,
+            rows.mul(&slice)?,
+            slice.copied()?,
+            slice.softmax(1)?,
+            slice.cumsum(2)?,
+            slice.clamp(1.0, 5.0)?,
+            Tensor::cat(&[&slice, &rows], 1)?,
+            slice.gt(&rows)?.select_where(&slice, &rows)?,
+            slice.max_pool2d(MaxPoolOptions::new(1))?,
+        ] {
+            assert!(made.is_contiguous_in(LAST), "{:?} of {:?}", made.strides(), slice.strides());
+            assert!(!made.is_in_row_major_alone(), "{:?} of {:?}", made.strides(), slice.sizes());
+        }
+        assert_eq!(slice.mul(&rows)?.to_f64_vec()?, slice.contiguous()?.mul(&rows)?.to_f64_vec()?);
+    }
+    // Other orders are kept where all agree.
+    let turned = counted(&[4, 6])?.t()?;
+    let (a, b) = (turned.narrow(0, 1, 3)?, turned.narrow(0, 2, 3)?);
+    assert_eq!(a.add(&b)?.strides(), [1, 3]);
+    assert!(a.add(&counted(&[3, 4])?)?.is_contiguous());
+    Ok(())
+}
+
+trait Lies {
+    fn is_in_row_major_alone(&self) -> bool;
+}
+
+impl Lies for Tensor {
+    /// Whether the strides say row-major, also where elements lie in both formats.
+    fn is_in_row_major_alone(&self) -> bool {
+        self.strides() == keyway::dispatcher::dims::contiguous_strides(self.sizes()).as_slice()
+    }
+}
+
+fn last_server() -> &'static str {
+    match last_served() {
+        Served::Kernel(kernel) => kernel.plugin.name,
+        _ => "nobody",
+    }
+}
+
+#[test]
+fn the_strides_of_one_channel_decide_key_and_format() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    const IMAGES: &str = "keyway-channels-last";
+    let (gray, kernels) = (counted(&[2, 1, 8, 8])?, counted(&[16, 1, 3, 3])?);
+    let (gray_last, kernels_last) = (gray.to_format(LAST)?, kernels.to_format(LAST)?);
+    for (x, w, last) in [
+        (&gray, &kernels, false),
+        (&gray_last, &kernels, true),
+        (&gray, &kernels_last, true),
+        (&gray_last, &kernels_last, true),
+        // `contiguous` takes what was meant back.
+        (&gray_last.contiguous()?, &kernels_last.contiguous()?, false),
+    ] {
+        let y = x.conv2d(w, None, ConvOptions::default())?;
+        assert_eq!(y.is_contiguous_in(LAST), last, "{:?} {:?}", x.strides(), w.strides());
+        assert_eq!(last_server() == IMAGES, last, "{:?} {:?}", x.strides(), w.strides());
+    }
+    // One that lies in a format for certain goes before what others mean.
+    let pixel = counted(&[2, 16, 1, 1])?.to_format(LAST)?;
+    let rows = counted(&[2, 16, 4, 4])?;
+    assert!(rows.mul(&pixel)?.is_contiguous() && pixel.mul(&rows)?.is_contiguous());
+    assert!(rows.to_format(LAST)?.mul(&pixel.contiguous()?)?.is_contiguous_in(LAST));
+    for made in [
+        gray_last.relu()?,
+        gray_last.max_pool2d(MaxPoolOptions::new(2))?,
+        gray_last.add(&gray)?,
+        gray.add(&gray_last)?,
+    ] {
+        assert_eq!(made.strides()[1], 1, "{:?}", made.strides());
+    }
+    assert_eq!(rows.to_format(LAST)?.mean_dims(&[2, 3], true)?.strides(), [16, 1, 16, 16]);
+    assert_eq!(rows.to_format(LAST)?.sum_dims(&[1], true)?.strides(), [16, 1, 4, 1]);
+    Ok(())
+}
+
+/// A net for images of one channel that ends in a layer over all pixels.
+fn net() -> Result<Sequential> {
+    let mut rng = Philox::new(3);
+    let options = || ConvOptions::default().padding(1);
+    Ok(Sequential::new()
+        .push(Conv2d::without_bias(1, 16, 3, options(), &mut rng)?)
+        .push(BatchNorm2d::new(16)?)
+        .push(Relu)
+        .push(MaxPool2d::new(2))
+        .push(Conv2d::new(16, 10, 4, ConvOptions::default(), &mut rng)?)
+        .push(Flatten::default()))
+}
+
+#[test]
+fn a_net_for_one_channel_reorders_nothing_in_a_step() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    let mut results = Vec::new();
+    for format in [ROWS, LAST] {
+        let model = net()?;
+        model.to_memory_format(format)?;
+        let x = counted(&[3, 1, 8, 8])?.div(100.0)?.to_format(format)?.detach().set_requires_grad(true)?;
+        let profile = profiler::trace();
+        let y = model.forward(&x)?;
+        y.square()?.mean()?.backward()?;
+        let report = profile.report();
+        assert!(report.reorderings.is_empty(), "{:?}", report.reorderings);
+        assert!(report.format_changes.is_empty(), "{:?}", report.format_changes);
+        let grads = model.parameters().into_iter().map(|p| p.grad().unwrap());
+        results.push([y, x.grad().unwrap()].into_iter().chain(grads).collect::<Vec<_>>());
+    }
+    for (nth, (rows, last)) in results[0].iter().zip(&results[1]).enumerate() {
+        let scale = rows.to_f64_vec()?.into_iter().fold(1e-3, |scale: f64, x| scale.max(x.abs()));
+        let difference = rows.sub(last)?.abs()?.amax()?.to_f64_vec()?[0];
+        assert!(difference < 1e-4 * scale, "result {nth}: {difference} of {scale}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_kernel_as_large_as_its_image_is_the_same_layer_in_both_formats() -> Result<()> {
+    let _guard = load(&[]);
+    // Of a wider image the layer is the first place of the kernel.
+    let (x, w) = (counted(&[3, 5, 2, 4])?.div(60.0)?, counted(&[7, 5, 2, 4])?.div(90.0)?);
+    let bias = counted(&[7])?;
+    let wide = x.constant_pad(&[0, 1], 0)?;
+    let expected =
+        wide.conv2d(&w, Some(&bias), ConvOptions::default())?.narrow(3, 0, 1)?.contiguous()?.to_f64_vec()?;
+    for (x_format, w_format) in [(ROWS, ROWS), (LAST, LAST), (LAST, ROWS), (ROWS, LAST)] {
+        let x = x.to_format(x_format)?.detach().set_requires_grad(true)?;
+        let w = w.to_format(w_format)?.detach().set_requires_grad(true)?;
+        let y = x.conv2d(&w, Some(&bias), ConvOptions::default())?;
+        let last = x_format == LAST || w_format == LAST;
+        assert_eq!((y.sizes(), y.strides()[1] == 1), (&[3, 7, 1, 1][..], true), "{:?}", y.strides());
+        assert_eq!(y.strides()[2] == 7, last, "{:?}", y.strides());
+        let got = y.detach().to_f64_vec()?;
+        assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(1.0)));
+        y.sum()?.backward()?;
+        assert!(x.grad().unwrap().is_contiguous_in(x_format) && w.grad().unwrap().is_contiguous_in(w_format));
+        let of_x = x.grad().unwrap().select(0, 2)?.to_f64_vec()?;
+        let summed = w.detach().sum_dims(&[0], false)?.to_f64_vec()?;
+        assert!(of_x.iter().zip(&summed).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(1.0)));
+    }
+    // Without a batch, and what the op refuses it refuses here too.
+    assert_eq!(x.select(0, 0)?.conv2d(&w, None, ConvOptions::default())?.sizes(), [7, 1, 1]);
+    let error = x.conv2d(&w, Some(&counted(&[6])?), ConvOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("bias"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn files_keep_what_is_meant() -> Result<()> {
+    let _guard = load(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gray.safetensors");
+    let gray = counted(&[2, 1, 3, 4])?.to_format(LAST)?;
+    let plain = counted(&[2, 1, 3, 4])?;
+    let state = [("last".to_string(), gray.clone()), ("rows".to_string(), plain.clone())];
+    safetensors::save(&path, &state.into_iter().collect())?;
+    let read = safetensors::load(&path)?;
+    assert_eq!((read["last"].strides(), read["rows"].strides()), (gray.strides(), plain.strides()));
+    Ok(())
+}
