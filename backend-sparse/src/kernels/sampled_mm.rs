@@ -1,6 +1,7 @@
 //! `sampled_mm`: a product of strided matrices at the places of a pattern alone. Scratch: the operands where they do not lie
-//! row by row, the right one with its rows and columns exchanged.
+//! row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
 
+use crate::coalesce::coalesced;
 use crate::coo::{Coo, PIECE, is_coo, one, unsupported};
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
@@ -11,7 +12,7 @@ fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
     if !is_coo(&pattern) || is_coo(&left) || is_coo(&right) {
         return Err(unsupported("a product at the places of a pattern but of two strided matrices"));
     }
-    let pattern = Coo::read(pattern)?;
+    let pattern = coalesced(Coo::read(pattern)?)?;
     if pattern.sparse_dim != 2 || pattern.sizes.len() != 2 {
         return Err(unsupported("a pattern that is no matrix without dense dimensions"));
     }

@@ -1,4 +1,4 @@
-//! `unsqueeze`, `squeeze`, `view` and `reshape`: the entries keep their order, and the values their memory. Scratch: the
+//! `unsqueeze`, `squeeze` and `view`, which `reshape` calls: the entries keep their order, and the values their memory. Scratch: the
 //! indices; 8 bytes for each entry where a shape changes.
 
 use crate::coo::{Coo, PIECE, Part, dim_of, index_tensor, one, product, row_major, unsupported, wrong};
@@ -50,7 +50,7 @@ fn squeeze(call: &Call<'_>) -> Result<(), Error> {
     Coo { sizes, sparse_dim: rows.len(), indices, values, ..coo }.give(call)
 }
 
-fn reshape(call: &Call<'_>) -> Result<(), Error> {
+fn view(call: &Call<'_>) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let given = call.ints(1)?;
     let total = product(&coo.sizes);
@@ -101,5 +101,4 @@ fn reshape(call: &Call<'_>) -> Result<(), Error> {
 
 kernel!("unsqueeze", "Ti>T", unsqueeze);
 kernel!("squeeze", "TI>T", squeeze);
-kernel!("view", "TI>T", reshape);
-kernel!("reshape", "TI>T", reshape);
+kernel!("view", "TI>T", view);

@@ -45,6 +45,11 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     Ok(Dims::from_slice(&[n, m]))
 }
 
+/// The gradient `a @ b` of one side of a product: of a sparse one, where it stores something.
+pub(super) fn product_at(of: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if of.as_ref().is_strided() { product_like(of, a, b) } else { of.detach().sampled_mm(a, b) }
+}
+
 /// `a @ b`, laid out as `like`: a gradient that lies in memory as its tensor does is added to it without a pass by
 /// strides.
 pub(super) fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
@@ -79,8 +84,11 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::of_inputs(0b11, |b, g| {
-        g.set(0, || b.grad(0)?.mm(&b.input(1)?.t()?))?;
-        g.set(1, || product_like(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
+        g.set(0, || match b.input(0)? {
+            a if a.as_ref().is_strided() => b.grad(0)?.mm(&b.input(1)?.t()?),
+            a => product_at(&a, b.grad(0)?, &b.input(1)?.t()?),
+        })?;
+        g.set(1, || product_at(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
     }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,
