@@ -7,6 +7,7 @@ use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, index_tensor, is_coo, one, unsupported};
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
+use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor};
 
 /// The product of two matrices, or of two stacks of them; a strided vector on the right counts as a matrix of one column.
@@ -114,6 +115,13 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
         return Err(unsupported("a sparse matrix with a product of strided ones added to it"));
     }
     let (beta, alpha) = (factor(call, 3)?, factor(call, 4)?);
+    if matches!(left.dtype(), dtype::F16 | dtype::BF16) {
+        // Several steps, rounded once.
+        let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
+        let (own, left, right) = (wide(call.tensor(0)?)?, wide(left)?, wide(right)?);
+        let sum = one("addmm", &[Arg::Owned(&own), Arg::Owned(&left), Arg::Owned(&right), beta, alpha])?;
+        return call.set_output(0, one("to_dtype", &[Arg::Owned(&sum), Arg::Dtype(call.tensor(1)?.dtype())])?);
+    }
     let product = multiply(left, right)?.tensor()?;
     let product = one("mul", &[Arg::Owned(&product), alpha])?;
     if matches!(beta, Arg::Int(0)) || matches!(beta, Arg::Float(f) if f == 0.0) {

@@ -24,6 +24,8 @@ pub struct Call {
     pub name: String,
     /// What else than the suite itself took part in making and reading them.
     pub how: Option<&'static str>,
+    /// Whether composite tensors may store zeros, in the blocks of hybrid ones.
+    pub stores_zeros: bool,
 }
 
 /// The arrangements for kernels of strided tensors, the usual one first.
@@ -94,7 +96,7 @@ pub fn place(
         return Ok(None);
     }
     let (tensors, name) = (prepared.tensors(), arrangement.name().to_string());
-    Ok(Some(Call { prepared, tensors, inputs, name, how: None }))
+    Ok(Some(Call { prepared, tensors, inputs, name, how: None, stores_zeros: false }))
 }
 
 /// Which elements of a composite tensor differ from zero, from patterns of many to those of few elements; the first that the
@@ -171,7 +173,8 @@ fn composite(
             (true, form) => format!("{name}, {}", form.name()),
         };
         let how = known.is_none().then_some("the oracle, through the layout's own conversions");
-        return Ok(Some(Call { prepared, tensors, inputs, name, how }));
+        let stores_zeros = form == Form::Hybrid;
+        return Ok(Some(Call { prepared, tensors, inputs, name, how, stores_zeros }));
     }
     Ok(None)
 }

@@ -82,7 +82,7 @@ impl Tensor {
     /// As [`Tensor::empty`].
     pub fn empty_like(&self) -> Result<Tensor> {
         use keyway_dispatcher::dims::is_dense;
-        let strides = if is_dense(self.sizes(), self.strides()) && self.inner.is_strided() {
+        let strides = if self.inner.is_strided() && is_dense(self.sizes(), self.strides()) {
             Dims::from_slice(self.strides())
         } else {
             contiguous_strides(self.sizes())
