@@ -82,7 +82,8 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
         entries = parted.collect();
         // The last first, and the parts of one place apart from each other.
         entries.reverse();
-        let (even, odd): (Vec<_>, Vec<_>) = entries.into_iter().enumerate().partition(|(nth, _)| nth % 2 == 0);
+        let (even, odd): (Vec<_>, Vec<_>) =
+            entries.into_iter().enumerate().partition(|(nth, _)| nth % 2 == 0);
         entries = even.into_iter().chain(odd).map(|(_, entry)| entry).collect();
     }
     let values = Array::new(array.dtype, [entries.len()], entries.iter().map(|(_, v)| *v).collect());
@@ -97,7 +98,8 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
         Known::Coo if form == Form::Hybrid && array.ndim() > 0 => {
             let sparse_dim = array.ndim() - 1;
             let width = array.sizes[sparse_dim];
-            let mut places: Vec<Vec<usize>> = entries.iter().map(|(at, _)| at[..sparse_dim].to_vec()).collect();
+            let mut places: Vec<Vec<usize>> =
+                entries.iter().map(|(at, _)| at[..sparse_dim].to_vec()).collect();
             places.dedup();
             let indices = (0..sparse_dim).flat_map(|dim| places.iter().map(move |at| at[dim])).collect();
             let block = |at: &Vec<usize>| {
@@ -172,7 +174,8 @@ pub fn make(known: Known, array: &Array, layout: Layout, device: Device, form: F
     let attrs = table::current().layout(layout).map_or(&[][..], |entry| &entry.attrs);
     // Whether entries come in row-major order, and each place once.
     let in_order = form != Form::Duplicates;
-    let attrs: Vec<i64> = attrs.iter().map(|name| i64::from(in_order && name.contains("coalesced"))).collect();
+    let attrs: Vec<i64> =
+        attrs.iter().map(|name| i64::from(in_order && name.contains("coalesced"))).collect();
     Tensor::from_components(layout, &array.sizes, array.dtype, &parts, &attrs)
 }
 

@@ -54,10 +54,7 @@ fn made_and_asked() {
     assert_eq!(f64s(&c), DENSE);
     let h = hybrid();
     assert_eq!((h.nnz().unwrap(), h.sparse_dim().unwrap(), h.dense_dim().unwrap()), (4, 1, 1));
-    assert_eq!(
-        f64s(&h),
-        [0.5, 0.25, 3.0, 0.0, 0.0, 0.0, -1.0, 0.0, 2.0, 1.0, 1.5, -0.5, 0.0, 0.0, 0.0]
-    );
+    assert_eq!(f64s(&h), [0.5, 0.25, 3.0, 0.0, 0.0, 0.0, -1.0, 0.0, 2.0, 1.0, 1.5, -0.5, 0.0, 0.0, 0.0]);
     assert_eq!(h.coalesce().unwrap().nnz().unwrap(), 3);
     let e = empty(&[2, 3]);
     assert!(e.is_coalesced().unwrap() && e.nnz().unwrap() == 0);
@@ -91,7 +88,9 @@ fn from_strided_and_back() {
 fn bad_parts_are_refused() {
     let _one = load(PLUGINS);
     let values = floats(&[1.0, 2.0], &[2]);
-    let make = |indices: &Tensor, values: &Tensor, sizes: &[usize]| message(Tensor::sparse_coo(indices, values, sizes));
+    let make = |indices: &Tensor, values: &Tensor, sizes: &[usize]| {
+        message(Tensor::sparse_coo(indices, values, sizes))
+    };
     let good = ints(&[0, 1, 1, 2], &[2, 2]);
     for (indices, values, sizes, part) in [
         (ints(&[0, 3, 1, 2], &[2, 2]), &values, &[3, 4][..], "below 3 in dimension 0"),
@@ -243,14 +242,22 @@ fn products_of_matrices() {
         for a in [uncoalesced(), uncoalesced().coalesce().unwrap(), empty(&[3, 4])] {
             let d = a.to_dense().unwrap();
             same("mm", a.mm(&b), d.mm(&b));
-            same("mm of strides", a.mm(&floats(&numbers(4 * m), &[m, 4]).t().unwrap()), d.mm(&floats(&numbers(4 * m), &[m, 4]).t().unwrap()));
+            same(
+                "mm of strides",
+                a.mm(&floats(&numbers(4 * m), &[m, 4]).t().unwrap()),
+                d.mm(&floats(&numbers(4 * m), &[m, 4]).t().unwrap()),
+            );
             let left = floats(&numbers(3 * m), &[m, 3]);
             same("dense mm", left.mm(&a), left.mm(&d));
             let c = floats(&numbers(3 * m), &[3, m]);
             same("addmm", c.addmm_scaled(&a, &b, 0.5, 2.0), c.addmm_scaled(&d, &b, 0.5, 2.0));
             same("mm sparse", a.mm(&a.t().unwrap()), d.mm(&d.t().unwrap()));
             same("matmul", a.matmul(&b), d.matmul(&b));
-            same("sampled", a.sampled_mm(&c, &b.t().unwrap()), c.mm(&b.t().unwrap()).unwrap().sparse_mask(&a));
+            same(
+                "sampled",
+                a.sampled_mm(&c, &b.t().unwrap()),
+                c.mm(&b.t().unwrap()).unwrap().sparse_mask(&a),
+            );
         }
     }
     let a = uncoalesced();
@@ -288,7 +295,11 @@ fn softmax_leaves_out_what_is_not_stored() {
     // Along a dense dimension the whole lines are stored.
     let h = hybrid().coalesce().unwrap();
     let values = h.values().unwrap().softmax(1).unwrap();
-    assert_close(&h.softmax(1).unwrap().values().unwrap().to_f64_vec().unwrap(), &values.to_f64_vec().unwrap(), 1e-12);
+    assert_close(
+        &h.softmax(1).unwrap().values().unwrap().to_f64_vec().unwrap(),
+        &values.to_f64_vec().unwrap(),
+        1e-12,
+    );
 }
 
 #[test]
@@ -309,7 +320,12 @@ fn integers_and_narrow_floats() {
         assert_eq!(f64s(&a), [0.0, 0.0, 4.0, 0.0, 0.0, 8.0]);
     }
     // Eight bits overflow where 64 do not.
-    let a = Tensor::sparse_coo(&ints(&[0, 0], &[1, 2]), &ints(&[100, 100], &[2]).to_dtype(DType::I8).unwrap(), &[1]).unwrap();
+    let a = Tensor::sparse_coo(
+        &ints(&[0, 0], &[1, 2]),
+        &ints(&[100, 100], &[2]).to_dtype(DType::I8).unwrap(),
+        &[1],
+    )
+    .unwrap();
     assert_eq!(f64s(&a), [-56.0]);
 }
 
@@ -322,10 +338,14 @@ type Function<'a> = dyn Fn(&[Tensor]) -> keyway::Result<Vec<Tensor>> + 'a;
 
 #[track_caller]
 fn check(name: &str, function: &Function<'_>, inputs: &[Tensor]) {
-    if let Some(mismatch) = gradcheck(&function, inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{name}: {e}")) {
+    if let Some(mismatch) =
+        gradcheck(&function, inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
+    {
         panic!("{name}: {mismatch}");
     }
-    if let Some(mismatch) = gradgradcheck(&function, inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{name}, second: {e}")) {
+    if let Some(mismatch) = gradgradcheck(&function, inputs, Tolerance::default())
+        .unwrap_or_else(|e| panic!("{name}, second: {e}"))
+    {
         panic!("{name}, second: {mismatch}");
     }
 }
@@ -373,7 +393,9 @@ fn derivatives_with_respect_to_values() {
         ("log_softmax", one(|s, _, _| s.log_softmax(1)?.to_dense())),
     ];
     for (name, function) in functions {
-        let run = |indices: &Tensor, t: &[Tensor]| Ok(vec![function(&Tensor::sparse_coo(indices, &t[0], &[3, 4])?, &t[1], &t[2])?]);
+        let run = |indices: &Tensor, t: &[Tensor]| {
+            Ok(vec![function(&Tensor::sparse_coo(indices, &t[0], &[3, 4])?, &t[1], &t[2])?])
+        };
         let values = leaf(&[1.5, -2.0, 0.5, 2.25, 0.75], &[5]);
         check(name, &|t| run(&places, t), &[values, b.clone(), c.clone()]);
         let values = leaf(&[1.5, -2.0, 0.5, 2.25], &[4]);

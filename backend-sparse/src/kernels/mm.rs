@@ -120,7 +120,8 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
         let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
         let (own, left, right) = (wide(call.tensor(0)?)?, wide(left)?, wide(right)?);
         let sum = one("addmm", &[Arg::Owned(&own), Arg::Owned(&left), Arg::Owned(&right), beta, alpha])?;
-        return call.set_output(0, one("to_dtype", &[Arg::Owned(&sum), Arg::Dtype(call.tensor(1)?.dtype())])?);
+        return call
+            .set_output(0, one("to_dtype", &[Arg::Owned(&sum), Arg::Dtype(call.tensor(1)?.dtype())])?);
     }
     let product = multiply(left, right)?.tensor()?;
     let product = one("mul", &[Arg::Owned(&product), alpha])?;

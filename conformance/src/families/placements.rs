@@ -38,9 +38,12 @@ fn is_composite(layout: Layout) -> bool {
 /// The forms of a composite tensor's entries, and whether it has any; `None` where the suite does not know the layout.
 fn forms(layout: Layout) -> &'static [(Form, bool)] {
     match known_layouts::find(layout) {
-        Some(Known::Coo) => {
-            &[(Form::Coalesced, true), (Form::Duplicates, true), (Form::Hybrid, true), (Form::Coalesced, false)]
-        }
+        Some(Known::Coo) => &[
+            (Form::Coalesced, true),
+            (Form::Duplicates, true),
+            (Form::Hybrid, true),
+            (Form::Coalesced, false),
+        ],
         _ => &[(Form::Coalesced, true)],
     }
 }

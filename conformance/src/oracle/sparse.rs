@@ -1,7 +1,7 @@
 //! Ops of sparse tensors, on what these stand for.
 
-use super::pointwise::Outcome;
 use super::number::zero;
+use super::pointwise::Outcome;
 use super::{Family, Inputs, Unknown, linalg};
 use crate::array::Array;
 
@@ -36,9 +36,5 @@ fn sampled_mm(inputs: &Inputs) -> Outcome {
 }
 
 /// The family.
-pub const ALL: Family = &[
-    ("coalesce", same),
-    ("sampled_mm", sampled_mm),
-    ("sparse_mask", sparse_mask),
-    ("to_sparse", same),
-];
+pub const ALL: Family =
+    &[("coalesce", same), ("sampled_mm", sampled_mm), ("sparse_mask", sparse_mask), ("to_sparse", same)];

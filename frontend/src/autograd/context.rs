@@ -278,6 +278,19 @@ impl Grads<'_> {
         Ok(())
     }
 
+    /// As [`Grads::set`], for a gradient that stays sparse though the argument is strided.
+    ///
+    /// # Errors
+    /// What `compute` reports.
+    pub fn set_sparse(&mut self, i: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
+        if let Some(&OwnedArg::Tensor { slot }) = self.call.args.get(i)
+            && self.wanted[slot]
+        {
+            self.slots[slot] = Some(compute()?);
+        }
+        Ok(())
+    }
+
     /// Sets the gradient of tensor `k` of list argument `i`.
     ///
     /// # Errors

@@ -127,7 +127,9 @@ fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
     let slot = &mut pending.slots(&edge.node)[edge.output];
     *slot = Some(match slot.take() {
         None => grad,
-        Some(present) => sum(present, grad, edge.node.outputs.get(edge.output).is_none_or(|shape| shape.strided))?,
+        Some(present) => {
+            sum(present, grad, edge.node.outputs.get(edge.output).is_none_or(|shape| shape.strided))?
+        }
     });
     Ok(())
 }
@@ -366,7 +368,9 @@ fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> 
     };
     meta::while_adding(leaf, || {
         match meta::grad(leaf) {
-            Some(present) if create_graph => meta::set_grad(leaf, Some(sum(present, grad, leaf.is_strided())?)),
+            Some(present) if create_graph => {
+                meta::set_grad(leaf, Some(sum(present, grad, leaf.is_strided())?))
+            }
             Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {
                 present.add_(&grad)?;
             }

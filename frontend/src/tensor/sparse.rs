@@ -83,7 +83,13 @@ impl Tensor {
             return Ok(());
         }
         let got = format!("one of layout {}; `to_sparse` makes one of a strided tensor", self.layout());
-        Err(DispatchError::Value { op, argument: "self", expected: format!("a tensor of layout {NAME}"), got }.into())
+        Err(DispatchError::Value {
+            op,
+            argument: "self",
+            expected: format!("a tensor of layout {NAME}"),
+            got,
+        }
+        .into())
     }
 
     /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without

@@ -42,14 +42,18 @@ impl Layout for Coo {
 fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
     let entries = read::<T>(&tensor)?;
-    let wrong = |argument, expected: String, got: String| Err(Error::InvalidArgument { argument, expected, got });
+    let wrong =
+        |argument, expected: String, got: String| Err(Error::InvalidArgument { argument, expected, got });
     let outside = |at: &[i64]| at.iter().zip(tensor.sizes()).any(|(at, size)| !(0..*size).contains(at));
-    if let Some((at, _)) = entries.iter().find(|(at, _)| outside(at)).filter(|_| !faults::is("coo_unchecked")) {
+    if let Some((at, _)) = entries.iter().find(|(at, _)| outside(at)).filter(|_| !faults::is("coo_unchecked"))
+    {
         return wrong("indices", format!("within {:?}", tensor.sizes()), format!("{at:?}"));
     }
     let in_order = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
     match tensor.attrs() {
-        [1] if !in_order => wrong("coalesced", "1 of entries in order, each place once".into(), "others".into()),
+        [1] if !in_order => {
+            wrong("coalesced", "1 of entries in order, each place once".into(), "others".into())
+        }
         _ => Ok(()),
     }
 }

@@ -12,7 +12,11 @@ const FAULTS: [Fault; 7] = [
     Fault::of_ops("coo_entries_squared", &["square"], "an op that is not linear is applied to each entry"),
     Fault::of_ops("coo_order_assumed", &["mm"], "a product takes entries to come in the order of rows"),
     Fault::of_ops("coo_index_off", &["mm"], "a product takes each entry to lie in the next column"),
-    Fault::of_ops("coo_stale_flag", &["neg"], "a result with several entries for one place counts as coalesced"),
+    Fault::of_ops(
+        "coo_stale_flag",
+        &["neg"],
+        "a result with several entries for one place counts as coalesced",
+    ),
     Fault::of_ops("coo_zeros_ignored", &["amax"], "the greatest is one of the stored elements"),
     Fault::of_families("coo_unchecked", &["layout"], "indices beyond the sizes are taken"),
 ];

@@ -64,7 +64,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let rank = match rank(args, 0)? {
         rank @ 2..=3 => rank,
         _ => {
-            return Err(wrong_shape(args, 0, "of 4 or 5 dimensions, [batch, channels, ..]".into(), x.sizes()));
+            return Err(wrong_shape(
+                args,
+                0,
+                "of 4 or 5 dimensions, [batch, channels, ..]".into(),
+                x.sizes(),
+            ));
         }
     };
     if x.sizes()[2..].contains(&0) {

@@ -45,9 +45,15 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     Ok(Dims::from_slice(&[n, m]))
 }
 
-/// The gradient `a @ b` of one side of a product: of a sparse one, where it stores something.
+/// The gradient `a @ b` of one side of a product: of a sparse one, where it stores something, if its backend computes that.
 pub(super) fn product_at(of: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    if of.as_ref().is_strided() { product_like(of, a, b) } else { of.detach().sampled_mm(a, b) }
+    if of.as_ref().is_strided() {
+        return product_like(of, a, b);
+    }
+    match of.detach().sampled_mm(a, b) {
+        Err(crate::Error::Dispatch(Error::MissingKernel(_))) => a.mm(b),
+        made => made,
+    }
 }
 
 /// `a @ b`, laid out as `like`: a gradient that lies in memory as its tensor does is added to it without a pass by

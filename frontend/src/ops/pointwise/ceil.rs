@@ -20,5 +20,4 @@ forms! {
 }
 
 /// `ceil`
-pub static DEF: OpDef = rounding::def("ceil(Tensor self) -> Tensor")
-.with(Facts::KEEPS_ZERO);
+pub static DEF: OpDef = rounding::def("ceil(Tensor self) -> Tensor").with(Facts::KEEPS_ZERO);

@@ -20,5 +20,4 @@ forms! {
 }
 
 /// `floor`
-pub static DEF: OpDef = rounding::def("floor(Tensor self) -> Tensor")
-.with(Facts::KEEPS_ZERO);
+pub static DEF: OpDef = rounding::def("floor(Tensor self) -> Tensor").with(Facts::KEEPS_ZERO);

@@ -21,6 +21,6 @@ forms! {
 }
 
 /// `round`
-pub static DEF: OpDef =
-    rounding::def("round(Tensor self) -> Tensor").samples(|| sample::unary_of(&Fill::Uniform(0.6, 1.4), &[]))
-.with(Facts::KEEPS_ZERO);
+pub static DEF: OpDef = rounding::def("round(Tensor self) -> Tensor")
+    .samples(|| sample::unary_of(&Fill::Uniform(0.6, 1.4), &[]))
+    .with(Facts::KEEPS_ZERO);

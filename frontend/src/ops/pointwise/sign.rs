@@ -25,4 +25,4 @@ pub static DEF: OpDef = OpDef::unary("sign(Tensor self) -> Tensor", rules::unary
     .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
     .with(Facts::EXACT)
     .decomposed(derived::SIGN)
-.with(Facts::KEEPS_ZERO);
+    .with(Facts::KEEPS_ZERO);

@@ -20,5 +20,4 @@ forms! {
 }
 
 /// `trunc`
-pub static DEF: OpDef = rounding::def("trunc(Tensor self) -> Tensor")
-.with(Facts::KEEPS_ZERO);
+pub static DEF: OpDef = rounding::def("trunc(Tensor self) -> Tensor").with(Facts::KEEPS_ZERO);

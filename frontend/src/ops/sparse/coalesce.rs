@@ -43,7 +43,14 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
-    samples: || vec![sample([plain(&[3, 4])]), sample([plain(&[2, 3, 4])]), sample([plain(&[5])]), sample([plain(&[])])],
+    samples: || {
+        vec![
+            sample([plain(&[3, 4])]),
+            sample([plain(&[2, 3, 4])]),
+            sample([plain(&[5])]),
+            sample([plain(&[])]),
+        ]
+    },
     errors: Vec::new,
     entry: Entry::new(),
 }

@@ -2,9 +2,9 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
+use crate::ops::composite::{decomposed, one, tensor as argument};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::ops::sample::{Fill, error, fixed, plain, sample};
+use crate::ops::sample::{Fill, Sample, error, plain, sample, tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
@@ -30,7 +30,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    tensor(args, 0)?.masked_fill(&tensor(args, 1)?.eq(0)?, 0)
+    argument(args, 0)?.masked_fill(&argument(args, 1)?.eq(0)?, 0)
 }
 
 /// `sparse_mask`
@@ -45,10 +45,14 @@ pub static DEF: OpDef = OpDef {
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples: || {
-        let mask = |sizes: &[usize]| fixed(sizes, crate::DType::F64, Fill::Values(vec![0.0, 1.0, -2.0, 0.0, 3.0]));
+        // At 0 the result jumps with the mask.
+        let masked = |sizes: &[usize]| {
+            let mask = tensor(sizes, Fill::Values(vec![0.0, 1.0, 2.0, 0.0, 3.0]));
+            Sample { smooth: false, ..sample([plain(sizes), mask]) }
+        };
         vec![
-            sample([plain(&[3, 4]), mask(&[3, 4])]),
-            sample([plain(&[2, 3, 4]), mask(&[2, 3, 4])]),
+            masked(&[3, 4]),
+            masked(&[2, 3, 4]),
             sample([plain(&[3, 4]), plain(&[3, 4])]),
             sample([plain(&[6]), plain(&[6])]),
         ]
