@@ -113,15 +113,34 @@ fn as_dtype<'a>(coo: Coo<'a>, dtype: u16) -> Result<Coo<'a>, Error> {
     Ok(coo.with_values(values))
 }
 
+/// Sums in another dtype, each number finished by an op.
+fn finished<'a>(
+    sums: Reduced<'a>,
+    finish: impl Fn(Arg<'_>) -> Result<OwnedTensor, Error>,
+) -> Result<Reduced<'a>, Error> {
+    Ok(match sums {
+        Reduced::Strided(sums) => Reduced::Strided(finish(Arg::Owned(&sums))?),
+        Reduced::Sparse(sums) => {
+            let values = finish(sums.values.arg())?;
+            Reduced::Sparse(sums.with_values(values))
+        }
+    })
+}
+
+/// The sums, of f16 and bf16 in f32 and rounded once; of integers in i64.
 fn sum(call: &Call<'_>) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let (mask, keep) = reduced_dims(call, coo.sizes.len())?;
-    let coo = match coo.dtype() {
-        dtype::F16 | dtype::BF16 | dtype::F32 | dtype::F64 => coo,
+    let own = coo.dtype();
+    match own {
+        dtype::F32 | dtype::F64 => sums(coo, &mask, keep)?.give(call),
+        dtype::F16 | dtype::BF16 => {
+            let wide = sums(as_dtype(coo, dtype::F32)?, &mask, keep)?;
+            finished(wide, |sums| one("to_dtype", &[sums, Arg::Dtype(own)]))?.give(call)
+        }
         // Of integers that fall on one place, each is cast on its own: sums of 64 bits do not wrap earlier.
-        _ => as_dtype(coalesced(coo)?, dtype::I64)?,
-    };
-    sums(coo, &mask, keep)?.give(call)
+        _ => sums(as_dtype(coalesced(coo)?, dtype::I64)?, &mask, keep)?.give(call),
+    }
 }
 
 /// The sums in f32 at least, divided by the count of all elements, and rounded once.
@@ -132,17 +151,12 @@ fn mean(call: &Call<'_>) -> Result<(), Error> {
     let reduced = coo.sizes.iter().zip(&mask).filter(|(_, reduced)| **reduced);
     let count = reduced.map(|(&size, _)| size as f64).product::<f64>();
     let wide = if own == dtype::F64 { dtype::F64 } else { dtype::F32 };
+    let sums = sums(as_dtype(coo, wide)?, &mask, keep)?;
     let finish = |sums: Arg<'_>| -> Result<OwnedTensor, Error> {
         let mean = one("div", &[sums, Arg::Float(count), Arg::None])?;
         if own == wide { Ok(mean) } else { one("to_dtype", &[Arg::Owned(&mean), Arg::Dtype(own)]) }
     };
-    match sums(as_dtype(coo, wide)?, &mask, keep)? {
-        Reduced::Strided(sums) => call.set_output(0, finish(Arg::Owned(&sums))?),
-        Reduced::Sparse(sums) => {
-            let means = finish(sums.values.arg())?;
-            sums.with_values(means).give(call)
-        }
-    }
+    finished(sums, finish)?.give(call)
 }
 
 kernel!("sum", "TIb>T", sum);

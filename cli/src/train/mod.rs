@@ -1,5 +1,6 @@
 //! `keyway train`: trains a network and writes what came of it.
 
+mod bag;
 mod checkpoint;
 mod data;
 mod network;
@@ -48,7 +49,7 @@ pub struct Options {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch: Option<u32>,
     /// The learning rate of the first epoch, which falls to 0 along half a cosine; if not given, 0.1 for `mlp` (0.01 on
-    /// `cifar10`), 0.02 for `cnn` and 0.002 for `three-layer`.
+    /// `cifar10`), 0.02 for `cnn`, 0.002 for `three-layer` and 20 for `bag`.
     #[arg(long, value_parser = rate, allow_negative_numbers = true)]
     lr: Option<f64>,
     /// Decides the initial weights, the order of the rows and what is dropped out; 0 if not given.
