@@ -37,6 +37,8 @@ pub enum Network {
     /// Each pixel with its value is a word: a table of words with sparse gradients, summed by images, and a fully connected
     /// layer. For `digits`.
     Bag,
+    /// A graph convolution net, whose products with the graph are those of a sparse matrix. For `graph`.
+    Gcn,
 }
 
 impl Network {
@@ -47,22 +49,24 @@ impl Network {
             Network::Cnn => "cnn",
             Network::ThreeLayer => "three-layer",
             Network::Bag => "bag",
+            Network::Gcn => "gcn",
         }
     }
 
     /// Whether its inputs are images, which have a memory format.
     pub fn has_images(self) -> bool {
-        !matches!(self, Network::Mlp | Network::Bag)
+        !matches!(self, Network::Mlp | Network::Bag | Network::Gcn)
     }
 
     /// The learning rate that it is trained with unless another is asked for.
     pub fn lr(self, source: Source) -> f64 {
         match (self, source) {
             (Network::Mlp, Source::Digits) => 0.1,
-            (Network::Mlp, Source::Cifar10) => 0.01,
+            (Network::Mlp, _) => 0.01,
             (Network::Cnn, _) => 0.02,
             (Network::ThreeLayer, _) => 0.002,
             (Network::Bag, _) => 20.0,
+            (Network::Gcn, _) => 0.01,
         }
     }
 
@@ -82,6 +86,8 @@ impl Network {
             Network::Mlp => (vec![], vec![channels * height * width, 128, 64, classes]),
             Network::Cnn => (vec![channels, 32, 64], vec![pooled(64), 128, classes]),
             Network::ThreeLayer => (vec![channels, 32], vec![pooled(32), 100, classes]),
+            // Its task builds it of the graph.
+            Network::Gcn => (vec![], vec![]),
             Network::Bag => (vec![], vec![Words::count(channels * height * width, LEVELS), WORD, classes]),
         };
         Design { network: self, image, channels, layers }
@@ -125,6 +131,7 @@ impl Design {
             Network::Cnn => self.cnn(seed, &mut rng),
             Network::ThreeLayer => self.three_layer(&mut rng),
             Network::Bag => self.bag(&mut rng),
+            Network::Gcn => Ok(Sequential::new()),
         }
     }
 
