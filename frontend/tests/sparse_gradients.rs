@@ -123,11 +123,11 @@ fn steps_and_bounds_are_those_of_strided_gradients() {
             weighted(&sparse.embedding_sparse(&at, None).unwrap()).backward().unwrap();
             weighted(&dense.embedding(&at, None).unwrap()).backward().unwrap();
             if step == 1 {
-                let norms = [&sparse, &dense].map(|w| clip_grad_norm_(&[w.clone()], 1.5).unwrap());
+                let norms = [&sparse, &dense].map(|w| clip_grad_norm_(std::slice::from_ref(w), 1.5).unwrap());
                 assert_close(&f64s(&norms[0]), &f64s(&norms[1]), 1e-12);
             }
             if step == 2 {
-                let _ = [&sparse, &dense].map(|w| clip_grad_value_(&[w.clone()], 0.75).unwrap());
+                let _ = [&sparse, &dense].map(|w| clip_grad_value_(std::slice::from_ref(w), 0.75).unwrap());
             }
             assert_close(&f64s(&sparse.grad().unwrap()), &f64s(&dense.grad().unwrap()), 1e-12);
             of_sparse.step().unwrap();
@@ -154,7 +154,7 @@ fn hooks_see_them_and_they_can_be_differentiated() {
     let read = w.embedding_sparse(&ints(&[3, 1], &[2]), None).unwrap();
     let options = BackwardOptions { create_graph: true, ..Default::default() };
     let cubes = read.square().unwrap().mul(&read).unwrap().sum().unwrap();
-    let first = grad(&[cubes], &[w.clone()], options).unwrap().remove(0).unwrap();
+    let first = grad(&[cubes], std::slice::from_ref(&w), options).unwrap().remove(0).unwrap();
     assert_eq!(first.layout().name(), "sparse_coo");
     first.sum().unwrap().backward().unwrap();
     let wanted: Vec<f64> = f64s(&w)

@@ -7,7 +7,7 @@ use keyway_sdk::author::{Arg, Call, Error, parallel_chunks_mut};
 fn unsqueeze(call: &Call<'_>) -> Result<(), Error> {
     let mut coo = Coo::argument(call, 0)?;
     let dim = dim_of(call.int(1)?, coo.sizes.len() + 1)?;
-    if dim > coo.sparse_dim || dim == coo.sizes.len() && coo.sparse_dim < dim {
+    if dim > coo.sparse_dim {
         let along = (dim - coo.sparse_dim + 1) as i64;
         let values = one("unsqueeze", &[coo.values.arg(), Arg::Int(along)])?;
         coo.sizes.insert(dim, 1);
