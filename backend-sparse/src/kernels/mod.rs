@@ -31,6 +31,7 @@ mod add;
 mod amax;
 mod cat;
 mod coalesce;
+mod embedding_sparse;
 pub mod gather;
 mod index_select;
 mod memory;

@@ -2,12 +2,11 @@
 
 use super::embedding;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::tensor::sparse_layout;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
-use keyway_dispatcher::op::{Arg, Part, Rule};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// [`Tensor::embedding`] with a sparse gradient of this matrix: an entry for each index, its row in `sparse_coo`, so that
@@ -40,20 +39,15 @@ fn by_rows(grad: &Tensor, indices: &Tensor, sizes: &[usize], padding: Arg<'_>) -
 pub static DEF: OpDef = OpDef {
     schema: "embedding_sparse(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
     rule: Rule::Structured(embedding::rule),
-    decomposition: decomposed(
-        |args| {
-            let padding = args.optional_int(2)?;
-            one(tensor(args, 0).and_then(|weight| weight.embedding(&tensor(args, 1)?, padding)))
-        },
-        &[Part::new("embedding")],
-    ),
+    // A backend that serves `sparse_coo` brings the kernel: without one the call fails here, and not in the backward pass.
+    decomposition: None,
     derivative: Derivative::Formula {
         saves: 0b10,
         saves_outputs: 0,
         formula: |b, g| g.set_sparse(0, || by_rows(b.grad(0)?, &b.input(1)?, b.sizes(0), b.arg(2))),
     },
     forms: Forms::New,
-    dtypes: Dtypes::ALL,
+    dtypes: Dtypes::NUMERIC,
     samples: embedding::samples,
     errors: embedding::errors,
     entry: Entry::new(),
