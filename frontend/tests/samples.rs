@@ -42,6 +42,7 @@ fn every_sample_runs() {
 
 #[test]
 fn every_error_sample_fails_with_its_message() {
+    let _one = rehearsal_support::load(&["keyway_backend_sparse"]);
     let mut failures = Vec::new();
     for def in ops() {
         let dtype = FLOATS.into_iter().find(|&dtype| def.dtypes.has(dtype)).unwrap_or(DType::I64);

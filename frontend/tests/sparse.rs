@@ -391,6 +391,9 @@ fn derivatives_with_respect_to_values() {
         ("reshape", one(|s, _, _| s.reshape(&[4, 3])?.to_dense())),
         ("softmax", one(|s, _, _| s.softmax(1)?.to_dense())),
         ("log_softmax", one(|s, _, _| s.log_softmax(1)?.to_dense())),
+        ("amax", one(|s, _, _| s.amax_dims(&[], false)?.square())),
+        ("amin 0", one(|s, _, _| s.amin_dims(&[0], false)?.to_dense())),
+        ("amax 1", one(|s, _, _| s.amax_dims(&[1], true)?.to_dense()?.square())),
     ];
     for (name, function) in functions {
         let run = |indices: &Tensor, t: &[Tensor]| {
@@ -402,4 +405,92 @@ fn derivatives_with_respect_to_values() {
         check(name, &|t| run(&in_order, t), &[values, b.clone(), c.clone()]);
         check(name, &|t| run(&ints(&[], &[2, 0]), t), &[leaf(&[], &[0]), b.clone(), c.clone()]);
     }
+}
+
+#[test]
+fn derivatives_of_hybrid_tensors() {
+    let _one = load(PLUGINS);
+    let c = leaf(&(0..15).map(|i| f64::from(i * 5 % 11) * 0.3 + 0.4).collect::<Vec<_>>(), &[5, 3]);
+    let one = |f: fn(&Tensor, &Tensor) -> keyway::Result<Tensor>| f;
+    let functions = [
+        ("to_dense", one(|s, _| s.to_dense())),
+        ("values", one(|s, _| s.values()?.square())),
+        ("coalesce", one(|s, _| s.coalesce()?.values()?.square())),
+        ("both", one(|s, c| s.values()?.square()?.sum()?.add(&s.to_dense()?.mul(c)?.sum()?))),
+        ("mul dense", one(|s, c| s.mul(c)?.to_dense())),
+        ("mul sparse", one(|s, c| s.mul(&c.sparse_mask(s)?)?.to_dense())),
+        ("add", one(|s, c| s.add(&c.sparse_mask(s)?)?.square()?.to_dense())),
+        ("sub dense", one(|s, c| s.sub(c)?.square())),
+        ("sum", one(|s, _| s.sum()?.square())),
+        ("sum 0", one(|s, _| s.sum_dims(&[0], false)?.to_dense()?.square())),
+        ("sum 1", one(|s, _| s.sum_dims(&[1], true)?.to_dense()?.square())),
+        ("tanh", one(|s, _| s.tanh()?.to_dense())),
+        ("narrow", one(|s, _| s.narrow(1, 1, 2)?.square()?.to_dense())),
+        ("select", one(|s, _| s.select(0, 2)?.to_dense())),
+        ("cat", one(|s, _| Tensor::cat(&[s, &s.square()?], 0)?.to_dense())),
+        ("softmax", one(|s, _| s.softmax(1)?.to_dense())),
+        ("amax", one(|s, _| s.amax_dims(&[1], false)?.to_dense())),
+    ];
+    let numbers = |n: usize| (0..n).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.45).collect::<Vec<_>>();
+    for (name, function) in functions {
+        for (places, nnz) in
+            [(ints(&[2, 0, 2, 3], &[1, 4]), 4), (ints(&[0, 2, 4], &[1, 3]), 3), (ints(&[], &[1, 0]), 0)]
+        {
+            let run =
+                |t: &[Tensor]| Ok(vec![function(&Tensor::sparse_coo(&places, &t[0], &[5, 3])?, &t[1])?]);
+            check(name, &run, &[leaf(&numbers(3 * nnz), &[nnz, 3]), c.clone()]);
+        }
+    }
+}
+
+#[test]
+fn derivatives_with_respect_to_strided_tensors() {
+    let _one = load(PLUGINS);
+    // Also with respect to elements that are 0, and so are not stored.
+    let d = leaf(&[0.0, 1.5, 0.0, -2.0, 0.5, 0.0], &[2, 3]);
+    let b = leaf(&[0.3, -1.0, 2.0, 1.0, 0.5, -0.75], &[2, 3]);
+    check("to_sparse", &|t| Ok(vec![t[0].to_sparse(2)?.to_dense()?.mul(&t[1])?]), &[d.clone(), b.clone()]);
+    check("to_sparse 1", &|t| Ok(vec![t[0].to_sparse(1)?.mul(2)?.add(&t[1])?]), &[d.clone(), b.clone()]);
+    check(
+        "sparse_mask",
+        &|t| Ok(vec![t[1].sparse_mask(&t[0].detach().to_sparse(2)?)?.square()?.to_dense()?]),
+        &[d, b],
+    );
+}
+
+#[test]
+fn a_sparse_leaf_has_a_gradient_of_its_own_pattern() {
+    let _one = load(PLUGINS);
+    let a = uncoalesced().set_requires_grad(true).unwrap();
+    let b = floats(&(0..8).map(f64::from).collect::<Vec<_>>(), &[4, 2]);
+    a.mm(&b).unwrap().sum().unwrap().backward().unwrap();
+    let grad = a.grad().unwrap();
+    assert!(grad.indices().unwrap().shares_storage(&a.indices().unwrap()));
+    // Each entry has the gradient at its place: also both of those that stand at (1, 2).
+    assert_eq!(grad.values().unwrap().to_vec::<f64>().unwrap(), [9.0, 13.0, 1.0, 9.0, 5.0]);
+    // A second pass, and a strided gradient, add to it.
+    a.to_dense().unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(a.grad().unwrap().values().unwrap().to_vec::<f64>().unwrap(), [10.0, 14.0, 2.0, 10.0, 6.0]);
+    // No gradient of elements that are not stored: products at the places of the pattern alone.
+    assert_eq!(a.grad().unwrap().nnz().unwrap(), 5);
+}
+
+#[test]
+fn kept_in_files_and_moved() {
+    let _one = load(&["keyway_backend_sparse", "keyway_test_device"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sparse.safetensors");
+    let saved = [("a".to_string(), uncoalesced()), ("h".to_string(), hybrid().coalesce().unwrap())].into();
+    keyway::io::safetensors::save(&path, &saved).unwrap();
+    let loaded = keyway::io::safetensors::load(&path).unwrap();
+    for (name, tensor) in &saved {
+        assert_eq!(loaded[name].layout(), tensor.layout());
+        assert_eq!(loaded[name].nnz().unwrap(), tensor.nnz().unwrap());
+        assert_eq!(loaded[name].is_coalesced().unwrap(), tensor.is_coalesced().unwrap());
+        assert_eq!(f64s(&loaded[name]), f64s(tensor));
+    }
+    let there = hybrid().to_device(remote(0)).unwrap();
+    assert_eq!((there.device(), there.nnz().unwrap()), (remote(0), 4));
+    assert_eq!(f64s(&there.to_device(keyway::Device::CPU).unwrap()), f64s(&hybrid()));
+    assert!(message(there.coalesce()).contains("no kernel that coalesces"));
 }
