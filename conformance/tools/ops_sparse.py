@@ -9,7 +9,7 @@ def coalesce(torch, x):
     return x.to_sparse().coalesce().to_dense() if x.ndim else x.clone()
 
 
-TORCH = {
+OPS = {
     "coalesce": coalesce,
     "sampled_mm": lambda torch, pattern, a, b: torch.where(pattern != 0, a @ b, 0),
     "sparse_mask": lambda torch, x, mask: torch.where(mask != 0, x, 0),
