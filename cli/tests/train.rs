@@ -169,8 +169,8 @@ fn one_file_that_fails_keeps_none_of_the_others_back() {
 fn wrong_options_are_wrong_usage() {
     for (arguments, part) in [
         (vec!["train"], "DATASET"),
-        (vec!["train", "letters"], "digits, cifar10"),
-        (vec!["train", "digits", "--model", "rnn"], "cnn, three-layer"),
+        (vec!["train", "letters"], "digits, cifar10, graph"),
+        (vec!["train", "digits", "--model", "rnn"], "cnn, three-layer, bag, gcn"),
         (vec!["train", "digits", "--epochs", "0"], "--epochs"),
         (vec!["train", "digits", "--batch", "0"], "--batch"),
         (vec!["train", "digits", "--lr", "-1"], "--lr"),

@@ -30,13 +30,62 @@ pub fn find(layout: Layout) -> Option<Known> {
     }
 }
 
+/// How the entries of coordinates are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// In row-major order, each place once.
+    Coalesced,
+    /// In another order, the values of most places in two parts.
+    Duplicates,
+    /// The last dimension within each entry.
+    Hybrid,
+}
+
+impl Form {
+    /// What a case says of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Coalesced => "coalesced",
+            Form::Duplicates => "with duplicates",
+            Form::Hybrid => "hybrid",
+        }
+    }
+}
+
 /// The components of these values: every element that differs from zero.
 pub fn components(known: Known, array: &Array) -> Vec<Array> {
+    components_in(known, array, Form::Coalesced)
+}
+
+/// A value in two parts whose sum it is, exactly.
+fn halves(value: Number) -> [Number; 2] {
+    match value {
+        Number::Float(v) => [Number::Float(v / 2.0); 2],
+        Number::Int(v) if v < 0 => [Number::Int(v + 1), Number::Int(-1)],
+        Number::Int(v) => [Number::Int(v - 1), Number::Int(1)],
+        other => [other, other],
+    }
+}
+
+/// As [`components`], the entries of coordinates in this form.
+pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
     let whole = |sizes: Vec<usize>, values: Vec<usize>| {
         Array::new(DType::I64, sizes, values.into_iter().map(|v| Number::Int(v as i128)).collect())
     };
-    let entries: Vec<(Vec<usize>, Number)> =
+    let mut entries: Vec<(Vec<usize>, Number)> =
         Indices::new(&array.sizes).zip(array.values.iter().copied()).filter(|(_, v)| v.truth()).collect();
+    if let (Form::Duplicates, Known::Coo) = (form, known) {
+        let parted = entries.iter().enumerate().flat_map(|(nth, (at, value))| match nth % 4 {
+            3 => vec![(at.clone(), *value)],
+            _ => halves(*value).map(|part| (at.clone(), part)).to_vec(),
+        });
+        entries = parted.collect();
+        // The last first, and the parts of one place apart from each other.
+        entries.reverse();
+        let (even, odd): (Vec<_>, Vec<_>) =
+            entries.into_iter().enumerate().partition(|(nth, _)| nth % 2 == 0);
+        entries = even.into_iter().chain(odd).map(|(_, entry)| entry).collect();
+    }
     let values = Array::new(array.dtype, [entries.len()], entries.iter().map(|(_, v)| *v).collect());
     match known {
         Known::Csr => {
@@ -45,6 +94,21 @@ pub fn components(known: Known, array: &Array) -> Vec<Array> {
             let crow = (0..=rows).map(before).collect();
             let col = entries.iter().map(|(at, _)| at[1]).collect();
             vec![whole(vec![rows + 1], crow), whole(vec![entries.len()], col), values]
+        }
+        Known::Coo if form == Form::Hybrid && array.ndim() > 0 => {
+            let sparse_dim = array.ndim() - 1;
+            let width = array.sizes[sparse_dim];
+            let mut places: Vec<Vec<usize>> =
+                entries.iter().map(|(at, _)| at[..sparse_dim].to_vec()).collect();
+            places.dedup();
+            let indices = (0..sparse_dim).flat_map(|dim| places.iter().map(move |at| at[dim])).collect();
+            let block = |at: &Vec<usize>| {
+                let at = at.clone();
+                (0..width).map(move |last| array.at(&[&at[..], &[last]].concat()))
+            };
+            let values = places.iter().flat_map(block).collect();
+            let values = Array::new(array.dtype, [places.len(), width], values);
+            vec![whole(vec![sparse_dim, places.len()], indices), values]
         }
         Known::Coo => {
             let along = |dim: usize| entries.iter().map(move |(at, _)| at[dim]);
@@ -81,9 +145,15 @@ pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> O
                 }
             }
         }
-        (Known::Coo, [indices, values]) if indices.sizes == [sizes.len(), values.numel()] => {
-            for (nth, &value) in values.values.iter().enumerate() {
-                let index: Vec<i128> = (0..sizes.len()).map(|dim| indices.at(&[dim, nth]).int()).collect();
+        (Known::Coo, [indices, values]) if indices.ndim() == 2 && values.ndim() > 0 => {
+            let (sparse_dim, nnz) = (indices.sizes[0], indices.sizes[1]);
+            let dense = sizes.get(sparse_dim..)?;
+            if values.sizes[0] != nnz || values.sizes[1..] != *dense {
+                return None;
+            }
+            for (at, &value) in Indices::new(&values.sizes).zip(&values.values) {
+                let sparse = (0..sparse_dim).map(|dim| indices.at(&[dim, at[0]]).int());
+                let index: Vec<i128> = sparse.chain(at[1..].iter().map(|&i| i as i128)).collect();
                 put(&index, value)?;
             }
         }
@@ -96,14 +166,16 @@ pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> O
 ///
 /// # Errors
 /// What the device or the layout reports.
-pub fn make(known: Known, array: &Array, layout: Layout, device: Device) -> Result<Tensor> {
-    let parts = components(known, array)
+pub fn make(known: Known, array: &Array, layout: Layout, device: Device, form: Form) -> Result<Tensor> {
+    let parts = components_in(known, array, form)
         .iter()
         .map(|part| Ok(Placed::new(part, Arrangement::Contiguous, device)?.tensor))
         .collect::<Result<Vec<_>>>()?;
     let attrs = table::current().layout(layout).map_or(&[][..], |entry| &entry.attrs);
-    // Entries come in row-major order, and each place once.
-    let attrs: Vec<i64> = attrs.iter().map(|name| i64::from(name.contains("coalesced"))).collect();
+    // Whether entries come in row-major order, and each place once.
+    let in_order = form != Form::Duplicates;
+    let attrs: Vec<i64> =
+        attrs.iter().map(|name| i64::from(in_order && name.contains("coalesced"))).collect();
     Tensor::from_components(layout, &array.sizes, array.dtype, &parts, &attrs)
 }
 
@@ -138,6 +210,22 @@ mod tests {
         let cube = array(&[2, 1, 2], &[0.0, 5.0, 6.0, 0.0]);
         let parts = components(Known::Coo, &cube);
         assert_eq!(values(Known::Coo, &[2, 1, 2], DType::F32, &parts), Some(cube));
+    }
+
+    #[test]
+    fn every_form_stands_for_the_same_values() {
+        let cube = array(&[2, 3, 2], &[0.0, 5.0, 6.0, 0.0, 1.0, -2.0, 0.0, 0.0, 3.0, 4.0, 7.0, -1.0]);
+        for form in [Form::Coalesced, Form::Duplicates, Form::Hybrid] {
+            let parts = components_in(Known::Coo, &cube, form);
+            assert_eq!(values(Known::Coo, &[2, 3, 2], DType::F32, &parts), Some(cube.clone()), "{form:?}");
+        }
+        let twice = components_in(Known::Coo, &cube, Form::Duplicates);
+        assert!(twice[1].numel() > components(Known::Coo, &cube)[1].numel());
+        let blocks = components_in(Known::Coo, &cube, Form::Hybrid);
+        assert_eq!((blocks[0].sizes.clone(), blocks[1].sizes.clone()), (vec![2, 5], vec![5, 2]));
+        let whole = Array::new(DType::I8, [2], vec![Number::Int(-128), Number::Int(127)]);
+        let parts = components_in(Known::Coo, &whole, Form::Duplicates);
+        assert_eq!(values(Known::Coo, &[2], DType::I8, &parts), Some(whole));
     }
 
     #[test]

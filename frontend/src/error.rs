@@ -29,6 +29,19 @@ pub enum Error {
     /// Autograd cannot do what was asked.
     #[error(transparent)]
     Autograd(#[from] crate::autograd::AutogradError),
+    /// A layout that no backend here brings.
+    #[error(
+        "{op}: `{layout}` is served by `{served_by}`, which is not installed: put its library into a folder that `keyway \
+         backend paths` lists, or run `keyway backend install` with it"
+    )]
+    NoLayout {
+        /// The op.
+        op: &'static str,
+        /// The layout.
+        layout: &'static str,
+        /// The backend of this project that brings it.
+        served_by: &'static str,
+    },
     /// A vector whose length does not fit the shape.
     #[error("{op}: shape {sizes:?} has {expected} elements, but {got} values came")]
     Length {
@@ -98,6 +111,12 @@ impl fmt::Debug for Error {
                 .field("sizes", sizes)
                 .field("expected", expected)
                 .field("got", got)
+                .finish(),
+            Error::NoLayout { op, layout, served_by } => f
+                .debug_struct("NoLayout")
+                .field("op", op)
+                .field("layout", layout)
+                .field("served_by", served_by)
                 .finish(),
             Error::HostType { op, expected, got } => f
                 .debug_struct("HostType")

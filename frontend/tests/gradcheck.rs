@@ -1,6 +1,8 @@
 //! Every differentiable op: its derivative against differences, and the derivative of its derivative.
 //! `KEYWAY_OPS=mul,exp` limits the run to those ops.
 
+mod rehearsal_support;
+
 use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};
 use keyway::ops::build::build;
 use keyway::ops::def::{Derivative, OpDef};
@@ -38,6 +40,7 @@ fn check(def: &'static OpDef, second: bool) -> Result<usize, String> {
 }
 
 fn run(second: bool) {
+    let _one = rehearsal_support::load(&["keyway_backend_sparse"]);
     let only = std::env::var("KEYWAY_OPS").ok();
     let wanted = |name: &str| only.as_ref().is_none_or(|o| o.split(',').any(|n| n == name));
     let mut failures = Vec::new();

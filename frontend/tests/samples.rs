@@ -1,6 +1,8 @@
 //! Every op's own cases: each valid sample runs in every float dtype that the op is for, each error sample fails
 //! with its message. `KEYWAY_OPS=mul,exp` limits the run to those ops.
 
+mod rehearsal_support;
+
 use keyway::DType;
 use keyway::ops::build::build;
 use keyway::ops::def::OpDef;
@@ -16,6 +18,7 @@ fn ops() -> impl Iterator<Item = &'static OpDef> {
 
 #[test]
 fn every_sample_runs() {
+    let _one = rehearsal_support::load(&["keyway_backend_sparse"]);
     let mut failures = Vec::new();
     for def in ops() {
         let dtypes: Vec<DType> = FLOATS.into_iter().filter(|&dtype| def.dtypes.has(dtype)).collect();
@@ -39,6 +42,7 @@ fn every_sample_runs() {
 
 #[test]
 fn every_error_sample_fails_with_its_message() {
+    let _one = rehearsal_support::load(&["keyway_backend_sparse"]);
     let mut failures = Vec::new();
     for def in ops() {
         let dtype = FLOATS.into_iter().find(|&dtype| def.dtypes.has(dtype)).unwrap_or(DType::I64);

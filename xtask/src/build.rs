@@ -37,6 +37,7 @@ pub struct Backend {
 pub const BACKENDS: &[Backend] = &[
     Backend { package: "keyway-backend-cpu", builds: Builds::PerLevel { v4_features: &["x86-v4"] } },
     Backend { package: "keyway-backend-channels-last", builds: Builds::PerLevel { v4_features: &[] } },
+    Backend { package: "keyway-backend-sparse", builds: Builds::PerLevel { v4_features: &[] } },
 ];
 
 /// The levels of x86-64 that backends are built for, lowest first.

@@ -13,6 +13,8 @@ pub enum Source {
     Digits,
     /// 60,000 photographs of 32x32 pixels in ten classes, from the binary files in `--data`; 10,000 are for testing.
     Cifar10,
+    /// Zachary's karate club, embedded in the program: 34 members, 78 ties, one labelled member of each side.
+    Graph,
 }
 
 impl Source {
@@ -21,6 +23,7 @@ impl Source {
         match self {
             Source::Digits => "digits",
             Source::Cifar10 => "cifar10",
+            Source::Graph => "graph",
         }
     }
 
@@ -29,6 +32,7 @@ impl Source {
         match self {
             Source::Digits => Network::Mlp,
             Source::Cifar10 => Network::Cnn,
+            Source::Graph => Network::Gcn,
         }
     }
 
@@ -37,6 +41,7 @@ impl Source {
         match self {
             Source::Digits => 60,
             Source::Cifar10 => 10,
+            Source::Graph => 200,
         }
     }
 
@@ -48,6 +53,7 @@ impl Source {
         match (self, folder) {
             (Source::Digits, None) => Data::digits(),
             (Source::Cifar10, Some(folder)) => Data::cifar10(folder),
+            (Source::Graph, _) => Err(Failure::Usage("`graph` holds no images".to_string())),
             (Source::Digits, Some(_)) => {
                 Err(Failure::Usage("`digits` is embedded in the program; leave `--data` out".to_string()))
             }

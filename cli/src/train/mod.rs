@@ -1,7 +1,9 @@
 //! `keyway train`: trains a network and writes what came of it.
 
+mod bag;
 mod checkpoint;
 mod data;
+mod graph;
 mod network;
 mod outputs;
 mod plot;
@@ -38,17 +40,18 @@ pub struct Options {
     /// The folder of the data set's files, for `cifar10`: `cifar-10-batches-bin` of cifar-10-binary.tar.gz.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The network; if not given, `mlp` for `digits` and `cnn` for `cifar10`.
+    /// The network; if not given, `mlp` for `digits`, `cnn` for `cifar10` and `gcn` for `graph`.
     #[arg(long)]
     model: Option<Network>,
-    /// How often all rows are seen; if not given, 60 times for `digits` and 10 for `cifar10`.
+    /// How often all rows are seen; if not given, 60 times for `digits`, 10 for `cifar10` and 200 for `graph`.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     epochs: Option<u32>,
     /// Rows of one step; 32 if not given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch: Option<u32>,
     /// The learning rate of the first epoch, which falls to 0 along half a cosine; if not given, 0.1 for `mlp` (0.01 on
-    /// `cifar10`), 0.02 for `cnn` and 0.002 for `three-layer`.
+    /// `cifar10`), 0.02 for `cnn`, 0.002 for `three-layer`, 20 for `bag` and
+    /// 0.01 for `gcn`, whose does not fall.
     #[arg(long, value_parser = rate, allow_negative_numbers = true)]
     lr: Option<f64>,
     /// Decides the initial weights, the order of the rows and what is dropped out; 0 if not given.
@@ -122,6 +125,9 @@ fn rate(text: &str) -> Result<f64, String> {
 /// Wrong usage, no backend, what the training reports, and files that cannot be written.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let (source, trace) = options.dataset_and_trace()?;
+    if source == Source::Graph && options.model.is_none_or(|model| model == Network::Gcn) {
+        return graph::run(options, choice, screen);
+    }
     let at_end = [
         (outputs::TRACE, &trace),
         (outputs::SAVE, &options.save),

@@ -1,8 +1,14 @@
 //! The networks that can be trained.
 
+use super::bag::Words;
 use super::data::Source;
+use keyway::data::digits;
 use keyway::nn::init::{Fan, kaiming_normal};
-use keyway::nn::{BatchNorm2d, Conv2d, ConvOptions, Dropout, Flatten, Linear, MaxPool2d, Relu, Sequential};
+use keyway::nn::{
+    BatchNorm2d, Conv2d, ConvOptions, Dropout, EmbeddingBag, Flatten, Linear, MaxPool2d, Relu, Sequential,
+};
+use keyway::ops::index::embedding_bag::BagMode;
+use keyway::optim::SgdOptions;
 use keyway::rng::Philox;
 use keyway::{Result, Tensor};
 
@@ -10,6 +16,12 @@ use keyway::{Result, Tensor};
 const WEIGHTS_STREAM: u64 = u64::MAX;
 /// The share that dropout leaves out behind the pooling, and between the layers.
 const DROPPED: [f64; 2] = [0.25, 0.5];
+const MOMENTUM: f64 = 0.9;
+const WEIGHT_DECAY: f64 = 1e-3;
+/// Values that a pixel of `digits` may have.
+const LEVELS: usize = digits::BRIGHTEST as usize + 1;
+/// Numbers of a word.
+const WORD: usize = 32;
 /// Pixels of the sides of the three-layer network's kernels.
 const WIDE: usize = 7;
 
@@ -23,6 +35,11 @@ pub enum Network {
     Cnn,
     /// A convolution of 7x7 with ReLU, pooling, and two fully connected layers, the first as in the CNN.
     ThreeLayer,
+    /// Each pixel with its value is a word: a table of words with sparse gradients, summed by images, and a fully connected
+    /// layer. For `digits`.
+    Bag,
+    /// A graph convolution net, whose products with the graph are those of a sparse matrix. For `graph`.
+    Gcn,
 }
 
 impl Network {
@@ -32,21 +49,33 @@ impl Network {
             Network::Mlp => "mlp",
             Network::Cnn => "cnn",
             Network::ThreeLayer => "three-layer",
+            Network::Bag => "bag",
+            Network::Gcn => "gcn",
         }
     }
 
     /// Whether its inputs are images, which have a memory format.
     pub fn has_images(self) -> bool {
-        self != Network::Mlp
+        !matches!(self, Network::Mlp | Network::Bag | Network::Gcn)
     }
 
     /// The learning rate that it is trained with unless another is asked for.
     pub fn lr(self, source: Source) -> f64 {
         match (self, source) {
             (Network::Mlp, Source::Digits) => 0.1,
-            (Network::Mlp, Source::Cifar10) => 0.01,
+            (Network::Mlp, _) => 0.01,
             (Network::Cnn, _) => 0.02,
             (Network::ThreeLayer, _) => 0.002,
+            (Network::Bag, _) => 20.0,
+            (Network::Gcn, _) => 0.01,
+        }
+    }
+
+    /// The optimizer's options at a learning rate: momentum and weight decay would touch every row of a table of words.
+    pub fn optimizer(self, lr: f64) -> SgdOptions {
+        match self {
+            Network::Bag => SgdOptions { lr, ..SgdOptions::default() },
+            _ => SgdOptions { lr, momentum: MOMENTUM, weight_decay: WEIGHT_DECAY, ..SgdOptions::default() },
         }
     }
 
@@ -58,6 +87,9 @@ impl Network {
             Network::Mlp => (vec![], vec![channels * height * width, 128, 64, classes]),
             Network::Cnn => (vec![channels, 32, 64], vec![pooled(64), 128, classes]),
             Network::ThreeLayer => (vec![channels, 32], vec![pooled(32), 100, classes]),
+            // Its task builds it of the graph.
+            Network::Gcn => (vec![], vec![]),
+            Network::Bag => (vec![], vec![Words::count(channels * height * width, LEVELS), WORD, classes]),
         };
         Design { network: self, image, channels, layers }
     }
@@ -99,6 +131,8 @@ impl Design {
             Network::Mlp => self.mlp(&mut rng),
             Network::Cnn => self.cnn(seed, &mut rng),
             Network::ThreeLayer => self.three_layer(&mut rng),
+            Network::Bag => self.bag(&mut rng),
+            Network::Gcn => Ok(Sequential::new()),
         }
     }
 
@@ -144,6 +178,17 @@ impl Design {
         Conv2d::new(channels, self.layers[1], [height, width], ConvOptions::default(), rng)
     }
 
+    /// A table of words, and a layer behind their mean.
+    fn bag(&self, rng: &mut Philox) -> Result<Sequential> {
+        let pixels = self.image.iter().product();
+        let table = EmbeddingBag::new(self.layers[0], self.layers[1], rng)?.mode(BagMode::Mean).sparse(true);
+        Ok(Sequential::new().push(Words::new(pixels, LEVELS)).push(table).push(Linear::new(
+            self.layers[1],
+            self.layers[2],
+            rng,
+        )?))
+    }
+
     /// Weights are normal with a variance of `2 / fan_in`, biases 0.
     fn three_layer(&self, rng: &mut Philox) -> Result<Sequential> {
         let mut weight = |sizes: &[usize]| kaiming_normal(sizes, 0.0, Fan::In, rng);
@@ -178,7 +223,7 @@ impl Design {
         let [channels, height, width] = self.image;
         match self.network.has_images() {
             true => rows.reshape_as_sizes(&[count, channels, height, width]),
-            false => rows.reshape_as_sizes(&[count, self.layers[0]]),
+            false => rows.reshape_as_sizes(&[count, channels * height * width]),
         }
     }
 }

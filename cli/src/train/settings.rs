@@ -86,8 +86,16 @@ impl Settings {
     /// Refuses what does not go together.
     ///
     /// # Errors
-    /// A memory format for a network without images.
+    /// A memory format for a network without images; a network for other data.
     pub fn check(&self) -> Result<(), Failure> {
+        if (self.network == Network::Gcn) != (self.source == Source::Graph) {
+            let what = "`gcn` is for `graph`, and the other networks are for images; use another `--model`";
+            return Err(Failure::Usage(what.to_string()));
+        }
+        if self.network == Network::Bag && self.source != Source::Digits {
+            let what = "`bag` takes the 17 values of a pixel of `digits` for words; use another `--model`";
+            return Err(Failure::Usage(what.to_string()));
+        }
         if self.format == Format::Contiguous || self.network.has_images() {
             return Ok(());
         }

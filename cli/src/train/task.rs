@@ -1,4 +1,4 @@
-//! The task: labelled images, a network, and SGD with momentum on the cross-entropy, whose learning rate falls to 0 along
+//! The task: labelled images, a network, and SGD on the cross-entropy, whose learning rate falls to 0 along
 //! half a cosine.
 
 use super::checkpoint::{Checkpoint, Target};
@@ -10,12 +10,10 @@ use crate::failure::Failure;
 use keyway::autograd::no_grad;
 use keyway::data::DataLoader;
 use keyway::nn::{Module, Reduction, Sequential, loss};
-use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
+use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd};
 use keyway::{Device, Result, Tensor, profiler};
 use std::time::Instant;
 
-const MOMENTUM: f64 = 0.9;
-const WEIGHT_DECAY: f64 = 1e-3;
 /// Rows that are tested at once.
 const TESTED: usize = 500;
 
@@ -79,9 +77,7 @@ impl Task {
         let train = &*self.data.train;
         let loader = DataLoader::new(train, batch as usize).map_err(keyway::Error::from)?.shuffle(seed);
         let model = self.model()?;
-        let options =
-            SgdOptions { lr, momentum: MOMENTUM, weight_decay: WEIGHT_DECAY, ..SgdOptions::default() };
-        let mut optimizer = Sgd::new(model.parameters(), options)?;
+        let mut optimizer = Sgd::new(model.parameters(), self.settings.network.optimizer(lr))?;
         let mut schedule = CosineAnnealingLr::new(&optimizer, u64::from(epochs), 0.0)?;
         let mut done = Done::default();
         if let Some(checkpoint) = resumed {

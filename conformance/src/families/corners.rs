@@ -163,7 +163,7 @@ fn run(context: &Context<'_>) -> Steps {
 }
 
 /// Ops whose gradient is another than the derivative by definition: that of a padding row is 0.
-const NO_DERIVATIVE: [&str; 2] = ["embedding", "embedding_bag"];
+const NO_DERIVATIVE: [&str; 3] = ["embedding", "embedding_bag", "embedding_sparse"];
 /// Ops that put the greatest first, so that of equal elements the first is given away last.
 const DESCENDING: [&str; 1] = ["topk"];
 

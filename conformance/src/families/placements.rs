@@ -4,7 +4,7 @@ use super::{in_four_dims, tensors};
 use crate::array::{Array, Number, unravelled};
 use crate::call::Prepared;
 use crate::inputs;
-use crate::known_layouts;
+use crate::known_layouts::{self, Form, Known};
 use crate::memory::Arrangement;
 use crate::oracle::{Inputs, Value};
 use crate::outcome::Steps;
@@ -24,6 +24,8 @@ pub struct Call {
     pub name: String,
     /// What else than the suite itself took part in making and reading them.
     pub how: Option<&'static str>,
+    /// Whether composite tensors may store zeros, in the blocks of hybrid ones.
+    pub stores_zeros: bool,
 }
 
 /// The arrangements for kernels of strided tensors, the usual one first.
@@ -33,11 +35,30 @@ fn is_composite(layout: Layout) -> bool {
     !layout.is_strided()
 }
 
-/// How many placements there are: of composite layouts all tensors under test in the layout, then each alone.
+/// The forms of a composite tensor's entries, and whether it has any; `None` where the suite does not know the layout.
+fn forms(layout: Layout) -> &'static [(Form, bool)] {
+    match known_layouts::find(layout) {
+        Some(Known::Coo) => &[
+            (Form::Coalesced, true),
+            (Form::Duplicates, true),
+            (Form::Hybrid, true),
+            (Form::Coalesced, false),
+        ],
+        _ => &[(Form::Coalesced, true)],
+    }
+}
+
+/// How many ways there are to choose which tensors are in a composite layout: all under test, then each alone.
+fn choices(sample: &Sample) -> usize {
+    let tested = tensors(sample).filter(|t| t.role == Role::Tested).count();
+    if tested > 1 { tested + 1 } else { tested }
+}
+
+/// How many placements there are: of composite layouts, for each form of the entries, all tensors under test in the layout,
+/// then each alone.
 pub fn count(layout: Layout, sample: &Sample) -> usize {
     if is_composite(layout) {
-        let tested = tensors(sample).filter(|t| t.role == Role::Tested).count();
-        return if tested > 1 { tested + 1 } else { tested };
+        return choices(sample) * forms(layout).len();
     }
     if layout == Layout::STRIDED { STRIDED.len() } else { 1 }
 }
@@ -78,7 +99,7 @@ pub fn place(
         return Ok(None);
     }
     let (tensors, name) = (prepared.tensors(), arrangement.name().to_string());
-    Ok(Some(Call { prepared, tensors, inputs, name, how: None }))
+    Ok(Some(Call { prepared, tensors, inputs, name, how: None, stores_zeros: false }))
 }
 
 /// Which elements of a composite tensor differ from zero, from patterns of many to those of few elements; the first that the
@@ -96,6 +117,10 @@ fn composite(
     nth: usize,
     device: Device,
 ) -> Steps<Option<Call>> {
+    let ((form, any), nth) = match choices(sample) {
+        0 => return Ok(None),
+        choices => (forms(layout)[nth / choices], nth % choices),
+    };
     let tested: Vec<usize> =
         tensors(sample).enumerate().filter(|(_, t)| t.role == Role::Tested).map(|(place, _)| place).collect();
     let chosen: Vec<usize> = match nth {
@@ -108,7 +133,8 @@ fn composite(
         }
     }
     let known = known_layouts::find(layout);
-    for filled in FILLINGS {
+    let fillings: &[fn(&[usize]) -> bool] = if any { &FILLINGS } else { &[|_| false] };
+    for filled in fillings {
         let mut inputs = inputs.clone();
         let mut at = 0;
         inputs::map_arrays(&mut inputs, |array| {
@@ -135,7 +161,7 @@ fn composite(
         let made = prepared.placed.iter().zip(arrays).enumerate().map(|(at, (placed, array))| {
             match (chosen.contains(&at), known) {
                 (false, _) => Ok(placed.tensor.clone()),
-                (true, Some(known)) => known_layouts::make(known, array, layout, device),
+                (true, Some(known)) => known_layouts::make(known, array, layout, device, form),
                 (true, None) => placed.tensor.to_layout(layout),
             }
         });
@@ -144,8 +170,14 @@ fn composite(
             0 => format!("all in {layout}"),
             _ => format!("tensor {} in {layout}", chosen[0]),
         };
+        let name = match (any, form) {
+            (false, _) => format!("{name}, empty"),
+            (true, Form::Coalesced) => name,
+            (true, form) => format!("{name}, {}", form.name()),
+        };
         let how = known.is_none().then_some("the oracle, through the layout's own conversions");
-        return Ok(Some(Call { prepared, tensors, inputs, name, how }));
+        let stores_zeros = form == Form::Hybrid;
+        return Ok(Some(Call { prepared, tensors, inputs, name, how, stores_zeros }));
     }
     Ok(None)
 }

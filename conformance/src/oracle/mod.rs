@@ -23,6 +23,7 @@ mod random;
 mod reduce;
 mod resample;
 mod shape;
+mod sparse;
 
 pub use args::{Inputs, Value};
 pub use number::plus;
@@ -54,6 +55,7 @@ const FAMILIES: &[Family] = &[
     linalg::ALL,
     einsum::ALL,
     shape::ALL,
+    sparse::ALL,
     index::ARRANGE,
     index::BAGS,
     index::READ,

@@ -335,7 +335,7 @@ fn help(args: &Args<'_>, device: Device, layout: Layout, dtype: DType, no_backen
     }
     let mut ways = vec!["convert with `to_dtype` or `to_device`"];
     if !layout.is_strided() {
-        ways.insert(0, "make the tensor strided with `to_strided`");
+        ways.insert(0, "make the tensor strided with `to_dense()`");
     }
     if device != Device::CPU {
         ways.push("let the CPU do it with `--fallback cpu` or `set_fallback`");

@@ -250,6 +250,13 @@ pub fn can_project(like: &TensorRef) -> bool {
         && layout_ops(like.layout(), like.device().kind).is_some_and(|e| e.api.project.is_some())
 }
 
+/// Whether several entries of a composite tensor may stand for one element: its layout has an attribute `coalesced`, which is 0.
+pub fn may_repeat(tensor: &TensorRef) -> bool {
+    let Some(entry) = table::current().layout(tensor.layout()) else { return false };
+    let at = entry.attrs.iter().position(|name| name == "coalesced");
+    at.and_then(|at| tensor.attrs().get(at)) == Some(&0)
+}
+
 /// A gradient in the layout and with the pattern of `like`: its float components are the gradient with respect to those of
 /// `like`, and the others are those of `like`.
 ///
@@ -282,7 +289,7 @@ pub fn project(grad: &TensorRef, like: &TensorRef) -> Result<TensorRef> {
 }
 
 /// Whether a tensor differs from another of its layout in float components alone, by what is known without reading them.
-fn has_pattern_of(tensor: &TensorRef, like: &TensorRef) -> bool {
+pub fn has_pattern_of(tensor: &TensorRef, like: &TensorRef) -> bool {
     let (a, b) = (tensor.components(), like.components());
     let same_part = |(a, b): (&TensorRef, &TensorRef)| {
         a.sizes() == b.sizes()

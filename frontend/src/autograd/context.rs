@@ -278,6 +278,19 @@ impl Grads<'_> {
         Ok(())
     }
 
+    /// As [`Grads::set`], for a gradient that stays sparse though the argument is strided.
+    ///
+    /// # Errors
+    /// What `compute` reports.
+    pub fn set_sparse(&mut self, i: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
+        if let Some(&OwnedArg::Tensor { slot }) = self.call.args.get(i)
+            && self.wanted[slot]
+        {
+            self.slots[slot] = Some(compute()?);
+        }
+        Ok(())
+    }
+
     /// Sets the gradient of tensor `k` of list argument `i`.
     ///
     /// # Errors
@@ -298,8 +311,9 @@ impl Grads<'_> {
     }
 }
 
-/// Brings a gradient to its argument's shape and dtype: sums over what was broadcast.
+/// Brings a gradient to its argument's shape and dtype: sums over what was broadcast. A strided argument has a strided one.
 pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {
+    let grad = if shape.strided { grad.to_strided()? } else { grad };
     let grad = if grad.sizes() == shape.sizes.as_slice() { grad } else { sum_to(op, &grad, &shape.sizes)? };
     if grad.dtype() == shape.dtype { Ok(grad) } else { grad.to_dtype(shape.dtype) }
 }

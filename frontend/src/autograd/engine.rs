@@ -12,7 +12,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::Derivative;
 use crate::profiler::{backward_scope, scope};
-use keyway_dispatcher::layouts::can_project;
+use keyway_dispatcher::layouts::{can_project, may_repeat};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::progress::BackwardGuard;
@@ -127,9 +127,27 @@ fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
     let slot = &mut pending.slots(&edge.node)[edge.output];
     *slot = Some(match slot.take() {
         None => grad,
-        Some(present) => present.add(&grad)?,
+        Some(present) => {
+            sum(present, grad, edge.node.outputs.get(edge.output).is_none_or(|shape| shape.strided))?
+        }
     });
     Ok(())
+}
+
+/// The sum of two gradients of one tensor. One in the pattern of a tensor that is not coalesced, as the gradient of its
+/// `values` is, says for each entry what the entry's is, and not what the elements are that its entries add up to: the other
+/// is brought to that pattern first. A strided tensor has no entries.
+fn sum(a: Tensor, b: Tensor, of_strided: bool) -> Result<Tensor> {
+    let by_entries = |t: &Tensor| may_repeat(t.as_ref()) && can_project(t.as_ref());
+    if of_strided || a.as_ref().is_strided() && b.as_ref().is_strided() {
+        a.add(&b)
+    } else if by_entries(&a) {
+        a.add(&b.project_like(&a.detach())?)
+    } else if by_entries(&b) {
+        a.project_like(&b.detach())?.add(&b)
+    } else {
+        a.add(&b)
+    }
 }
 
 /// The nodes from which one of `targets` can be reached.
@@ -343,18 +361,20 @@ fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()>
 
 /// Adds to a leaf's gradient, which has the strides of the leaf, or its layout where that can project gradients.
 fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> {
-    let grad = if !leaf.is_strided() && grad.as_ref().is_strided() && can_project(leaf) {
+    let grad = if !leaf.is_strided() && can_project(leaf) {
         grad.project_like(&Tensor::from_ref(leaf.shallow_copy()))?
     } else {
         grad
     };
     meta::while_adding(leaf, || {
         match meta::grad(leaf) {
-            Some(present) if create_graph => meta::set_grad(leaf, Some(present.add(&grad)?)),
+            Some(present) if create_graph => {
+                meta::set_grad(leaf, Some(sum(present, grad, leaf.is_strided())?))
+            }
             Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {
                 present.add_(&grad)?;
             }
-            Some(present) => meta::set_grad(leaf, Some(present.add(&grad)?)),
+            Some(present) => meta::set_grad(leaf, Some(sum(present, grad, leaf.is_strided())?)),
             None => meta::set_grad(leaf, Some(own(leaf, grad, create_graph)?)),
         }
         Ok(())

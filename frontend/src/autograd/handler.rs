@@ -6,13 +6,15 @@ use super::modes::no_grad;
 use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use super::watch;
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, definition};
+use crate::ops::def::{Derivative, Facts, definition};
+use crate::ops::memory::from_components::unchecked;
 use keyway_dispatcher::call::{decompose, redispatch, unalias};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::memory::Shared;
-use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs, Rule};
+use keyway_dispatcher::op::{Arg, Args, Call, OpEntry, Out, Outputs, Rule};
 use keyway_dispatcher::registry::{FunctionalEntry, find_op, register_functional};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
@@ -34,6 +36,23 @@ pub(crate) fn install() -> DispatchResult<()> {
 fn applies(op: &OpEntry) -> bool {
     let by_the_host = matches!(op.spec.rule, Rule::Host(_));
     !(by_the_host && matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composite)))
+}
+
+/// An op of one sparse tensor that keeps zero, recorded as the op on what the tensor stores, each place once: so its derivative
+/// is that on strided tensors, and counts where something is stored.
+fn of_stored(call: &Call<'_>) -> Result<Outputs> {
+    let whole = Tensor::from_ref(call.args.tensor(0).map_err(crate::Error::from)?.clone()).coalesce()?;
+    let apply = |part: Tensor| -> Result<Tensor> {
+        if !part.dtype().is_differentiable() {
+            return Ok(part);
+        }
+        let mut values: SmallVec<[Arg<'_>; 4]> = SmallVec::from_slice(call.args.values);
+        values[0] = (&part).into();
+        let made = keyway_dispatcher::call::call(Args { op: call.args.op, values: &values }, Out::New)?;
+        Ok(made.into_iter().next().map_or_else(|| part.clone(), Tensor::from_ref))
+    };
+    let parts = whole.components()?.into_iter().map(apply).collect::<Result<Vec<_>>>()?;
+    Ok(Outputs::from_iter([unchecked(&whole, &parts)?.into_ref()]))
 }
 
 /// What is to be recorded of an op.
@@ -73,6 +92,12 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
             check_in_place(call)?;
         }
         return redispatch(call, below);
+    }
+    if let (Out::New, Some(definition)) = (call.out, definition(call.args.op))
+        && definition.is(Facts::KEEPS_ZERO)
+        && !call.args.tensor(0)?.is_strided()
+    {
+        return Ok(of_stored(call)?);
     }
     match plan(call)? {
         Plan::Formula { saves, saves_outputs } => record(call, below, saves, saves_outputs),

@@ -25,6 +25,8 @@ pub(crate) struct Shape {
     pub(crate) sizes: SmallVec<[usize; 4]>,
     pub(crate) dtype: DType,
     pub(crate) device: Device,
+    /// Whether elements lie by strides; else the layout is a composite one.
+    pub(crate) strided: bool,
 }
 
 impl Shape {
@@ -32,7 +34,7 @@ impl Shape {
         // One by one: they are few, and a copy of memory has its price.
         let mut sizes = SmallVec::new();
         tensor.sizes().iter().for_each(|&size| sizes.push(size));
-        Shape { sizes, dtype: tensor.dtype(), device: tensor.device() }
+        Shape { sizes, dtype: tensor.dtype(), device: tensor.device(), strided: tensor.is_strided() }
     }
 }
 

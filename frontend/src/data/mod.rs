@@ -5,6 +5,7 @@ mod dataset;
 pub mod digits;
 mod error;
 mod images;
+pub mod karate;
 mod loader;
 pub mod sampler;
 

@@ -37,6 +37,7 @@ fn blank(weight: &Slot, row: i64) -> Result<i64> {
 pub struct Embedding {
     weight: Slot,
     padding_idx: Option<i64>,
+    sparse: bool,
 }
 
 impl Embedding {
@@ -45,7 +46,7 @@ impl Embedding {
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(count: usize, columns: usize, rng: &mut Philox) -> Result<Embedding> {
-        Ok(Embedding { weight: rows(count, columns, rng)?, padding_idx: None })
+        Ok(Embedding { weight: rows(count, columns, rng)?, padding_idx: None, sparse: false })
     }
 
     /// A module of this weight, `[rows, columns]`.
@@ -53,7 +54,7 @@ impl Embedding {
     /// # Errors
     /// A dtype that has no gradient.
     pub fn from_tensor(weight: Tensor) -> Result<Embedding> {
-        Ok(Embedding { weight: Slot::parameter(weight)?, padding_idx: None })
+        Ok(Embedding { weight: Slot::parameter(weight)?, padding_idx: None, sparse: false })
     }
 
     /// With a row that is set to 0 and gets no gradient.
@@ -64,11 +65,20 @@ impl Embedding {
         self.padding_idx = Some(blank(&self.weight, row)?);
         Ok(self)
     }
+
+    /// With a sparse gradient, see [`Tensor::embedding_sparse`].
+    pub fn sparse(mut self, sparse: bool) -> Embedding {
+        self.sparse = sparse;
+        self
+    }
 }
 
 impl Module for Embedding {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.weight.get().embedding(input, self.padding_idx)
+        match self.sparse {
+            true => self.weight.get().embedding_sparse(input, self.padding_idx),
+            false => self.weight.get().embedding(input, self.padding_idx),
+        }
     }
 
     fn members<'a>(&'a self, members: &mut Members<'a>) {
@@ -93,6 +103,7 @@ pub struct EmbeddingBag {
     weight: Slot,
     mode: BagMode,
     padding_idx: Option<i64>,
+    sparse: bool,
 }
 
 impl EmbeddingBag {
@@ -101,7 +112,12 @@ impl EmbeddingBag {
     /// # Errors
     /// Sizes whose product overflows.
     pub fn new(count: usize, columns: usize, rng: &mut Philox) -> Result<EmbeddingBag> {
-        Ok(EmbeddingBag { weight: rows(count, columns, rng)?, mode: BagMode::Mean, padding_idx: None })
+        Ok(EmbeddingBag {
+            weight: rows(count, columns, rng)?,
+            mode: BagMode::Mean,
+            padding_idx: None,
+            sparse: false,
+        })
     }
 
     /// With another way to make one row of many.
@@ -119,6 +135,12 @@ impl EmbeddingBag {
         Ok(self)
     }
 
+    /// With a sparse gradient, see [`Tensor::embedding_sparse`].
+    pub fn sparse(mut self, sparse: bool) -> EmbeddingBag {
+        self.sparse = sparse;
+        self
+    }
+
     /// The bags of indices of one dimension that begin at the offsets, with a factor for each index if the mode is the sum.
     ///
     /// # Errors
@@ -129,7 +151,12 @@ impl EmbeddingBag {
     }
 
     fn options(&self) -> BagOptions<'static> {
-        BagOptions { mode: self.mode, padding_idx: self.padding_idx, ..BagOptions::default() }
+        BagOptions {
+            mode: self.mode,
+            padding_idx: self.padding_idx,
+            sparse: self.sparse,
+            ..BagOptions::default()
+        }
     }
 }
 

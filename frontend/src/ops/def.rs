@@ -92,6 +92,9 @@ impl Facts {
     /// One argument says how the result lies in memory, whatever the format of the others.
     pub const SETS_FORMAT: Facts = Facts(1 << 5);
 
+    /// Of one tensor, element by element, and 0 where that is 0: so it is a function of what a sparse tensor stores.
+    pub const KEEPS_ZERO: Facts = Facts(1 << 6);
+
     /// Those of both sets.
     #[must_use]
     pub const fn and(self, more: Facts) -> Facts {

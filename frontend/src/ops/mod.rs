@@ -36,6 +36,7 @@ pub mod pool;
 pub mod random;
 pub mod reduce;
 pub mod shape;
+pub mod sparse;
 
 /// Every definition, in the order of families.
 pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
@@ -47,6 +48,7 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         reduce::ALL,
         linalg::ALL,
         shape::ALL,
+        sparse::ALL,
         index::ALL,
         norm::ALL,
         conv::ALL,

@@ -42,7 +42,8 @@ pub fn clip_grad_norm_(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
     // PyTorch's guard against a norm of 0.
     let factor = norm.add(1e-6)?.reciprocal()?.mul(max_norm)?.clamp_max(1.0)?;
     for grad in &grads {
-        grad.mul_(&factor.to_device(grad.device())?)?;
+        let factor = factor.to_device(grad.device())?;
+        held(grad)?.iter().try_for_each(|part| part.mul_(&factor).map(drop))?;
     }
     Ok(norm)
 }
@@ -66,8 +67,20 @@ pub fn clip_grad_value_(parameters: &[Tensor], clip_value: f64) -> Result<()> {
         return Err(refuse("clip_grad_value_", "clip_value", "a number of 0 or more", clip_value).into());
     }
     let _off = no_grad();
-    for grad in parameters.iter().filter_map(Tensor::grad) {
-        grad.clamp_(-clip_value, clip_value)?;
+    for parameter in parameters {
+        let Some(grad) = parameter.grad() else { continue };
+        // What stands in several entries for one element is one number.
+        let whole = if grad.as_ref().is_strided() { grad } else { grad.coalesce()? };
+        held(&whole)?.iter().try_for_each(|part| part.clamp_(-clip_value, clip_value).map(drop))?;
+        parameter.set_grad(Some(whole));
     }
     Ok(())
+}
+
+/// The tensors that hold the elements of a gradient: itself, or the components of a sparse one that are numbers.
+fn held(grad: &Tensor) -> Result<Vec<Tensor>> {
+    if grad.as_ref().is_strided() {
+        return Ok(vec![grad.clone()]);
+    }
+    Ok(grad.components()?.into_iter().filter(|part| part.dtype() == grad.dtype()).collect())
 }

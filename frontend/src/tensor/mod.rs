@@ -9,9 +9,12 @@ mod in_format;
 mod index;
 mod operators;
 mod print;
+mod sparse;
 
 pub use convert::Item;
 pub use format::MemoryFormat;
+pub(crate) use sparse::sparse_layout;
+
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
 
 use crate::error::Result;

@@ -136,6 +136,7 @@ fn searchsorted(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 /// The family's part.
 pub const ALL: Family = &[
     ("embedding", embedding),
+    ("embedding_sparse", embedding),
     ("gather", gather),
     ("index", index),
     ("index_select", index_select),

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_shape, zeros};
-use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
@@ -31,7 +31,7 @@ impl Tensor {
     }
 }
 
-fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (weight, indices) = (args.tensor(0)?, index_of(args, 1)?);
     let [rows, columns] = weight.sizes() else {
         return Err(wrong_shape(args, 0, "a matrix of one row for each index".into(), weight.sizes()));
@@ -52,6 +52,32 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     sizes.push(weight.sizes()[1]);
     let rows = weight.index_select(0, &indices.reshape_as_sizes(&[indices.numel()])?)?;
     rows.reshape_as_sizes(&sizes)
+}
+
+pub(super) fn samples() -> Vec<Sample> {
+    let call = |sizes: &[usize], at: &[usize], n, padding: Option<i64>| {
+        sample([plain(sizes), index(at, n), padding.map_or(SampleArg::None, SampleArg::Int)])
+    };
+    let mut padded = call(&[4, 3], &[2, 5], 4, Some(-1));
+    // The row `padding_idx` has no gradient by definition, though the result depends on it.
+    padded.smooth = false;
+    vec![
+        call(&[4, 3], &[], 4, None),
+        call(&[4, 3], &[7], 4, None),
+        call(&[4, 3], &[2, 5], 4, None),
+        call(&[4, 3], &[0], 4, None),
+        padded,
+    ]
+}
+
+pub(super) fn errors() -> Vec<ErrorSample> {
+    let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+    vec![
+        error([plain(&[4, 3]), at(4.0), SampleArg::None], "index 4"),
+        error([plain(&[4, 3]), at(-1.0), SampleArg::None], "0..4"),
+        error([plain(&[4]), at(0.0), SampleArg::None], "a matrix"),
+        error([plain(&[4, 3]), at(0.0), SampleArg::Int(4)], "out of range"),
+    ]
 }
 
 /// `embedding`
@@ -79,30 +105,8 @@ pub static DEF: OpDef = OpDef {
     },
     forms: Forms::Out,
     dtypes: Dtypes::ALL,
-    samples: || {
-        let call = |sizes: &[usize], at: &[usize], n, padding: Option<i64>| {
-            sample([plain(sizes), index(at, n), padding.map_or(SampleArg::None, SampleArg::Int)])
-        };
-        let mut padded = call(&[4, 3], &[2, 5], 4, Some(-1));
-        // The row `padding_idx` has no gradient by definition, though the result depends on it.
-        padded.smooth = false;
-        vec![
-            call(&[4, 3], &[], 4, None),
-            call(&[4, 3], &[7], 4, None),
-            call(&[4, 3], &[2, 5], 4, None),
-            call(&[4, 3], &[0], 4, None),
-            padded,
-        ]
-    },
-    errors: || {
-        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
-        vec![
-            error([plain(&[4, 3]), at(4.0), SampleArg::None], "index 4"),
-            error([plain(&[4, 3]), at(-1.0), SampleArg::None], "0..4"),
-            error([plain(&[4]), at(0.0), SampleArg::None], "a matrix"),
-            error([plain(&[4, 3]), at(0.0), SampleArg::Int(4)], "out of range"),
-        ]
-    },
+    samples,
+    errors,
     entry: Entry::new(),
 }
 .with(Facts::EXACT);

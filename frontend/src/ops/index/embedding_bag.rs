@@ -1,6 +1,7 @@
 //! `embedding_bag`
 
 use super::bags::{Cells, as_grid};
+use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
@@ -46,6 +47,8 @@ pub struct BagOptions<'a> {
     pub include_last_offset: bool,
     /// An index that counts nothing, and whose row gets no gradient.
     pub padding_idx: Option<i64>,
+    /// Whether the gradient of the rows is sparse, as that of [`Tensor::embedding_sparse`].
+    pub sparse: bool,
 }
 
 impl Tensor {
@@ -69,6 +72,13 @@ impl Tensor {
     /// A weight that is no float matrix; an index outside `0..rows`; offsets that are missing, not wanted or not
     /// ascending from 0; weights of another shape than the indices, or for another mode than the sum.
     pub fn embedding_bag(&self, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
+        if options.sparse {
+            crate::tensor::sparse_layout(DEF.name())?;
+            // What does not fit is refused below.
+            if self.requires_grad() && is_grad_enabled() && self.ndim() == 2 {
+                return by_sparse_rows(self, indices, options);
+            }
+        }
         DEF.run(&[
             self.into(),
             indices.into(),
@@ -79,6 +89,23 @@ impl Tensor {
             Arg::optional(options.padding_idx),
         ])
     }
+}
+
+/// Bags of the rows at the indices: of these alone comes a gradient, a sparse one.
+fn by_sparse_rows(weight: &Tensor, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
+    let (n, device) = (indices.numel(), indices.device());
+    let mut rows = weight.embedding_sparse(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
+    let places = Tensor::from_vec((0..n as i64).collect(), indices.sizes())?.to_device(device)?;
+    let (mut places, mut padding_idx) = (places, None);
+    if let Some(padding) = options.padding_idx {
+        // A row of its own behind the others.
+        let row = wrap_dim(DEF.name(), padding, weight.sizes()[0])? as i64;
+        let blank = Tensor::zeros(&[1, weight.sizes()[1]], weight.dtype(), weight.device())?;
+        rows = Tensor::cat(&[&rows, &blank], 0)?;
+        places = places.masked_fill(&indices.eq(row)?, n as i64)?;
+        padding_idx = Some(n as i64);
+    }
+    rows.embedding_bag(&places, BagOptions { padding_idx, sparse: false, ..options })
 }
 
 fn mode(args: &Args<'_>) -> RuleResult<BagMode> {

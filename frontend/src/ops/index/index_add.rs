@@ -43,6 +43,18 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::Int(dim), index.into(), source.into(), alpha.into()])
     }
 
+    /// [`Tensor::index_add_scaled`] in place.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn index_add_scaled_<'a>(
+        &'a self,
+        dim: i64,
+        index: &'a Tensor,
+        source: &'a Tensor,
+        alpha: impl Into<Arg<'a>>,
+    ) -> Result<Tensor> {
+        DEF.run_in_place(&[self.into(), Arg::Int(dim), index.into(), source.into(), alpha.into()])
+    }
+
     /// [`Tensor::index_add`] in place.
     #[allow(clippy::missing_errors_doc)]
     pub fn index_add_(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {

@@ -65,7 +65,9 @@ pub static DEF: OpDef = OpDef {
         saves: 0b100,
         saves_outputs: 0,
         formula: |b, g| {
-            g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.index_add(b.int(1)?, &b.input(2)?, b.grad(0)?))
+            g.set(0, || {
+                zeros(b.grad(0)?, b.sizes(0))?.index_add(b.int(1)?, &b.input(2)?, &b.grad(0)?.to_strided()?)
+            })
         },
     },
     forms: Forms::Out,

@@ -9,6 +9,7 @@ crate::ops::family! {
     constant_pad,
     embedding,
     embedding_bag,
+    embedding_sparse,
     flip,
     gather,
     #[allow(clippy::module_inception)]

@@ -82,9 +82,12 @@ pub static DEF: OpDef = OpDef {
         saves_outputs: 0,
         formula: |b, g| {
             g.set(0, || added::scaled(b.grad(0)?.clone(), b.arg(3)))?;
-            g.set(1, || added::scaled(b.grad(0)?.mm(&b.input(2)?.t()?)?, b.arg(4)))?;
+            g.set(1, || match b.input(1)? {
+                a if a.as_ref().is_strided() => added::scaled(b.grad(0)?.mm(&b.input(2)?.t()?)?, b.arg(4)),
+                a => added::scaled(super::mm::product_at(&a, b.grad(0)?, &b.input(2)?.t()?)?, b.arg(4)),
+            })?;
             g.set(2, || {
-                let product = super::mm::product_like(&b.input(2)?, &b.input(1)?.t()?, b.grad(0)?)?;
+                let product = super::mm::product_at(&b.input(2)?, &b.input(1)?.t()?, b.grad(0)?)?;
                 added::scaled(product, b.arg(4))
             })
         },

@@ -45,6 +45,17 @@ pub(super) fn product_sizes(args: &Args<'_>, i: usize, j: usize) -> RuleResult<D
     Ok(Dims::from_slice(&[n, m]))
 }
 
+/// The gradient `a @ b` of one side of a product: of a sparse one, where it stores something, if its backend computes that.
+pub(super) fn product_at(of: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if of.as_ref().is_strided() {
+        return product_like(of, a, b);
+    }
+    match of.detach().sampled_mm(a, b) {
+        Err(crate::Error::Dispatch(Error::MissingKernel(_))) => a.mm(b),
+        made => made,
+    }
+}
+
 /// `a @ b`, laid out as `like`: a gradient that lies in memory as its tensor does is added to it without a pass by
 /// strides.
 pub(super) fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
@@ -79,8 +90,11 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: None,
     derivative: Derivative::of_inputs(0b11, |b, g| {
-        g.set(0, || b.grad(0)?.mm(&b.input(1)?.t()?))?;
-        g.set(1, || product_like(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
+        g.set(0, || match b.input(0)? {
+            a if a.as_ref().is_strided() => b.grad(0)?.mm(&b.input(1)?.t()?),
+            a => product_at(&a, b.grad(0)?, &b.input(1)?.t()?),
+        })?;
+        g.set(1, || product_at(&b.input(1)?, &b.input(0)?.t()?, b.grad(0)?))
     }),
     forms: Forms::Out,
     dtypes: Dtypes::NUMERIC,

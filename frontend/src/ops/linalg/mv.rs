@@ -69,7 +69,10 @@ pub static DEF: OpDef = OpDef {
         saves: 0b11,
         saves_outputs: 0,
         formula: |b, g| {
-            g.set(0, || b.grad(0)?.outer(&b.input(1)?))?;
+            g.set(0, || match b.input(0)? {
+                a if a.as_ref().is_strided() => b.grad(0)?.outer(&b.input(1)?),
+                a => a.detach().sampled_mm(&b.grad(0)?.unsqueeze(1)?, &b.input(1)?.unsqueeze(0)?),
+            })?;
             g.set(1, || b.input(0)?.t()?.mv(b.grad(0)?))
         },
     },

@@ -33,12 +33,19 @@ impl Tensor {
         self.fill_(0)
     }
 
-    /// Zeros of this tensor's sizes, dtype, device and memory format.
+    /// Zeros of this tensor's sizes, dtype, device and memory format. Of a composite tensor such as a sparse one, zeros in its
+    /// layout and with its pattern: its values are 0, and its indices are shared.
     ///
     /// # Errors
     /// Memory that does not suffice.
     pub fn zeros_like(&self) -> Result<Tensor> {
-        self.empty_like()?.zero_()
+        if self.as_ref().is_strided() {
+            return self.empty_like()?.zero_();
+        }
+        let whole = self.detach();
+        let zeroed = |part: Tensor| if part.dtype() == self.dtype() { part.zeros_like() } else { Ok(part) };
+        let parts = whole.components()?.into_iter().map(zeroed).collect::<Result<Vec<_>>>()?;
+        super::from_components::unchecked(&whole, &parts)
     }
 }
 

@@ -56,7 +56,7 @@ fn run(
 }
 
 /// A tensor like another with other components, which are known to fit.
-pub(super) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> {
+pub(crate) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> {
     run(like.layout(), like.sizes(), like.dtype(), components, like.attrs(), false)
 }
 

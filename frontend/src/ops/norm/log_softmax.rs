@@ -5,6 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::memory::from_components::unchecked;
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -40,6 +41,17 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     cast(x.sub(&total.log()?)?, dtype)
 }
 
+/// The gradient of a sparse argument: of what it stores alone.
+fn stored(y: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
+    let grad = grad.sparse_mask(y)?;
+    let sums = grad.sum_dims(&[dim], true)?.to_strided()?;
+    // e to the power of what is stored; what is not has no share.
+    let power = |part: Tensor| if part.dtype().is_float() { part.exp() } else { Ok(part) };
+    let parts = y.components()?.into_iter().map(power).collect::<Result<Vec<_>>>()?;
+    let shares = unchecked(y, &parts)?;
+    grad.sub(&shares.mul(&sums)?)
+}
+
 /// `log_softmax`
 pub static DEF: OpDef = OpDef {
     schema: "log_softmax(Tensor self, int dim) -> Tensor",
@@ -62,6 +74,9 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || {
                 let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
+                if !y.as_ref().is_strided() {
+                    return stored(&y, &grad, dim);
+                }
                 cast(grad.sub(&y.exp()?.mul(&grad.sum_dims(&[dim], true)?)?)?, b.output(0)?.dtype())
             })
         },

@@ -76,7 +76,9 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || {
                 let (y, grad, dim) = (widened(&b.output(0)?)?, widened(b.grad(0)?)?, b.int(1)?);
                 let product = grad.mul(&y)?;
-                cast(product.sub(&y.mul(&product.sum_dims(&[dim], true)?)?)?, b.output(0)?.dtype())
+                // Of a sparse result: its sums are strided, one for each line.
+                let sums = product.sum_dims(&[dim], true)?.to_strided()?;
+                cast(product.sub(&y.mul(&sums)?)?, b.output(0)?.dtype())
             })
         },
     },

@@ -30,4 +30,5 @@ pub static DEF: OpDef = OpDef::unary(
 .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
 .errors(sample::refuses_bool)
 .with(Facts::EXACT.and(Facts::SIGNED_ZEROS))
-.decomposed(derived::ABS);
+.decomposed(derived::ABS)
+.with(Facts::KEEPS_ZERO);

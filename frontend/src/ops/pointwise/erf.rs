@@ -1,6 +1,6 @@
 //! `erf`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -27,4 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
             b.grad(0)?.mul(&b.input(0)?.square()?.neg()?.exp()?)?.mul(std::f64::consts::FRAC_2_SQRT_PI)
         })
     }),
-);
+)
+.with(Facts::KEEPS_ZERO);

@@ -1,6 +1,6 @@
 //! `expm1`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -23,4 +23,5 @@ pub static DEF: OpDef = OpDef::unary(
     "expm1(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.add(1)?))),
-);
+)
+.with(Facts::KEEPS_ZERO);

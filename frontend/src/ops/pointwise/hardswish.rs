@@ -1,6 +1,6 @@
 //! `hardswish`
 
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{Fill, Sample};
 use crate::ops::{forms, rules, sample};
 
@@ -40,4 +40,5 @@ pub static DEF: OpDef = OpDef::unary(
     samples.push(Sample { smooth: false, ..sample::sample([corners]) });
     samples
 })
-.errors(|| sample::refuses_integers(&[]));
+.errors(|| sample::refuses_integers(&[]))
+.with(Facts::KEEPS_ZERO);

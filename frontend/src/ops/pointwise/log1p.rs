@@ -1,7 +1,7 @@
 //! `log1p`
 
 use super::derived;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -26,4 +26,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.add(1)?.reciprocal()?))),
 )
 .samples(|| sample::unary(-0.7, 3.0))
-.decomposed(derived::LOG1P);
+.decomposed(derived::LOG1P)
+.with(Facts::KEEPS_ZERO);

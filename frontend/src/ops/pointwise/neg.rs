@@ -28,4 +28,5 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::NUMERIC)
 .errors(sample::refuses_bool)
 .with(Facts::EXACT.and(Facts::SIGNED_ZEROS))
-.decomposed(derived::NEG);
+.decomposed(derived::NEG)
+.with(Facts::KEEPS_ZERO);

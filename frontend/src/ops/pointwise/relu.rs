@@ -30,4 +30,5 @@ pub static DEF: OpDef = OpDef::unary(
 .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
 .errors(sample::refuses_bool)
 .with(Facts::EXACT)
-.decomposed(derived::RELU);
+.decomposed(derived::RELU)
+.with(Facts::KEEPS_ZERO);

@@ -1,7 +1,7 @@
 //! `round`
 
 use super::rounding;
-use crate::ops::def::OpDef;
+use crate::ops::def::{Facts, OpDef};
 use crate::ops::sample::Fill;
 use crate::ops::{forms, sample};
 
@@ -21,5 +21,6 @@ forms! {
 }
 
 /// `round`
-pub static DEF: OpDef =
-    rounding::def("round(Tensor self) -> Tensor").samples(|| sample::unary_of(&Fill::Uniform(0.6, 1.4), &[]));
+pub static DEF: OpDef = rounding::def("round(Tensor self) -> Tensor")
+    .samples(|| sample::unary_of(&Fill::Uniform(0.6, 1.4), &[]))
+    .with(Facts::KEEPS_ZERO);

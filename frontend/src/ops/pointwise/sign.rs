@@ -24,4 +24,5 @@ forms! {
 pub static DEF: OpDef = OpDef::unary("sign(Tensor self) -> Tensor", rules::unary, Derivative::ZERO)
     .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
     .with(Facts::EXACT)
-    .decomposed(derived::SIGN);
+    .decomposed(derived::SIGN)
+    .with(Facts::KEEPS_ZERO);

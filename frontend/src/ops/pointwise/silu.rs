@@ -1,7 +1,7 @@
 //! `silu`
 
 use super::derived;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -28,4 +28,5 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::FLOAT)
 .samples(|| sample::unary(-3.0, 3.0))
 .errors(|| sample::refuses_integers(&[]))
-.decomposed(derived::SILU);
+.decomposed(derived::SILU)
+.with(Facts::KEEPS_ZERO);

@@ -25,4 +25,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.reciprocal()?)?.mul(0.5))),
 )
 .samples(|| sample::unary(0.3, 3.0))
-.with(Facts::SIGNED_ZEROS);
+.with(Facts::SIGNED_ZEROS)
+.with(Facts::KEEPS_ZERO);

@@ -2,7 +2,7 @@
 
 use super::derived;
 use crate::DType;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::forms;
 use keyway_dispatcher::op::{Args, Typing};
 
@@ -34,4 +34,5 @@ pub static DEF: OpDef = OpDef::unary(
     rule,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?)?.mul(2))),
 )
-.decomposed(derived::SQUARE);
+.decomposed(derived::SQUARE)
+.with(Facts::KEEPS_ZERO);

@@ -1,6 +1,6 @@
 //! `tan`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -24,4 +24,5 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?.square()?.add(1)?))),
 )
-.samples(|| sample::unary(-1.2, 1.2));
+.samples(|| sample::unary(-1.2, 1.2))
+.with(Facts::KEEPS_ZERO);

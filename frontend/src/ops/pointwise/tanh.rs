@@ -1,6 +1,6 @@
 //! `tanh`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -23,4 +23,5 @@ pub static DEF: OpDef = OpDef::unary(
     "tanh(Tensor self) -> Tensor",
     rules::unary_float,
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.tanh_backward(&b.output(0)?))),
-);
+)
+.with(Facts::KEEPS_ZERO);

@@ -6,6 +6,7 @@ use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
+use crate::ops::memory::from_components::unchecked;
 use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::{DType, Tensor};
@@ -47,12 +48,38 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 /// Shares the gradient among all elements that equal the result.
 fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
+        if !b.input(0)?.as_ref().is_strided() {
+            return to_stored_ties(b);
+        }
         let (x, out) = (b.input(0)?, b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?);
         let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
         let ties = x.eq(&out)?.to_dtype(x.dtype())?;
         let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
         grad.div(&ties.sum_dims(dims, true)?)?.mul(&ties)
     })
+}
+
+/// Of a sparse tensor: the elements that it stores have their share. Those that it does not store count as 0, and where that is
+/// the result they have one too, which goes to nobody.
+fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
+    let x = b.input(0)?.detach().coalesce()?;
+    let whole = |t: &Tensor| b.unreduce(&t.to_strided()?, 0, b.arg(1), b.bool(2)?);
+    let (out, grad) = (whole(&b.output(0)?.detach())?, whole(b.grad(0)?)?);
+    let at_entries = out.expand(x.sizes())?.project_like(&x)?;
+    let stored = |value: &dyn Fn(&Tensor, &Tensor) -> Result<Tensor>| -> Result<Tensor> {
+        let pairs = x.components()?.into_iter().zip(at_entries.components()?);
+        let one = |(part, other): (Tensor, Tensor)| {
+            if part.dtype() == x.dtype() { value(&part, &other) } else { Ok(part) }
+        };
+        unchecked(&x, &pairs.map(one).collect::<Result<Vec<_>>>()?)
+    };
+    let ties = stored(&|part, other| part.eq(other)?.to_dtype(part.dtype()))?;
+    let ones = stored(&|part, _| part.zeros_like()?.add(1))?;
+    let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
+    let count = |t: &Tensor| t.sum_dims(dims, true)?.to_strided();
+    let places = x.numel() as f64 / out.numel().max(1) as f64;
+    let zeros = out.eq(0)?.to_dtype(x.dtype())?.mul(&count(&ones)?.neg()?.add(places)?)?;
+    grad.div(&count(&ties)?.add(&zeros)?)?.mul(&ties)
 }
 
 fn distinct(sizes: &[usize]) -> SampleArg {

@@ -63,7 +63,7 @@ pub static DEF: OpDef = OpDef {
         saves_outputs: 0,
         formula: |b, g| {
             g.set(0, || {
-                let kept = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+                let kept = b.unreduce(&b.grad(0)?.to_strided()?, 0, b.arg(1), b.bool(2)?)?;
                 let share = b.grad(0)?.numel() as f64 / b.sizes(0).iter().product::<usize>() as f64;
                 kept.mul(share)?.expand(b.sizes(0))
             })

@@ -56,7 +56,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || {
-            let kept = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+            let kept = b.unreduce(&b.grad(0)?.to_strided()?, 0, b.arg(1), b.bool(2)?)?;
             kept.expand(b.sizes(0))
         })
     }),

@@ -45,7 +45,10 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let t = Tensor::from_ref(args.tensor(0)?.clone());
     let mut sizes = Dims::new();
     resolve_sizes(args, 1, t.numel(), &mut sizes)?;
-    let fits = t.is_contiguous() || super::view::view_strides(t.sizes(), t.strides(), &sizes).is_some();
+    // A composite tensor has no strides that could be in the way.
+    let fits = !t.as_ref().is_strided()
+        || t.is_contiguous()
+        || super::view::view_strides(t.sizes(), t.strides(), &sizes).is_some();
     let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
     let source = if fits { t } else { t.contiguous()? };
     Ok(Outputs::from_iter([source.view(&sizes)?.into_ref()]))

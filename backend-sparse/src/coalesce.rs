@@ -1,0 +1,146 @@
+//! Coalescing: entries in row-major order, each place once, the values of one place added up in the order of the entries.
+//!
+//! Entries that are already so are left where they are, and sorted ones are not sorted again. Sums begin with the first
+//! value, so that a single -0.0 stays as it is; sums that cancel stay as stored zeros. f16 and bf16 are added in f32 and
+//! rounded once. Scratch: 28 bytes and 4 bytes for each sparse dimension for each entry.
+
+use crate::coo::{Coo, PIECE, Part, index_tensor};
+use crate::number::{Number, by_dtype};
+use crate::sort::{Order, order, sorted_places};
+use keyway_cpu_loops::ViewExt;
+use keyway_sdk::author::{Error, OwnedTensor, Scratch, new_host_tensor, parallel_chunks_mut};
+
+/// The entries of one tensor in order: which entries of the source make up each entry of the result.
+pub struct Groups {
+    /// Entries of the source in the order of their keys.
+    pub places: Scratch<u32>,
+    /// Where the entries of each result begin in `places`, and the end.
+    pub bounds: Scratch<u64>,
+}
+
+impl Groups {
+    /// How many results there are.
+    pub fn len(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    /// The entries of one result, in their order.
+    pub fn of(&self, result: usize) -> &[u32] {
+        &self.places[self.bounds[result] as usize..self.bounds[result + 1] as usize]
+    }
+}
+
+/// Entries grouped by their keys, in the order of these.
+///
+/// # Errors
+/// Memory that does not suffice.
+pub fn groups(keys: &[u64]) -> Result<Groups, Error> {
+    let places = match order(keys) {
+        Order::Any => sorted_places(keys)?,
+        _ => {
+            let mut places = Scratch::<u32>::zeroed(keys.len())?;
+            places.iter_mut().enumerate().for_each(|(at, place)| *place = at as u32);
+            places
+        }
+    };
+    let key = |nth: usize| keys[places[nth] as usize];
+    let begins = |nth: usize| nth == 0 || key(nth) != key(nth - 1);
+    // How many results begin in each piece, then where each piece's results lie.
+    let mut counts = vec![0usize; keys.len().div_ceil(PIECE)];
+    parallel_chunks_mut(&mut counts, 1, |piece, count| {
+        count[0] = (piece * PIECE..keys.len().min((piece + 1) * PIECE)).filter(|&nth| begins(nth)).count();
+    })?;
+    let total: usize = counts.iter().sum();
+    let mut bounds = Scratch::<u64>::zeroed(total + 1)?;
+    bounds[total] = keys.len() as u64;
+    let mut at = 0;
+    for nth in 0..keys.len() {
+        if begins(nth) {
+            bounds[at] = nth as u64;
+            at += 1;
+        }
+    }
+    Ok(Groups { places, bounds })
+}
+
+/// The indices of the first entry of each group, for the rows of `rows`.
+///
+/// # Errors
+/// As [`Coo::index`]; memory that does not suffice.
+pub fn first_indices(coo: &Coo<'_>, rows: &[usize], groups: &Groups) -> Result<OwnedTensor, Error> {
+    let (index, count) = (coo.index()?, groups.len());
+    let mut made = new_host_tensor::<i64>(&[rows.len() as i64, count as i64])?;
+    if let (Some(out), true) = (made.view_mut::<i64>()?.as_mut_slice(), count > 0) {
+        for (out, &row) in out.chunks_mut(count).zip(rows) {
+            let from = &index[row * coo.nnz..(row + 1) * coo.nnz];
+            parallel_chunks_mut(out, PIECE, |piece, out| {
+                let first = piece * PIECE;
+                out.iter_mut().enumerate().for_each(|(n, at)| *at = from[groups.of(first + n)[0] as usize]);
+            })?;
+        }
+    }
+    Ok(made)
+}
+
+/// The sums of each group's values: `[groups, dense sizes...]`.
+fn sums<T: Number>(coo: &Coo<'_>, groups: &Groups) -> Result<OwnedTensor, Error> {
+    let values = coo.values.tensor().view::<T>()?.contiguous()?;
+    let width = coo.width();
+    let mut sizes = vec![groups.len() as i64];
+    sizes.extend_from_slice(coo.dense_sizes());
+    let mut made = new_host_tensor::<T>(&sizes)?;
+    let mut view = made.view_mut::<T>()?;
+    if let (Some(out), true) = (view.as_mut_slice(), width > 0) {
+        let entries = (PIECE / width).max(1);
+        parallel_chunks_mut(out, entries * width, |piece, out| {
+            let mut wide: Vec<T::Acc> = vec![T::ZERO; width];
+            for (n, out) in out.chunks_mut(width).enumerate() {
+                let group = groups.of(piece * entries + n);
+                let first = group[0] as usize * width;
+                if group.len() == 1 {
+                    out.copy_from_slice(&values[first..first + width]);
+                    continue;
+                }
+                wide.iter_mut().zip(&values[first..]).for_each(|(sum, v)| *sum = v.widen());
+                for &entry in &group[1..] {
+                    let block = &values[entry as usize * width..][..width];
+                    wide.iter_mut().zip(block).for_each(|(sum, v)| *sum = T::plus(*sum, v.widen()));
+                }
+                out.iter_mut().zip(&wide).for_each(|(out, sum)| *out = T::narrow(*sum));
+            }
+        })?;
+    }
+    Ok(made)
+}
+
+/// The same tensor coalesced.
+///
+/// # Errors
+/// Components that do not fit; a dtype that is no number; memory that does not suffice.
+pub fn coalesced<'a>(coo: Coo<'a>) -> Result<Coo<'a>, Error> {
+    if coo.coalesced {
+        return Ok(coo);
+    }
+    let keys = coo.keys()?;
+    if order(&keys) == Order::Rising {
+        return Ok(Coo { coalesced: true, ..coo });
+    }
+    let groups = groups(&keys)?;
+    drop(keys);
+    let rows: Vec<usize> = (0..coo.sparse_dim).collect();
+    let indices = if coo.sparse_dim == 0 {
+        index_tensor(0, groups.len(), &[])?
+    } else {
+        first_indices(&coo, &rows, &groups)?
+    };
+    let values = by_dtype!(coo.dtype(), sums(&coo, &groups))?;
+    let (sizes, sparse_dim, nnz) = (coo.sizes, coo.sparse_dim, groups.len());
+    Ok(Coo {
+        sizes,
+        sparse_dim,
+        nnz,
+        coalesced: true,
+        indices: Part::Made(indices),
+        values: Part::Made(values),
+    })
+}

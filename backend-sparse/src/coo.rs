@@ -1,0 +1,245 @@
+//! A sparse tensor as its parts, and back.
+
+use crate::layout;
+use keyway_cpu_loops::{Contiguous, ViewExt};
+use keyway_sdk::author::{
+    Arg, Call, Error, OwnedTensor, Scratch, Tensor, call_op, new_composite, new_host_tensor,
+    parallel_chunks_mut,
+};
+
+/// Entries that one piece of work handles: fixed, so that results do not depend on the number of threads.
+pub const PIECE: usize = 1 << 14;
+
+/// A tensor of the call, or one that this kernel made.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// Of the call.
+    Given(Tensor<'a>),
+    /// Made here.
+    Made(OwnedTensor),
+}
+
+impl Part<'_> {
+    /// The tensor.
+    pub fn tensor(&self) -> Tensor<'_> {
+        match self {
+            Part::Given(tensor) => *tensor,
+            Part::Made(tensor) => tensor.tensor(),
+        }
+    }
+
+    /// As an argument of another op.
+    pub fn arg(&self) -> Arg<'_> {
+        match self {
+            Part::Given(tensor) => Arg::Tensor(*tensor),
+            Part::Made(tensor) => Arg::Owned(tensor),
+        }
+    }
+}
+
+/// A sparse tensor: entry `n` lies at `indices[.., n]`, and holds the elements of `values[n]`. Entries of one place are
+/// added up.
+#[derive(Debug)]
+pub struct Coo<'a> {
+    /// The sizes of all dimensions, the sparse ones first.
+    pub sizes: Vec<i64>,
+    /// How many dimensions are sparse.
+    pub sparse_dim: usize,
+    /// How many entries there are.
+    pub nnz: usize,
+    /// Whether entries come in row-major order, and each place once.
+    pub coalesced: bool,
+    /// `[sparse_dim, nnz]`, i64.
+    pub indices: Part<'a>,
+    /// `[nnz, dense sizes...]`.
+    pub values: Part<'a>,
+}
+
+/// Whether a tensor is of this layout.
+pub fn is_coo(tensor: &Tensor<'_>) -> bool {
+    tensor.n_components() == 2 && Some(tensor.layout()) == layout::number()
+}
+
+/// The refusal of what no kernel here serves.
+pub fn unsupported(what: impl Into<String>) -> Error {
+    Error::Unsupported { what: format!("{}; convert with `to_dense()` first: it", what.into()) }
+}
+
+/// The error for components that do not fit each other.
+pub fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
+    Error::InvalidArgument { argument, expected: expected.into(), got: got.into() }
+}
+
+/// The product of sizes.
+pub fn product(sizes: &[i64]) -> usize {
+    sizes.iter().map(|&size| size.max(0) as usize).product()
+}
+
+/// The one result of an op of the host's.
+pub fn one(op: &str, args: &[Arg<'_>]) -> Result<OwnedTensor, Error> {
+    call_op(op, args)?
+        .into_iter()
+        .next()
+        .ok_or_else(|| Error::Failed { detail: format!("`{op}` gave nothing") })
+}
+
+/// The dimension that an argument names, counted from the end where it is negative.
+pub fn dim_of(dim: i64, ndim: usize) -> Result<usize, Error> {
+    let range = ndim.max(1) as i64;
+    if (-range..range).contains(&dim) {
+        return Ok(if dim < 0 { dim + range } else { dim } as usize);
+    }
+    Err(wrong(
+        "dim",
+        format!("a dimension in {}..{range}, of a tensor of {ndim} dimensions", -range),
+        dim.to_string(),
+    ))
+}
+
+/// A new tensor of host memory with these indices, one row for each dimension.
+pub fn index_tensor(rows: usize, nnz: usize, indices: &[i64]) -> Result<OwnedTensor, Error> {
+    let mut made = new_host_tensor::<i64>(&[rows as i64, nnz as i64])?;
+    if let Some(out) = made.view_mut::<i64>()?.as_mut_slice() {
+        out.copy_from_slice(indices);
+    }
+    Ok(made)
+}
+
+impl<'a> Coo<'a> {
+    /// Reads a tensor of this layout, whose components must have sizes that fit each other.
+    ///
+    /// # Errors
+    /// Another layout, and components that do not fit.
+    pub fn read(tensor: Tensor<'a>) -> Result<Coo<'a>, Error> {
+        if !is_coo(&tensor) {
+            return Err(unsupported("a tensor of another layout than sparse_coo here"));
+        }
+        let (indices, values) = (tensor.component(0)?, tensor.component(1)?);
+        let sizes = tensor.sizes().to_vec();
+        let &[sparse_dim, nnz] = indices.sizes() else {
+            return Err(wrong(
+                "indices",
+                "a matrix of shape [sparse_dim, nnz]",
+                format!("shape {:?}", indices.sizes()),
+            ));
+        };
+        let (sparse_dim, nnz) = (sparse_dim as usize, nnz as usize);
+        if sparse_dim > sizes.len() {
+            let expected = format!("at most {} rows, one for each sparse dimension", sizes.len());
+            return Err(wrong("indices", expected, sparse_dim.to_string()));
+        }
+        let expected: Vec<i64> =
+            std::iter::once(nnz as i64).chain(sizes[sparse_dim..].iter().copied()).collect();
+        if values.sizes() != expected {
+            let expected = format!("of shape {expected:?}, one block for each of the {nnz} entries");
+            return Err(wrong("values", expected, format!("shape {:?}", values.sizes())));
+        }
+        let coalesced = tensor.attrs().first().is_some_and(|&flag| flag != 0) || nnz == 0;
+        let (indices, values) = (Part::Given(indices), Part::Given(values));
+        Ok(Coo { sizes, sparse_dim, nnz, coalesced, indices, values })
+    }
+
+    /// Argument `index` of a call.
+    ///
+    /// # Errors
+    /// As [`Coo::read`].
+    pub fn argument(call: &Call<'a>, index: usize) -> Result<Coo<'a>, Error> {
+        Coo::read(call.tensor(index)?)
+    }
+
+    /// The sizes of the sparse dimensions.
+    pub fn sparse_sizes(&self) -> &[i64] {
+        &self.sizes[..self.sparse_dim]
+    }
+
+    /// The sizes of the dense dimensions.
+    pub fn dense_sizes(&self) -> &[i64] {
+        &self.sizes[self.sparse_dim..]
+    }
+
+    /// Elements of one entry.
+    pub fn width(&self) -> usize {
+        product(self.dense_sizes())
+    }
+
+    /// The dtype's number.
+    pub fn dtype(&self) -> u16 {
+        self.values.tensor().dtype()
+    }
+
+    /// The indices, which are all within the sizes: a component may have been changed since it was checked.
+    ///
+    /// # Errors
+    /// An index out of range; memory that the host cannot read.
+    pub fn index(&self) -> Result<Contiguous<'_, i64>, Error> {
+        let indices = self.indices.tensor().view::<i64>()?.contiguous()?;
+        for (row, &size) in self.sparse_sizes().iter().enumerate() {
+            let row_of = &indices[row * self.nnz..(row + 1) * self.nnz];
+            let outside = row_of.iter().fold(false, |any, &at| any | (at as u64 >= size as u64));
+            if outside {
+                let at = row_of.iter().find(|&&at| at as u64 >= size as u64).copied().unwrap_or(-1);
+                let expected = format!("indices from 0 and below {size} in dimension {row}");
+                return Err(wrong("indices", expected, at.to_string()));
+            }
+        }
+        Ok(indices)
+    }
+
+    /// The place of each entry in row-major order of the sparse dimensions.
+    ///
+    /// # Errors
+    /// As [`Coo::index`].
+    pub fn keys(&self) -> Result<Scratch<u64>, Error> {
+        self.keys_by(&row_major(self.sparse_sizes()))
+    }
+
+    /// The sum of each entry's indices, times these strides.
+    ///
+    /// # Errors
+    /// As [`Coo::index`].
+    pub fn keys_by(&self, strides: &[u64]) -> Result<Scratch<u64>, Error> {
+        let index = self.index()?;
+        let nnz = self.nnz;
+        let mut keys = Scratch::<u64>::zeroed(nnz)?;
+        parallel_chunks_mut(&mut keys, PIECE, |piece, keys| {
+            let begin = piece * PIECE;
+            for (row, &stride) in strides.iter().enumerate().filter(|(_, stride)| **stride != 0) {
+                let from = &index[row * nnz + begin..][..keys.len()];
+                keys.iter_mut().zip(from).for_each(|(key, &at)| *key += at as u64 * stride);
+            }
+        })?;
+        Ok(keys)
+    }
+
+    /// The same places with other values.
+    pub fn with_values(self, values: OwnedTensor) -> Coo<'a> {
+        Coo { values: Part::Made(values), ..self }
+    }
+
+    /// The tensor of these parts.
+    ///
+    /// # Errors
+    /// What the host reports.
+    pub fn build(&self) -> Result<OwnedTensor, Error> {
+        let number = layout::number().ok_or_else(|| unsupported("a layout without a number"))?;
+        let flag = i64::from(self.coalesced || self.nnz == 0);
+        new_composite(number, self.dtype(), &self.sizes, &[self.indices.arg(), self.values.arg()], &[flag])
+    }
+
+    /// Gives this as the first output.
+    ///
+    /// # Errors
+    /// What the host reports.
+    pub fn give(&self, call: &Call<'_>) -> Result<(), Error> {
+        call.set_output(0, self.build()?)
+    }
+}
+
+/// Strides of sizes in row-major order, in elements.
+pub fn row_major(sizes: &[i64]) -> Vec<u64> {
+    let mut strides = vec![1u64; sizes.len()];
+    for dim in (1..sizes.len()).rev() {
+        strides[dim - 1] = strides[dim].saturating_mul(sizes[dim].max(1) as u64);
+    }
+    strides
+}

@@ -1,0 +1,187 @@
+//! `add` and `sub`: two sparse tensors give a sparse one, coalesced, with the places of both; a sparse and a strided one a
+//! strided one. Scratch: 24 bytes for each entry of both, and that of coalescing what is not.
+
+use crate::coalesce::coalesced;
+use crate::coo::{Coo, PIECE, Part, is_coo, one, unsupported};
+use crate::dense::each_block;
+use crate::number::{Number, by_dtype};
+use keyway_cpu_loops::ViewExt;
+use keyway_sdk::author::{
+    Arg, Call, Error, OwnedTensor, Scratch, Tensor, new_host_tensor, parallel_chunks_mut,
+};
+
+fn add(call: &Call<'_>) -> Result<(), Error> {
+    sum(call, false)
+}
+
+fn sub(call: &Call<'_>) -> Result<(), Error> {
+    sum(call, true)
+}
+
+/// The factor of the second argument, which a difference turns round.
+fn factor(call: &Call<'_>, minus: bool) -> Result<Arg<'static>, Error> {
+    let sign = if minus { -1 } else { 1 };
+    Ok(match call.int(2) {
+        Ok(alpha) => Arg::Int(alpha.wrapping_mul(sign)),
+        Err(_) => match call.float(2) {
+            Ok(alpha) => Arg::Float(alpha * sign as f64),
+            Err(_) => Arg::Int(i64::from(call.bool(2)?) * sign),
+        },
+    })
+}
+
+fn is_one(factor: &Arg<'_>) -> bool {
+    matches!(factor, Arg::Int(1)) || matches!(factor, Arg::Float(f) if *f == 1.0)
+}
+
+fn scaled<'a>(coo: Coo<'a>, factor: Arg<'_>) -> Result<Coo<'a>, Error> {
+    if is_one(&factor) {
+        return Ok(coo);
+    }
+    let values = one("mul", &[coo.values.arg(), factor])?;
+    Ok(coo.with_values(values))
+}
+
+fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
+    let (left, right) = (call.tensor(0)?, call.tensor(1)?);
+    if left.sizes() != right.sizes() {
+        return Err(unsupported(format!(
+            "a sum of a sparse tensor where the shapes are {:?} and {:?}",
+            left.sizes(),
+            right.sizes()
+        )));
+    }
+    let alpha = factor(call, minus)?;
+    match (is_coo(&left), is_coo(&right)) {
+        (true, true) => both(Coo::read(left)?, scaled(Coo::read(right)?, alpha)?)?.give(call),
+        (true, false) => {
+            let dense = Part::Given(right);
+            let dense = if is_one(&alpha) { dense } else { Part::Made(one("mul", &[dense.arg(), alpha])?) };
+            call.set_output(0, onto(dense.tensor(), &coalesced(Coo::read(left)?)?)?)
+        }
+        _ => call.set_output(0, onto(left, &coalesced(scaled(Coo::read(right)?, alpha)?)?)?),
+    }
+}
+
+/// Whether both have one pattern, by what is known without reading it.
+fn one_pattern(a: &Coo<'_>, b: &Coo<'_>) -> bool {
+    let (left, right) = (a.indices.tensor(), b.indices.tensor());
+    a.nnz == b.nnz
+        && a.coalesced == b.coalesced
+        && left.data_ptr() == right.data_ptr()
+        && left.sizes() == right.sizes()
+        && left.strides() == right.strides()
+}
+
+/// The entries of both, coalesced. Of one pattern, the same one: also one with places that come more than once.
+fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
+    if left.sparse_dim != right.sparse_dim {
+        return Err(unsupported(format!(
+            "a sum of sparse tensors with {} and {} sparse dimensions",
+            left.sparse_dim, right.sparse_dim
+        )));
+    }
+    if one_pattern(&left, &right) {
+        let values = one("add", &[left.values.arg(), right.values.arg(), Arg::Int(1)])?;
+        return Ok(left.with_values(values));
+    }
+    let (left, right) = (coalesced(left)?, coalesced(right)?);
+    if left.nnz.max(right.nnz) >= NONE as usize {
+        return coalesced(super::cat::joined(&[left, right])?);
+    }
+    merged(&left, &right)
+}
+
+/// In the place of an entry that a tensor lacks.
+const NONE: u32 = u32::MAX;
+
+/// Two coalesced tensors as one: a pass over the keys of both, which says for each place of the result which entry of either
+/// is there.
+fn merged(left: &Coo<'_>, right: &Coo<'_>) -> Result<Coo<'static>, Error> {
+    let (a, b) = (left.keys()?, right.keys()?);
+    let mut pairs = Scratch::<u64>::zeroed(left.nnz + right.nnz)?;
+    let (mut i, mut j, mut nnz) = (0, 0, 0);
+    while i < a.len() || j < b.len() {
+        let (of_left, of_right) = match (a.get(i), b.get(j)) {
+            (Some(x), Some(y)) => (x <= y, y <= x),
+            (rest, _) => (rest.is_some(), rest.is_none()),
+        };
+        let entry = |at: usize, is: bool| u64::from(if is { at as u32 } else { NONE });
+        pairs[nnz] = entry(i, of_left) << u32::BITS | entry(j, of_right);
+        (i, j, nnz) = (i + usize::from(of_left), j + usize::from(of_right), nnz + 1);
+    }
+    let pairs = &pairs[..nnz];
+    let mut indices = new_host_tensor::<i64>(&[left.sparse_dim as i64, nnz as i64])?;
+    if let (Some(out), true) = (indices.view_mut::<i64>()?.as_mut_slice(), nnz > 0) {
+        let (a, b) = (left.index()?, right.index()?);
+        for (row, out) in out.chunks_mut(nnz).enumerate() {
+            let (a, b) = (&a[row * left.nnz..][..left.nnz], &b[row * right.nnz..][..right.nnz]);
+            parallel_chunks_mut(out, PIECE, |piece, out| {
+                for (out, pair) in out.iter_mut().zip(&pairs[piece * PIECE..]) {
+                    let (i, j) = parts(*pair);
+                    *out = if i == NONE { b[j as usize] } else { a[i as usize] };
+                }
+            })?;
+        }
+    }
+    let values = Part::Made(by_dtype!(left.dtype(), merged_values(left, right, pairs))?);
+    let (sizes, sparse_dim) = (left.sizes.clone(), left.sparse_dim);
+    Ok(Coo { sizes, sparse_dim, nnz, coalesced: true, indices: Part::Made(indices), values })
+}
+
+/// The entries of both tensors that a pair names.
+#[inline(always)]
+fn parts(pair: u64) -> (u32, u32) {
+    ((pair >> u32::BITS) as u32, pair as u32)
+}
+
+fn merged_values<T: Number>(left: &Coo<'_>, right: &Coo<'_>, pairs: &[u64]) -> Result<OwnedTensor, Error> {
+    let width = left.width();
+    let (a, b) =
+        (left.values.tensor().view::<T>()?.contiguous()?, right.values.tensor().view::<T>()?.contiguous()?);
+    let mut sizes = vec![pairs.len() as i64];
+    sizes.extend_from_slice(left.dense_sizes());
+    let mut made = new_host_tensor::<T>(&sizes)?;
+    if let (Some(out), true) = (made.view_mut::<T>()?.as_mut_slice(), width > 0) {
+        let entries = (PIECE / width).max(1);
+        let block = |at: u32| at as usize * width..(at as usize + 1) * width;
+        parallel_chunks_mut(out, entries * width, |piece, out| {
+            for (out, pair) in out.chunks_mut(width).zip(&pairs[piece * entries..]) {
+                match parts(*pair) {
+                    (i, NONE) => out.copy_from_slice(&a[block(i)]),
+                    (NONE, j) => out.copy_from_slice(&b[block(j)]),
+                    (i, j) => {
+                        let both = a[block(i)].iter().zip(&b[block(j)]);
+                        let sum = |(a, b): (&T, &T)| T::narrow(T::plus(a.widen(), b.widen()));
+                        out.iter_mut().zip(both).for_each(|(out, pair)| *out = sum(pair));
+                    }
+                }
+            }
+        })?;
+    }
+    Ok(made)
+}
+
+/// A strided tensor with a coalesced one added to it.
+fn onto(dense: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
+    by_dtype!(dense.dtype(), onto_of(dense, coo))
+}
+
+fn onto_of<T: Number>(dense: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
+    let mut made = new_host_tensor::<T>(dense.sizes())?;
+    let from = dense.view::<T>()?.contiguous()?;
+    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+        parallel_chunks_mut(out, PIECE, |piece, out| {
+            out.copy_from_slice(&from[piece * PIECE..][..out.len()]);
+        })?;
+        each_block::<T>(coo, out, |out, block| {
+            for (out, value) in out.iter_mut().zip(block) {
+                *out = T::narrow(T::plus(out.widen(), value.widen()));
+            }
+        })?;
+    }
+    Ok(made)
+}
+
+kernel!("add", "TTs>T", add);
+kernel!("sub", "TTs>T", sub);

@@ -1,0 +1,88 @@
+//! `cat`: entries behind each other. Scratch: the indices of all.
+
+use crate::coalesce::coalesced;
+use crate::coo::{Coo, Part, dim_of, index_tensor, is_coo, one, unsupported, wrong};
+use keyway_sdk::author::{Arg, Call, Error, Scratch};
+
+/// The entries of all, one behind the other, of which no order is known.
+///
+/// # Errors
+/// What the host reports; components that do not fit.
+pub fn joined<'a>(all: &[Coo<'a>]) -> Result<Coo<'a>, Error> {
+    let first = all.first().ok_or_else(|| wrong("tensors", "at least one tensor", "none"))?;
+    let parts: Vec<Vec<i64>> = vec![vec![0; first.sparse_dim]; all.len()];
+    with_shifts(all, &parts, first.sizes.clone())
+}
+
+/// The entries of all, each tensor's indices moved by its shifts.
+fn with_shifts<'a>(all: &[Coo<'a>], shifts: &[Vec<i64>], sizes: Vec<i64>) -> Result<Coo<'a>, Error> {
+    let sparse_dim = all[0].sparse_dim;
+    let nnz: usize = all.iter().map(|coo| coo.nnz).sum();
+    let mut indices = Scratch::<i64>::zeroed(sparse_dim * nnz)?;
+    let mut begin = 0;
+    for (coo, shifts) in all.iter().zip(shifts) {
+        let index = coo.index()?;
+        for row in 0..sparse_dim {
+            let out = &mut indices[row * nnz + begin..][..coo.nnz];
+            let from = &index[row * coo.nnz..(row + 1) * coo.nnz];
+            out.iter_mut().zip(from).for_each(|(out, at)| *out = at + shifts[row]);
+        }
+        begin += coo.nnz;
+    }
+    let indices = Part::Made(index_tensor(sparse_dim, nnz, &indices)?);
+    // The host takes a list of tensors of the call alone: tensors made here are handed over by their own handles.
+    let values: Vec<_> = all.iter().map(|coo| coo.values.tensor()).collect();
+    let values = Part::Made(one("cat", &[Arg::Tensors(&values), Arg::Int(0)])?);
+    Ok(Coo { sizes, sparse_dim, nnz, coalesced: false, indices, values })
+}
+
+fn cat(call: &Call<'_>) -> Result<(), Error> {
+    let tensors = call.tensors(0)?;
+    if !tensors.iter().all(|tensor| is_coo(&tensor)) {
+        return Err(unsupported("sparse tensors joined to strided ones"));
+    }
+    let mut all = tensors.iter().map(Coo::read).collect::<Result<Vec<_>, Error>>()?;
+    let (sizes, sparse_dim) = match all.first() {
+        Some(first) => (first.sizes.clone(), first.sparse_dim),
+        None => return Err(wrong("tensors", "at least one tensor", "none")),
+    };
+    if let Some(other) = all.iter().find(|coo| coo.sparse_dim != sparse_dim || coo.sizes.len() != sizes.len())
+    {
+        return Err(unsupported(format!(
+            "sparse tensors with {sparse_dim} and {} sparse dimensions, joined",
+            other.sparse_dim
+        )));
+    }
+    let dim = dim_of(call.int(1)?, sizes.len())?;
+    let total: i64 = all.iter().map(|coo| coo.sizes[dim]).sum();
+    let mut made = sizes;
+    made[dim] = total;
+    let in_order = all.iter().all(|coo| coo.coalesced);
+    let mut shifts = Vec::new();
+    let mut before = 0;
+    for coo in &mut all {
+        let mut shift = vec![0; sparse_dim];
+        if dim < sparse_dim {
+            shift[dim] = before;
+        } else {
+            // Each block with zeros before and behind it: the blocks of one place are added up.
+            let behind = made.len() - 1 - dim;
+            let mut pad = vec![0i64; 2 * behind];
+            pad.extend([before, total - before - coo.sizes[dim]]);
+            let values = one("constant_pad", &[coo.values.arg(), Arg::Ints(&pad), Arg::Int(0)])?;
+            coo.values = Part::Made(values);
+        }
+        before += coo.sizes[dim];
+        shifts.push(shift);
+    }
+    // Joined along the first dimension, entries that are in order stay so.
+    let mut joined = with_shifts(&all, &shifts, made)?;
+    if dim == 0 && sparse_dim > 0 && in_order {
+        joined.coalesced = true;
+    } else if in_order {
+        joined = coalesced(joined)?;
+    }
+    joined.give(call)
+}
+
+kernel!("cat", "Li>T", cat);

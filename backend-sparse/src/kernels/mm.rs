@@ -1,0 +1,141 @@
+//! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
+//! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, the strided operand where it does not lie
+//! row by row, one row of the result for each thread, and that of coalescing.
+
+use super::product::{Rows, dense_by_sparse, sparse_by_dense, sparse_by_sparse};
+use crate::coalesce::coalesced;
+use crate::coo::{Coo, Part, index_tensor, is_coo, one, unsupported};
+use crate::number::{Number, by_dtype};
+use keyway_cpu_loops::ViewExt;
+use keyway_sdk::abi::codes::dtype;
+use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor};
+
+/// The product of two matrices, or of two stacks of them; a strided vector on the right counts as a matrix of one column.
+enum Product<'a> {
+    Strided(OwnedTensor),
+    Sparse(Coo<'a>),
+}
+
+impl Product<'_> {
+    fn tensor(&self) -> Result<OwnedTensor, Error> {
+        match self {
+            Product::Strided(made) => made.tensor().retain(),
+            Product::Sparse(coo) => coo.build(),
+        }
+    }
+}
+
+fn multiply<'a>(left: Tensor<'a>, right: Tensor<'a>) -> Result<Product<'a>, Error> {
+    match (is_coo(&left), is_coo(&right)) {
+        (true, true) => {
+            let (a, b) = (coalesced(Coo::read(left)?)?, coalesced(Coo::read(right)?)?);
+            if a.sizes.len() != 2 || b.sizes.len() != 2 {
+                return Err(unsupported("a product of two sparse tensors that are no matrices"));
+            }
+            by_dtype!(a.dtype(), both(&a, &b)).map(Product::Sparse)
+        }
+        (true, false) => {
+            let a = coalesced(Coo::read(left)?)?;
+            by_dtype!(a.dtype(), from_left(&a, right)).map(Product::Strided)
+        }
+        _ => {
+            let b = coalesced(Coo::read(right)?)?;
+            by_dtype!(b.dtype(), from_right(left, &b)).map(Product::Strided)
+        }
+    }
+}
+
+fn both<T: Number>(a: &Coo<'_>, b: &Coo<'_>) -> Result<Coo<'static>, Error> {
+    let sizes = vec![a.sizes[0], b.sizes[1]];
+    let entries = sparse_by_sparse(&Rows::<T>::of(a)?, &Rows::<T>::of(b)?)?;
+    let nnz = entries.values.len();
+    let mut indices = entries.rows;
+    indices.extend(entries.columns);
+    let indices = Part::Made(index_tensor(2, nnz, &indices)?);
+    let mut values = new_host_tensor::<T>(&[nnz as i64])?;
+    values.view_mut::<T>()?.assign(entries.values);
+    Ok(Coo { sizes, sparse_dim: 2, nnz, coalesced: true, indices, values: Part::Made(values) })
+}
+
+fn from_left<T: Number>(a: &Coo<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
+    let rows = Rows::<T>::of(a)?;
+    let b = right.view::<T>()?.contiguous()?;
+    let outer = &a.sizes[..a.sizes.len() - 1];
+    let mut sizes = outer.to_vec();
+    let columns = if right.ndim() == a.sizes.len() { right.sizes().last().copied() } else { None };
+    sizes.extend(columns);
+    let mut made = new_host_tensor::<T>(&sizes)?;
+    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+        let rows_per = outer.last().copied().unwrap_or(1) as usize;
+        sparse_by_dense(&rows, rows_per, &b, columns.unwrap_or(1) as usize, out)?;
+    }
+    Ok(made)
+}
+
+fn from_right<T: Number>(left: Tensor<'_>, b: &Coo<'_>) -> Result<OwnedTensor, Error> {
+    let rows = Rows::<T>::of(b)?;
+    let a = left.view::<T>()?.contiguous()?;
+    let mut sizes = left.sizes().to_vec();
+    let &[.., n, k] = left.sizes() else { return Err(unsupported("a vector by a sparse matrix")) };
+    if let (Some(last), true) = (sizes.last_mut(), b.sizes.len() > 1) {
+        *last = rows.width as i64;
+    } else {
+        return Err(unsupported("a product with a sparse vector"));
+    }
+    let mut made = new_host_tensor::<T>(&sizes)?;
+    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+        dense_by_sparse(&a, [n as usize, k as usize], &rows, out)?;
+    }
+    Ok(made)
+}
+
+fn mm(call: &Call<'_>) -> Result<(), Error> {
+    call.set_output(0, multiply(call.tensor(0)?, call.tensor(1)?)?.tensor()?)
+}
+
+fn mv(call: &Call<'_>) -> Result<(), Error> {
+    if !is_coo(&call.tensor(0)?) || is_coo(&call.tensor(1)?) {
+        return Err(unsupported("a product with a sparse vector"));
+    }
+    mm(call)
+}
+
+fn bmm(call: &Call<'_>) -> Result<(), Error> {
+    mm(call)
+}
+
+fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
+    call.int(index).map(Arg::Int).or_else(|_| call.float(index).map(Arg::Float))
+}
+
+/// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0.
+fn addmm(call: &Call<'_>) -> Result<(), Error> {
+    let (left, right) = (call.tensor(1)?, call.tensor(2)?);
+    if !is_coo(&left) && !is_coo(&right) {
+        return Err(unsupported("a sparse matrix with a product of strided ones added to it"));
+    }
+    let (beta, alpha) = (factor(call, 3)?, factor(call, 4)?);
+    if matches!(left.dtype(), dtype::F16 | dtype::BF16) {
+        // Several steps, rounded once.
+        let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
+        let (own, left, right) = (wide(call.tensor(0)?)?, wide(left)?, wide(right)?);
+        let sum = one("addmm", &[Arg::Owned(&own), Arg::Owned(&left), Arg::Owned(&right), beta, alpha])?;
+        return call
+            .set_output(0, one("to_dtype", &[Arg::Owned(&sum), Arg::Dtype(call.tensor(1)?.dtype())])?);
+    }
+    let product = multiply(left, right)?.tensor()?;
+    let product = one("mul", &[Arg::Owned(&product), alpha])?;
+    if matches!(beta, Arg::Int(0)) || matches!(beta, Arg::Float(f) if f == 0.0) {
+        return call.set_output(0, product);
+    }
+    let own = call.tensor(0)?;
+    let own = if own.handle().is_null() { None } else { Some(Arg::Tensor(own)) };
+    let own = own.ok_or_else(|| unsupported("a number in the place of a matrix"))?;
+    let scaled = one("mul", &[own, beta])?;
+    call.set_output(0, one("add", &[Arg::Owned(&scaled), Arg::Owned(&product), Arg::Int(1)])?)
+}
+
+kernel!("mm", "TT>T", mm);
+kernel!("mv", "TT>T", mv);
+kernel!("bmm", "TT>T", bmm);
+kernel!("addmm", "TTTss>T", addmm);

@@ -1,0 +1,70 @@
+//! `permute` and `transpose`, of sparse dimensions among themselves and of dense ones among themselves. The values of sparse
+//! dimensions are shared; a coalesced tensor gives a coalesced one, which sorts it. Scratch: that of coalescing.
+
+use crate::coalesce::coalesced;
+use crate::coo::{Coo, Part, dim_of, index_tensor, one, unsupported, wrong};
+use keyway_sdk::author::{Arg, Call, Error};
+
+fn permute(call: &Call<'_>) -> Result<(), Error> {
+    let coo = Coo::argument(call, 0)?;
+    let ndim = coo.sizes.len();
+    let given = call.ints(1)?;
+    let dims = given.iter().map(|&dim| dim_of(dim, ndim)).collect::<Result<Vec<_>, _>>()?;
+    let mut seen = vec![false; ndim];
+    dims.iter().for_each(|&dim| {
+        if let Some(seen) = seen.get_mut(dim) {
+            *seen = true;
+        }
+    });
+    if dims.len() != ndim || seen.contains(&false) {
+        return Err(wrong("dims", format!("each of {ndim} dimensions once"), format!("{given:?}")));
+    }
+    permuted(coo, &dims)?.give(call)
+}
+
+fn transpose(call: &Call<'_>) -> Result<(), Error> {
+    let coo = Coo::argument(call, 0)?;
+    let ndim = coo.sizes.len();
+    let (a, b) = (dim_of(call.int(1)?, ndim)?, dim_of(call.int(2)?, ndim)?);
+    let mut dims: Vec<usize> = (0..ndim).collect();
+    if ndim > 0 {
+        dims.swap(a, b);
+    }
+    permuted(coo, &dims)?.give(call)
+}
+
+fn permuted<'a>(coo: Coo<'a>, dims: &[usize]) -> Result<Coo<'a>, Error> {
+    let sparse = coo.sparse_dim;
+    if dims[..sparse].iter().any(|&dim| dim >= sparse) {
+        return Err(unsupported(format!(
+            "sparse dimensions exchanged with dense ones: {dims:?} of a tensor whose first {sparse} are sparse"
+        )));
+    }
+    let sizes: Vec<i64> = dims.iter().map(|&dim| coo.sizes[dim]).collect();
+    let in_order = |dims: &[usize]| dims.windows(2).all(|pair| pair[0] < pair[1]);
+    let values = if in_order(&dims[sparse..]) {
+        None
+    } else {
+        let order: Vec<i64> =
+            std::iter::once(0).chain(dims[sparse..].iter().map(|dim| (dim - sparse + 1) as i64)).collect();
+        Some(one("permute", &[coo.values.arg(), Arg::Ints(&order)])?)
+    };
+    let rows = if in_order(&dims[..sparse]) {
+        None
+    } else {
+        let index = coo.index()?;
+        let row = |&dim: &usize| index[dim * coo.nnz..(dim + 1) * coo.nnz].iter().copied();
+        Some(index_tensor(sparse, coo.nnz, &dims[..sparse].iter().flat_map(row).collect::<Vec<i64>>())?)
+    };
+    let mut made = Coo { sizes, ..coo };
+    if let Some(values) = values {
+        made.values = Part::Made(values);
+    }
+    let Some(rows) = rows else { return Ok(made) };
+    let was_coalesced = std::mem::replace(&mut made.coalesced, false);
+    made.indices = Part::Made(rows);
+    if was_coalesced { coalesced(made) } else { Ok(made) }
+}
+
+kernel!("permute", "TI>T", permute);
+kernel!("transpose", "Tii>T", transpose);

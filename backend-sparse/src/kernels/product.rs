@@ -1,0 +1,211 @@
+//! The loops of products.
+//!
+//! Sparse by dense goes row by row: for a panel of columns, the sum over the row's entries stays in registers while a row of
+//! the dense matrix is read at a time. Dense by sparse keeps one row of the result and adds each entry to it. Sparse by sparse
+//! keeps one row of the result beside a list of the columns that it has.
+
+use crate::coo::{Coo, unsupported, wrong};
+use crate::number::Number;
+use keyway_cpu_loops::{Contiguous, ViewExt};
+use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
+use std::sync::Mutex;
+
+/// Columns of a panel.
+const PANEL: usize = 32;
+/// About so many products for one piece of work.
+const WORK: usize = 1 << 15;
+
+/// A coalesced matrix, or a stack of them, as rows. Scratch: 8 bytes for each row.
+pub struct Rows<'a, T: Number> {
+    /// Where the entries of each row begin, and the end.
+    begins: Scratch<u64>,
+    /// The column of each entry.
+    columns: Contiguous<'a, i64>,
+    nnz: usize,
+    values: Contiguous<'a, T>,
+    /// How many columns there are.
+    pub width: usize,
+}
+
+impl<'a, T: Number> Rows<'a, T> {
+    /// Of a coalesced tensor without dense dimensions; rows of a stack of matrices follow each other.
+    ///
+    /// # Errors
+    /// A tensor with dense dimensions; components that do not fit.
+    pub fn of(coo: &'a Coo<'_>) -> Result<Self, Error> {
+        let Some((&width, outer)) = coo.sizes.split_last().filter(|_| coo.sparse_dim == coo.sizes.len())
+        else {
+            return Err(unsupported(format!(
+                "a product of a sparse tensor with {} dense dimensions",
+                coo.sizes.len() - coo.sparse_dim
+            )));
+        };
+        let rows = crate::coo::product(outer);
+        let mut strides = crate::coo::row_major(outer);
+        strides.push(0);
+        let keys = coo.keys_by(&strides)?;
+        let mut begins = Scratch::<u64>::zeroed(rows + 1)?;
+        let mut next = 0;
+        for (entry, &row) in keys.iter().enumerate() {
+            if (row as usize) + 1 < next {
+                return Err(wrong(
+                    "coalesced",
+                    "1 only of entries in row-major order",
+                    "a component that was changed",
+                ));
+            }
+            while next <= row as usize {
+                begins[next] = entry as u64;
+                next += 1;
+            }
+        }
+        begins[next..].fill(coo.nnz as u64);
+        Ok(Rows {
+            begins,
+            columns: coo.index()?,
+            nnz: coo.nnz,
+            values: coo.values.tensor().view::<T>()?.contiguous()?,
+            width: width as usize,
+        })
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.begins.len() - 1
+    }
+
+    /// Column and value of each entry of a row.
+    #[inline(always)]
+    fn row(&self, row: usize) -> impl Iterator<Item = (usize, T::Acc)> + Clone + '_ {
+        let range = self.begins[row] as usize..self.begins[row + 1] as usize;
+        let columns = &self.columns[self.columns.len() - self.nnz..][range.clone()];
+        columns.iter().zip(&self.values[range]).map(|(&column, value)| (column as usize, value.widen()))
+    }
+}
+
+/// `out[r, ..] = sum of a[r, k] * b[batch of r, k, ..]`: a stack of `rows_per` rows by a stack of matrices of `m` columns.
+///
+/// # Errors
+/// What the host reports.
+pub fn sparse_by_dense<T: Number>(
+    a: &Rows<'_, T>,
+    rows_per: usize,
+    b: &[T],
+    m: usize,
+    out: &mut [T],
+) -> Result<(), Error> {
+    if m == 0 {
+        return Ok(());
+    }
+    let piece_rows = (WORK / m).clamp(1, 1 << 10);
+    parallel_chunks_mut(out, piece_rows * m, |piece, out| {
+        for (n, out) in out.chunks_mut(m).enumerate() {
+            let row = piece * piece_rows + n;
+            let b = &b[row / rows_per.max(1) * a.width * m..];
+            let mut panels = out.chunks_exact_mut(PANEL);
+            let mut first = 0;
+            for out in &mut panels {
+                let mut sums = [T::ZERO; PANEL];
+                for (k, value) in a.row(row) {
+                    let line = &b[k * m + first..][..PANEL];
+                    for (sum, other) in sums.iter_mut().zip(line) {
+                        *sum = T::plus(*sum, T::times(value, other.widen()));
+                    }
+                }
+                out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
+                first += PANEL;
+            }
+            for (column, out) in panels.into_remainder().iter_mut().enumerate() {
+                let at = first + column;
+                let products = a.row(row).map(|(k, value)| T::times(value, b[k * m + at].widen()));
+                *out = T::narrow(products.fold(T::ZERO, T::plus));
+            }
+        }
+    })
+}
+
+/// `out[i, ..] = sum of a[i, k] * b[k, ..]` for each matrix of a stack: `n` rows by the rows of `b`, `k` of them each.
+///
+/// # Errors
+/// What the host reports.
+pub fn dense_by_sparse<T: Number>(
+    a: &[T],
+    [n, k]: [usize; 2],
+    b: &Rows<'_, T>,
+    out: &mut [T],
+) -> Result<(), Error> {
+    let m = b.width;
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+    parallel_chunks_mut(out, m, |row, out| {
+        let batch = row / n;
+        let mut sums = vec![T::ZERO; m];
+        for (nth, factor) in a[row * k..(row + 1) * k].iter().enumerate() {
+            let factor = factor.widen();
+            for (column, value) in b.row(batch * k + nth) {
+                sums[column] = T::plus(sums[column], T::times(factor, value));
+            }
+        }
+        out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
+    })
+}
+
+/// The entries of a product of two matrices: row, column and value of each, in order.
+#[derive(Default)]
+pub struct Entries<T> {
+    /// Rows.
+    pub rows: Vec<i64>,
+    /// Columns.
+    pub columns: Vec<i64>,
+    /// Values.
+    pub values: Vec<T>,
+}
+
+/// The product of two sparse matrices. What cancels is stored.
+///
+/// # Errors
+/// What the host reports.
+pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<Entries<T>, Error> {
+    let piece_rows = 64;
+    let pieces = a.len().div_ceil(piece_rows);
+    let made: Vec<Mutex<Entries<T>>> = (0..pieces).map(|_| Mutex::default()).collect();
+    keyway_sdk::author::parallel_for(pieces, 8, |range| {
+        let mut sums = vec![T::ZERO; b.width];
+        let mut has = vec![false; b.width];
+        let mut columns = Vec::new();
+        for piece in range {
+            let mut entries = Entries::default();
+            for row in piece * piece_rows..a.len().min((piece + 1) * piece_rows) {
+                for (k, factor) in a.row(row) {
+                    for (column, value) in b.row(k) {
+                        let product = T::times(factor, value);
+                        if has[column] {
+                            sums[column] = T::plus(sums[column], product);
+                        } else {
+                            has[column] = true;
+                            sums[column] = product;
+                            columns.push(column);
+                        }
+                    }
+                }
+                columns.sort_unstable();
+                for column in columns.drain(..) {
+                    has[column] = false;
+                    entries.rows.push(row as i64);
+                    entries.columns.push(column as i64);
+                    entries.values.push(T::narrow(sums[column]));
+                }
+            }
+            *made[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = entries;
+        }
+    })?;
+    let mut all = Entries::default();
+    for piece in made {
+        let piece = piece.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        all.rows.extend(piece.rows);
+        all.columns.extend(piece.columns);
+        all.values.extend(piece.values);
+    }
+    Ok(all)
+}

@@ -1,0 +1,65 @@
+//! `sampled_mm`: a product of strided matrices at the places of a pattern alone. Scratch: the operands where they do not lie
+//! row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
+
+use crate::coalesce::coalesced;
+use crate::coo::{Coo, PIECE, is_coo, one, unsupported};
+use crate::number::{Number, by_dtype};
+use keyway_cpu_loops::ViewExt;
+use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor, parallel_chunks_mut};
+
+fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
+    let (pattern, left, right) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    if !is_coo(&pattern) || is_coo(&left) || is_coo(&right) {
+        return Err(unsupported("a product at the places of a pattern but of two strided matrices"));
+    }
+    let pattern = coalesced(Coo::read(pattern)?)?;
+    if pattern.sparse_dim != 2 || pattern.sizes.len() != 2 {
+        return Err(unsupported("a pattern that is no matrix without dense dimensions"));
+    }
+    let turned = one("transpose", &[Arg::Tensor(right), Arg::Int(0), Arg::Int(1)])?;
+    let turned = one("clone", &[Arg::Owned(&turned), Arg::Str("contiguous")])?;
+    let values = by_dtype!(pattern.dtype(), at_places(&pattern, left, turned.tensor()))?;
+    pattern.with_values(values).give(call)
+}
+
+fn at_places<T: Number>(
+    pattern: &Coo<'_>,
+    left: Tensor<'_>,
+    right: Tensor<'_>,
+) -> Result<OwnedTensor, Error> {
+    let (a, b) = (left.view::<T>()?.contiguous()?, right.view::<T>()?.contiguous()?);
+    let k = left.sizes()[1] as usize;
+    let index = pattern.index()?;
+    let (rows, columns) = index.split_at(pattern.nnz);
+    let mut made = new_host_tensor::<T>(&[pattern.nnz as i64])?;
+    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+        let entries = (PIECE / k.max(1)).max(1);
+        parallel_chunks_mut(out, entries, |piece, out| {
+            for (n, out) in out.iter_mut().enumerate() {
+                let entry = piece * entries + n;
+                let a = &a[rows[entry] as usize * k..][..k];
+                let b = &b[columns[entry] as usize * k..][..k];
+                *out = T::narrow(dot::<T>(a, b));
+            }
+        })?;
+    }
+    Ok(made)
+}
+
+/// The sum of products, in sixteen sums side by side.
+#[inline(always)]
+fn dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
+    const SUMS: usize = 16;
+    let mut sums = [T::ZERO; SUMS];
+    let (left, right) = (a.chunks_exact(SUMS), b.chunks_exact(SUMS));
+    let rest = left.remainder().iter().zip(right.remainder());
+    for (a, b) in left.zip(right) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum = T::plus(*sum, T::times(a.widen(), b.widen()));
+        }
+    }
+    let total = sums.iter().fold(T::ZERO, |a, b| T::plus(a, *b));
+    rest.fold(total, |sum, (a, b)| T::plus(sum, T::times(a.widen(), b.widen())))
+}
+
+kernel!("sampled_mm", "TTT>T", sampled_mm);

@@ -1,0 +1,118 @@
+//! `select` and `slice`: the entries of one index or of a range of them. Scratch: 8 bytes for each entry that stays, and for
+//! each of its indices.
+
+use crate::coo::{Coo, Part, dim_of, index_tensor, one, wrong};
+use crate::dense::strided;
+use crate::number::{Number, by_dtype};
+use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
+
+/// The values of these entries, in this order.
+///
+/// # Errors
+/// What the host reports.
+pub fn values_of(coo: &Coo<'_>, entries: &[i64]) -> Result<OwnedTensor, Error> {
+    let places = index_tensor(1, entries.len(), entries)?;
+    let places = one("reshape", &[Arg::Owned(&places), Arg::Ints(&[entries.len() as i64])])?;
+    one("index_select", &[coo.values.arg(), Arg::Int(0), Arg::Owned(&places)])
+}
+
+/// These entries of a tensor; in the order of the entries, a coalesced tensor gives a coalesced one.
+///
+/// # Errors
+/// Components that do not fit; what the host reports.
+pub fn chosen<'a>(coo: &Coo<'a>, entries: &[i64]) -> Result<Coo<'a>, Error> {
+    let rows: Vec<usize> = (0..coo.sparse_dim).collect();
+    moved(coo, entries, &rows, coo.sizes.clone(), |_, at| at)
+}
+
+/// These entries with these rows of their indices, each index as `place` says of it.
+///
+/// # Errors
+/// As [`chosen`].
+pub fn moved<'a>(
+    coo: &Coo<'a>,
+    entries: &[i64],
+    rows: &[usize],
+    sizes: Vec<i64>,
+    place: impl Fn(usize, i64) -> i64,
+) -> Result<Coo<'a>, Error> {
+    let index = coo.index()?;
+    let mut indices = Vec::with_capacity(rows.len() * entries.len());
+    for &row in rows {
+        let from = &index[row * coo.nnz..(row + 1) * coo.nnz];
+        indices.extend(entries.iter().map(|&entry| place(row, from[entry as usize])));
+    }
+    let nnz = entries.len();
+    let (indices, values) =
+        (Part::Made(index_tensor(rows.len(), nnz, &indices)?), Part::Made(values_of(coo, entries)?));
+    Ok(Coo { sizes, sparse_dim: rows.len(), nnz, coalesced: coo.coalesced, indices, values })
+}
+
+fn select(call: &Call<'_>) -> Result<(), Error> {
+    let coo = Coo::argument(call, 0)?;
+    let dim = dim_of(call.int(1)?, coo.sizes.len())?;
+    let size = coo.sizes.get(dim).copied().unwrap_or(0);
+    let given = call.int(2)?;
+    let index = if given < 0 { given + size } else { given };
+    if !(0..size).contains(&index) {
+        return Err(wrong("index", format!("an index in {}..{size}", -size), given.to_string()));
+    }
+    let mut sizes = coo.sizes.clone();
+    sizes.remove(dim);
+    if dim >= coo.sparse_dim {
+        let along = (dim - coo.sparse_dim + 1) as i64;
+        let values = one("select", &[coo.values.arg(), Arg::Int(along), Arg::Int(index)])?;
+        return Coo { sizes, values: Part::Made(values), ..coo }.give(call);
+    }
+    let entries = entries_within(&coo, dim, index, index + 1, 1)?;
+    let rows: Vec<usize> = (0..coo.sparse_dim).filter(|&row| row != dim).collect();
+    let made = moved(&coo, &entries, &rows, sizes, |_, at| at)?;
+    if !rows.is_empty() {
+        return made.give(call);
+    }
+    // No sparse dimension is left.
+    fn whole<T: Number>(coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
+        strided::<T>(coo)
+    }
+    let made = crate::coalesce::coalesced(made)?;
+    call.set_output(0, by_dtype!(made.dtype(), whole(&made))?)
+}
+
+/// The entries whose index in a dimension lies in a range, of every `step`th.
+fn entries_within(coo: &Coo<'_>, dim: usize, begin: i64, end: i64, step: i64) -> Result<Vec<i64>, Error> {
+    let index = coo.index()?;
+    let row = &index[dim * coo.nnz..(dim + 1) * coo.nnz];
+    let within = |at: i64| (begin..end).contains(&at) && (at - begin) % step == 0;
+    Ok(row.iter().enumerate().filter(|(_, at)| within(**at)).map(|(entry, _)| entry as i64).collect())
+}
+
+fn slice(call: &Call<'_>) -> Result<(), Error> {
+    let coo = Coo::argument(call, 0)?;
+    let dim = dim_of(call.int(1)?, coo.sizes.len())?;
+    let size = coo.sizes.get(dim).copied().unwrap_or(0);
+    let step = call.int(4)?;
+    if step < 1 || coo.sizes.is_empty() {
+        return Err(wrong("step", "a step of 1 or more, of a tensor that has dimensions", step.to_string()));
+    }
+    let bound = |at: usize, default: i64| -> Result<i64, Error> {
+        let given = if call.is_none(at)? { default } else { call.int(at)? };
+        Ok(if given < 0 { given.saturating_add(size) } else { given }.clamp(0, size))
+    };
+    let begin = bound(2, 0)?;
+    let end = bound(3, size)?.max(begin);
+    let mut sizes = coo.sizes.clone();
+    sizes[dim] = (end - begin + step - 1) / step;
+    if dim >= coo.sparse_dim {
+        let along = (dim - coo.sparse_dim + 1) as i64;
+        let args = [coo.values.arg(), Arg::Int(along), Arg::Int(begin), Arg::Int(end), Arg::Int(step)];
+        let values = one("slice", &args)?;
+        return Coo { sizes, values: Part::Made(values), ..coo }.give(call);
+    }
+    let entries = entries_within(&coo, dim, begin, end, step)?;
+    let rows: Vec<usize> = (0..coo.sparse_dim).collect();
+    let place = |row: usize, at: i64| if row == dim { (at - begin) / step } else { at };
+    moved(&coo, &entries, &rows, sizes, place)?.give(call)
+}
+
+kernel!("select", "Tii>T", select);
+kernel!("slice", "Tiiii>T", slice);

@@ -1,0 +1,163 @@
+//! `sum` and `mean`. Over dense dimensions alone, entries stay where they are; over some of the sparse ones, entries fall
+//! together and the result is sparse; over all sparse ones it is strided. Scratch: that of coalescing.
+
+use crate::coalesce::coalesced;
+use crate::coo::{Coo, Part, dim_of, one};
+use keyway_sdk::abi::codes::dtype;
+use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
+
+/// What a reduction gives.
+pub enum Reduced<'a> {
+    /// Entries.
+    Sparse(Coo<'a>),
+    /// A strided tensor.
+    Strided(OwnedTensor),
+}
+
+impl Reduced<'_> {
+    /// As the first output.
+    ///
+    /// # Errors
+    /// What the host reports.
+    pub fn give(self, call: &Call<'_>) -> Result<(), Error> {
+        match self {
+            Reduced::Sparse(coo) => coo.give(call),
+            Reduced::Strided(made) => call.set_output(0, made),
+        }
+    }
+}
+
+/// Which dimensions a call reduces, and whether they stay with size 1.
+///
+/// # Errors
+/// A dimension out of range.
+pub fn reduced_dims(call: &Call<'_>, ndim: usize) -> Result<(Vec<bool>, bool), Error> {
+    let given = if call.is_none(1)? { &[][..] } else { call.ints(1)? };
+    let mut mask = vec![given.is_empty(); ndim];
+    for &dim in given {
+        let dim = dim_of(dim, ndim)?;
+        if let Some(reduced) = mask.get_mut(dim) {
+            *reduced = true;
+        }
+    }
+    Ok((mask, call.bool(2)?))
+}
+
+/// The sizes that are left.
+pub fn reduced_sizes(sizes: &[i64], mask: &[bool], keep: bool) -> Vec<i64> {
+    let left = |(&size, &reduced): (&i64, &bool)| match (reduced, keep) {
+        (true, true) => Some(1),
+        (true, false) => None,
+        _ => Some(size),
+    };
+    sizes.iter().zip(mask).filter_map(left).collect()
+}
+
+/// The dense dimensions of the mask as dimensions of the values.
+pub fn of_values(coo: &Coo<'_>, mask: &[bool]) -> Vec<i64> {
+    let dense = mask[coo.sparse_dim..].iter().enumerate();
+    dense.filter(|(_, reduced)| **reduced).map(|(dim, _)| dim as i64 + 1).collect()
+}
+
+/// The indices of what is left when the sparse dimensions of the mask go; of which no order is known.
+///
+/// # Errors
+/// Components that do not fit.
+pub fn without_dims<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Coo<'a>, Error> {
+    let sparse = &mask[..coo.sparse_dim];
+    let sizes = reduced_sizes(&coo.sizes, mask, keep);
+    if !sparse.contains(&true) {
+        return Ok(Coo { sizes, ..coo });
+    }
+    let mut indices = Vec::new();
+    {
+        let index = coo.index()?;
+        for (row, &reduced) in sparse.iter().enumerate() {
+            match (reduced, keep) {
+                (true, true) => indices.extend(std::iter::repeat_n(0, coo.nnz)),
+                (true, false) => {}
+                _ => indices.extend_from_slice(&index[row * coo.nnz..(row + 1) * coo.nnz]),
+            }
+        }
+    }
+    let sparse_dim = if keep { coo.sparse_dim } else { sparse.iter().filter(|reduced| !**reduced).count() };
+    let indices = Part::Made(crate::coo::index_tensor(sparse_dim, coo.nnz, &indices)?);
+    Ok(Coo { sizes, sparse_dim, coalesced: false, indices, ..coo })
+}
+
+/// The sums; the values are of the dtype of the result.
+fn sums<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Reduced<'a>, Error> {
+    let mut over = of_values(&coo, mask);
+    if !mask[..coo.sparse_dim].contains(&false) {
+        over.push(0);
+        let made = one("sum", &[coo.values.arg(), Arg::Ints(&over), Arg::Bool(false)])?;
+        let sizes = reduced_sizes(&coo.sizes, mask, keep);
+        return Ok(Reduced::Strided(one("reshape", &[Arg::Owned(&made), Arg::Ints(&sizes)])?));
+    }
+    let values = match over.is_empty() {
+        true => None,
+        false => Some(one("sum", &[coo.values.arg(), Arg::Ints(&over), Arg::Bool(keep)])?),
+    };
+    let mut made = without_dims(coo, mask, keep)?;
+    if let Some(values) = values {
+        made.values = Part::Made(values);
+    }
+    coalesced(made).map(Reduced::Sparse)
+}
+
+fn as_dtype<'a>(coo: Coo<'a>, dtype: u16) -> Result<Coo<'a>, Error> {
+    if coo.dtype() == dtype {
+        return Ok(coo);
+    }
+    let values = one("to_dtype", &[coo.values.arg(), Arg::Dtype(dtype)])?;
+    Ok(coo.with_values(values))
+}
+
+/// Sums in another dtype, each number finished by an op.
+fn finished<'a>(
+    sums: Reduced<'a>,
+    finish: impl Fn(Arg<'_>) -> Result<OwnedTensor, Error>,
+) -> Result<Reduced<'a>, Error> {
+    Ok(match sums {
+        Reduced::Strided(sums) => Reduced::Strided(finish(Arg::Owned(&sums))?),
+        Reduced::Sparse(sums) => {
+            let values = finish(sums.values.arg())?;
+            Reduced::Sparse(sums.with_values(values))
+        }
+    })
+}
+
+/// The sums, of f16 and bf16 in f32 and rounded once; of integers in i64.
+fn sum(call: &Call<'_>) -> Result<(), Error> {
+    let coo = Coo::argument(call, 0)?;
+    let (mask, keep) = reduced_dims(call, coo.sizes.len())?;
+    let own = coo.dtype();
+    match own {
+        dtype::F32 | dtype::F64 => sums(coo, &mask, keep)?.give(call),
+        dtype::F16 | dtype::BF16 => {
+            let wide = sums(as_dtype(coo, dtype::F32)?, &mask, keep)?;
+            finished(wide, |sums| one("to_dtype", &[sums, Arg::Dtype(own)]))?.give(call)
+        }
+        // Of integers that fall on one place, each is cast on its own: sums of 64 bits do not wrap earlier.
+        _ => sums(as_dtype(coalesced(coo)?, dtype::I64)?, &mask, keep)?.give(call),
+    }
+}
+
+/// The sums in f32 at least, divided by the count of all elements, and rounded once.
+fn mean(call: &Call<'_>) -> Result<(), Error> {
+    let coo = Coo::argument(call, 0)?;
+    let (mask, keep) = reduced_dims(call, coo.sizes.len())?;
+    let own = coo.dtype();
+    let reduced = coo.sizes.iter().zip(&mask).filter(|(_, reduced)| **reduced);
+    let count = reduced.map(|(&size, _)| size as f64).product::<f64>();
+    let wide = if own == dtype::F64 { dtype::F64 } else { dtype::F32 };
+    let sums = sums(as_dtype(coo, wide)?, &mask, keep)?;
+    let finish = |sums: Arg<'_>| -> Result<OwnedTensor, Error> {
+        let mean = one("div", &[sums, Arg::Float(count), Arg::None])?;
+        if own == wide { Ok(mean) } else { one("to_dtype", &[Arg::Owned(&mean), Arg::Dtype(own)]) }
+    };
+    finished(sums, finish)?.give(call)
+}
+
+kernel!("sum", "TIb>T", sum);
+float_kernel!("mean", "TIb>T", mean);

@@ -1,0 +1,101 @@
+//! The layout `sparse_coo`: its components, its conversions, and what makes one valid.
+
+use crate::coalesce::coalesced;
+use crate::coo::{Coo, is_coo, wrong};
+use crate::dense;
+use crate::sort::{Order, order};
+use keyway_sdk::abi::RawStr;
+use keyway_sdk::abi::codes::dtype;
+use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
+use keyway_sdk::author::{
+    Call, CallFn, Error, Layout, LayoutOps, NameKind, intern, layout_api, layout_ops_api, name,
+};
+use std::sync::OnceLock;
+
+/// What the layout is.
+pub static API: LayoutApi = layout_api::<SparseCoo>();
+/// What can be done with it on the CPU.
+pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
+
+static NUMBER: OnceLock<u16> = OnceLock::new();
+
+/// Asks the host for the layout's number.
+///
+/// # Errors
+/// What the host reports.
+pub fn learn_number() -> Result<(), Error> {
+    let number = intern(NameKind::Layout, SparseCoo::NAME)?;
+    NUMBER.get_or_init(|| number);
+    Ok(())
+}
+
+/// The layout's number.
+pub fn number() -> Option<u16> {
+    NUMBER.get().copied()
+}
+
+/// Coordinates: entry `n` lies at `indices[.., n]`.
+struct SparseCoo;
+
+impl Layout for SparseCoo {
+    const NAME: &'static str = "sparse_coo";
+    const COMPONENTS: &'static [RawStr] = &[RawStr::new("indices"), RawStr::new("values")];
+    const ATTRS: &'static [RawStr] = &[RawStr::new("coalesced")];
+}
+
+struct OnCpu;
+
+impl LayoutOps for OnCpu {
+    type Layout = SparseCoo;
+    const DEVICE: &'static str = "cpu";
+    const PROJECT: Option<CallFn> = Some(project);
+
+    fn validate(call: &Call<'_>) -> Result<(), Error> {
+        let tensor = call.tensor(0)?;
+        let (indices, values) = (tensor.component(0)?, tensor.component(1)?);
+        let named = |code: u16| name(NameKind::Dtype, code).unwrap_or("another dtype").to_string();
+        if indices.dtype() != dtype::I64 {
+            return Err(wrong("indices", "i64", named(indices.dtype())));
+        }
+        if values.dtype() != tensor.dtype() {
+            return Err(wrong("values", named(tensor.dtype()), named(values.dtype())));
+        }
+        let coo = Coo::read(tensor)?;
+        if indices.ndim() == 2 && coo.sparse_dim + values.ndim() != tensor.ndim() + 1 {
+            let expected = format!("1 dimension and {} dense ones", tensor.ndim() - coo.sparse_dim);
+            return Err(wrong("values", expected, format!("{} dimensions", values.ndim())));
+        }
+        let flag = tensor.attrs().first().copied().unwrap_or(0);
+        if flag != 0 && flag != 1 {
+            return Err(wrong("coalesced", "0 or 1", flag.to_string()));
+        }
+        let keys = coo.keys()?;
+        if flag == 1 && order(&keys) != Order::Rising {
+            return Err(wrong(
+                "coalesced",
+                "1 only of entries in row-major order, each place once",
+                "others; give 0, and call `coalesce()`",
+            ));
+        }
+        Ok(())
+    }
+
+    fn to_strided(call: &Call<'_>) -> Result<(), Error> {
+        dense::write(&coalesced(Coo::argument(call, 0)?)?, call)
+    }
+
+    fn from_strided(call: &Call<'_>) -> Result<(), Error> {
+        let tensor = call.tensor(0)?;
+        dense::entries_of(tensor, tensor.ndim())?.give(call)
+    }
+}
+
+/// The gradient at each entry's place, whatever stands there more than once.
+fn project(call: &Call<'_>) -> Result<(), Error> {
+    let (gradient, pattern) = (call.tensor(0)?, Coo::argument(call, 1)?);
+    let values = match is_coo(&gradient) {
+        false => dense::at_entries(gradient, &pattern)?,
+        true => dense::sparse_at_entries(&coalesced(Coo::read(gradient)?)?, &pattern)?,
+    };
+    pattern.with_values(values).give(call)
+}

@@ -1,0 +1,45 @@
+//! Keyway's sparse tensors as coordinates: the layout `sparse_coo` and its kernels on the CPU, a plugin.
+//!
+//! A tensor has `sparse_dim` sparse dimensions, the first ones, and dense ones behind them. Its components are `indices`
+//! (i64, `[sparse_dim, nnz]`) and `values` (`[nnz, dense sizes...]`), its attribute is `coalesced`: entries come in
+//! row-major order, and each place once. Entries of one place are added up, whatever the op: a kernel of an op that is not
+//! linear coalesces first.
+//!
+//! Decisions:
+//! - what is computed element by element on the stored values is computed by the op of that name on the component `values`,
+//!   through the host: the kernels here know places, and the backend that serves strided tensors knows numbers. So every
+//!   dtype that it serves is served here, with its accuracy and its speed. Kernels of their own for the values would be the
+//!   CPU backend's mathematics a second time;
+//! - an op of which no kernel is here is an error, as is a case that a kernel does not serve: nothing becomes strided on the
+//!   way. The message names `to_dense()`;
+//! - what is not stored counts as 0 in sums, means and extremes, and as minus infinity in softmax. A stored 0 is an element
+//!   like others: 0 times infinity is NaN where it is stored;
+//! - sums that cancel stay as stored zeros, so that the pattern of a result depends on the patterns of the arguments alone;
+//! - duplicates are added in the order of the entries, and work is cut by the count of entries alone, so that results have
+//!   the same bits at any number of threads;
+//! - kernels read indices through checked slices and check their range at each call, one pass of a few per cent: a component
+//!   may have been changed in place since it was checked, and bad input never panics;
+//! - a gradient is projected on the pattern of its tensor: each entry gets the gradient at its place, duplicates included.
+//!
+//! Scratch memory is proportional to the entries, rows and dense operands; each module states its own.
+
+mod coalesce;
+mod coo;
+mod dense;
+mod kernels;
+mod layout;
+mod number;
+mod sort;
+
+keyway_sdk::plugin! {
+    name: "keyway-sparse",
+    version: env!("CARGO_PKG_VERSION"),
+    description: "Sparse tensors as coordinates on the CPU",
+    devices: ["cpu"],
+    layouts: ["sparse_coo"],
+    setup: |contents| {
+        layout::learn_number()?;
+        contents.layout(&layout::API).layout_ops(&layout::OPS);
+        Ok(())
+    },
+}

@@ -1,0 +1,242 @@
+//! Entries in the order of their keys: a stable radix sort.
+//!
+//! A key and a place are packed into one number; keys of more bits than find room are sorted by their lower bits first and
+//! then by the others. One stable partition by the highest bits makes buckets, which are then sorted on their own, digit by
+//! digit from the lowest. Pieces and buckets are cut by the count of entries alone. Scratch: 20 bytes for each entry.
+
+use crate::coo::PIECE;
+use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut, parallel_for};
+use std::sync::Mutex;
+
+/// Bits of a digit within a bucket.
+const DIGIT: u32 = 11;
+/// Bits by which entries are parted into buckets, at most.
+const BUCKETS: u32 = 7;
+/// Fewer entries than these are sorted by comparison.
+const FEW: usize = 1 << 11;
+
+/// How entries follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Each key is greater than the one before it.
+    Rising,
+    /// No key is less than the one before it.
+    Sorted,
+    /// Neither.
+    Any,
+}
+
+/// How these keys follow each other.
+pub fn order(keys: &[u64]) -> Order {
+    let (mut rising, mut sorted) = (true, true);
+    for pair in keys.windows(2) {
+        rising &= pair[0] < pair[1];
+        sorted &= pair[0] <= pair[1];
+    }
+    match (rising, sorted) {
+        (true, _) => Order::Rising,
+        (_, true) => Order::Sorted,
+        _ => Order::Any,
+    }
+}
+
+/// The place of each entry in the order of keys; entries of one key stay in their order.
+///
+/// # Errors
+/// Memory that does not suffice; more entries than 2^32.
+pub fn sorted_places(keys: &[u64]) -> Result<Scratch<u32>, Error> {
+    let most = keys.iter().copied().max().unwrap_or(0);
+    let key_bits = u64::BITS - most.leading_zeros();
+    let place_bits = usize::BITS - keys.len().leading_zeros();
+    if place_bits > u32::BITS {
+        return Err(Error::Unsupported { what: format!("{} entries, more than 2^32,", keys.len()) });
+    }
+    let room = u64::BITS - place_bits;
+    let lower =
+        sorted_by(|at| keys[at] & (u64::MAX >> place_bits), keys.len(), key_bits.min(room), place_bits)?;
+    if key_bits <= room {
+        return Ok(lower);
+    }
+    let upper = sorted_by(|at| keys[lower[at] as usize] >> room, keys.len(), key_bits - room, place_bits)?;
+    let mut places = Scratch::<u32>::zeroed(keys.len())?;
+    places.iter_mut().zip(upper.iter()).for_each(|(place, &at)| *place = lower[at as usize]);
+    Ok(places)
+}
+
+/// The places of so many entries in the order of these keys of `bits` bits, which find room above a place.
+fn sorted_by(
+    key: impl Fn(usize) -> u64 + Sync,
+    len: usize,
+    bits: u32,
+    place_bits: u32,
+) -> Result<Scratch<u32>, Error> {
+    let mut packed = Scratch::<u64>::zeroed(len)?;
+    parallel_chunks_mut(&mut packed, PIECE, |piece, packed| {
+        let begin = piece * PIECE;
+        packed
+            .iter_mut()
+            .enumerate()
+            .for_each(|(n, out)| *out = key(begin + n) << place_bits | (begin + n) as u64);
+    })?;
+    let sorted = sort(packed, place_bits, bits)?;
+    let mask = (1u64 << place_bits) - 1;
+    let mut places = Scratch::<u32>::zeroed(len)?;
+    parallel_chunks_mut(&mut places, PIECE, |piece, places| {
+        places
+            .iter_mut()
+            .zip(&sorted[piece * PIECE..])
+            .for_each(|(place, record)| *place = (record & mask) as u32);
+    })?;
+    Ok(places)
+}
+
+/// The bits from `low` on that `mask` keeps.
+#[inline(always)]
+fn digit(record: u64, low: u32, mask: usize) -> usize {
+    (record >> low) as usize & mask
+}
+
+/// Sorts records by the `bits` bits from `low` on.
+fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<Scratch<u64>, Error> {
+    if records.len() < FEW || bits == 0 {
+        // The place in the low bits makes this order the stable one.
+        records.sort_unstable();
+        return Ok(records);
+    }
+    let top = bits.min(BUCKETS);
+    let rest = bits - top;
+    let (mut parted, bounds) = partition(&records, low + rest, top)?;
+    // Each bucket with the part of the first list that lies at the same places, as scratch.
+    let mut jobs = Vec::new();
+    let (mut left, mut spare) = (&mut parted[..], &mut records[..]);
+    for pair in bounds.windows(2) {
+        let (bucket, more) = left.split_at_mut(pair[1] - pair[0]);
+        let (scratch, more_spare) = spare.split_at_mut(pair[1] - pair[0]);
+        jobs.push(Mutex::new((bucket, scratch)));
+        (left, spare) = (more, more_spare);
+    }
+    parallel_for(jobs.len(), 1, |range| {
+        for job in &jobs[range] {
+            let (bucket, scratch) = &mut *job.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            sort_bucket(bucket, scratch, low, rest);
+        }
+    })?;
+    drop(jobs);
+    Ok(parted)
+}
+
+/// Records parted by the `bits` bits from `low` on, each part in its old order, and where each begins.
+fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<usize>), Error> {
+    let (buckets, mask) = (1usize << bits, (1usize << bits) - 1);
+    let pieces = records.len().div_ceil(PIECE);
+    let mut counts = vec![0usize; pieces * buckets];
+    parallel_chunks_mut(&mut counts, buckets, |piece, counts| {
+        for record in &records[piece * PIECE..records.len().min((piece + 1) * PIECE)] {
+            counts[digit(*record, low, mask)] += 1;
+        }
+    })?;
+    // Where each piece writes its part of each bucket: the buckets in order, the pieces in order within each.
+    let mut bounds = Vec::with_capacity(buckets + 1);
+    let mut parted = Scratch::<u64>::zeroed(records.len())?;
+    let mut slots: Vec<Mutex<Vec<&mut [u64]>>> =
+        (0..pieces).map(|_| Mutex::new(Vec::with_capacity(buckets))).collect();
+    let (mut rest, mut at) = (&mut parted[..], 0);
+    for bucket in 0..buckets {
+        bounds.push(at);
+        for piece in 0..pieces {
+            let count = counts[piece * buckets + bucket];
+            let (slot, more) = rest.split_at_mut(count);
+            slots[piece].get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).push(slot);
+            (rest, at) = (more, at + count);
+        }
+    }
+    bounds.push(at);
+    parallel_for(pieces, 1, |range| {
+        for piece in range {
+            let mut slots = slots[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut used = vec![0usize; buckets];
+            for record in &records[piece * PIECE..records.len().min((piece + 1) * PIECE)] {
+                let bucket = digit(*record, low, mask);
+                slots[bucket][used[bucket]] = *record;
+                used[bucket] += 1;
+            }
+        }
+    })?;
+    drop(slots);
+    Ok((parted, bounds))
+}
+
+/// Sorts one bucket by the `bits` bits from `low` on.
+fn sort_bucket(bucket: &mut [u64], scratch: &mut [u64], low: u32, bits: u32) {
+    if bucket.len() < FEW {
+        bucket.sort_unstable();
+        return;
+    }
+    let passes = bits.div_ceil(DIGIT);
+    let width = if passes == 0 { 0 } else { bits.div_ceil(passes) };
+    let (mut from, mut to) = (&mut *bucket, &mut *scratch);
+    let mut starts = vec![0usize; 1 << width];
+    for pass in 0..passes {
+        let (shift, mask) = (low + pass * width, (1usize << width.min(bits - pass * width)) - 1);
+        starts.fill(0);
+        from.iter().for_each(|record| starts[digit(*record, shift, mask)] += 1);
+        let mut at = 0;
+        for start in &mut starts {
+            (*start, at) = (at, at + *start);
+        }
+        for record in from.iter() {
+            let of = digit(*record, shift, mask);
+            to[starts[of]] = *record;
+            starts[of] += 1;
+        }
+        std::mem::swap(&mut from, &mut to);
+    }
+    if passes % 2 == 1 {
+        bucket.copy_from_slice(scratch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(keys: &[u64]) {
+        let mut expected: Vec<u32> = (0..keys.len() as u32).collect();
+        expected.sort_by_key(|&at| keys[at as usize]);
+        assert!(sorted_places(keys).unwrap()[..] == expected, "{} keys", keys.len());
+    }
+
+    /// Numbers without a pattern.
+    fn keys(count: usize, below: u64) -> Vec<u64> {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        (0..count).map(|_| next() % below.max(1)).collect()
+    }
+
+    #[test]
+    fn places_are_those_of_a_stable_sort() {
+        check(&[]);
+        for count in [1, 2, 100, FEW - 1, FEW, 3 * PIECE + 17] {
+            for below in [1, 2, 37, 1 << 11, 1 << 20, 1 << 40, u64::MAX] {
+                check(&keys(count, below));
+            }
+        }
+        // All in one bucket, and one far key.
+        let mut near = keys(2 * PIECE, 1000);
+        near.push(1 << 50);
+        check(&near);
+    }
+
+    #[test]
+    fn the_order_of_keys_is_seen() {
+        assert_eq!(order(&[]), Order::Rising);
+        assert_eq!(order(&[1, 2, 5]), Order::Rising);
+        assert_eq!(order(&[1, 1, 5]), Order::Sorted);
+        assert_eq!(order(&[1, 5, 2]), Order::Any);
+    }
+}

@@ -1,0 +1,177 @@
+//! `keyway train graph`: a graph convolution net on Zachary's karate club, with one labelled member of each side (T. N. Kipf
+//! and M. Welling, "Semi-supervised classification with graph convolutional networks", 2017). The products with the graph are
+//! those of a sparse matrix, forward and backward.
+
+use super::{Options, outputs};
+use crate::failure::Failure;
+use crate::files::{self, Outputs};
+use crate::installed::Choice;
+use crate::machine;
+use crate::screen::Screen;
+use keyway::autograd::no_grad;
+use keyway::data::karate::{self, Graph, INSTRUCTOR, OFFICER};
+use keyway::dispatcher::parallel;
+use keyway::nn::{Reduction, init, loss};
+use keyway::optim::{Adam, AdamOptions, Optimizer};
+use keyway::rng::Philox;
+use keyway::{Device, Result, Tensor};
+use serde::Serialize;
+use std::time::Instant;
+
+/// Numbers of a node between the two layers.
+const HIDDEN: usize = 16;
+const EPOCHS: u32 = 200;
+const LR: f64 = 0.01;
+
+/// What came of it.
+#[derive(Serialize)]
+struct Results {
+    dataset: &'static str,
+    model: &'static str,
+    nodes: usize,
+    edges: usize,
+    labelled: [usize; 2],
+    epochs: u32,
+    lr: f64,
+    seed: u64,
+    device: String,
+    train_loss: Vec<f64>,
+    /// Nodes that are told apart wrongly.
+    wrong: Vec<usize>,
+    seconds: f64,
+}
+
+/// The graph with an edge from each node to itself, each edge divided by the roots of the degrees of its ends.
+fn normalised(graph: &Graph, device: Device) -> Result<Tensor> {
+    let mut degrees = vec![1.0f32; graph.nodes];
+    graph.edges.iter().flatten().for_each(|&node| degrees[node] += 1.0);
+    let loops = (0..graph.nodes).map(|node| [node, node]);
+    let both = graph.edges.iter().flat_map(|&[a, b]| [[a, b], [b, a]]);
+    let edges: Vec<[usize; 2]> = loops.chain(both).collect();
+    let ends = (0..2).flat_map(|end| edges.iter().map(move |edge| edge[end] as i64)).collect();
+    let weights = edges.iter().map(|&[a, b]| (degrees[a] * degrees[b]).sqrt().recip()).collect();
+    let indices = Tensor::from_vec(ends, &[2, edges.len()])?.to_device(device)?;
+    let values = Tensor::from_vec(weights, &[edges.len()])?.to_device(device)?;
+    Tensor::sparse_coo(&indices, &values, &[graph.nodes, graph.nodes])?.coalesce()
+}
+
+/// Two layers. Each node is told apart by itself alone, so that the first layer's weight is its input.
+struct Net {
+    graph: Tensor,
+    weights: [Tensor; 2],
+}
+
+impl Net {
+    fn new(graph: &Graph, device: Device, seed: u64) -> Result<Net> {
+        let mut rng = Philox::new(seed);
+        let mut weight = |sizes: &[usize]| {
+            init::xavier_uniform(sizes, 1.0, &mut rng)?.to_device(device)?.set_requires_grad(true)
+        };
+        let weights = [weight(&[graph.nodes, HIDDEN])?, weight(&[HIDDEN, 2])?];
+        Ok(Net { graph: normalised(graph, device)?, weights })
+    }
+
+    fn forward(&self) -> Result<Tensor> {
+        let hidden = self.graph.mm(&self.weights[0])?.relu()?;
+        self.graph.mm(&hidden.mm(&self.weights[1])?)
+    }
+}
+
+/// Refuses what is of images alone.
+fn check(options: &Options) -> std::result::Result<(), Failure> {
+    let given = [
+        ("--data", options.data.is_some()),
+        ("--batch", options.batch.is_some()),
+        ("--memory-format", options.memory_format.is_some()),
+        ("--checkpoint", options.checkpoint.is_some()),
+        ("--resume", options.resume.is_some()),
+        ("--save", options.save.is_some()),
+        ("--plot", options.plot.is_some()),
+        ("--profile", options.profile.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(Failure::Usage(format!("`graph` has no `{name}`; leave it out"))),
+        None => Ok(()),
+    }
+}
+
+/// Trains and tells.
+///
+/// # Errors
+/// Wrong usage, no backend, what the training reports, and a file that cannot be written.
+pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> std::result::Result<(), Failure> {
+    check(options)?;
+    let at_end = [(outputs::JSON, &options.json)];
+    Outputs::new(at_end).check()?;
+    parallel::set_num_threads(options.threads.map_or(0, usize::from));
+    let device = machine::device(&options.device, "training", choice)?;
+    let (graph, start) = (karate::club(), Instant::now());
+    let (epochs, lr) = (options.epochs.unwrap_or(EPOCHS), options.lr.unwrap_or(LR));
+    let seed = options.seed.unwrap_or(0);
+    let net = Net::new(&graph, device, seed)?;
+    let labelled = [INSTRUCTOR, OFFICER];
+    let at = |nodes: [usize; 2]| Tensor::from_slice(&nodes.map(|n| n as i64))?.to_device(device);
+    let (nodes, targets) = (at(labelled)?, at(labelled.map(|node| graph.classes[node]))?);
+    let mut optimizer = Adam::new(net.weights.to_vec(), AdamOptions { lr, ..AdamOptions::default() })?;
+    let mut train_loss = Vec::new();
+    for epoch in 0..epochs {
+        optimizer.zero_grad();
+        let scores = net.forward()?.index_select(0, &nodes)?;
+        let loss = loss::cross_entropy(&scores, &targets, Reduction::Mean)?;
+        loss.backward()?;
+        optimizer.step()?;
+        let loss = f64::from(loss.detach().item::<f32>()?);
+        if !loss.is_finite() {
+            return Err(Failure::Diverged { epoch: epoch as usize + 1, loss, lr });
+        }
+        train_loss.push(loss);
+    }
+    let scores = {
+        let _off = no_grad();
+        net.forward()?.to_device(Device::CPU)?.to_vec::<f32>()?
+    };
+    let class = |node: usize| usize::from(scores[2 * node + 1] > scores[2 * node]);
+    let wrong = (0..graph.nodes).filter(|&node| class(node) != graph.classes[node]).collect();
+    let results = Results {
+        dataset: "graph",
+        model: "gcn",
+        nodes: graph.nodes,
+        edges: graph.edges.len(),
+        labelled,
+        epochs,
+        lr,
+        seed,
+        device: device.to_string(),
+        train_loss,
+        wrong,
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    tell(&results, screen);
+    let text = serde_json::to_string_pretty(&results).map(|text| text + "\n");
+    let written = Outputs::new(at_end).write(|_, path| match &text {
+        Ok(text) => files::text(path, text),
+        Err(error) => Err(error.to_string()),
+    });
+    files::tell(written, screen)
+}
+
+fn tell(results: &Results, screen: &mut Screen) {
+    let Results { nodes, edges, epochs, lr, seed, wrong, .. } = results;
+    screen.line(format!("gcn on graph: {epochs} epochs, lr {lr}, seed {seed}"));
+    screen.line(format!(
+        "{nodes} nodes, {edges} edges, {nodes}-{HIDDEN}-2 layers, one labelled node of each class"
+    ));
+    screen.line(format!(
+        "{} of {nodes} nodes wrong{}",
+        wrong.len(),
+        match wrong.is_empty() {
+            true => String::new(),
+            false => format!(": {wrong:?}"),
+        }
+    ));
+    screen.line(format!(
+        "last training loss {:.4}, {:.2} s",
+        results.train_loss.last().copied().unwrap_or_default(),
+        results.seconds
+    ));
+}

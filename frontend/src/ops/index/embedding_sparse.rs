@@ -1,0 +1,55 @@
+//! `embedding_sparse`
+
+use super::embedding;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::tensor::sparse_layout;
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::op::{Arg, Rule};
+
+impl Tensor {
+    /// [`Tensor::embedding`] with a sparse gradient of this matrix: an entry for each index, its row in `sparse_coo`, so that
+    /// a step of training takes time and memory for the rows that it touches, whatever their number. The gradient is not
+    /// coalesced, since sums and the optimizers that take it need not have it so.
+    ///
+    /// # Errors
+    /// As [`Tensor::embedding`]; no backend that serves `sparse_coo`.
+    pub fn embedding_sparse(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
+        sparse_layout("embedding_sparse")?;
+        DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
+    }
+}
+
+/// The gradient of a matrix of these sizes: a row of `grad` for each index but the padding.
+fn by_rows(grad: &Tensor, indices: &Tensor, sizes: &[usize], padding: Arg<'_>) -> Result<Tensor> {
+    let n = indices.numel();
+    let mut rows = grad.reshape_as_sizes(&[n, sizes[1]])?;
+    let mut at = indices.to_dtype(DType::I64)?.reshape_as_sizes(&[n])?;
+    if let Arg::Int(padding) = padding {
+        let row = wrap_dim("embedding_sparse", padding, sizes[0])? as i64;
+        let kept = at.ne(row)?.nonzero()?;
+        let kept = kept.reshape_as_sizes(&[kept.numel()])?;
+        (rows, at) = (rows.index_select(0, &kept)?, at.index_select(0, &kept)?);
+    }
+    Tensor::sparse_coo(&at.unsqueeze(0)?, &rows, sizes)
+}
+
+/// `embedding_sparse`
+pub static DEF: OpDef = OpDef {
+    schema: "embedding_sparse(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
+    rule: Rule::Structured(embedding::rule),
+    // A backend that serves `sparse_coo` brings the kernel: without one the call fails here, and not in the backward pass.
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0b10,
+        saves_outputs: 0,
+        formula: |b, g| g.set_sparse(0, || by_rows(b.grad(0)?, &b.input(1)?, b.sizes(0), b.arg(2))),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples: embedding::samples,
+    errors: embedding::errors,
+    entry: Entry::new(),
+}
+.with(Facts::EXACT);

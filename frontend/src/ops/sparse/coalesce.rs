@@ -1,0 +1,57 @@
+//! `coalesce`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::sample::{plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Decomposition, Outputs, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The same sparse tensor with its entries in row-major order and each place once: the values of one place are added up,
+    /// and a sum that cancels stays as a stored 0. A tensor that is so already, and a strided one, come back as they are.
+    ///
+    /// # Errors
+    /// A layout whose backend has no kernel for it.
+    pub fn coalesce(&self) -> Result<Tensor> {
+        DEF.run(&[self.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    Ok(Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous))
+}
+
+/// A strided tensor has each place once.
+fn same(args: &Args<'_>) -> RuleResult<Outputs> {
+    let t = args.tensor(0)?;
+    if t.is_strided() {
+        return Ok(Outputs::from_iter([t.shallow_copy()]));
+    }
+    let reason = "has no kernel that coalesces it; install the backend that brings the layout";
+    Err(Error::Layout { op: args.name(), layout: t.layout(), reason })
+}
+
+/// `coalesce`
+pub static DEF: OpDef = OpDef {
+    schema: "coalesce(Tensor self) -> Tensor",
+    rule: Rule::Allocates(rule),
+    decomposition: Some(Decomposition { run: same, parts: &[] }),
+    // The tensor is the same; its entries take from the gradient what stands at their places.
+    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples: || {
+        vec![
+            sample([plain(&[3, 4])]),
+            sample([plain(&[2, 3, 4])]),
+            sample([plain(&[5])]),
+            sample([plain(&[])]),
+        ]
+    },
+    errors: Vec::new,
+    entry: Entry::new(),
+}
+.with(Facts::SETS_FORMAT);

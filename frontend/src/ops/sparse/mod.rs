@@ -1,0 +1,8 @@
+//! Ops of tensors that store some of their elements: which layouts there are, backends say.
+
+crate::ops::family! {
+    coalesce,
+    sampled_mm,
+    sparse_mask,
+    to_sparse,
+}

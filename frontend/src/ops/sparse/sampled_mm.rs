@@ -1,0 +1,75 @@
+//! `sampled_mm`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::rules::FIRST_THREE;
+use crate::ops::sample::{error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The product of two matrices at the places that this one stores, coalesced, in its layout; its values do not count. Of
+    /// a strided matrix the places are those that are not 0. What is not asked for is not computed: it is the gradient of a
+    /// sparse matrix in a product.
+    ///
+    /// # Errors
+    /// Tensors that are not matrices or do not fit each other; a layout whose backend has no kernel for it.
+    pub fn sampled_mm(&self, mat1: &Tensor, mat2: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), mat1.into(), mat2.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (pattern, a, b) = (args.tensor(0)?.sizes(), args.tensor(1)?.sizes(), args.tensor(2)?.sizes());
+    let wrong = |argument, expected: String, got: &[usize]| {
+        Err(Error::Shape { op: args.name(), argument, expected, got: got.into() })
+    };
+    let &[n, m] = pattern else { return wrong("self", "a matrix".into(), pattern) };
+    let &[rows, inner] = a else { return wrong("mat1", "a matrix".into(), a) };
+    if rows != n {
+        return wrong("mat1", format!("a matrix of {n} rows, as `self` has {n}"), a);
+    }
+    if b != [inner, m] {
+        return wrong("mat2", format!("a matrix of shape [{inner}, {m}]"), b);
+    }
+    let dtype = args.promote(FIRST_THREE)?;
+    let mut plan = Plan::one(dtype, Dims::from_slice(pattern), dtype, Strides::Contiguous);
+    plan.cast = FIRST_THREE;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    tensor(args, 1)?.mm(&tensor(args, 2)?)?.sparse_mask(&tensor(args, 0)?)
+}
+
+/// `sampled_mm`
+pub static DEF: OpDef = OpDef {
+    schema: "sampled_mm(Tensor self, Tensor mat1, Tensor mat2) -> Tensor",
+    rule: Rule::Allocates(rule),
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm"), Part::new("sparse_mask")]),
+    derivative: Derivative::of_inputs(0b111, |b, g| {
+        g.set(0, || b.grad(0)?.zeros_like())?;
+        let stored = |pattern: Tensor| b.grad(0)?.sparse_mask(&pattern.detach());
+        g.set(1, || stored(b.input(0)?)?.mm(&b.input(2)?.t()?))?;
+        g.set(2, || b.input(1)?.t()?.mm(&stored(b.input(0)?)?))
+    }),
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples: || {
+        [[2, 3, 4], [1, 1, 1], [6, 6, 6], [3, 17, 2], [2, 0, 3]]
+            .iter()
+            .map(|&[n, k, m]| sample([plain(&[n, m]), plain(&[n, k]), plain(&[k, m])]))
+            .collect()
+    },
+    errors: || {
+        vec![
+            error([plain(&[2, 4]), plain(&[3, 3]), plain(&[3, 4])], "2 rows"),
+            error([plain(&[2, 4]), plain(&[2, 3]), plain(&[2, 4])], "shape [3, 4]"),
+        ]
+    },
+    entry: Entry::new(),
+}
+.with(Facts::SETS_FORMAT);

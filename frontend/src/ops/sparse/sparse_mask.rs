@@ -1,0 +1,63 @@
+//! `sparse_mask`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor as argument};
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::sample::{Fill, Sample, error, plain, sample, tensor};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The elements of this tensor at the places that `mask` stores, coalesced, in the mask's layout. Of a strided mask the
+    /// places are those that are not 0, and the others become 0.
+    ///
+    /// # Errors
+    /// Sizes that differ; a layout whose backend has no kernel for it.
+    pub fn sparse_mask(&self, mask: &Tensor) -> Result<Tensor> {
+        DEF.run(&[self.into(), mask.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (t, mask) = (args.tensor(0)?, args.tensor(1)?);
+    if t.sizes() != mask.sizes() {
+        let expected = format!("of the sizes of `self`, {:?}", t.sizes());
+        return Err(Error::Shape { op: args.name(), argument: "mask", expected, got: mask.sizes().into() });
+    }
+    Ok(Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    argument(args, 0)?.masked_fill(&argument(args, 1)?.eq(0)?, 0)
+}
+
+/// `sparse_mask`
+pub static DEF: OpDef = OpDef {
+    schema: "sparse_mask(Tensor self, Tensor mask) -> Tensor",
+    rule: Rule::Allocates(rule),
+    decomposition: decomposed(|args| one(compose(args)), &[Part::new("eq"), Part::new("masked_fill")]),
+    derivative: Derivative::of_inputs(0b10, |b, g| {
+        g.set(0, || b.grad(0)?.sparse_mask(&b.input(1)?.detach()))?;
+        g.set(1, || b.grad(0)?.zeros_like())
+    }),
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples: || {
+        // At 0 the result jumps with the mask.
+        let masked = |sizes: &[usize]| {
+            let mask = tensor(sizes, Fill::Values(vec![0.0, 1.0, 2.0, 0.0, 3.0]));
+            Sample { smooth: false, ..sample([plain(sizes), mask]) }
+        };
+        vec![
+            masked(&[3, 4]),
+            masked(&[2, 3, 4]),
+            sample([plain(&[3, 4]), plain(&[3, 4])]),
+            sample([plain(&[6]), plain(&[6])]),
+        ]
+    },
+    errors: || vec![error([plain(&[2]), plain(&[3])], "sizes of `self`")],
+    entry: Entry::new(),
+}
+.with(Facts::SETS_FORMAT);

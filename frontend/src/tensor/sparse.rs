@@ -1,0 +1,150 @@
+//! Sparse tensors as coordinates: made, and asked about themselves.
+
+use super::Tensor;
+use crate::Layout;
+use crate::error::{Error, Result};
+use keyway_dispatcher::Error as DispatchError;
+use keyway_dispatcher::dtype::DType;
+use keyway_dispatcher::table;
+
+/// The layout's name, whoever serves it.
+const NAME: &str = "sparse_coo";
+/// Who serves it, for those who lack it.
+const SERVED_BY: &str = "keyway-sparse";
+
+/// The layout `sparse_coo`.
+///
+/// # Errors
+/// No backend that brings it.
+pub(crate) fn sparse_layout(op: &'static str) -> Result<Layout> {
+    crate::runtime::start()?;
+    let found = Layout::from_name(NAME).filter(|layout| table::current().layout(*layout).is_some());
+    found.ok_or(Error::NoLayout { op, layout: NAME, served_by: SERVED_BY })
+}
+
+fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
+    DispatchError::Value { op: NAME, argument, expected: expected.into(), got: got.into() }.into()
+}
+
+impl Tensor {
+    /// A sparse tensor of these entries: entry `n` lies at `indices[.., n]` and holds `values[n]`. `indices` is i64 of shape
+    /// `[sparse_dim, nnz]`; `values` is of shape `[nnz, dense sizes...]`, and `sizes` holds the sizes of the sparse dimensions
+    /// and then those. Entries of one place are added up. The tensor shares memory with both, and gradients flow to
+    /// `values`: each entry's is that at its place.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let indices = Tensor::from_vec(vec![0i64, 1, 1, 2, 0, 2], &[2, 3])?;
+    /// let values = Tensor::from_slice(&[3.0f32, 4.0, 5.0])?;
+    /// let a = Tensor::sparse_coo(&indices, &values, &[2, 3])?;
+    /// assert_eq!(a.to_dense()?.to_vec::<f32>()?, [0.0, 0.0, 3.0, 4.0, 0.0, 5.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No backend that serves `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or
+    /// beyond its size; sizes whose product overflows.
+    pub fn sparse_coo(indices: &Tensor, values: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+        let layout = sparse_layout(NAME)?;
+        if indices.dtype() != DType::I64 {
+            return Err(wrong("indices", "i64", indices.dtype().to_string()));
+        }
+        let &[sparse_dim, nnz] = indices.sizes() else {
+            let got = format!("shape {:?}", indices.sizes());
+            return Err(wrong("indices", "of two dimensions, [sparse_dim, nnz]", got));
+        };
+        if sparse_dim > sizes.len() {
+            let expected = format!("a matrix of at most {} rows, one for each size", sizes.len());
+            return Err(wrong("indices", expected, format!("{sparse_dim} rows")));
+        }
+        let expected: Vec<usize> = std::iter::once(nnz).chain(sizes[sparse_dim..].iter().copied()).collect();
+        if values.sizes() != expected {
+            let expected = format!("of shape {expected:?}: a block for each column of `indices`");
+            return Err(wrong("values", expected, format!("shape {:?}", values.sizes())));
+        }
+        let parts = [indices.clone(), values.clone()];
+        // One entry is in order.
+        Tensor::from_components(layout, sizes, values.dtype(), &parts, &[i64::from(nnz < 2)])
+    }
+
+    /// The values as a strided tensor: entries of one place added up, 0 where nothing is stored; this tensor itself if it is
+    /// strided. The same as [`Tensor::to_strided`].
+    ///
+    /// # Errors
+    /// A layout that cannot become strided.
+    pub fn to_dense(&self) -> Result<Tensor> {
+        self.to_strided()
+    }
+
+    /// Fails unless this is a sparse tensor of coordinates.
+    fn coordinates(&self, op: &'static str) -> Result<()> {
+        if self.layout().name() == NAME && self.as_ref().components().len() == 2 {
+            return Ok(());
+        }
+        let got = format!("one of layout {}; `to_sparse` makes one of a strided tensor", self.layout());
+        Err(DispatchError::Value {
+            op,
+            argument: "self",
+            expected: format!("a tensor of layout {NAME}"),
+            got,
+        }
+        .into())
+    }
+
+    /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without
+    /// entries is.
+    ///
+    /// # Errors
+    /// A tensor of another layout.
+    pub fn is_coalesced(&self) -> Result<bool> {
+        self.coordinates("is_coalesced")?;
+        Ok(self.attrs().first() == Some(&1) || self.nnz()? == 0)
+    }
+
+    /// The indices of a sparse tensor, i64 of shape `[sparse_dim, nnz]`; memory is shared.
+    ///
+    /// # Errors
+    /// A tensor of another layout.
+    pub fn indices(&self) -> Result<Tensor> {
+        self.coordinates("indices")?;
+        self.component("indices")
+    }
+
+    /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`; memory is shared, and gradients flow through. Of a
+    /// tensor that is not coalesced these are the entries as they are stored, several for one place perhaps:
+    /// `coalesce()?.values()` are their sums.
+    ///
+    /// # Errors
+    /// A tensor of another layout.
+    pub fn values(&self) -> Result<Tensor> {
+        self.coordinates("values")?;
+        self.component("values")
+    }
+
+    /// How many entries a sparse tensor stores: also zeros, and each of several for one place.
+    ///
+    /// # Errors
+    /// A tensor of another layout.
+    pub fn nnz(&self) -> Result<usize> {
+        self.coordinates("nnz")?;
+        Ok(self.as_ref().components()[0].sizes().get(1).copied().unwrap_or(0))
+    }
+
+    /// How many dimensions of a sparse tensor are sparse: the first ones.
+    ///
+    /// # Errors
+    /// A tensor of another layout.
+    pub fn sparse_dim(&self) -> Result<usize> {
+        self.coordinates("sparse_dim")?;
+        Ok(self.as_ref().components()[0].sizes().first().copied().unwrap_or(0))
+    }
+
+    /// How many dimensions of a sparse tensor are dense: the last ones, within each entry.
+    ///
+    /// # Errors
+    /// A tensor of another layout.
+    pub fn dense_dim(&self) -> Result<usize> {
+        Ok(self.ndim().saturating_sub(self.sparse_dim()?))
+    }
+}

@@ -1,0 +1,27 @@
+//! What needs `sparse_coo` says who serves it where nobody does, in the forward pass; everything else works.
+
+mod rehearsal_support;
+
+use keyway::Tensor;
+use keyway::ops::index::embedding_bag::BagOptions;
+use rehearsal_support::{load, message};
+
+#[test]
+fn what_is_missing_is_named() {
+    let _one = load(&[]);
+    let at = Tensor::from_vec(vec![0i64, 1], &[1, 2]).unwrap();
+    let values = Tensor::from_slice(&[1.0f32, 2.0]).unwrap();
+    let w = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap().set_requires_grad(true).unwrap();
+    let bag = BagOptions { sparse: true, ..Default::default() };
+    for text in [
+        message(Tensor::sparse_coo(&at, &values, &[3])),
+        message(values.to_sparse(1)),
+        message(w.embedding_sparse(&at, None)),
+        message(w.embedding_bag(&at, bag)),
+    ] {
+        assert!(text.contains("`sparse_coo` is served by `keyway-sparse`"), "{text}");
+        assert!(text.contains("keyway backend install"), "{text}");
+    }
+    w.embedding_bag(&at, BagOptions::default()).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(w.grad().unwrap().to_vec::<f32>().unwrap(), [0.5; 4]);
+}

@@ -1,0 +1,55 @@
+//! A tensor as a list of entries, and back.
+
+use crate::layout;
+use keyway_cpu_loops::ViewExt;
+use keyway_sdk::author::{Arg, Error, OwnedTensor, Real, Tensor, new_composite, new_host_tensor};
+
+/// An element and where it lies.
+pub type Entry<T> = (Vec<i64>, T);
+
+/// The error for arguments that no kernel here serves.
+pub fn unsupported(what: impl Into<String>) -> Error {
+    Error::Unsupported { what: what.into() }
+}
+
+/// Whether the tensor is of this plugin's layout.
+pub fn is_coo(tensor: &Tensor<'_>) -> bool {
+    tensor.n_components() == 2 && Some(tensor.layout()) == layout::number()
+}
+
+/// The entries of a tensor without dense dimensions, in their own order.
+pub fn read<T: Real>(tensor: &Tensor<'_>) -> Result<Vec<Entry<T>>, Error> {
+    if !is_coo(tensor) || tensor.component(0)?.sizes().first() != Some(&(tensor.ndim() as i64)) {
+        return Err(unsupported("anything but coordinates without dense dimensions here"));
+    }
+    let indices = tensor.component(0)?.view::<i64>()?.contiguous()?;
+    let values = tensor.component(1)?.view::<T>()?.contiguous()?;
+    if indices.len() != values.len() * tensor.ndim() {
+        return Err(Error::InvalidArgument {
+            argument: "values",
+            expected: "one for each column of the indices".into(),
+            got: values.len().to_string(),
+        });
+    }
+    let at = |nth: usize| (0..tensor.ndim()).map(|dim| indices[dim * values.len() + nth]).collect();
+    Ok(values.iter().enumerate().map(|(nth, value)| (at(nth), *value)).collect())
+}
+
+/// The sums of entries of one place, in order.
+pub fn summed<T: Real>(entries: &[Entry<T>]) -> Vec<Entry<T>> {
+    let mut sums = std::collections::BTreeMap::new();
+    entries.iter().for_each(|(at, value)| *sums.entry(at.clone()).or_insert(T::ZERO) += *value);
+    sums.into_iter().collect()
+}
+
+/// A tensor of these entries.
+pub fn build<T: Real>(sizes: &[i64], entries: &[Entry<T>], coalesced: bool) -> Result<OwnedTensor, Error> {
+    let (dims, nnz) = (sizes.len(), entries.len());
+    let mut indices = new_host_tensor::<i64>(&[dims as i64, nnz as i64])?;
+    indices.view_mut::<i64>()?.assign((0..dims).flat_map(|dim| entries.iter().map(move |(at, _)| at[dim])));
+    let mut values = new_host_tensor::<T>(&[nnz as i64])?;
+    values.view_mut::<T>()?.assign(entries.iter().map(|(_, value)| *value));
+    let number = layout::number().ok_or_else(|| unsupported("a layout without a number"))?;
+    let parts = [Arg::Owned(&indices), Arg::Owned(&values)];
+    new_composite(number, T::dtype(), sizes, &parts, &[i64::from(coalesced)])
+}

@@ -1,0 +1,88 @@
+//! Kernels of the host's ops for coordinates.
+
+use crate::entries::{Entry, build, is_coo, read, summed, unsupported};
+use keyway_cpu_loops::CallExt;
+use keyway_sdk::author::{Call, Error, Real};
+use keyway_sdk::register_kernel;
+use keyway_test_faults as faults;
+
+fn coalesce<T: Real>(call: &Call) -> Result<(), Error> {
+    let tensor = call.tensor(0)?;
+    let entries = read::<T>(&tensor)?;
+    let sums = match faults::is("coo_duplicate_dropped") {
+        true => entries.into_iter().collect::<std::collections::BTreeMap<_, _>>().into_iter().collect(),
+        false => summed(&entries),
+    };
+    call.set_output(0, build(tensor.sizes(), &sums, true)?)
+}
+
+fn square<T: Real>(call: &Call) -> Result<(), Error> {
+    let tensor = call.tensor(0)?;
+    let (entries, apart) = (read::<T>(&tensor)?, faults::is("coo_entries_squared"));
+    let entries = if apart { entries } else { summed(&entries) };
+    let squares: Vec<Entry<T>> = entries.into_iter().map(|(at, value)| (at, value * value)).collect();
+    call.set_output(0, build(tensor.sizes(), &squares, !apart)?)
+}
+
+fn neg<T: Real>(call: &Call) -> Result<(), Error> {
+    let tensor = call.tensor(0)?;
+    let made: Vec<Entry<T>> = read::<T>(&tensor)?.into_iter().map(|(at, value)| (at, -value)).collect();
+    let coalesced = tensor.attrs() == [1] || faults::is("coo_stale_flag");
+    call.set_output(0, build(tensor.sizes(), &made, coalesced)?)
+}
+
+/// Coordinates by strided into strided, which the host allocates.
+fn mm<T: Real>(call: &Call) -> Result<(), Error> {
+    let (left, right) = (call.tensor(0)?, call.tensor(1)?);
+    if is_coo(&right) {
+        return Err(unsupported("a product of matrices but coordinates by strided"));
+    }
+    let (entries, columns) = (read::<T>(&left)?, right.sizes()[1] as usize);
+    let b = call.contiguous::<T>(1)?;
+    let mut out = call.contiguous_out::<T>(0)?;
+    out.fill(T::ZERO);
+    let mut last = 0;
+    for (at, value) in entries {
+        let (row, mut k) = (at[0] as usize, at[1] as usize);
+        if faults::is("coo_order_assumed") && row < last {
+            continue;
+        }
+        last = row;
+        if faults::is("coo_index_off") {
+            k = (k + 1) % left.sizes()[1] as usize;
+        }
+        for j in 0..columns {
+            out[row * columns + j] += value * b[k * columns + j];
+        }
+    }
+    Ok(())
+}
+
+/// Over all dimensions.
+fn amax<T: Real>(call: &Call) -> Result<(), Error> {
+    let tensor = call.tensor(0)?;
+    let mut out = call.contiguous_out::<T>(0)?;
+    let [out] = &mut out[..] else { return Err(unsupported("the greatest over some dimensions")) };
+    let sums = summed(&read::<T>(&tensor)?);
+    let none_missing = sums.len() == tensor.numel() || faults::is("coo_zeros_ignored") && !sums.is_empty();
+    let start = if none_missing { T::NEG_INFINITY } else { T::ZERO };
+    *out = sums.iter().fold(start, |a, (_, b)| if *b > a { *b } else { a });
+    Ok(())
+}
+
+macro_rules! kernels {
+    ($($op:literal $signature:literal $run:ident $(flags: $flags:ident,)?;)+) => {$(
+        register_kernel! {
+            op: $op, signature: $signature, device: "cpu", layout: "test.keyway/coo",
+            $(flags: $flags,)?
+            f32 => $run::<f32>, f64 => $run::<f64>,
+        }
+    )+};
+}
+kernels! {
+    "coalesce" "T>T" coalesce flags: allocates,;
+    "square" "T>T" square flags: allocates,;
+    "neg" "T>T" neg flags: allocates,;
+    "mm" "TT>T" mm;
+    "amax" "TIb>T" amax;
+}

@@ -1,0 +1,36 @@
+//! Coordinates for tests: `test.keyway/coo`, with a few kernels that are right, and slow, unless `KEYWAY_FAULT` asks for one
+//! of [`FAULTS`]: what goes wrong in sparse libraries, for the conformance suite to find.
+
+mod entries;
+mod kernels;
+mod layout;
+
+use keyway_test_faults::{self as faults, Fault};
+
+const FAULTS: [Fault; 7] = [
+    Fault::of_ops("coo_duplicate_dropped", &["coalesce"], "of entries of one place the last alone stays"),
+    Fault::of_ops("coo_entries_squared", &["square"], "an op that is not linear is applied to each entry"),
+    Fault::of_ops("coo_order_assumed", &["mm"], "a product takes entries to come in the order of rows"),
+    Fault::of_ops("coo_index_off", &["mm"], "a product takes each entry to lie in the next column"),
+    Fault::of_ops(
+        "coo_stale_flag",
+        &["neg"],
+        "a result with several entries for one place counts as coalesced",
+    ),
+    Fault::of_ops("coo_zeros_ignored", &["amax"], "the greatest is one of the stored elements"),
+    Fault::of_families("coo_unchecked", &["layout"], "indices beyond the sizes are taken"),
+];
+
+keyway_sdk::plugin! {
+    name: "keyway.test/coo",
+    version: env!("CARGO_PKG_VERSION"),
+    description: "Tensors as coordinates",
+    devices: ["cpu"],
+    layouts: ["test.keyway/coo"],
+    setup: |contents| {
+        faults::announce(FAULTS).map_err(|detail| keyway_sdk::Error::Failed { detail })?;
+        layout::learn_number()?;
+        contents.layout(&layout::API).layout_ops(&layout::OPS);
+        Ok(())
+    },
+}
