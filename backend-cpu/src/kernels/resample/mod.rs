@@ -1,4 +1,4 @@
-//! `interpolate`, `adaptive_avg_pool`, their gradients, and `adaptive_max_pool`.
+//! `interpolate` and its gradient.
 //!
 //! Each result is made of some elements of an image, and how much one of them counts is a product of a number for each
 //! dimension: a small table for each dimension says which and how much. A gradient is the same with the tables transposed, so
@@ -8,9 +8,9 @@ mod grid;
 mod tables;
 
 use keyway_cpu_loops::images::Volume;
-use keyway_sdk::author::{Call, Element, Error, Float, Real, parallel_for};
+use keyway_sdk::author::{Call, Error, Float, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
-use tables::{Mode, Spacing, Table, adaptive};
+use tables::{Mode, Spacing, Table};
 
 /// Elements that are worth handing to a thread.
 const GRAIN: usize = 1 << 14;
@@ -29,12 +29,6 @@ impl Line {
         let first: usize = self.first.iter().zip(&t.strides).map(|(i, stride)| i * stride).sum();
         first + i * t.strides[self.along]
     }
-
-    /// The spatial place of result `i` of the line.
-    fn place(&self, i: usize) -> [usize; 3] {
-        let [_, _, d, h, w] = self.first;
-        if self.along == 1 { [d, h, w] } else { [d, h, w + i] }
-    }
 }
 
 /// An image and what results are made of.
@@ -44,15 +38,11 @@ struct Source<'a, T: Float> {
 }
 
 impl<T: Float> Source<'_, T> {
-    /// Gives `write` the states of each line of the output, which are `begin` before `fill` is given them, with memory for
-    /// numbers of its own.
-    fn each<S: Copy + Sync, O>(
-        &self,
-        out: &Volume<'_, O>,
-        begin: S,
-        fill: impl Fn(Line, &mut [S], &mut Vec<T::Acc>) + Sync,
-        write: impl Fn(Line, &[S]) + Sync,
-    ) -> Result<(), Error> {
+    /// Gives `write` the weighted sums of each line of the output.
+    ///
+    /// # Safety
+    /// The image must hold the elements that it names, and the tables name elements of it for each place of the output.
+    unsafe fn each(&self, out: &Volume<'_, T>, write: impl Fn(Line, &[T::Acc]) + Sync) -> Result<(), Error> {
         let along = if self.image.strides[1] == 1 && self.image.sizes[1] > 1 { 1 } else { 4 };
         let length = out.sizes[along];
         let mut counts = out.sizes;
@@ -60,7 +50,7 @@ impl<T: Float> Source<'_, T> {
         let taps: usize = self.tables.iter().map(Table::most).product();
         let lines = if length == 0 { 0 } else { counts.iter().product() };
         parallel_for(lines, GRAIN / length.saturating_mul(taps).max(1), |range| {
-            let (mut states, mut numbers) = (vec![begin; length], Vec::new());
+            let (mut sums, mut mixed) = (vec![T::Acc::ZERO; length], Vec::new());
             for i in range {
                 let mut first = [0; 5];
                 let mut rest = i;
@@ -68,46 +58,42 @@ impl<T: Float> Source<'_, T> {
                     first[d] = rest % counts[d];
                     rest /= counts[d];
                 }
-                states.fill(begin);
+                sums.fill(T::Acc::ZERO);
                 let line = Line { first, along };
-                fill(line, &mut states, &mut numbers);
-                write(line, &states);
+                // SAFETY: as the caller guarantees.
+                unsafe { self.add(line, &mut sums, &mut mixed) };
+                write(line, &sums);
             }
         })
     }
 
-    /// Gives `take` each state of a line with each element that its result is made of, times the element's weight, and the
-    /// element's place in its channel.
+    /// Adds each element that a result of a line is made of, times the element's weight.
     ///
     /// # Safety
-    /// The image must hold the elements that it names, and the tables name elements of it for each place of the line.
-    unsafe fn elements<S: Copy>(&self, line: Line, take: impl Fn(S, T::Acc, i64) -> S, states: &mut [S]) {
+    /// As for [`Source::each`].
+    unsafe fn add_elements(&self, line: Line, sums: &mut [T::Acc]) {
         let [n, c, d, h, w] = line.first;
         let [by_n, by_c, by_d, by_h, by_w] = self.image.strides;
-        let [_, _, _, height, width] = self.image.sizes;
         let [depths, rows, columns] = self.tables;
         let begin = n * by_n + c * by_c;
         for &(z, front) in depths.at(d) {
             for &(y, share) in rows.at(h) {
                 let share = front * share;
-                let row = (z * height + y) * width;
                 let from = self.image.data.as_ptr().wrapping_add(begin + z * by_d + y * by_h);
                 if line.along == 1 {
                     for &(x, weight) in columns.at(w) {
                         let (from, weight) = (from.wrapping_add(x * by_w), share * weight);
-                        for (i, state) in states.iter_mut().enumerate() {
+                        for (i, sum) in sums.iter_mut().enumerate() {
                             // SAFETY: channel `i` of an element of the image, as the caller guarantees.
-                            let value = unsafe { *from.add(i) }.to_acc();
-                            *state = take(*state, value * weight, (row + x) as i64);
+                            *sum += unsafe { *from.add(i) }.to_acc() * weight;
                         }
                     }
                     continue;
                 }
-                for (i, state) in states.iter_mut().enumerate() {
+                for (i, sum) in sums.iter_mut().enumerate() {
                     for &(x, weight) in columns.at(i) {
                         // SAFETY: an element of the image, as the caller guarantees.
-                        let value = unsafe { *from.add(x * by_w) }.to_acc();
-                        *state = take(*state, value * (share * weight), (row + x) as i64);
+                        *sum += unsafe { *from.add(x * by_w) }.to_acc() * (share * weight);
                     }
                 }
             }
@@ -118,7 +104,7 @@ impl<T: Float> Source<'_, T> {
     /// first, element by element, if that is less work.
     ///
     /// # Safety
-    /// As for [`Source::elements`].
+    /// As for [`Source::each`].
     unsafe fn add(&self, line: Line, sums: &mut [T::Acc], mixed: &mut Vec<T::Acc>) {
         let [n, c, d, h, _] = line.first;
         let [by_n, by_c, by_d, by_h, by_w] = self.image.strides;
@@ -129,7 +115,7 @@ impl<T: Float> Source<'_, T> {
         let worth = several > 1 && (several - 1) * taps > several * width / 4;
         if line.along == 1 || by_w != 1 || !worth {
             // SAFETY: as the caller guarantees.
-            return unsafe { self.elements(line, |sum, x, _| sum + x, sums) };
+            return unsafe { self.add_elements(line, sums) };
         }
         mixed.clear();
         mixed.resize(width, T::Acc::ZERO);
@@ -148,25 +134,21 @@ impl<T: Float> Source<'_, T> {
     }
 }
 
-/// Gives `write` the weighted sums of each line of the output, line by line.
-fn each_sum<T: Float>(
+/// Writes the weighted sums.
+fn write_sums<T: Float>(
     image: &Volume<'_, T>,
     out: &Volume<'_, T>,
     tables: &[Table<T::Acc>; 3],
-    result: impl Fn([usize; 3], T::Acc) -> T::Acc + Sync,
 ) -> Result<(), Error> {
-    let source = Source { image, tables };
     // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees; the tables were made for
-    // their sizes.
-    let fill =
-        |line: Line, sums: &mut [T::Acc], mixed: &mut Vec<T::Acc>| unsafe { source.add(line, sums, mixed) };
-    source.each(out, T::Acc::ZERO, fill, |line, sums| {
-        for (i, &sum) in sums.iter().enumerate() {
-            let made = T::from_acc(result(line.place(i), sum));
-            // SAFETY: an element of the output, which is this call's alone; each line writes results of its own.
-            unsafe { out.data.as_ptr().add(line.at(out, i)).write(made) };
-        }
-    })
+    // their sizes. The output is this call's alone; each line writes results of its own.
+    unsafe {
+        Source { image, tables }.each(out, |line, sums| {
+            for (i, &sum) in sums.iter().enumerate() {
+                out.data.as_ptr().add(line.at(out, i)).write(T::from_acc(sum));
+            }
+        })
+    }
 }
 
 /// The tables of three dimensions.
@@ -202,57 +184,14 @@ fn interpolation<A: Real>(call: &Call<'_>, from: &[usize], to: &[usize]) -> Resu
 
 fn interpolate<T: Float>(call: &Call) -> Result<(), Error> {
     let (input, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
-    each_sum(&input, &out, &interpolation(call, &input.sizes, &out.sizes)?, |_, sum| sum)
+    write_sums(&input, &out, &interpolation(call, &input.sizes, &out.sizes)?)
 }
 
 fn interpolate_backward<T: Float>(call: &Call) -> Result<(), Error> {
     let (grad, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
     let tables = interpolation(call, &out.sizes, &grad.sizes)?;
-    each_sum(&grad, &out, &three(|d| tables[d].transposed(out.sizes[d + 2]))?, |_, sum| sum)
-}
-
-fn adaptive_avg_pool<T: Float>(call: &Call) -> Result<(), Error> {
-    let (input, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
-    let tables = three(|d| adaptive(input.sizes[d + 2], out.sizes[d + 2], false))?;
-    each_sum(&input, &out, &tables, |place, sum| {
-        let count: usize = tables.iter().zip(place).map(|(table, at)| table.at(at).len()).product();
-        sum / T::Acc::from_f64(count as f64)
-    })
-}
-
-fn adaptive_avg_pool_backward<T: Float>(call: &Call) -> Result<(), Error> {
-    let (grad, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
-    let tables =
-        three(|d| adaptive(out.sizes[d + 2], grad.sizes[d + 2], true)?.transposed(out.sizes[d + 2]))?;
-    each_sum(&grad, &out, &tables, |_, sum| sum)
-}
-
-fn adaptive_max_pool<T: Float>(call: &Call) -> Result<(), Error> {
-    let input = Volume::<T>::argument(call, 0)?;
-    let (values, places) = (Volume::<T>::output(call, 0)?, Volume::<i64>::output(call, 1)?);
-    let tables = three(|d| adaptive(input.sizes[d + 2], values.sizes[d + 2], false))?;
-    // NaN is the largest of all, and the last one counts. No place is smaller than that of the first element, which is taken
-    // whatever it is.
-    let larger = |(largest, place): (T::Acc, i64), x: T::Acc, at: i64| {
-        if x > largest || x.is_nan() || place < 0 { (x, at) } else { (largest, place) }
-    };
-    let source = Source { image: &input, tables: &tables };
-    // SAFETY: as in `each_sum`.
-    let fill =
-        |line: Line, states: &mut [_], _: &mut Vec<_>| unsafe { source.elements(line, larger, states) };
-    source.each(&values, (T::Acc::NEG_INFINITY, -1), fill, |line, states| {
-        for (i, &(value, place)) in states.iter().enumerate() {
-            // SAFETY: as in `each_sum`, of both outputs.
-            unsafe {
-                values.data.as_ptr().add(line.at(&values, i)).write(T::from_acc(value));
-                places.data.as_ptr().add(line.at(&places, i)).write(place);
-            }
-        }
-    })
+    write_sums(&grad, &out, &three(|d| tables[d].transposed(out.sizes[d + 2]))?)
 }
 
 kernel!("interpolate", "TISbF>T", interpolate, [f32, f64, f16, bf16]);
 kernel!("interpolate_backward", "TISbF>T", interpolate_backward, [f32, f64, f16, bf16]);
-kernel!("adaptive_avg_pool", "TI>T", adaptive_avg_pool, [f32, f64, f16, bf16]);
-kernel!("adaptive_avg_pool_backward", "TI>T", adaptive_avg_pool_backward, [f32, f64, f16, bf16]);
-kernel!("adaptive_max_pool", "TI>TT", adaptive_max_pool, [f32, f64, f16, bf16]);
