@@ -9,7 +9,7 @@ use keyway_sdk::author::{Call, Error, Real};
 use keyway_sdk::half::{bf16, f16};
 
 /// The sum so far.
-struct Sum;
+pub struct Sum;
 
 impl<A: Real> Reduce<A> for Sum {
     type Place = ();

@@ -10,7 +10,7 @@ use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
 /// The largest element so far and its place, which is counted in `P`.
-struct Largest<P>(PhantomData<P>);
+pub struct Largest<P>(PhantomData<P>);
 
 macro_rules! largest {
     ($($place:ty),+) => {$(
@@ -53,18 +53,13 @@ where
     unsafe {
         Lines { input: &input, axes: &axes }.each::<Largest<P>, _>(&values, |line, largest, at| {
             line.write(&values, largest);
-            let (begin, step) = line.of(&places);
-            let to = places.data.as_ptr().add(begin);
-            match step {
-                1 => at.iter().enumerate().for_each(|(i, &place)| to.add(i).write(place.into())),
-                _ => at.iter().enumerate().for_each(|(i, &place)| to.add(i * step).write(place.into())),
-            }
+            line.write_places(&places, at);
         })
     }
 }
 
 #[cold]
-fn outside(place: i64, count: usize) -> Error {
+pub fn outside(place: i64, count: usize) -> Error {
     Error::InvalidArgument {
         argument: "indices",
         expected: format!("places in 0..{count}, the elements of a channel"),

@@ -35,8 +35,8 @@ pub struct Lines<'a, T> {
 /// A line of results: along the last dimension, or along the channels.
 #[derive(Clone, Copy)]
 pub struct Line {
-    first: [usize; 5],
-    along: usize,
+    pub first: [usize; 5],
+    pub along: usize,
 }
 
 impl Line {
@@ -65,18 +65,70 @@ impl Line {
         // SAFETY: as the caller guarantees.
         unsafe { narrow(t.data.as_ptr().add(begin), step, results) };
     }
+
+    /// Writes the places of the line's results.
+    ///
+    /// # Safety
+    /// As for [`Line::write`].
+    pub unsafe fn write_places<P: Copy + Into<i64>>(&self, t: &Volume<'_, i64>, places: &[P]) {
+        let (begin, step) = self.of(t);
+        let to = t.data.as_ptr().wrapping_add(begin);
+        for (i, &place) in places.iter().enumerate() {
+            // SAFETY: as the caller guarantees.
+            unsafe { to.wrapping_add(if step == 1 { i } else { i * step }).write(place.into()) };
+        }
+    }
 }
 
 /// What a thread needs for a line.
-struct Memory<A, P> {
-    values: Scratch<A>,
-    places: Vec<P>,
+pub struct Memory<A, P> {
+    pub values: Scratch<A>,
+    pub places: Vec<P>,
     /// Where the elements under the window lie, and what is kept of their places.
-    window: Vec<(usize, P)>,
+    pub window: Vec<(usize, P)>,
     /// The elements that the line reads at once, where they cannot be used as they lie.
-    read: Scratch<A>,
+    pub read: Scratch<A>,
     /// A row whose elements are parted by their remainders by the step of the window.
     parts: Scratch<A>,
+}
+
+impl<A: Real, P: Copy> Memory<A, P> {
+    /// For so many results, each of which is `first` before it has elements, of a line that reads `read` elements at once.
+    pub fn new(first: (A, P), results: usize, read: usize, parts: usize) -> Result<Self, Error> {
+        Ok(Memory {
+            values: Scratch::zeroed(results)?,
+            places: vec![first.1; results],
+            window: Vec::new(),
+            read: Scratch::zeroed(read)?,
+            parts: Scratch::zeroed(parts)?,
+        })
+    }
+
+    /// Makes each result what it is before it has elements.
+    pub fn begin(&mut self, (value, place): (A, P)) {
+        self.values.fill(value);
+        self.places.fill(place);
+    }
+}
+
+/// Gives `line` the index at which each line of the range begins, of so many lines in each dimension.
+pub fn each_first(counts: [usize; 5], range: Range<usize>, mut line: impl FnMut([usize; 5])) {
+    let mut first = [0; 5];
+    let mut rest = range.start;
+    for d in (0..5).rev() {
+        first[d] = rest % counts[d];
+        rest /= counts[d];
+    }
+    for _ in range {
+        line(first);
+        for d in (0..5).rev() {
+            first[d] += 1;
+            if first[d] < counts[d] {
+                break;
+            }
+            first[d] = 0;
+        }
+    }
 }
 
 /// Whether the elements are of the type in which they are summed.
@@ -125,23 +177,9 @@ impl<T: Lanes> Lines<'_, T> {
             return Ok(());
         }
         parallel_try(lines, GRAIN / length.saturating_mul(window).max(1), |range| {
-            let (value, place) = R::FIRST;
-            let mut memory = Memory {
-                values: Scratch::zeroed(length)?,
-                places: vec![place; length],
-                window: Vec::with_capacity(window),
-                read: Scratch::zeroed(self.input.sizes[along])?,
-                parts: Scratch::zeroed(parts)?,
-            };
-            let mut first = [0; 5];
-            let mut rest = range.start;
-            for d in (0..5).rev() {
-                first[d] = rest % counts[d];
-                rest /= counts[d];
-            }
-            for _ in range {
-                memory.values.fill(value);
-                memory.places.fill(place);
+            let mut memory = Memory::new(R::FIRST, length, self.input.sizes[along], parts)?;
+            each_first(counts, range, |first| {
+                memory.begin(R::FIRST);
                 let line = Line { first, along };
                 // SAFETY: as the caller guarantees.
                 unsafe {
@@ -152,14 +190,7 @@ impl<T: Lanes> Lines<'_, T> {
                     }
                 }
                 write(line, &mut memory.values, &memory.places);
-                for d in (0..5).rev() {
-                    first[d] += 1;
-                    if first[d] < counts[d] {
-                        break;
-                    }
-                    first[d] = 0;
-                }
-            }
+            });
             Ok(())
         })
     }
@@ -168,7 +199,7 @@ impl<T: Lanes> Lines<'_, T> {
     ///
     /// # Safety
     /// There must be as many, and places in the copy.
-    unsafe fn read(from: *const T, step: usize, n: usize, copy: &mut [T::Acc]) -> &[T::Acc] {
+    pub unsafe fn read(from: *const T, step: usize, n: usize, copy: &mut [T::Acc]) -> &[T::Acc] {
         let copy = &mut copy[..n];
         // SAFETY: as the caller guarantees.
         unsafe {
@@ -194,11 +225,19 @@ impl<T: Lanes> Lines<'_, T> {
                 memory.window.extend(width.reads(w).map(|x| (at + x * width.stride, R::place(row + x))));
             }
         }
-        let from = self.input.data.as_ptr().cast_const();
+        // SAFETY: the window's elements lie in the image, whose channels the caller guarantees.
+        unsafe { Self::under::<R>(self.input.data.as_ptr(), memory) };
+    }
+
+    /// The channels of one place, by what is under its window.
+    ///
+    /// # Safety
+    /// There must be as many channels as results from each element of the window on.
+    pub unsafe fn under<R: Reduce<T::Acc>>(from: *const T, memory: &mut Memory<T::Acc, R::Place>) {
         let (values, places) = (memory.values.chunks_mut(TOGETHER), memory.places.chunks_mut(TOGETHER));
         for (i, (values, places)) in values.zip(places).enumerate() {
             let from = from.wrapping_add(i * TOGETHER);
-            // SAFETY: the window's elements lie in the image, whose channels the caller guarantees.
+            // SAFETY: as the caller guarantees.
             unsafe {
                 if let (Some(values), Some(places)) = (values.first_chunk_mut(), places.first_chunk_mut()) {
                     Self::together::<R>(from, &memory.window, values, places);
@@ -347,7 +386,7 @@ impl Rows {
 
 /// Takes an element for each result; they lie `step` apart in the channel, the first at this place.
 #[inline(always)]
-fn take_all<A: Real, R: Reduce<A>>(
+pub fn take_all<A: Real, R: Reduce<A>>(
     values: &mut [A],
     places: &mut [R::Place],
     read: &[A],

@@ -1,9 +1,10 @@
-//! `max_pool`, `avg_pool` and their gradients.
+//! `max_pool`, `avg_pool`, the same for windows that follow from the sizes of the result, and their gradients.
 //!
 //! Results are made by lines: of the places of a row, or, where channels are dense, of the channels of a place. A line is gone
 //! through once for each element of the window, so that its loop is over neighbouring elements whatever the format: these are
 //! the kernels for channels_last, too. Gradients go to the input channel by channel, or by some channels that lie side by side.
 
+mod adaptive;
 mod average;
 mod largest;
 mod lines;

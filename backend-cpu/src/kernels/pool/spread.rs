@@ -112,7 +112,7 @@ pub unsafe fn spread<T: Lanes>(
 }
 
 /// The step from each place of a channel to the next in row-major order, if there is one; if there is one place, `single`.
-fn even<T>(t: &Volume<'_, T>, single: usize) -> Option<usize> {
+pub fn even<T>(t: &Volume<'_, T>, single: usize) -> Option<usize> {
     let (mut step, mut places) = (None, 1);
     for (&size, &stride) in t.sizes[2..].iter().zip(&t.strides[2..]).rev().filter(|(size, _)| **size != 1) {
         if stride != *step.get_or_insert(stride) * places {

@@ -1,49 +1,135 @@
 //! `max_unpool`
 
+use super::largest::outside;
+use super::lines::{GRAIN, by_channels};
+use super::spread::even;
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::parallel_try;
-use keyway_sdk::author::{Call, Error, Float, Real};
+use keyway_sdk::author::{Call, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements that are worth handing to a thread.
-const GRAIN: usize = 1 << 14;
+/// Channels that are gone through together where they lie side by side.
+const BLOCK: usize = 64;
 
-fn offset(index: [usize; 5], strides: [usize; 5]) -> usize {
-    index.iter().zip(&strides).map(|(i, stride)| i * stride).sum()
+/// Elements and their places that lie at even steps.
+struct Line<T> {
+    from: *const T,
+    places: *const i64,
+    /// From element to element, and from place to place.
+    steps: (usize, usize),
+    length: usize,
 }
 
-/// Channel by channel: zeros, and then the elements in their order, so that of several with one place the last one stays.
+impl<T: Float> Line<T> {
+    /// Puts each element to where `to` says that its place lies, by the element's number and the place's.
+    ///
+    /// # Safety
+    /// The elements must exist, and for each number below `count` a place in memory, which nobody else may use.
+    #[inline(always)]
+    unsafe fn put(&self, count: usize, to: impl Fn(usize, usize) -> *mut T) -> Result<(), Error> {
+        for i in 0..self.length {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let place = *self.places.add(i * self.steps.1);
+                // A place below 0 is beyond all as a number without sign.
+                if place.cast_unsigned() >= count as u64 {
+                    return Err(outside(place, count));
+                }
+                *to(i, place as usize) = *self.from.add(i * self.steps.0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Some channels of a sample.
+struct Block<'a, T> {
+    out: &'a Volume<'a, T>,
+    sample: usize,
+    first: usize,
+    channels: usize,
+    /// The step from place to place, if there is one.
+    step: Option<usize>,
+}
+
+impl<T: Float> Block<'_, T> {
+    /// Where element `index` of the block's first channel lies.
+    fn at<U>(&self, t: &Volume<'_, U>, [d, h, w]: [usize; 3]) -> *mut U {
+        let index = [self.sample, self.first, d, h, w];
+        let at: usize = index.iter().zip(&t.strides).map(|(i, step)| i * step).sum();
+        t.data.as_ptr().wrapping_add(at)
+    }
+
+    /// # Safety
+    /// The output must hold the elements that it names, and nobody else may use those of the block.
+    unsafe fn clear(&self) {
+        let [_, _, depth, height, width] = self.out.sizes;
+        let count = depth * height * width;
+        // SAFETY: as the caller guarantees; all bits 0 are the number 0.
+        unsafe {
+            if self.step == Some(self.channels) {
+                return self.at(self.out, [0; 3]).write_bytes(0, count * self.channels);
+            }
+            for i in 0..count {
+                let index = [i / width / height, i / width % height, i % width];
+                self.at(self.out, index).write_bytes(0, self.channels);
+            }
+        }
+    }
+
+    /// # Safety
+    /// All of them must hold the elements that they name, and nobody else may use the output's of the block.
+    unsafe fn put(&self, input: &Volume<'_, T>, indices: &Volume<'_, i64>) -> Result<(), Error> {
+        let [_, _, depth, height, width] = input.sizes;
+        let [_, _, planes, rows, columns] = self.out.sizes;
+        let (count, begin) = (planes * rows * columns, self.at(self.out, [0; 3]));
+        let line = |index, d: usize, length| Line {
+            from: self.at(input, index),
+            places: self.at(indices, index),
+            steps: (input.strides[d], indices.strides[d]),
+            length,
+        };
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            if let (1, Some(step), Some(own), Some(of_indices)) =
+                (self.channels, self.step, even(input, 1), even(indices, 1))
+            {
+                let line = Line { steps: (own, of_indices), ..line([0; 3], 4, depth * height * width) };
+                return line.put(count, |_, place| begin.wrapping_add(place * step));
+            }
+            for i in 0..depth * height * width {
+                let index = [i / width / height, i / width % height, i % width];
+                let line = line(index, 1, self.channels);
+                match self.step {
+                    Some(step) => line.put(count, |c, place| begin.wrapping_add(place * step + c))?,
+                    None => line.put(count, |c, place| {
+                        let index = [place / columns / rows, place / columns % rows, place % columns];
+                        self.at(self.out, index).wrapping_add(c)
+                    })?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Zeros, and then the elements of each channel in their order, so that of several with one place the last one stays.
 fn max_unpool<T: Float>(call: &Call) -> Result<(), Error> {
     let (input, indices) = (Volume::<T>::argument(call, 0)?, Volume::<i64>::argument(call, 1)?);
     let out = Volume::<T>::output(call, 0)?;
-    let [samples, channels, depth, height, width] = input.sizes;
-    let [_, _, _, rows, columns] = out.sizes;
-    let count: usize = out.sizes[2..].iter().product();
-    let at = |n, c, place: usize| {
-        offset([n, c, place / columns / rows, place / columns % rows, place % columns], out.strides)
-    };
-    parallel_try(samples * channels, GRAIN / count.max(1), |range| {
-        for (n, c) in range.map(|plane| (plane / channels, plane % channels)) {
-            for place in 0..count {
-                // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees; the output is
-                // this call's alone, and each channel is one piece's.
-                unsafe { out.data.as_ptr().add(at(n, c, place)).write(T::from_acc(T::Acc::ZERO)) };
-            }
-            for i in 0..depth * height * width {
-                let index = [n, c, i / width / height, i / width % height, i % width];
-                // SAFETY: as above; the op's rule has matched the sizes of both.
-                let (x, place) = unsafe {
-                    let x = *input.data.as_ptr().add(offset(index, input.strides));
-                    (x, *indices.data.as_ptr().add(offset(index, indices.strides)))
-                };
-                let inside = usize::try_from(place).ok().filter(|&place| place < count);
-                let inside = inside.ok_or_else(|| Error::InvalidArgument {
-                    argument: "indices",
-                    expected: format!("places in 0..{count}, the elements of a channel"),
-                    got: format!("{place}"),
-                })?;
-                // SAFETY: as above.
-                unsafe { out.data.as_ptr().add(at(n, c, inside)).write(x) };
+    let [samples, channels, spatial @ ..] = out.sizes;
+    let count: usize = spatial.iter().product();
+    let block = if by_channels(&out) { BLOCK.min(channels) } else { 1 };
+    let blocks = channels.div_ceil(block);
+    let step = even(&out, block);
+    parallel_try(samples * blocks, GRAIN / (count * block).max(1), |range| {
+        for (sample, first) in range.map(|task| (task / blocks, task % blocks * block)) {
+            let block = Block { out: &out, sample, first, channels: block.min(channels - first), step };
+            // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the
+            // host guarantees; the output is this call's alone, and each channel is one piece's.
+            unsafe {
+                block.clear();
+                block.put(&input, &indices)?;
             }
         }
         Ok(())

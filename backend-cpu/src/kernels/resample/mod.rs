@@ -1,8 +1,8 @@
-//! `interpolate`, `adaptive_avg_pool`, their gradients, and `adaptive_max_pool`.
+//! `interpolate` and its gradient.
 //!
 //! Each result is made of some elements of an image, and how much one of them counts is a product of a number for each
 //! dimension: a small table for each dimension says which and how much. A gradient is the same with the tables transposed, so
-//! that no two pieces of work write one element. Lines are rows, or, where channels are dense, the channels of a pixel.
+//! that no two pieces of work write one element.
 
 mod grid;
 mod sums;
@@ -10,167 +10,13 @@ mod tables;
 
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::Lanes;
-use keyway_sdk::author::{Call, Element, Error, Float, Real, parallel_for};
+use keyway_sdk::author::{Call, Error, Real};
 use keyway_sdk::half::{bf16, f16};
 use sums::weighted;
-use tables::{Mode, Spacing, Table, adaptive};
+use tables::{Mode, Spacing, Table};
 
 /// Elements that are worth handing to a thread.
 const GRAIN: usize = 1 << 14;
-
-/// A line of results: along the last dimension, or along the channels.
-#[derive(Clone, Copy)]
-struct Line {
-    first: [usize; 5],
-    along: usize,
-}
-
-impl Line {
-    /// Where result `i` of the line lies in a tensor.
-    #[inline(always)]
-    fn at<T>(&self, t: &Volume<'_, T>, i: usize) -> usize {
-        let first: usize = self.first.iter().zip(&t.strides).map(|(i, stride)| i * stride).sum();
-        first + i * t.strides[self.along]
-    }
-
-    /// The spatial place of result `i` of the line.
-    fn place(&self, i: usize) -> [usize; 3] {
-        let [_, _, d, h, w] = self.first;
-        if self.along == 1 { [d, h, w] } else { [d, h, w + i] }
-    }
-}
-
-/// An image and what results are made of.
-struct Source<'a, T: Float> {
-    image: &'a Volume<'a, T>,
-    tables: &'a [Table<T::Acc>; 3],
-}
-
-impl<T: Float> Source<'_, T> {
-    /// Gives `write` the states of each line of the output, which are `begin` before `fill` is given them, with memory for
-    /// numbers of its own.
-    fn each<S: Copy + Sync, O>(
-        &self,
-        out: &Volume<'_, O>,
-        begin: S,
-        fill: impl Fn(Line, &mut [S], &mut Vec<T::Acc>) + Sync,
-        write: impl Fn(Line, &[S]) + Sync,
-    ) -> Result<(), Error> {
-        let along = if self.image.strides[1] == 1 && self.image.sizes[1] > 1 { 1 } else { 4 };
-        let length = out.sizes[along];
-        let mut counts = out.sizes;
-        counts[along] = 1;
-        let taps: usize = self.tables.iter().map(Table::most).product();
-        let lines = if length == 0 { 0 } else { counts.iter().product() };
-        parallel_for(lines, GRAIN / length.saturating_mul(taps).max(1), |range| {
-            let (mut states, mut numbers) = (vec![begin; length], Vec::new());
-            for i in range {
-                let mut first = [0; 5];
-                let mut rest = i;
-                for d in (0..5).rev() {
-                    first[d] = rest % counts[d];
-                    rest /= counts[d];
-                }
-                states.fill(begin);
-                let line = Line { first, along };
-                fill(line, &mut states, &mut numbers);
-                write(line, &states);
-            }
-        })
-    }
-
-    /// Gives `take` each state of a line with each element that its result is made of, times the element's weight, and the
-    /// element's place in its channel.
-    ///
-    /// # Safety
-    /// The image must hold the elements that it names, and the tables name elements of it for each place of the line.
-    unsafe fn elements<S: Copy>(&self, line: Line, take: impl Fn(S, T::Acc, i64) -> S, states: &mut [S]) {
-        let [n, c, d, h, w] = line.first;
-        let [by_n, by_c, by_d, by_h, by_w] = self.image.strides;
-        let [_, _, _, height, width] = self.image.sizes;
-        let [depths, rows, columns] = self.tables;
-        let begin = n * by_n + c * by_c;
-        for &(z, front) in depths.at(d) {
-            for &(y, share) in rows.at(h) {
-                let share = front * share;
-                let row = (z * height + y) * width;
-                let from = self.image.data.as_ptr().wrapping_add(begin + z * by_d + y * by_h);
-                if line.along == 1 {
-                    for &(x, weight) in columns.at(w) {
-                        let (from, weight) = (from.wrapping_add(x * by_w), share * weight);
-                        for (i, state) in states.iter_mut().enumerate() {
-                            // SAFETY: channel `i` of an element of the image, as the caller guarantees.
-                            let value = unsafe { *from.add(i) }.to_acc();
-                            *state = take(*state, value * weight, (row + x) as i64);
-                        }
-                    }
-                    continue;
-                }
-                for (i, state) in states.iter_mut().enumerate() {
-                    for &(x, weight) in columns.at(i) {
-                        // SAFETY: an element of the image, as the caller guarantees.
-                        let value = unsafe { *from.add(x * by_w) }.to_acc();
-                        *state = take(*state, value * (share * weight), (row + x) as i64);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Adds the elements that each result of a line is made of, times their weights. Where several rows count, these are added
-    /// first, element by element, if that is less work.
-    ///
-    /// # Safety
-    /// As for [`Source::elements`].
-    unsafe fn add(&self, line: Line, sums: &mut [T::Acc], mixed: &mut Vec<T::Acc>) {
-        let [n, c, d, h, _] = line.first;
-        let [by_n, by_c, by_d, by_h, by_w] = self.image.strides;
-        let [depths, rows, columns] = self.tables;
-        let (width, several) = (self.image.sizes[4], depths.at(d).len() * rows.at(h).len());
-        let taps = sums.len() * columns.most();
-        // Rows are added some elements at once.
-        let worth = several > 1 && (several - 1) * taps > several * width / 4;
-        if line.along == 1 || by_w != 1 || !worth {
-            // SAFETY: as the caller guarantees.
-            return unsafe { self.elements(line, |sum, x, _| sum + x, sums) };
-        }
-        mixed.clear();
-        mixed.resize(width, T::Acc::ZERO);
-        for &(z, front) in depths.at(d) {
-            for &(y, share) in rows.at(h) {
-                let share = front * share;
-                let begin = n * by_n + c * by_c + z * by_d + y * by_h;
-                // SAFETY: a row of the image, as the caller guarantees; it is only read.
-                let row = unsafe { std::slice::from_raw_parts(self.image.data.as_ptr().add(begin), width) };
-                mixed.iter_mut().zip(row).for_each(|(sum, x)| *sum += x.to_acc() * share);
-            }
-        }
-        for (i, sum) in sums.iter_mut().enumerate() {
-            columns.at(i).iter().for_each(|&(x, weight)| *sum += mixed[x] * weight);
-        }
-    }
-}
-
-/// Gives `write` the weighted sums of each line of the output, line by line.
-fn each_sum<T: Float>(
-    image: &Volume<'_, T>,
-    out: &Volume<'_, T>,
-    tables: &[Table<T::Acc>; 3],
-    result: impl Fn([usize; 3], T::Acc) -> T::Acc + Sync,
-) -> Result<(), Error> {
-    let source = Source { image, tables };
-    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees; the tables were made for
-    // their sizes.
-    let fill =
-        |line: Line, sums: &mut [T::Acc], mixed: &mut Vec<T::Acc>| unsafe { source.add(line, sums, mixed) };
-    source.each(out, T::Acc::ZERO, fill, |line, sums| {
-        for (i, &sum) in sums.iter().enumerate() {
-            let made = T::from_acc(result(line.place(i), sum));
-            // SAFETY: an element of the output, which is this call's alone; each line writes results of its own.
-            unsafe { out.data.as_ptr().add(line.at(out, i)).write(made) };
-        }
-    })
-}
 
 /// The tables of three dimensions.
 fn three<A>(of: impl FnMut(usize) -> Result<Table<A>, Error>) -> Result<[Table<A>; 3], Error> {
@@ -219,48 +65,5 @@ fn interpolate_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     unsafe { weighted(&grad, &out, &tables) }
 }
 
-fn adaptive_avg_pool<T: Float>(call: &Call) -> Result<(), Error> {
-    let (input, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
-    let tables = three(|d| adaptive(input.sizes[d + 2], out.sizes[d + 2], false))?;
-    each_sum(&input, &out, &tables, |place, sum| {
-        let count: usize = tables.iter().zip(place).map(|(table, at)| table.at(at).len()).product();
-        sum / T::Acc::from_f64(count as f64)
-    })
-}
-
-fn adaptive_avg_pool_backward<T: Float>(call: &Call) -> Result<(), Error> {
-    let (grad, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
-    let tables =
-        three(|d| adaptive(out.sizes[d + 2], grad.sizes[d + 2], true)?.transposed(out.sizes[d + 2]))?;
-    each_sum(&grad, &out, &tables, |_, sum| sum)
-}
-
-fn adaptive_max_pool<T: Float>(call: &Call) -> Result<(), Error> {
-    let input = Volume::<T>::argument(call, 0)?;
-    let (values, places) = (Volume::<T>::output(call, 0)?, Volume::<i64>::output(call, 1)?);
-    let tables = three(|d| adaptive(input.sizes[d + 2], values.sizes[d + 2], false))?;
-    // NaN is the largest of all, and the last one counts. No place is smaller than that of the first element, which is taken
-    // whatever it is.
-    let larger = |(largest, place): (T::Acc, i64), x: T::Acc, at: i64| {
-        if x > largest || x.is_nan() || place < 0 { (x, at) } else { (largest, place) }
-    };
-    let source = Source { image: &input, tables: &tables };
-    // SAFETY: as in `each_sum`.
-    let fill =
-        |line: Line, states: &mut [_], _: &mut Vec<_>| unsafe { source.elements(line, larger, states) };
-    source.each(&values, (T::Acc::NEG_INFINITY, -1), fill, |line, states| {
-        for (i, &(value, place)) in states.iter().enumerate() {
-            // SAFETY: as in `each_sum`, of both outputs.
-            unsafe {
-                values.data.as_ptr().add(line.at(&values, i)).write(T::from_acc(value));
-                places.data.as_ptr().add(line.at(&places, i)).write(place);
-            }
-        }
-    })
-}
-
 kernel!("interpolate", "TISbF>T", interpolate, [f32, f64, f16, bf16]);
 kernel!("interpolate_backward", "TISbF>T", interpolate_backward, [f32, f64, f16, bf16]);
-kernel!("adaptive_avg_pool", "TI>T", adaptive_avg_pool, [f32, f64, f16, bf16]);
-kernel!("adaptive_avg_pool_backward", "TI>T", adaptive_avg_pool_backward, [f32, f64, f16, bf16]);
-kernel!("adaptive_max_pool", "TI>TT", adaptive_max_pool, [f32, f64, f16, bf16]);

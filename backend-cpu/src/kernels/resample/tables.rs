@@ -69,19 +69,6 @@ impl<A: Real> Table<A> {
     }
 }
 
-/// Whole windows of `size` elements for `count` places; each element counts 1, or as much as it does in the mean.
-pub fn adaptive<A: Real>(size: usize, count: usize, mean: bool) -> Result<Table<A>, Error> {
-    let mut table = Table::new(count, size / count.max(1) + 2)?;
-    let at = |i: usize| (i as u128 * size as u128, count as u128);
-    for i in 0..count {
-        let ((begin, of), (end, _)) = (at(i), at(i + 1));
-        let window = (begin / of) as usize..end.div_ceil(of) as usize;
-        let weight = if mean { 1.0 / window.len() as f64 } else { 1.0 };
-        table.place(window.map(|at| (at, weight)));
-    }
-    Ok(table)
-}
-
 /// Between which elements values are taken, and how.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {

@@ -1,0 +1,359 @@
+//! `adaptive_avg_pool`, its gradient, and `adaptive_max_pool`.
+//!
+//! In a row the elements of each column under the window come first, some columns at once, and then the columns of each window.
+//! The gradient is the same for all elements that lie under the same windows: it is made once for each run of rows and of
+//! columns, and copied.
+
+use super::average::Sum;
+use super::largest::Largest;
+use super::lines::{GRAIN, Line, Lines, Memory, Reduce, by_channels, each_first, read, take_all};
+use keyway_cpu_loops::images::Volume;
+use keyway_cpu_loops::parallel_try;
+use keyway_cpu_loops::vectors::{Lanes, narrow};
+use keyway_sdk::author::{Call, Element, Error, Real, Scratch};
+use keyway_sdk::half::{bf16, f16};
+use std::ops::Range;
+
+fn reserve<T>(count: usize) -> Result<Vec<T>, Error> {
+    let mut list = Vec::new();
+    let requested = count.saturating_mul(size_of::<T>()) as u64;
+    match list.try_reserve_exact(count) {
+        Ok(()) => Ok(list),
+        Err(_) => Err(Error::OutOfMemory { requested, available: 0 }),
+    }
+}
+
+/// The elements, of `size`, under each of `count` windows.
+fn windows(size: usize, count: usize) -> Result<Vec<Range<usize>>, Error> {
+    let mut windows = reserve(count)?;
+    let (wide, of) = (size as u128, count as u128);
+    windows.extend((0..of).map(|i| (i * wide / of) as usize..((i + 1) * wide).div_ceil(of.max(1)) as usize));
+    Ok(windows)
+}
+
+/// The same for each spatial dimension.
+fn all_windows<T>(image: &Volume<'_, T>, results: &Volume<'_, T>) -> Result<[Vec<Range<usize>>; 3], Error> {
+    let of = |d: usize| windows(image.sizes[d], results.sizes[d]);
+    Ok([of(2)?, of(3)?, of(4)?])
+}
+
+/// What is made of elements in any order.
+trait Merge<A>: Reduce<A> {
+    /// Of two parts.
+    fn merge(a: (A, Self::Place), b: (A, Self::Place)) -> (A, Self::Place);
+}
+
+impl<A: Real> Merge<A> for Sum {
+    #[inline(always)]
+    fn merge((a, ()): (A, ()), (b, ()): (A, ())) -> (A, ()) {
+        (a + b, ())
+    }
+}
+
+impl<A: Real, P: PartialOrd> Merge<A> for Largest<P>
+where
+    Largest<P>: Reduce<A, Place = P>,
+{
+    #[inline(always)]
+    fn merge((a, at): (A, P), (b, place): (A, P)) -> (A, P) {
+        // The last NaN, or the first of the largest.
+        let second = if b.is_nan() { !a.is_nan() || place > at } else { b > a || (b == a && place < at) };
+        if second { (b, place) } else { (a, at) }
+    }
+}
+
+/// An image and its windows.
+struct Adaptive<'a, T: Lanes> {
+    input: &'a Volume<'a, T>,
+    windows: [Vec<Range<usize>>; 3],
+}
+
+impl<T: Lanes> Adaptive<'_, T> {
+    /// Gives `write` the results of each line of the output, and what is kept of their places.
+    ///
+    /// # Safety
+    /// The input must hold the elements that it names.
+    unsafe fn each<R: Merge<T::Acc>, O>(
+        &self,
+        out: &Volume<'_, O>,
+        write: impl Fn(Line, &mut [T::Acc], &[R::Place]) + Sync,
+    ) -> Result<(), Error> {
+        let along = if by_channels(self.input) { 1 } else { 4 };
+        let (length, size) = (out.sizes[along], self.input.sizes[along]);
+        let mut counts = out.sizes;
+        counts[along] = 1;
+        let lines = counts.iter().product();
+        let most = |windows: &Vec<Range<usize>>| windows.iter().map(Range::len).max().unwrap_or(0);
+        let work = self.windows.iter().map(most).fold(length, usize::saturating_mul);
+        parallel_try(lines, GRAIN / work.max(1), |range| {
+            // Of a row there is a state for each column, of which the results are made.
+            let mut memory = Memory::new(R::FIRST, size, size, 0)?;
+            let mut results = Memory::new(R::FIRST, if along == 4 { length } else { 0 }, 0, 0)?;
+            each_first(counts, range, |first| {
+                memory.begin(R::FIRST);
+                let line = Line { first, along };
+                // SAFETY: as the caller guarantees.
+                unsafe {
+                    if along == 1 {
+                        self.of_channels::<R>(line, &mut memory);
+                        write(line, &mut memory.values, &memory.places);
+                    } else {
+                        self.of_columns::<R>(line, &mut memory);
+                        self.join::<R>(&memory, &mut results);
+                        write(line, &mut results.values, &results.places);
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+
+    /// The rows under the window of a line: where each begins, and the number of its first place.
+    fn rows(&self, line: Line) -> impl Iterator<Item = (usize, usize)> {
+        let [sample, channel, d, h, _] = line.first;
+        let ([by_n, by_c, by_d, by_h, _], [_, _, _, height, width]) = (self.input.strides, self.input.sizes);
+        let begin = sample * by_n + channel * by_c;
+        let row = move |z: usize, y: usize| (begin + z * by_d + y * by_h, (z * height + y) * width);
+        let rows = self.windows[1][h].clone();
+        self.windows[0][d].clone().flat_map(move |z| rows.clone().map(move |y| row(z, y)))
+    }
+
+    /// # Safety
+    /// As for [`Adaptive::each`].
+    unsafe fn of_channels<R: Reduce<T::Acc>>(&self, line: Line, memory: &mut Memory<T::Acc, R::Place>) {
+        let (columns, step) = (&self.windows[2][line.first[4]], self.input.strides[4]);
+        memory.window.clear();
+        for (at, place) in self.rows(line) {
+            memory.window.extend(columns.clone().map(|x| (at + x * step, R::place(place + x))));
+        }
+        // SAFETY: the window's elements lie in the image, whose channels the caller guarantees.
+        unsafe { Lines::under::<R>(self.input.data.as_ptr(), memory) };
+    }
+
+    /// # Safety
+    /// As for [`Adaptive::each`].
+    unsafe fn of_columns<R: Reduce<T::Acc>>(&self, line: Line, memory: &mut Memory<T::Acc, R::Place>) {
+        let (width, step) = (self.input.sizes[4], self.input.strides[4]);
+        for (at, place) in self.rows(line) {
+            let from = self.input.data.as_ptr().wrapping_add(at);
+            // SAFETY: the row lies in the image, whose elements the caller guarantees.
+            let read = unsafe { Lines::read(from, step, width, &mut memory.read) };
+            take_all::<_, R>(&mut memory.values, &mut memory.places, read, place, 1);
+        }
+    }
+
+    /// What is under the windows of a row, of what is in each column.
+    fn join<R: Merge<T::Acc>>(
+        &self,
+        columns: &Memory<T::Acc, R::Place>,
+        results: &mut Memory<T::Acc, R::Place>,
+    ) {
+        for (i, window) in self.windows[2].iter().enumerate() {
+            let columns = columns.values[window.clone()].iter().zip(&columns.places[window.clone()]);
+            let all = columns.map(|(&value, &place)| (value, place)).reduce(R::merge);
+            (results.values[i], results.places[i]) = all.unwrap_or(R::FIRST);
+        }
+    }
+}
+
+fn adaptive_avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
+    let (input, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
+    let adaptive = Adaptive { input: &input, windows: all_windows(&input, &out)? };
+    let count = |d: usize, place: usize| adaptive.windows[d][place].len();
+    // SAFETY: as in `largest`.
+    unsafe {
+        adaptive.each::<Sum, _>(&out, |line, sums, _| {
+            let [d, h, w] = line.place();
+            let rows = count(0, d) * count(1, h);
+            let divisor = |w: usize| T::Acc::from_f64((rows * count(2, w)) as f64);
+            if line.has_channels() {
+                let divisor = divisor(w);
+                sums.iter_mut().for_each(|sum| *sum = *sum / divisor);
+            } else {
+                sums.iter_mut().enumerate().for_each(|(w, sum)| *sum = *sum / divisor(w));
+            }
+            line.write(&out, sums);
+        })
+    }
+}
+
+fn adaptive_max_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
+    let count: usize = Volume::<T>::argument(call, 0)?.sizes[2..].iter().product();
+    // Places of four bytes are found as fast as the elements.
+    if i32::try_from(count).is_ok() { largest::<T, i32>(call) } else { largest::<T, i64>(call) }
+}
+
+fn largest<T: Lanes, P: Copy + PartialOrd + Into<i64> + Sync>(call: &Call) -> Result<(), Error>
+where
+    Largest<P>: Reduce<T::Acc, Place = P>,
+{
+    let input = Volume::<T>::argument(call, 0)?;
+    let (values, places) = (Volume::<T>::output(call, 0)?, Volume::<i64>::output(call, 1)?);
+    if values.sizes.contains(&0) {
+        return Ok(());
+    }
+    let adaptive = Adaptive { input: &input, windows: all_windows(&input, &values)? };
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
+    // guarantees; each line writes results of its own.
+    unsafe {
+        adaptive.each::<Largest<P>, _>(&values, |line, largest, at| {
+            line.write(&values, largest);
+            line.write_places(&places, at);
+        })
+    }
+}
+
+/// Elements of a dimension that lie under the same windows.
+struct Run {
+    elements: Range<usize>,
+    windows: Range<usize>,
+}
+
+/// All elements of a dimension by these windows of it.
+fn runs(size: usize, windows: &[Range<usize>]) -> Result<Vec<Run>, Error> {
+    let mut runs: Vec<Run> = reserve(size.min(2 * windows.len()))?;
+    let mut over = 0..0;
+    for element in 0..size {
+        over.end += windows[over.end..].iter().take_while(|window| window.start <= element).count();
+        over.start += windows[over.clone()].iter().take_while(|window| window.end <= element).count();
+        match runs.last_mut() {
+            Some(run) if run.windows == over => run.elements.end += 1,
+            _ => runs.push(Run { elements: element..element + 1, windows: over.clone() }),
+        }
+    }
+    Ok(runs)
+}
+
+/// What goes back through the windows.
+struct Gradient<'a, T: Lanes> {
+    grad: &'a Volume<'a, T>,
+    out: &'a Volume<'a, T>,
+    /// What each element under a window counts in its mean, for each dimension.
+    weights: [Vec<T::Acc>; 3],
+    runs: [Vec<Run>; 3],
+    /// Channels that are gone through together.
+    channels: usize,
+}
+
+impl<T: Lanes> Gradient<'_, T> {
+    /// The elements of a tensor at this index, and those that follow.
+    fn at(of: &Volume<'_, T>, index: [usize; 5]) -> *mut T {
+        let at: usize = index.iter().zip(&of.strides).map(|(i, step)| i * step).sum();
+        of.data.as_ptr().wrapping_add(at)
+    }
+
+    /// The sums, over the windows of a run of planes and of one of rows, for each window of the columns and each channel.
+    ///
+    /// # Safety
+    /// The gradient must hold the elements that it names.
+    unsafe fn sum(&self, [n, c, d, h, _]: [usize; 5], copy: &mut [T::Acc], sums: &mut [T::Acc]) {
+        let (planes, rows) = (&self.runs[0][d].windows, &self.runs[1][h].windows);
+        let [depths, heights, widths] = &self.weights;
+        sums.fill(T::Acc::ZERO);
+        for (d, h) in planes.clone().flat_map(|d| rows.clone().map(move |h| (d, h))) {
+            let weight = depths[d] * heights[h];
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                if self.channels == 1 {
+                    read(Self::at(self.grad, [n, c, d, h, 0]), self.grad.strides[4], copy);
+                    let shares = copy.iter().zip(widths).map(|(&g, &width)| g * (weight * width));
+                    sums.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
+                    continue;
+                }
+                for (w, sums) in sums.chunks_exact_mut(self.channels).enumerate() {
+                    let weight = weight * widths[w];
+                    read(Self::at(self.grad, [n, c, d, h, w]), self.grad.strides[1], copy);
+                    sums.iter_mut().zip(&*copy).for_each(|(sum, &g)| *sum += g * weight);
+                }
+            }
+        }
+    }
+
+    /// A row of the result, of the sums for each window of the columns.
+    fn row(&self, sums: &[T::Acc], total: &mut [T::Acc], row: &mut [T]) {
+        let channels = self.channels;
+        for run in &self.runs[2] {
+            let elements = &mut row[run.elements.start * channels..run.elements.end * channels];
+            let sums = &sums[run.windows.start * channels..run.windows.end * channels];
+            if channels == 1 {
+                elements.fill(T::from_acc(sums.iter().fold(T::Acc::ZERO, |total, &sum| total + sum)));
+                continue;
+            }
+            total.fill(T::Acc::ZERO);
+            for sums in sums.chunks_exact(channels) {
+                total.iter_mut().zip(sums).for_each(|(total, &sum)| *total += sum);
+            }
+            let (first, others) = elements.split_at_mut(channels);
+            // SAFETY: there are as many elements as channels.
+            unsafe { narrow(first.as_mut_ptr(), 1, total) };
+            others.chunks_exact_mut(channels).for_each(|to| to.copy_from_slice(first));
+        }
+    }
+
+    /// Copies the row to all of a run of planes and of one of rows.
+    ///
+    /// # Safety
+    /// The output must hold the elements that it names, and nobody else may use these.
+    unsafe fn write(&self, [n, c, d, h, _]: [usize; 5], row: &[T]) {
+        let (planes, rows) = (&self.runs[0][d].elements, &self.runs[1][h].elements);
+        let step = self.out.strides[4];
+        // Elements that lie side by side are copied together.
+        let together = if step == self.channels { row.len() } else { self.channels };
+        for (z, y) in planes.clone().flat_map(|z| rows.clone().map(move |y| (z, y))) {
+            let to = Self::at(self.out, [n, c, z, y, 0]);
+            for (x, elements) in row.chunks_exact(together).enumerate() {
+                // SAFETY: as the caller guarantees.
+                unsafe {
+                    to.wrapping_add(x * step).copy_from_nonoverlapping(elements.as_ptr(), together);
+                }
+            }
+        }
+    }
+}
+
+fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
+    let (grad, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
+    let windows = all_windows(&out, &grad)?;
+    let weight = |window: &Range<usize>| T::Acc::ONE / T::Acc::from_f64(window.len() as f64);
+    let gradient = Gradient {
+        grad: &grad,
+        out: &out,
+        weights: [0, 1, 2].map(|d| windows[d].iter().map(weight).collect()),
+        runs: [
+            runs(out.sizes[2], &windows[0])?,
+            runs(out.sizes[3], &windows[1])?,
+            runs(out.sizes[4], &windows[2])?,
+        ],
+        channels: if by_channels(&out) { out.sizes[1] } else { 1 },
+    };
+    let (channels, [_, _, depth, height, width]) = (gradient.channels, out.sizes);
+    let [planes, rows] = [0, 1].map(|d| gradient.runs[d].len());
+    let counts = [out.sizes[0], out.sizes[1] / channels, planes, rows, 1];
+    let work = depth.div_ceil(planes) * height.div_ceil(rows) * width * channels;
+    parallel_try(counts.iter().product(), GRAIN / work, |range| {
+        let mut sums = Scratch::zeroed(grad.sizes[4] * channels)?;
+        let mut copy = Scratch::zeroed(if channels == 1 { grad.sizes[4] } else { channels })?;
+        let mut total = Scratch::zeroed(channels)?;
+        let mut row = vec![T::from_acc(T::Acc::ZERO); width * channels];
+        each_first(counts, range, |first| {
+            // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements
+            // the host guarantees; the output is this call's alone, and each row is one piece's.
+            unsafe {
+                gradient.sum(first, &mut copy, &mut sums);
+                gradient.row(&sums, &mut total, &mut row);
+                gradient.write(first, &row);
+            }
+        });
+        Ok(())
+    })
+}
+
+kernel!("adaptive_avg_pool", "TI>T", adaptive_avg_pool, [f32, f64, f16, bf16]);
+kernel!("adaptive_avg_pool_backward", "TI>T", adaptive_avg_pool_backward, [f32, f64, f16, bf16]);
+kernel!("adaptive_max_pool", "TI>TT", adaptive_max_pool, [f32, f64, f16, bf16]);
