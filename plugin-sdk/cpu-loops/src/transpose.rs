@@ -4,8 +4,6 @@
 //! The compiler does not find these exchanges in plain loops, which take more than twice as long. So they are written
 //! with the intrinsics of AVX, used where the build's level has it; elsewhere the rows are read side by side.
 
-use std::mem::MaybeUninit;
-
 /// Rows that are read side by side: with them a cache line of 4-byte elements is written at once.
 const ROWS: usize = 16;
 /// Whether this build has the vectors.
@@ -25,35 +23,7 @@ pub unsafe fn transpose<W: Copy>(
     columns: usize,
 ) {
     // SAFETY: as the caller guarantees; `VECTORS` says that the processor has what the build was made for.
-    unsafe {
-        match rows {
-            2 if to_step == 2 => interleave::<W, 2>(to, from, from_step, columns),
-            3 if to_step == 3 => interleave::<W, 3>(to, from, from_step, columns),
-            4 if to_step == 4 => interleave::<W, 4>(to, from, from_step, columns),
-            _ => turn::<W, VECTORS>((to, to_step), (from, from_step), rows, columns),
-        }
-    }
-}
-
-/// Few rows to dense columns: exchanges that the compiler finds for a number of rows that it knows.
-///
-/// # Safety
-/// As for [`transpose`], of `ROWS` rows.
-unsafe fn interleave<W: Copy, const ROWS: usize>(
-    to: *mut W,
-    from: *const W,
-    from_step: usize,
-    columns: usize,
-) {
-    // SAFETY: the caller guarantees the elements, and as many places, which do not meet them.
-    let (to, rows) = unsafe {
-        let row = |k: usize| std::slice::from_raw_parts(from.add(k * from_step), columns);
-        let to = to.cast::<[MaybeUninit<W>; ROWS]>();
-        (std::slice::from_raw_parts_mut(to, columns), std::array::from_fn::<_, ROWS, _>(row))
-    };
-    for (c, to) in to.iter_mut().enumerate() {
-        *to = rows.map(|row| MaybeUninit::new(row[c]));
-    }
+    unsafe { turn::<W, VECTORS>((to, to_step), (from, from_step), rows, columns) }
 }
 
 /// # Safety
@@ -255,21 +225,6 @@ mod tests {
                 let expected = if r < rows { from[r * from_step + c] } else { untouched };
                 assert_eq!(to[c * to_step + r], expected, "{rows} x {columns} at {r}, {c}");
             }
-        }
-    }
-
-    #[test]
-    fn few_rows_are_interleaved() {
-        for (rows, columns) in (1..=5).flat_map(|rows| [0, 1, 7, 32, 45].map(|columns| (rows, columns))) {
-            let from_step = columns + 3;
-            let from: Vec<u16> = (0..rows * from_step).map(|i| i as u16).collect();
-            let mut to = vec![u16::MAX; rows * columns + 1];
-            // SAFETY: there are the elements and the places.
-            unsafe { transpose(to.as_mut_ptr(), rows, from.as_ptr(), from_step, rows, columns) };
-            for (i, &element) in to[..rows * columns].iter().enumerate() {
-                assert_eq!(element, from[i % rows * from_step + i / rows], "{rows} x {columns} at {i}");
-            }
-            assert_eq!(to[rows * columns], u16::MAX);
         }
     }
 
