@@ -304,15 +304,18 @@ impl<T: Lanes> Gradient<'_, T> {
     /// The output must hold the elements that it names, and nobody else may use these.
     unsafe fn write(&self, [n, c, d, h, _]: [usize; 5], row: &[T]) {
         let (planes, rows) = (&self.runs[0][d].elements, &self.runs[1][h].elements);
-        let step = self.out.strides[4];
-        // Elements that lie side by side are copied together.
-        let together = if step == self.channels { row.len() } else { self.channels };
+        let [_, _, by_d, by_h, step] = self.out.strides;
+        let begin = Self::at(self.out, [n, c, 0, 0, 0]);
         for (z, y) in planes.clone().flat_map(|z| rows.clone().map(move |y| (z, y))) {
-            let to = Self::at(self.out, [n, c, z, y, 0]);
-            for (x, elements) in row.chunks_exact(together).enumerate() {
-                // SAFETY: as the caller guarantees.
-                unsafe {
-                    to.wrapping_add(x * step).copy_from_nonoverlapping(elements.as_ptr(), together);
+            let to = begin.wrapping_add(z * by_d + y * by_h);
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                if step == self.channels {
+                    to.copy_from_nonoverlapping(row.as_ptr(), row.len());
+                    continue;
+                }
+                for (x, elements) in row.chunks_exact(self.channels).enumerate() {
+                    to.wrapping_add(x * step).copy_from_nonoverlapping(elements.as_ptr(), self.channels);
                 }
             }
         }
