@@ -234,6 +234,8 @@ struct Gradient<'a, T: Lanes> {
     /// What each element under a window counts in its mean, for each dimension.
     weights: [Vec<T::Acc>; 3],
     runs: [Vec<Run>; 3],
+    /// The run of each column.
+    columns: Vec<usize>,
     /// Channels that are gone through together.
     channels: usize,
 }
@@ -272,24 +274,27 @@ impl<T: Lanes> Gradient<'_, T> {
         }
     }
 
-    /// A row of the result, of the sums for each window of the columns.
-    fn row(&self, sums: &[T::Acc], total: &mut [T::Acc], row: &mut [T]) {
+    /// A row of the result, of the sums for each window of the columns. `made` has room for an element of each run and channel.
+    fn row(&self, sums: &[T::Acc], total: &mut [T::Acc], made: &mut [T], row: &mut [T]) {
         let channels = self.channels;
-        for run in &self.runs[2] {
-            let elements = &mut row[run.elements.start * channels..run.elements.end * channels];
+        for (run, made) in self.runs[2].iter().zip(made.chunks_exact_mut(channels)) {
             let sums = &sums[run.windows.start * channels..run.windows.end * channels];
             if channels == 1 {
-                elements.fill(T::from_acc(sums.iter().fold(T::Acc::ZERO, |total, &sum| total + sum)));
+                made[0] = T::from_acc(sums.iter().fold(T::Acc::ZERO, |total, &sum| total + sum));
                 continue;
             }
             total.fill(T::Acc::ZERO);
             for sums in sums.chunks_exact(channels) {
                 total.iter_mut().zip(sums).for_each(|(total, &sum)| *total += sum);
             }
-            let (first, others) = elements.split_at_mut(channels);
             // SAFETY: there are as many elements as channels.
-            unsafe { narrow(first.as_mut_ptr(), 1, total) };
-            others.chunks_exact_mut(channels).for_each(|to| to.copy_from_slice(first));
+            unsafe { narrow(made.as_mut_ptr(), 1, total) };
+        }
+        if channels == 1 {
+            return row.iter_mut().zip(&self.columns).for_each(|(to, &run)| *to = made[run]);
+        }
+        for (to, &run) in row.chunks_exact_mut(channels).zip(&self.columns) {
+            to.copy_from_slice(&made[run * channels..(run + 1) * channels]);
         }
     }
 
@@ -299,15 +304,18 @@ impl<T: Lanes> Gradient<'_, T> {
     /// The output must hold the elements that it names, and nobody else may use these.
     unsafe fn write(&self, [n, c, d, h, _]: [usize; 5], row: &[T]) {
         let (planes, rows) = (&self.runs[0][d].elements, &self.runs[1][h].elements);
-        let step = self.out.strides[4];
-        // Elements that lie side by side are copied together.
-        let together = if step == self.channels { row.len() } else { self.channels };
+        let [_, _, by_d, by_h, step] = self.out.strides;
+        let begin = Self::at(self.out, [n, c, 0, 0, 0]);
         for (z, y) in planes.clone().flat_map(|z| rows.clone().map(move |y| (z, y))) {
-            let to = Self::at(self.out, [n, c, z, y, 0]);
-            for (x, elements) in row.chunks_exact(together).enumerate() {
-                // SAFETY: as the caller guarantees.
-                unsafe {
-                    to.wrapping_add(x * step).copy_from_nonoverlapping(elements.as_ptr(), together);
+            let to = begin.wrapping_add(z * by_d + y * by_h);
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                if step == self.channels {
+                    to.copy_from_nonoverlapping(row.as_ptr(), row.len());
+                    continue;
+                }
+                for (x, elements) in row.chunks_exact(self.channels).enumerate() {
+                    to.wrapping_add(x * step).copy_from_nonoverlapping(elements.as_ptr(), self.channels);
                 }
             }
         }
@@ -321,15 +329,17 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     }
     let windows = all_windows(&out, &grad)?;
     let weight = |window: &Range<usize>| T::Acc::ONE / T::Acc::from_f64(window.len() as f64);
+    let of = |d: usize| runs(out.sizes[d + 2], &windows[d]);
+    let runs = [of(0)?, of(1)?, of(2)?];
+    let mut columns = reserve(out.sizes[4])?;
+    columns
+        .extend(runs[2].iter().enumerate().flat_map(|(i, run)| std::iter::repeat_n(i, run.elements.len())));
     let gradient = Gradient {
         grad: &grad,
         out: &out,
         weights: [0, 1, 2].map(|d| windows[d].iter().map(weight).collect()),
-        runs: [
-            runs(out.sizes[2], &windows[0])?,
-            runs(out.sizes[3], &windows[1])?,
-            runs(out.sizes[4], &windows[2])?,
-        ],
+        runs,
+        columns,
         channels: if by_channels(&out) { out.sizes[1] } else { 1 },
     };
     let (channels, [_, _, depth, height, width]) = (gradient.channels, out.sizes);
@@ -340,13 +350,14 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
         let mut sums = Scratch::zeroed(grad.sizes[4] * channels)?;
         let mut copy = Scratch::zeroed(if channels == 1 { grad.sizes[4] } else { channels })?;
         let mut total = Scratch::zeroed(channels)?;
-        let mut row = vec![T::from_acc(T::Acc::ZERO); width * channels];
+        let zeros = |count: usize| vec![T::from_acc(T::Acc::ZERO); count * channels];
+        let (mut made, mut row) = (zeros(gradient.runs[2].len()), zeros(width));
         each_first(counts, range, |first| {
             // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements
             // the host guarantees; the output is this call's alone, and each row is one piece's.
             unsafe {
                 gradient.sum(first, &mut copy, &mut sums);
-                gradient.row(&sums, &mut total, &mut row);
+                gradient.row(&sums, &mut total, &mut made, &mut row);
                 gradient.write(first, &row);
             }
         });
