@@ -137,28 +137,27 @@ fn run(context: &Context<'_>) -> Steps {
             }
             Err(Failure::new("an event that was waited for", "done", "not done").into())
         }
-        "order" => {
+        "order" => at_each_length(device, |work| {
             // What comes before an event on one stream is done before what comes after it on another.
             let (first, second) = (Stream::new(device)?, Stream::new(device)?);
             let event = Event::new(device)?;
-            let source = busy(device, &first)?;
+            // To pinned memory, so that no function of the host's waits on the way.
+            let copied = Storage::allocate_pinned(device, BUSY)?;
+            let source = work.start(&first)?;
             event.record(&first)?;
             second.wait(&event)?;
-            // To pinned memory, so that no function of the host's waits on the way.
-            let copied = {
+            {
                 let _inside = second.enter();
-                let copied = Storage::allocate_pinned(device, BUSY)?;
                 copy_bytes_async(&copied, 0, &source, 0, BUSY)?;
-                copied
-            };
+            }
             second.synchronize()?;
             expect(&copied, 0, &pattern(BUSY, LAST), "copied after an event")
-        }
-        "synchronize" => {
+        }),
+        "synchronize" => at_each_length(device, |work| {
             let stream = Stream::new(device)?;
             let event = Event::new(device)?;
             for way in ["the stream was", "the event was", "the device was"] {
-                let _kept = busy(device, &stream)?;
+                let _kept = work.start(&stream)?;
                 event.record(&stream)?;
                 match way {
                     "the stream was" => stream.synchronize()?,
@@ -171,7 +170,7 @@ fn run(context: &Context<'_>) -> Steps {
                 }
             }
             Ok(())
-        }
+        }),
         "kernels_on_a_stream" => kernels_on_a_stream(context, device),
         "out_of_memory" => {
             let small = Storage::allocate(device, 1000)?;
@@ -270,27 +269,58 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// Bytes of each copy that keeps a stream busy, and how many there are.
+/// Bytes of each copy that keeps a stream busy, and how many sources there are.
 const BUSY: usize = 1 << 20;
 const COPIES: u8 = 24;
 const LAST: u8 = COPIES - 1;
 
-/// Gives a stream work that takes a while; at its end the memory holds `pattern(BUSY, LAST)`.
-fn busy(device: Device, stream: &Stream) -> Result<Storage, Stop> {
+/// How often a stream is given all sources: again and longer, because this thread may lose its processor for
+/// longer than short work takes, and then a device that waits for nothing looks like one that does.
+const LENGTHS: [usize; 5] = [3, 3, 6, 12, 24];
+
+/// Work that takes a stream a while.
+struct Work {
+    device: Device,
+    sources: Vec<Storage>,
+    times: usize,
+}
+
+impl Work {
+    /// Queues it; at its end the memory holds `pattern(BUSY, LAST)`.
+    fn start(&self, stream: &Stream) -> Result<Storage, DispatchError> {
+        let _inside = stream.enter();
+        let target = Storage::allocate(self.device, BUSY)?;
+        self.overwrite(&target)?;
+        Ok(target)
+    }
+
+    /// Copies every source to the memory, `times` times over, on the stream that this thread has entered.
+    fn overwrite(&self, target: &Storage) -> Result<(), DispatchError> {
+        (0..self.times)
+            .flat_map(|_| &self.sources)
+            .try_for_each(|source| copy_bytes_async(target, 0, source, 0, BUSY))
+    }
+}
+
+fn at_each_length(device: Device, check: impl Fn(&Work) -> Steps) -> Steps {
+    at_each_length_of(device, |salt| pattern(BUSY, salt), check)
+}
+
+/// Checks beside work of each length, whose sources hold `bytes(0)` to `bytes(LAST)`.
+fn at_each_length_of(device: Device, bytes: impl Fn(u8) -> Vec<u8>, check: impl Fn(&Work) -> Steps) -> Steps {
     // Made before, so that the host does not take longer than the device.
     let sources = (0..COPIES)
         .map(|salt| {
             let source = Storage::allocate_pinned(device, BUSY)?;
-            write_bytes(&source, 0, &pattern(BUSY, salt))?;
+            write_bytes(&source, 0, &bytes(salt))?;
             Ok(source)
         })
         .collect::<Result<Vec<_>, DispatchError>>()?;
-    let _inside = stream.enter();
-    let target = Storage::allocate(device, BUSY)?;
-    for source in sources.iter().cycle().take(3 * sources.len()) {
-        copy_bytes_async(&target, 0, source, 0, BUSY)?;
-    }
-    Ok(target)
+    let mut work = Work { device, sources, times: 0 };
+    LENGTHS.into_iter().try_for_each(|times| {
+        work.times = times;
+        check(&work)
+    })
 }
 
 /// A kernel works on the stream that its thread has entered: after what that was given before.
@@ -302,7 +332,6 @@ fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
         });
     let Some(kernel) = kernel else { return Ok(()) };
     let Some(def) = keyway::ops::all().find(|def| def.name() == kernel.op) else { return Ok(()) };
-    let stream = Stream::new(device)?;
     let sizes = vec![BUSY / 4];
     let values = |salt: u8| {
         let bytes = (0..sizes[0]).map(move |i| f64::from(((i * 7 + salt as usize) % 61) as u16) / 64.0);
@@ -318,30 +347,25 @@ fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
     let expected = oracle::find(def.name())
         .and_then(|oracle| oracle(&one(values(LAST))).ok())
         .ok_or_else(|| Stop::Skipped("the op has no oracle".to_string()))?;
-    let prepared = Prepared::bare(&one(values(0)), device)?;
-    let sources = (0..COPIES)
-        .map(|salt| {
-            let elements = values(salt).values;
-            let bytes: Vec<u8> =
-                elements.iter().flat_map(|&v| crate::encode::bytes(v, keyway::DType::F32)).collect();
-            let source = Storage::allocate_pinned(device, bytes.len())?;
-            write_bytes(&source, 0, &bytes)?;
-            Ok(source)
-        })
-        .collect::<Result<Vec<_>, DispatchError>>()?;
-    let made = {
-        let _inside = stream.enter();
-        // Written over and over, and right at the end alone.
-        for source in sources.iter().cycle().take(3 * sources.len()) {
-            for placed in &prepared.placed {
-                let Some(storage) = placed.tensor.as_ref().storage() else { continue };
-                copy_bytes_async(storage, 0, source, 0, BUSY)?;
-            }
-        }
-        prepared.call(def, keyway::dispatcher::op::Out::New)?
+    let bytes = |salt: u8| {
+        values(salt).values.iter().flat_map(|&v| crate::encode::bytes(v, keyway::DType::F32)).collect()
     };
-    stream.synchronize()?;
-    Ok(crate::compare::outputs(&expected, &made, 1.0)?)
+    at_each_length_of(device, bytes, |work| {
+        let stream = Stream::new(device)?;
+        let prepared = Prepared::bare(&one(values(0)), device)?;
+        let made = {
+            let _inside = stream.enter();
+            // Written over and over, and right at the end alone.
+            prepared
+                .placed
+                .iter()
+                .filter_map(|p| p.tensor.as_ref().storage())
+                .try_for_each(|s| work.overwrite(s))?;
+            prepared.call(def, keyway::dispatcher::op::Out::New)?
+        };
+        stream.synchronize()?;
+        Ok(crate::compare::outputs(&expected, &made, 1.0)?)
+    })
 }
 
 /// The first device of each other kind that has any.
