@@ -293,6 +293,9 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         ("ctor:folder", "the working directory"),
         ("setup:folder", "the working directory"),
         ("ctor:close", "an open file"),
+        ("ctor:interrupt", "what a signal does"),
+        ("setup:mask", "which signals the thread gets"),
+        ("ctor:locale", "the locale"),
     ];
     if cfg!(target_arch = "x86_64") {
         kinds.push(("ctor:fast_math", "how numbers are rounded"));

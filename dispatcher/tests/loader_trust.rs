@@ -83,13 +83,52 @@ fn what_lies_in_a_run_path_is_trusted_as_a_library_is() {
         other => panic!("{other:?}"),
     };
     std::fs::set_permissions(&needed, std::fs::Permissions::from_mode(0o666)).unwrap();
-    assert!(why().contains("$ORIGIN/libneeded.so") && why().contains("lets everybody"), "{}", why());
+    assert!(why().contains(needed.to_str().unwrap()) && why().contains("lets everybody"), "{}", why());
     // A link of ours into a folder of everybody's.
     let elsewhere = open.add("libneeded.so", &std::fs::read(&needed).unwrap());
     std::fs::remove_file(&needed).unwrap();
     symlink(&elsewhere, &needed).unwrap();
     std::fs::set_permissions(open.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     assert!(why().contains("lets everybody"), "{}", why());
+    private(open.path());
+    assert!(load_one(&plugin).rejected.is_empty());
+}
+
+#[test]
+fn a_library_for_a_better_processor_is_trusted_as_the_plain_one() {
+    let folder = Folder::empty();
+    let Some(plugin) = needing_another(&folder, "hwcaps", &["-Wl,-rpath,$ORIGIN"]) else { return };
+    let level = folder.path().join("glibc-hwcaps/x86-64-v2");
+    std::fs::create_dir_all(&level).unwrap();
+    private(level.parent().unwrap());
+    private(&level);
+    std::fs::copy(folder.path().join("libneeded.so"), level.join("libneeded.so")).unwrap();
+    private(&level.join("libneeded.so"));
+    assert!(load_one(&plugin).rejected.is_empty());
+    let Some(plugin) = needing_another(&folder, "hwcaps_open", &["-Wl,-rpath,$ORIGIN"]) else { return };
+    std::fs::set_permissions(level.join("libneeded.so"), std::fs::Permissions::from_mode(0o666)).unwrap();
+    let [rejected] = &load_one(&plugin).rejected[..] else { panic!("loaded") };
+    let text = rejected.to_string();
+    assert!(
+        text.contains("glibc-hwcaps/x86-64-v2/libneeded.so") && text.contains("lets everybody"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_a_needed_library_needs_is_trusted_as_the_library_is() {
+    let (folder, open) = (Folder::empty(), Folder::empty());
+    std::fs::set_permissions(open.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let Some(plugin) = needing_another(&folder, "deeper", &["-Wl,-rpath,$ORIGIN"]) else { return };
+    let source = folder.path().join("needed.c");
+    let needed = folder.path().join("libneeded.so");
+    let run_path = format!("-Wl,-rpath,{}", open.path().display());
+    let arguments = ["-shared", "-fPIC", &run_path, "-o", needed.to_str().unwrap(), source.to_str().unwrap()];
+    assert!(c_compiler::compile(Language::C, &arguments));
+    private(&needed);
+    let [rejected] = &load_one(&plugin).rejected[..] else { panic!("loaded") };
+    let text = rejected.to_string();
+    assert!(text.contains(open.path().to_str().unwrap()) && text.contains("lets everybody"), "{text}");
     private(open.path());
     assert!(load_one(&plugin).rejected.is_empty());
 }

@@ -1,6 +1,8 @@
 //! What a library may change of the process that loads it, so that everybody else in it is affected.
 
 use crate::loader::floating_point::Control;
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -24,12 +26,22 @@ type Resource = libc::c_int;
 /// Descriptors above this are not looked at.
 const MAX_FILES: i32 = 256;
 
-/// The state of this process, and of the arithmetic of this thread.
+/// What a user's program and its terminal talk to it with. Faults, profiling and preemption are not among them: the
+/// runtimes of other languages take those for themselves, and pass on what is not theirs.
+const SIGNALS: [libc::c_int; 7] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGALRM, libc::SIGTERM, libc::SIGCHLD];
+
+/// The state of this process, and of the arithmetic and the signal mask of this thread.
 pub(super) struct Surroundings {
     limits: [(libc::rlim_t, libc::rlim_t); LIMITS.len()],
     umask: libc::mode_t,
     folder: Option<PathBuf>,
     arithmetic: Control,
+    /// What each signal does, as the address of its handler.
+    handlers: [libc::sighandler_t; SIGNALS.len()],
+    /// Which signals this thread does not get.
+    blocked: [bool; SIGNALS.len()],
+    locale: Option<CString>,
     /// The open files, each with what it is.
     files: Vec<(i32, (u64, u64))>,
 }
@@ -42,6 +54,9 @@ impl Surroundings {
             umask: umask(),
             folder: std::env::current_dir().ok(),
             arithmetic: Control::now(),
+            handlers: SIGNALS.map(handler),
+            blocked: blocked(),
+            locale: locale(),
             files: (0..MAX_FILES).filter_map(file).collect(),
         }
     }
@@ -60,6 +75,9 @@ impl Surroundings {
                 self.arithmetic != now.arithmetic,
                 "how numbers are rounded (floating-point control, as gcc's -ffast-math sets it; link without it)",
             ),
+            (self.handlers != now.handlers, "what a signal does (SIGINT, SIGTERM, SIGPIPE, SIGCHLD, ...)"),
+            (self.blocked != now.blocked, "which signals the thread gets (its signal mask)"),
+            (self.locale != now.locale, "the locale, and with it how C libraries write numbers"),
             (closed, "an open file that is not its own"),
         ] {
             changed.extend(is_changed.then_some(name));
@@ -82,6 +100,33 @@ fn umask() -> libc::mode_t {
         let mask = libc::umask(0o077);
         libc::umask(mask);
         mask
+    }
+}
+
+fn handler(signal: libc::c_int) -> libc::sighandler_t {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the structure is writable until the call returns, and zeros are one; nothing is set.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        action.assume_init().sa_sigaction
+    }
+}
+
+fn blocked() -> [bool; SIGNALS.len()] {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the set is writable until the call returns, and zeros are one; nothing is set.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()) };
+    // SAFETY: the set was written, or is the one of zeros.
+    SIGNALS.map(|signal| unsafe { libc::sigismember(set.as_ptr(), signal) } == 1)
+}
+
+/// The locale of the whole process.
+fn locale() -> Option<CString> {
+    // SAFETY: the call with a null pointer changes nothing; what it gives is a string of the system's, which is copied
+    // before the library can set another: only a trial's process looks, from the thread that loads the library.
+    unsafe {
+        let name = libc::setlocale(libc::LC_ALL, std::ptr::null());
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_owned())
     }
 }
 
@@ -109,5 +154,6 @@ mod tests {
         assert!(before.limits.iter().all(|(soft, hard)| soft <= hard));
         assert!(before.files.iter().any(|(fd, _)| *fd == 2) && before.folder.is_some());
         assert_eq!(before.arithmetic, Control::now());
+        assert!(before.locale.is_some());
     }
 }

@@ -1,44 +1,90 @@
 //! The folders in which the system's loader looks for what a library needs (`DT_RPATH`, `DT_RUNPATH`, and names with a
-//! slash): code from there runs with the library's, so that they are trusted by the same rules.
+//! slash): code from there runs with the library's, so that they are trusted by the same rules, and so is what the needed
+//! libraries need in their turn.
 //!
-//! What the needed libraries need in their turn is not looked at: they are the system's, or lie in a folder that was.
+//! What lies in none of these folders comes from the system's own.
 
+use super::elf::{self, Inspected};
 use super::error::LoadError;
-use super::precheck::Checked;
+use super::precheck::{self, Checked};
 use super::reason::Distrust;
 use super::trust::TrustPolicy;
+use object::read::ReadCache;
 use std::path::{Path, PathBuf};
 
-/// Checks the folders that a library names, and what it needs of that which lies there; `path` is its own, canonical.
+/// More libraries than this are not looked at.
+const MAX_LIBRARIES: usize = 256;
+
+/// A library, and what its file says of others.
+struct Needing {
+    path: PathBuf,
+    needed: Vec<String>,
+    run_path: Vec<String>,
+}
+
+/// Checks the folders that a library names, what it needs of that which lies there, and those in turn; `path` is its own,
+/// canonical.
 pub(super) fn check(policy: &TrustPolicy, path: &Path, checked: &Checked) -> Result<(), LoadError> {
-    let named = checked.needed.iter().filter(|name| name.contains('/')).map(|name| (name, true));
-    for (entry, is_file) in checked.run_path.iter().map(|entry| (entry, false)).chain(named) {
-        one(policy, path, entry, is_file).map_err(|why| LoadError::Untrusted {
+    let (needed, run_path) = (checked.needed.clone(), checked.run_path.clone());
+    let mut libraries = vec![Needing { path: path.to_path_buf(), needed, run_path }];
+    // A `DT_RPATH` holds for what is needed further down, too.
+    let mut folders: Vec<String> = Vec::new();
+    let mut next = 0;
+    while let Some(library) = libraries.get(next) {
+        next += 1;
+        let untrusted = |entry: &str, why| LoadError::Untrusted {
             why: Distrust::RunPath { entry: super::manifest::excerpt(entry, 200), why },
-        })?;
-    }
-    let plain = || checked.needed.iter().filter(|name| !name.contains('/'));
-    for folder in &checked.run_path {
-        for entry in plain().map(|name| format!("{}/{name}", folder.trim_end_matches('/'))) {
-            if there(path, &entry) {
-                one(policy, path, &entry, true).map_err(|why| LoadError::Untrusted {
-                    why: Distrust::RunPath { entry: super::manifest::excerpt(&entry, 200), why },
-                })?;
+        };
+        for entry in &library.run_path {
+            one(policy, &library.path, entry, false).map_err(|why| untrusted(entry, why))?;
+        }
+        let own = library.run_path.iter().map(|folder| folder.trim_end_matches('/'));
+        let own: Vec<String> = own.map(|folder| expanded(&library.path, folder)).collect();
+        folders.extend(own.into_iter().filter(|folder| !folder.contains('$')));
+        folders.sort_unstable();
+        folders.dedup();
+        let mut found = Vec::new();
+        for name in &library.needed {
+            if name.contains('/') {
+                let why = one(policy, &library.path, name, true);
+                why.map_err(|why| untrusted(name, why))?;
+                found.push(expanded(&library.path, name));
+                continue;
+            }
+            for file in folders.iter().flat_map(|folder| files(folder, name)) {
+                one(policy, &library.path, &file, true).map_err(|why| untrusted(&file, why))?;
+                found.push(file);
+            }
+        }
+        for file in found.iter().filter_map(|file| Path::new(file).canonicalize().ok()) {
+            if libraries.len() < MAX_LIBRARIES && libraries.iter().all(|known| known.path != file) {
+                libraries.extend(inspected(file));
             }
         }
     }
     Ok(())
 }
 
+/// The files that a name may stand for in a folder: the plain one, and those for better processors.
+fn files(folder: &str, name: &str) -> Vec<String> {
+    let levels = std::fs::read_dir(format!("{folder}/glibc-hwcaps")).into_iter().flatten().flatten();
+    let levels = levels.map(|level| level.path().join(name).to_string_lossy().into_owned());
+    // A link that leads nowhere is there.
+    let there = |file: &String| Path::new(file).symlink_metadata().is_ok();
+    std::iter::once(format!("{folder}/{name}")).chain(levels).filter(there).collect()
+}
+
+/// What a needed library needs. One that cannot be read names nothing: it fails when it is loaded, in the trial.
+fn inspected(path: PathBuf) -> Option<Needing> {
+    let (file, _) = precheck::open_regular(&path).ok()?;
+    let Inspected { needed, run_path, .. } = elf::inspect(&ReadCache::new(file), &[]).ok()?;
+    Some(Needing { path, needed, run_path })
+}
+
 /// An entry with the folder of the library put in.
 fn expanded(library: &Path, entry: &str) -> String {
     let origin = library.parent().unwrap_or(Path::new("/")).to_string_lossy();
     entry.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin)
-}
-
-/// Whether a file lies at an entry, as far as that can be told; a link that leads nowhere does.
-fn there(library: &Path, entry: &str) -> bool {
-    Path::new(&expanded(library, entry)).symlink_metadata().is_ok()
 }
 
 fn one(policy: &TrustPolicy, library: &Path, entry: &str, is_file: bool) -> Result<(), String> {

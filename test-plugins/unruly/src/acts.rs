@@ -69,6 +69,22 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         "close" => unsafe {
             let _ = libc::close(0);
         },
+        // SAFETY: the call takes no pointers; what is set is one of the system's.
+        "interrupt" => unsafe {
+            let _ = libc::signal(libc::SIGINT, libc::SIG_IGN);
+        },
+        "mask" => {
+            // SAFETY: zeros are a set, and it lives until the calls return.
+            unsafe {
+                let mut set: libc::sigset_t = std::mem::zeroed();
+                libc::sigaddset(&mut set, libc::SIGTERM);
+                libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            }
+        }
+        // SAFETY: the string ends with a zero byte. Every system has this locale, and no program begins with it.
+        "locale" => unsafe {
+            let _ = libc::setlocale(libc::LC_ALL, c"C.UTF-8".as_ptr());
+        },
         #[cfg(target_arch = "x86_64")]
         "fast_math" => {
             let mut control = 0_u32;
