@@ -1,5 +1,6 @@
 //! A case being run, and what every family asks of it.
 
+use super::determinism::enlarged;
 use crate::array::Array;
 use crate::call::{self, Prepared};
 use crate::case::Case;
@@ -93,7 +94,7 @@ impl<'a> Context<'a> {
     /// As [`Context::sample`].
     pub fn inputs(&self) -> Steps<(Sample, Inputs)> {
         let sample = self.sample()?;
-        let inputs = inputs::of_sample(&sample.args, self.dtype(), self.sample_seed());
+        let inputs = self.values_of(&sample, 0);
         Ok((sample, inputs))
     }
 
@@ -149,8 +150,28 @@ impl<'a> Context<'a> {
     /// # Errors
     /// What a refusal of it means.
     pub fn call(&self, prepared: &Prepared) -> Steps<Vec<Tensor>> {
-        let def = self.def()?;
-        prepared.call(def, Out::New).map_err(|e| self.refused(e))
+        let made = prepared.call_entry(self.entry()?, &prepared.tensors(), Out::New);
+        made.map_err(|e| self.refused(e))
+    }
+
+    /// The inputs of the sample with its sizes multiplied, placed; the largest tensor has about so many elements. Those of
+    /// the sample itself where the op does not take others, since an argument names sizes. The sample that was taken too.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn place_enlarged(&self, elements: f64) -> Steps<(Prepared, Sample)> {
+        let (given, op) = (self.sample()?, self.entry()?);
+        let larger = enlarged(&given, elements);
+        let prepared = self.place(&self.values_of(&larger, 0))?;
+        if prepared.call_entry(op, &prepared.tensors(), Out::New).is_ok() {
+            return Ok((prepared, larger));
+        }
+        Ok((self.place(&self.values_of(&given, 0))?, given))
+    }
+
+    /// Values for a sample of the op; others for each `salt`.
+    pub fn values_of(&self, sample: &Sample, salt: u64) -> Inputs {
+        inputs::of_sample(&sample.args, self.dtype(), self.sample_seed() + 1000 * salt)
     }
 
     /// Whether a kernel of the target answered the call that was just made.

@@ -8,7 +8,7 @@ use crate::case::Case;
 use crate::compare;
 use crate::inputs;
 use crate::memory::{Arrangement, Placed, read};
-use crate::oracle::{Inputs, Oracle};
+use crate::oracle::Inputs;
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::dispatcher::op::Out;
@@ -187,8 +187,7 @@ fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 /// The sum of the outputs, each element by a weight that grows along every dimension: so that where equal elements may be
 /// taken in either order, the derivative lies between those of the two.
-pub(super) fn weighted(oracle: Oracle, inputs: &Inputs, weight: Weight) -> Option<f64> {
-    let outputs = oracle(inputs).ok()?;
+pub(super) fn weighted(outputs: &[Array], weight: Weight) -> Option<f64> {
     let sums = outputs
         .iter()
         .filter(|o| o.dtype.is_float())
@@ -248,10 +247,10 @@ pub(super) fn analytic(
     inputs: &Inputs,
     second: bool,
 ) -> Steps<Vec<Option<Array>>> {
-    let (def, device, weight) = (context.def()?, context.target.device, weight_of(context));
+    let (op, device, weight) = (context.entry()?, context.target.device, weight_of(context));
     let prepared = context.place_bare(inputs)?;
     let leaves = super::gradients::leaves(prepared.tensors(), sample)?;
-    let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| context.refused(e))?;
+    let outputs = prepared.call_entry(op, &leaves, Out::New).map_err(|e| context.refused(e))?;
     let outputs: Vec<Tensor> =
         outputs.into_iter().filter(|o| o.requires_grad() && o.dtype() == context.dtype()).collect();
     let wanted: Vec<Tensor> = leaves.iter().filter(|t| t.requires_grad()).cloned().collect();
@@ -291,14 +290,15 @@ fn derivatives(context: &Context<'_>) -> Steps {
     let oracle = context.oracle()?;
     let weight = weight_of(context);
     let second = context.case.variant.starts_with("second");
-    if weighted(oracle, &inputs, weight).is_none() {
+    let by_oracle = |inputs: &Inputs| weighted(&oracle(inputs).ok()?, weight);
+    if by_oracle(&inputs).is_none() {
         return Err(Stop::Skipped("the op has no finite value there".to_string()));
     }
     let made = analytic(context, &sample, &inputs, second)?;
     let (narrow, wide) = (context.dtype() != DType::F64, widened(&inputs, context.dtype()));
     let value = |inputs: &Inputs| -> Option<f64> {
         if !second {
-            return weighted(oracle, inputs, weight);
+            return by_oracle(inputs);
         }
         // Of first derivatives the oracle knows nothing: those of the backend itself, which the other half judges.
         let first = analytic(context, &sample, inputs, false).ok()?;

@@ -1,12 +1,9 @@
 //! The same bits again, and at 1, 2 and 3 threads, on tensors large enough to be split.
 
 use super::{Context, Family, Scope};
-use crate::call::Prepared;
 use crate::case::Case;
-use crate::inputs;
 use crate::outcome::{Failure, Steps};
 use keyway::DType;
-use keyway::dispatcher::op::Out;
 use keyway::dispatcher::parallel::set_num_threads;
 use keyway::ops::sample::{Sample, SampleArg};
 
@@ -28,6 +25,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
         }
     }
+    scope.one_foreign_each(FAMILY.name, "", cases);
 }
 
 fn numel(t: &keyway::ops::sample::TensorSample) -> usize {
@@ -60,21 +58,13 @@ pub fn enlarged(sample: &Sample, elements: f64) -> Sample {
 }
 
 fn run(context: &Context<'_>) -> Steps {
-    let def = context.def()?;
-    let given = context.sample()?;
-    let place = |sample: &Sample| -> Steps<Prepared> {
-        let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
-        Ok(context.place(&inputs)?)
-    };
-    let mut prepared = place(&enlarged(&given, ELEMENTS))?;
-    if prepared.call(def, Out::New).is_err() {
-        // An argument that names sizes does not go with other sizes.
-        prepared = place(&given)?;
-        if let Err(error) = prepared.call(def, Out::New) {
-            // The oracle may refuse it too: the op takes other dtypes with other arguments.
+    let (prepared, _) = context.place_enlarged(ELEMENTS)?;
+    if let Err(refused) = context.call(&prepared) {
+        // The oracle may refuse it too: the op takes other dtypes with other arguments.
+        if context.case.def.is_some() {
             context.expected(&context.inputs()?.1)?;
-            return Err(context.refused(error));
         }
+        return Err(refused);
     }
     let bits = || context.bits(&prepared);
     let before = keyway::dispatcher::parallel::num_threads();

@@ -1,15 +1,10 @@
 //! Memory comes back: a device's own statistics, and the size of the process.
 
-use super::determinism::enlarged;
-use super::{Context, Family, Scope, preferred, tensors};
-use crate::call::Prepared;
+use super::{Context, Family, Scope, tensors};
 use crate::case::Case;
-use crate::inputs;
 use crate::outcome::{Failure, Steps, Stop};
 use crate::process::resident;
 use keyway::dispatcher::device::{memory_stats, synchronize};
-use keyway::dispatcher::op::Out;
-use keyway::ops::sample::Sample;
 use std::process::id;
 
 /// The family.
@@ -25,27 +20,16 @@ const ELEMENTS: [f64; 2] = [300_000.0, 20_000.0];
 const ALLOWED: u64 = 24 << 20;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    for op in scope.ops {
-        let (Some(dtype), Some(nth)) = (preferred(op.def), op.typical()) else { continue };
-        cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
-    }
+    scope.one_each(FAMILY.name, "", cases);
 }
 
 fn run(context: &Context<'_>) -> Steps {
     let device = context.target.device;
     let given = context.sample()?;
-    let place = |sample: &Sample| -> Steps<Prepared> {
-        let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
-        Ok(context.place(&inputs)?)
-    };
     let mut sizes = tensors(&given).map(|t| &t.sizes);
     let first = sizes.next();
     let elements = if sizes.all(|other| Some(other) == first) { ELEMENTS[0] } else { ELEMENTS[1] };
-    let mut prepared = place(&enlarged(&given, elements))?;
-    if prepared.call(context.def()?, Out::New).is_err() {
-        // An argument that names sizes does not go with other sizes.
-        prepared = place(&given)?;
-    }
+    let (prepared, _) = context.place_enlarged(elements)?;
     // One call after the other: what waits in an asynchronous device's queue is held, and no leak.
     let call = || -> Steps {
         context.call(&prepared)?;

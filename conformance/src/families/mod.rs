@@ -41,7 +41,7 @@ use crate::target::{Service, Target};
 use keyway::dispatcher::op::OpEntry;
 use keyway::ops::by_name;
 use keyway::ops::def::{Facts, Forms, OpDef};
-use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
+use keyway::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample};
 use keyway::{DType, Tensor};
 use std::collections::BTreeSet;
 
@@ -132,23 +132,32 @@ impl Foreign {
 }
 
 impl Op {
-    /// The sample that stands for all where one must do: the middle one of those with elements.
+    /// The sample that stands for all where one must do.
     pub fn typical(&self) -> Option<usize> {
-        let full = self.full();
-        full.get(full.len() / 2).copied().or_else(|| (!self.samples.is_empty()).then_some(0))
+        typical(&self.samples)
     }
 
     /// Up to three samples with elements: the first, the middle and the last one.
     pub fn three(&self) -> BTreeSet<usize> {
-        let full = self.full();
+        let full = full(&self.samples);
         [full.first(), full.get(full.len() / 2), full.last()].into_iter().flatten().copied().collect()
     }
+}
 
-    /// The samples all of whose tensors have elements.
-    fn full(&self) -> Vec<usize> {
-        let full = |s: &Sample| tensors(s).all(|t| t.sizes.iter().all(|&n| n > 0));
-        (0..self.samples.len()).filter(|&nth| full(&self.samples[nth])).collect()
+/// The middle one of the samples with elements, of those whose values another seed changes if there are such.
+fn typical(samples: &[Sample]) -> Option<usize> {
+    let drawn = |s: &Sample| tested(s).any(|t| !matches!(t.fill, Fill::Values(_)));
+    let mut full = full(samples);
+    if full.iter().any(|&nth| drawn(&samples[nth])) {
+        full.retain(|&nth| drawn(&samples[nth]));
     }
+    full.get(full.len() / 2).copied().or_else(|| (!samples.is_empty()).then_some(0))
+}
+
+/// The samples all of whose tensors have elements.
+fn full(samples: &[Sample]) -> Vec<usize> {
+    let full = |s: &Sample| tensors(s).all(|t| t.sizes.iter().all(|&n| n > 0));
+    (0..samples.len()).filter(|&nth| full(&samples[nth])).collect()
 }
 
 impl Scope<'_> {
@@ -164,6 +173,26 @@ impl Scope<'_> {
                         visit(op, dtype, nth, sample);
                     }
                 }
+            }
+        }
+    }
+
+    /// A case for each op, those that the target brings too, in the usual dtype.
+    fn one_each(&self, family: &'static str, variant: &str, cases: &mut Vec<Case>) {
+        for op in self.ops {
+            if let (Some(dtype), Some(nth)) = (preferred(op.def), op.typical()) {
+                cases.push(Case::of(family, op.def, dtype, nth, variant));
+            }
+        }
+        self.one_foreign_each(family, variant, cases);
+    }
+
+    /// A case for each op that the target brings, in the first dtype that it takes.
+    fn one_foreign_each(&self, family: &'static str, variant: &str, cases: &mut Vec<Case>) {
+        for op in self.foreign {
+            let dtype = plugin_ops::dtypes(self, op.entry).into_iter().next();
+            if let (Some(dtype), Some(nth)) = (dtype, typical(&op.samples)) {
+                cases.push(Case::of_foreign(family, op.entry, dtype, nth, variant));
             }
         }
     }

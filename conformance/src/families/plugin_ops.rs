@@ -4,18 +4,18 @@
 
 use super::determinism::enlarged;
 use super::gradients::Function;
-use super::{Context, Family, Scope, has_tested, tensors};
+use super::{Context, Family, Scope, gradients_by_oracle, has_tested, tensors};
 use crate::array::{Array, Number};
 use crate::call::{Prepared, damaged};
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
 use crate::memory::{Arrangement, Placed, read};
-use crate::oracle::Inputs;
+use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::op::{OpEntry, Out, Rule};
 use keyway::ops::by_name;
-use keyway::ops::sample::Sample;
+use keyway::ops::sample::{Sample, SampleArg};
 use keyway::{DType, Device, Tensor};
 
 /// The family.
@@ -27,6 +27,8 @@ const OUT: &str = "out";
 const GRADIENTS: &str = "gradients";
 const SECOND: &str = "second";
 const NO_SAMPLES: &str = "no_samples";
+/// Begins the name of a variant in which the result goes to argument 0, which lies as the rest says.
+const IN_PLACE: &str = "in_place_";
 /// The sample with its sizes multiplied, so that its largest tensor has about so many elements.
 const LARGE: &str = "large";
 const ELEMENTS: f64 = 6_000.0;
@@ -34,7 +36,7 @@ const ELEMENTS: f64 = 6_000.0;
 const LOOSE: f64 = 100.0;
 
 /// The dtypes that an op is called with.
-fn dtypes(scope: &Scope<'_>, op: &OpEntry) -> Vec<DType> {
+pub(super) fn dtypes(scope: &Scope<'_>, op: &OpEntry) -> Vec<DType> {
     let own = scope.target.kernels.iter().filter(|k| k.op == op.name);
     if own.clone().next().is_none() {
         return vec![DType::F32, DType::F64];
@@ -59,7 +61,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 if !has_tested(sample) && dtype != dtypes(scope, op.entry)[0] {
                     continue;
                 }
-                let mut push = |variant| {
+                let mut push = |variant: &str| {
                     cases.push(Case::of_foreign(FAMILY.name, op.entry, dtype, nth, variant));
                 };
                 push(VALUES);
@@ -71,10 +73,20 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 };
                 Arrangement::STRIDED.iter().filter(|a| suits(a)).for_each(|a| push(a.name()));
                 push(OUT);
+                if op.entry.schema.outputs == Some(1)
+                    && matches!(sample.args.first(), Some(SampleArg::Tensor(_)))
+                {
+                    Arrangement::STRIDED
+                        .iter()
+                        .filter(|a| suits(a))
+                        .for_each(|a| push(&format!("{IN_PLACE}{}", a.name())));
+                }
                 let differentiable = op.entry.spec.foreign.is_some_and(|f| f.backward.is_some())
                     || op.entry.spec.decomposition.is_some();
-                if differentiable && dtype == DType::F64 && sample.smooth {
+                if differentiable && sample.smooth && [DType::F32, DType::F64].contains(&dtype) {
                     push(GRADIENTS);
+                }
+                if differentiable && sample.smooth && dtype == DType::F64 {
                     push(SECOND);
                 }
             }
@@ -115,6 +127,9 @@ fn run(context: &Context<'_>) -> Steps {
             }
             prepared.check_untouched(None)
         }
+        variant if variant.starts_with(IN_PLACE) => {
+            in_place(context, &variant[IN_PLACE.len()..], &inputs, factor)
+        }
         variant => {
             let wanted = Arrangement::from_name(variant).unwrap_or(Arrangement::Contiguous);
             let arrange =
@@ -136,6 +151,27 @@ fn run(context: &Context<'_>) -> Steps {
             Ok(compare::outputs(&expected, &made, factor)?)
         }
     }
+}
+
+/// The result in the place of argument 0, if that can hold it, and nowhere else.
+fn in_place(context: &Context<'_>, arrangement: &str, inputs: &Inputs, factor: f64) -> Steps {
+    let (entry, device) = (context.entry()?, context.target.device);
+    let made = call(context, &Prepared::bare(inputs, device)?)?;
+    let (Value::Array(first), [result]) = (inputs.get(0), &made[..]) else { return Ok(()) };
+    if result.sizes() != first.sizes || result.dtype() != first.dtype {
+        return Ok(());
+    }
+    let wanted = Arrangement::from_name(arrangement).filter(|a| a.suits(&first.sizes));
+    let nth = std::cell::Cell::new(0);
+    let prepared = Prepared::new(inputs, device, |_| {
+        let first = nth.replace(nth.get() + 1) == 0;
+        wanted.filter(|_| first).unwrap_or(Arrangement::Contiguous)
+    })?;
+    prepared.call_entry(entry, &prepared.tensors(), Out::InPlace).map_err(|e| context.refused(e))?;
+    context.judge_by("its results in new tensors");
+    let got = prepared.tensors().into_iter().next();
+    compare::outputs(&arrays(&made)?, got.as_slice(), factor)?;
+    prepared.check_untouched(Some(0))
 }
 
 /// The op on more elements, if it takes such sizes and anything but itself says what it should give.
@@ -191,7 +227,7 @@ fn as_made(values: Vec<Array>, made: &[Tensor]) -> Vec<Array> {
     converted.collect()
 }
 
-/// What an op of the target should give; `None` where nothing but itself says it. Notes what says it.
+/// What an op of the target should give, in the dtypes of `made`, or in f64 where that is empty; `None` where nothing but itself says it. Notes what says it.
 ///
 /// # Errors
 /// A reference or a decomposition that fails.
@@ -213,8 +249,8 @@ pub fn expected(
         context.judge_by("its own decomposition, on f64");
         return Ok(Some(as_made(arrays(&Prepared::bare(&wide, device)?.call_parts(entry)?)?, made)));
     }
-    let float = |t: &Tensor| t.dtype().is_float();
-    if context.dtype().is_float() && context.dtype() != DType::F64 && made.iter().any(float) {
+    let floats = made.is_empty() || made.iter().any(|t| t.dtype().is_float());
+    if context.dtype().is_float() && context.dtype() != DType::F64 && floats {
         let wide = Prepared::bare(&wide, device)?;
         if let Ok(wide) = wide.call_entry(entry, &wide.tensors(), Out::New) {
             context.judge_by("its kernel for f64");
@@ -232,6 +268,16 @@ fn gradients(context: &Context<'_>) -> Steps {
         return Ok(());
     }
     let second = context.case.variant == SECOND;
+    if context.dtype() != DType::F64 {
+        let (_, inputs) = context.inputs()?;
+        let entry = context.entry()?;
+        if expected(context, entry, &gradients_by_oracle::widened(&inputs, context.dtype()), &[])?.is_none() {
+            return Err(Stop::Skipped("nothing computes the op in f64".to_string()));
+        }
+        context.judge_by("differences of its values in f64");
+        let in_f64 = |inputs: &Inputs| expected(context, entry, inputs, &[]).ok().flatten();
+        return gradients_by_oracle::check_by(context, false, in_f64);
+    }
     context.judge_by(if second { "differences of its gradients" } else { "differences of its values" });
     function.check(context, second)
 }

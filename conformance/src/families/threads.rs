@@ -1,14 +1,10 @@
 //! Several threads that call at once, also while the table changes under them.
 
-use super::determinism::enlarged;
-use super::{Context, Family, Scope, preferred};
+use super::{Context, Family, Scope};
 use crate::call::Prepared;
 use crate::case::Case;
-use crate::inputs;
 use crate::outcome::{Failure, Steps, Stop};
-use keyway::dispatcher::op::Out;
 use keyway::dispatcher::registry;
-use keyway::ops::sample::Sample;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -28,35 +24,21 @@ const ELEMENTS: f64 = 6_000.0;
 const LATE: Duration = Duration::from_millis(20);
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    for op in scope.ops {
-        let (Some(dtype), Some(nth)) = (preferred(op.def), op.typical()) else { continue };
-        for variant in ["together", "registering", "late"] {
-            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
-        }
+    for variant in ["together", "registering", "late"] {
+        scope.one_each(FAMILY.name, variant, cases);
     }
 }
 
 fn run(context: &Context<'_>) -> Steps {
-    // Calls that take a while meet each other; an argument that names sizes does not go with other sizes.
-    let given = context.sample()?;
-    let mut sample = enlarged(&given, ELEMENTS);
-    let place = |sample: &Sample| -> Steps<Prepared> {
-        let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
-        Ok(context.place(&inputs)?)
-    };
-    let mut prepared = place(&sample)?;
-    if prepared.call(context.def()?, Out::New).is_err() {
-        sample = given;
-        prepared = place(&sample)?;
-    }
+    // Calls that take a while meet each other.
+    let (prepared, sample) = context.place_enlarged(ELEMENTS)?;
     if context.case.variant == "late" {
         return late(context, &prepared);
     }
     // Each thread has values of its own, so that one which gets another's result shows.
     let mut calls = vec![(context.bits(&prepared)?, prepared)];
     for thread in 1..THREADS as u64 {
-        let own = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed() + 1000 * thread);
-        let own = context.place(&own)?;
+        let own = context.place(&context.values_of(&sample, thread))?;
         // Other values may be no valid call: indices that must be sorted, say.
         if let Ok(expected) = context.bits(&own) {
             calls.push((expected, own));

@@ -1,6 +1,8 @@
 //! A plugin with ops of its own: an element-wise one, one of two outputs, one without any kernel, and some that state
 //! their outputs in other formats. The names begin with `plug_`. For the conformance suite, some can be made wrong by
-//! `KEYWAY_FAULT`, see [`FAULTS`].
+//! `KEYWAY_FAULT`, see [`wrong::FAULTS`].
+
+mod wrong;
 
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::dtype;
@@ -9,38 +11,7 @@ use keyway_sdk::author::{
     Arg, Call, Compute, Elementwise, Error, Op, Placement, Real, RuleCall, call_op, op,
 };
 use keyway_sdk::{plugin, register_kernel};
-use keyway_test_faults::{self as faults, Fault};
-
-/// What the suite must find in ops that it knows from their samples alone.
-const FAULTS: [Fault; 7] = [
-    Fault::of_ops("plugin_op_wrong", &["plug_softsign"], "an op's f32 kernel is not what its reference says"),
-    Fault::of_ops(
-        "plugin_op_of_1000",
-        &["plug_softsign"],
-        "an op leaves what comes after 1,000 elements at 0",
-    ),
-    Fault::of_ops(
-        "plugin_op_strides",
-        &["plug_sum_diff"],
-        "an op without a reference reads strided arguments as row-major",
-    ),
-    Fault::of_ops(
-        "plugin_op_gradient",
-        &["plug_softsign"],
-        "the backward op of a plugin's op gives twice the gradient",
-    ),
-    Fault::of_ops(
-        "plugin_op_kernel",
-        &["plug_scale_add"],
-        "the kernel of an op is not what its decomposition gives",
-    ),
-    Fault::of_ops("plugin_op_late_refusal", &["plug_scale_add"], "a kernel writes, and refuses then"),
-    Fault::of_ops(
-        "plugin_op_never_called",
-        &["plug_scale_add"],
-        "a kernel refuses every call, and the decomposition serves",
-    ),
-];
+use keyway_test_faults as faults;
 
 /// x / (1 + |x|).
 struct Softsign;
@@ -179,6 +150,9 @@ fn softsign<T: Real>(call: &Call<'_>) -> Result<(), Error> {
         call.out::<T>(0)?.assign(x.iter().map(|x| x / (T::ONE + x * x)));
         return Ok(());
     }
+    if wrong::softsign(call, &x)? {
+        return Ok(());
+    }
     let stops = T::dtype() == dtype::F32 && faults::is("plugin_op_of_1000");
     let most = if stops { 1000 } else { usize::MAX };
     let softsign = |(nth, x): (usize, T)| if nth < most { x / (T::ONE + x.abs()) } else { T::ZERO };
@@ -191,7 +165,8 @@ fn softsign_backward<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     call.out::<T>(0)?.assign(pairs.map(|(grad, x)| {
         let d = T::ONE + x.abs();
         let made = grad / (d * d);
-        if faults::is("plugin_op_gradient") { made + made } else { made }
+        let narrow = T::dtype() == dtype::F32 && faults::is("plugin_op_gradient_f32");
+        if narrow || faults::is("plugin_op_gradient") { made + made } else { made }
     }));
     Ok(())
 }
@@ -280,7 +255,7 @@ plugin! {
     devices: ["cpu"],
     layouts: ["strided"],
     setup: |contents| {
-        faults::announce(FAULTS).map_err(|detail| Error::Failed { detail })?;
+        faults::announce(wrong::FAULTS).map_err(|detail| Error::Failed { detail })?;
         OPS.iter().for_each(|op| {
             contents.op(op);
         });
