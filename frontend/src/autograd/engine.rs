@@ -11,8 +11,9 @@ use super::{custom, view};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::Derivative;
+use crate::ops::memory::from_components::unchecked;
 use crate::profiler::{backward_scope, scope};
-use keyway_dispatcher::layouts::{can_project, may_repeat};
+use keyway_dispatcher::layouts::can_project;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::progress::BackwardGuard;
@@ -109,6 +110,8 @@ fn start(outputs: &[Tensor], options: &BackwardOptions) -> Result<Pending> {
                 }
                 .into());
             }
+            // What a caller gives is a tensor like any other: its entries at one place add up.
+            Some(g) if edge.by_entry() => g.coalesce()?.project_like(&output.detach())?,
             Some(g) => g.clone(),
             None if output.numel() == 1 => filled(&Shape::of(output.as_ref()), 1.0)?,
             None => return Err(AutogradError::NotScalar { sizes: output.sizes().to_vec() }.into()),
@@ -127,27 +130,24 @@ fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
     let slot = &mut pending.slots(&edge.node)[edge.output];
     *slot = Some(match slot.take() {
         None => grad,
-        Some(present) => {
-            sum(present, grad, edge.node.outputs.get(edge.output).is_none_or(|shape| shape.strided))?
-        }
+        Some(present) => sum(present, grad, edge.by_entry())?,
     });
     Ok(())
 }
 
-/// The sum of two gradients of one tensor. One in the pattern of a tensor that is not coalesced, as the gradient of its
-/// `values` is, says for each entry what the entry's is, and not what the elements are that its entries add up to: the other
-/// is brought to that pattern first. A strided tensor has no entries.
-fn sum(a: Tensor, b: Tensor, of_strided: bool) -> Result<Tensor> {
-    let by_entries = |t: &Tensor| may_repeat(t.as_ref()) && can_project(t.as_ref());
-    if of_strided || a.as_ref().is_strided() && b.as_ref().is_strided() {
-        a.add(&b)
-    } else if by_entries(&a) {
-        a.add(&b.project_like(&a.detach())?)
-    } else if by_entries(&b) {
-        a.project_like(&b.detach())?.add(&b)
-    } else {
-        a.add(&b)
+/// The sum of two gradients of one tensor. Those of a tensor that may have several entries at one place say for each entry
+/// what the entry's is, in the tensor's pattern, and not what the elements are that entries add up to; a strided one among
+/// them is brought to that pattern first.
+fn sum(a: Tensor, b: Tensor, by_entry: bool) -> Result<Tensor> {
+    let [first, second] = [&a, &b].map(|t| t.as_ref().is_strided());
+    if !by_entry || (first && second) {
+        return a.add(&b);
     }
+    let (a, b) = if first { (b, a) } else { (a, b) };
+    let parts = b.project_like(&a.detach())?.components()?;
+    let add = |(a, b): (Tensor, Tensor)| if a.dtype().is_differentiable() { a.add(&b) } else { Ok(a) };
+    let parts = a.components()?.into_iter().zip(parts).map(add).collect::<Result<Vec<_>>>()?;
+    unchecked(&a, &parts)
 }
 
 /// The nodes from which one of `targets` can be reached.
@@ -366,15 +366,14 @@ fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> 
     } else {
         grad
     };
+    let by_entry = Shape::of(leaf).by_entry;
     meta::while_adding(leaf, || {
         match meta::grad(leaf) {
-            Some(present) if create_graph => {
-                meta::set_grad(leaf, Some(sum(present, grad, leaf.is_strided())?))
-            }
+            Some(present) if create_graph => meta::set_grad(leaf, Some(sum(present, grad, by_entry)?)),
             Some(present) if present.as_ref().is_strided() && grad.as_ref().is_strided() => {
                 present.add_(&grad)?;
             }
-            Some(present) => meta::set_grad(leaf, Some(sum(present, grad, leaf.is_strided())?)),
+            Some(present) => meta::set_grad(leaf, Some(sum(present, grad, by_entry)?)),
             None => meta::set_grad(leaf, Some(own(leaf, grad, create_graph)?)),
         }
         Ok(())
@@ -383,7 +382,13 @@ fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> 
 
 /// A gradient that nobody else holds, with the leaf's strides.
 fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
-    if create_graph || !grad.as_ref().is_strided() || !leaf.is_strided() {
+    if create_graph {
+        return Ok(grad);
+    }
+    if !grad.as_ref().is_strided() {
+        return own_parts(grad);
+    }
+    if !leaf.is_strided() {
         return Ok(grad);
     }
     let fits = grad.strides() == leaf.strides() || (grad.is_contiguous() && leaf.is_contiguous());
@@ -402,4 +407,18 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     };
     copy.copy_(&grad)?;
     Ok(copy)
+}
+
+/// A sparse gradient whose numbers nobody else holds; where they stand it may share.
+fn own_parts(grad: Tensor) -> Result<Tensor> {
+    let alone = Shared::strong_count(grad.as_ref()) == 1;
+    let is_own = |part: &TensorRef| {
+        let kept = alone && part.base().is_none() && part.storage().is_some_and(|s| s.is_unique());
+        !part.dtype().is_float() || (kept && part.is_contiguous())
+    };
+    if grad.as_ref().components().iter().all(is_own) {
+        return Ok(grad);
+    }
+    let copy = |part: Tensor| if part.dtype().is_float() { part.copied() } else { Ok(part) };
+    unchecked(&grad, &grad.components()?.into_iter().map(copy).collect::<Result<Vec<_>>>()?)
 }

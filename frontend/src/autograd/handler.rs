@@ -13,6 +13,7 @@ use crate::ops::memory::from_components::unchecked;
 use keyway_dispatcher::call::{decompose, redispatch, unalias};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeySet};
+use keyway_dispatcher::layouts::may_repeat;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::{Arg, Args, Call, OpEntry, Out, Outputs, Rule};
 use keyway_dispatcher::registry::{FunctionalEntry, find_op, register_functional};
@@ -55,6 +56,48 @@ fn of_stored(call: &Call<'_>) -> Result<Outputs> {
     Ok(Outputs::from_iter([unchecked(&whole, &parts)?.into_ref()]))
 }
 
+/// The call with each place once in its sparse arguments, if some may have several entries at one place and the op goes by
+/// elements: so its derivative does, too.
+fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
+    let repeats = |t: &TensorRef| !t.is_strided() && may_repeat(t);
+    let any = call.args.values.iter().any(|arg| match arg {
+        Arg::Tensor(t) => repeats(t),
+        Arg::Tensors(list) => list.iter().any(|t| repeats(t)),
+        _ => false,
+    });
+    if !any || definition(call.args.op).is_some_and(|def| def.is(Facts::BY_ENTRY)) {
+        return Ok(None);
+    }
+    let once = |t: &&TensorRef| {
+        let tensor = Tensor::from_ref((*t).clone());
+        if repeats(t) { tensor.coalesce() } else { Ok(tensor) }
+    };
+    let made: Vec<Vec<Tensor>> = call
+        .args
+        .values
+        .iter()
+        .map(|arg| match arg {
+            Arg::Tensor(t) => Ok(vec![once(t)?]),
+            Arg::Tensors(list) => list.iter().map(once).collect(),
+            _ => Ok(Vec::new()),
+        })
+        .collect::<Result<_>>()?;
+    let lists: Vec<Vec<&TensorRef>> =
+        made.iter().map(|list| list.iter().map(Tensor::as_ref).collect()).collect();
+    let values: SmallVec<[Arg<'_>; 8]> = call
+        .args
+        .values
+        .iter()
+        .zip(&lists)
+        .map(|(arg, list)| match arg {
+            Arg::Tensor(_) => Arg::Tensor(list[0]),
+            Arg::Tensors(_) => Arg::Tensors(list),
+            other => *other,
+        })
+        .collect();
+    Ok(Some(keyway_dispatcher::call::call(Args { op: call.args.op, values: &values }, call.out)))
+}
+
 /// What is to be recorded of an op.
 enum Plan {
     Formula {
@@ -92,6 +135,9 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
             check_in_place(call)?;
         }
         return redispatch(call, below);
+    }
+    if let Some(call) = by_element(call)? {
+        return call;
     }
     if let (Out::New, Some(definition)) = (call.out, definition(call.args.op))
         && definition.is(Facts::KEEPS_ZERO)

@@ -4,6 +4,7 @@ use super::hooks::Hook;
 use super::saved::Saved;
 use super::unlink::{self, Outermost};
 use crate::ops::def::OpDef;
+use keyway_dispatcher::layouts::{can_project, may_repeat};
 use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::op::{Arg, OpEntry};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
@@ -19,6 +20,13 @@ pub(crate) struct Edge {
     pub(crate) output: usize,
 }
 
+impl Edge {
+    /// Whether gradients that go there are by entry, see [`Shape::by_entry`].
+    pub(crate) fn by_entry(&self) -> bool {
+        self.node.outputs.get(self.output).is_some_and(|shape| shape.by_entry)
+    }
+}
+
 /// What is known of a tensor without keeping it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
@@ -27,6 +35,8 @@ pub(crate) struct Shape {
     pub(crate) device: Device,
     /// Whether elements lie by strides; else the layout is a composite one.
     pub(crate) strided: bool,
+    /// Whether it is sparse and may have several entries at one place: then gradients are by entry, and not by element.
+    pub(crate) by_entry: bool,
 }
 
 impl Shape {
@@ -34,7 +44,9 @@ impl Shape {
         // One by one: they are few, and a copy of memory has its price.
         let mut sizes = SmallVec::new();
         tensor.sizes().iter().for_each(|&size| sizes.push(size));
-        Shape { sizes, dtype: tensor.dtype(), device: tensor.device(), strided: tensor.is_strided() }
+        let strided = tensor.is_strided();
+        let by_entry = !strided && may_repeat(tensor) && can_project(tensor);
+        Shape { sizes, dtype: tensor.dtype(), device: tensor.device(), strided, by_entry }
     }
 }
 

@@ -94,6 +94,9 @@ impl Facts {
 
     /// Of one tensor, element by element, and 0 where that is 0: so it is a function of what a sparse tensor stores.
     pub const KEEPS_ZERO: Facts = Facts(1 << 6);
+    /// Takes the entries of a sparse tensor as they are stored, several at one place perhaps. The derivative of any other op
+    /// is that by its elements, so that it is recorded with each place once.
+    pub const BY_ENTRY: Facts = Facts(1 << 7);
 
     /// Those of both sets.
     #[must_use]

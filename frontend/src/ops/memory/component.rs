@@ -93,4 +93,5 @@ pub static DEF: OpDef = OpDef {
     errors: || vec![error([plain(&[2]), SampleArg::Str("values")], "a strided one has none")],
     entry: Entry::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(Facts::SETS_FORMAT)
+.with(Facts::BY_ENTRY);

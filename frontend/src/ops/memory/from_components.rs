@@ -120,4 +120,5 @@ pub static DEF: OpDef = OpDef {
     },
     entry: Entry::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(Facts::SETS_FORMAT)
+.with(Facts::BY_ENTRY);

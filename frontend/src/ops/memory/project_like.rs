@@ -49,4 +49,5 @@ pub static DEF: OpDef = OpDef {
     errors: || vec![error([plain(&[2]), plain(&[3])], "must be like")],
     entry: Entry::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(Facts::SETS_FORMAT)
+.with(Facts::BY_ENTRY);

@@ -6,6 +6,7 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::layouts::may_repeat;
 use keyway_dispatcher::op::{Args, Decomposition, Outputs, Plan, Rule, Strides};
 
 impl Tensor {
@@ -40,7 +41,12 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Allocates(rule),
     decomposition: Some(Decomposition { run: same, parts: &[] }),
     // The tensor is the same; its entries take from the gradient what stands at their places.
-    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
+    derivative: Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let (grad, entries) = (b.grad(0)?, b.input(0)?);
+            if may_repeat(entries.as_ref()) { grad.project_like(&entries.detach()) } else { Ok(grad.clone()) }
+        })
+    }),
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples: || {
@@ -54,4 +60,5 @@ pub static DEF: OpDef = OpDef {
     errors: Vec::new,
     entry: Entry::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(Facts::SETS_FORMAT)
+.with(Facts::BY_ENTRY);

@@ -1,0 +1,139 @@
+//! Gradients of sparse tensors some of whose entries stand at one place: by entry where the entries are asked for, and by
+//! element everywhere else.
+
+mod rehearsal_support;
+
+use keyway::autograd::{BackwardOptions, backward, grad};
+use keyway::{DType, Tensor};
+use rehearsal_support::*;
+
+const PLUGINS: &[&str] = &["keyway_backend_sparse"];
+
+fn ints(values: &[i64], sizes: &[usize]) -> Tensor {
+    Tensor::from_vec(values.to_vec(), sizes).unwrap()
+}
+
+fn floats(values: &[f64], sizes: &[usize]) -> Tensor {
+    Tensor::from_vec(values.to_vec(), sizes).unwrap()
+}
+
+fn leaf(values: &[f64]) -> Tensor {
+    floats(values, &[values.len()]).set_requires_grad(true).unwrap()
+}
+
+fn grads(t: &Tensor) -> Vec<f64> {
+    t.grad().unwrap().to_f64_vec().unwrap()
+}
+
+/// Entries at places of one dimension.
+fn at(places: &Tensor, values: &Tensor, size: usize) -> Tensor {
+    Tensor::sparse_coo(places, values, &[size]).unwrap()
+}
+
+#[test]
+fn a_product_of_doubled_entries_is_one_of_their_sums() {
+    let _one = load(PLUGINS);
+    let both = ints(&[0, 0], &[1, 2]);
+    let v = leaf(&[1.0, 2.0]);
+    let x = at(&both, &v, 1);
+    x.mul(&x).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(grads(&v), [6.0, 6.0]);
+    let whole = at(&both, &floats(&[1.0, 2.0], &[2]), 1).set_requires_grad(true).unwrap();
+    whole.mul(&whole).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(whole.grad().unwrap().values().unwrap().to_f64_vec().unwrap(), [6.0, 6.0]);
+    // Two tensors over the same indices.
+    let (v, w) = (leaf(&[1.0, 2.0]), leaf(&[10.0, 20.0]));
+    at(&both, &v, 1).mul(&at(&both, &w, 1)).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!((grads(&v), grads(&w)), (vec![30.0, 30.0], vec![3.0, 3.0]));
+}
+
+#[test]
+fn places_that_a_factor_lacks_keep_what_others_give_them() {
+    let _one = load(PLUGINS);
+    let v = leaf(&[1.0, 1.0]);
+    let s = at(&ints(&[0, 1], &[1, 2]), &v, 2).coalesce().unwrap();
+    let u = at(&ints(&[0, 0], &[1, 2]), &floats(&[1.0, 2.0], &[2]), 2);
+    let through = s.mul(&u).unwrap().sum().unwrap();
+    through.add(&s.to_dense().unwrap().sum().unwrap()).unwrap().backward().unwrap();
+    assert_eq!(grads(&v), [4.0, 1.0]);
+}
+
+#[test]
+fn second_derivatives_are_those_of_the_sums() {
+    let _one = load(PLUGINS);
+    let v = leaf(&[1.0, 3.0, -2.0, 0.5]);
+    let x = at(&ints(&[0, 2, 0, 1], &[1, 4]), &v, 3);
+    let cube = x.mul(&x).unwrap().mul(&x).unwrap().sum().unwrap();
+    let options = BackwardOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[cube], &[v.clone()], options).unwrap().remove(0).unwrap();
+    let (zero, one, two) = (-1.0, 0.5, 3.0);
+    assert_eq!(first.to_f64_vec().unwrap(), [zero, two, zero, one].map(|s: f64| 3.0 * s * s));
+    let weights = floats(&[1.0, 2.0, 3.0, 4.0], &[4]);
+    first.mul(&weights).unwrap().sum().unwrap().backward().unwrap();
+    // 6 s at each entry, times the weights of all entries there.
+    assert_eq!(grads(&v), [6.0 * zero * 4.0, 6.0 * two * 2.0, 6.0 * zero * 4.0, 6.0 * one * 4.0]);
+}
+
+#[test]
+fn a_gradient_that_is_given_counts_by_element() {
+    let _one = load(PLUGINS);
+    let places = ints(&[0, 0], &[1, 2]);
+    // Whether or not it shares the indices of what it is the gradient of.
+    for own in [false, true] {
+        let v = leaf(&[1.0, 2.0]);
+        let x = at(&places, &v, 1);
+        let given = if own { ints(&[0, 0], &[1, 2]) } else { places.clone() };
+        let gradient = at(&given, &floats(&[10.0, 20.0], &[2]), 1);
+        let options = BackwardOptions { gradients: Some(vec![gradient]), ..Default::default() };
+        backward(&[x], options).unwrap();
+        assert_eq!(grads(&v), [30.0, 30.0], "{own}");
+    }
+}
+
+#[test]
+fn what_an_op_stores_of_doubled_entries_has_their_gradient() {
+    let _one = load(PLUGINS);
+    let indices = ints(&[0, 0, 2, 1, 1, 0], &[2, 3]);
+    let matrix = |v: &Tensor| Tensor::sparse_coo(&indices, v, &[3, 2]).unwrap();
+    type Op = fn(&Tensor) -> Tensor;
+    let ops: [Op; 4] = [
+        |s| s.t().unwrap(),
+        |s| s.unsqueeze(0).unwrap(),
+        |s| s.reshape(&[2, 3]).unwrap(),
+        |s| s.index_select(0, &ints(&[0, 1, 2], &[3])).unwrap(),
+    ];
+    for op in ops {
+        let v = leaf(&[1.0, 2.0, 3.0]);
+        let stored = op(&matrix(&v)).values().unwrap();
+        // Each place once: 3 at (0, 1), 3 at (2, 0).
+        assert_eq!(stored.to_f64_vec().unwrap(), [3.0, 3.0]);
+        let made = stored.mul(&floats(&[10.0, 30.0], &[2])).unwrap().sum().unwrap();
+        made.backward().unwrap();
+        let got = grads(&v);
+        assert!(got == [10.0, 10.0, 30.0] || got == [30.0, 30.0, 10.0], "{got:?}");
+    }
+    // The entries themselves, where they are asked for.
+    let v = leaf(&[1.0, 2.0, 3.0]);
+    let factors = floats(&[10.0, 20.0, 30.0], &[3]);
+    matrix(&v).values().unwrap().mul(&factors).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(grads(&v), [10.0, 20.0, 30.0]);
+    let (v, d) = (leaf(&[1.0, 2.0, 3.0]), floats(&[5.0; 6], &[3, 2]).set_requires_grad(true).unwrap());
+    let product = matrix(&v).mul(&d).unwrap().values().unwrap();
+    product.mul(&product).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(grads(&d), [0.0, 90.0, 0.0, 0.0, 90.0, 0.0]);
+}
+
+#[test]
+fn both_ways_at_once_add_up() {
+    let _one = load(PLUGINS);
+    let v = leaf(&[1.0, 2.0, 3.0]);
+    let x = at(&ints(&[1, 1, 0], &[1, 3]), &v, 2);
+    let entries = x.values().unwrap().mul(&floats(&[10.0, 20.0, 30.0], &[3])).unwrap().sum().unwrap();
+    let again = x.values().unwrap().sum().unwrap();
+    let elements = x.mul(&x).unwrap().sum().unwrap();
+    let dense = x.to_dense().unwrap().sum().unwrap();
+    let all = entries.add(&again).unwrap().add(&elements).unwrap().add(&dense).unwrap();
+    all.backward().unwrap();
+    assert_eq!(grads(&v), [10.0 + 1.0 + 6.0 + 1.0, 20.0 + 1.0 + 6.0 + 1.0, 30.0 + 1.0 + 6.0 + 1.0]);
+    assert_eq!(v.dtype(), DType::F64);
+}
