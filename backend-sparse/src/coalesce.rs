@@ -6,7 +6,7 @@
 
 use crate::coo::{Coo, PIECE, Part, index_tensor};
 use crate::number::{Number, by_dtype};
-use crate::sort::{Order, order, sorted_places};
+use crate::sort::{Order, check_count, order, sorted_places};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Error, OwnedTensor, Scratch, new_host_tensor, parallel_chunks_mut};
 
@@ -38,6 +38,7 @@ pub fn groups(keys: &[u64]) -> Result<Groups, Error> {
     let places = match order(keys) {
         Order::Any => sorted_places(keys)?,
         _ => {
+            check_count(keys)?;
             let mut places = Scratch::<u32>::zeroed(keys.len())?;
             places.iter_mut().enumerate().for_each(|(at, place)| *place = at as u32);
             places

@@ -70,9 +70,12 @@ pub fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into
     Error::InvalidArgument { argument, expected: expected.into(), got: got.into() }
 }
 
-/// The product of sizes.
+/// The product of sizes; at most the largest number.
 pub fn product(sizes: &[i64]) -> usize {
-    sizes.iter().map(|&size| size.max(0) as usize).product()
+    if sizes.contains(&0) {
+        return 0;
+    }
+    sizes.iter().fold(1usize, |all, &size| all.saturating_mul(size.max(0) as usize))
 }
 
 /// The one result of an op of the host's.
@@ -127,6 +130,12 @@ impl<'a> Coo<'a> {
         if sparse_dim > sizes.len() {
             let expected = format!("at most {} rows, one for each sparse dimension", sizes.len());
             return Err(wrong("indices", expected, sparse_dim.to_string()));
+        }
+        // What a size of 0 hides, the places of other dimensions must not overflow.
+        let places = sizes[..sparse_dim].iter().try_fold(1i64, |all, &size| all.checked_mul(size.max(1)));
+        if places.is_none() {
+            let expected = format!("sparse dimensions of at most {} places", i64::MAX);
+            return Err(wrong("sizes", expected, format!("{:?}", &sizes[..sparse_dim])));
         }
         let expected: Vec<i64> =
             std::iter::once(nnz as i64).chain(sizes[sparse_dim..].iter().copied()).collect();

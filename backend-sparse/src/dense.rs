@@ -72,10 +72,11 @@ pub fn each_block<T: Number>(
         for part in &parts[range] {
             let (out, begin, range) = &mut *part.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             for entry in range.clone() {
+                let rises = entry == 0 || keys[entry - 1] < keys[entry];
                 let block = (keys[entry] as usize * width)
                     .checked_sub(*begin)
                     .and_then(|at| out.get_mut(at..at + width));
-                match block {
+                match block.filter(|_| rises) {
                     Some(block) => body(block, &values[entry * width..(entry + 1) * width]),
                     None => unordered.store(true, std::sync::atomic::Ordering::Relaxed),
                 }
@@ -103,7 +104,9 @@ pub fn entries_of(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, Erro
 fn entries<T: Number>(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, Error> {
     let dense = tensor.view::<T>()?.contiguous()?;
     let sizes = tensor.sizes().to_vec();
-    let (places, width) = (product(&sizes[..sparse_dim]), product(&sizes[sparse_dim..]));
+    let width = product(&sizes[sparse_dim..]);
+    // Where a place has no elements, none differs from zero.
+    let places = if width == 0 { 0 } else { product(&sizes[..sparse_dim]) };
     let stored = |place: usize| dense[place * width..(place + 1) * width].iter().any(|v| !v.is_zero());
     let piece_places = (PIECE / width.max(1)).max(1);
     let range = |piece: usize| piece * piece_places..places.min((piece + 1) * piece_places);

@@ -60,6 +60,14 @@ impl LayoutOps for OnCpu {
         if values.dtype() != tensor.dtype() {
             return Err(wrong("values", named(tensor.dtype()), named(values.dtype())));
         }
+        for (component, argument) in [(indices, "indices"), (values, "values")] {
+            if component.n_components() != 0 {
+                return Err(wrong(argument, "a strided tensor", "one of a composite layout"));
+            }
+        }
+        if values.dtype() == dtype::BOOL {
+            return Err(wrong("values", "numbers", named(values.dtype())));
+        }
         let coo = Coo::read(tensor)?;
         if indices.ndim() == 2 && coo.sparse_dim + values.ndim() != tensor.ndim() + 1 {
             let expected = format!("1 dimension and {} dense ones", tensor.ndim() - coo.sparse_dim);

@@ -48,9 +48,7 @@ pub fn sorted_places(keys: &[u64]) -> Result<Scratch<u32>, Error> {
     let most = keys.iter().copied().max().unwrap_or(0);
     let key_bits = u64::BITS - most.leading_zeros();
     let place_bits = usize::BITS - keys.len().leading_zeros();
-    if place_bits > u32::BITS {
-        return Err(Error::Unsupported { what: format!("{} entries, more than 2^32,", keys.len()) });
-    }
+    check_count(keys)?;
     let room = u64::BITS - place_bits;
     let lower =
         sorted_by(|at| keys[at] & (u64::MAX >> place_bits), keys.len(), key_bits.min(room), place_bits)?;
@@ -61,6 +59,17 @@ pub fn sorted_places(keys: &[u64]) -> Result<Scratch<u32>, Error> {
     let mut places = Scratch::<u32>::zeroed(keys.len())?;
     places.iter_mut().zip(upper.iter()).for_each(|(place, &at)| *place = lower[at as usize]);
     Ok(places)
+}
+
+/// Refuses more entries than a place has numbers for.
+///
+/// # Errors
+/// More entries than 2^32.
+pub fn check_count(keys: &[u64]) -> Result<(), Error> {
+    if u32::try_from(keys.len()).is_err() {
+        return Err(Error::Unsupported { what: format!("{} entries, more than 2^32,", keys.len()) });
+    }
+    Ok(())
 }
 
 /// The places of so many entries in the order of these keys of `bits` bits, which find room above a place.

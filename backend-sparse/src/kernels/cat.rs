@@ -1,7 +1,7 @@
 //! `cat`: entries behind each other. Scratch: the indices of all.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, Part, dim_of, index_tensor, is_coo, one, unsupported, wrong};
+use crate::coo::{Coo, Part, dim_of, index_tensor, is_coo, one, wrong};
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
 
 /// The entries of all, one behind the other, of which no order is known.
@@ -39,7 +39,11 @@ fn with_shifts<'a>(all: &[Coo<'a>], shifts: &[Vec<i64>], sizes: Vec<i64>) -> Res
 fn cat(call: &Call<'_>) -> Result<(), Error> {
     let tensors = call.tensors(0)?;
     if !tensors.iter().all(|tensor| is_coo(&tensor)) {
-        return Err(unsupported("sparse tensors joined to strided ones"));
+        return Err(wrong(
+            "tensors",
+            "sparse tensors alone: convert the others with `to_sparse()`, or these with `to_dense()`",
+            "strided ones among them",
+        ));
     }
     let mut all = tensors.iter().map(Coo::read).collect::<Result<Vec<_>, Error>>()?;
     let (sizes, sparse_dim) = match all.first() {
@@ -48,10 +52,10 @@ fn cat(call: &Call<'_>) -> Result<(), Error> {
     };
     if let Some(other) = all.iter().find(|coo| coo.sparse_dim != sparse_dim || coo.sizes.len() != sizes.len())
     {
-        return Err(unsupported(format!(
-            "sparse tensors with {sparse_dim} and {} sparse dimensions, joined",
-            other.sparse_dim
-        )));
+        let expected =
+            format!("tensors of {} dimensions, {sparse_dim} of them sparse, as the first one", sizes.len());
+        let got = format!("one of {}, {} of them sparse", other.sizes.len(), other.sparse_dim);
+        return Err(wrong("tensors", expected, got));
     }
     let dim = dim_of(call.int(1)?, sizes.len())?;
     let total: i64 = all.iter().map(|coo| coo.sizes[dim]).sum();

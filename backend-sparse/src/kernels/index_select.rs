@@ -1,11 +1,58 @@
-//! `index_select`. Scratch: 4 bytes for each size of the dimension, 8 for each index and for each entry of the result and of
-//! its indices.
+//! `index_select`. Scratch: 12 bytes for each index, 4 for each size of the dimension where that is not much larger than the
+//! entries and indices are many, 8 for each entry of the result and of its indices.
 
 use super::select::values_of;
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, index_tensor, one, wrong};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
+
+/// The places of each index in a list.
+struct Places {
+    /// The places, in the order of their indices.
+    places: Scratch<u32>,
+    begins: Begins,
+}
+
+/// Where the places of an index begin.
+enum Begins {
+    /// For each index of the dimension, and the end.
+    Counted(Scratch<u32>),
+    /// The indices of the list in order, where the dimension has many more.
+    Sorted(Scratch<i64>),
+}
+
+impl Places {
+    fn of(wanted: &[i64], size: usize, nnz: usize) -> Result<Places, Error> {
+        let mut places = Scratch::<u32>::zeroed(wanted.len())?;
+        if size > (8 * (nnz + wanted.len())).max(1 << 16) {
+            places.iter_mut().zip(0..).for_each(|(place, nth)| *place = nth);
+            places.sort_by_key(|&place| wanted[place as usize]);
+            let mut sorted = Scratch::<i64>::zeroed(wanted.len())?;
+            sorted.iter_mut().zip(places.iter()).for_each(|(out, &place)| *out = wanted[place as usize]);
+            return Ok(Places { places, begins: Begins::Sorted(sorted) });
+        }
+        // A counting sort, from the last to the first: what begins as the end of each index's places ends as their begin.
+        let mut begins = Scratch::<u32>::zeroed(size + 1)?;
+        wanted.iter().for_each(|&at| begins[at as usize] += 1);
+        (1..begins.len()).for_each(|at| begins[at] += begins[at - 1]);
+        for (place, &at) in wanted.iter().enumerate().rev() {
+            begins[at as usize] -= 1;
+            places[begins[at as usize] as usize] = place as u32;
+        }
+        Ok(Places { places, begins: Begins::Counted(begins) })
+    }
+
+    fn of_index(&self, at: i64) -> &[u32] {
+        let range = match &self.begins {
+            Begins::Counted(begins) => begins[at as usize] as usize..begins[at as usize + 1] as usize,
+            Begins::Sorted(sorted) => {
+                sorted.partition_point(|&known| known < at)..sorted.partition_point(|&known| known <= at)
+            }
+        };
+        &self.places[range]
+    }
+}
 
 fn index_select(call: &Call<'_>) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
@@ -24,22 +71,13 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
     if let Some(outside) = wanted.iter().find(|at| !(0..had).contains(*at)) {
         return Err(wrong("index", format!("indices in 0..{had}"), outside.to_string()));
     }
-    // The places in the list of each index: a counting sort.
-    let mut begins = Scratch::<u32>::zeroed(had as usize + 1)?;
-    wanted.iter().for_each(|&at| begins[at as usize + 1] += 1);
-    (1..begins.len()).for_each(|at| begins[at] += begins[at - 1]);
-    let mut next = begins.to_vec();
-    let mut places = vec![0i64; wanted.len()];
-    for (place, &at) in wanted.iter().enumerate() {
-        places[next[at as usize] as usize] = place as i64;
-        next[at as usize] += 1;
-    }
+    let places = Places::of(&wanted, had as usize, coo.nnz)?;
     let (mut entries, mut made) = (Vec::new(), Vec::new());
     {
         let index = coo.index()?;
         for (entry, &at) in index[dim * coo.nnz..(dim + 1) * coo.nnz].iter().enumerate() {
-            let found = &places[begins[at as usize] as usize..begins[at as usize + 1] as usize];
-            made.extend_from_slice(found);
+            let found = places.of_index(at);
+            made.extend(found.iter().map(|&place| i64::from(place)));
             entries.extend(found.iter().map(|_| entry as i64));
         }
     }

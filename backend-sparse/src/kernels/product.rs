@@ -2,7 +2,8 @@
 //!
 //! Sparse by dense goes row by row: for a panel of columns, the sum over the row's entries stays in registers while a row of
 //! the dense matrix is read at a time. Dense by sparse keeps one row of the result and adds each entry to it. Sparse by sparse
-//! keeps one row of the result beside a list of the columns that it has.
+//! keeps one row of the result, of the columns that the second has if it is much wider than it has entries, beside a list of
+//! those that the row has.
 
 use crate::coo::{Coo, unsupported, wrong};
 use crate::number::Number;
@@ -14,6 +15,9 @@ use std::sync::Mutex;
 const PANEL: usize = 32;
 /// About so many products for one piece of work.
 const WORK: usize = 1 << 15;
+
+/// Times as many columns as entries are too many to keep a number for each.
+const WIDE: usize = 8;
 
 /// A coalesced matrix, or a stack of them, as rows. Scratch: 8 bytes for each row.
 pub struct Rows<'a, T: Number> {
@@ -167,19 +171,32 @@ pub struct Entries<T> {
 /// # Errors
 /// What the host reports.
 pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<Entries<T>, Error> {
+    // Of a matrix that is far wider than it has entries, the columns that it has are counted instead.
+    let compact = (b.width > WIDE * b.nnz.max(1 << 10)).then(|| {
+        let mut columns = b.columns[b.columns.len() - b.nnz..].to_vec();
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    });
+    let width = compact.as_ref().map_or(b.width, Vec::len);
+    let number = |column: usize| match &compact {
+        Some(columns) => columns.partition_point(|&known| known < column as i64),
+        None => column,
+    };
+    let column_of = |number: usize| compact.as_ref().map_or(number as i64, |columns| columns[number]);
     let piece_rows = 64;
     let pieces = a.len().div_ceil(piece_rows);
     let made: Vec<Mutex<Entries<T>>> = (0..pieces).map(|_| Mutex::default()).collect();
     keyway_sdk::author::parallel_for(pieces, 8, |range| {
-        let mut sums = vec![T::ZERO; b.width];
-        let mut has = vec![false; b.width];
+        let mut sums = vec![T::ZERO; width];
+        let mut has = vec![false; width];
         let mut columns = Vec::new();
         for piece in range {
             let mut entries = Entries::default();
             for row in piece * piece_rows..a.len().min((piece + 1) * piece_rows) {
                 for (k, factor) in a.row(row) {
                     for (column, value) in b.row(k) {
-                        let product = T::times(factor, value);
+                        let (column, product) = (number(column), T::times(factor, value));
                         if has[column] {
                             sums[column] = T::plus(sums[column], product);
                         } else {
@@ -193,7 +210,7 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<E
                 for column in columns.drain(..) {
                     has[column] = false;
                     entries.rows.push(row as i64);
-                    entries.columns.push(column as i64);
+                    entries.columns.push(column_of(column));
                     entries.values.push(T::narrow(sums[column]));
                 }
             }

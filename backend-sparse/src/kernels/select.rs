@@ -48,8 +48,16 @@ pub fn moved<'a>(
     Ok(Coo { sizes, sparse_dim: rows.len(), nnz, coalesced: coo.coalesced, indices, values })
 }
 
+fn has_dims(coo: &Coo<'_>) -> Result<(), Error> {
+    if coo.sizes.is_empty() {
+        return Err(wrong("self", "a tensor that has dimensions", "one of no dimensions"));
+    }
+    Ok(())
+}
+
 fn select(call: &Call<'_>) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
+    has_dims(&coo)?;
     let dim = dim_of(call.int(1)?, coo.sizes.len())?;
     let size = coo.sizes.get(dim).copied().unwrap_or(0);
     let given = call.int(2)?;
@@ -91,8 +99,9 @@ fn slice(call: &Call<'_>) -> Result<(), Error> {
     let dim = dim_of(call.int(1)?, coo.sizes.len())?;
     let size = coo.sizes.get(dim).copied().unwrap_or(0);
     let step = call.int(4)?;
-    if step < 1 || coo.sizes.is_empty() {
-        return Err(wrong("step", "a step of 1 or more, of a tensor that has dimensions", step.to_string()));
+    has_dims(&coo)?;
+    if step < 1 {
+        return Err(wrong("step", "a step of 1 or more", step.to_string()));
     }
     let bound = |at: usize, default: i64| -> Result<i64, Error> {
         let given = if call.is_none(at)? { default } else { call.int(at)? };
@@ -101,7 +110,7 @@ fn slice(call: &Call<'_>) -> Result<(), Error> {
     let begin = bound(2, 0)?;
     let end = bound(3, size)?.max(begin);
     let mut sizes = coo.sizes.clone();
-    sizes[dim] = (end - begin + step - 1) / step;
+    sizes[dim] = if end > begin { (end - begin - 1) / step + 1 } else { 0 };
     if dim >= coo.sparse_dim {
         let along = (dim - coo.sparse_dim + 1) as i64;
         let args = [coo.values.arg(), Arg::Int(along), Arg::Int(begin), Arg::Int(end), Arg::Int(step)];

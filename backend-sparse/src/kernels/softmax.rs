@@ -30,7 +30,7 @@ fn along(call: &Call<'_>, op: &str) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// In f64 for f64 and integers, else in f32: as f64, since exponents are taken of differences alone.
+/// In f64, whatever the dtype.
 fn lines<T: Number>(coo: &Coo<'_>, dim: usize, logarithm: bool) -> Result<OwnedTensor, Error> {
     let mut sizes = coo.sparse_sizes().to_vec();
     if let Some(size) = sizes.get_mut(dim) {

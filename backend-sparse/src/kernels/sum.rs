@@ -1,8 +1,8 @@
-//! `sum` and `mean`. Over dense dimensions alone, entries stay where they are; over some of the sparse ones, entries fall
+//! `sum` and `mean`. Over dense dimensions alone, the places stay; over some of the sparse ones, entries fall
 //! together and the result is sparse; over all sparse ones it is strided. Scratch: that of coalescing.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, Part, dim_of, one};
+use crate::coo::{Coo, Part, dim_of, one, wrong};
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
 
@@ -152,6 +152,10 @@ fn mean(call: &Call<'_>) -> Result<(), Error> {
     let count = reduced.map(|(&size, _)| size as f64).product::<f64>();
     let wide = if own == dtype::F64 { dtype::F64 } else { dtype::F32 };
     let sums = sums(as_dtype(coo, wide)?, &mask, keep)?;
+    if count == 0.0 && matches!(sums, Reduced::Sparse(_)) {
+        let expected = "dimensions with elements: a mean of none is not 0 where nothing is stored; convert with `to_dense()`";
+        return Err(wrong("dims", expected, format!("sizes {:?}", call.tensor(0)?.sizes())));
+    }
     let finish = |sums: Arg<'_>| -> Result<OwnedTensor, Error> {
         let mean = one("div", &[sums, Arg::Float(count), Arg::None])?;
         if own == wide { Ok(mean) } else { one("to_dtype", &[Arg::Owned(&mean), Arg::Dtype(own)]) }

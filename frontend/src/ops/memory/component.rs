@@ -39,6 +39,15 @@ impl Tensor {
     }
 }
 
+/// Whether a component holds elements: the one named `values`, or in a layout without that name those of the tensor's dtype.
+pub(crate) fn holds_values(t: &Tensor, nth: usize) -> bool {
+    let names = current().layout(t.layout()).map_or(&[][..], |entry| &entry.components);
+    match names.iter().position(|name| name == "values") {
+        Some(values) => nth == values,
+        None => t.as_ref().components().get(nth).is_some_and(|part| part.dtype() == t.dtype()),
+    }
+}
+
 /// The place of a component.
 fn place(op: &'static str, t: &TensorRef, name: &str) -> RuleResult<usize> {
     let known = current().layout(t.layout()).map_or(&[][..], |entry| &entry.components);

@@ -1,5 +1,6 @@
 //! `fill`
 
+use super::component::holds_values;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
@@ -43,8 +44,12 @@ impl Tensor {
             return self.empty_like()?.zero_();
         }
         let whole = self.detach();
-        let zeroed = |part: Tensor| if part.dtype() == self.dtype() { part.zeros_like() } else { Ok(part) };
-        let parts = whole.components()?.into_iter().map(zeroed).collect::<Result<Vec<_>>>()?;
+        let parts = whole
+            .components()?
+            .into_iter()
+            .enumerate()
+            .map(|(nth, part)| if holds_values(&whole, nth) { part.zeros_like() } else { Ok(part) })
+            .collect::<Result<Vec<_>>>()?;
         super::from_components::unchecked(&whole, &parts)
     }
 }

@@ -76,10 +76,12 @@ fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
     let ties = stored(&|part, other| part.eq(other)?.to_dtype(part.dtype()))?;
     let ones = stored(&|part, _| part.zeros_like()?.add(1))?;
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
-    let count = |t: &Tensor| t.sum_dims(dims, true)?.to_strided();
+    // Counts that f16 does not hold.
+    let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+    let count = |t: &Tensor| t.to_dtype(wide)?.sum_dims(dims, true)?.to_strided();
     let places = x.numel() as f64 / out.numel().max(1) as f64;
-    let zeros = out.eq(0)?.to_dtype(x.dtype())?.mul(&count(&ones)?.neg()?.add(places)?)?;
-    grad.div(&count(&ties)?.add(&zeros)?)?.mul(&ties)
+    let zeros = out.eq(0)?.to_dtype(wide)?.mul(&count(&ones)?.neg()?.add(places)?)?;
+    grad.to_dtype(wide)?.div(&count(&ties)?.add(&zeros)?)?.to_dtype(x.dtype())?.mul(&ties)
 }
 
 fn distinct(sizes: &[usize]) -> SampleArg {

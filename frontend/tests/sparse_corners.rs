@@ -1,0 +1,174 @@
+//! Sparse tensors where sizes, numbers and arguments are out of the ordinary: right, or an error; never a panic, and never
+//! memory for places that nothing is stored at.
+
+mod rehearsal_support;
+
+use keyway::ops::pointwise::div::Rounding;
+use keyway::optim::{clip_grad_norm_, clip_grad_value_};
+use keyway::{DType, Layout, Tensor};
+use rehearsal_support::*;
+
+const PLUGINS: &[&str] = &["keyway_backend_sparse"];
+
+fn ints(values: &[i64], sizes: &[usize]) -> Tensor {
+    Tensor::from_vec(values.to_vec(), sizes).unwrap()
+}
+
+fn floats(values: &[f64], sizes: &[usize]) -> Tensor {
+    Tensor::from_vec(values.to_vec(), sizes).unwrap()
+}
+
+fn f64s(t: &Tensor) -> Vec<f64> {
+    t.to_dense().unwrap().to_f64_vec().unwrap()
+}
+
+fn message<T: std::fmt::Debug>(result: keyway::Result<T>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn a_step_as_large_as_a_number_can_be_leaves_one_index() {
+    let _one = load(PLUGINS);
+    let s = Tensor::sparse_coo(&ints(&[0, 2, 1, 3], &[2, 2]), &floats(&[1.0, 2.0], &[2]), &[4, 4]).unwrap();
+    let first = s.slice(0, None, None, i64::MAX).unwrap();
+    assert_eq!((first.sizes(), f64s(&first)), ([1, 4].as_slice(), vec![0.0, 1.0, 0.0, 0.0]));
+    let none = Tensor::sparse_coo(&ints(&[], &[0, 1]), &floats(&[5.0], &[1]), &[]).unwrap();
+    for wrong in [message(none.select(0, 0)), message(none.slice(0, None, None, 1))] {
+        assert!(wrong.contains("one of no dimensions"), "{wrong}");
+    }
+}
+
+#[test]
+fn what_no_number_counts_is_refused_beside_a_size_of_0() {
+    let _one = load(PLUGINS);
+    let huge = 1 << 40;
+    let indices = ints(&[huge as i64 - 1, 5], &[2, 1]);
+    let made = Tensor::sparse_coo(&indices, &floats(&[], &[1, 0]), &[huge, huge, 0]);
+    assert!(message(made).contains("places"));
+    // Nothing is stored where nothing can be.
+    let none = Tensor::empty(&[1 << 36, 0], DType::F64, keyway::Device::CPU).unwrap().to_sparse(1).unwrap();
+    assert_eq!((none.nnz().unwrap(), none.sizes()), (0, [1 << 36, 0].as_slice()));
+}
+
+#[test]
+fn a_product_needs_no_memory_for_columns_that_nothing_has() {
+    let _one = load(PLUGINS);
+    let a = Tensor::sparse_coo(&ints(&[0, 0, 1, 0, 2, 1], &[2, 3]), &floats(&[2.0, 3.0, 4.0], &[3]), &[2, 3]);
+    let far = 1i64 << 40;
+    let places = ints(&[0, 2, 2, 1, far - 1, 7, far - 1, 5], &[2, 4]);
+    let b = Tensor::sparse_coo(&places, &floats(&[1.0, 10.0, 100.0, 1000.0], &[4]), &[3, 1 << 40]).unwrap();
+    let product = a.unwrap().mm(&b).unwrap().coalesce().unwrap();
+    assert_eq!(product.indices().unwrap().to_vec::<i64>().unwrap(), [0, 0, 1, 7, far - 1, 5]);
+    assert_eq!(product.values().unwrap().to_f64_vec().unwrap(), [30.0, 302.0, 4000.0]);
+}
+
+#[test]
+fn few_indices_of_a_long_dimension_are_found() {
+    let _one = load(PLUGINS);
+    let size = 1usize << 36;
+    let last = size as i64 - 1;
+    let s =
+        Tensor::sparse_coo(&ints(&[7, last, 3, 7], &[1, 4]), &floats(&[1.0, 2.0, 4.0, 8.0], &[4]), &[size]);
+    let made = s.unwrap().index_select(0, &ints(&[last, 0, 7, 7], &[4])).unwrap();
+    assert_eq!(f64s(&made), [2.0, 0.0, 9.0, 9.0]);
+}
+
+#[test]
+fn zeros_like_one_of_integers_keeps_its_places() {
+    let _one = load(PLUGINS);
+    let a = Tensor::sparse_coo(&ints(&[1, 2], &[1, 2]), &ints(&[10, 20], &[2]), &[3]).unwrap();
+    let zeros = a.coalesce().unwrap().zeros_like().unwrap();
+    assert_eq!(zeros.indices().unwrap().to_vec::<i64>().unwrap(), [1, 2]);
+    assert_eq!(zeros.values().unwrap().to_vec::<i64>().unwrap(), [0, 0]);
+    let other = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &ints(&[5], &[1]), &[3]).unwrap();
+    assert_eq!(f64s(&zeros.add(&other).unwrap()), [5.0, 0.0, 0.0]);
+}
+
+#[test]
+fn a_flag_that_is_stale_is_found_out() {
+    let _one = load(PLUGINS);
+    let c = Tensor::sparse_coo(&ints(&[0, 1], &[1, 2]), &floats(&[1.0, 2.0], &[2]), &[2]).unwrap();
+    let c = c.coalesce().unwrap();
+    c.indices().unwrap().fill_(0).unwrap();
+    assert!(message(c.to_dense()).contains("a component that was changed"));
+}
+
+#[test]
+fn a_mean_of_nothing_is_not_0() {
+    let _one = load(PLUGINS);
+    let s = Tensor::sparse_coo(&ints(&[], &[1, 0]), &floats(&[], &[0, 0]), &[3, 0]).unwrap();
+    assert!(message(s.mean_dims(&[1], false)).contains("to_dense()"));
+}
+
+#[test]
+fn components_are_strided_tensors_of_numbers() {
+    let _one = load(PLUGINS);
+    let s = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &floats(&[1.0], &[1]), &[1]).unwrap();
+    assert!(message(Tensor::sparse_coo(&ints(&[0], &[1, 1]), &s, &[2])).contains("strided"));
+    let flags = Tensor::from_vec(vec![true], &[1]).unwrap();
+    assert!(message(Tensor::sparse_coo(&ints(&[0], &[1, 1]), &flags, &[2])).contains("numbers"));
+}
+
+#[test]
+fn nothing_becomes_strided_by_being_joined() {
+    let _one = load(PLUGINS);
+    let s = Tensor::sparse_coo(&ints(&[0, 1], &[2, 1]), &floats(&[1.0], &[1]), &[2, 2]).unwrap();
+    let hybrid = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&[1.0, 2.0], &[1, 2]), &[2, 2]).unwrap();
+    for other in [&floats(&[0.0; 4], &[2, 2]), &hybrid] {
+        assert!(message(Tensor::cat(&[&s, other], 0)).contains("expected"), "{other:?}");
+    }
+}
+
+#[test]
+fn integers_are_divided_with_rounding() {
+    let _one = load(PLUGINS);
+    let s = Tensor::sparse_coo(&ints(&[1, 1, 0], &[1, 3]), &ints(&[-4, -3, 9], &[3]), &[3]).unwrap();
+    for (rounding, expected) in [(Rounding::Trunc, [4, -3, 0]), (Rounding::Floor, [4, -4, 0])] {
+        let made = s.div_rounded(2, rounding).unwrap();
+        assert_eq!(made.to_dense().unwrap().to_vec::<i64>().unwrap(), expected);
+    }
+}
+
+#[test]
+fn ties_among_more_places_than_f16_counts_share_the_gradient() {
+    let _one = load(PLUGINS);
+    for dtype in [DType::F16, DType::BF16, DType::F32] {
+        let v = floats(&[1.0, 0.5], &[2]).to_dtype(dtype).unwrap().set_requires_grad(true).unwrap();
+        let s = Tensor::sparse_coo(&ints(&[5, 9], &[1, 2]), &v, &[70_000]).unwrap();
+        s.amax_dims(&[], false).unwrap().backward().unwrap();
+        assert_eq!(v.grad().unwrap().to_f64_vec().unwrap(), [1.0, 0.0], "{dtype}");
+    }
+}
+
+#[test]
+fn gradients_that_two_tables_share_are_clipped_once() {
+    let _one = load(PLUGINS);
+    let table = || floats(&[1.0, 1.0], &[1, 2]).set_requires_grad(true).unwrap();
+    let (tokens, places, at) = (table(), table(), ints(&[0], &[1]));
+    let factors = floats(&[3.0, 4.0], &[1, 2]);
+    let run = || {
+        let (a, b) =
+            (tokens.embedding_sparse(&at, None).unwrap(), places.embedding_sparse(&at, None).unwrap());
+        [&tokens, &places].iter().for_each(|t| t.set_grad(None));
+        a.add(&b).unwrap().mul(&factors).unwrap().sum().unwrap().backward().unwrap();
+    };
+    run();
+    let norm = clip_grad_norm_(&[tokens.clone(), places.clone()], 1.0).unwrap().to_f64_vec().unwrap()[0];
+    assert!((norm - 50f64.sqrt()).abs() < 1e-12);
+    for t in [&tokens, &places] {
+        let length = f64s(&t.grad().unwrap()).iter().map(|g| g * g).sum::<f64>().sqrt();
+        assert!((length - 0.5f64.sqrt()).abs() < 1e-6, "{length}");
+    }
+    run();
+    clip_grad_value_(&[tokens.clone()], 3.5).unwrap();
+    assert_eq!(
+        (f64s(&tokens.grad().unwrap()), f64s(&places.grad().unwrap())),
+        (vec![3.0, 3.5], vec![3.0, 4.0])
+    );
+    // Rows that are one number, repeated.
+    tokens.set_grad(None);
+    tokens.embedding_sparse(&at, None).unwrap().sum().unwrap().backward().unwrap();
+    clip_grad_norm_(&[tokens.clone()], 1.0).unwrap();
+    assert!(f64s(&tokens.grad().unwrap()).iter().all(|g| (g - 0.5f64.sqrt()).abs() < 1e-5));
+    assert_eq!(tokens.grad().unwrap().layout(), Layout::from_name("sparse_coo").unwrap());
+}
