@@ -113,7 +113,7 @@ impl Tensor {
 
     /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`; memory is shared, and gradients flow through. Of a
     /// tensor that is not coalesced these are the entries as they are stored, several for one place perhaps:
-    /// `coalesce()?.values()` are their sums.
+    /// `coalesce()?.values()` are their sums. An op's result that needs a gradient has each place once.
     ///
     /// # Errors
     /// A tensor of another layout.
