@@ -25,21 +25,25 @@
 
 mod coalesce;
 mod coo;
+mod csr;
 mod dense;
 mod kernels;
 mod layout;
+mod layout_csr;
 mod number;
 mod sort;
 
 keyway_sdk::plugin! {
     name: "keyway-sparse",
     version: env!("CARGO_PKG_VERSION"),
-    description: "Sparse tensors as coordinates on the CPU",
+    description: "Sparse tensors as coordinates and as compressed rows on the CPU",
     devices: ["cpu"],
-    layouts: ["sparse_coo"],
+    layouts: ["sparse_coo", "sparse_csr"],
     setup: |contents| {
         layout::learn_number()?;
+        layout_csr::learn_number()?;
         contents.layout(&layout::API).layout_ops(&layout::OPS);
+        contents.layout(&layout_csr::API).layout_ops(&layout_csr::OPS);
         Ok(())
     },
 }

@@ -66,5 +66,5 @@ fn permuted<'a>(coo: Coo<'a>, dims: &[usize]) -> Result<Coo<'a>, Error> {
     if was_coalesced { coalesced(made) } else { Ok(made) }
 }
 
-kernel!("permute", "TI>T", permute);
-kernel!("transpose", "Tii>T", transpose);
+kernels!("permute", "TI>T", permute);
+kernels!("transpose", "Tii>T", transpose);

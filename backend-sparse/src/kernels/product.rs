@@ -4,7 +4,8 @@
 //! the dense matrix is read at a time. Dense by sparse keeps one row of the result and adds each entry to it. Sparse by sparse
 //! keeps one row of the result beside a list of the columns that it has.
 
-use crate::coo::{Coo, unsupported, wrong};
+use crate::coo::{Coo, unsupported};
+use crate::csr::{Csr, row_begins};
 use crate::number::Number;
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
@@ -18,7 +19,7 @@ const WORK: usize = 1 << 15;
 /// A coalesced matrix, or a stack of them, as rows. Scratch: 8 bytes for each row.
 pub struct Rows<'a, T: Number> {
     /// Where the entries of each row begin, and the end.
-    begins: Scratch<u64>,
+    begins: Scratch<i64>,
     /// The column of each entry.
     columns: Contiguous<'a, i64>,
     nnz: usize,
@@ -44,28 +45,31 @@ impl<'a, T: Number> Rows<'a, T> {
         let mut strides = crate::coo::row_major(outer);
         strides.push(0);
         let keys = coo.keys_by(&strides)?;
-        let mut begins = Scratch::<u64>::zeroed(rows + 1)?;
-        let mut next = 0;
-        for (entry, &row) in keys.iter().enumerate() {
-            if (row as usize) + 1 < next {
-                return Err(wrong(
-                    "coalesced",
-                    "1 only of entries in row-major order",
-                    "a component that was changed",
-                ));
-            }
-            while next <= row as usize {
-                begins[next] = entry as u64;
-                next += 1;
-            }
-        }
-        begins[next..].fill(coo.nnz as u64);
+        let mut begins = Scratch::<i64>::zeroed(rows + 1)?;
+        row_begins(keys.iter().map(|&row| row as usize), coo.nnz, &mut begins)?;
         Ok(Rows {
             begins,
             columns: coo.index()?,
             nnz: coo.nnz,
             values: coo.values.tensor().view::<T>()?.contiguous()?,
             width: width as usize,
+        })
+    }
+
+    /// Of compressed rows.
+    ///
+    /// # Errors
+    /// Components that do not fit.
+    pub fn of_compressed(csr: &'a Csr<'_>) -> Result<Self, Error> {
+        let from = csr.begins()?;
+        let mut begins = Scratch::<i64>::zeroed(from.len())?;
+        begins.copy_from_slice(&from);
+        Ok(Rows {
+            begins,
+            columns: csr.columns()?,
+            nnz: csr.nnz,
+            values: csr.values.tensor().view::<T>()?.contiguous()?,
+            width: csr.sizes[1] as usize,
         })
     }
 

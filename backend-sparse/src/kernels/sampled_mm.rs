@@ -2,24 +2,25 @@
 //! row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, PIECE, is_coo, one, unsupported};
+use crate::coo::{Coo, PIECE, is_sparse, one, unsupported};
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor, parallel_chunks_mut};
 
 fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
     let (pattern, left, right) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
-    if !is_coo(&pattern) || is_coo(&left) || is_coo(&right) {
+    if !is_sparse(&pattern) || is_sparse(&left) || is_sparse(&right) {
         return Err(unsupported("a product at the places of a pattern but of two strided matrices"));
     }
-    let pattern = coalesced(Coo::read(pattern)?)?;
+    let like = pattern;
+    let pattern = coalesced(Coo::read(like)?)?;
     if pattern.sparse_dim != 2 || pattern.sizes.len() != 2 {
         return Err(unsupported("a pattern that is no matrix without dense dimensions"));
     }
     let turned = one("transpose", &[Arg::Tensor(right), Arg::Int(0), Arg::Int(1)])?;
     let turned = one("clone", &[Arg::Owned(&turned), Arg::Str("contiguous")])?;
     let values = by_dtype!(pattern.dtype(), at_places(&pattern, left, turned.tensor()))?;
-    pattern.with_values(values).give(call)
+    pattern.with_values(values).give_like(call, like)
 }
 
 fn at_places<T: Number>(
@@ -62,4 +63,4 @@ fn dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
     rest.fold(total, |sum, (a, b)| T::plus(sum, T::times(a.widen(), b.widen())))
 }
 
-kernel!("sampled_mm", "TTT>T", sampled_mm);
+kernels!("sampled_mm", "TTT>T", sampled_mm);
