@@ -343,7 +343,7 @@ impl Asked<'_> {
 }
 
 /// Ops whose results depend on which places are stored, and not on the values alone.
-const BY_PLACES: [&str; 3] = ["sparse_mask", "softmax", "log_softmax"];
+const BY_PLACES: [&str; 4] = ["sampled_mm", "sparse_mask", "softmax", "log_softmax"];
 
 /// What an op gives on tensors of which zeros count as minus infinity, and gives zeros in their places.
 fn without_zeros(def: &'static OpDef, inputs: &Inputs) -> Option<Vec<Array>> {
