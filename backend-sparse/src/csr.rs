@@ -126,12 +126,20 @@ impl<'a> Csr<'a> {
         Ok(crow)
     }
 
+    /// The columns, as they are: one may lie outside the sizes.
+    ///
+    /// # Errors
+    /// Memory that the host cannot read.
+    pub fn unchecked_columns(&self) -> Result<Contiguous<'_, i64>, Error> {
+        self.col.tensor().view::<i64>()?.contiguous()
+    }
+
     /// The columns, which are all within the sizes.
     ///
     /// # Errors
     /// As [`Csr::begins`].
     pub fn columns(&self) -> Result<Contiguous<'_, i64>, Error> {
-        let col = self.col.tensor().view::<i64>()?.contiguous()?;
+        let col = self.unchecked_columns()?;
         let width = self.sizes[1];
         if col.iter().fold(false, |any, &at| any | (at as u64 >= width as u64)) {
             let at = col.iter().find(|&&at| at as u64 >= width as u64).copied().unwrap_or(-1);

@@ -1,8 +1,9 @@
 //! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
 //! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, the strided operand where it does not lie
-//! row by row, one row of the result for each thread, and that of coalescing.
+//! row by row, a panel of it, one row of the result for each thread, and that of coalescing.
 
-use super::product::{Rows, dense_by_sparse, sparse_by_dense, sparse_by_sparse};
+use super::by_dense::sparse_by_dense;
+use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, index_tensor, is_sparse, one, unsupported};
 use crate::csr::{Csr, is_csr};
@@ -56,8 +57,16 @@ impl<'a> Operand<'a> {
     fn rows<T: Number>(&self) -> Result<Rows<'_, T>, Error> {
         match self {
             Operand::Coo(coo) => Rows::of(coo),
-            Operand::Csr(csr) => Rows::of_compressed(csr),
+            Operand::Csr(csr) => Rows::of_compressed(csr, csr.columns()?),
         }
+    }
+}
+
+/// The rows for sparse by dense, which checks the columns itself.
+fn rows_by_dense<'a, T: Number>(operand: &'a Operand<'_>) -> Result<Rows<'a, T>, Error> {
+    match operand {
+        Operand::Csr(csr) => Rows::of_compressed(csr, csr.unchecked_columns()?),
+        Operand::Coo(_) => operand.rows(),
     }
 }
 
@@ -74,7 +83,7 @@ fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Err
 }
 
 fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
-    let rows = a.rows::<T>()?;
+    let rows = rows_by_dense::<T>(a)?;
     let b = right.view::<T>()?.contiguous()?;
     let outer = &a.sizes()[..a.sizes().len() - 1];
     let mut sizes = outer.to_vec();

@@ -48,6 +48,7 @@ macro_rules! float_kernels {
 
 mod add;
 mod amax;
+mod by_dense;
 mod cat;
 mod coalesce;
 mod embedding_sparse;

@@ -1,7 +1,6 @@
-//! The loops of products.
+//! The loops of products; those of sparse by dense are in [`by_dense`](super::by_dense).
 //!
-//! Sparse by dense goes row by row: for a panel of columns, the sum over the row's entries stays in registers while a row of
-//! the dense matrix is read at a time. Dense by sparse keeps one row of the result and adds each entry to it. Sparse by sparse
+//! Dense by sparse keeps one row of the result and adds each entry to it. Sparse by sparse
 //! keeps one row of the result beside a list of the columns that it has.
 
 use crate::coo::{Coo, unsupported};
@@ -10,11 +9,6 @@ use crate::number::Number;
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::sync::Mutex;
-
-/// Columns of a panel.
-const PANEL: usize = 32;
-/// About so many products for one piece of work.
-const WORK: usize = 1 << 15;
 
 /// A coalesced matrix, or a stack of them, as rows. Scratch: 8 bytes for each row.
 pub struct Rows<'a, T: Number> {
@@ -56,17 +50,17 @@ impl<'a, T: Number> Rows<'a, T> {
         })
     }
 
-    /// Of compressed rows.
+    /// Of compressed rows, whose columns the caller has read.
     ///
     /// # Errors
     /// Components that do not fit.
-    pub fn of_compressed(csr: &'a Csr<'_>) -> Result<Self, Error> {
+    pub fn of_compressed(csr: &'a Csr<'_>, columns: Contiguous<'a, i64>) -> Result<Self, Error> {
         let from = csr.begins()?;
         let mut begins = Scratch::<i64>::zeroed(from.len())?;
         begins.copy_from_slice(&from);
         Ok(Rows {
             begins,
-            columns: csr.columns()?,
+            columns,
             nnz: csr.nnz,
             values: csr.values.tensor().view::<T>()?.contiguous()?,
             width: csr.sizes[1] as usize,
@@ -78,54 +72,24 @@ impl<'a, T: Number> Rows<'a, T> {
         self.begins.len() - 1
     }
 
+    /// How many entries there are.
+    pub fn entries(&self) -> usize {
+        self.nnz
+    }
+
+    /// The columns and the values of the entries of a row.
+    #[inline(always)]
+    pub fn slices(&self, row: usize) -> (&[i64], &[T]) {
+        let range = self.begins[row] as usize..self.begins[row + 1] as usize;
+        (&self.columns[self.columns.len() - self.nnz..][range.clone()], &self.values[range])
+    }
+
     /// Column and value of each entry of a row.
     #[inline(always)]
     fn row(&self, row: usize) -> impl Iterator<Item = (usize, T::Acc)> + Clone + '_ {
-        let range = self.begins[row] as usize..self.begins[row + 1] as usize;
-        let columns = &self.columns[self.columns.len() - self.nnz..][range.clone()];
-        columns.iter().zip(&self.values[range]).map(|(&column, value)| (column as usize, value.widen()))
+        let (columns, values) = self.slices(row);
+        columns.iter().zip(values).map(|(&column, value)| (column as usize, value.widen()))
     }
-}
-
-/// `out[r, ..] = sum of a[r, k] * b[batch of r, k, ..]`: a stack of `rows_per` rows by a stack of matrices of `m` columns.
-///
-/// # Errors
-/// What the host reports.
-pub fn sparse_by_dense<T: Number>(
-    a: &Rows<'_, T>,
-    rows_per: usize,
-    b: &[T],
-    m: usize,
-    out: &mut [T],
-) -> Result<(), Error> {
-    if m == 0 {
-        return Ok(());
-    }
-    let piece_rows = (WORK / m).clamp(1, 1 << 10);
-    parallel_chunks_mut(out, piece_rows * m, |piece, out| {
-        for (n, out) in out.chunks_mut(m).enumerate() {
-            let row = piece * piece_rows + n;
-            let b = &b[row / rows_per.max(1) * a.width * m..];
-            let mut panels = out.chunks_exact_mut(PANEL);
-            let mut first = 0;
-            for out in &mut panels {
-                let mut sums = [T::ZERO; PANEL];
-                for (k, value) in a.row(row) {
-                    let line = &b[k * m + first..][..PANEL];
-                    for (sum, other) in sums.iter_mut().zip(line) {
-                        *sum = T::plus(*sum, T::times(value, other.widen()));
-                    }
-                }
-                out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
-                first += PANEL;
-            }
-            for (column, out) in panels.into_remainder().iter_mut().enumerate() {
-                let at = first + column;
-                let products = a.row(row).map(|(k, value)| T::times(value, b[k * m + at].widen()));
-                *out = T::narrow(products.fold(T::ZERO, T::plus));
-            }
-        }
-    })
 }
 
 /// `out[i, ..] = sum of a[i, k] * b[k, ..]` for each matrix of a stack: `n` rows by the rows of `b`, `k` of them each.
