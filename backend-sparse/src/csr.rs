@@ -5,9 +5,10 @@
 
 use crate::coo::{Coo, PIECE, Part, one, unsupported, wrong};
 use crate::layout_csr as layout;
+use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{
-    Arg, Call, Error, OwnedTensor, Tensor, new_composite, new_host_tensor, parallel_chunks_mut,
+    Arg, Call, Error, OwnedTensor, Scratch, Tensor, new_composite, new_host_tensor, parallel_chunks_mut,
 };
 
 /// A sparse matrix: row `i` has the entries from `crow[i]` up to `crow[i + 1]`, in the order of their columns, each column
@@ -215,6 +216,14 @@ impl<'a> Csr<'a> {
         build([rows, columns], coo.dtype(), &[Arg::Owned(&crow), Arg::Owned(&col), coo.values.arg()])
     }
 
+    /// Rows and columns exchanged: entries are counted by column, and then dealt out in the order of rows.
+    ///
+    /// # Errors
+    /// Components that do not fit; memory that does not suffice.
+    pub fn transposed(&self) -> Result<OwnedTensor, Error> {
+        by_dtype!(self.dtype(), transposed(self))
+    }
+
     /// The same rows with other values.
     pub fn with_values(self, values: OwnedTensor) -> Csr<'a> {
         Csr { values: Part::Made(values), ..self }
@@ -228,6 +237,45 @@ impl<'a> Csr<'a> {
         let parts = [self.crow.arg(), self.col.arg(), self.values.arg()];
         call.set_output(0, build(self.sizes, self.dtype(), &parts)?)
     }
+}
+
+fn transposed<T: Number>(csr: &Csr<'_>) -> Result<OwnedTensor, Error> {
+    let (begins, columns) = (csr.begins()?, csr.columns()?);
+    let values = csr.values.tensor().view::<T>()?.contiguous()?;
+    let [rows, width] = csr.sizes;
+    let mut crow = new_host_tensor::<i64>(&[width + 1])?;
+    let mut col = new_host_tensor::<i64>(&[csr.nnz as i64])?;
+    let mut made = new_host_tensor::<T>(&[csr.nnz as i64])?;
+    if let (Some(crow), Some(col), Some(made)) = (
+        crow.view_mut::<i64>()?.as_mut_slice(),
+        col.view_mut::<i64>()?.as_mut_slice(),
+        made.view_mut::<T>()?.as_mut_slice(),
+    ) {
+        crow.fill(0);
+        columns.iter().for_each(|&column| crow[column as usize + 1] += 1);
+        let mut next = Scratch::<u64>::zeroed(width as usize)?;
+        for column in 0..next.len() {
+            next[column] = crow[column] as u64;
+            crow[column + 1] += crow[column];
+        }
+        for (row, pair) in begins.windows(2).enumerate() {
+            for entry in pair[0] as usize..pair[1] as usize {
+                let next = &mut next[columns[entry] as usize];
+                col[*next as usize] = row as i64;
+                made[*next as usize] = values[entry];
+                *next += 1;
+            }
+        }
+    }
+    build([width, rows], csr.dtype(), &[Arg::Owned(&crow), Arg::Owned(&col), Arg::Owned(&made)])
+}
+
+/// Whether both are compressed rows over the same pointers and columns, by what is known without reading them.
+pub fn share_rows(a: &Tensor<'_>, b: &Tensor<'_>) -> bool {
+    let same_part = |(a, b): (Tensor<'_>, Tensor<'_>)| {
+        a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
+    };
+    is_csr(a) && is_csr(b) && a.components().zip(b.components()).take(2).all(same_part)
 }
 
 fn build(sizes: [i64; 2], dtype: u16, parts: &[Arg<'_>]) -> Result<OwnedTensor, Error> {

@@ -3,6 +3,7 @@
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, PIECE, Part, is_sparse, one, unsupported};
+use crate::csr::{Csr, share_rows};
 use crate::dense::each_block;
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
@@ -52,6 +53,11 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
         )));
     }
     let alpha = factor(call, minus)?;
+    if share_rows(&left, &right) {
+        let (left, right) = (Csr::read(left)?, Csr::read(right)?);
+        let values = one("add", &[left.values.arg(), right.values.arg(), alpha])?;
+        return left.with_values(values).give(call);
+    }
     match (is_sparse(&left), is_sparse(&right)) {
         (true, true) => both(Coo::read(left)?, scaled(Coo::read(right)?, alpha)?)?.give(call),
         (true, false) => {
