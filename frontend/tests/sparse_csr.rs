@@ -339,6 +339,39 @@ fn products_of_matrices() {
 }
 
 #[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let _one = load(PLUGINS);
+    // More entries than one piece of work has, and more columns than a panel.
+    let values =
+        (0..300 * 400).map(|at| if at * 7919 % 13 < 5 { (at % 97) as f64 * 0.37 - 17.0 } else { 0.0 });
+    let d = floats(&values.collect::<Vec<_>>(), &[300, 400]);
+    let b = floats(&numbers(400 * 37), &[400, 37]);
+    let results = || -> keyway::Result<Vec<Vec<f64>>> {
+        let a = d.to_sparse_csr()?;
+        let coo = d.t()?.to_sparse(2)?.t()?;
+        let made = [
+            a.mm(&b)?,
+            b.t()?.mm(&a.t()?)?,
+            coo.to_sparse_csr()?.to_dense()?,
+            a.add(&coo.to_sparse_csr()?)?.to_dense()?,
+            a.sum_dims(&[0], false)?.to_dense()?,
+            a.sampled_mm(&b.narrow(0, 0, 300)?, &b.t()?)?.to_dense()?,
+        ];
+        made.iter().map(Tensor::to_vec::<f64>).collect()
+    };
+    keyway::dispatcher::parallel::set_num_threads(1);
+    let alone = results().unwrap();
+    for threads in [2, 3] {
+        keyway::dispatcher::parallel::set_num_threads(threads);
+        let made = results().unwrap();
+        assert!(
+            alone.iter().zip(&made).all(|(a, b)| a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits()))
+        );
+    }
+    keyway::dispatcher::parallel::set_num_threads(0);
+}
+
+#[test]
 fn integers_and_narrow_floats() {
     let _one = load(PLUGINS);
     for dtype in [DType::I32, DType::U8, DType::I64, DType::F16, DType::BF16, DType::F32] {
