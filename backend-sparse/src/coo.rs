@@ -1,5 +1,7 @@
 //! A sparse tensor as its parts, and back.
 
+use crate::coalesce::coalesced;
+use crate::csr::{self, Csr, is_csr};
 use crate::layout;
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{
@@ -55,9 +57,14 @@ pub struct Coo<'a> {
     pub values: Part<'a>,
 }
 
-/// Whether a tensor is of this layout.
+/// Whether a tensor is coordinates.
 pub fn is_coo(tensor: &Tensor<'_>) -> bool {
     tensor.n_components() == 2 && Some(tensor.layout()) == layout::number()
+}
+
+/// Whether a tensor is sparse: coordinates, or compressed rows, which [`Coo::read`] takes as coordinates.
+pub fn is_sparse(tensor: &Tensor<'_>) -> bool {
+    is_coo(tensor) || is_csr(tensor)
 }
 
 /// The refusal of what no kernel here serves.
@@ -109,13 +116,16 @@ pub fn index_tensor(rows: usize, nnz: usize, indices: &[i64]) -> Result<OwnedTen
 }
 
 impl<'a> Coo<'a> {
-    /// Reads a tensor of this layout, whose components must have sizes that fit each other.
+    /// Reads a sparse tensor, whose components must have sizes that fit each other.
     ///
     /// # Errors
     /// Another layout, and components that do not fit.
     pub fn read(tensor: Tensor<'a>) -> Result<Coo<'a>, Error> {
+        if is_csr(&tensor) {
+            return Csr::read(tensor)?.into_coo();
+        }
         if !is_coo(&tensor) {
-            return Err(unsupported("a tensor of another layout than sparse_coo here"));
+            return Err(unsupported("a tensor of another layout than sparse_coo and sparse_csr here"));
         }
         let (indices, values) = (tensor.component(0)?, tensor.component(1)?);
         let sizes = tensor.sizes().to_vec();
@@ -235,11 +245,34 @@ impl<'a> Coo<'a> {
         new_composite(number, self.dtype(), &self.sizes, &[self.indices.arg(), self.values.arg()], &[flag])
     }
 
-    /// Gives this as the first output.
+    /// The tensor of these parts that a call gives: of arguments that are compressed rows, a matrix is too.
     ///
     /// # Errors
     /// What the host reports.
-    pub fn give(&self, call: &Call<'_>) -> Result<(), Error> {
+    pub fn result(self, call: &Call<'_>) -> Result<OwnedTensor, Error> {
+        let is_matrix = self.sparse_dim == 2 && self.sizes.len() == 2;
+        if is_matrix && csr::is_wanted(call) { Csr::of(&coalesced(self)?) } else { self.build() }
+    }
+
+    /// Gives this as the first output, see [`Coo::result`].
+    ///
+    /// # Errors
+    /// What the host reports.
+    pub fn give(self, call: &Call<'_>) -> Result<(), Error> {
+        call.set_output(0, self.result(call)?)
+    }
+
+    /// Gives this as the first output in the layout of `like`, an argument of which it was read and whose pattern it has:
+    /// compressed rows are shared.
+    ///
+    /// # Errors
+    /// What the host reports.
+    pub fn give_like(self, call: &Call<'_>, like: Tensor<'_>) -> Result<(), Error> {
+        if is_csr(&like)
+            && let Part::Made(values) = self.values
+        {
+            return Csr::read(like)?.with_values(values).give(call);
+        }
         call.set_output(0, self.build()?)
     }
 }

@@ -1,7 +1,7 @@
 //! The layout `sparse_coo`: its components, its conversions, and what makes one valid.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, is_coo, wrong};
+use crate::coo::{Coo, is_sparse, wrong};
 use crate::dense;
 use crate::sort::{Order, order};
 use keyway_sdk::abi::RawStr;
@@ -94,16 +94,16 @@ impl LayoutOps for OnCpu {
 
     fn from_strided(call: &Call<'_>) -> Result<(), Error> {
         let tensor = call.tensor(0)?;
-        dense::entries_of(tensor, tensor.ndim())?.give(call)
+        call.set_output(0, dense::entries_of(tensor, tensor.ndim())?.build()?)
     }
 }
 
 /// The gradient at each entry's place, whatever stands there more than once.
 fn project(call: &Call<'_>) -> Result<(), Error> {
     let (gradient, pattern) = (call.tensor(0)?, Coo::argument(call, 1)?);
-    let values = match is_coo(&gradient) {
+    let values = match is_sparse(&gradient) {
         false => dense::at_entries(gradient, &pattern)?,
         true => dense::sparse_at_entries(&coalesced(Coo::read(gradient)?)?, &pattern)?,
     };
-    pattern.with_values(values).give(call)
+    call.set_output(0, pattern.with_values(values).build()?)
 }

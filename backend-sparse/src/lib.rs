@@ -1,11 +1,19 @@
-//! Keyway's sparse tensors as coordinates: the layout `sparse_coo` and its kernels on the CPU, a plugin.
+//! Keyway's sparse tensors: the layouts `sparse_coo` and `sparse_csr` and their kernels on the CPU, a plugin.
 //!
-//! A tensor has `sparse_dim` sparse dimensions, the first ones, and dense ones behind them. Its components are `indices`
+//! A tensor of coordinates (`sparse_coo`) has `sparse_dim` sparse dimensions, the first ones, and dense ones behind them. Its components are `indices`
 //! (i64, `[sparse_dim, nnz]`) and `values` (`[nnz, dense sizes...]`), its attribute is `coalesced`: entries come in
 //! row-major order, and each place once. Entries of one place are added up, whatever the op: a kernel of an op that is not
 //! linear coalesces first.
 //!
+//! A matrix of compressed rows (`sparse_csr`) has the components `crow_indices` (i64, `[rows + 1]`), `col_indices` (i64,
+//! `[nnz]`) and `values` (`[nnz]`), and no attribute: columns rise within each row, so that each place comes once.
+//!
 //! Decisions:
+//! - a kernel reads compressed rows as coalesced coordinates (`Coo::read`), and what it gives is compressed if it is a matrix
+//!   and no argument is coordinates. So every op of coordinates that takes matrices takes both, and mixed ones give
+//!   coordinates. Where rows alone are needed, or the pattern stays, nothing is converted: products, `transpose`, functions of
+//!   the values, conversions. Kernels of their own for each op would say everything twice;
+//! - batches of matrices are coordinates of three dimensions: compressed rows that differ in their counts have no common shape;
 //! - what is computed element by element on the stored values is computed by the op of that name on the component `values`,
 //!   through the host: the kernels here know places, and the backend that serves strided tensors knows numbers. So every
 //!   dtype that it serves is served here, with its accuracy and its speed. Kernels of their own for the values would be the
@@ -25,21 +33,25 @@
 
 mod coalesce;
 mod coo;
+mod csr;
 mod dense;
 mod kernels;
 mod layout;
+mod layout_csr;
 mod number;
 mod sort;
 
 keyway_sdk::plugin! {
     name: "keyway-sparse",
     version: env!("CARGO_PKG_VERSION"),
-    description: "Sparse tensors as coordinates on the CPU",
+    description: "Sparse tensors as coordinates and as compressed rows on the CPU",
     devices: ["cpu"],
-    layouts: ["sparse_coo"],
+    layouts: ["sparse_coo", "sparse_csr"],
     setup: |contents| {
         layout::learn_number()?;
+        layout_csr::learn_number()?;
         contents.layout(&layout::API).layout_ops(&layout::OPS);
+        contents.layout(&layout_csr::API).layout_ops(&layout_csr::OPS);
         Ok(())
     },
 }

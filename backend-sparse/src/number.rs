@@ -6,7 +6,7 @@ use keyway_sdk::half::{bf16, f16};
 /// An element type whose sums are accumulated in another: f16 and bf16 in f32, all others in themselves. Integers wrap.
 pub trait Number: Plain {
     /// What sums are accumulated in.
-    type Acc: Copy + Send + Sync + PartialOrd + 'static;
+    type Acc: Plain + PartialOrd;
     /// 0.
     const ZERO: Self::Acc;
     /// Exactly this number.

@@ -5,6 +5,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("cpu", "keyway-cpu", "keyway_backend_cpu"),
     ("cuda", "keyway-cuda", "keyway_backend_cuda"),
     ("sparse_coo", "keyway-sparse", "keyway_backend_sparse"),
+    ("sparse_csr", "keyway-sparse", "keyway_backend_sparse"),
     ("channels_last", "keyway-channels-last", "keyway_backend_channels_last"),
 ];
 

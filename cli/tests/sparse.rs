@@ -53,9 +53,11 @@ fn what_needs_the_library_names_it() {
         let ran = keyway(&[], &arguments).expect(1);
         assert!(ran.err.contains("`sparse_coo` is served by `keyway-sparse`"), "{}", ran.err);
     }
-    let explain = ["explain", "mm", "--layout", "sparse_coo"];
-    assert!(keyway(&[], &explain).expect(2).err.contains("keyway-sparse"));
-    assert!(keyway(SPARSE, &explain).expect(0).out.contains("kernel of `keyway-sparse`"));
+    for layout in ["sparse_coo", "sparse_csr"] {
+        let explain = ["explain", "mm", "--layout", layout];
+        assert!(keyway(&[], &explain).expect(2).err.contains("keyway-sparse"));
+        assert!(keyway(SPARSE, &explain).expect(0).out.contains("kernel of `keyway-sparse`"));
+    }
 }
 
 #[test]

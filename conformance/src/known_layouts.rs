@@ -30,24 +30,35 @@ pub fn find(layout: Layout) -> Option<Known> {
     }
 }
 
-/// How the entries of coordinates are held.
+/// How entries are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// In row-major order, each place once.
     Coalesced,
-    /// In another order, the values of most places in two parts.
+    /// Of coordinates: in another order, the values of most places in two parts.
     Duplicates,
-    /// The last dimension within each entry.
+    /// Of coordinates: the last dimension within each entry.
     Hybrid,
+    /// Some zeros among them.
+    StoredZeros,
+    /// In components whose elements do not follow each other in memory.
+    Gaps,
 }
 
 impl Form {
+    /// Whether zeros may be stored.
+    pub fn stores_zeros(self) -> bool {
+        matches!(self, Form::Hybrid | Form::StoredZeros)
+    }
+
     /// What a case says of it.
     pub fn name(self) -> &'static str {
         match self {
             Form::Coalesced => "coalesced",
             Form::Duplicates => "with duplicates",
             Form::Hybrid => "hybrid",
+            Form::StoredZeros => "with stored zeros",
+            Form::Gaps => "with gaps in memory",
         }
     }
 }
@@ -67,13 +78,16 @@ fn halves(value: Number) -> [Number; 2] {
     }
 }
 
-/// As [`components`], the entries of coordinates in this form.
+/// As [`components`], the entries in this form.
 pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
     let whole = |sizes: Vec<usize>, values: Vec<usize>| {
         Array::new(DType::I64, sizes, values.into_iter().map(|v| Number::Int(v as i128)).collect())
     };
+    let is_stored = |(at, value): &(Vec<usize>, Number)| {
+        value.truth() || form == Form::StoredZeros && at.iter().sum::<usize>() % 2 == 1
+    };
     let mut entries: Vec<(Vec<usize>, Number)> =
-        Indices::new(&array.sizes).zip(array.values.iter().copied()).filter(|(_, v)| v.truth()).collect();
+        Indices::new(&array.sizes).zip(array.values.iter().copied()).filter(is_stored).collect();
     if let (Form::Duplicates, Known::Coo) = (form, known) {
         let parted = entries.iter().enumerate().flat_map(|(nth, (at, value))| match nth % 4 {
             3 => vec![(at.clone(), *value)],
@@ -116,6 +130,37 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
             vec![whole(vec![array.ndim(), entries.len()], indices), values]
         }
     }
+}
+
+/// Components that do not fit each other, and what is wrong with them, made of right ones with some entries.
+pub fn invalid(known: Known, right: &[Array]) -> Vec<(String, Vec<Array>)> {
+    let with = |part: usize, at: usize, value: i128| {
+        let mut parts = right.to_vec();
+        if let Some(place) = parts[part].values.get_mut(at) {
+            *place = Number::Int(value);
+        }
+        parts
+    };
+    // The indices of the last entry: before the first column, and behind the last.
+    let places = right.len() - 2;
+    let last = right[places].values.len().saturating_sub(1);
+    let mut all: Vec<(String, Vec<Array>)> = [-1, 1 << 40]
+        .into_iter()
+        .map(|index| (format!("components with an index of {index}"), with(places, last, index)))
+        .collect();
+    if known == Known::Csr {
+        let (rows, nnz) = (right[0].values.len() - 1, right[1].values.len() as i128);
+        for (what, at, value) in [
+            ("row pointers that begin with 1", 0, 1),
+            ("row pointers that end before the last entry", rows, nnz - 1),
+            ("row pointers that end behind the last entry", rows, nnz + 1),
+            ("row pointers that fall behind the first row", 1, nnz + 1),
+            ("a row pointer of -1", 1, -1),
+        ] {
+            all.push((what.to_string(), with(0, at, value)));
+        }
+    }
+    all
 }
 
 /// The values that components stand for; `None` for components that do not fit each other.
@@ -167,9 +212,10 @@ pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> O
 /// # Errors
 /// What the device or the layout reports.
 pub fn make(known: Known, array: &Array, layout: Layout, device: Device, form: Form) -> Result<Tensor> {
+    let arrangement = if form == Form::Gaps { Arrangement::Stepped } else { Arrangement::Contiguous };
     let parts = components_in(known, array, form)
         .iter()
-        .map(|part| Ok(Placed::new(part, Arrangement::Contiguous, device)?.tensor))
+        .map(|part| Ok(Placed::new(part, arrangement.where_it_suits(&part.sizes), device)?.tensor))
         .collect::<Result<Vec<_>>>()?;
     let attrs = table::current().layout(layout).map_or(&[][..], |entry| &entry.attrs);
     // Whether entries come in row-major order, and each place once.
@@ -223,6 +269,10 @@ mod tests {
         assert!(twice[1].numel() > components(Known::Coo, &cube)[1].numel());
         let blocks = components_in(Known::Coo, &cube, Form::Hybrid);
         assert_eq!((blocks[0].sizes.clone(), blocks[1].sizes.clone()), (vec![2, 5], vec![5, 2]));
+        let matrix = array(&[2, 3], &[0.0, 5.0, 0.0, 0.0, 0.0, -1.0]);
+        let parts = components_in(Known::Csr, &matrix, Form::StoredZeros);
+        assert_eq!((parts[0].ints(), parts[1].ints()), (vec![0, 1, 3], vec![1, 0, 2]));
+        assert_eq!(values(Known::Csr, &[2, 3], DType::F32, &parts), Some(matrix));
         let whole = Array::new(DType::I8, [2], vec![Number::Int(-128), Number::Int(127)]);
         let parts = components_in(Known::Coo, &whole, Form::Duplicates);
         assert_eq!(values(Known::Coo, &[2], DType::I8, &parts), Some(whole));

@@ -14,6 +14,7 @@ OPS = {
     "sampled_mm": lambda torch, pattern, a, b: torch.where(pattern != 0, a @ b, 0),
     "sparse_mask": lambda torch, x, mask: torch.where(mask != 0, x, 0),
     "to_sparse": to_sparse,
+    "to_sparse_csr": lambda torch, x: x.to_sparse_csr().to_dense(),
 }
 
 NUMPY = {
@@ -21,4 +22,5 @@ NUMPY = {
     "sampled_mm": lambda numpy, pattern, a, b: numpy.where(pattern != 0, a @ b, 0),
     "sparse_mask": lambda numpy, x, mask: numpy.where(mask != 0, x, 0),
     "to_sparse": lambda numpy, x, sparse_dim: x.copy(),
+    "to_sparse_csr": lambda numpy, x: x.copy(),
 }

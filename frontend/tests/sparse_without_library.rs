@@ -1,4 +1,4 @@
-//! What needs `sparse_coo` says who serves it where nobody does, in the forward pass; everything else works.
+//! What needs `sparse_coo` or `sparse_csr` says who serves it where nobody does, in the forward pass; everything else works.
 
 mod rehearsal_support;
 
@@ -13,6 +13,13 @@ fn what_is_missing_is_named() {
     let values = Tensor::from_slice(&[1.0f32, 2.0]).unwrap();
     let w = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap().set_requires_grad(true).unwrap();
     let bag = BagOptions { sparse: true, ..Default::default() };
+    let csr = "`sparse_csr` is served by `keyway-sparse`";
+    for text in [
+        message(Tensor::sparse_csr(&values.to_dtype(keyway::DType::I64).unwrap(), &values, &values, &[1, 3])),
+        message(w.to_sparse_csr()),
+    ] {
+        assert!(text.contains(csr) && text.contains("keyway backend install"), "{text}");
+    }
     for text in [
         message(Tensor::sparse_coo(&at, &values, &[3])),
         message(values.to_sparse(1)),

@@ -2,7 +2,8 @@
 //! strided one. Scratch: 24 bytes for each entry of both, and that of coalescing what is not.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, PIECE, Part, is_coo, one, unsupported};
+use crate::coo::{Coo, PIECE, Part, is_sparse, one, unsupported};
+use crate::csr::{Csr, share_rows};
 use crate::dense::each_block;
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
@@ -52,7 +53,12 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
         )));
     }
     let alpha = factor(call, minus)?;
-    match (is_coo(&left), is_coo(&right)) {
+    if share_rows(&left, &right) {
+        let (left, right) = (Csr::read(left)?, Csr::read(right)?);
+        let values = one("add", &[left.values.arg(), right.values.arg(), alpha])?;
+        return left.with_values(values).give(call);
+    }
+    match (is_sparse(&left), is_sparse(&right)) {
         (true, true) => both(Coo::read(left)?, scaled(Coo::read(right)?, alpha)?)?.give(call),
         (true, false) => {
             let dense = Part::Given(right);
@@ -183,5 +189,5 @@ fn onto_of<T: Number>(dense: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, E
     Ok(made)
 }
 
-kernel!("add", "TTs>T", add);
-kernel!("sub", "TTs>T", sub);
+kernels!("add", "TTs>T", add);
+kernels!("sub", "TTs>T", sub);

@@ -111,5 +111,5 @@ fn over_sparse<'a, T: Number>(
     Ok(Reduced::Sparse(Coo { sizes, sparse_dim: sparse.len(), indices, ..small }))
 }
 
-kernel!("amax", "TIb>T", amax);
-kernel!("amin", "TIb>T", amin);
+kernels!("amax", "TIb>T", amax);
+kernels!("amin", "TIb>T", amin);

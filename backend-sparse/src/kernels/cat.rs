@@ -1,7 +1,7 @@
 //! `cat`: entries behind each other. Scratch: the indices of all.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, Part, dim_of, index_tensor, is_coo, one, wrong};
+use crate::coo::{Coo, Part, dim_of, index_tensor, is_sparse, one, wrong};
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
 
 /// The entries of all, one behind the other, of which no order is known.
@@ -38,7 +38,7 @@ fn with_shifts<'a>(all: &[Coo<'a>], shifts: &[Vec<i64>], sizes: Vec<i64>) -> Res
 
 fn cat(call: &Call<'_>) -> Result<(), Error> {
     let tensors = call.tensors(0)?;
-    if !tensors.iter().all(|tensor| is_coo(&tensor)) {
+    if !tensors.iter().all(|tensor| is_sparse(&tensor)) {
         return Err(wrong(
             "tensors",
             "sparse tensors alone: convert the others with `to_sparse()`, or these with `to_dense()`",
@@ -89,4 +89,4 @@ fn cat(call: &Call<'_>) -> Result<(), Error> {
     joined.give(call)
 }
 
-kernel!("cat", "Li>T", cat);
+kernels!("cat", "Li>T", cat);

@@ -100,4 +100,4 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
     picked.give(call)
 }
 
-kernel!("index_select", "TiT>T", index_select);
+kernels!("index_select", "TiT>T", index_select);

@@ -1,53 +1,78 @@
 //! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
 //! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, the strided operand where it does not lie
-//! row by row, one row of the result for each thread, and that of coalescing.
+//! row by row, a panel of it, one row of the result for each thread, and that of coalescing.
 
-use super::product::{Rows, dense_by_sparse, sparse_by_dense, sparse_by_sparse};
+use super::by_dense::sparse_by_dense;
+use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, Part, index_tensor, is_coo, one, unsupported};
+use crate::coo::{Coo, Part, index_tensor, is_sparse, one, unsupported};
+use crate::csr::{Csr, is_csr};
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor};
 
 /// The product of two matrices, or of two stacks of them; a strided vector on the right counts as a matrix of one column.
-enum Product<'a> {
-    Strided(OwnedTensor),
-    Sparse(Coo<'a>),
-}
-
-impl Product<'_> {
-    fn tensor(&self) -> Result<OwnedTensor, Error> {
-        match self {
-            Product::Strided(made) => made.tensor().retain(),
-            Product::Sparse(coo) => coo.build(),
-        }
-    }
-}
-
-fn multiply<'a>(left: Tensor<'a>, right: Tensor<'a>) -> Result<Product<'a>, Error> {
-    match (is_coo(&left), is_coo(&right)) {
+fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
+    match (is_sparse(&left), is_sparse(&right)) {
         (true, true) => {
-            let (a, b) = (coalesced(Coo::read(left)?)?, coalesced(Coo::read(right)?)?);
-            if a.sizes.len() != 2 || b.sizes.len() != 2 {
+            let (a, b) = (Operand::read(left)?, Operand::read(right)?);
+            if a.sizes().len() != 2 || b.sizes().len() != 2 {
                 return Err(unsupported("a product of two sparse tensors that are no matrices"));
             }
-            by_dtype!(a.dtype(), both(&a, &b)).map(Product::Sparse)
+            by_dtype!(left.dtype(), both(&a, &b))?.result(call)
         }
         (true, false) => {
-            let a = coalesced(Coo::read(left)?)?;
-            by_dtype!(a.dtype(), from_left(&a, right)).map(Product::Strided)
+            let a = Operand::read(left)?;
+            by_dtype!(left.dtype(), from_left(&a, right))
         }
         _ => {
-            let b = coalesced(Coo::read(right)?)?;
-            by_dtype!(b.dtype(), from_right(left, &b)).map(Product::Strided)
+            let b = Operand::read(right)?;
+            by_dtype!(right.dtype(), from_right(left, &b))
         }
     }
 }
 
-fn both<T: Number>(a: &Coo<'_>, b: &Coo<'_>) -> Result<Coo<'static>, Error> {
-    let sizes = vec![a.sizes[0], b.sizes[1]];
-    let entries = sparse_by_sparse(&Rows::<T>::of(a)?, &Rows::<T>::of(b)?)?;
+/// A sparse operand, in order.
+enum Operand<'a> {
+    Coo(Coo<'a>),
+    Csr(Csr<'a>),
+}
+
+impl<'a> Operand<'a> {
+    fn read(tensor: Tensor<'a>) -> Result<Self, Error> {
+        match is_csr(&tensor) {
+            true => Csr::read(tensor).map(Operand::Csr),
+            false => coalesced(Coo::read(tensor)?).map(Operand::Coo),
+        }
+    }
+
+    fn sizes(&self) -> &[i64] {
+        match self {
+            Operand::Coo(coo) => &coo.sizes,
+            Operand::Csr(csr) => &csr.sizes,
+        }
+    }
+
+    fn rows<T: Number>(&self) -> Result<Rows<'_, T>, Error> {
+        match self {
+            Operand::Coo(coo) => Rows::of(coo),
+            Operand::Csr(csr) => Rows::of_compressed(csr, csr.columns()?),
+        }
+    }
+}
+
+/// The rows for sparse by dense, which checks the columns itself.
+fn rows_by_dense<'a, T: Number>(operand: &'a Operand<'_>) -> Result<Rows<'a, T>, Error> {
+    match operand {
+        Operand::Csr(csr) => Rows::of_compressed(csr, csr.unchecked_columns()?),
+        Operand::Coo(_) => operand.rows(),
+    }
+}
+
+fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Error> {
+    let sizes = vec![a.sizes()[0], b.sizes()[1]];
+    let entries = sparse_by_sparse(&a.rows::<T>()?, &b.rows::<T>()?)?;
     let nnz = entries.values.len();
     let mut indices = entries.rows;
     indices.extend(entries.columns);
@@ -57,12 +82,12 @@ fn both<T: Number>(a: &Coo<'_>, b: &Coo<'_>) -> Result<Coo<'static>, Error> {
     Ok(Coo { sizes, sparse_dim: 2, nnz, coalesced: true, indices, values: Part::Made(values) })
 }
 
-fn from_left<T: Number>(a: &Coo<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
-    let rows = Rows::<T>::of(a)?;
+fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
+    let rows = rows_by_dense::<T>(a)?;
     let b = right.view::<T>()?.contiguous()?;
-    let outer = &a.sizes[..a.sizes.len() - 1];
+    let outer = &a.sizes()[..a.sizes().len() - 1];
     let mut sizes = outer.to_vec();
-    let columns = if right.ndim() == a.sizes.len() { right.sizes().last().copied() } else { None };
+    let columns = if right.ndim() == a.sizes().len() { right.sizes().last().copied() } else { None };
     sizes.extend(columns);
     let mut made = new_host_tensor::<T>(&sizes)?;
     if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
@@ -72,12 +97,12 @@ fn from_left<T: Number>(a: &Coo<'_>, right: Tensor<'_>) -> Result<OwnedTensor, E
     Ok(made)
 }
 
-fn from_right<T: Number>(left: Tensor<'_>, b: &Coo<'_>) -> Result<OwnedTensor, Error> {
-    let rows = Rows::<T>::of(b)?;
+fn from_right<T: Number>(left: Tensor<'_>, b: &Operand<'_>) -> Result<OwnedTensor, Error> {
+    let rows = b.rows::<T>()?;
     let a = left.view::<T>()?.contiguous()?;
     let mut sizes = left.sizes().to_vec();
     let &[.., n, k] = left.sizes() else { return Err(unsupported("a vector by a sparse matrix")) };
-    if let (Some(last), true) = (sizes.last_mut(), b.sizes.len() > 1) {
+    if let (Some(last), true) = (sizes.last_mut(), b.sizes().len() > 1) {
         *last = rows.width as i64;
     } else {
         return Err(unsupported("a product with a sparse vector"));
@@ -90,11 +115,11 @@ fn from_right<T: Number>(left: Tensor<'_>, b: &Coo<'_>) -> Result<OwnedTensor, E
 }
 
 fn mm(call: &Call<'_>) -> Result<(), Error> {
-    call.set_output(0, multiply(call.tensor(0)?, call.tensor(1)?)?.tensor()?)
+    call.set_output(0, multiply(call, call.tensor(0)?, call.tensor(1)?)?)
 }
 
 fn mv(call: &Call<'_>) -> Result<(), Error> {
-    if !is_coo(&call.tensor(0)?) || is_coo(&call.tensor(1)?) {
+    if !is_sparse(&call.tensor(0)?) || is_sparse(&call.tensor(1)?) {
         return Err(unsupported("a product with a sparse vector"));
     }
     mm(call)
@@ -111,7 +136,7 @@ fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
 /// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0.
 fn addmm(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(1)?, call.tensor(2)?);
-    if !is_coo(&left) && !is_coo(&right) {
+    if !is_sparse(&left) && !is_sparse(&right) {
         return Err(unsupported("a sparse matrix with a product of strided ones added to it"));
     }
     let (beta, alpha) = (factor(call, 3)?, factor(call, 4)?);
@@ -123,7 +148,7 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
         return call
             .set_output(0, one("to_dtype", &[Arg::Owned(&sum), Arg::Dtype(call.tensor(1)?.dtype())])?);
     }
-    let product = multiply(left, right)?.tensor()?;
+    let product = multiply(call, left, right)?;
     let product = one("mul", &[Arg::Owned(&product), alpha])?;
     if matches!(beta, Arg::Int(0)) || matches!(beta, Arg::Float(f) if f == 0.0) {
         return call.set_output(0, product);
@@ -135,7 +160,7 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, one("add", &[Arg::Owned(&scaled), Arg::Owned(&product), Arg::Int(1)])?)
 }
 
-kernel!("mm", "TT>T", mm);
-kernel!("mv", "TT>T", mv);
+kernels!("mm", "TT>T", mm);
+kernels!("mv", "TT>T", mv);
 kernel!("bmm", "TT>T", bmm);
-kernel!("addmm", "TTTss>T", addmm);
+kernels!("addmm", "TTTss>T", addmm);

@@ -1,6 +1,6 @@
 //! The kernels, one module for each kind of op.
 
-/// Registers one function for an op on sparse tensors of every dtype that has numbers.
+/// Registers one function for an op on coordinates, or on tensors of another layout, of every dtype that has numbers.
 macro_rules! kernel {
     ($op:literal, $signature:literal, $run:expr) => {
         kernel!($op, $signature, "sparse_coo", $run);
@@ -16,19 +16,39 @@ macro_rules! kernel {
     };
 }
 
-/// Registers one function for an op on sparse tensors of floats.
+/// Registers one function for an op on coordinates and on compressed rows: an op that takes matrices.
+macro_rules! kernels {
+    ($op:literal, $signature:literal, $run:expr) => {
+        kernel!($op, $signature, "sparse_coo", $run);
+        kernel!($op, $signature, "sparse_csr", $run);
+    };
+}
+
+/// Registers one function for an op on coordinates of floats, or on tensors of another layout.
 macro_rules! float_kernel {
     ($op:literal, $signature:literal, $run:expr) => {
+        float_kernel!($op, $signature, "sparse_coo", $run);
+    };
+    ($op:literal, $signature:literal, $layout:literal, $run:expr) => {
         keyway_sdk::register_kernel! {
-            op: $op, signature: $signature, device: "cpu", layout: "sparse_coo",
+            op: $op, signature: $signature, device: "cpu", layout: $layout,
             flags: allocates,
             f16 => $run, bf16 => $run, f32 => $run, f64 => $run,
         }
     };
 }
 
+/// As [`kernels`], of floats.
+macro_rules! float_kernels {
+    ($op:literal, $signature:literal, $run:expr) => {
+        float_kernel!($op, $signature, "sparse_coo", $run);
+        float_kernel!($op, $signature, "sparse_csr", $run);
+    };
+}
+
 mod add;
 mod amax;
+mod by_dense;
 mod cat;
 mod coalesce;
 mod embedding_sparse;
@@ -45,4 +65,5 @@ mod shape;
 mod softmax;
 mod sparse_mask;
 mod sum;
+mod to_sparse_csr;
 mod unary;

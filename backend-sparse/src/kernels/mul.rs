@@ -2,7 +2,8 @@
 //! that both store. Scratch: 8 bytes for each entry, and that of coalescing for two sparse tensors.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, is_coo, one, unsupported};
+use crate::coo::{Coo, is_sparse, one, unsupported};
+use crate::csr::{Csr, is_csr};
 use crate::dense::{at_entries, number};
 use crate::kernels::select::chosen;
 use crate::number::by_dtype;
@@ -11,32 +12,31 @@ use keyway_sdk::author::{Arg, Call, Element, Error, Tensor};
 
 fn mul(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
-    match (is_coo(&left), is_coo(&right)) {
+    match (is_sparse(&left), is_sparse(&right)) {
         (true, true) => both(Coo::read(left)?, Coo::read(right)?)?.give(call),
-        (true, false) => by_strided(Coo::read(left)?, right, "mul", false)?.give(call),
-        _ => by_strided(Coo::read(right)?, left, "mul", true)?.give(call),
+        (true, false) => by_strided(call, left, right, "mul", false),
+        _ => by_strided(call, right, left, "mul", true),
     }
 }
 
 /// Divided by a number or, where it is stored, by a strided tensor.
 fn div(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
-    if !is_coo(&left) || is_coo(&right) {
+    if !is_sparse(&left) || is_sparse(&right) {
         return Err(unsupported("a quotient by a sparse tensor, which is 0 where it stores nothing,"));
     }
-    let coo = Coo::read(left)?;
     if call.is_none(2)? {
-        return by_strided(coo, right, "div", false)?.give(call);
+        return by_strided(call, left, right, "div", false);
     }
     // Rounded, so that each place's sum must be known.
-    let coo = coalesced(coo)?;
+    let coo = coalesced(Coo::read(left)?)?;
     let mode = call.str(2)?;
     let values = if right.numel() == 1 && right.ndim() <= coo.sizes.len() {
         one("div", &[coo.values.arg(), scalar(&right)?, Arg::Str(mode)])?
     } else {
         one("div", &[coo.values.arg(), Arg::Owned(&at_entries(right, &coo)?), Arg::Str(mode)])?
     };
-    coo.with_values(values).give(call)
+    coo.with_values(values).give_like(call, left)
 }
 
 /// The number that a strided tensor of one element stands for.
@@ -47,24 +47,43 @@ fn scalar(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
     by_dtype!(tensor.dtype(), of(tensor))
 }
 
+/// Coalesced if the type is narrow: sums that fit it may be of entries whose products do not.
+fn summed_if_narrow(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
+    if matches!(coo.dtype(), dtype::F16 | dtype::BF16) { coalesced(coo) } else { Ok(coo) }
+}
+
 /// The values with the strided tensor's elements at their places; `swapped` if that one comes first.
-fn by_strided<'a>(coo: Coo<'a>, other: Tensor<'_>, op: &str, swapped: bool) -> Result<Coo<'a>, Error> {
-    // Sums that fit a narrow type may be of entries whose products do not.
-    let narrow = matches!(coo.dtype(), dtype::F16 | dtype::BF16);
-    let coo = if narrow { coalesced(coo)? } else { coo };
-    let call = |a: Arg<'_>, b: Arg<'_>| match (op, swapped) {
+fn by_strided(
+    call: &Call<'_>,
+    sparse: Tensor<'_>,
+    other: Tensor<'_>,
+    op: &str,
+    swapped: bool,
+) -> Result<(), Error> {
+    let apply = |a: Arg<'_>, b: Arg<'_>| match (op, swapped) {
         ("mul", false) => one(op, &[a, b]),
         ("mul", true) => one(op, &[b, a]),
         _ => one(op, &[a, b, Arg::None]),
     };
-    let values = if other.numel() == 1 && other.ndim() <= coo.sizes.len() {
+    if other.numel() == 1 && other.ndim() <= sparse.ndim() {
         // A number may not come first in an op's arguments, and a product has no order.
         let factor = scalar(&other)?;
-        if op == "mul" { one(op, &[coo.values.arg(), factor])? } else { call(coo.values.arg(), factor)? }
-    } else {
-        call(coo.values.arg(), Arg::Owned(&at_entries(other, &coo)?))?
-    };
-    Ok(coo.with_values(values))
+        let by_number = |values: Arg<'_>| match op {
+            "mul" => one(op, &[values, factor]),
+            _ => apply(values, factor),
+        };
+        if is_csr(&sparse) {
+            let csr = Csr::read(sparse)?;
+            let values = by_number(csr.values.arg())?;
+            return csr.with_values(values).give(call);
+        }
+        let coo = summed_if_narrow(Coo::read(sparse)?)?;
+        let values = by_number(coo.values.arg())?;
+        return coo.with_values(values).give(call);
+    }
+    let coo = summed_if_narrow(Coo::read(sparse)?)?;
+    let values = apply(coo.values.arg(), Arg::Owned(&at_entries(other, &coo)?))?;
+    coo.with_values(values).give_like(call, sparse)
 }
 
 /// The products at the places that both store.
@@ -93,5 +112,5 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     Ok(left.with_values(values))
 }
 
-kernel!("mul", "TT>T", mul);
-kernel!("div", "TTS>T", div);
+kernels!("mul", "TT>T", mul);
+kernels!("div", "TTS>T", div);

@@ -1,13 +1,15 @@
 //! `permute` and `transpose`, of sparse dimensions among themselves and of dense ones among themselves. The values of sparse
-//! dimensions are shared; a coalesced tensor gives a coalesced one, which sorts it. Scratch: that of coalescing.
+//! dimensions are shared; a coalesced tensor gives a coalesced one, which sorts it. Compressed rows are counted by column.
+//! Scratch: that of coalescing; of compressed rows 8 bytes for each column.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, index_tensor, one, unsupported, wrong};
-use keyway_sdk::author::{Arg, Call, Error};
+use crate::csr::{Csr, is_csr};
+use keyway_sdk::author::{Arg, Call, Error, Tensor};
 
 fn permute(call: &Call<'_>) -> Result<(), Error> {
-    let coo = Coo::argument(call, 0)?;
-    let ndim = coo.sizes.len();
+    let tensor = call.tensor(0)?;
+    let ndim = tensor.ndim();
     let given = call.ints(1)?;
     let dims = given.iter().map(|&dim| dim_of(dim, ndim)).collect::<Result<Vec<_>, _>>()?;
     let mut seen = vec![false; ndim];
@@ -19,18 +21,26 @@ fn permute(call: &Call<'_>) -> Result<(), Error> {
     if dims.len() != ndim || seen.contains(&false) {
         return Err(wrong("dims", format!("each of {ndim} dimensions once"), format!("{given:?}")));
     }
-    permuted(coo, &dims)?.give(call)
+    give(call, tensor, &dims)
 }
 
 fn transpose(call: &Call<'_>) -> Result<(), Error> {
-    let coo = Coo::argument(call, 0)?;
-    let ndim = coo.sizes.len();
+    let tensor = call.tensor(0)?;
+    let ndim = tensor.ndim();
     let (a, b) = (dim_of(call.int(1)?, ndim)?, dim_of(call.int(2)?, ndim)?);
     let mut dims: Vec<usize> = (0..ndim).collect();
     if ndim > 0 {
         dims.swap(a, b);
     }
-    permuted(coo, &dims)?.give(call)
+    give(call, tensor, &dims)
+}
+
+fn give(call: &Call<'_>, tensor: Tensor<'_>, dims: &[usize]) -> Result<(), Error> {
+    match (is_csr(&tensor), dims) {
+        (true, [1, 0]) => call.set_output(0, Csr::read(tensor)?.transposed()?),
+        (true, _) => call.set_output(0, tensor.retain()?),
+        _ => permuted(Coo::read(tensor)?, dims)?.give(call),
+    }
 }
 
 fn permuted<'a>(coo: Coo<'a>, dims: &[usize]) -> Result<Coo<'a>, Error> {
@@ -66,5 +76,5 @@ fn permuted<'a>(coo: Coo<'a>, dims: &[usize]) -> Result<Coo<'a>, Error> {
     if was_coalesced { coalesced(made) } else { Ok(made) }
 }
 
-kernel!("permute", "TI>T", permute);
-kernel!("transpose", "Tii>T", transpose);
+kernels!("permute", "TI>T", permute);
+kernels!("transpose", "Tii>T", transpose);

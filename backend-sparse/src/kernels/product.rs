@@ -1,20 +1,14 @@
-//! The loops of products.
+//! The loops of products; those of sparse by dense are in [`by_dense`](super::by_dense).
 //!
-//! Sparse by dense goes row by row: for a panel of columns, the sum over the row's entries stays in registers while a row of
-//! the dense matrix is read at a time. Dense by sparse keeps one row of the result and adds each entry to it. Sparse by sparse
-//! keeps one row of the result, of the columns that the second has if it is much wider than it has entries, beside a list of
-//! those that the row has.
+//! Dense by sparse keeps one row of the result and adds each entry to it. Sparse by sparse keeps one row of the result, of the
+//! columns that the second has if it is much wider than it has entries, beside a list of those that the row has.
 
-use crate::coo::{Coo, unsupported, wrong};
+use crate::coo::{Coo, unsupported};
+use crate::csr::{Csr, row_begins};
 use crate::number::Number;
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::sync::Mutex;
-
-/// Columns of a panel.
-const PANEL: usize = 32;
-/// About so many products for one piece of work.
-const WORK: usize = 1 << 15;
 
 /// Times as many columns as entries are too many to keep a number for each.
 const WIDE: usize = 8;
@@ -22,7 +16,7 @@ const WIDE: usize = 8;
 /// A coalesced matrix, or a stack of them, as rows. Scratch: 8 bytes for each row.
 pub struct Rows<'a, T: Number> {
     /// Where the entries of each row begin, and the end.
-    begins: Scratch<u64>,
+    begins: Scratch<i64>,
     /// The column of each entry.
     columns: Contiguous<'a, i64>,
     nnz: usize,
@@ -48,22 +42,8 @@ impl<'a, T: Number> Rows<'a, T> {
         let mut strides = crate::coo::row_major(outer);
         strides.push(0);
         let keys = coo.keys_by(&strides)?;
-        let mut begins = Scratch::<u64>::zeroed(rows + 1)?;
-        let mut next = 0;
-        for (entry, &row) in keys.iter().enumerate() {
-            if (row as usize) + 1 < next {
-                return Err(wrong(
-                    "coalesced",
-                    "1 only of entries in row-major order",
-                    "a component that was changed",
-                ));
-            }
-            while next <= row as usize {
-                begins[next] = entry as u64;
-                next += 1;
-            }
-        }
-        begins[next..].fill(coo.nnz as u64);
+        let mut begins = Scratch::<i64>::zeroed(rows + 1)?;
+        row_begins(keys.iter().map(|&row| row as usize), coo.nnz, &mut begins)?;
         Ok(Rows {
             begins,
             columns: coo.index()?,
@@ -73,59 +53,46 @@ impl<'a, T: Number> Rows<'a, T> {
         })
     }
 
+    /// Of compressed rows, whose columns the caller has read.
+    ///
+    /// # Errors
+    /// Components that do not fit.
+    pub fn of_compressed(csr: &'a Csr<'_>, columns: Contiguous<'a, i64>) -> Result<Self, Error> {
+        let from = csr.begins()?;
+        let mut begins = Scratch::<i64>::zeroed(from.len())?;
+        begins.copy_from_slice(&from);
+        Ok(Rows {
+            begins,
+            columns,
+            nnz: csr.nnz,
+            values: csr.values.tensor().view::<T>()?.contiguous()?,
+            width: csr.sizes[1] as usize,
+        })
+    }
+
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.begins.len() - 1
     }
 
+    /// How many entries there are.
+    pub fn entries(&self) -> usize {
+        self.nnz
+    }
+
+    /// The columns and the values of the entries of a row.
+    #[inline(always)]
+    pub fn slices(&self, row: usize) -> (&[i64], &[T]) {
+        let range = self.begins[row] as usize..self.begins[row + 1] as usize;
+        (&self.columns[self.columns.len() - self.nnz..][range.clone()], &self.values[range])
+    }
+
     /// Column and value of each entry of a row.
     #[inline(always)]
     fn row(&self, row: usize) -> impl Iterator<Item = (usize, T::Acc)> + Clone + '_ {
-        let range = self.begins[row] as usize..self.begins[row + 1] as usize;
-        let columns = &self.columns[self.columns.len() - self.nnz..][range.clone()];
-        columns.iter().zip(&self.values[range]).map(|(&column, value)| (column as usize, value.widen()))
+        let (columns, values) = self.slices(row);
+        columns.iter().zip(values).map(|(&column, value)| (column as usize, value.widen()))
     }
-}
-
-/// `out[r, ..] = sum of a[r, k] * b[batch of r, k, ..]`: a stack of `rows_per` rows by a stack of matrices of `m` columns.
-///
-/// # Errors
-/// What the host reports.
-pub fn sparse_by_dense<T: Number>(
-    a: &Rows<'_, T>,
-    rows_per: usize,
-    b: &[T],
-    m: usize,
-    out: &mut [T],
-) -> Result<(), Error> {
-    if m == 0 {
-        return Ok(());
-    }
-    let piece_rows = (WORK / m).clamp(1, 1 << 10);
-    parallel_chunks_mut(out, piece_rows * m, |piece, out| {
-        for (n, out) in out.chunks_mut(m).enumerate() {
-            let row = piece * piece_rows + n;
-            let b = &b[row / rows_per.max(1) * a.width * m..];
-            let mut panels = out.chunks_exact_mut(PANEL);
-            let mut first = 0;
-            for out in &mut panels {
-                let mut sums = [T::ZERO; PANEL];
-                for (k, value) in a.row(row) {
-                    let line = &b[k * m + first..][..PANEL];
-                    for (sum, other) in sums.iter_mut().zip(line) {
-                        *sum = T::plus(*sum, T::times(value, other.widen()));
-                    }
-                }
-                out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
-                first += PANEL;
-            }
-            for (column, out) in panels.into_remainder().iter_mut().enumerate() {
-                let at = first + column;
-                let products = a.row(row).map(|(k, value)| T::times(value, b[k * m + at].widen()));
-                *out = T::narrow(products.fold(T::ZERO, T::plus));
-            }
-        }
-    })
 }
 
 /// `out[i, ..] = sum of a[i, k] * b[k, ..]` for each matrix of a stack: `n` rows by the rows of `b`, `k` of them each.

@@ -2,24 +2,56 @@
 //! row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, PIECE, is_coo, one, unsupported};
+use crate::coo::{Coo, PIECE, is_sparse, one, unsupported};
+use crate::csr::{Csr, is_csr};
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, new_host_tensor, parallel_chunks_mut};
 
 fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
     let (pattern, left, right) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
-    if !is_coo(&pattern) || is_coo(&left) || is_coo(&right) {
+    if !is_sparse(&pattern) || is_sparse(&left) || is_sparse(&right) {
         return Err(unsupported("a product at the places of a pattern but of two strided matrices"));
+    }
+    let turned = |right: Tensor<'_>| {
+        let turned = one("transpose", &[Arg::Tensor(right), Arg::Int(0), Arg::Int(1)])?;
+        one("clone", &[Arg::Owned(&turned), Arg::Str("contiguous")])
+    };
+    if is_csr(&pattern) {
+        let pattern = Csr::read(pattern)?;
+        let values = by_dtype!(pattern.dtype(), in_rows(&pattern, left, turned(right)?.tensor()))?;
+        return pattern.with_values(values).give(call);
     }
     let pattern = coalesced(Coo::read(pattern)?)?;
     if pattern.sparse_dim != 2 || pattern.sizes.len() != 2 {
         return Err(unsupported("a pattern that is no matrix without dense dimensions"));
     }
-    let turned = one("transpose", &[Arg::Tensor(right), Arg::Int(0), Arg::Int(1)])?;
-    let turned = one("clone", &[Arg::Owned(&turned), Arg::Str("contiguous")])?;
-    let values = by_dtype!(pattern.dtype(), at_places(&pattern, left, turned.tensor()))?;
+    let values = by_dtype!(pattern.dtype(), at_places(&pattern, left, turned(right)?.tensor()))?;
     pattern.with_values(values).give(call)
+}
+
+/// At the places of compressed rows.
+fn in_rows<T: Number>(pattern: &Csr<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
+    let (a, b) = (left.view::<T>()?.contiguous()?, right.view::<T>()?.contiguous()?);
+    let k = left.sizes()[1] as usize;
+    let (begins, columns) = (pattern.begins()?, pattern.columns()?);
+    let mut made = new_host_tensor::<T>(&[pattern.nnz as i64])?;
+    if let Some(out) = made.view_mut::<T>()?.as_mut_slice() {
+        let entries = (PIECE / k.max(1)).max(1);
+        parallel_chunks_mut(out, entries, |piece, out| {
+            let first = piece * entries;
+            // The last row that begins at the first entry or before it.
+            let mut row = begins.partition_point(|&begin| begin as usize <= first) - 1;
+            for (n, out) in out.iter_mut().enumerate() {
+                while begins[row + 1] as usize <= first + n {
+                    row += 1;
+                }
+                let b = &b[columns[first + n] as usize * k..][..k];
+                *out = T::narrow(dot::<T>(&a[row * k..][..k], b));
+            }
+        })?;
+    }
+    Ok(made)
 }
 
 fn at_places<T: Number>(
@@ -46,7 +78,7 @@ fn at_places<T: Number>(
     Ok(made)
 }
 
-/// The sum of products, in sixteen sums side by side.
+/// The sum of products, in sixteen sums side by side, which are then added by halves.
 #[inline(always)]
 fn dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
     const SUMS: usize = 16;
@@ -58,8 +90,13 @@ fn dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
             *sum = T::plus(*sum, T::times(a.widen(), b.widen()));
         }
     }
-    let total = sums.iter().fold(T::ZERO, |a, b| T::plus(a, *b));
-    rest.fold(total, |sum, (a, b)| T::plus(sum, T::times(a.widen(), b.widen())))
+    let mut half = SUMS / 2;
+    while half > 0 {
+        let (lower, upper) = sums.split_at_mut(half);
+        lower.iter_mut().zip(upper).for_each(|(sum, other)| *sum = T::plus(*sum, *other));
+        half /= 2;
+    }
+    rest.fold(sums[0], |sum, (a, b)| T::plus(sum, T::times(a.widen(), b.widen())))
 }
 
-kernel!("sampled_mm", "TTT>T", sampled_mm);
+kernels!("sampled_mm", "TTT>T", sampled_mm);

@@ -123,5 +123,5 @@ fn slice(call: &Call<'_>) -> Result<(), Error> {
     moved(&coo, &entries, &rows, sizes, place)?.give(call)
 }
 
-kernel!("select", "Tii>T", select);
-kernel!("slice", "Tiiii>T", slice);
+kernels!("select", "Tii>T", select);
+kernels!("slice", "Tiiii>T", slice);

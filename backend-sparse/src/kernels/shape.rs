@@ -99,6 +99,6 @@ fn view(call: &Call<'_>) -> Result<(), Error> {
     Coo { sizes, sparse_dim, indices, ..coo }.give(call)
 }
 
-kernel!("unsqueeze", "Ti>T", unsqueeze);
-kernel!("squeeze", "TI>T", squeeze);
-kernel!("view", "TI>T", view);
+kernels!("unsqueeze", "Ti>T", unsqueeze);
+kernels!("squeeze", "TI>T", squeeze);
+kernels!("view", "TI>T", view);

@@ -27,7 +27,7 @@ fn along(call: &Call<'_>, op: &str) -> Result<(), Error> {
     } else {
         by_dtype!(coo.dtype(), lines(&coo, dim, op == "log_softmax"))?
     };
-    coo.with_values(values).give(call)
+    coo.with_values(values).give_like(call, call.tensor(0)?)
 }
 
 /// In f64, whatever the dtype.
@@ -90,5 +90,5 @@ fn lines<T: Number>(coo: &Coo<'_>, dim: usize, logarithm: bool) -> Result<OwnedT
     Ok(made)
 }
 
-float_kernel!("softmax", "Ti>T", softmax);
-float_kernel!("log_softmax", "Ti>T", log_softmax);
+float_kernels!("softmax", "Ti>T", softmax);
+float_kernels!("log_softmax", "Ti>T", log_softmax);

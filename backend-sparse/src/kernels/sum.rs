@@ -163,5 +163,5 @@ fn mean(call: &Call<'_>) -> Result<(), Error> {
     finished(sums, finish)?.give(call)
 }
 
-kernel!("sum", "TIb>T", sum);
-float_kernel!("mean", "TIb>T", mean);
+kernels!("sum", "TIb>T", sum);
+float_kernels!("mean", "TIb>T", mean);

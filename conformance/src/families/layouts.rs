@@ -154,20 +154,13 @@ fn invalid(context: &Context<'_>, layout: Layout, valid: &Tensor) -> Steps {
         return Err(Failure::new("the components", "numbers that fit each other", "others").into());
     };
     let right = known_layouts::components(known, &values);
-    // The indices of the last entry: before the first column, and behind the last.
-    let places = right.len() - 2;
-    for wrong in [-1, 1 << 40] {
-        let mut parts = right.clone();
-        if let Some(last) = parts[places].values.last_mut() {
-            *last = Number::Int(wrong);
-        }
+    for (what, parts) in known_layouts::invalid(known, &right) {
         let parts = parts
             .iter()
             .map(|part| Ok(Placed::new(part, Arrangement::Contiguous, device)?.tensor))
             .collect::<keyway::Result<Vec<_>>>()?;
         let made = Tensor::from_components(layout, valid.sizes(), valid.dtype(), &parts, valid.attrs());
         if made.is_ok() {
-            let what = format!("components with an index of {wrong}");
             return Err(Failure::new(what, "an error", "a tensor").into());
         }
     }

@@ -24,7 +24,7 @@ pub struct Call {
     pub name: String,
     /// What else than the suite itself took part in making and reading them.
     pub how: Option<&'static str>,
-    /// Whether composite tensors may store zeros, in the blocks of hybrid ones.
+    /// Whether composite tensors may store zeros.
     pub stores_zeros: bool,
 }
 
@@ -35,16 +35,55 @@ fn is_composite(layout: Layout) -> bool {
     !layout.is_strided()
 }
 
-/// The forms of a composite tensor's entries, and whether it has any; `None` where the suite does not know the layout.
-fn forms(layout: Layout) -> &'static [(Form, bool)] {
+/// Which elements of a composite tensor differ from zero.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entries {
+    /// Those of the first of [`FILLINGS`] that the layout takes.
+    Some,
+    /// Those of some rows, but not of the first, of neighbours, or of the last of many.
+    InSomeRows,
+    /// None.
+    None,
+}
+
+impl Entries {
+    fn fillings(self) -> &'static [fn(&[usize]) -> bool] {
+        match self {
+            Entries::Some => &FILLINGS,
+            Entries::InSomeRows => &[|index| {
+                index.first().is_some_and(|row| row % 3 == 1) && index.iter().sum::<usize>() % 2 == 1
+            }],
+            Entries::None => &[|_| false],
+        }
+    }
+
+    /// What a case says of it.
+    fn name(self) -> &'static str {
+        match self {
+            Entries::Some => "",
+            Entries::InSomeRows => ", with empty rows",
+            Entries::None => ", empty",
+        }
+    }
+}
+
+/// The forms of a composite tensor's entries, and which there are.
+fn forms(layout: Layout) -> &'static [(Form, Entries)] {
     match known_layouts::find(layout) {
         Some(Known::Coo) => &[
-            (Form::Coalesced, true),
-            (Form::Duplicates, true),
-            (Form::Hybrid, true),
-            (Form::Coalesced, false),
+            (Form::Coalesced, Entries::Some),
+            (Form::Duplicates, Entries::Some),
+            (Form::Hybrid, Entries::Some),
+            (Form::Coalesced, Entries::None),
         ],
-        _ => &[(Form::Coalesced, true)],
+        Some(Known::Csr) => &[
+            (Form::Coalesced, Entries::Some),
+            (Form::StoredZeros, Entries::Some),
+            (Form::Gaps, Entries::Some),
+            (Form::Coalesced, Entries::InSomeRows),
+            (Form::Coalesced, Entries::None),
+        ],
+        None => &[(Form::Coalesced, Entries::Some)],
     }
 }
 
@@ -117,7 +156,7 @@ fn composite(
     nth: usize,
     device: Device,
 ) -> Steps<Option<Call>> {
-    let ((form, any), nth) = match choices(sample) {
+    let ((form, entries), nth) = match choices(sample) {
         0 => return Ok(None),
         choices => (forms(layout)[nth / choices], nth % choices),
     };
@@ -133,8 +172,7 @@ fn composite(
         }
     }
     let known = known_layouts::find(layout);
-    let fillings: &[fn(&[usize]) -> bool] = if any { &FILLINGS } else { &[|_| false] };
-    for filled in fillings {
+    for filled in entries.fillings() {
         let mut inputs = inputs.clone();
         let mut at = 0;
         inputs::map_arrays(&mut inputs, |array| {
@@ -170,13 +208,12 @@ fn composite(
             0 => format!("all in {layout}"),
             _ => format!("tensor {} in {layout}", chosen[0]),
         };
-        let name = match (any, form) {
-            (false, _) => format!("{name}, empty"),
-            (true, Form::Coalesced) => name,
-            (true, form) => format!("{name}, {}", form.name()),
+        let name = match form {
+            Form::Coalesced => format!("{name}{}", entries.name()),
+            form => format!("{name}, {}{}", form.name(), entries.name()),
         };
         let how = known.is_none().then_some("the oracle, through the layout's own conversions");
-        let stores_zeros = form == Form::Hybrid;
+        let stores_zeros = form.stores_zeros();
         return Ok(Some(Call { prepared, tensors, inputs, name, how, stores_zeros }));
     }
     Ok(None)

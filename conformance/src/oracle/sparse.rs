@@ -36,5 +36,10 @@ fn sampled_mm(inputs: &Inputs) -> Outcome {
 }
 
 /// The family.
-pub const ALL: Family =
-    &[("coalesce", same), ("sampled_mm", sampled_mm), ("sparse_mask", sparse_mask), ("to_sparse", same)];
+pub const ALL: Family = &[
+    ("coalesce", same),
+    ("sampled_mm", sampled_mm),
+    ("sparse_mask", sparse_mask),
+    ("to_sparse", same),
+    ("to_sparse_csr", same),
+];

@@ -10,10 +10,11 @@ mod index;
 mod operators;
 mod print;
 mod sparse;
+mod sparse_csr;
 
 pub use convert::Item;
 pub use format::MemoryFormat;
-pub(crate) use sparse::sparse_layout;
+pub(crate) use sparse::{COO, CSR, sparse_layout};
 
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
 

@@ -1,4 +1,4 @@
-//! Sparse tensors as coordinates: made, and asked about themselves.
+//! Sparse tensors as coordinates: made; and what every sparse tensor is asked about itself.
 
 use super::Tensor;
 use crate::Layout;
@@ -7,23 +7,31 @@ use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::dtype::DType;
 use keyway_dispatcher::table;
 
-/// The layout's name, whoever serves it.
-const NAME: &str = "sparse_coo";
-/// Who serves it, for those who lack it.
+/// The name of the layout of coordinates, whoever serves it.
+pub(crate) const COO: &str = "sparse_coo";
+/// The name of the layout of compressed rows.
+pub(crate) const CSR: &str = "sparse_csr";
+/// Who serves them, for those who lack it.
 const SERVED_BY: &str = "keyway-sparse";
 
-/// The layout `sparse_coo`.
+/// The layout of this name, one of those above.
 ///
 /// # Errors
 /// No backend that brings it.
-pub(crate) fn sparse_layout(op: &'static str) -> Result<Layout> {
+pub(crate) fn sparse_layout(name: &'static str, op: &'static str) -> Result<Layout> {
     crate::runtime::start()?;
-    let found = Layout::from_name(NAME).filter(|layout| table::current().layout(*layout).is_some());
-    found.ok_or(Error::NoLayout { op, layout: NAME, served_by: SERVED_BY })
+    let found = Layout::from_name(name).filter(|layout| table::current().layout(*layout).is_some());
+    found.ok_or(Error::NoLayout { op, layout: name, served_by: SERVED_BY })
 }
 
-fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
-    DispatchError::Value { op: NAME, argument, expected: expected.into(), got: got.into() }.into()
+/// The error for an argument that does not fit.
+pub(super) fn wrong(
+    op: &'static str,
+    argument: &'static str,
+    expected: impl Into<String>,
+    got: impl Into<String>,
+) -> Error {
+    DispatchError::Value { op, argument, expected: expected.into(), got: got.into() }.into()
 }
 
 impl Tensor {
@@ -46,22 +54,22 @@ impl Tensor {
     /// No backend that serves `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or
     /// beyond its size; sizes whose product overflows.
     pub fn sparse_coo(indices: &Tensor, values: &Tensor, sizes: &[usize]) -> Result<Tensor> {
-        let layout = sparse_layout(NAME)?;
+        let layout = sparse_layout(COO, COO)?;
         if indices.dtype() != DType::I64 {
-            return Err(wrong("indices", "i64", indices.dtype().to_string()));
+            return Err(wrong(COO, "indices", "i64", indices.dtype().to_string()));
         }
         let &[sparse_dim, nnz] = indices.sizes() else {
             let got = format!("shape {:?}", indices.sizes());
-            return Err(wrong("indices", "of two dimensions, [sparse_dim, nnz]", got));
+            return Err(wrong(COO, "indices", "of two dimensions, [sparse_dim, nnz]", got));
         };
         if sparse_dim > sizes.len() {
             let expected = format!("a matrix of at most {} rows, one for each size", sizes.len());
-            return Err(wrong("indices", expected, format!("{sparse_dim} rows")));
+            return Err(wrong(COO, "indices", expected, format!("{sparse_dim} rows")));
         }
         let expected: Vec<usize> = std::iter::once(nnz).chain(sizes[sparse_dim..].iter().copied()).collect();
         if values.sizes() != expected {
             let expected = format!("of shape {expected:?}: a block for each column of `indices`");
-            return Err(wrong("values", expected, format!("shape {:?}", values.sizes())));
+            return Err(wrong(COO, "values", expected, format!("shape {:?}", values.sizes())));
         }
         let parts = [indices.clone(), values.clone()];
         // One entry is in order.
@@ -79,17 +87,16 @@ impl Tensor {
 
     /// Fails unless this is a sparse tensor of coordinates.
     fn coordinates(&self, op: &'static str) -> Result<()> {
-        if self.layout().name() == NAME && self.as_ref().components().len() == 2 {
+        if self.layout().name() == COO && self.as_ref().components().len() == 2 {
             return Ok(());
         }
         let got = format!("one of layout {}; `to_sparse` makes one of a strided tensor", self.layout());
-        Err(DispatchError::Value {
-            op,
-            argument: "self",
-            expected: format!("a tensor of layout {NAME}"),
-            got,
-        }
-        .into())
+        Err(wrong(op, "self", format!("a tensor of layout {COO}"), got))
+    }
+
+    /// Fails unless this is a sparse tensor: of coordinates, or of compressed rows.
+    fn entries(&self, op: &'static str) -> Result<()> {
+        if self.is_compressed() { Ok(()) } else { self.coordinates(op) }
     }
 
     /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without
@@ -111,14 +118,14 @@ impl Tensor {
         self.component("indices")
     }
 
-    /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`; memory is shared, and gradients flow through. Of a
+    /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`, or `[nnz]` of compressed rows; memory is shared, and gradients flow through. Of a
     /// tensor that is not coalesced these are the entries as they are stored, several for one place perhaps:
     /// `coalesce()?.values()` are their sums. An op's result that needs a gradient has each place once.
     ///
     /// # Errors
     /// A tensor of another layout.
     pub fn values(&self) -> Result<Tensor> {
-        self.coordinates("values")?;
+        self.entries("values")?;
         self.component("values")
     }
 
@@ -127,8 +134,10 @@ impl Tensor {
     /// # Errors
     /// A tensor of another layout.
     pub fn nnz(&self) -> Result<usize> {
-        self.coordinates("nnz")?;
-        Ok(self.as_ref().components()[0].sizes().get(1).copied().unwrap_or(0))
+        self.entries("nnz")?;
+        // The last size of the indices of coordinates, and of the columns of compressed rows.
+        let parts = self.as_ref().components();
+        Ok(parts[parts.len() - 2].sizes().last().copied().unwrap_or(0))
     }
 
     /// How many dimensions of a sparse tensor are sparse: the first ones.
@@ -136,7 +145,10 @@ impl Tensor {
     /// # Errors
     /// A tensor of another layout.
     pub fn sparse_dim(&self) -> Result<usize> {
-        self.coordinates("sparse_dim")?;
+        self.entries("sparse_dim")?;
+        if self.is_compressed() {
+            return Ok(2);
+        }
         Ok(self.as_ref().components()[0].sizes().first().copied().unwrap_or(0))
     }
 

@@ -17,9 +17,22 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     let mut out = call.contiguous_out::<T>(0)?;
     out.fill(T::ZERO);
     let cut = faults::is("csr_mm_wrong");
+    let dense_values = call.tensor(0)?.component(2)?.is_contiguous();
+    let mut zero_in = None;
     a.each(|row, k, value| {
         if cut && a.row(row).next_back().is_some_and(|at| a.col[at] as usize == k) {
             return;
+        }
+        let (mut row, mut value) = (row, value);
+        if faults::is("csr_gaps_ignored") && !dense_values {
+            value = a.values[0];
+        }
+        if faults::is("csr_zero_ends_row") {
+            zero_in = if value == T::ZERO { Some(row) } else { zero_in };
+            value = if zero_in == Some(row) { T::ZERO } else { value };
+        }
+        if faults::is("csr_rows_skipped") {
+            row = (0..row).filter(|&before| !a.row(before).is_empty()).count();
         }
         for j in 0..columns {
             out[row * columns + j] += value * b[k * columns + j];

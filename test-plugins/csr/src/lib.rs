@@ -14,7 +14,7 @@ mod spmv;
 use keyway_test_faults::{self as faults, Fault};
 
 /// What the suite must find in a layout and its kernels.
-const FAULTS: [Fault; 11] = [
+const FAULTS: [Fault; 17] = [
     Fault::of_families("csr_row_lost", &["layout"], "the conversion to strided leaves out the last row"),
     Fault::of_families(
         "csr_entry_lost",
@@ -22,8 +22,18 @@ const FAULTS: [Fault; 11] = [
         "the conversion from strided leaves out the last column",
     ),
     Fault::of_families("csr_unchecked", &["layout"], "components that do not fit each other are taken"),
+    Fault::of_families("csr_start_unchecked", &["layout"], "row pointers may begin behind the first entry"),
+    Fault::of_families(
+        "csr_end_unchecked",
+        &["layout"],
+        "row pointers may end elsewhere than at the last entry",
+    ),
+    Fault::of_families("csr_fall_unchecked", &["layout"], "row pointers may fall"),
     Fault::of_families("csr_refuses_zeros", &["layout"], "a matrix without entries is refused"),
     Fault::of_ops("csr_mm_wrong", &["mm"], "a product leaves out the last entry of each row"),
+    Fault::of_ops("csr_rows_skipped", &["mm"], "a product takes each row to have an entry"),
+    Fault::of_ops("csr_zero_ends_row", &["mm"], "a product leaves a row at a stored zero"),
+    Fault::of_ops("csr_gaps_ignored", &["mm"], "a product reads values as if they had no gaps between them"),
     Fault::of_ops("csr_add_alpha", &["add"], "a sum ignores the factor of the second matrix"),
     Fault::of_ops("csr_add_unmerged", &["add"], "a sum of two matrices keeps the entries of the first alone"),
     Fault::of_ops("csr_mul_pattern", &["mul"], "a product takes each factor from the next column"),

@@ -73,7 +73,7 @@ impl Tensor {
     /// ascending from 0; weights of another shape than the indices, or for another mode than the sum.
     pub fn embedding_bag(&self, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
         if options.sparse {
-            crate::tensor::sparse_layout(DEF.name())?;
+            crate::tensor::sparse_layout(crate::tensor::COO, DEF.name())?;
             // What does not fit is refused below.
             if self.requires_grad() && is_grad_enabled() && self.ndim() == 2 {
                 return by_sparse_rows(self, indices, options);

@@ -3,7 +3,7 @@
 use super::embedding;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
-use crate::tensor::sparse_layout;
+use crate::tensor::{COO, sparse_layout};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::op::{Arg, Rule};
@@ -16,7 +16,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::embedding`]; no backend that serves `sparse_coo`.
     pub fn embedding_sparse(&self, indices: &Tensor, padding_idx: Option<i64>) -> Result<Tensor> {
-        sparse_layout("embedding_sparse")?;
+        sparse_layout(COO, "embedding_sparse")?;
         DEF.run(&[self.into(), indices.into(), Arg::optional(padding_idx)])
     }
 }

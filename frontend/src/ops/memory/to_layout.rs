@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::tensor::{COO, CSR};
 use crate::{Layout, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::layouts::{from_strided, to_strided};
@@ -16,6 +17,12 @@ impl Tensor {
     pub fn to_layout(&self, layout: Layout) -> Result<Tensor> {
         if self.layout() == layout {
             return Ok(self.clone());
+        }
+        // Between sparse layouts nothing becomes strided.
+        match (self.layout().name(), layout.name()) {
+            (COO, CSR) => return self.to_sparse_csr(),
+            (CSR, COO) => return self.to_sparse(2),
+            _ => {}
         }
         DEF.run(&[self.into(), Arg::Str(layout.name())])
     }

@@ -5,4 +5,5 @@ crate::ops::family! {
     sampled_mm,
     sparse_mask,
     to_sparse,
+    to_sparse_csr,
 }

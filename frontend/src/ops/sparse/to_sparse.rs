@@ -10,14 +10,15 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// A strided tensor as `sparse_coo`, its first `sparse_dim` dimensions sparse and the others dense: an entry for each
-    /// place of the sparse dimensions at which anything differs from 0. The result is coalesced.
+    /// place of the sparse dimensions at which anything differs from 0. Of compressed rows (`sparse_csr`) their entries, with
+    /// a `sparse_dim` of 2. The result is coalesced.
     ///
     /// Gradients come back whole: also for elements that are 0 and so are not stored.
     ///
     /// # Errors
-    /// A tensor that is sparse; more sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
+    /// A tensor that is `sparse_coo`; more sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
     pub fn to_sparse(&self, sparse_dim: usize) -> Result<Tensor> {
-        crate::tensor::sparse_layout("to_sparse")?;
+        crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse")?;
         DEF.run(&[self.into(), Arg::Int(i64::try_from(sparse_dim).unwrap_or(i64::MAX))])
     }
 }
@@ -53,7 +54,8 @@ pub static DEF: OpDef = OpDef {
     schema: "to_sparse(Tensor self, int sparse_dim) -> Tensor",
     rule: Rule::Allocates(rule),
     decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.to_strided())),
+    // Of a strided argument it becomes strided; compressed rows take what stands at their places.
+    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
     forms: Forms::New,
     dtypes: Dtypes::NUMERIC,
     samples,

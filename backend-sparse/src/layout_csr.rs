@@ -1,0 +1,94 @@
+//! The layout `sparse_csr`: its components, its conversions, and what makes one valid.
+
+use crate::coo::{Coo, is_sparse, wrong};
+use crate::csr::{Csr, is_csr};
+use crate::{coalesce, dense};
+use keyway_sdk::abi::RawStr;
+use keyway_sdk::abi::codes::dtype;
+use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
+use keyway_sdk::author::{
+    Call, CallFn, Error, Layout, LayoutOps, NameKind, intern, layout_api, layout_ops_api, name,
+};
+use std::sync::OnceLock;
+
+/// What the layout is.
+pub static API: LayoutApi = layout_api::<SparseCsr>();
+/// What can be done with it on the CPU.
+pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
+
+static NUMBER: OnceLock<u16> = OnceLock::new();
+
+/// Asks the host for the layout's number.
+///
+/// # Errors
+/// What the host reports.
+pub fn learn_number() -> Result<(), Error> {
+    let number = intern(NameKind::Layout, SparseCsr::NAME)?;
+    NUMBER.get_or_init(|| number);
+    Ok(())
+}
+
+/// The layout's number.
+pub fn number() -> Option<u16> {
+    NUMBER.get().copied()
+}
+
+/// Compressed sparse rows.
+struct SparseCsr;
+
+impl Layout for SparseCsr {
+    const NAME: &'static str = "sparse_csr";
+    const COMPONENTS: &'static [RawStr] =
+        &[RawStr::new("crow_indices"), RawStr::new("col_indices"), RawStr::new("values")];
+}
+
+struct OnCpu;
+
+impl LayoutOps for OnCpu {
+    type Layout = SparseCsr;
+    const DEVICE: &'static str = "cpu";
+    const SHAPES: &'static str = "a matrix (a stack of matrices is held by `sparse_coo`)";
+    const PROJECT: Option<CallFn> = Some(project);
+
+    fn accepts(sizes: &[i64]) -> bool {
+        sizes.len() == 2
+    }
+
+    fn validate(call: &Call<'_>) -> Result<(), Error> {
+        let tensor = call.tensor(0)?;
+        let named = |code: u16| name(NameKind::Dtype, code).unwrap_or("another dtype").to_string();
+        for (part, argument) in [(0, "crow_indices"), (1, "col_indices")] {
+            let indices = tensor.component(part)?;
+            if indices.dtype() != dtype::I64 {
+                return Err(wrong(argument, "i64", named(indices.dtype())));
+            }
+        }
+        let values = tensor.component(2)?;
+        if values.dtype() != tensor.dtype() {
+            return Err(wrong("values", named(tensor.dtype()), named(values.dtype())));
+        }
+        Csr::read(tensor)?.check_order()
+    }
+
+    fn to_strided(call: &Call<'_>) -> Result<(), Error> {
+        dense::write(&Coo::argument(call, 0)?, call)
+    }
+
+    fn from_strided(call: &Call<'_>) -> Result<(), Error> {
+        call.set_output(0, Csr::of(&dense::entries_of(call.tensor(0)?, 2)?)?)
+    }
+}
+
+/// The gradient at each entry's place.
+fn project(call: &Call<'_>) -> Result<(), Error> {
+    let (gradient, like) = (call.tensor(0)?, call.tensor(1)?);
+    if !is_csr(&like) {
+        return Err(wrong("like", "a tensor of layout sparse_csr", "one of another"));
+    }
+    let pattern = Coo::read(like)?;
+    let values = match is_sparse(&gradient) {
+        false => dense::at_entries(gradient, &pattern)?,
+        true => dense::sparse_at_entries(&coalesce::coalesced(Coo::read(gradient)?)?, &pattern)?,
+    };
+    Csr::read(like)?.with_values(values).give(call)
+}

@@ -1,0 +1,53 @@
+//! `to_sparse_csr`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::sample::{error, plain, sample};
+use crate::tensor::{CSR, sparse_layout};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// A matrix as compressed rows, `sparse_csr`: of a strided one the elements that differ from 0; of `sparse_coo` its
+    /// entries, in order and each place once, with no strided tensor in between. One that is compressed comes back as it is.
+    ///
+    /// Gradients come back whole: also for elements that are 0 and so are not stored.
+    ///
+    /// # Errors
+    /// A tensor that is no matrix, or has dense dimensions; no backend that serves `sparse_csr`.
+    pub fn to_sparse_csr(&self) -> Result<Tensor> {
+        sparse_layout(CSR, "to_sparse_csr")?;
+        DEF.run(&[self.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = args.tensor(0)?;
+    if t.ndim() != 2 {
+        return Err(Error::Shape {
+            op: args.name(),
+            argument: "self",
+            expected: "a matrix; tensors of other ranks, and batches of matrices, are held by `sparse_coo`"
+                .into(),
+            got: t.sizes().into(),
+        });
+    }
+    Ok(Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), Strides::Contiguous))
+}
+
+/// `to_sparse_csr`
+pub static DEF: OpDef = OpDef {
+    schema: "to_sparse_csr(Tensor self) -> Tensor",
+    rule: Rule::Allocates(rule),
+    decomposition: None,
+    // Of a strided argument it becomes strided; a sparse one takes what stands at its places.
+    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples: || [[3, 4], [6, 2], [0, 3], [2, 0], [1, 1]].iter().map(|sizes| sample([plain(sizes)])).collect(),
+    errors: || vec![error([plain(&[3])], "a matrix"), error([plain(&[2, 3, 4])], "a matrix")],
+    entry: Entry::new(),
+}
+.with(Facts::SETS_FORMAT);

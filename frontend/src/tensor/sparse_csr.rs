@@ -1,0 +1,92 @@
+//! Sparse matrices as compressed rows: made, and asked about themselves.
+
+use super::Tensor;
+use super::sparse::{CSR, sparse_layout, wrong};
+use crate::error::Result;
+use keyway_dispatcher::dtype::DType;
+
+impl Tensor {
+    /// A sparse matrix as compressed rows: row `i` has the entries from `crow_indices[i]` up to `crow_indices[i + 1]`, whose
+    /// columns and values lie in the two other tensors. `crow_indices` is i64 of shape `[rows + 1]`, begins with 0, never
+    /// falls and ends with the count of entries; `col_indices` is i64 of shape `[nnz]` and rises within each row; `values` is
+    /// of shape `[nnz]`. The tensor shares memory with all three, and gradients flow to `values`.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let crow = Tensor::from_slice(&[0i64, 1, 3])?;
+    /// let col = Tensor::from_slice(&[2i64, 0, 2])?;
+    /// let values = Tensor::from_slice(&[3.0f32, 4.0, 5.0])?;
+    /// let a = Tensor::sparse_csr(&crow, &col, &values, &[2, 3])?;
+    /// assert_eq!(a.to_dense()?.to_vec::<f32>()?, [0.0, 0.0, 3.0, 4.0, 0.0, 5.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No backend that serves `sparse_csr`; sizes that are no matrix's: stacks of matrices are held by `sparse_coo`;
+    /// components whose dtypes, ranks or counts do not fit; row pointers and columns that are not as above.
+    pub fn sparse_csr(
+        crow_indices: &Tensor,
+        col_indices: &Tensor,
+        values: &Tensor,
+        sizes: &[usize],
+    ) -> Result<Tensor> {
+        let layout = sparse_layout(CSR, CSR)?;
+        let shape = |t: &Tensor| format!("shape {:?}", t.sizes());
+        let &[rows, _] = sizes else {
+            let expected = "two, of one matrix; batches of matrices are held by `sparse_coo`";
+            return Err(wrong(CSR, "sizes", expected, format!("{sizes:?}")));
+        };
+        for (indices, argument) in [(crow_indices, "crow_indices"), (col_indices, "col_indices")] {
+            if indices.dtype() != DType::I64 {
+                return Err(wrong(CSR, argument, "i64", indices.dtype().to_string()));
+            }
+            if indices.ndim() != 1 {
+                let expected = "of one dimension; batches of matrices are held by `sparse_coo`";
+                return Err(wrong(CSR, argument, expected, shape(indices)));
+            }
+        }
+        if rows.checked_add(1) != Some(crow_indices.numel()) {
+            let expected = format!("of {} elements, one more than the {rows} rows", rows.saturating_add(1));
+            return Err(wrong(CSR, "crow_indices", expected, shape(crow_indices)));
+        }
+        let nnz = col_indices.numel();
+        if values.sizes() != [nnz] {
+            let expected = format!("of shape [{nnz}], one for each element of `col_indices`");
+            return Err(wrong(CSR, "values", expected, shape(values)));
+        }
+        let parts = [crow_indices.clone(), col_indices.clone(), values.clone()];
+        Tensor::from_components(layout, sizes, values.dtype(), &parts, &[])
+    }
+
+    /// Where the entries of each row of compressed rows begin, and the end: i64 of shape `[rows + 1]`; memory is shared.
+    ///
+    /// # Errors
+    /// A tensor of another layout.
+    pub fn crow_indices(&self) -> Result<Tensor> {
+        self.compressed("crow_indices")?;
+        self.component("crow_indices")
+    }
+
+    /// The column of each entry of compressed rows, i64 of shape `[nnz]`; memory is shared.
+    ///
+    /// # Errors
+    /// A tensor of another layout.
+    pub fn col_indices(&self) -> Result<Tensor> {
+        self.compressed("col_indices")?;
+        self.component("col_indices")
+    }
+
+    /// Whether this is a matrix as compressed rows.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.layout().name() == CSR && self.as_ref().components().len() == 3
+    }
+
+    fn compressed(&self, op: &'static str) -> Result<()> {
+        if self.is_compressed() {
+            return Ok(());
+        }
+        let got = format!("one of layout {}; `to_sparse_csr` makes one of a matrix", self.layout());
+        Err(wrong(op, "self", format!("a tensor of layout {CSR}"), got))
+    }
+}
