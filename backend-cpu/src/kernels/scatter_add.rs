@@ -132,6 +132,20 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> 
             if sources.is_empty() && in_place {
                 continue;
             }
+            if in_place && !T::WIDE && slice.len() == width {
+                // The sums stay where they are, and little code between two slices lets the processor fetch several.
+                let out = shifted(o.out.lanes, k as isize * strides[0]).as_ptr().cast::<T::Acc>();
+                // SAFETY: the slice is dense; without `WIDE`, `Acc` is `T` itself. The source is apart from it.
+                let sums = unsafe { std::slice::from_raw_parts_mut(out, width) };
+                for j in sources {
+                    // SAFETY: there is a dense slice of the source for each index.
+                    unsafe {
+                        let from = o.source.lanes.as_ptr().cast_const().offset(*j as isize * strides[2]);
+                        add_run(sums, from, 1, alpha);
+                    }
+                }
+                continue;
+            }
             let first =
                 |cells: &Cells<'_, T>, d: usize| shifted(cells.lanes, k as isize * strides[d]).as_ptr();
             let (out, target) = (first(&o.out, 0), first(&o.target, 1).cast_const());

@@ -94,6 +94,8 @@ impl Facts {
 
     /// Of one tensor, element by element, and 0 where that is 0: so it is a function of what a sparse tensor stores.
     pub const KEEPS_ZERO: Facts = Facts(1 << 6);
+    /// As [`Facts::KEEPS_ZERO`] where the second argument is a number above 0.
+    pub const KEEPS_ZERO_ABOVE_0: Facts = Facts(1 << 7);
 
     /// Those of both sets.
     #[must_use]
