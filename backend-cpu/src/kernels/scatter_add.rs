@@ -3,6 +3,7 @@
 use super::accumulate::Sum;
 use super::buffer::Buffer;
 use super::cells::{Cells, copy_all, copy_dense, shifted};
+use super::gather::{AHEAD, fetch};
 use super::nest::Nest;
 use super::number::Number;
 use super::scatter::{Operands, Scatter, scatter_lines};
@@ -47,6 +48,29 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen()))) }
 }
 
+/// Sorts by the upper halves, equal ones staying in their order: a radix sort, digit by digit from the lowest.
+fn sort_upper(pairs: &mut Buffer<u64>) -> Result<(), Error> {
+    const DIGIT: u32 = 9;
+    let most = pairs.iter().copied().max().unwrap_or(0) >> 32;
+    let mut spare = Buffer::<u64>::zeroed(pairs.len())?;
+    for low in (0..u64::BITS - most.leading_zeros()).step_by(DIGIT as usize) {
+        let digit = |pair: u64| (pair >> (32 + low)) as usize & ((1 << DIGIT) - 1);
+        let mut places = [0u32; 1 << DIGIT];
+        pairs.iter().for_each(|&pair| places[digit(pair)] += 1);
+        let mut at = 0;
+        for place in &mut places {
+            (*place, at) = (at, at + *place);
+        }
+        for &pair in pairs.iter() {
+            let place = &mut places[digit(pair)];
+            spare[*place as usize] = pair;
+            *place += 1;
+        }
+        std::mem::swap(pairs, &mut spare);
+    }
+    Ok(())
+}
+
 /// The sources of each slice that is added to, in their order.
 struct Sources {
     /// The slice of each group; the group's own number where there is one for each slice.
@@ -74,7 +98,7 @@ impl Sources {
     fn of_few(n: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
         let mut pairs = Buffer::<u64>::zeroed(n)?;
         pairs.iter_mut().enumerate().for_each(|(j, pair)| *pair = (index(j) as u64) << 32 | j as u64);
-        pairs.sort_unstable();
+        sort_upper(&mut pairs)?;
         let slice = |j: usize| (pairs[j] >> 32) as u32;
         let begins = |j: usize| j == 0 || slice(j) != slice(j - 1);
         let groups = (0..n).filter(|&j| begins(j)).count();
@@ -119,30 +143,36 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> 
     }
     // SAFETY: the op's rule gives so many indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
-    let sources = match few {
+    let sources_of = match few {
         true => Sources::of_few(n, index)?,
         false => Sources::of_all(n, count, index)?,
     };
-    let groups = sources.len();
+    let groups = sources_of.len();
     let work = slice.len().saturating_mul(1 + n / groups.max(1));
     parallel_for(groups, (Cost::Cheap.grain() / work).max(1), |range| {
         let mut block = [T::Acc::default(); BLOCK];
+        let end = range.end;
         for group in range {
-            let (k, sources) = sources.group(group);
+            let (k, sources) = sources_of.group(group);
             if sources.is_empty() && in_place {
                 continue;
             }
             if in_place && !T::WIDE && slice.len() == width {
                 // The sums stay where they are, and little code between two slices lets the processor fetch several.
-                let out = shifted(o.out.lanes, k as isize * strides[0]).as_ptr().cast::<T::Acc>();
+                let row = |k: usize| o.out.lanes.as_ptr().wrapping_offset(k as isize * strides[0]);
+                let from =
+                    |j: u32| o.source.lanes.as_ptr().cast_const().wrapping_offset(j as isize * strides[2]);
+                if group + AHEAD < end {
+                    let (soon, sources) = sources_of.group(group + AHEAD);
+                    fetch(row(soon), width);
+                    sources.first().into_iter().for_each(|j| fetch(from(*j), width));
+                }
+                let out = row(k).cast::<T::Acc>();
                 // SAFETY: the slice is dense; without `WIDE`, `Acc` is `T` itself. The source is apart from it.
                 let sums = unsafe { std::slice::from_raw_parts_mut(out, width) };
                 for j in sources {
                     // SAFETY: there is a dense slice of the source for each index.
-                    unsafe {
-                        let from = o.source.lanes.as_ptr().cast_const().offset(*j as isize * strides[2]);
-                        add_run(sums, from, 1, alpha);
-                    }
+                    unsafe { add_run(sums, from(*j), 1, alpha) };
                 }
                 continue;
             }
