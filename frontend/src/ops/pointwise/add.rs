@@ -46,11 +46,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::add_`].
-    pub fn add_scaled_<'a>(
-        &'a self,
-        other: impl Into<Arg<'a>>,
-        alpha: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
+    pub fn add_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
         in_place(&DEF, self, other.into(), alpha.into(), 1)
     }
 }

@@ -49,11 +49,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::sub_`].
-    pub fn sub_scaled_<'a>(
-        &'a self,
-        other: impl Into<Arg<'a>>,
-        alpha: impl Into<Arg<'a>>,
-    ) -> Result<Tensor> {
+    pub fn sub_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
         in_place(&DEF, self, other.into(), alpha.into(), -1)
     }
 

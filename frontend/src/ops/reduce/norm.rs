@@ -3,8 +3,8 @@
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
