@@ -20,7 +20,7 @@
 //!   CPU backend's mathematics a second time;
 //! - an op of which no kernel is here is an error, as is a case that a kernel does not serve: nothing becomes strided on the
 //!   way. The message names `to_dense()`;
-//! - what is not stored counts as 0 in sums, means and extremes, and as minus infinity in softmax. A stored 0 is an element
+//! - what is not stored counts as 0 in sums, means, norms and extremes, and as minus infinity in softmax. A stored 0 is an element
 //!   like others: 0 times infinity is NaN where it is stored;
 //! - sums that cancel stay as stored zeros, so that the pattern of a result depends on the patterns of the arguments alone;
 //! - duplicates are added in the order of the entries, and work is cut by the count of entries alone, so that results have

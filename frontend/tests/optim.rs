@@ -1,7 +1,7 @@
 //! Optimisers against 50 steps of PyTorch 2.15 in f64.
 use keyway::optim::{
-    Adam, AdamOptions, AdamW, CosineAnnealingLr, Group, LrScheduler, Optimizer, Sgd, SgdOptions, StepLr,
-    clip_grad_norm_, clip_grad_value_,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, CosineAnnealingLr, Group, LrScheduler, Optimizer, Sgd,
+    SgdOptions, StepLr, clip_grad_norm_, clip_grad_value_,
 };
 use keyway::{DType, Result, Tensor};
 
@@ -61,7 +61,7 @@ fn sgd(parameters: Vec<Tensor>, options: SgdOptions) -> Result<Box<dyn Optimizer
     Ok(Box::new(Sgd::new(parameters, SgdOptions { lr: 0.05, ..options })?))
 }
 
-const CASES: [(&str, Make, [f64; 6]); 9] = [
+const CASES: [(&str, Make, [f64; 6]); 11] = [
     (
         "sgd",
         |p| sgd(p, SgdOptions::default()),
@@ -137,7 +137,8 @@ const CASES: [(&str, Make, [f64; 6]); 9] = [
     (
         "adam, weight decay",
         |p| {
-            let options = AdamOptions { lr: 0.05, beta1: 0.8, beta2: 0.95, eps: 1e-3, weight_decay: 0.1 };
+            let options =
+                AdamOptions { lr: 0.05, beta1: 0.8, beta2: 0.95, eps: 1e-3, weight_decay: 0.1, lazy: false };
             Ok(Box::new(Adam::new(p, options)?))
         },
         [
@@ -175,6 +176,40 @@ const CASES: [(&str, Make, [f64; 6]); 9] = [
             0.1728160862932845,
             -0.22744890268482093,
             -0.8638075891641153,
+        ],
+    ),
+    (
+        "adagrad",
+        |p| Ok(Box::new(Adagrad::new(p, AdagradOptions { lr: 0.05, ..Default::default() })?)),
+        [
+            0.4626671470193259,
+            -1.3995749316143407,
+            0.03187895076559986,
+            2.3889274669625054,
+            0.21185679625650325,
+            -1.0044037591595476,
+        ],
+    ),
+    (
+        "adagrad, decay",
+        |p| {
+            let initial_accumulator_value = 0.3;
+            let options = AdagradOptions {
+                lr: 0.05,
+                lr_decay: 0.02,
+                weight_decay: 0.1,
+                initial_accumulator_value,
+                eps: 1e-3,
+            };
+            Ok(Box::new(Adagrad::new(p, options)?))
+        },
+        [
+            0.5644631550729956,
+            -1.5338942847566055,
+            0.10911104955358988,
+            2.5220739050186216,
+            0.29564343552832345,
+            -1.0033546476927493,
         ],
     ),
 ];

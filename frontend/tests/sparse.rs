@@ -372,6 +372,7 @@ fn derivatives_with_respect_to_values() {
         ("mul dense", one(|s, _, c| s.mul(c)?.to_dense())),
         ("div dense", one(|s, _, c| s.div(c)?.to_dense())),
         ("mul sparse", one(|s, _, c| s.mul(&c.sparse_mask(s)?)?.to_dense())),
+        ("mul sparse and more", one(|s, _, _| s.mul(&uncoalesced())?.to_dense()?.sum()?.add(&s.sum()?))),
         ("add", one(|s, _, c| s.add(&c.sparse_mask(s)?)?.square()?.to_dense())),
         ("add dense", one(|s, _, c| c.sub(s)?.square())),
         ("sum", one(|s, _, _| s.sum()?.square())),

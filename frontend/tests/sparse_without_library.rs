@@ -4,6 +4,7 @@ mod rehearsal_support;
 
 use keyway::Tensor;
 use keyway::ops::index::embedding_bag::BagOptions;
+use keyway::optim::{SparseAdam, SparseAdamOptions};
 use rehearsal_support::{load, message};
 
 #[test]
@@ -25,6 +26,7 @@ fn what_is_missing_is_named() {
         message(values.to_sparse(1)),
         message(w.embedding_sparse(&at, None)),
         message(w.embedding_bag(&at, bag)),
+        message(SparseAdam::new(vec![w.clone()], SparseAdamOptions::default())),
     ] {
         assert!(text.contains("`sparse_coo` is served by `keyway-sparse`"), "{text}");
         assert!(text.contains("keyway backend install"), "{text}");

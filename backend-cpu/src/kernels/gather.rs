@@ -9,6 +9,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Rows of at most so many elements are copied one index after the other; longer ones are shared among threads.
 const ROW: usize = 4096;
 
+/// How many rows before its turn a row is asked for, and of how many bytes at most.
+pub const AHEAD: usize = 12;
+const FETCHED: usize = 1 << 10;
+
+/// Asks for the memory of a row that is wanted soon: where the next index points, the processor cannot guess.
+#[inline(always)]
+pub fn fetch<C>(row: *const C, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..FETCHED.min(len * size_of::<C>())).step_by(64) {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: nothing is read, and any address will do; the instruction belongs to the baseline.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(row.cast::<i8>().wrapping_add(line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (row, len);
+}
+
 /// The operands of [`gather_rows`]. The loops have the steps of the result, the index and the source.
 pub struct Gather<'a, C> {
     /// The result.
@@ -35,6 +52,11 @@ pub unsafe fn gather_rows<C: Element>(nest: &Nest<3>, g: &Gather<'_, C>) -> Resu
             for l in 0..len as isize {
                 // SAFETY: as the caller guarantees.
                 unsafe {
+                    if l + (AHEAD as isize) < len as isize {
+                        let soon = l + AHEAD as isize;
+                        let k = *g.index.as_ptr().offset(i + soon * si) as isize;
+                        fetch(g.source.as_ptr().wrapping_offset(s + soon * ss + k * stride), width);
+                    }
                     let k = *g.index.as_ptr().offset(i + l * si) as isize;
                     let from = g.source.as_ptr().cast_const().offset(s + l * ss + k * stride);
                     copy_dense(g.out.as_ptr().offset(o + l * so), from, width);

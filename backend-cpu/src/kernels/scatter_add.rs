@@ -3,6 +3,7 @@
 use super::accumulate::Sum;
 use super::buffer::Buffer;
 use super::cells::{Cells, copy_all, copy_dense, shifted};
+use super::gather::{AHEAD, fetch};
 use super::nest::Nest;
 use super::number::Number;
 use super::scatter::{Operands, Scatter, scatter_lines};
@@ -13,6 +14,8 @@ use std::sync::OnceLock;
 
 /// Fewer slices, or shorter ones, are added by columns.
 const SHORTEST: usize = 8;
+/// So many slices for each source: then those that have none are not looked at.
+const SPARSE: usize = 16;
 /// Sums of a slice, and elements of a line that are widened together.
 const BLOCK: usize = 512;
 /// Lines or columns of the type of sums that are added to at a time.
@@ -45,6 +48,82 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen()))) }
 }
 
+/// Sorts by the upper halves, equal ones staying in their order: a radix sort, digit by digit from the lowest.
+fn sort_upper(pairs: &mut Buffer<u64>) -> Result<(), Error> {
+    const DIGIT: u32 = 9;
+    let most = pairs.iter().copied().max().unwrap_or(0) >> 32;
+    let mut spare = Buffer::<u64>::zeroed(pairs.len())?;
+    for low in (0..u64::BITS - most.leading_zeros()).step_by(DIGIT as usize) {
+        let digit = |pair: u64| (pair >> (32 + low)) as usize & ((1 << DIGIT) - 1);
+        let mut places = [0u32; 1 << DIGIT];
+        pairs.iter().for_each(|&pair| places[digit(pair)] += 1);
+        let mut at = 0;
+        for place in &mut places {
+            (*place, at) = (at, at + *place);
+        }
+        for &pair in pairs.iter() {
+            let place = &mut places[digit(pair)];
+            spare[*place as usize] = pair;
+            *place += 1;
+        }
+        std::mem::swap(pairs, &mut spare);
+    }
+    Ok(())
+}
+
+/// The sources of each slice that is added to, in their order.
+struct Sources {
+    /// The slice of each group; the group's own number where there is one for each slice.
+    slices: Option<Buffer<u32>>,
+    /// Where the groups begin, and the end.
+    ends: Buffer<u32>,
+    order: Buffer<u32>,
+}
+
+impl Sources {
+    /// A group for each of `count` slices, by a counting sort of the `n` sources.
+    fn of_all(n: usize, count: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
+        let (mut ends, mut order) = (Buffer::<u32>::zeroed(count + 2)?, Buffer::<u32>::zeroed(n)?);
+        (0..n).for_each(|j| ends[index(j) + 2] += 1);
+        (1..count + 2).for_each(|k| ends[k] += ends[k - 1]);
+        for j in 0..n {
+            let place = &mut ends[index(j) + 1];
+            order[*place as usize] = j as u32;
+            *place += 1;
+        }
+        Ok(Sources { slices: None, ends, order })
+    }
+
+    /// A group for each slice that has sources: time and memory follow these, and not how many slices there are.
+    fn of_few(n: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
+        let mut pairs = Buffer::<u64>::zeroed(n)?;
+        pairs.iter_mut().enumerate().for_each(|(j, pair)| *pair = (index(j) as u64) << 32 | j as u64);
+        sort_upper(&mut pairs)?;
+        let slice = |j: usize| (pairs[j] >> 32) as u32;
+        let begins = |j: usize| j == 0 || slice(j) != slice(j - 1);
+        let groups = (0..n).filter(|&j| begins(j)).count();
+        let (mut slices, mut ends) = (Buffer::zeroed(groups)?, Buffer::zeroed(groups + 2)?);
+        for (group, j) in (0..n).filter(|&j| begins(j)).enumerate() {
+            (slices[group], ends[group]) = (slice(j), j as u32);
+        }
+        ends[groups..].fill(n as u32);
+        let mut order = Buffer::<u32>::zeroed(n)?;
+        order.iter_mut().zip(pairs.iter()).for_each(|(source, pair)| *source = *pair as u32);
+        Ok(Sources { slices: Some(slices), ends, order })
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len() - 2
+    }
+
+    /// The slice of a group, and its sources.
+    #[inline(always)]
+    fn group(&self, group: usize) -> (usize, &[u32]) {
+        let slice = self.slices.as_ref().map_or(group, |slices| slices[group] as usize);
+        (slice, &self.order[self.ends[group] as usize..self.ends[group + 1] as usize])
+    }
+}
+
 /// Adds whole slices that are dense: those at one index one after the other, while their sum stays in a block. Says
 /// whether it could.
 fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> {
@@ -55,29 +134,46 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> 
     let others = others.map(|d| (sizes[d], [o.out.strides[d], o.target.strides[d], source[d]])).collect();
     let slice = Nest::<3>::sorted(others);
     let (width, steps) = slice.inner();
+    let in_place = o.target.is_at(&o.out);
+    let few = in_place && count / SPARSE > n && u32::try_from(count).is_ok();
     // Each slice is one thread's, so there must be some.
-    if steps != [1; 3] || width < SHORTEST || count < SHORTEST || u32::try_from(n).is_err() {
+    let short = width < SHORTEST || count < SHORTEST;
+    if steps != [1; 3] || short && !few || u32::try_from(n).is_err() {
         return Ok(false);
     }
     // SAFETY: the op's rule gives so many indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
-    // The sources of each slice, in their order: those of slice `k` are `ends[k]..ends[k + 1]`.
-    let (mut ends, mut order) = (Buffer::<u32>::zeroed(count + 2)?, Buffer::<u32>::zeroed(n)?);
-    (0..n).for_each(|j| ends[index(j) + 2] += 1);
-    (1..count + 2).for_each(|k| ends[k] += ends[k - 1]);
-    for j in 0..n {
-        let place = &mut ends[index(j) + 1];
-        order[*place as usize] = j as u32;
-        *place += 1;
-    }
-    let (ends, order) = (&ends[..], &order[..]);
-    let in_place = o.target.is_at(&o.out);
-    let work = slice.len().saturating_mul(1 + n / count);
-    parallel_for(count, (Cost::Cheap.grain() / work).max(1), |slices| {
+    let sources_of = match few {
+        true => Sources::of_few(n, index)?,
+        false => Sources::of_all(n, count, index)?,
+    };
+    let groups = sources_of.len();
+    let work = slice.len().saturating_mul(1 + n / groups.max(1));
+    parallel_for(groups, (Cost::Cheap.grain() / work).max(1), |range| {
         let mut block = [T::Acc::default(); BLOCK];
-        for k in slices {
-            let sources = &order[ends[k] as usize..ends[k + 1] as usize];
+        let end = range.end;
+        for group in range {
+            let (k, sources) = sources_of.group(group);
             if sources.is_empty() && in_place {
+                continue;
+            }
+            if in_place && !T::WIDE && slice.len() == width {
+                // The sums stay where they are, and little code between two slices lets the processor fetch several.
+                let row = |k: usize| o.out.lanes.as_ptr().wrapping_offset(k as isize * strides[0]);
+                let from =
+                    |j: u32| o.source.lanes.as_ptr().cast_const().wrapping_offset(j as isize * strides[2]);
+                if group + AHEAD < end {
+                    let (soon, sources) = sources_of.group(group + AHEAD);
+                    fetch(row(soon), width);
+                    sources.first().into_iter().for_each(|j| fetch(from(*j), width));
+                }
+                let out = row(k).cast::<T::Acc>();
+                // SAFETY: the slice is dense; without `WIDE`, `Acc` is `T` itself. The source is apart from it.
+                let sums = unsafe { std::slice::from_raw_parts_mut(out, width) };
+                for j in sources {
+                    // SAFETY: there is a dense slice of the source for each index.
+                    unsafe { add_run(sums, from(*j), 1, alpha) };
+                }
                 continue;
             }
             let first =
@@ -346,6 +442,28 @@ mod tests {
                 run(operands, slices).unwrap();
                 assert_eq!(out, expected, "{count} {n} {width} along {dim}, {slices} {turned}");
             }
+        }
+    }
+
+    #[test]
+    fn few_sources_of_many_slices_are_added_in_place() {
+        for (count, n, width) in [(600, 17, 200), (600, 37, 3), (4000, 1, 2), (700, 0, 9), (592, 36, 530)] {
+            let mut target: Vec<i64> = (0..count * width).map(|i| i as i64 * 7).collect();
+            let mut source: Vec<i64> = (0..n * width).map(|i| (i * i) as i64).collect();
+            let mut index: Vec<i64> = (0..n).map(|i| (i * i * 31 + i / 3) as i64 % count as i64).collect();
+            let mut expected = target.clone();
+            for (i, x) in source.iter().enumerate() {
+                expected[index[i / width] as usize * width + i % width] += 3 * x;
+            }
+            // SAFETY: the memory is used through these addresses alone while they are.
+            let at = |memory: &mut Vec<i64>| unsafe { Lanes::new(memory.as_mut_ptr()) };
+            let to = at(&mut target);
+            let cells = |lanes, rows: usize| Cells::at(lanes, vec![rows, width], vec![width as isize, 1]);
+            let index = Cells::at(at(&mut index), vec![n], vec![1]);
+            let operands =
+                Operands::new(cells(to, count), cells(to, count), index, cells(at(&mut source), n), 0, true);
+            assert!(by_slices(&operands, 3).unwrap());
+            assert_eq!(target, expected, "{count} {n} {width}");
         }
     }
 

@@ -9,18 +9,27 @@ use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, new_host_tensor, parallel_chunks_mut};
 
 fn amax(call: &Call<'_>) -> Result<(), Error> {
-    extreme(call, "amax")
+    of_call(call, true)
 }
 
 fn amin(call: &Call<'_>) -> Result<(), Error> {
-    extreme(call, "amin")
+    of_call(call, false)
 }
 
-fn extreme(call: &Call<'_>, op: &str) -> Result<(), Error> {
-    let mut coo = coalesced(Coo::argument(call, 0)?)?;
-    let (mask, keep) = reduced_dims(call, coo.sizes.len())?;
-    let sizes = reduced_sizes(&coo.sizes, &mask, keep);
-    let over = of_values(&coo, &mask);
+fn of_call(call: &Call<'_>, largest: bool) -> Result<(), Error> {
+    let coo = coalesced(Coo::argument(call, 0)?)?;
+    let (mask, keep) = reduced_dims(call, 1, coo.sizes.len())?;
+    extreme(coo, &mask, keep, largest)?.give(call)
+}
+
+/// The largest or smallest elements of a coalesced tensor over the dimensions of the mask.
+///
+/// # Errors
+/// Components that do not fit; what the host reports.
+pub fn extreme<'a>(mut coo: Coo<'a>, mask: &[bool], keep: bool, largest: bool) -> Result<Reduced<'a>, Error> {
+    let op = if largest { "amax" } else { "amin" };
+    let sizes = reduced_sizes(&coo.sizes, mask, keep);
+    let over = of_values(&coo, mask);
     if !over.is_empty() {
         // Within an entry first: its dense dimensions are whole.
         let values = one(op, &[coo.values.arg(), Arg::Ints(&over), Arg::Bool(keep)])?;
@@ -31,9 +40,9 @@ fn extreme(call: &Call<'_>, op: &str) -> Result<(), Error> {
     }
     let sparse = mask[..coo.sparse_dim].to_vec();
     if !sparse.contains(&true) && coo.sparse_dim > 0 {
-        return coo.give(call);
+        return Ok(Reduced::Sparse(coo));
     }
-    by_dtype!(coo.dtype(), over_sparse(coo, &sparse, sizes, keep, op == "amax"))?.give(call)
+    by_dtype!(coo.dtype(), over_sparse(coo, &sparse, sizes, keep, largest))
 }
 
 /// Over the sparse dimensions of the mask.

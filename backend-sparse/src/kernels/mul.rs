@@ -40,7 +40,10 @@ fn div(call: &Call<'_>) -> Result<(), Error> {
 }
 
 /// The number that a strided tensor of one element stands for.
-fn scalar(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
+///
+/// # Errors
+/// A dtype that is no number.
+pub fn scalar(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
     fn of<T: Element>(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
         number::<T>(tensor)
     }
@@ -88,6 +91,16 @@ fn by_strided(
 
 /// The products at the places that both store.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
+    let (left, right) = common(left, right)?;
+    let values = one("mul", &[left.values.arg(), right.values.arg()])?;
+    Ok(left.with_values(values))
+}
+
+/// Both tensors at the places that both store.
+///
+/// # Errors
+/// Other sizes or sparse dimensions; components that do not fit.
+pub fn common<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<(Coo<'a>, Coo<'a>), Error> {
     if left.sizes != right.sizes || left.sparse_dim != right.sparse_dim {
         return Err(unsupported(format!(
             "a product of sparse tensors of shapes {:?} and {:?} with {} and {} sparse dimensions",
@@ -107,9 +120,7 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
             of_right.push(at as i64);
         }
     }
-    let (left, right) = (chosen(&left, &of_left)?, chosen(&right, &of_right)?);
-    let values = one("mul", &[left.values.arg(), right.values.arg()])?;
-    Ok(left.with_values(values))
+    Ok((chosen(&left, &of_left)?, chosen(&right, &of_right)?))
 }
 
 kernels!("mul", "TT>T", mul);

@@ -29,10 +29,12 @@ impl Reduced<'_> {
 
 /// Which dimensions a call reduces, and whether they stay with size 1.
 ///
+/// The dimensions are argument `at`, and whether they stay is the next one.
+///
 /// # Errors
 /// A dimension out of range.
-pub fn reduced_dims(call: &Call<'_>, ndim: usize) -> Result<(Vec<bool>, bool), Error> {
-    let given = if call.is_none(1)? { &[][..] } else { call.ints(1)? };
+pub fn reduced_dims(call: &Call<'_>, at: usize, ndim: usize) -> Result<(Vec<bool>, bool), Error> {
+    let given = if call.is_none(at)? { &[][..] } else { call.ints(at)? };
     let mut mask = vec![given.is_empty(); ndim];
     for &dim in given {
         let dim = dim_of(dim, ndim)?;
@@ -40,7 +42,7 @@ pub fn reduced_dims(call: &Call<'_>, ndim: usize) -> Result<(Vec<bool>, bool), E
             *reduced = true;
         }
     }
-    Ok((mask, call.bool(2)?))
+    Ok((mask, call.bool(at + 1)?))
 }
 
 /// The sizes that are left.
@@ -86,7 +88,10 @@ pub fn without_dims<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Coo<'
 }
 
 /// The sums; the values are of the dtype of the result.
-fn sums<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Reduced<'a>, Error> {
+///
+/// # Errors
+/// Components that do not fit; what the host reports.
+pub fn sums<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Reduced<'a>, Error> {
     let mut over = of_values(&coo, mask);
     if !mask[..coo.sparse_dim].contains(&false) {
         over.push(0);
@@ -105,7 +110,11 @@ fn sums<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Reduced<'a>, Erro
     coalesced(made).map(Reduced::Sparse)
 }
 
-fn as_dtype<'a>(coo: Coo<'a>, dtype: u16) -> Result<Coo<'a>, Error> {
+/// The same tensor with its values cast.
+///
+/// # Errors
+/// What the host reports.
+pub fn as_dtype<'a>(coo: Coo<'a>, dtype: u16) -> Result<Coo<'a>, Error> {
     if coo.dtype() == dtype {
         return Ok(coo);
     }
@@ -113,8 +122,11 @@ fn as_dtype<'a>(coo: Coo<'a>, dtype: u16) -> Result<Coo<'a>, Error> {
     Ok(coo.with_values(values))
 }
 
-/// Sums in another dtype, each number finished by an op.
-fn finished<'a>(
+/// Each number of a reduction finished by an op, as by a cast or a root.
+///
+/// # Errors
+/// What the op reports.
+pub fn finished<'a>(
     sums: Reduced<'a>,
     finish: impl Fn(Arg<'_>) -> Result<OwnedTensor, Error>,
 ) -> Result<Reduced<'a>, Error> {
@@ -130,7 +142,7 @@ fn finished<'a>(
 /// The sums, of f16 and bf16 in f32 and rounded once; of integers in i64.
 fn sum(call: &Call<'_>) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
-    let (mask, keep) = reduced_dims(call, coo.sizes.len())?;
+    let (mask, keep) = reduced_dims(call, 1, coo.sizes.len())?;
     let own = coo.dtype();
     match own {
         dtype::F32 | dtype::F64 => sums(coo, &mask, keep)?.give(call),
@@ -146,7 +158,7 @@ fn sum(call: &Call<'_>) -> Result<(), Error> {
 /// The sums in f32 at least, divided by the count of all elements, and rounded once.
 fn mean(call: &Call<'_>) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
-    let (mask, keep) = reduced_dims(call, coo.sizes.len())?;
+    let (mask, keep) = reduced_dims(call, 1, coo.sizes.len())?;
     let own = coo.dtype();
     let reduced = coo.sizes.iter().zip(&mask).filter(|(_, reduced)| **reduced);
     let count = reduced.map(|(&size, _)| size as f64).product::<f64>();

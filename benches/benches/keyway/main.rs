@@ -5,6 +5,7 @@ mod limit;
 mod overhead;
 mod product;
 mod reduction;
+mod sparse;
 mod train;
 
 use keyway_benches::{criterion, threads};
@@ -19,5 +20,6 @@ fn main() {
     reduction::cases(&mut c);
     product::cases(&mut c);
     train::cases(&mut c);
+    sparse::cases(&mut c);
     c.final_summary();
 }

@@ -18,6 +18,19 @@ pub const MAX_NUMEL: usize = (isize::MAX as usize) / 16;
 /// [`Error::Value`] beyond [`MAX_NDIM`] dimensions; [`Error::SizeOverflow`] when the elements, at 16 bytes each, would pass `isize::MAX` bytes.
 #[inline]
 pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
+    counted(op, sizes, MAX_NUMEL)
+}
+
+/// The number of elements of a composite tensor, whose sizes are not those of its memory.
+///
+/// # Errors
+/// As [`numel`]; [`Error::SizeOverflow`] for more elements than `isize::MAX`.
+pub(crate) fn composite_numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
+    counted(op, sizes, isize::MAX as usize)
+}
+
+#[inline(always)]
+fn counted(op: &'static str, sizes: &[usize], most: usize) -> Result<usize> {
     if sizes.len() > MAX_NDIM {
         return Err(too_many_dimensions(op, sizes));
     }
@@ -31,7 +44,7 @@ pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
         overflow |= over;
         product = next;
     }
-    if overflow || product > MAX_NUMEL {
+    if overflow || product > most {
         return Err(size_overflow(op, sizes));
     }
     Ok(product)

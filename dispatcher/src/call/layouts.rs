@@ -96,7 +96,7 @@ fn check_shape(op: &'static str, entry: &LayoutOpsEntry, sizes: &[usize]) -> Res
 
 fn accepts_on(op: &'static str, entry: &LayoutOpsEntry, sizes: &[usize]) -> Result<bool> {
     let Some(accepts) = entry.api.accepts else { return Ok(true) };
-    dims::numel(op, sizes)?;
+    dims::composite_numel(op, sizes)?;
     let code = invoke::accepts(accepts, sizes);
     let message = take_message();
     match code {

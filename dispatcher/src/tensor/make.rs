@@ -184,7 +184,7 @@ impl TensorImpl {
         attrs: Vec<i64>,
     ) -> Result<TensorRef> {
         dtype.storage_size()?;
-        let numel = dims::numel("composite", &sizes)?;
+        let numel = dims::composite_numel("composite", &sizes)?;
         let Some(first) = components.first() else {
             return Err(Error::Layout { op: "composite", layout, reason: "needs at least one component" });
         };

@@ -8,7 +8,7 @@ use super::saved::Saved;
 use super::watch;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Facts, definition};
+use crate::ops::def::{Derivative, Facts, OpDef, definition};
 use crate::ops::memory::from_components::unchecked;
 use keyway_dispatcher::call::{decompose, redispatch, unalias};
 use keyway_dispatcher::error::Result as DispatchResult;
@@ -37,6 +37,16 @@ pub(crate) fn install() -> DispatchResult<()> {
 fn applies(op: &OpEntry) -> bool {
     let by_the_host = matches!(op.spec.rule, Rule::Host(_));
     !(by_the_host && matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composite)))
+}
+
+/// Whether a call is of one tensor, element by element, and 0 where that is 0.
+fn keeps_zero(definition: &OpDef, args: &Args<'_>) -> bool {
+    let above_0 = match args.values {
+        [Arg::Tensor(_), Arg::Int(number), ..] => *number > 0,
+        [Arg::Tensor(_), Arg::Float(number), ..] => *number > 0.0,
+        _ => false,
+    };
+    definition.is(Facts::KEEPS_ZERO) || above_0 && definition.is(Facts::KEEPS_ZERO_ABOVE_0)
 }
 
 /// An op of one sparse tensor that keeps zero, recorded as the op on what the tensor stores, each place once: so its derivative
@@ -140,7 +150,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         return call;
     }
     if let (Out::New, Some(definition)) = (call.out, definition(call.args.op))
-        && definition.is(Facts::KEEPS_ZERO)
+        && keeps_zero(definition, &call.args)
         && !call.args.tensor(0)?.is_strided()
     {
         return Ok(of_stored(call)?);

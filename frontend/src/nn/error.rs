@@ -51,6 +51,20 @@ pub enum ModuleError {
         /// What it is.
         got: &'static str,
     },
+    /// A gradient that an optimiser does not take.
+    #[error("{owner}: expected the gradient of parameter {index} to be {expected}, got a {got} one; {hint}")]
+    Gradient {
+        /// The optimiser.
+        owner: &'static str,
+        /// Which of the parameters, counted over all groups.
+        index: usize,
+        /// What it takes.
+        expected: &'static str,
+        /// What came.
+        got: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
     /// The same parameter twice.
     #[error("{owner}: expected different parameters, got parameter {index} twice; put it in one group only")]
     Twice {

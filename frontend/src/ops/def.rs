@@ -97,6 +97,8 @@ impl Facts {
     /// Takes the entries of a sparse tensor as they are stored, several at one place perhaps. The derivative of any other op
     /// is that by its elements, so that it is recorded with each place once.
     pub const BY_ENTRY: Facts = Facts(1 << 7);
+    /// As [`Facts::KEEPS_ZERO`] where the second argument is a number above 0.
+    pub const KEEPS_ZERO_ABOVE_0: Facts = Facts(1 << 8);
 
     /// Those of both sets.
     #[must_use]

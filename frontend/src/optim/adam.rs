@@ -1,7 +1,9 @@
 //! Adam and AdamW.
 
 use super::Optimizer;
-use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
+use super::group::{Group, Options, check_groups, check_moments, require_not_negative};
+use super::moments::{LazyStep, Moments};
+use super::rows::Gradient;
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
 use crate::{Result, Tensor, profiler};
@@ -20,11 +22,15 @@ pub struct AdamOptions {
     pub eps: f64,
     /// Adam adds this much of the parameter to its gradient; AdamW takes it, times the learning rate, off the parameter.
     pub weight_decay: f64,
+    /// What a sparse gradient moves. Off, the step is that of the strided gradient and touches the whole parameter. On, only
+    /// the rows that the gradient has decay and move, and the means of all others stay as they are, so that time and memory
+    /// follow the rows; the corrections of the means count all steps. Strided gradients are not concerned.
+    pub lazy: bool,
 }
 
 impl Default for AdamOptions {
     fn default() -> AdamOptions {
-        AdamOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 }
+        AdamOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0, lazy: false }
     }
 }
 
@@ -40,15 +46,17 @@ impl AdamOptions {
 }
 
 impl Options for AdamOptions {
-    const NAMES: &'static [&'static str] = &["lr", "beta1", "beta2", "eps", "weight_decay"];
+    const NAMES: &'static [&'static str] = &["lr", "beta1", "beta2", "eps", "weight_decay", "lazy"];
 
     fn values(&self) -> Vec<f64> {
-        vec![self.lr, self.beta1, self.beta2, self.eps, self.weight_decay]
+        vec![self.lr, self.beta1, self.beta2, self.eps, self.weight_decay, f64::from(u8::from(self.lazy))]
     }
 
     fn from_values(values: &[f64]) -> AdamOptions {
         match *values {
-            [lr, beta1, beta2, eps, weight_decay] => AdamOptions { lr, beta1, beta2, eps, weight_decay },
+            [lr, beta1, beta2, eps, weight_decay, lazy] => {
+                AdamOptions { lr, beta1, beta2, eps, weight_decay, lazy: lazy != 0.0 }
+            }
             _ => AdamOptions::default(),
         }
     }
@@ -57,26 +65,9 @@ impl Options for AdamOptions {
         require_not_negative("Adam", "lr", self.lr)?;
         require_not_negative("Adam", "eps", self.eps)?;
         require_not_negative("Adam", "weight_decay", self.weight_decay)?;
-        for (name, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
-            if !(0.0..1.0).contains(&beta) {
-                return Err(refuse("Adam", name, "a number of at least 0 and below 1", beta));
-            }
-        }
-        Ok(())
+        check_moments("Adam", self.beta1, self.beta2)
     }
 }
-
-/// What is remembered of a parameter.
-#[derive(Debug)]
-struct Moments {
-    steps: i64,
-    /// The mean of the gradients.
-    first: Tensor,
-    /// The mean of their squares.
-    second: Tensor,
-}
-
-const NAMES: [&str; 3] = ["step", "exp_avg", "exp_avg_sq"];
 
 /// What Adam and AdamW share.
 #[derive(Debug)]
@@ -100,35 +91,18 @@ impl Core {
         let _off = no_grad();
         let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
         for ((parameter, options), moments) in parameters.zip(&mut self.moments) {
-            if let Some(grad) = parameter.grad() {
-                update(parameter, grad, moments, options, self.decoupled)?;
-            }
+            let Some(grad) = parameter.grad() else { continue };
+            let moments = match moments {
+                Some(moments) => moments,
+                None => moments.insert(Moments::zeros(parameter)?),
+            };
+            update(parameter, &Gradient::of(grad)?, moments, options, self.decoupled)?;
         }
         Ok(())
     }
 
-    fn state_dict(&self) -> Result<StateDict> {
-        let memory = |moments: &Option<Moments>| {
-            let Some(m) = moments else { return Ok(None) };
-            let tensors = [Tensor::scalar(m.steps)?, m.first.clone(), m.second.clone()];
-            Ok(Some(NAMES.into_iter().zip(tensors).collect()))
-        };
-        let memories: Result<Vec<_>> = self.moments.iter().map(memory).collect();
-        save(&self.groups, memories?)
-    }
-
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
-        let Loaded { options, memories } = load(self.owner, &self.groups, &NAMES, &NAMES[..1], state)?;
-        let mut moments = Vec::new();
-        for memory in memories {
-            moments.push(match memory.as_deref() {
-                Some([steps, first, second]) => {
-                    let steps = steps.to_f64_vec()?.first().map_or(0, |&steps| steps as i64);
-                    Some(Moments { steps, first: first.clone(), second: second.clone() })
-                }
-                _ => None,
-            });
-        }
+        let (options, moments) = Moments::load(self.owner, &self.groups, state)?;
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
         self.moments = moments;
         Ok(())
@@ -137,36 +111,35 @@ impl Core {
 
 /// One parameter's step. The corrections of both means are moved out of the tensors into the numbers, so that one tensor
 /// of the parameter's size is all that is needed besides the moments.
-fn update(
-    p: &Tensor,
-    grad: Tensor,
-    moments: &mut Option<Moments>,
-    o: &AdamOptions,
-    decoupled: bool,
-) -> Result<()> {
-    let grad = match (o.weight_decay != 0.0, decoupled) {
-        (true, true) => {
-            p.mul_(1.0 - o.lr * o.weight_decay)?;
-            grad
-        }
-        (true, false) => grad.add_scaled(p, o.weight_decay)?,
-        (false, _) => grad,
-    };
-    let m = match moments {
-        Some(m) => m,
-        None => {
-            let zeros = || p.detach().zeros_like();
-            moments.insert(Moments { steps: 0, first: zeros()?, second: zeros()? })
-        }
-    };
+fn update(p: &Tensor, grad: &Gradient, m: &mut Moments, o: &AdamOptions, decoupled: bool) -> Result<()> {
     m.steps += 1;
-    m.first.mul_(o.beta1)?.add_scaled_(&grad, 1.0 - o.beta1)?;
-    m.second.mul_(o.beta2)?.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
     // p - lr * (first / c1) / (sqrt(second / c2) + eps), multiplied through by sqrt(c2).
     let root = (1.0 - o.beta2.powf(m.steps as f64)).sqrt();
-    let correction = 1.0 - o.beta1.powf(m.steps as f64);
+    let rate = o.lr * root / (1.0 - o.beta1.powf(m.steps as f64));
+    let shrink = if decoupled { 1.0 - o.lr * o.weight_decay } else { 1.0 };
+    let decay = if decoupled { 0.0 } else { o.weight_decay };
+    if let (Gradient::Rows(rows), true) = (grad, o.lazy) {
+        let step = LazyStep { beta1: o.beta1, beta2: o.beta2, eps: o.eps * root, rate, decay, shrink };
+        return step.run(p, rows, m);
+    }
+    m.first.mul_(o.beta1)?;
+    m.second.mul_(o.beta2)?;
+    match grad {
+        Gradient::Rows(rows) if decay == 0.0 => {
+            rows.add(&m.first, &rows.values, 1.0 - o.beta1)?;
+            rows.add(&m.second, &rows.values.square()?, 1.0 - o.beta2)?;
+        }
+        grad => {
+            let grad = grad.plus(p, decay)?;
+            m.first.add_scaled_(&grad, 1.0 - o.beta1)?;
+            m.second.addcmul_(&grad, &grad, 1.0 - o.beta2)?;
+        }
+    }
+    if shrink != 1.0 {
+        p.mul_(shrink)?;
+    }
     let denominator = m.second.sqrt()?.add_(o.eps * root)?;
-    p.addcdiv_(&m.first, &denominator, -o.lr * root / correction)?;
+    p.addcdiv_(&m.first, &denominator, -rate)?;
     Ok(())
 }
 
@@ -218,7 +191,7 @@ macro_rules! optimizer {
             }
 
             fn state_dict(&self) -> Result<StateDict> {
-                self.0.state_dict()
+                Moments::save(&self.0.groups, &self.0.moments)
             }
 
             fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
@@ -254,7 +227,8 @@ optimizer! {
 
 optimizer! {
     /// [`Adam`] whose weight decay acts on the parameter itself (I. Loshchilov, F. Hutter, "Decoupled weight decay
-    /// regularization", 2019): first `p = p * (1 - lr * weight_decay)`, then a step of Adam without weight decay.
+    /// regularization", 2019): first `p = p * (1 - lr * weight_decay)`, then a step of Adam without weight decay. With
+    /// [`AdamOptions::lazy`] both are of the rows that a sparse gradient has.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -62,6 +62,16 @@ pub(super) fn require_not_negative(
     Err(refuse(owner, option, "a finite number of 0 or more", got))
 }
 
+/// Refuses shares of running means that are no shares.
+pub(super) fn check_moments(owner: &'static str, beta1: f64, beta2: f64) -> Result<(), ModuleError> {
+    for (name, beta) in [("beta1", beta1), ("beta2", beta2)] {
+        if !(0.0..1.0).contains(&beta) {
+            return Err(refuse(owner, name, "a number of at least 0 and below 1", beta));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses groups with wrong options or with tensors that cannot be changed.
 pub(super) fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<(), ModuleError> {
     groups.iter().try_for_each(|group| group.options.check())?;

@@ -19,18 +19,25 @@
 //! - updates run in place and outside the graph; terms are added to a parameter one by one where a sum would need memory of
 //!   its own, so SGD allocates nothing after its first step;
 //! - the state is a state dict of plain tensors, options included, so it is saved as weights are;
+//! - what is not linear in the gradient coalesces a sparse one and works on copies of its rows, which are a few of many;
 //! - a schedule is a formula of the step's number, so it is put back by that number alone.
 
+mod adagrad;
 mod adam;
 mod clip;
 mod group;
+mod moments;
 mod optimizer;
+mod rows;
 mod schedule;
 mod sgd;
+mod sparse_adam;
 
+pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW};
 pub use clip::{clip_grad_norm_, clip_grad_value_};
 pub use group::Group;
 pub use optimizer::Optimizer;
 pub use schedule::{CosineAnnealingLr, LrScheduler, StepLr};
 pub use sgd::{Sgd, SgdOptions};
+pub use sparse_adam::{SparseAdam, SparseAdamOptions};

@@ -60,6 +60,20 @@ pub(crate) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> 
     run(like.layout(), like.sizes(), like.dtype(), components, like.attrs(), false)
 }
 
+/// The component of a composite tensor that holds its numbers.
+pub(crate) fn stored(t: &Tensor) -> Result<Tensor> {
+    let numbers = t.components()?.into_iter().find(|part| part.dtype() == t.dtype());
+    let reason = "has no component that holds its numbers";
+    numbers.ok_or_else(|| Error::Layout { op: DEF.name(), layout: t.layout(), reason }.into())
+}
+
+/// A tensor like another with other numbers in the place of [`stored`].
+pub(crate) fn with_stored(like: &Tensor, numbers: &Tensor) -> Result<Tensor> {
+    let replaced = |part: Tensor| if part.dtype() == like.dtype() { numbers.clone() } else { part };
+    let parts: Vec<Tensor> = like.components()?.into_iter().map(replaced).collect();
+    unchecked(like, &parts)
+}
+
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let name = args.str(0)?;
     let wrong = |argument, expected: &str, got: String| Error::Value {

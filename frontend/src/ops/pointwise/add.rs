@@ -1,11 +1,12 @@
 //! `add`
 
-use crate::DType;
+use crate::error::Result;
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
 };
 use crate::ops::{forms, rules};
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Typing};
 
@@ -22,14 +23,77 @@ forms! {
     ///
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
-    pub fn add<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::Int(1)], in_place: add_, out: add_out;
+    pub fn add<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::Int(1)], out: add_out;
 
     /// `self + alpha * other`.
     ///
     /// # Errors
     /// As [`Tensor::add`](Self::add); an `alpha` with a fraction where the operands are integers.
-    pub fn add_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>),
-        in_place: add_scaled_;
+    pub fn add_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
+}
+
+impl Tensor {
+    /// `self = add(self, other)`: [`Tensor::add`] in place. Returns `self`. A sparse `other` is added at the places that it
+    /// stores; nothing else is read or written.
+    ///
+    /// # Errors
+    /// As the functional form; a result of a shape or dtype that `self` cannot hold.
+    pub fn add_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        in_place(&DEF, self, other.into(), Arg::Int(1), 1)
+    }
+
+    /// `self = add_scaled(self, other, alpha)`: [`Tensor::add_scaled`] in place. Returns `self`.
+    ///
+    /// # Errors
+    /// As [`Tensor::add_`].
+    pub fn add_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
+        in_place(&DEF, self, other.into(), alpha.into(), 1)
+    }
+}
+
+/// `add` and `sub` in place, with the sign of the second argument.
+pub(super) fn in_place(
+    def: &'static OpDef,
+    t: &Tensor,
+    other: Arg<'_>,
+    alpha: Arg<'_>,
+    sign: i64,
+) -> Result<Tensor> {
+    if let Arg::Tensor(sparse) = other
+        && !sparse.is_strided()
+        && t.as_ref().is_strided()
+    {
+        let sparse = Tensor::from_ref(sparse.clone());
+        let factor = match alpha {
+            Arg::Int(alpha) => Some(Arg::Int(alpha.wrapping_mul(sign))),
+            Arg::Float(alpha) => Some(Arg::Float(alpha * sign as f64)),
+            _ => None,
+        };
+        if let Some(factor) = factor
+            && added_at_places(t, &sparse, factor)?
+        {
+            return Ok(t.clone());
+        }
+    }
+    def.run_in_place(&[t.into(), other, alpha])
+}
+
+/// Adds a sparse tensor at the places that it stores; `false` where that is not served.
+fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool> {
+    let dims = sparse.sparse_dim().unwrap_or(0);
+    if dims == 0 || sparse.sizes() != t.sizes() || sparse.dtype() != t.dtype() {
+        return Ok(false);
+    }
+    let (indices, values) = (sparse.indices()?, sparse.values()?);
+    let along = |dim: usize| indices.select(0, dim as i64);
+    if dims == 1 {
+        t.index_add_scaled_(0, &along(0)?, &values, factor)?;
+        return Ok(true);
+    }
+    let along = (0..dims).map(along).collect::<Result<Vec<_>>>()?;
+    let values = if matches!(factor, Arg::Int(1)) { values } else { values.mul(factor)? };
+    t.index_put_(&along.iter().map(Some).collect::<Vec<_>>(), &values, true)?;
+    Ok(true)
 }
 
 /// Also for `sub`: refuses an `alpha` that the operands' dtype cannot hold.

@@ -1,7 +1,7 @@
 //! `pow`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
     uniform,
@@ -127,4 +127,5 @@ pub static DEF: OpDef = OpDef::binary(
 )
 .dtypes(Dtypes::NUMERIC)
 .samples(samples)
-.errors(errors);
+.errors(errors)
+.with(Facts::KEEPS_ZERO_ABOVE_0);

@@ -1,5 +1,6 @@
 //! `sub`
 
+use super::add::in_place;
 use super::derived;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
@@ -25,17 +26,33 @@ forms! {
     /// # Errors
     /// Two bool operands; shapes that do not broadcast, dtypes that have no common one, tensors on
     /// different devices.
-    pub fn sub<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::Int(1)], in_place: sub_, out: sub_out;
+    pub fn sub<'a>(&'a self, other: impl Into<Arg<'a>>), defaults: [Arg::Int(1)], out: sub_out;
 
     /// `self - alpha * other`.
     ///
     /// # Errors
     /// As [`Tensor::sub`](Self::sub); an `alpha` with a fraction where the operands are integers.
-    pub fn sub_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>),
-        in_place: sub_scaled_;
+    pub fn sub_scaled<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>);
 }
 
 impl Tensor {
+    /// `self = sub(self, other)`: [`Tensor::sub`] in place. Returns `self`. A sparse `other` is taken off at the places that it
+    /// stores; nothing else is read or written.
+    ///
+    /// # Errors
+    /// As the functional form; a result of a shape or dtype that `self` cannot hold.
+    pub fn sub_<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        in_place(&DEF, self, other.into(), Arg::Int(1), -1)
+    }
+
+    /// `self = sub_scaled(self, other, alpha)`: [`Tensor::sub_scaled`] in place. Returns `self`.
+    ///
+    /// # Errors
+    /// As [`Tensor::sub_`].
+    pub fn sub_scaled_<'a>(&'a self, other: impl Into<Arg<'a>>, alpha: impl Into<Arg<'a>>) -> Result<Tensor> {
+        in_place(&DEF, self, other.into(), alpha.into(), -1)
+    }
+
     /// `other - self`.
     #[allow(clippy::missing_errors_doc)]
     pub fn rsub<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {

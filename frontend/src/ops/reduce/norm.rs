@@ -1,8 +1,10 @@
 //! `norm`
 
 use crate::Tensor;
+use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -72,6 +74,57 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
+/// `t / by`, 0 where `by` is 0.
+fn over(t: &Tensor, by: &Tensor) -> Result<Tensor> {
+    let none = by.eq(0.0)?;
+    none.select_where(0.0, &t.div(&none.select_where(1.0, by)?)?)
+}
+
+/// The gradient of each element of `x`, given the norm of its line and the gradient of that; `sum_of` sums over the line.
+///
+/// Where the norm is 0 the derivative is taken to be 0, and so is that of the derivative: nothing is divided by 0.
+fn slope(
+    x: &Tensor,
+    [norm, grad]: [&Tensor; 2],
+    p: f64,
+    sum_of: impl Fn(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if p == 1.0 {
+        return grad.mul(&x.sign()?);
+    }
+    if p == 2.0 {
+        return over(grad, norm)?.mul(x);
+    }
+    if p.is_infinite() {
+        let ties = x.abs()?.eq(norm)?.to_dtype(x.dtype())?;
+        return over(grad, &sum_of(&ties)?)?.mul(&ties)?.mul(&x.sign()?);
+    }
+    // (|x| / norm)^(p - 1) as an exponential; 0 where x is 0.
+    let share = over(&x.abs()?, norm)?;
+    let power = share.eq(0.0)?.select_where(1.0, &share)?.log()?.mul(p - 1.0)?.exp()?;
+    share.eq(0.0)?.select_where(0.0, &power)?.mul(&x.sign()?)?.mul(grad)
+}
+
+fn gradient(b: &Backward<'_>) -> Result<Tensor> {
+    let (x, p) = (b.input(0)?, b.float(1)?);
+    if p == 0.0 {
+        return x.zeros_like();
+    }
+    let of_lines = |t: &Tensor| b.unreduce(&t.to_strided()?, 0, b.arg(2), b.bool(3)?);
+    let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
+    let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
+    if x.as_ref().is_strided() {
+        return slope(&x, [&norm, &grad], p, |ties| ties.sum_dims(dims, true));
+    }
+    // Of a sparse tensor what it stores, each place once.
+    let x = x.coalesce()?;
+    let at_entries = |t: &Tensor| stored(&t.expand(x.sizes())?.sparse_mask(&x.detach())?);
+    let made = slope(&stored(&x)?, [&at_entries(&norm)?, &at_entries(&grad)?], p, |ties| {
+        at_entries(&with_stored(&x, ties)?.sum_dims(dims, true)?.to_strided()?)
+    })?;
+    with_stored(&x, &made)
+}
+
 /// `norm`
 pub static DEF: OpDef = OpDef {
     schema: "norm(Tensor self, Scalar p=2, int[]? dim=None, bool keepdim=False) -> Tensor",
@@ -80,37 +133,7 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0b1,
-        formula: |b, g| {
-            g.set(0, || {
-                let (x, p) = (b.input(0)?, b.float(1)?);
-                let out = b.unreduce(&b.output(0)?, 0, b.arg(2), b.bool(3)?)?;
-                let grad = b.unreduce(b.grad(0)?, 0, b.arg(2), b.bool(3)?)?;
-                // Where the norm is 0 the derivative is taken to be 0, and so is that of the derivative: nothing is
-                // divided by 0.
-                let over = |t: &Tensor, by: &Tensor| {
-                    let none = by.eq(0.0)?;
-                    none.select_where(0.0, &t.div(&none.select_where(1.0, by)?)?)
-                };
-                if p == 0.0 {
-                    return x.zeros_like();
-                }
-                if p == 1.0 {
-                    return grad.mul(&x.sign()?);
-                }
-                if p == 2.0 {
-                    return over(&grad, &out)?.mul(&x);
-                }
-                if p.is_infinite() {
-                    let ties = x.abs()?.eq(&out)?.to_dtype(x.dtype())?;
-                    let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
-                    return grad.div(&ties.sum_dims(dims, true)?)?.mul(&ties)?.mul(&x.sign()?);
-                }
-                // (|x| / norm)^(p - 1) as an exponential; 0 where x is 0.
-                let share = over(&x.abs()?, &out)?;
-                let power = share.eq(0.0)?.select_where(1.0, &share)?.log()?.mul(p - 1.0)?.exp()?;
-                share.eq(0.0)?.select_where(0.0, &power)?.mul(&x.sign()?)?.mul(&grad)
-            })
-        },
+        formula: |b, g| g.set(0, || gradient(b)),
     },
     forms: Forms::Out,
     dtypes: Dtypes::FLOAT,

@@ -1,0 +1,212 @@
+//! Adagrad.
+
+use super::Optimizer;
+use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
+use super::rows::Gradient;
+use crate::autograd::no_grad;
+use crate::nn::{ModuleError, StateDict};
+use crate::{Result, Tensor, profiler};
+
+/// The options of [`Adagrad`]; the names and defaults are PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdagradOptions {
+    /// The learning rate.
+    pub lr: f64,
+    /// How fast it falls: step `t`, from 0, has the rate `lr / (1 + t * lr_decay)`.
+    pub lr_decay: f64,
+    /// How much of the parameter is added to its gradient, which must be strided then.
+    pub weight_decay: f64,
+    /// The sums of squares before the first step.
+    pub initial_accumulator_value: f64,
+    /// Added to the root of the sums.
+    pub eps: f64,
+}
+
+impl Default for AdagradOptions {
+    fn default() -> AdagradOptions {
+        AdagradOptions {
+            lr: 1e-2,
+            lr_decay: 0.0,
+            weight_decay: 0.0,
+            initial_accumulator_value: 0.0,
+            eps: 1e-10,
+        }
+    }
+}
+
+impl Options for AdagradOptions {
+    const NAMES: &'static [&'static str] =
+        &["lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"];
+
+    fn values(&self) -> Vec<f64> {
+        vec![self.lr, self.lr_decay, self.weight_decay, self.initial_accumulator_value, self.eps]
+    }
+
+    fn from_values(values: &[f64]) -> AdagradOptions {
+        match *values {
+            [lr, lr_decay, weight_decay, initial_accumulator_value, eps] => {
+                AdagradOptions { lr, lr_decay, weight_decay, initial_accumulator_value, eps }
+            }
+            _ => AdagradOptions::default(),
+        }
+    }
+
+    fn check(&self) -> Result<(), ModuleError> {
+        Self::NAMES
+            .iter()
+            .zip(self.values())
+            .try_for_each(|(name, value)| require_not_negative(OWNER, name, value))
+    }
+}
+
+const OWNER: &str = "Adagrad";
+
+/// What is remembered of a parameter.
+#[derive(Debug)]
+struct Sums {
+    steps: i64,
+    /// The sums of the gradients' squares.
+    squares: Tensor,
+}
+
+const NAMES: [&str; 2] = ["step", "sum"];
+
+/// Adagrad (J. Duchi, E. Hazan, Y. Singer, "Adaptive subgradient methods for online learning and stochastic optimization",
+/// 2011, as PyTorch writes it):
+///
+/// ```text
+/// g = grad + weight_decay * p
+/// s = s + g^2
+/// p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)        (t: the step, from 1)
+/// ```
+///
+/// Of a sparse gradient the step touches the rows that it has and no others, and is the same as of a strided one. Weight decay
+/// would touch all, and is refused.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// use keyway::optim::{Adagrad, AdagradOptions, Optimizer};
+/// let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+/// let mut optimizer = Adagrad::new(vec![w.clone()], AdagradOptions { lr: 0.1, ..AdagradOptions::default() })?;
+/// w.mul(&w)?.backward()?;
+/// optimizer.step()?;
+/// assert!((w.item::<f64>()? - 0.9).abs() < 1e-6);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Adagrad {
+    groups: Vec<Group<AdagradOptions>>,
+    sums: Vec<Option<Sums>>,
+}
+
+impl Adagrad {
+    /// One group.
+    ///
+    /// # Errors
+    /// Options out of range; no parameters, the same twice, or such that cannot be changed.
+    pub fn new(parameters: Vec<Tensor>, options: AdagradOptions) -> Result<Adagrad> {
+        Adagrad::with_groups(vec![Group { parameters, options }])
+    }
+
+    /// Several groups.
+    ///
+    /// # Errors
+    /// As [`Adagrad::new`].
+    pub fn with_groups(groups: Vec<Group<AdagradOptions>>) -> Result<Adagrad> {
+        check_groups(OWNER, &groups)?;
+        let count = groups.iter().map(|group| group.parameters.len()).sum();
+        Ok(Adagrad { groups, sums: std::iter::repeat_with(|| None).take(count).collect() })
+    }
+
+    /// The groups, with the options as they are now.
+    pub fn groups(&self) -> &[Group<AdagradOptions>] {
+        &self.groups
+    }
+}
+
+/// One parameter's step.
+fn update(p: &Tensor, grad: &Gradient, s: &mut Sums, o: &AdagradOptions) -> Result<()> {
+    let rate = o.lr / (1.0 + s.steps as f64 * o.lr_decay);
+    s.steps += 1;
+    if let Gradient::Rows(rows) = grad {
+        let squares = rows.read(&s.squares)?.addcmul_(&rows.values, &rows.values, 1.0)?;
+        rows.write(&s.squares, &squares)?;
+        let denominator = squares.sqrt_()?.add_(o.eps)?;
+        return rows.add(p, &rows.values.div(&denominator)?, -rate);
+    }
+    let grad = grad.plus(p, o.weight_decay)?;
+    s.squares.addcmul_(&grad, &grad, 1.0)?;
+    let denominator = s.squares.sqrt()?.add_(o.eps)?;
+    p.addcdiv_(&grad, &denominator, -rate)?;
+    Ok(())
+}
+
+impl Optimizer for Adagrad {
+    /// Changes every parameter that has a gradient.
+    ///
+    /// # Errors
+    /// A sparse gradient where there is weight decay, after which nothing is changed; what the backend reports.
+    fn step(&mut self) -> Result<()> {
+        let _scope = profiler::scope("Adagrad.step");
+        let _off = no_grad();
+        let parameters = || self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
+        for (p, o) in parameters() {
+            if o.weight_decay != 0.0 && p.grad().is_some_and(|grad| !grad.as_ref().is_strided()) {
+                let expected = "0 where a gradient is sparse, since it touches all rows";
+                return Err(refuse(OWNER, "weight_decay", expected, o.weight_decay).into());
+            }
+        }
+        for ((p, o), sums) in parameters().zip(&mut self.sums) {
+            let Some(grad) = p.grad() else { continue };
+            let sums = match sums {
+                Some(sums) => sums,
+                None => {
+                    let squares = p.detach().empty_like()?.fill_(o.initial_accumulator_value)?;
+                    sums.insert(Sums { steps: 0, squares })
+                }
+            };
+            update(p, &Gradient::of(grad)?, sums, o)?;
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> Vec<Tensor> {
+        self.groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+    }
+
+    fn learning_rates(&self) -> Vec<f64> {
+        self.groups.iter().map(|group| group.options.lr).collect()
+    }
+
+    fn set_learning_rates(&mut self, rates: &[f64]) {
+        self.groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.lr = rate);
+    }
+
+    fn state_dict(&self) -> Result<StateDict> {
+        let memory = |sums: &Option<Sums>| {
+            let Some(s) = sums else { return Ok(None) };
+            let tensors = [Tensor::scalar(s.steps)?, s.squares.clone()];
+            Ok(Some(NAMES.into_iter().zip(tensors).collect()))
+        };
+        let memories: Result<Vec<_>> = self.sums.iter().map(memory).collect();
+        save(&self.groups, memories?)
+    }
+
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+        let Loaded { options, memories } = load(OWNER, &self.groups, &NAMES, &NAMES[..1], state)?;
+        let mut all = Vec::new();
+        for memory in memories {
+            all.push(match memory.as_deref() {
+                Some([steps, squares]) => {
+                    let steps = steps.to_f64_vec()?.first().map_or(0, |&steps| steps as i64);
+                    Some(Sums { steps, squares: squares.clone() })
+                }
+                _ => None,
+            });
+        }
+        self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.sums = all;
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! What an optimiser needs of a gradient: its elements, or the rows that a sparse one has.
+
+use crate::{Result, Tensor};
+
+/// A gradient as optimisers take it.
+pub(super) enum Gradient {
+    /// An element for each of the parameter's.
+    Whole(Tensor),
+    /// Some rows.
+    Rows(Rows),
+}
+
+/// The rows of a sparse gradient, each once: blocks at places of the sparse dimensions, of which there usually is one.
+pub(super) struct Rows {
+    /// Where they lie: the indices along each sparse dimension. Without any there is one block, the whole.
+    at: Vec<Tensor>,
+    /// What the gradient is there, `[rows, dense sizes...]`.
+    pub(super) values: Tensor,
+}
+
+impl Gradient {
+    /// A gradient, the rows of a sparse one coalesced.
+    ///
+    /// # Errors
+    /// A layout that is neither strided nor coordinates; what the backend reports.
+    pub(super) fn of(grad: Tensor) -> Result<Gradient> {
+        match grad.as_ref().is_strided() {
+            true => Ok(Gradient::Whole(grad)),
+            false => Ok(Gradient::Rows(Rows::of(&grad)?)),
+        }
+    }
+
+    /// The gradient with `factor` times the parameter added: an element for each of the parameter's.
+    pub(super) fn plus(&self, p: &Tensor, factor: f64) -> Result<Tensor> {
+        match self {
+            Gradient::Whole(grad) if factor == 0.0 => Ok(grad.clone()),
+            Gradient::Whole(grad) => grad.add_scaled(p, factor),
+            Gradient::Rows(rows) => {
+                let whole = p.detach().mul(factor)?;
+                rows.add(&whole, &rows.values, 1.0)?;
+                Ok(whole)
+            }
+        }
+    }
+}
+
+impl Rows {
+    /// The rows of a sparse gradient. What is done with them is not linear, so each is wanted once.
+    ///
+    /// # Errors
+    /// As [`Gradient::of`].
+    pub(super) fn of(grad: &Tensor) -> Result<Rows> {
+        let dims = grad.sparse_dim()?;
+        if dims == 0 {
+            return Ok(Rows { at: Vec::new(), values: grad.to_dense()?.unsqueeze(0)? });
+        }
+        let grad = grad.coalesce()?;
+        let indices = grad.indices()?;
+        let at = (0..dims as i64).map(|dim| indices.select(0, dim)).collect::<Result<Vec<_>>>()?;
+        Ok(Rows { at, values: grad.values()? })
+    }
+
+    fn places(&self) -> Vec<Option<&Tensor>> {
+        self.at.iter().map(Some).collect()
+    }
+
+    /// A copy of these rows of a table.
+    pub(super) fn read(&self, table: &Tensor) -> Result<Tensor> {
+        match self.at.as_slice() {
+            [] => table.unsqueeze(0)?.copied(),
+            [at] => table.index_select(0, at),
+            _ => table.index(&self.places()),
+        }
+    }
+
+    /// Replaces these rows of a table.
+    pub(super) fn write(&self, table: &Tensor, values: &Tensor) -> Result<()> {
+        match self.at.as_slice() {
+            [] => table.unsqueeze(0)?.copy_(values)?,
+            [at] => table.index_copy_(0, at, values)?,
+            _ => table.index_put_(&self.places(), values, false)?,
+        };
+        Ok(())
+    }
+
+    /// Adds `factor` times these values to these rows of a table.
+    pub(super) fn add(&self, table: &Tensor, values: &Tensor, factor: f64) -> Result<()> {
+        match self.at.as_slice() {
+            [] => table.unsqueeze(0)?.add_scaled_(values, factor)?,
+            [at] => table.index_add_scaled_(0, at, values, factor)?,
+            _ => table.index_put_(&self.places(), &values.mul(factor)?, true)?,
+        };
+        Ok(())
+    }
+}

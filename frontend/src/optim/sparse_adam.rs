@@ -1,0 +1,165 @@
+//! Adam for sparse gradients alone.
+
+use super::Optimizer;
+use super::group::{Group, Options, check_groups, check_moments, require_not_negative};
+use super::moments::{LazyStep, Moments};
+use super::rows::Rows;
+use crate::autograd::no_grad;
+use crate::nn::{ModuleError, StateDict};
+use crate::tensor::sparse_layout;
+use crate::{Result, Tensor, profiler};
+
+/// The options of [`SparseAdam`]; the names and defaults are PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SparseAdamOptions {
+    /// The learning rate.
+    pub lr: f64,
+    /// How much is kept of the mean of the gradients.
+    pub beta1: f64,
+    /// How much is kept of the mean of their squares.
+    pub beta2: f64,
+    /// Added to the root of that mean, before the correction.
+    pub eps: f64,
+}
+
+impl Default for SparseAdamOptions {
+    fn default() -> SparseAdamOptions {
+        SparseAdamOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8 }
+    }
+}
+
+impl Options for SparseAdamOptions {
+    const NAMES: &'static [&'static str] = &["lr", "beta1", "beta2", "eps"];
+
+    fn values(&self) -> Vec<f64> {
+        vec![self.lr, self.beta1, self.beta2, self.eps]
+    }
+
+    fn from_values(values: &[f64]) -> SparseAdamOptions {
+        match *values {
+            [lr, beta1, beta2, eps] => SparseAdamOptions { lr, beta1, beta2, eps },
+            _ => SparseAdamOptions::default(),
+        }
+    }
+
+    fn check(&self) -> Result<(), ModuleError> {
+        require_not_negative(OWNER, "lr", self.lr)?;
+        require_not_negative(OWNER, "eps", self.eps)?;
+        check_moments(OWNER, self.beta1, self.beta2)
+    }
+}
+
+const OWNER: &str = "SparseAdam";
+
+/// Adam of the rows that a sparse gradient has, as PyTorch's `SparseAdam`: these rows and their running means move, all others
+/// stay as they are, and time and memory of a step follow the rows.
+///
+/// ```text
+/// m = beta1 * m + (1 - beta1) * grad                                                    (rows of the gradient)
+/// v = beta2 * v + (1 - beta2) * grad^2
+/// p = p - lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps)                  (t: the step, from 1)
+/// ```
+///
+/// [`AdamW`](super::AdamW) with [`lazy`](super::AdamOptions::lazy) decays weights too, adds `eps` where Adam does, and takes
+/// strided gradients beside sparse ones.
+///
+/// ```no_run
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::optim::{Optimizer, SparseAdam, SparseAdamOptions};
+/// use keyway::{Tensor, nn::{Embedding, Module}, rng::Philox};
+/// let words = Embedding::new(10, 3, &mut Philox::new(0))?.sparse(true);
+/// let mut optimizer = SparseAdam::new(words.parameters(), SparseAdamOptions::default())?;
+/// words.forward(&Tensor::from_slice(&[4i64, 0])?)?.sum()?.backward()?;
+/// optimizer.step()?; // rows 0 and 4 alone
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct SparseAdam {
+    groups: Vec<Group<SparseAdamOptions>>,
+    moments: Vec<Option<Moments>>,
+}
+
+impl SparseAdam {
+    /// One group.
+    ///
+    /// # Errors
+    /// No backend that serves `sparse_coo`; options out of range; no parameters, the same twice, or such that cannot be
+    /// changed.
+    pub fn new(parameters: Vec<Tensor>, options: SparseAdamOptions) -> Result<SparseAdam> {
+        SparseAdam::with_groups(vec![Group { parameters, options }])
+    }
+
+    /// Several groups.
+    ///
+    /// # Errors
+    /// As [`SparseAdam::new`].
+    pub fn with_groups(groups: Vec<Group<SparseAdamOptions>>) -> Result<SparseAdam> {
+        sparse_layout(OWNER)?;
+        check_groups(OWNER, &groups)?;
+        let count = groups.iter().map(|group| group.parameters.len()).sum();
+        Ok(SparseAdam { groups, moments: std::iter::repeat_with(|| None).take(count).collect() })
+    }
+
+    /// The groups, with the options as they are now.
+    pub fn groups(&self) -> &[Group<SparseAdamOptions>] {
+        &self.groups
+    }
+}
+
+impl Optimizer for SparseAdam {
+    /// Changes the rows that the gradients have.
+    ///
+    /// # Errors
+    /// A strided gradient, after which nothing is changed; what the backend reports.
+    fn step(&mut self) -> Result<()> {
+        let _scope = profiler::scope("SparseAdam.step");
+        let _off = no_grad();
+        for (index, parameter) in self.parameters().iter().enumerate() {
+            if parameter.grad().is_some_and(|grad| grad.as_ref().is_strided()) {
+                let expected = "sparse, of `embedding` or `embedding_bag` with `sparse`";
+                let hint = "give this parameter to `Adam` or `AdamW`";
+                return Err(
+                    ModuleError::Gradient { owner: OWNER, index, expected, got: "strided", hint }.into()
+                );
+            }
+        }
+        let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
+        for ((p, o), moments) in parameters.zip(&mut self.moments) {
+            let Some(grad) = p.grad() else { continue };
+            let m = match moments {
+                Some(m) => m,
+                None => moments.insert(Moments::zeros(p)?),
+            };
+            m.steps += 1;
+            let rows = Rows::of(&grad)?;
+            let rate =
+                o.lr * (1.0 - o.beta2.powf(m.steps as f64)).sqrt() / (1.0 - o.beta1.powf(m.steps as f64));
+            LazyStep { beta1: o.beta1, beta2: o.beta2, eps: o.eps, rate, decay: 0.0, shrink: 1.0 }
+                .run(p, &rows, m)?;
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> Vec<Tensor> {
+        self.groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+    }
+
+    fn learning_rates(&self) -> Vec<f64> {
+        self.groups.iter().map(|group| group.options.lr).collect()
+    }
+
+    fn set_learning_rates(&mut self, rates: &[f64]) {
+        self.groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.lr = rate);
+    }
+
+    fn state_dict(&self) -> Result<StateDict> {
+        Moments::save(&self.groups, &self.moments)
+    }
+
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+        let (options, moments) = Moments::load(OWNER, &self.groups, state)?;
+        self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        self.moments = moments;
+        Ok(())
+    }
+}
