@@ -73,7 +73,7 @@ pub enum Forms {
 
 /// What holds of an op and is in neither its schema nor its rule, as a set: what a judge of its results must know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts(u8);
+pub struct Facts(u16);
 
 impl Facts {
     /// None of them.

@@ -6,7 +6,7 @@ use super::moments::{LazyStep, Moments};
 use super::rows::Rows;
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
-use crate::tensor::sparse_layout;
+use crate::tensor::{COO, sparse_layout};
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`SparseAdam`]; the names and defaults are PyTorch's.
@@ -94,7 +94,7 @@ impl SparseAdam {
     /// # Errors
     /// As [`SparseAdam::new`].
     pub fn with_groups(groups: Vec<Group<SparseAdamOptions>>) -> Result<SparseAdam> {
-        sparse_layout(OWNER)?;
+        sparse_layout(COO, OWNER)?;
         check_groups(OWNER, &groups)?;
         let count = groups.iter().map(|group| group.parameters.len()).sum();
         Ok(SparseAdam { groups, moments: std::iter::repeat_with(|| None).take(count).collect() })
