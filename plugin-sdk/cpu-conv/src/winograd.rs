@@ -15,7 +15,7 @@ mod weight;
 use super::WORK;
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::gathered::{Product, tiles};
-use crate::kernels::image::{Numbers, Pixel};
+use crate::image::{Numbers, Pixel};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, load_some, sum};
 use keyway_sdk::author::{Error, Lanes, Scratch};

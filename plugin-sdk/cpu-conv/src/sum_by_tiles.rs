@@ -6,7 +6,7 @@
 
 use super::by_tiles::{Cut, pack_right};
 use super::planes::{Part, Planes};
-use crate::kernels::image::{Pixel, add, unsupported};
+use crate::image::{Pixel, add, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::tiles::{Block, Operand, Rows, SIDE, STEP, Source, Unit, pack};

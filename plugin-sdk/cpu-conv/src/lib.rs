@@ -1,4 +1,6 @@
-//! `conv`, `conv_input_grad` and `conv_weight_grad` of images.
+//! `conv`, `conv_input_grad` and `conv_weight_grad` of images, for Keyway plugins whose kernels run on the CPU.
+//!
+//! The functions are kernels, which a plugin registers.
 //!
 //! The rows that a kernel reads are copied once, widened and with their border of zeros, so that every tap is a constant
 //! offset and the sums of a block go through all taps and channels without leaving the registers. The gradient of the input is
@@ -11,6 +13,7 @@ mod by_tiles;
 mod columns;
 mod depthwise;
 mod gathered;
+pub mod image;
 mod planes;
 mod sum_by_tiles;
 mod summed;
@@ -19,12 +22,11 @@ mod winograd;
 #[cfg(test)]
 mod tile_tests;
 
-use crate::kernels::image::{Pixel, dense, unsupported};
 use gathered::{Product, Weight};
+use image::{Pixel, dense, unsupported};
 use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_sdk::author::{Call, Error};
-use keyway_sdk::half::{bf16, f16};
 
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 20;
@@ -47,7 +49,11 @@ fn flat<T>(weight: &Volume<'_, T>, moves: &Moves) -> Result<(), Error> {
     Ok(())
 }
 
-fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
+/// The kernel of `conv`.
+///
+/// # Errors
+/// A call that it does not serve, of which nothing is written then; too little memory.
+pub fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (input, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
     let (input, out) = (dense(input)?, channels_dense(Volume::<T>::output(call, 0)?)?);
     let moves = Moves::of(call)?;
@@ -80,7 +86,11 @@ fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
     unsafe { product.run() }
 }
 
-fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
+/// The kernel of `conv_input_grad`.
+///
+/// # Errors
+/// A call that it does not serve, of which nothing is written then; too little memory.
+pub fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (grad, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
     let (grad, out) = (dense(grad)?, channels_dense(Volume::<T>::output(call, 0)?)?);
     let moves = Moves::of(call)?;
@@ -114,24 +124,15 @@ fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-fn conv_weight_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
+/// The kernel of `conv_weight_grad`.
+///
+/// # Errors
+/// A call that it does not serve, of which nothing is written then; too little memory.
+pub fn conv_weight_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (grad, input) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
     let (grad, input) = (dense(grad)?, dense(input)?);
     let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
     flat(&out, &moves)?;
     // SAFETY: as in `conv`.
     unsafe { summed::run(&grad, &input, &out, &moves) }
-}
-
-keyway_sdk::register_kernel! {
-    op: "conv", signature: "TTOIIIi>T", device: "cpu", layout: "channels_last",
-    f32 => conv::<f32>, f16 => conv::<f16>, bf16 => conv::<bf16>,
-}
-keyway_sdk::register_kernel! {
-    op: "conv_input_grad", signature: "TTIIIIi>T", device: "cpu", layout: "channels_last",
-    f32 => conv_input_grad::<f32>, f16 => conv_input_grad::<f16>, bf16 => conv_input_grad::<bf16>,
-}
-keyway_sdk::register_kernel! {
-    op: "conv_weight_grad", signature: "TTIIIIi>T", device: "cpu", layout: "channels_last",
-    f32 => conv_weight_grad::<f32>, f16 => conv_weight_grad::<f16>, bf16 => conv_weight_grad::<bf16>,
 }

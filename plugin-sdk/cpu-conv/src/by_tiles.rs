@@ -6,7 +6,7 @@
 
 use super::gathered::{Product, Weight};
 use super::planes::{Part, Planes};
-use crate::kernels::image::{Numbers, Pixel, unsupported};
+use crate::image::{Numbers, Pixel, unsupported};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::tiles::{Amx, Gathered, Operand, SIDE, STEP, Source, Unit, pack};
 use keyway_cpu_loops::vectors::{Vector, write_some};

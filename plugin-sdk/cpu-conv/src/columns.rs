@@ -2,7 +2,7 @@
 
 use super::block::WIDE;
 use super::gathered::Weight;
-use crate::kernels::image::Pixel;
+use crate::image::Pixel;
 use keyway_cpu_loops::transpose;
 use keyway_cpu_loops::vectors::widen;
 use std::any::TypeId;

@@ -4,7 +4,7 @@
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
 use super::{LEAST, WORK, by_tiles, depthwise, winograd};
-use crate::kernels::image::{Band, Numbers, Pixel, unsupported};
+use crate::image::{Band, Numbers, Pixel, unsupported};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, write_some};

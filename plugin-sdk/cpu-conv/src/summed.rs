@@ -4,7 +4,7 @@
 use super::block::{Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
 use super::{LEAST, WORK, by_tiles, sum_by_tiles};
-use crate::kernels::image::{Band, Numbers, Pixel, add, unsupported};
+use crate::image::{Band, Numbers, Pixel, add, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::vectors::{Vector, widen, write_some};
 use keyway_cpu_loops::{parallel_try, transpose};

@@ -1,0 +1,17 @@
+//! `conv`, `conv_input_grad` and `conv_weight_grad` of images.
+
+use keyway_cpu_conv::{conv, conv_input_grad, conv_weight_grad};
+use keyway_sdk::half::{bf16, f16};
+
+keyway_sdk::register_kernel! {
+    op: "conv", signature: "TTOIIIi>T", device: "cpu", layout: "channels_last",
+    f32 => conv::<f32>, f16 => conv::<f16>, bf16 => conv::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "conv_input_grad", signature: "TTIIIIi>T", device: "cpu", layout: "channels_last",
+    f32 => conv_input_grad::<f32>, f16 => conv_input_grad::<f16>, bf16 => conv_input_grad::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "conv_weight_grad", signature: "TTIIIIi>T", device: "cpu", layout: "channels_last",
+    f32 => conv_weight_grad::<f32>, f16 => conv_weight_grad::<f16>, bf16 => conv_weight_grad::<bf16>,
+}
