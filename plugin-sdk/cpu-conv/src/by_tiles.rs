@@ -6,7 +6,8 @@
 
 use super::gathered::{Product, Weight};
 use super::planes::{Part, Planes};
-use crate::image::{Numbers, Pixel, unsupported};
+use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
+use crate::turn::Staged;
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::tiles::{Amx, Gathered, Operand, SIDE, STEP, Source, Unit, pack};
 use keyway_cpu_loops::vectors::{Vector, write_some};
@@ -72,7 +73,7 @@ impl Cut {
 /// As for [`Product::run`], with elements of bf16.
 pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(), Error> {
     let (samples, height) = (of.out.sizes[0], of.axes[0].count);
-    let planes = Planes::of(&of.axes, of.channels, of.groups == 1);
+    let planes = Planes::of(&of.axes, of.channels, of.groups == 1 && has_dense_channels(&of.input));
     if planes.mostly_zeros(&of.axes) {
         return Err(unsupported("taps so far apart"));
     }
@@ -100,7 +101,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     parallel_try(cut.count * of.groups * pieces, WORK / work.max(1), |range| {
         // SAFETY: the copy is written before it is read.
         let mut copied = unsafe { Scratch::<u16>::unwritten(planes.count() * plane * planes.pixel) }?;
-        let mut sums = [0f32; STEP];
+        let (mut sums, mut stage) = ([0f32; STEP], [T::from_acc(0.0); STEP]);
         unit.with_tiles(|| {
             for task in range {
                 let (piece, task) = (task % pieces, task / pieces);
@@ -130,7 +131,15 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                     // is written by one task.
                     unsafe {
                         unit.gathered(&Gathered { offsets: &offsets, left, line, right, sums: to });
-                        write(of, &planes, &part, &sums, [begin, first], (g, block * SIDE), &bias);
+                        write(
+                            of,
+                            &planes,
+                            &part,
+                            (&sums, &mut stage),
+                            [begin, first],
+                            (g, block * SIDE),
+                            &bias,
+                        );
                     }
                 };
                 let places = || (0..flat).step_by(SIDE);
@@ -145,7 +154,8 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     })
 }
 
-/// Writes the results of 32 flat places from `begin` on, but for those before `first`.
+/// Writes the results of 32 flat places from `begin` on, but for those before `first`; `stage` is for those that are put to
+/// planes.
 ///
 /// # Safety
 /// As for [`run`].
@@ -154,12 +164,12 @@ unsafe fn write<T: Pixel>(
     of: &Product<'_, T>,
     planes: &Planes,
     part: &Part,
-    sums: &[f32; STEP],
+    (sums, stage): (&[f32; STEP], &mut [T; STEP]),
     [begin, first]: [usize; 2],
     (g, row): (usize, usize),
     bias: &[f32],
 ) {
-    let [step, _, _, down, across] = of.out.strides;
+    let [step, plane, _, down, across] = of.out.strides;
     let (channels, channel) = (SIDE.min(of.rows - row), g * of.rows + row);
     let mut added = [0f32; SIDE];
     if !bias.is_empty() {
@@ -173,10 +183,17 @@ unsafe fn write<T: Pixel>(
         let (sample, y) = (line / tall, line % tall);
         let next = (flat - x + planes.pitch).min(end);
         if y < part.rows.len() && x < planes.width {
-            let at = (part.samples.start + sample) * step + (part.rows.start + y) * down + channel;
-            let to = of.out.data.as_ptr().wrapping_add(at);
-            for i in 0..(next - flat).min(planes.width - x) {
-                let to = to.wrapping_add((x + i) * across);
+            let (sample, y, count) =
+                (part.samples.start + sample, part.rows.start + y, (next - flat).min(planes.width - x));
+            let (to, across) = match of.is_staged() {
+                true => (stage.as_mut_ptr(), SIDE),
+                false => {
+                    let at = sample * step + y * down + x * across + channel * plane;
+                    (of.out.data.as_ptr().wrapping_add(at), across)
+                }
+            };
+            for i in 0..count {
+                let to = to.wrapping_add(i * across);
                 let sums = sums[(flat - begin + i) * SIDE..].as_ptr();
                 let store = |v: usize, n: usize| {
                     // SAFETY: the result has these channels, and sums and addends whole vectors.
@@ -196,6 +213,13 @@ unsafe fn write<T: Pixel>(
                     (0..channels)
                         .step_by(Numbers::LANES)
                         .for_each(|v| store(v, Numbers::LANES.min(channels - v)));
+                }
+            }
+            if of.is_staged() {
+                let of_row = Staged { from: stage.as_ptr(), across: SIDE, down: STEP };
+                // SAFETY: as the caller guarantees; these results were staged.
+                unsafe {
+                    of_row.put(&of.out, sample, channel..channel + channels, [y..y + 1, x..x + count]);
                 }
             }
         }

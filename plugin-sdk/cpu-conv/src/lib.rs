@@ -1,6 +1,7 @@
 //! `conv`, `conv_input_grad` and `conv_weight_grad` of images, for Keyway plugins whose kernels run on the CPU.
 //!
-//! The functions are kernels, which a plugin registers.
+//! The functions are kernels, which a plugin registers. Images lie in channels_last or in row-major order: those in row-major
+//! order are turned as they are copied, and results as they are written, so that all that is between is the same.
 //!
 //! The rows that a kernel reads are copied once, widened and with their border of zeros, so that every tap is a constant
 //! offset and the sums of a block go through all taps and channels without leaving the registers. The gradient of the input is
@@ -17,13 +18,14 @@ pub mod image;
 mod planes;
 mod sum_by_tiles;
 mod summed;
+mod turn;
 mod winograd;
 
 #[cfg(test)]
 mod tile_tests;
 
 use gathered::{Product, Weight};
-use image::{Pixel, dense, unsupported};
+use image::{Pixel, image, unsupported};
 use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_sdk::author::{Call, Error};
@@ -33,12 +35,14 @@ const WORK: usize = 1 << 20;
 /// Channels of a group below which a block would mostly multiply zeros.
 const LEAST: usize = 8;
 
-/// An image whose channels are dense; other steps may be any.
-fn channels_dense<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
-    if of.sizes[2] != 1 || of.sizes.contains(&0) || (of.sizes[1] != 1 && of.strides[1] != 1) {
-        return Err(unsupported("a result of other memory than images in channels_last order"));
+/// An image of any strides, that of a single channel being 1.
+fn results<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
+    if of.sizes[2] != 1 || of.sizes.contains(&0) {
+        return Err(unsupported("a convolution of volumes or of nothing"));
     }
-    Ok(of)
+    let [sample, channel, depth, row, column] = of.strides;
+    let channel = if of.sizes[1] == 1 { 1 } else { channel };
+    Ok(Volume { strides: [sample, channel, depth, row, column], ..of })
 }
 
 /// The kernel's own depth has no place here: with an input of depth 1 a larger one reads zeros.
@@ -55,7 +59,7 @@ fn flat<T>(weight: &Volume<'_, T>, moves: &Moves) -> Result<(), Error> {
 /// A call that it does not serve, of which nothing is written then; too little memory.
 pub fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (input, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (input, out) = (dense(input)?, channels_dense(Volume::<T>::output(call, 0)?)?);
+    let (input, out) = (image(input)?, results(Volume::<T>::output(call, 0)?)?);
     let moves = Moves::of(call)?;
     flat(&weight, &moves)?;
     let bias = match call.is_none(2)? {
@@ -92,7 +96,7 @@ pub fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
 /// A call that it does not serve, of which nothing is written then; too little memory.
 pub fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (grad, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (grad, out) = (dense(grad)?, channels_dense(Volume::<T>::output(call, 0)?)?);
+    let (grad, out) = (image(grad)?, results(Volume::<T>::output(call, 0)?)?);
     let moves = Moves::of(call)?;
     flat(&weight, &moves)?;
     let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
@@ -130,7 +134,7 @@ pub fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
 /// A call that it does not serve, of which nothing is written then; too little memory.
 pub fn conv_weight_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (grad, input) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (grad, input) = (dense(grad)?, dense(input)?);
+    let (grad, input) = (image(grad)?, image(input)?);
     let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
     flat(&out, &moves)?;
     // SAFETY: as in `conv`.

@@ -2,8 +2,10 @@
 //! the places of a kernel, taken as one flat row, read each tap at a constant distance from their own pixel. Behind each row
 //! of places lie some that are none; what is computed there is left.
 
+use crate::image::has_dense_channels;
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::tiles::SIDE;
+use keyway_cpu_loops::transpose;
 use std::ops::Range;
 
 /// Channels up to which the taps of a row may be taken as channels, and the most elements that a pixel then has.
@@ -43,6 +45,16 @@ pub struct Part {
     /// Rows of places: those of the whole image where there are several samples.
     pub rows: Range<usize>,
     pub first_channel: usize,
+}
+
+/// A row of pixels whose channels are dense.
+#[derive(Clone, Copy)]
+struct Row {
+    from: *const u16,
+    /// Pixels.
+    size: usize,
+    /// Elements from pixel to pixel.
+    across: usize,
 }
 
 impl Planes {
@@ -147,11 +159,13 @@ impl Planes {
     /// Copies what the places of a part read.
     ///
     /// # Safety
-    /// The image must be dense in channels_last order, hold the elements that it names, each of two bytes, and the part be of
-    /// it; `to` must have the [`Planes::size`] of planes of `plane` pixels, which nobody else may use.
+    /// It must be an [`image`](crate::image::image), hold the elements that it names, each of two bytes, and the part be of it;
+    /// `to` must have the [`Planes::size`] of planes of `plane` pixels, which nobody else may use.
     pub unsafe fn copy<T>(&self, to: *mut u16, plane: usize, image: &Volume<'_, T>, part: &Part) {
         let tall = self.tall(part);
         let line = self.pitch * self.pixel;
+        let mut turned =
+            if has_dense_channels(image) { Vec::new() } else { vec![0u16; image.sizes[4] * self.channels] };
         for (i, (row, columns)) in self
             .rows
             .iter()
@@ -168,8 +182,27 @@ impl Planes {
                         if y < 0 || y.cast_unsigned() >= image.sizes[3] {
                             to.write_bytes(0, line);
                         } else {
-                            let first = (sample, y.cast_unsigned(), part.first_channel);
-                            self.copy_row(to, image, first, columns);
+                            let [step, channel, _, down, across] = image.strides;
+                            let at = sample * step + y.cast_unsigned() * down + part.first_channel * channel;
+                            let from = image.data.as_ptr().cast_const().cast::<u16>().wrapping_add(at);
+                            let row = Row { from, size: image.sizes[4], across };
+                            if turned.is_empty() {
+                                self.copy_row(to, row, columns);
+                            } else {
+                                transpose(
+                                    turned.as_mut_ptr(),
+                                    self.channels,
+                                    from,
+                                    channel,
+                                    self.channels,
+                                    row.size,
+                                );
+                                self.copy_row(
+                                    to,
+                                    Row { from: turned.as_ptr(), across: self.channels, ..row },
+                                    columns,
+                                );
+                            }
                         }
                     }
                 }
@@ -183,17 +216,8 @@ impl Planes {
 
     /// # Safety
     /// As for [`Planes::copy`].
-    unsafe fn copy_row<T>(
-        &self,
-        to: *mut u16,
-        image: &Volume<'_, T>,
-        (sample, y, channel): (usize, usize, usize),
-        columns: &[usize],
-    ) {
-        let [step, _, _, down, across] = image.strides;
-        let (c, pixel, size) = (self.channels, self.pixel, image.sizes[4]);
-        let from = image.data.as_ptr().cast_const().cast::<u16>();
-        let from = from.wrapping_add(sample * step + y * down + channel);
+    unsafe fn copy_row(&self, to: *mut u16, Row { from, size, across }: Row, columns: &[usize]) {
+        let (c, pixel) = (self.channels, self.pixel);
         // The columns of the copy of which this one lies in the image.
         let inside = |column: usize| {
             let first = self.first[1] + column.cast_signed();

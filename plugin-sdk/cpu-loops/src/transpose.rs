@@ -35,9 +35,19 @@ unsafe fn turn<W: Copy, const AVX: bool>(
     rows: usize,
     columns: usize,
 ) {
+    const HALF: usize = ROWS / 2;
     let mut r = 0;
     while r < rows {
-        let some = [ROWS, ROWS / 2, 1].into_iter().find(|n| *n <= rows - r).unwrap_or(1);
+        let some = match rows - r {
+            ROWS.. => ROWS,
+            HALF.. => HALF,
+            // The last rows are a tile together with some that are copied once more.
+            _ if AVX && rows >= HALF => {
+                r = rows - HALF;
+                HALF
+            }
+            _ => 1,
+        };
         // SAFETY: the caller guarantees an element and a place for each row and column.
         unsafe {
             let (to, from) = (to.add(r), from.add(r * from_step));
@@ -65,7 +75,7 @@ mod vectors {
 mod vectors {
     use std::arch::x86_64::*;
 
-    /// Copies whole tiles of `n` rows, and returns how many columns that were.
+    /// Copies tiles of `n` rows, and returns how many columns that were: all of them, or none.
     ///
     /// # Safety
     /// As for [`transpose`](super::transpose); `n` must be a multiple of 8, and the processor have AVX.
@@ -80,8 +90,12 @@ mod vectors {
             8 => 4,
             _ => 8,
         };
-        let whole = columns - columns % wide;
-        for c in (0..whole).step_by(wide) {
+        if columns < wide {
+            return 0;
+        }
+        for first in (0..columns).step_by(wide) {
+            // The last columns are a tile together with some that are copied once more.
+            let c = first.min(columns - wide);
             // SAFETY: the caller guarantees the elements, the places and the processor; the types are of the size of
             // `W`, and their vectors are moved as bits.
             unsafe {
@@ -97,7 +111,7 @@ mod vectors {
                 }
             }
         }
-        whole
+        columns
     }
 
     /// # Safety
