@@ -15,6 +15,7 @@ mod columns;
 mod depthwise;
 mod gathered;
 pub mod image;
+mod operands;
 mod planes;
 mod sum_by_tiles;
 mod summed;
@@ -22,13 +23,15 @@ mod turn;
 mod winograd;
 
 #[cfg(test)]
+mod order_tests;
+#[cfg(test)]
 mod tile_tests;
 
 use gathered::{Product, Weight};
 use image::{Pixel, image, unsupported};
-use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
-use keyway_sdk::author::{Call, Error};
+use keyway_sdk::author::{Error, Lanes};
+pub use operands::Operands;
 
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 20;
@@ -56,16 +59,17 @@ fn flat<T>(weight: &Volume<'_, T>, moves: &Moves) -> Result<(), Error> {
 /// The kernel of `conv`.
 ///
 /// # Errors
-/// A call that it does not serve, of which nothing is written then; too little memory.
-pub fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
-    let (input, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (input, out) = (image(input)?, results(Volume::<T>::output(call, 0)?)?);
-    let moves = Moves::of(call)?;
-    flat(&weight, &moves)?;
-    let bias = match call.is_none(2)? {
-        true => None,
-        false => Some(call.contiguous::<T>(2)?.to_vec()),
-    };
+/// A call that it does not serve; too little memory.
+///
+/// # Safety
+/// The operands must be those of a call, as [`Operands::with_bias`] takes them.
+pub unsafe fn conv<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Error> {
+    let Operands { inputs: [input, weight], bias, moves, .. } = of;
+    let (input, out) = (image(*input)?, results(of.out)?);
+    flat(weight, moves)?;
+    // SAFETY: a bias has a number for each channel of the result.
+    let number = |(data, step): (Lanes<'_, T>, usize), r: usize| unsafe { *data.as_ptr().add(r * step) };
+    let bias = bias.map(|bias| (0..weight.sizes[0]).map(|r| number(bias, r)).collect());
     let axes = [1, 2]
         .map(|d| Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2])));
     let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
@@ -93,12 +97,14 @@ pub fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
 /// The kernel of `conv_input_grad`.
 ///
 /// # Errors
-/// A call that it does not serve, of which nothing is written then; too little memory.
-pub fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
-    let (grad, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (grad, out) = (image(grad)?, results(Volume::<T>::output(call, 0)?)?);
-    let moves = Moves::of(call)?;
-    flat(&weight, &moves)?;
+/// A call that it does not serve, which may be found when some results are written; too little memory.
+///
+/// # Safety
+/// The operands must be those of a call, as [`Operands::of`] takes them.
+pub unsafe fn conv_input_grad<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Error> {
+    let Operands { inputs: [grad, weight], moves, .. } = of;
+    let (grad, out) = (image(*grad)?, results(of.out)?);
+    flat(weight, moves)?;
     let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
     let [_, _, sizes @ ..] = out.sizes;
     let [_, _, kernel @ ..] = weight.sizes;
@@ -119,7 +125,7 @@ pub fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
                 channel: weight.strides[0],
                 taps: weight.places(&of.taps),
             },
-            out: out.of_remainder(&of, &moves),
+            out: out.of_remainder(&of, moves),
             bias: None,
         };
         // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
@@ -131,12 +137,14 @@ pub fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
 /// The kernel of `conv_weight_grad`.
 ///
 /// # Errors
-/// A call that it does not serve, of which nothing is written then; too little memory.
-pub fn conv_weight_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
-    let (grad, input) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (grad, input) = (image(grad)?, image(input)?);
-    let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
-    flat(&out, &moves)?;
+/// A call that it does not serve; too little memory.
+///
+/// # Safety
+/// The operands must be those of a call, as [`Operands::of`] takes them.
+pub unsafe fn conv_weight_grad<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Error> {
+    let Operands { inputs: [grad, input], out, moves, .. } = of;
+    let (grad, input) = (image(*grad)?, image(*input)?);
+    flat(out, moves)?;
     // SAFETY: as in `conv`.
-    unsafe { summed::run(&grad, &input, &out, &moves) }
+    unsafe { summed::run(&grad, &input, out, moves) }
 }
