@@ -3,7 +3,7 @@
 
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
-use super::{LEAST, WORK, by_tiles, depthwise, winograd};
+use super::{LEAST, WORK, by_tiles, depthwise, pointwise, winograd};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use crate::turn::Staged;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -106,6 +106,10 @@ impl<T: Pixel> Product<'_, T> {
         // SAFETY: as the caller guarantees.
         if winograd::is_faster(&self) && unsafe { winograd::run(&self) }? {
             return Ok(());
+        }
+        if pointwise::is_one(&self) {
+            // SAFETY: as the caller guarantees.
+            return unsafe { pointwise::run(&self) };
         }
         self.flatten();
         // SAFETY: as the caller guarantees.
@@ -316,7 +320,7 @@ impl<T: Pixel> Product<'_, T> {
     ///
     /// # Safety
     /// As for [`Product::run`].
-    unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
+    pub unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
         let size = self.weight.taps.len() * self.channels * WIDE;
         // SAFETY: all of it is written below.
         let mut made = unsafe { Scratch::<f32>::unwritten(self.groups * blocks * size) }?;

@@ -17,6 +17,7 @@ mod gathered;
 pub mod image;
 mod operands;
 mod planes;
+mod pointwise;
 mod sum_by_tiles;
 mod summed;
 mod turn;

@@ -91,7 +91,10 @@ unsafe fn conv_input_grad<T: Multiply + Elements>(of: &Operands<'_, T>) -> Resul
     }
     let [_, _, sizes @ ..] = out.sizes;
     let [_, _, kernel @ ..] = weight.sizes;
-    for of in moves.remainders(sizes, kernel) {
+    for mut of in moves.remainders(sizes, kernel) {
+        // Taps are in ascending order here, which is the descending one of the kernel's.
+        of.taps.iter_mut().for_each(|taps| taps.reverse());
+        of.reads.iter_mut().for_each(|reads| reads.reverse());
         let taps = weight.places(&of.taps);
         let axes = [0, 1, 2].map(|d| Axis::of(grad, d, of.counts[d], 1, of.reads[d].clone()));
         if let Some(axes) = planes::axes(&axes, channels, rows) {
