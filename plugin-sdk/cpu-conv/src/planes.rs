@@ -11,6 +11,8 @@ use std::ops::Range;
 /// Channels up to which the taps of a row may be taken as channels, and the most elements that a pixel then has.
 const FEW: usize = 16;
 const FOLDED: usize = 128;
+/// Pixels of a row below which rows are turned together.
+const NARROW: usize = 8;
 
 /// How a copy lies. With strides, rows and columns are parted into a plane for each remainder that taps have, and there
 /// neighbouring places read neighbouring pixels.
@@ -45,6 +47,72 @@ pub struct Part {
     /// Rows of places: those of the whole image where there are several samples.
     pub rows: Range<usize>,
     pub first_channel: usize,
+}
+
+/// Rows of an image with dense channels: where they lie, or turned.
+struct Turned<'a, T> {
+    image: &'a Volume<'a, T>,
+    channels: usize,
+    /// The rows that were turned together, and memory for them; those of small images are so few pixels that their rows are.
+    rows: Range<usize>,
+    memory: Vec<u16>,
+    from: *const u16,
+}
+
+impl<'a, T> Turned<'a, T> {
+    fn of(image: &'a Volume<'a, T>, channels: usize) -> Self {
+        Turned { image, channels, rows: 0..0, memory: Vec::new(), from: std::ptr::null() }
+    }
+
+    /// Begins with these channels of a sample, of which some rows are read.
+    ///
+    /// # Safety
+    /// The image must have them.
+    unsafe fn begin(&mut self, (sample, first_channel): (usize, usize), rows: Range<usize>) {
+        let [step, channel, _, down, _] = self.image.strides;
+        let from = self.image.data.as_ptr().cast_const().cast::<u16>();
+        self.from = from.wrapping_add(sample * step + first_channel * channel);
+        if has_dense_channels(self.image) {
+            return;
+        }
+        let width = self.image.sizes[4];
+        self.rows = if width < NARROW && down == width { rows } else { 0..0 };
+        self.memory.resize(self.rows.len().max(1) * width * self.channels, 0);
+        // SAFETY: as the caller guarantees; the rows lie without a gap.
+        unsafe { self.turn(self.rows.start, self.rows.len() * width) };
+    }
+
+    /// Turns pixels from a row on.
+    ///
+    /// # Safety
+    /// The image must have them, and the memory room.
+    unsafe fn turn(&mut self, row: usize, pixels: usize) {
+        let [_, channel, _, down, _] = self.image.strides;
+        let from = self.from.wrapping_add(row * down);
+        // SAFETY: as the caller guarantees.
+        unsafe { transpose(self.memory.as_mut_ptr(), self.channels, from, channel, self.channels, pixels) };
+    }
+
+    /// A row, until the next one is asked for.
+    ///
+    /// # Safety
+    /// It must be one of those with which this began.
+    unsafe fn row(&mut self, y: usize) -> Row {
+        let [_, _, _, down, across] = self.image.strides;
+        let size = self.image.sizes[4];
+        if has_dense_channels(self.image) {
+            return Row { from: self.from.wrapping_add(y * down), size, across };
+        }
+        let at = match self.rows.is_empty() {
+            false => (y - self.rows.start) * size * self.channels,
+            true => {
+                // SAFETY: as the caller guarantees.
+                unsafe { self.turn(y, size) };
+                0
+            }
+        };
+        Row { from: self.memory.as_ptr().wrapping_add(at), size, across: self.channels }
+    }
 }
 
 /// A row of pixels whose channels are dense.
@@ -164,8 +232,7 @@ impl Planes {
     pub unsafe fn copy<T>(&self, to: *mut u16, plane: usize, image: &Volume<'_, T>, part: &Part) {
         let tall = self.tall(part);
         let line = self.pitch * self.pixel;
-        let mut turned =
-            if has_dense_channels(image) { Vec::new() } else { vec![0u16; image.sizes[4] * self.channels] };
+        let mut turned = Turned::of(image, self.channels);
         for (i, (row, columns)) in self
             .rows
             .iter()
@@ -173,36 +240,20 @@ impl Planes {
             .enumerate()
         {
             let to = to.wrapping_add(i * plane * self.pixel);
+            let row_of =
+                |r: usize| ((part.rows.start + r) * self.step[0] + row).cast_signed() + self.first[0];
+            let rows = [0, tall].map(|r| row_of(r).clamp(0, image.sizes[3].cast_signed()).cast_unsigned());
             for (s, sample) in part.samples.clone().enumerate() {
+                // SAFETY: the caller guarantees the elements.
+                unsafe { turned.begin((sample, part.first_channel), rows[0]..rows[1]) };
                 for r in 0..tall {
-                    let y = ((part.rows.start + r) * self.step[0] + row).cast_signed() + self.first[0];
-                    let to = to.wrapping_add((s * tall + r) * line);
+                    let (y, to) = (row_of(r), to.wrapping_add((s * tall + r) * line));
                     // SAFETY: the caller guarantees elements and places.
                     unsafe {
                         if y < 0 || y.cast_unsigned() >= image.sizes[3] {
                             to.write_bytes(0, line);
                         } else {
-                            let [step, channel, _, down, across] = image.strides;
-                            let at = sample * step + y.cast_unsigned() * down + part.first_channel * channel;
-                            let from = image.data.as_ptr().cast_const().cast::<u16>().wrapping_add(at);
-                            let row = Row { from, size: image.sizes[4], across };
-                            if turned.is_empty() {
-                                self.copy_row(to, row, columns);
-                            } else {
-                                transpose(
-                                    turned.as_mut_ptr(),
-                                    self.channels,
-                                    from,
-                                    channel,
-                                    self.channels,
-                                    row.size,
-                                );
-                                self.copy_row(
-                                    to,
-                                    Row { from: turned.as_ptr(), across: self.channels, ..row },
-                                    columns,
-                                );
-                            }
+                            self.copy_row(to, turned.row(y.cast_unsigned()), columns);
                         }
                     }
                 }
@@ -267,7 +318,7 @@ impl Planes {
 /// # Safety
 /// There must be `n` elements and places apart from them.
 #[inline(always)]
-unsafe fn copy_few(to: *mut u16, from: *const u16, n: usize) {
+pub unsafe fn copy_few(to: *mut u16, from: *const u16, n: usize) {
     /// Copies from both ends, which meet or overlap.
     ///
     /// # Safety

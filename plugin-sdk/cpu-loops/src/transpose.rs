@@ -90,6 +90,16 @@ mod vectors {
             8 => 4,
             _ => 8,
         };
+        if size_of::<W>() == 4 && (4..8).contains(&columns) {
+            for (c, k) in [0, columns - 4].into_iter().flat_map(|c| (0..n).step_by(8).map(move |k| (c, k))) {
+                // SAFETY: as below.
+                unsafe {
+                    let (to, from) = (to.add(c * to_step + k), from.add(c + k * from_step));
+                    four_of_eight((to.cast(), to_step), (from.cast(), from_step));
+                }
+            }
+            return columns;
+        }
         if columns < wide {
             return 0;
         }
@@ -174,27 +184,35 @@ mod vectors {
     #[target_feature(enable = "avx")]
     unsafe fn eight_by_eight((to, to_step): (*mut f32, usize), (from, from_step): (*const f32, usize)) {
         for half in [0, 4] {
-            // Half of row `k`, and behind it that of row `k + 4`: what crosses the halves of a vector is left to the
-            // loads.
-            // SAFETY: the caller guarantees the elements.
-            let pair = |k: usize| unsafe {
-                let row = from.add(k * from_step + half);
-                let (low, high) = (_mm_loadu_ps(row), _mm_loadu_ps(row.add(4 * from_step)));
-                _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1)
-            };
-            let (a, b, c, d) = (pair(0), pair(1), pair(2), pair(3));
-            let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
-            let (ab_high, cd_high) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
-            let turned = [
-                _mm256_shuffle_ps(ab, cd, 0b01_00_01_00),
-                _mm256_shuffle_ps(ab, cd, 0b11_10_11_10),
-                _mm256_shuffle_ps(ab_high, cd_high, 0b01_00_01_00),
-                _mm256_shuffle_ps(ab_high, cd_high, 0b11_10_11_10),
-            ];
-            for (i, row) in turned.into_iter().enumerate() {
-                // SAFETY: the caller guarantees the places.
-                unsafe { _mm256_storeu_ps(to.add((half + i) * to_step), row) };
-            }
+            // SAFETY: as the caller guarantees.
+            unsafe { four_of_eight((to.add(half * to_step), to_step), (from.add(half), from_step)) };
+        }
+    }
+
+    /// # Safety
+    /// There must be 4 elements in each of 8 rows, and places for as many columns.
+    #[inline]
+    #[target_feature(enable = "avx")]
+    unsafe fn four_of_eight((to, to_step): (*mut f32, usize), (from, from_step): (*const f32, usize)) {
+        // Row `k`, and behind it row `k + 4`: what crosses the halves of a vector is left to the loads.
+        // SAFETY: the caller guarantees the elements.
+        let pair = |k: usize| unsafe {
+            let row = from.add(k * from_step);
+            let (low, high) = (_mm_loadu_ps(row), _mm_loadu_ps(row.add(4 * from_step)));
+            _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1)
+        };
+        let (a, b, c, d) = (pair(0), pair(1), pair(2), pair(3));
+        let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+        let (ab_high, cd_high) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+        let turned = [
+            _mm256_shuffle_ps(ab, cd, 0b01_00_01_00),
+            _mm256_shuffle_ps(ab, cd, 0b11_10_11_10),
+            _mm256_shuffle_ps(ab_high, cd_high, 0b01_00_01_00),
+            _mm256_shuffle_ps(ab_high, cd_high, 0b11_10_11_10),
+        ];
+        for (i, row) in turned.into_iter().enumerate() {
+            // SAFETY: the caller guarantees the places.
+            unsafe { _mm256_storeu_ps(to.add(i * to_step), row) };
         }
     }
 
@@ -226,7 +244,9 @@ mod tests {
     use super::*;
 
     fn check<W: Copy + PartialEq + std::fmt::Debug + Default, const AVX: bool>(element: impl Fn(usize) -> W) {
-        for (rows, columns) in [(1, 1), (8, 8), (16, 4), (7, 30), (24, 40), (19, 21), (64, 33), (9, 3)] {
+        for (rows, columns) in
+            [(1, 1), (8, 8), (16, 4), (24, 7), (9, 5), (7, 30), (24, 40), (19, 21), (64, 33), (9, 3)]
+        {
             let (from_step, to_step) = (columns + 3, rows + 2);
             let from: Vec<W> = (0..rows * from_step).map(&element).collect();
             let untouched = element(rows * from_step);

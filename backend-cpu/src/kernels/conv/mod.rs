@@ -1,6 +1,9 @@
-//! `conv`, `conv_input_grad` and `conv_weight_grad`, as products of matrices.
+//! `conv`, `conv_input_grad` and `conv_weight_grad`.
 //!
-//! The elements under the kernel are copied for some of its places at a time, so that scratch memory is bounded; what lies
+//! Those of images are the shared engine's (`keyway-cpu-conv`). What it does not serve, f64, volumes, groups of few channels and
+//! images whose columns lie apart, are products of matrices, and planes with a kernel of their own are gone through one by one.
+//!
+//! Of matrices the elements under the kernel are copied for some of its places at a time, so that scratch memory is bounded; what lies
 //! outside the input is 0 there. The gradient of the input is gathered, not scattered: where the stride is 1 it is a
 //! convolution with the kernel turned round, and else one for each remainder of the strides, whose places read each `stride`-th
 //! element of the kernel. So no two pieces of work write one element, and each result is rounded once.
