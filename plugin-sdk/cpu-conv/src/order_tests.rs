@@ -84,6 +84,13 @@ fn all_cases() -> Vec<Case> {
     all
 }
 
+/// Whether the emulated unit takes no longer than it should.
+fn is_small(case: &Case) -> bool {
+    let [n, _, height, width] = case.results();
+    let [rows, channels, down, across] = case.kernels();
+    n * height * width * rows * channels * down * across < 3 << 20
+}
+
 fn convolved<T: Pixel>(
     case: Case,
     orders: [Order; 2],
@@ -130,7 +137,7 @@ fn convolutions_by_vectors() {
 
 #[test]
 fn convolutions_by_tiles() {
-    for case in all_cases() {
+    for case in all_cases().into_iter().filter(is_small) {
         let pairs = [[RowMajor, RowMajor], [Apart, Columns]];
         check(case, &pairs, |orders| {
             // SAFETY: as above.
@@ -169,6 +176,9 @@ fn gradients_of_weights() {
                 summed::run(grad, input, out, &moves)
             })
         });
+        if !is_small(&case) {
+            continue;
+        }
         check(case, &pairs[..2], |orders| {
             // SAFETY: as above.
             summed_up::<bf16>(case, orders, |[grad, input, out]| unsafe {
