@@ -1,7 +1,8 @@
 //! Keyway's CPU kernels for images in the memory format channels_last, a plugin.
 //!
 //! Beside the CPU backend, whose strided kernels serve images of any format: what this library registers is chosen for
-//! channels_last alone, and where it answers that it does not support a call, the strided kernel takes it.
+//! channels_last alone, and where it answers that it does not support a call, the strided kernel takes it. Convolutions are
+//! those of `keyway-cpu-conv`, which the CPU backend has too; norms are this library's own.
 //!
 //! Decisions:
 //! - f16 and bf16 are computed and accumulated in f32, convolutions of bf16 by the processor's tile unit (AMX) where it has

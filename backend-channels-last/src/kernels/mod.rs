@@ -1,5 +1,4 @@
 //! The kernels, one module for each kind of op.
 
 mod conv;
-mod image;
 mod norm;

@@ -3,7 +3,7 @@
 //! Pixels are gone through in blocks of constant size, by vectors of channels: sums are taken from the block's first pixel on,
 //! so that large means cost no digits, and those of blocks are put together in f64.
 
-use crate::kernels::image::{Pixel, dense, unsupported};
+use keyway_cpu_conv::image::{self, Pixel, dense, unsupported};
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Vector, load_some, read_some, write_some};
 use keyway_cpu_loops::{CallExt, parallel_try};
@@ -11,7 +11,7 @@ use keyway_sdk::author::{Call, Element, Error, Lanes, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
 
-type Numbers = crate::kernels::image::Numbers;
+type Numbers = image::Numbers;
 
 const LANES: usize = Numbers::LANES;
 /// Elements of a block, about.

@@ -35,9 +35,19 @@ unsafe fn turn<W: Copy, const AVX: bool>(
     rows: usize,
     columns: usize,
 ) {
+    const HALF: usize = ROWS / 2;
     let mut r = 0;
     while r < rows {
-        let some = [ROWS, ROWS / 2, 1].into_iter().find(|n| *n <= rows - r).unwrap_or(1);
+        let some = match rows - r {
+            ROWS.. => ROWS,
+            HALF.. => HALF,
+            // The last rows are a tile together with some that are copied once more.
+            _ if AVX && rows >= HALF => {
+                r = rows - HALF;
+                HALF
+            }
+            _ => 1,
+        };
         // SAFETY: the caller guarantees an element and a place for each row and column.
         unsafe {
             let (to, from) = (to.add(r), from.add(r * from_step));
@@ -65,7 +75,7 @@ mod vectors {
 mod vectors {
     use std::arch::x86_64::*;
 
-    /// Copies whole tiles of `n` rows, and returns how many columns that were.
+    /// Copies tiles of `n` rows, and returns how many columns that were: all of them, or none.
     ///
     /// # Safety
     /// As for [`transpose`](super::transpose); `n` must be a multiple of 8, and the processor have AVX.
@@ -80,8 +90,22 @@ mod vectors {
             8 => 4,
             _ => 8,
         };
-        let whole = columns - columns % wide;
-        for c in (0..whole).step_by(wide) {
+        if size_of::<W>() == 4 && (4..8).contains(&columns) {
+            for (c, k) in [0, columns - 4].into_iter().flat_map(|c| (0..n).step_by(8).map(move |k| (c, k))) {
+                // SAFETY: as below.
+                unsafe {
+                    let (to, from) = (to.add(c * to_step + k), from.add(c + k * from_step));
+                    four_of_eight((to.cast(), to_step), (from.cast(), from_step));
+                }
+            }
+            return columns;
+        }
+        if columns < wide {
+            return 0;
+        }
+        for first in (0..columns).step_by(wide) {
+            // The last columns are a tile together with some that are copied once more.
+            let c = first.min(columns - wide);
             // SAFETY: the caller guarantees the elements, the places and the processor; the types are of the size of
             // `W`, and their vectors are moved as bits.
             unsafe {
@@ -97,7 +121,7 @@ mod vectors {
                 }
             }
         }
-        whole
+        columns
     }
 
     /// # Safety
@@ -160,27 +184,35 @@ mod vectors {
     #[target_feature(enable = "avx")]
     unsafe fn eight_by_eight((to, to_step): (*mut f32, usize), (from, from_step): (*const f32, usize)) {
         for half in [0, 4] {
-            // Half of row `k`, and behind it that of row `k + 4`: what crosses the halves of a vector is left to the
-            // loads.
-            // SAFETY: the caller guarantees the elements.
-            let pair = |k: usize| unsafe {
-                let row = from.add(k * from_step + half);
-                let (low, high) = (_mm_loadu_ps(row), _mm_loadu_ps(row.add(4 * from_step)));
-                _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1)
-            };
-            let (a, b, c, d) = (pair(0), pair(1), pair(2), pair(3));
-            let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
-            let (ab_high, cd_high) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
-            let turned = [
-                _mm256_shuffle_ps(ab, cd, 0b01_00_01_00),
-                _mm256_shuffle_ps(ab, cd, 0b11_10_11_10),
-                _mm256_shuffle_ps(ab_high, cd_high, 0b01_00_01_00),
-                _mm256_shuffle_ps(ab_high, cd_high, 0b11_10_11_10),
-            ];
-            for (i, row) in turned.into_iter().enumerate() {
-                // SAFETY: the caller guarantees the places.
-                unsafe { _mm256_storeu_ps(to.add((half + i) * to_step), row) };
-            }
+            // SAFETY: as the caller guarantees.
+            unsafe { four_of_eight((to.add(half * to_step), to_step), (from.add(half), from_step)) };
+        }
+    }
+
+    /// # Safety
+    /// There must be 4 elements in each of 8 rows, and places for as many columns.
+    #[inline]
+    #[target_feature(enable = "avx")]
+    unsafe fn four_of_eight((to, to_step): (*mut f32, usize), (from, from_step): (*const f32, usize)) {
+        // Row `k`, and behind it row `k + 4`: what crosses the halves of a vector is left to the loads.
+        // SAFETY: the caller guarantees the elements.
+        let pair = |k: usize| unsafe {
+            let row = from.add(k * from_step);
+            let (low, high) = (_mm_loadu_ps(row), _mm_loadu_ps(row.add(4 * from_step)));
+            _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1)
+        };
+        let (a, b, c, d) = (pair(0), pair(1), pair(2), pair(3));
+        let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+        let (ab_high, cd_high) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+        let turned = [
+            _mm256_shuffle_ps(ab, cd, 0b01_00_01_00),
+            _mm256_shuffle_ps(ab, cd, 0b11_10_11_10),
+            _mm256_shuffle_ps(ab_high, cd_high, 0b01_00_01_00),
+            _mm256_shuffle_ps(ab_high, cd_high, 0b11_10_11_10),
+        ];
+        for (i, row) in turned.into_iter().enumerate() {
+            // SAFETY: the caller guarantees the places.
+            unsafe { _mm256_storeu_ps(to.add(i * to_step), row) };
         }
     }
 
@@ -212,7 +244,9 @@ mod tests {
     use super::*;
 
     fn check<W: Copy + PartialEq + std::fmt::Debug + Default, const AVX: bool>(element: impl Fn(usize) -> W) {
-        for (rows, columns) in [(1, 1), (8, 8), (16, 4), (7, 30), (24, 40), (19, 21), (64, 33), (9, 3)] {
+        for (rows, columns) in
+            [(1, 1), (8, 8), (16, 4), (24, 7), (9, 5), (7, 30), (24, 40), (19, 21), (64, 33), (9, 3)]
+        {
             let (from_step, to_step) = (columns + 3, rows + 2);
             let from: Vec<W> = (0..rows * from_step).map(&element).collect();
             let untouched = element(rows * from_step);

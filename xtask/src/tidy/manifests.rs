@@ -12,7 +12,7 @@ const BACKEND: &str = "keyway-backend-";
 /// The package of ours that a backend is written against.
 const SDK: &str = "keyway-sdk";
 /// Our packages that a backend may name.
-const FOR_BACKENDS: &[&str] = &[SDK, "keyway-cpu-loops"];
+const FOR_BACKENDS: &[&str] = &[SDK, "keyway-cpu-conv", "keyway-cpu-loops"];
 /// Packages whose dependencies must not lead to a backend.
 const WITHOUT_BACKENDS: &[&str] = &["keyway", "keyway-dispatcher"];
 
@@ -84,7 +84,7 @@ fn backends(packages: &[Package]) -> Vec<Violation> {
                     &backend.manifest,
                     1,
                     what,
-                    "a backend may name only `keyway-sdk` and `keyway-cpu-loops` of ours",
+                    "a backend may name only `keyway-sdk`, `keyway-cpu-conv` and `keyway-cpu-loops` of ours",
                 ));
             }
         }

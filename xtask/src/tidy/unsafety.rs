@@ -12,6 +12,7 @@ const HOMES: &[&str] = &[
     "abi",
     "abi-root",
     "author",
+    "cpu-conv",
     "cpu-loops",
     "device",
     "devices",

@@ -1,6 +1,9 @@
-//! `conv`, `conv_input_grad` and `conv_weight_grad`, as products of matrices.
+//! `conv`, `conv_input_grad` and `conv_weight_grad`.
 //!
-//! The elements under the kernel are copied for some of its places at a time, so that scratch memory is bounded; what lies
+//! Those of images are the shared engine's (`keyway-cpu-conv`). What it does not serve, f64, volumes, groups of few channels and
+//! images whose columns lie apart, are products of matrices, and planes with a kernel of their own are gone through one by one.
+//!
+//! Of matrices the elements under the kernel are copied for some of its places at a time, so that scratch memory is bounded; what lies
 //! outside the input is 0 there. The gradient of the input is gathered, not scattered: where the stride is 1 it is a
 //! convolution with the kernel turned round, and else one for each remainder of the strides, whose places read each `stride`-th
 //! element of the kernel. So no two pieces of work write one element, and each result is rounded once.
@@ -12,9 +15,11 @@ mod summed;
 
 use super::product::Multiply;
 use gathered::{Product, Results, Weight};
-use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_conv::Operands;
+use keyway_cpu_conv::image::Pixel;
+use keyway_cpu_loops::images::Axis;
 use keyway_cpu_loops::vectors::Lanes as Elements;
-use keyway_sdk::author::{Call, Error, Lanes};
+use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 use patches::{Order, Patches};
 use planes::{Convolution, Planes};
@@ -27,33 +32,26 @@ fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Vec<
     }
 }
 
-fn conv<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
-    let (input, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+/// # Safety
+/// The operands must be those of a call.
+unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error> {
+    let Operands { inputs: [input, weight], bias, out, moves } = of;
     if out.sizes.contains(&0) {
         return Ok(());
     }
-    let bias = match call.is_none(2)? {
-        true => None,
-        false => {
-            let view = call.view::<T>(2)?;
-            let step = view.strides().first().map_or(0, |&s| s.max(0) as usize);
-            // SAFETY: the host guarantees the elements, which are only read.
-            Some((unsafe { Lanes::new(view.as_ptr().cast_mut()) }, step))
-        }
-    };
+    let bias = *bias;
     let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
     let axes = [0, 1, 2]
-        .map(|d| Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2])));
+        .map(|d| Axis::of(input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2])));
     let taps = weight.places(&[2, 3, 4].map(|d| (0..weight.sizes[d]).collect()));
     if let Some(axes) = planes::axes(&axes, channels, rows) {
         let convolution = Convolution {
             samples: input.sizes[0],
             groups: moves.groups,
             rows,
-            input: Planes::of(&input),
+            input: Planes::of(input),
             axes,
-            out: Planes::of(&out),
+            out: Planes::of(out),
             // SAFETY: result and tap are the weight's, whose elements the host guarantees, as it does the bias's.
             weight: &|r, tap| unsafe { *weight.data.as_ptr().add(r * weight.strides[0] + taps[tap]) },
             // SAFETY: as above.
@@ -78,7 +76,7 @@ fn conv<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
             row: weight.strides[0],
             inner: inner(order, (channels, weight.strides[1]), &taps),
         },
-        out: Results::of(&out),
+        out: Results::of(out),
         bias,
     };
     // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
@@ -86,26 +84,30 @@ fn conv<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
     unsafe { product.run() }
 }
 
-fn conv_input_grad<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
-    let (grad, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+/// # Safety
+/// As for [`conv`].
+unsafe fn conv_input_grad<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error> {
+    let Operands { inputs: [grad, weight], out, moves, .. } = of;
     let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
     if out.sizes.contains(&0) {
         return Ok(());
     }
     let [_, _, sizes @ ..] = out.sizes;
     let [_, _, kernel @ ..] = weight.sizes;
-    for of in moves.remainders(sizes, kernel) {
+    for mut of in moves.remainders(sizes, kernel) {
+        // Taps are in ascending order here, which is the descending one of the kernel's.
+        of.taps.iter_mut().for_each(|taps| taps.reverse());
+        of.reads.iter_mut().for_each(|reads| reads.reverse());
         let taps = weight.places(&of.taps);
-        let axes = [0, 1, 2].map(|d| Axis::of(&grad, d, of.counts[d], 1, of.reads[d].clone()));
+        let axes = [0, 1, 2].map(|d| Axis::of(grad, d, of.counts[d], 1, of.reads[d].clone()));
         if let Some(axes) = planes::axes(&axes, channels, rows) {
             let convolution = Convolution {
                 samples: grad.sizes[0],
                 groups: moves.groups,
                 rows,
-                input: Planes::of(&grad),
+                input: Planes::of(grad),
                 axes,
-                out: Planes::of(&out.of_remainder(&of, &moves)),
+                out: Planes::of(&out.of_remainder(&of, moves)),
                 // SAFETY: as in `conv`.
                 weight: &|r, tap| unsafe {
                     let at = r / rows * weight.strides[0] + r % rows * weight.strides[1] + taps[tap];
@@ -133,7 +135,7 @@ fn conv_input_grad<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
                 row: weight.strides[1],
                 inner: inner(order, (channels, weight.strides[0]), &taps),
             },
-            out: Results::of(&out.of_remainder(&of, &moves)),
+            out: Results::of(&out.of_remainder(&of, moves)),
             bias: None,
         };
         // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
@@ -142,26 +144,63 @@ fn conv_input_grad<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-fn conv_weight_grad<T: Elements<Acc: Multiply>>(call: &Call) -> Result<(), Error> {
-    let (grad, input) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+/// # Safety
+/// As for [`conv`].
+unsafe fn conv_weight_grad<T: Elements<Acc: Multiply>>(of: &Operands<'_, T>) -> Result<(), Error> {
+    let Operands { inputs: [grad, input], out, moves, .. } = of;
     let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
     let axes = [0, 1, 2]
-        .map(|d| Axis::of(&input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
+        .map(|d| Axis::of(input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
     if let Some(axes) = planes::axes(&axes, channels, rows) {
         let taps = out.places(&[2, 3, 4].map(|d| (0..out.sizes[d]).collect()));
         let sizes = (grad.sizes[0], moves.groups, rows);
         // SAFETY: as in `conv`; each result's channel is one piece's.
         return unsafe {
-            planes::weight_grad(sizes, &Planes::of(&input), &axes, &Planes::of(&grad), |r, tap, sum| {
+            planes::weight_grad(sizes, &Planes::of(input), &axes, &Planes::of(grad), |r, tap, sum| {
                 out.data.as_ptr().add(r * out.strides[0] + taps[tap]).write(sum);
             })
         };
     }
     // SAFETY: as in `conv`.
-    unsafe { summed::run(&grad, &input, &out, &moves) }
+    unsafe { summed::run(grad, input, out, moves) }
 }
 
-kernel!("conv", "TTOIIIi>T", conv, [f32, f64, f16, bf16]);
-kernel!("conv_input_grad", "TTIIIIi>T", conv_input_grad, [f32, f64, f16, bf16]);
-kernel!("conv_weight_grad", "TTIIIIi>T", conv_weight_grad, [f32, f64, f16, bf16]);
+/// What one kernel does not serve the other does.
+///
+/// # Safety
+/// As for both.
+unsafe fn either<T>(
+    of: &Operands<'_, T>,
+    first: unsafe fn(&Operands<'_, T>) -> Result<(), Error>,
+    second: unsafe fn(&Operands<'_, T>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    // SAFETY: as the caller guarantees.
+    match unsafe { first(of) } {
+        // SAFETY: as above.
+        Err(Error::Unsupported { .. }) => unsafe { second(of) },
+        done => done,
+    }
+}
+
+/// The kernels of one op: for what is summed in f32 the engine for images comes first.
+macro_rules! kernels {
+    ($op:literal, $signature:literal, $name:ident, $take:ident) => {
+        const _: () = {
+            fn images_first<T: Multiply + Pixel>(call: &Call) -> Result<(), Error> {
+                // SAFETY: the operands are this call's.
+                unsafe { either(&Operands::<T>::$take(call)?, keyway_cpu_conv::$name, $name) }
+            }
+
+            fn others<T: Multiply + Elements<Acc: Multiply>>(call: &Call) -> Result<(), Error> {
+                // SAFETY: as above.
+                unsafe { $name(&Operands::<T>::$take(call)?) }
+            }
+
+            kernel!($op, $signature, images_first, [f32, f16, bf16]);
+            kernel!($op, $signature, others, [f64]);
+        };
+    };
+}
+kernels!("conv", "TTOIIIi>T", conv, with_bias);
+kernels!("conv_input_grad", "TTIIIIi>T", conv_input_grad, of);
+kernels!("conv_weight_grad", "TTIIIIi>T", conv_weight_grad, of);

@@ -96,7 +96,7 @@ impl<'a> Band<'a> {
         y * self.row + x % step * self.part + x / step
     }
 
-    /// Copies what the places of these rows read.
+    /// Copies what the places of these rows read, to a copy whose borders hold zeros.
     ///
     /// # Safety
     /// The plane must have the elements that the axes name.
@@ -111,9 +111,9 @@ impl<'a> Band<'a> {
         let rows = (places.len() - 1) * tall.step + self.reach[0];
         let top = (places.start * tall.step).cast_signed() + self.first[0];
         for (r, row) in to.chunks_exact_mut(self.row).enumerate().take(rows) {
-            row.fill(T::Acc::ZERO);
             let y = top + r.cast_signed();
             if y < 0 || y.cast_unsigned() >= tall.size {
+                row.fill(T::Acc::ZERO);
                 continue;
             }
             let from = plane.wrapping_add(y.cast_unsigned() * steps[0]);
@@ -169,6 +169,9 @@ impl<T: Elements> Convolution<'_, T> {
         let band = Band::of::<T::Vector>(&self.axes);
         let taps = self.axes[0].taps.len() * self.axes[1].taps.len();
         let bands = band.bands();
+        let three = self.axes.iter().all(|axis| axis.taps.len() == 3)
+            && self.axes[0].step == 1
+            && (1..3).all(|y| band.offset(y, 0) == y * band.row);
         let work = (band.tall * self.axes[1].count).saturating_mul(taps * self.rows);
         parallel_try(self.samples * self.groups * bands, TILE_WORK / work.max(1), |range| {
             let mut copy = Scratch::<T::Acc>::zeroed(band.room())?;
@@ -189,6 +192,8 @@ impl<T: Elements> Convolution<'_, T> {
                         from: copy.as_ptr(),
                         row: self.axes[0].step * band.row,
                         weight: &weight,
+                        three: three
+                            .then(|| std::array::from_fn(|y| std::array::from_fn(|x| weight[y * 3 + x].1))),
                         bias: T::Vector::splat(bias),
                         to: self.out.at(sample, r, places.start),
                         steps: self.out.steps,
@@ -220,6 +225,8 @@ struct Results<'a, T: Elements> {
     row: usize,
     /// The kernel's elements, and where each one's number lies from the first that its place reads.
     weight: &'a [(usize, T::Vector)],
+    /// Those of a kernel of three rows and columns that reads neighbouring rows.
+    three: Option<[[T::Vector; 3]; 3]>,
     bias: T::Vector,
     to: *mut T,
     steps: [usize; 2],
@@ -249,6 +256,14 @@ impl<T: Elements> Results<'_, T> {
         let lanes = T::Vector::LANES;
         let from = self.from.wrapping_add(y * self.row + x);
         let mut sums = [[self.bias; V]; R];
+        if let Some(weight) = &self.three {
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                self.three_by_three(from, weight, &mut sums);
+                self.put([y, x], width, sums);
+            }
+            return;
+        }
         for &(offset, weight) in self.weight {
             for (r, sums) in sums.iter_mut().enumerate() {
                 for (v, sum) in sums.iter_mut().enumerate() {
@@ -258,6 +273,51 @@ impl<T: Elements> Results<'_, T> {
                 }
             }
         }
+        // SAFETY: as above.
+        unsafe { self.put([y, x], width, sums) };
+    }
+
+    /// Adds the products of a kernel of three rows and columns, of which each row reads what lies a row of places further.
+    ///
+    /// # Safety
+    /// As for [`Results::columns`].
+    #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "the sums stay in registers only where each index is a constant"
+    )]
+    unsafe fn three_by_three<const R: usize, const V: usize>(
+        &self,
+        from: *const T::Acc,
+        weight: &[[T::Vector; 3]; 3],
+        sums: &mut [[T::Vector; V]; R],
+    ) {
+        for v in 0..V {
+            for y in 0..R + 2 {
+                for x in 0..3 {
+                    let at = from.wrapping_add(y * self.row + self.weight[x].0 + v * T::Vector::LANES);
+                    // SAFETY: as the caller guarantees.
+                    let number = unsafe { T::Vector::load(at) };
+                    for tap in 0..3 {
+                        if let Some(r) = y.checked_sub(tap).filter(|r| *r < R) {
+                            sums[r][v] = number.mul_add(weight[tap][x], sums[r][v]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Results::columns`].
+    #[inline(always)]
+    unsafe fn put<const R: usize, const V: usize>(
+        &self,
+        [y, x]: [usize; 2],
+        width: usize,
+        sums: [[T::Vector; V]; R],
+    ) {
+        let lanes = T::Vector::LANES;
         for (r, sums) in sums.into_iter().enumerate() {
             for (v, sum) in sums.into_iter().enumerate() {
                 let x = x + v * lanes;

@@ -6,10 +6,10 @@
 
 use super::by_tiles::{Cut, pack_right};
 use super::planes::{Part, Planes};
-use crate::kernels::image::{Pixel, add, unsupported};
+use crate::image::{Pixel, add, has_dense_channels, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
-use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::tiles::{Block, Operand, Rows, SIDE, STEP, Source, Unit, pack};
+use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 
 /// Elements of the copied rows, about.
@@ -27,7 +27,7 @@ const WORK: usize = 1 << 24;
 /// The gradient of the weight, where no size is 0.
 ///
 /// # Safety
-/// The volumes must hold the elements that they name, of bf16, `grad` and `input` be dense in channels_last order, and nobody
+/// The volumes must hold the elements that they name, of bf16, `grad` and `input` be [images](crate::image::image), and nobody
 /// else may use those of `out`.
 pub unsafe fn run<U: Unit, T: Pixel>(
     unit: U,
@@ -186,9 +186,11 @@ impl<T: Pixel> Sum<'_, T> {
     /// # Safety
     /// As for [`Sum::add`], with so many places.
     unsafe fn copy_grad(&self, to: *mut u16, flat: usize, part: &Part, g: usize) {
-        let [step, _, _, down, across] = self.grad.strides;
-        let (tall, wide, planes) = (self.planes.tall(part), self.wide, &self.planes);
-        let from = self.grad.data.as_ptr().cast_const().cast::<u16>().wrapping_add(g * self.rows);
+        let [step, channel, _, down, across] = self.grad.strides;
+        let Sum { planes, wide, .. } = self;
+        let tall = planes.tall(part);
+        let from = self.grad.data.as_ptr().cast_const().cast::<u16>();
+        let from = from.wrapping_add(g * self.rows * channel);
         let mut done = 0;
         for (s, sample) in part.samples.clone().enumerate() {
             for (y, place) in part.rows.clone().enumerate() {
@@ -197,7 +199,12 @@ impl<T: Pixel> Sum<'_, T> {
                 // SAFETY: as the caller guarantees; flat places end with those of the last row.
                 unsafe {
                     to.add(done * wide).write_bytes(0, (first - done) * wide);
-                    if wide == across {
+                    if !has_dense_channels(self.grad) {
+                        if self.rows < *wide {
+                            to.add(first * wide).write_bytes(0, planes.width * wide);
+                        }
+                        transpose(to.add(first * wide), *wide, from, channel, self.rows, planes.width);
+                    } else if *wide == across {
                         to.add(first * wide).copy_from_nonoverlapping(from, planes.width * wide);
                     } else {
                         for x in 0..planes.width {

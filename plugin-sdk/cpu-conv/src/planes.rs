@@ -2,13 +2,17 @@
 //! the places of a kernel, taken as one flat row, read each tap at a constant distance from their own pixel. Behind each row
 //! of places lie some that are none; what is computed there is left.
 
+use crate::image::has_dense_channels;
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::tiles::SIDE;
+use keyway_cpu_loops::transpose;
 use std::ops::Range;
 
 /// Channels up to which the taps of a row may be taken as channels, and the most elements that a pixel then has.
 const FEW: usize = 16;
 const FOLDED: usize = 128;
+/// Pixels of a row below which rows are turned together.
+const NARROW: usize = 8;
 
 /// How a copy lies. With strides, rows and columns are parted into a plane for each remainder that taps have, and there
 /// neighbouring places read neighbouring pixels.
@@ -43,6 +47,82 @@ pub struct Part {
     /// Rows of places: those of the whole image where there are several samples.
     pub rows: Range<usize>,
     pub first_channel: usize,
+}
+
+/// Rows of an image with dense channels: where they lie, or turned.
+struct Turned<'a, T> {
+    image: &'a Volume<'a, T>,
+    channels: usize,
+    /// The rows that were turned together, and memory for them; those of small images are so few pixels that their rows are.
+    rows: Range<usize>,
+    memory: Vec<u16>,
+    from: *const u16,
+}
+
+impl<'a, T> Turned<'a, T> {
+    fn of(image: &'a Volume<'a, T>, channels: usize) -> Self {
+        Turned { image, channels, rows: 0..0, memory: Vec::new(), from: std::ptr::null() }
+    }
+
+    /// Begins with these channels of a sample, of which some rows are read.
+    ///
+    /// # Safety
+    /// The image must have them.
+    unsafe fn begin(&mut self, (sample, first_channel): (usize, usize), rows: Range<usize>) {
+        let [step, channel, _, down, _] = self.image.strides;
+        let from = self.image.data.as_ptr().cast_const().cast::<u16>();
+        self.from = from.wrapping_add(sample * step + first_channel * channel);
+        if has_dense_channels(self.image) {
+            return;
+        }
+        let width = self.image.sizes[4];
+        self.rows = if width < NARROW && down == width { rows } else { 0..0 };
+        self.memory.resize(self.rows.len().max(1) * width * self.channels, 0);
+        // SAFETY: as the caller guarantees; the rows lie without a gap.
+        unsafe { self.turn(self.rows.start, self.rows.len() * width) };
+    }
+
+    /// Turns pixels from a row on.
+    ///
+    /// # Safety
+    /// The image must have them, and the memory room.
+    unsafe fn turn(&mut self, row: usize, pixels: usize) {
+        let [_, channel, _, down, _] = self.image.strides;
+        let from = self.from.wrapping_add(row * down);
+        // SAFETY: as the caller guarantees.
+        unsafe { transpose(self.memory.as_mut_ptr(), self.channels, from, channel, self.channels, pixels) };
+    }
+
+    /// A row, until the next one is asked for.
+    ///
+    /// # Safety
+    /// It must be one of those with which this began.
+    unsafe fn row(&mut self, y: usize) -> Row {
+        let [_, _, _, down, across] = self.image.strides;
+        let size = self.image.sizes[4];
+        if has_dense_channels(self.image) {
+            return Row { from: self.from.wrapping_add(y * down), size, across };
+        }
+        let at = match self.rows.is_empty() {
+            false => (y - self.rows.start) * size * self.channels,
+            true => {
+                // SAFETY: as the caller guarantees.
+                unsafe { self.turn(y, size) };
+                0
+            }
+        };
+        Row { from: self.memory.as_ptr().wrapping_add(at), size, across: self.channels }
+    }
+}
+
+/// A row of pixels whose channels are dense.
+#[derive(Clone, Copy)]
+struct Row {
+    from: *const u16,
+    /// Pixels.
+    size: usize,
+    /// Elements from pixel to pixel.
+    across: usize,
 }
 
 impl Planes {
@@ -147,11 +227,12 @@ impl Planes {
     /// Copies what the places of a part read.
     ///
     /// # Safety
-    /// The image must be dense in channels_last order, hold the elements that it names, each of two bytes, and the part be of
-    /// it; `to` must have the [`Planes::size`] of planes of `plane` pixels, which nobody else may use.
+    /// It must be an [`image`](crate::image::image), hold the elements that it names, each of two bytes, and the part be of it;
+    /// `to` must have the [`Planes::size`] of planes of `plane` pixels, which nobody else may use.
     pub unsafe fn copy<T>(&self, to: *mut u16, plane: usize, image: &Volume<'_, T>, part: &Part) {
         let tall = self.tall(part);
         let line = self.pitch * self.pixel;
+        let mut turned = Turned::of(image, self.channels);
         for (i, (row, columns)) in self
             .rows
             .iter()
@@ -159,17 +240,20 @@ impl Planes {
             .enumerate()
         {
             let to = to.wrapping_add(i * plane * self.pixel);
+            let row_of =
+                |r: usize| ((part.rows.start + r) * self.step[0] + row).cast_signed() + self.first[0];
+            let rows = [0, tall].map(|r| row_of(r).clamp(0, image.sizes[3].cast_signed()).cast_unsigned());
             for (s, sample) in part.samples.clone().enumerate() {
+                // SAFETY: the caller guarantees the elements.
+                unsafe { turned.begin((sample, part.first_channel), rows[0]..rows[1]) };
                 for r in 0..tall {
-                    let y = ((part.rows.start + r) * self.step[0] + row).cast_signed() + self.first[0];
-                    let to = to.wrapping_add((s * tall + r) * line);
+                    let (y, to) = (row_of(r), to.wrapping_add((s * tall + r) * line));
                     // SAFETY: the caller guarantees elements and places.
                     unsafe {
                         if y < 0 || y.cast_unsigned() >= image.sizes[3] {
                             to.write_bytes(0, line);
                         } else {
-                            let first = (sample, y.cast_unsigned(), part.first_channel);
-                            self.copy_row(to, image, first, columns);
+                            self.copy_row(to, turned.row(y.cast_unsigned()), columns);
                         }
                     }
                 }
@@ -183,17 +267,8 @@ impl Planes {
 
     /// # Safety
     /// As for [`Planes::copy`].
-    unsafe fn copy_row<T>(
-        &self,
-        to: *mut u16,
-        image: &Volume<'_, T>,
-        (sample, y, channel): (usize, usize, usize),
-        columns: &[usize],
-    ) {
-        let [step, _, _, down, across] = image.strides;
-        let (c, pixel, size) = (self.channels, self.pixel, image.sizes[4]);
-        let from = image.data.as_ptr().cast_const().cast::<u16>();
-        let from = from.wrapping_add(sample * step + y * down + channel);
+    unsafe fn copy_row(&self, to: *mut u16, Row { from, size, across }: Row, columns: &[usize]) {
+        let (c, pixel) = (self.channels, self.pixel);
         // The columns of the copy of which this one lies in the image.
         let inside = |column: usize| {
             let first = self.first[1] + column.cast_signed();
@@ -243,7 +318,7 @@ impl Planes {
 /// # Safety
 /// There must be `n` elements and places apart from them.
 #[inline(always)]
-unsafe fn copy_few(to: *mut u16, from: *const u16, n: usize) {
+pub unsafe fn copy_few(to: *mut u16, from: *const u16, n: usize) {
     /// Copies from both ends, which meet or overlap.
     ///
     /// # Safety

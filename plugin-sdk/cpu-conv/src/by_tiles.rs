@@ -5,11 +5,11 @@
 //! leaving the tiles, and is rounded once. The unit takes subnormal numbers for 0.
 
 use super::gathered::{Product, Weight};
-use super::planes::{Part, Planes};
-use crate::kernels::image::{Numbers, Pixel, unsupported};
-use keyway_cpu_loops::parallel_try;
+use super::planes::{Part, Planes, copy_few};
+use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
 use keyway_cpu_loops::tiles::{Amx, Gathered, Operand, SIDE, STEP, Source, Unit, pack};
 use keyway_cpu_loops::vectors::{Vector, write_some};
+use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 use std::any::TypeId;
@@ -72,7 +72,7 @@ impl Cut {
 /// As for [`Product::run`], with elements of bf16.
 pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(), Error> {
     let (samples, height) = (of.out.sizes[0], of.axes[0].count);
-    let planes = Planes::of(&of.axes, of.channels, of.groups == 1);
+    let planes = Planes::of(&of.axes, of.channels, of.groups == 1 && has_dense_channels(&of.input));
     if planes.mostly_zeros(&of.axes) {
         return Err(unsupported("taps so far apart"));
     }
@@ -100,7 +100,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     parallel_try(cut.count * of.groups * pieces, WORK / work.max(1), |range| {
         // SAFETY: the copy is written before it is read.
         let mut copied = unsafe { Scratch::<u16>::unwritten(planes.count() * plane * planes.pixel) }?;
-        let mut sums = [0f32; STEP];
+        let (mut sums, mut stage) = ([0f32; STEP], [[T::from_acc(0.0); STEP]; 2]);
         unit.with_tiles(|| {
             for task in range {
                 let (piece, task) = (task % pieces, task / pieces);
@@ -130,7 +130,15 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                     // is written by one task.
                     unsafe {
                         unit.gathered(&Gathered { offsets: &offsets, left, line, right, sums: to });
-                        write(of, &planes, &part, &sums, [begin, first], (g, block * SIDE), &bias);
+                        write(
+                            of,
+                            &planes,
+                            &part,
+                            (&sums, &mut stage),
+                            [begin, first],
+                            (g, block * SIDE),
+                            &bias,
+                        );
                     }
                 };
                 let places = || (0..flat).step_by(SIDE);
@@ -145,7 +153,8 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     })
 }
 
-/// Writes the results of 32 flat places from `begin` on, but for those before `first`.
+/// Writes the results of 32 flat places from `begin` on, but for those before `first`; those that go to planes are turned in
+/// `stage`.
 ///
 /// # Safety
 /// As for [`run`].
@@ -154,49 +163,71 @@ unsafe fn write<T: Pixel>(
     of: &Product<'_, T>,
     planes: &Planes,
     part: &Part,
-    sums: &[f32; STEP],
+    (sums, stage): (&[f32; STEP], &mut [[T; STEP]; 2]),
     [begin, first]: [usize; 2],
     (g, row): (usize, usize),
     bias: &[f32],
 ) {
-    let [step, _, _, down, across] = of.out.strides;
+    let [step, plane, _, down, across] = of.out.strides;
     let (channels, channel) = (SIDE.min(of.rows - row), g * of.rows + row);
     let mut added = [0f32; SIDE];
     if !bias.is_empty() {
         added[..channels].copy_from_slice(&bias[channel..channel + channels]);
     }
+    // Writes what is summed up of a place.
+    let write_place = |to: *mut T, place: usize| {
+        let sums = sums[(place - begin) * SIDE..].as_ptr();
+        let store = |v: usize, n: usize| {
+            // SAFETY: the result has these channels, and sums and addends whole vectors.
+            unsafe {
+                let sum = Numbers::load(sums.add(v));
+                let result = match bias {
+                    [] => sum,
+                    _ => Numbers::splat(1.0).mul_add(sum, Numbers::load(added.as_ptr().add(v))),
+                };
+                write_some(to.wrapping_add(v), 1, n, result);
+            }
+        };
+        // Two loops, of which the compiler writes the first one out.
+        if channels == SIDE {
+            (0..SIDE).step_by(Numbers::LANES).for_each(|v| store(v, Numbers::LANES));
+        } else {
+            (0..channels).step_by(Numbers::LANES).for_each(|v| store(v, Numbers::LANES.min(channels - v)));
+        }
+    };
     let tall = planes.tall(part);
     let end = (begin + SIDE).min(planes.flat(part));
+    let staged = of.is_staged();
+    let [places, turned] = stage;
+    if staged {
+        for place in first..end {
+            write_place(places.as_mut_ptr().wrapping_add((place - begin) * SIDE), place);
+        }
+        // SAFETY: each has room for all channels of all places.
+        unsafe { transpose(turned.as_mut_ptr(), SIDE, places.as_ptr(), SIDE, SIDE, channels) };
+    }
     let mut flat = first;
     while flat < end {
         let (line, x) = (flat / planes.pitch, flat % planes.pitch);
         let (sample, y) = (line / tall, line % tall);
         let next = (flat - x + planes.pitch).min(end);
         if y < part.rows.len() && x < planes.width {
-            let at = (part.samples.start + sample) * step + (part.rows.start + y) * down + channel;
-            let to = of.out.data.as_ptr().wrapping_add(at);
-            for i in 0..(next - flat).min(planes.width - x) {
-                let to = to.wrapping_add((x + i) * across);
-                let sums = sums[(flat - begin + i) * SIDE..].as_ptr();
-                let store = |v: usize, n: usize| {
-                    // SAFETY: the result has these channels, and sums and addends whole vectors.
+            let at = (part.samples.start + sample) * step + (part.rows.start + y) * down + x * across;
+            let to = of.out.data.as_ptr().wrapping_add(at + channel * plane);
+            let count = (next - flat).min(planes.width - x);
+            if staged {
+                for c in 0..channels {
+                    let (to, from) = (to.wrapping_add(c * plane), &turned[c * SIDE + flat - begin..]);
+                    // SAFETY: the caller guarantees the results; an element has two bytes.
                     unsafe {
-                        let sum = Numbers::load(sums.add(v));
-                        let result = match bias {
-                            [] => sum,
-                            _ => Numbers::splat(1.0).mul_add(sum, Numbers::load(added.as_ptr().add(v))),
-                        };
-                        write_some(to.wrapping_add(v), 1, n, result);
+                        match across {
+                            1 => copy_few(to.cast(), from.as_ptr().cast(), count),
+                            _ => (0..count).for_each(|i| *to.wrapping_add(i * across) = from[i]),
+                        }
                     }
-                };
-                // Two loops, of which the compiler writes the first one out.
-                if channels == SIDE {
-                    (0..SIDE).step_by(Numbers::LANES).for_each(|v| store(v, Numbers::LANES));
-                } else {
-                    (0..channels)
-                        .step_by(Numbers::LANES)
-                        .for_each(|v| store(v, Numbers::LANES.min(channels - v)));
                 }
+            } else {
+                (0..count).for_each(|i| write_place(to.wrapping_add(i * across), flat + i));
             }
         }
         flat = next;

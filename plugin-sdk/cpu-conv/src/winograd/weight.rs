@@ -5,7 +5,7 @@ use super::super::block::WIDE;
 use super::super::columns::{CHANNELS, columns};
 use super::super::gathered::Product;
 use super::{PRODUCTS, is_large, transforms};
-use crate::kernels::image::{Numbers, Pixel};
+use crate::image::{Numbers, Pixel};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, sum};
 use keyway_sdk::author::{Error, Lanes, Scratch};

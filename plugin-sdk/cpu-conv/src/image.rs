@@ -1,5 +1,6 @@
-//! Images whose channels are dense, and rows of them copied with a border of zeros.
+//! Images, and rows of them copied with a border of zeros.
 
+use crate::turn::turn;
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::vectors::{Lanes, widen};
 use keyway_sdk::author::{Error, Float};
@@ -27,6 +28,25 @@ pub fn dense<'a, T: Float>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
         return Err(unsupported("other memory than dense images in channels_last order"));
     }
     Ok(Volume { strides: steps, ..of })
+}
+
+/// The image as one of planes, if it is [`dense`] or the columns of each of its planes are.
+pub fn image<'a, T: Float>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
+    let [_, channels, depth, _, width] = of.sizes;
+    if let Ok(dense) = dense(of) {
+        return Ok(dense);
+    }
+    if depth != 1 || of.sizes.contains(&0) || (width != 1 && of.strides[4] != 1) {
+        return Err(unsupported("other memory than images with dense channels or columns"));
+    }
+    let [sample, channel, _, row, _] = of.strides;
+    let channel = if channels == 1 { 1 } else { channel };
+    Ok(Volume { strides: [sample, channel, 1, row, 1], ..of })
+}
+
+/// Whether the channels of an [`image`] are dense; else its columns are.
+pub fn has_dense_channels<T>(image: &Volume<'_, T>) -> bool {
+    image.strides[1] == 1
 }
 
 /// Rows of an image that some places of a kernel read, row by row and pixel by pixel, with zeros where there is no pixel.
@@ -62,7 +82,7 @@ impl Band {
     /// Copies what the places of these rows read of some channels of an image.
     ///
     /// # Safety
-    /// The image must hold the elements that it names, and be [`dense`]; `to` must have `rows(places.len()) * row` places,
+    /// The image must hold the elements that it names, and be an [`image`]; `to` must have `rows(places.len()) * row` places,
     /// which nobody else may use.
     pub unsafe fn copy<T: Pixel>(
         &self,
@@ -94,11 +114,13 @@ impl Band {
                 to.add(end * c).write_bytes(0, (self.width - end) * c);
                 let pixel = (left + begin.cast_signed()).cast_unsigned();
                 let at = sample * image.strides[0]
+                    + first_channel * image.strides[1]
                     + y * image.strides[3]
-                    + pixel * image.strides[4]
-                    + first_channel;
+                    + pixel * image.strides[4];
                 let from = image.data.as_ptr().cast_const().wrapping_add(at);
-                if c == image.strides[4] {
+                if !has_dense_channels(image) {
+                    turn(to.add(begin * c), c, from, image.strides[1], (c, end - begin));
+                } else if c == image.strides[4] {
                     widen(to.add(begin * c), from, (end - begin) * c);
                 } else {
                     for x in 0..end - begin {

@@ -1,8 +1,8 @@
 //! Errors beside those of the direct kernel, and what large numbers do.
 
 use super::{is_faster, run};
-use crate::kernels::conv::gathered::{Product, Weight};
-use crate::kernels::image::Pixel;
+use crate::gathered::{Product, Weight};
+use crate::image::Pixel;
 use keyway_cpu_loops::images::{Axis, Volume, taps};
 use keyway_sdk::author::{Float, Lanes};
 use keyway_sdk::half::f16;

@@ -4,7 +4,8 @@
 use super::block::{Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
 use super::{LEAST, WORK, by_tiles, sum_by_tiles};
-use crate::kernels::image::{Band, Numbers, Pixel, add, unsupported};
+use crate::image::{Band, Numbers, Pixel, add, has_dense_channels, unsupported};
+use crate::turn::turn;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::vectors::{Vector, widen, write_some};
 use keyway_cpu_loops::{parallel_try, transpose};
@@ -27,8 +28,8 @@ const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
 /// The gradient of the weight.
 ///
 /// # Safety
-/// The volumes must hold the elements that they name, `grad` and `input` be dense in channels_last order, and nobody else may
-/// use those of `out`.
+/// The volumes must hold the elements that they name, `grad` and `input` be [images](crate::image::image), and nobody else
+/// may use those of `out`.
 pub unsafe fn run<T: Pixel>(
     grad: &Volume<'_, T>,
     input: &Volume<'_, T>,
@@ -179,20 +180,38 @@ impl<T: Pixel> Sum<'_, T> {
         let (rows, places) = (self.band.rows(chunk.rows.len()), chunk.rows.len() * self.width);
         let image = to.image.as_ptr().wrapping_add(i * to.sizes[0] + nth * rows * self.band.row);
         let grad = to.grad.as_ptr().wrapping_add(i * to.sizes[1]);
-        let [step, _, _, down, across] = self.grad.strides;
+        let columns = (0..self.rows).step_by(WIDE).map(|first| (first, WIDE.min(self.rows - first)));
+        let column = |first: usize, place: usize| {
+            grad.wrapping_add((first * chunk.samples.len() + nth * WIDE) * places + place * WIDE)
+        };
+        let [step, channel, _, down, across] = self.grad.strides;
+        let from = self.grad.data.as_ptr().cast_const();
+        let from =
+            from.wrapping_add(sample * step + chunk.rows.start * down + self.group * self.rows * channel);
         // SAFETY: as the caller guarantees.
-        unsafe {
-            self.band.copy(image, self.input, sample, &chunk.rows, self.group * self.band.channels);
-            for (y, row) in chunk.rows.clone().enumerate() {
-                for x in 0..self.width {
-                    let from = sample * step + row * down + x * across + self.group * self.rows;
-                    let place = nth * places + y * self.width + x;
-                    for column in 0..self.rows.div_ceil(WIDE) {
-                        let to = grad.add((column * chunk.samples.len() * places + place) * WIDE);
-                        let n = WIDE.min(self.rows - column * WIDE);
-                        widen(to, self.grad.data.as_ptr().cast_const().add(from + column * WIDE), n);
-                        to.add(n).write_bytes(0, WIDE - n);
+        unsafe { self.band.copy(image, self.input, sample, &chunk.rows, self.group * self.band.channels) };
+        if !has_dense_channels(self.grad) {
+            // Rows without a gap between them are one.
+            let (tall, wide) = if down == self.width { (1, places) } else { (chunk.rows.len(), self.width) };
+            for ((first, n), y) in columns.flat_map(|column| (0..tall).map(move |y| (column, y))) {
+                let to = column(first, y * wide);
+                // SAFETY: as above; the columns have places for these rows.
+                unsafe {
+                    if n < WIDE {
+                        to.write_bytes(0, wide * WIDE);
                     }
+                    turn(to, WIDE, from.wrapping_add(first * channel + y * down), channel, (n, wide));
+                }
+            }
+            return;
+        }
+        for (y, x) in (0..chunk.rows.len()).flat_map(|y| (0..self.width).map(move |x| (y, x))) {
+            for (first, n) in columns.clone() {
+                let to = column(first, y * self.width + x);
+                // SAFETY: as above.
+                unsafe {
+                    widen(to, from.wrapping_add(y * down + x * across + first), n);
+                    to.add(n).write_bytes(0, WIDE - n);
                 }
             }
         }

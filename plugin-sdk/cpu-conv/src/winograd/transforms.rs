@@ -7,7 +7,7 @@
 )]
 
 use super::{PRODUCTS, READ};
-use crate::kernels::image::{Numbers, Pixel};
+use crate::image::{Numbers, Pixel};
 use keyway_cpu_loops::vectors::{Vector, read_some, write_some};
 
 #[inline(always)]

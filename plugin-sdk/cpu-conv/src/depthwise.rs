@@ -2,7 +2,7 @@
 
 use super::WORK;
 use super::gathered::Product;
-use crate::kernels::image::{Band, Numbers, Pixel};
+use crate::image::{Band, Numbers, Pixel};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, load_some, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};

@@ -1,6 +1,6 @@
 //! The innermost loop of convolutions: a block of sums that stay in registers.
 
-use crate::kernels::image::Numbers;
+use crate::image::Numbers;
 use keyway_cpu_loops::vectors::{ROWS, Vector};
 
 /// Vectors of a block's row.

@@ -5,26 +5,26 @@ use super::gathered::{Product, Weight};
 use super::{by_tiles, sum_by_tiles};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::tiles::{Amx, Emulated, Unit};
-use keyway_sdk::author::{Error, Lanes};
+use keyway_sdk::author::{Error, Float, Lanes};
 use keyway_sdk::half::bf16;
 
 /// Sizes of an image, its kernel and how it moves.
 #[derive(Clone, Copy, Debug)]
-struct Case {
+pub struct Case {
     /// Samples, channels, height, width.
-    image: [usize; 4],
-    rows: usize,
-    kernel: [usize; 2],
-    stride: [usize; 2],
-    padding: [usize; 2],
-    dilation: [usize; 2],
-    groups: usize,
-    bias: bool,
+    pub image: [usize; 4],
+    pub rows: usize,
+    pub kernel: [usize; 2],
+    pub stride: [usize; 2],
+    pub padding: [usize; 2],
+    pub dilation: [usize; 2],
+    pub groups: usize,
+    pub bias: bool,
     /// Whether the kernel's elements lie in the order of their sizes, not with dense channels.
-    contiguous: bool,
+    pub contiguous: bool,
 }
 
-const PLAIN: Case = Case {
+pub const PLAIN: Case = Case {
     image: [1, 32, 8, 8],
     rows: 32,
     kernel: [3, 3],
@@ -37,7 +37,7 @@ const PLAIN: Case = Case {
 };
 
 /// Whole and cut blocks of places, rows and channels, each way of reading an image, several samples at a time.
-fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<Case> {
     vec![
         PLAIN,
         Case { image: [2, 40, 9, 11], rows: 37, bias: true, contiguous: true, ..PLAIN },
@@ -108,7 +108,7 @@ impl Tensor {
 }
 
 impl Case {
-    fn moves(&self) -> Moves {
+    pub fn moves(&self) -> Moves {
         let three = |[y, x]: [usize; 2], neutral| [neutral, y, x];
         Moves {
             stride: three(self.stride, 1),
@@ -124,11 +124,11 @@ impl Case {
         (self.image[d + 2] + 2 * self.padding[d] - reach) / self.stride[d] + 1
     }
 
-    fn results(&self) -> [usize; 4] {
+    pub fn results(&self) -> [usize; 4] {
         [self.image[0], self.rows, self.places(0), self.places(1)]
     }
 
-    fn kernels(&self) -> [usize; 4] {
+    pub fn kernels(&self) -> [usize; 4] {
         [self.rows, self.image[1] / self.groups, self.kernel[0], self.kernel[1]]
     }
 
@@ -142,7 +142,7 @@ impl Case {
     }
 }
 
-fn each(sizes: [usize; 4]) -> impl Iterator<Item = [usize; 4]> {
+pub fn each(sizes: [usize; 4]) -> impl Iterator<Item = [usize; 4]> {
     let [a, b, c, d] = sizes;
     (0..a * b * c * d).map(move |i| [i / d / c / b, i / d / c % b, i / d % c, i % d])
 }
@@ -158,6 +158,36 @@ fn check(case: Case, at: [usize; 4], got: f64, (expected, size): (f64, f64)) {
     assert!((got - expected).abs() <= bound, "{case:?} at {at:?}: {got}, not {expected}");
 }
 
+impl Case {
+    /// What is computed of volumes of these sizes.
+    pub fn product<'a, T: Float>(
+        &self,
+        [input, kernels, out]: [Volume<'a, T>; 3],
+        bias: Option<&[T]>,
+    ) -> Product<'a, T> {
+        let (rows, moves) = (self.rows / self.groups, self.moves());
+        Product {
+            input,
+            groups: self.groups,
+            channels: self.image[1] / self.groups,
+            rows,
+            axes: [1, 2].map(|d| {
+                let taps = moves.taps(d, kernels.sizes[d + 2]);
+                Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], taps)
+            }),
+            weight: Weight {
+                data: kernels.data,
+                group: rows * kernels.strides[0],
+                row: kernels.strides[0],
+                channel: kernels.strides[1],
+                taps: kernels.places(&[2, 3, 4].map(|d| (0..kernels.sizes[d]).collect())),
+            },
+            out,
+            bias: bias.map(<[_]>::to_vec),
+        }
+    }
+}
+
 /// Runs a convolution.
 fn run<U: Unit>(
     unit: U,
@@ -165,27 +195,7 @@ fn run<U: Unit>(
     [image, weight, out]: [&mut Tensor; 3],
     bias: Option<&[bf16]>,
 ) -> Result<(), Error> {
-    let (rows, moves) = (case.rows / case.groups, case.moves());
-    let (input, kernels, results) = (image.volume(), weight.volume(), out.volume());
-    let product = Product {
-        input,
-        groups: case.groups,
-        channels: case.image[1] / case.groups,
-        rows,
-        axes: [1, 2].map(|d| {
-            let taps = moves.taps(d, kernels.sizes[d + 2]);
-            Axis::of(&input, d, results.sizes[d + 2], moves.stride[d], taps)
-        }),
-        weight: Weight {
-            data: kernels.data,
-            group: rows * kernels.strides[0],
-            row: kernels.strides[0],
-            channel: kernels.strides[1],
-            taps: kernels.places(&[2, 3, 4].map(|d| (0..kernels.sizes[d]).collect())),
-        },
-        out: results,
-        bias: bias.map(<[_]>::to_vec),
-    };
+    let product = case.product([image.volume(), weight.volume(), out.volume()], bias);
     // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
     unsafe { by_tiles::run(unit, &product) }
 }

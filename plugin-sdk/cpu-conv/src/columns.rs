@@ -2,10 +2,9 @@
 
 use super::block::WIDE;
 use super::gathered::Weight;
-use crate::kernels::image::Pixel;
-use keyway_cpu_loops::transpose;
+use crate::image::Pixel;
+use crate::turn::turn;
 use keyway_cpu_loops::vectors::widen;
-use std::any::TypeId;
 
 /// Channels that are widened at once: two lines of the cache, which processors fetch together.
 pub const CHANNELS: usize = 32;
@@ -27,17 +26,8 @@ pub unsafe fn columns<T: Pixel>(
         if rows < WIDE {
             to.write_bytes(0, channels * WIDE);
         }
-        if weight.channel == 1 && TypeId::of::<T>() == TypeId::of::<f32>() {
-            transpose(to, WIDE, from.cast(), weight.row, rows, channels);
-        } else if weight.channel == 1 {
-            let mut lines = [[0.0; CHANNELS]; WIDE];
-            for first in (0..channels).step_by(CHANNELS) {
-                let some = CHANNELS.min(channels - first);
-                for (r, line) in lines.iter_mut().enumerate().take(rows) {
-                    widen(line.as_mut_ptr(), from.wrapping_add(r * weight.row + first), some);
-                }
-                transpose(column(first), WIDE, lines.as_ptr().cast(), CHANNELS, rows, some);
-            }
+        if weight.channel == 1 {
+            turn(to, WIDE, from, weight.row, (rows, channels));
         } else if weight.row == 1 {
             (0..channels).for_each(|c| widen(column(c), from.wrapping_add(c * weight.channel), rows));
         } else {

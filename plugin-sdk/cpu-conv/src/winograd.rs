@@ -7,6 +7,7 @@
 //! all results directly. Errors are small beside the largest result of a tile, not beside each: no larger than the direct
 //! kernel's where the pixels are of like size.
 
+mod rows;
 #[cfg(test)]
 mod tests;
 mod transforms;
@@ -15,10 +16,12 @@ mod weight;
 use super::WORK;
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::gathered::{Product, tiles};
-use crate::kernels::image::{Numbers, Pixel};
+use crate::image::{Numbers, Pixel, has_dense_channels};
+use crate::turn::Staged;
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, load_some, sum};
 use keyway_sdk::author::{Error, Lanes, Scratch};
+use rows::{Image, Rows};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -66,6 +69,7 @@ pub fn is_faster<T: Pixel>(of: &Product<'_, T>) -> bool {
 }
 
 /// The tiles of all images in order.
+#[derive(Clone, Copy)]
 struct Tiles {
     images: usize,
     down: usize,
@@ -87,6 +91,26 @@ impl Tiles {
         let (row, x) = (tile / self.across, tile % self.across);
         (row / self.down, row % self.down * 2, x * 2)
     }
+
+    /// The rows of tiles, counted over all images, of which a piece has some.
+    fn rows(&self, piece: &Range<usize>) -> Range<usize> {
+        piece.start / self.across..piece.end.div_ceil(self.across)
+    }
+
+    /// A piece as parts of a row of tiles and as whole rows of an image: for each the place of its first tile, and its tiles.
+    fn rectangles(&self, piece: &Range<usize>) -> impl Iterator<Item = (usize, usize, usize, usize)> {
+        let (all, mut next, end) = (*self, piece.start, piece.end);
+        std::iter::from_fn(move || {
+            let (image, y, x) = (next < end).then(|| all.place(next))?;
+            let (left, whole) = (end - next, (end - next) / all.across * all.across);
+            let count = match (x, whole) {
+                (0, 1..) => whole.min((all.down - y / 2) * all.across),
+                _ => left.min(all.across - x / 2),
+            };
+            next += count;
+            Some((image, y, x, count))
+        })
+    }
 }
 
 fn is_large(squares: f32) -> bool {
@@ -104,31 +128,52 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
     let Some(mut weight) = (unsafe { weight::transformed(of, blocks) })? else { return Ok(false) };
     // SAFETY: the address is read within this call.
     let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
-    let zeros = Scratch::<T>::zeroed(of.channels)?;
+    let (zeros, none) = (Scratch::<T>::zeroed(of.channels)?, Scratch::<f32>::zeroed(of.channels)?);
+    let rows = (!has_dense_channels(&of.input)).then(|| Rows::of(of));
     let pitch = of.channels.next_multiple_of(Numbers::LANES);
     let numbers = if blocks * PRODUCTS * weight::apart(of.channels) < FAR { PIECE } else { 2 * PIECE };
     let most = (numbers / (PRODUCTS * (pitch + WIDE)) / TALL).max(1) * TALL;
     let pieces = all.count().div_ceil(most);
     let parts = ENOUGH.div_ceil(pieces).min(blocks / FEW).max(1);
+    let piece = |i: usize| i * all.count() / pieces..(i + 1) * all.count() / pieces;
+    let longest = |of: &dyn Fn(&Range<usize>) -> usize| (0..pieces).map(|i| of(&piece(i))).max().unwrap_or(0);
+    let copied =
+        rows.as_ref().map_or(0, |rows| longest(&|piece| rows.of_piece(&all, piece).len()) * rows.band.row);
+    let staged = if of.is_staged() {
+        longest(&|piece| all.rows(piece).len()) * 2 * of.axes[1].count * WIDE
+    } else {
+        0
+    };
     let work = most.min(all.count()) * PRODUCTS * of.channels * (of.rows / parts);
     let large = AtomicBool::new(false);
     parallel_try(pieces * parts, WORK / work.max(1), |range| {
         // Rows of products must not lie a multiple of 4096 bytes apart, which many places of a cache share.
         let apart = most.min(all.count()) * pitch + Numbers::LANES;
         let groups = most.min(all.count()).div_ceil(TALL);
-        // SAFETY: pixels and sums are written before they are read.
-        let (mut pixels, mut sums) = unsafe {
+        // SAFETY: pixels and sums are written before they are read, and so are rows and staged results.
+        let (mut pixels, mut sums, mut copied, mut stage) = unsafe {
             (
                 Scratch::<f32>::unwritten(PRODUCTS * apart)?,
                 Scratch::<f32>::unwritten(groups * PRODUCTS * TALL * WIDE)?,
+                Scratch::<f32>::unwritten(copied)?,
+                Scratch::<T>::unwritten(staged)?,
             )
         };
         for task in range {
-            let (piece, part) = (task / parts, task % parts);
-            let piece = piece * all.count() / pieces..(piece + 1) * all.count() / pieces;
+            let (piece, part) = (piece(task / parts), task % parts);
             let size = PRODUCTS * weight::apart(of.channels);
-            // SAFETY: as the caller guarantees; the pixels have room for those of a piece.
-            let squares = unsafe { transform(of, &all, &piece, zeros.as_ptr(), pixels.as_mut_ptr(), apart) };
+            let to = pixels.as_mut_ptr();
+            // SAFETY: as the caller guarantees; the pixels have room for those of a piece, and the copy for its rows.
+            let squares = unsafe {
+                match &rows {
+                    None => transform(of.channels, &Image::of(of, &all), &piece, zeros.as_ptr(), to, apart),
+                    Some(rows) => {
+                        rows.copy(of, &all, &piece, copied.as_mut_ptr());
+                        let copied = rows.copied(&all, &piece, copied.as_ptr());
+                        transform(of.channels, &copied, &piece, none.as_ptr(), to, apart)
+                    }
+                }
+            };
             if is_large(squares) || large.load(Ordering::Relaxed) {
                 large.store(true, Ordering::Relaxed);
                 return Ok(());
@@ -138,7 +183,7 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
                 // SAFETY: as above; the blocks of a piece's tiles have results of their own.
                 unsafe {
                     multiply(pixels.as_ptr(), apart, b, (of, piece.len(), block), &mut sums);
-                    write(of, &all, &piece, block, &sums);
+                    write(of, &all, &piece, block, &sums, stage.as_mut_ptr());
                 }
             }
         }
@@ -151,33 +196,21 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
 /// the sum of all their squares.
 ///
 /// # Safety
-/// As for [`Product::run`]; there must be `PRODUCTS * apart` places, and as many zeros as channels.
+/// The image must have the pixels; there must be `PRODUCTS * apart` places, and as many zeros as channels.
 unsafe fn transform<T: Pixel>(
-    of: &Product<'_, T>,
-    all: &Tiles,
+    channels: usize,
+    image: &Image<'_, T>,
     piece: &Range<usize>,
     zeros: *const T,
     to: *mut f32,
     apart: usize,
 ) -> f32 {
-    let [step, _, _, down, across] = of.input.strides;
-    let [top, left] = [0, 1].map(|d| of.axes[d].taps.first().copied().unwrap_or(0));
-    let pitch = of.channels.next_multiple_of(Numbers::LANES);
+    let pitch = channels.next_multiple_of(Numbers::LANES);
     let mut squares = [Numbers::splat(0.0); READ];
     for (i, tile) in piece.clone().enumerate() {
-        let (image, y, x) = all.place(tile);
-        let from = of.input.data.as_ptr().cast_const().wrapping_add(image * step);
-        let mut pixels = [zeros; PRODUCTS];
-        for (p, pixel) in pixels.iter_mut().enumerate() {
-            // A place above or left of the image wraps to one beyond its size.
-            let y = (y + p / READ).wrapping_add_signed(top);
-            let x = (x + p % READ).wrapping_add_signed(left);
-            if y < of.axes[0].size && x < of.axes[1].size {
-                *pixel = from.wrapping_add(y * down + x * across);
-            }
-        }
+        let pixels = image.pixels(tile, zeros);
         // SAFETY: as the caller guarantees.
-        unsafe { transforms::input(&pixels, of.channels, to.wrapping_add(i * pitch), apart, &mut squares) };
+        unsafe { transforms::input(&pixels, channels, to.wrapping_add(i * pitch), apart, &mut squares) };
     }
     sum(squares[0], squares[1]) + sum(squares[2], squares[3])
 }
@@ -213,22 +246,31 @@ unsafe fn multiply<T: Pixel>(
 /// Transforms a block's sums and writes its results.
 ///
 /// # Safety
-/// As for [`Product::run`]; the results must be this block's alone.
+/// As for [`Product::run`]; the results must be this block's alone, and if they are staged there must be room for those of
+/// all rows that the piece has tiles of.
 unsafe fn write<T: Pixel>(
     of: &Product<'_, T>,
     all: &Tiles,
     piece: &Range<usize>,
     block: usize,
     sums: &[f32],
+    stage: *mut T,
 ) {
-    let [step, _, _, down, across] = of.out.strides;
     let first = block * WIDE;
     let channels = WIDE.min(of.rows - first);
     let mut bias = [0.0; WIDE];
     if let Some(numbers) = &of.bias {
         bias.iter_mut().zip(&numbers[first..first + channels]).for_each(|(to, from)| *to = from.to_acc());
     }
-    let to = of.out.data.as_ptr().wrapping_add(first);
+    let [height, width] = [0, 1].map(|d| of.axes[d].count);
+    // Where the results of an image begin, and the steps from row to row and from place to place.
+    let stage = Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE };
+    let first_row = all.rows(piece).start;
+    let (to, [step, down, across]) = match of.is_staged() {
+        true => (stage.from.cast_mut(), [2 * all.down * stage.down, stage.down, stage.across]),
+        false => (of.out.data.as_ptr().wrapping_add(first), [0, 3, 4].map(|d| of.out.strides[d])),
+    };
+    let to = if of.is_staged() { to.wrapping_sub(2 * first_row * stage.down) } else { to };
     // Where results go that no place takes.
     let mut spare = [T::from_acc(0.0); WIDE];
     for (group, rows) in tiles(piece.len()).enumerate() {
@@ -237,7 +279,7 @@ unsafe fn write<T: Pixel>(
             let mut places = [spare.as_mut_ptr(); 4];
             for (p, place) in places.iter_mut().enumerate() {
                 let (y, x) = (y + p / 2, x + p % 2);
-                if y < of.axes[0].count && x < of.axes[1].count {
+                if y < height && x < width {
                     *place = to.wrapping_add(image * step + y * down + x * across);
                 }
             }
@@ -254,6 +296,16 @@ unsafe fn write<T: Pixel>(
                     *place = place.wrapping_add(Numbers::LANES);
                 }
             }
+        }
+    }
+    if of.is_staged() {
+        for (image, y, x, count) in all.rectangles(piece) {
+            let rows = y..(y + 2 * count.div_ceil(all.across)).min(height);
+            let columns = x..(x + 2 * count.min(all.across)).min(width);
+            let at = ((image * all.down * 2 + y - 2 * first_row) * width + x) * WIDE;
+            let of_rectangle = Staged { from: stage.from.wrapping_add(at), ..stage };
+            // SAFETY: as the caller guarantees; these results were staged.
+            unsafe { of_rectangle.put(&of.out, image, first..first + channels, [rows, columns]) };
         }
     }
 }

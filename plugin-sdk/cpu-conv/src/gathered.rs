@@ -3,8 +3,9 @@
 
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
-use super::{LEAST, WORK, by_tiles, depthwise, winograd};
-use crate::kernels::image::{Band, Numbers, Pixel, unsupported};
+use super::{LEAST, WORK, by_tiles, depthwise, pointwise, winograd};
+use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
+use crate::turn::Staged;
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, write_some};
@@ -14,6 +15,8 @@ use std::ops::Range;
 
 /// Numbers of the copied rows, about: with a block's part of the weight they stay in the second cache.
 const BAND: usize = 1 << 16;
+/// Places whose results are staged at once, about: they stay in the first cache.
+const STAGED: usize = 192;
 /// Pieces of work beyond which more would not help, and rows below which a band mostly copies what its neighbour copies.
 const ENOUGH: usize = 32;
 const SHORT: usize = 4;
@@ -40,7 +43,7 @@ pub struct Product<'a, T> {
     pub rows: usize,
     pub axes: [Axis; 2],
     pub weight: Weight<'a, T>,
-    /// Where results go; its channels are dense.
+    /// Where results go.
     pub out: Volume<'a, T>,
     /// A number for each row of all groups.
     pub bias: Option<Vec<T>>,
@@ -74,8 +77,8 @@ impl<T: Pixel> Product<'_, T> {
     /// Computes it.
     ///
     /// # Safety
-    /// All elements that sizes, strides and taps name must exist, the input be dense in channels_last order, and nobody else
-    /// may use the elements of the results.
+    /// All elements that sizes, strides and taps name must exist, the input be an [`image`](crate::image::image), and nobody
+    /// else may use the elements of the results.
     pub unsafe fn run(mut self) -> Result<(), Error> {
         let total = self.out.sizes[0] * self.axes[0].count * self.axes[1].count;
         if total == 0 || self.rows == 0 || self.channels == 0 {
@@ -87,6 +90,9 @@ impl<T: Pixel> Product<'_, T> {
             return Ok(());
         }
         if self.groups > 1 && self.channels == 1 && self.rows == 1 {
+            if self.is_staged() {
+                return Err(unsupported("planes with a kernel of their own"));
+            }
             // SAFETY: as the caller guarantees.
             return unsafe { depthwise::run(&self) };
         }
@@ -101,6 +107,10 @@ impl<T: Pixel> Product<'_, T> {
         if winograd::is_faster(&self) && unsafe { winograd::run(&self) }? {
             return Ok(());
         }
+        if pointwise::is_one(&self) {
+            // SAFETY: as the caller guarantees.
+            return unsafe { pointwise::run(&self) };
+        }
         self.flatten();
         // SAFETY: as the caller guarantees.
         unsafe { self.in_blocks() }
@@ -112,12 +122,12 @@ impl<T: Pixel> Product<'_, T> {
     /// As for [`Product::run`].
     unsafe fn write_zeros(&self) {
         let [n, _, _, height, width] = self.out.sizes;
-        let [sample, _, _, down, across] = self.out.strides;
+        let [sample, channel, _, down, across] = self.out.strides;
         for i in 0..n * height * width {
             let at = i / width / height * sample + i / width % height * down + i % width * across;
             for c in 0..self.groups * self.rows {
                 // SAFETY: the element lies within the sizes of the output, which the caller guarantees.
-                unsafe { self.out.data.as_ptr().add(at + c).write(T::from_acc(0.0)) };
+                unsafe { self.out.data.as_ptr().add(at + c * channel).write(T::from_acc(0.0)) };
             }
         }
     }
@@ -126,7 +136,7 @@ impl<T: Pixel> Product<'_, T> {
     fn flatten(&mut self) {
         let [_, _, _, height, width] = self.input.sizes;
         let single = |axis: &Axis| axis.taps == [0] && axis.step == 1 && axis.count == axis.size;
-        let one_row = self.out.strides[3] == width * self.out.strides[4];
+        let one_row = [&self.input, &self.out].iter().all(|of| of.strides[3] == width * of.strides[4]);
         if self.axes.iter().all(single) && one_row && height * width <= SMALL {
             let pixels = height * width;
             (self.input.sizes[3], self.input.sizes[4]) = (1, pixels);
@@ -142,7 +152,9 @@ impl<T: Pixel> Product<'_, T> {
             let reads = |place: usize, tap: &isize| place.cast_signed() + tap;
             axis.taps.iter().all(|tap| reads(0, tap) >= 0 && reads(last, tap) < axis.size.cast_signed())
         };
-        TypeId::of::<T>() == TypeId::of::<f32>() && self.axes.iter().all(inside)
+        TypeId::of::<T>() == TypeId::of::<f32>()
+            && has_dense_channels(&self.input)
+            && self.axes.iter().all(inside)
     }
 
     /// # Safety
@@ -174,10 +186,15 @@ impl<T: Pixel> Product<'_, T> {
         let work = size.saturating_mul(tall * self.axes[1].count).saturating_mul(blocks.div_ceil(parts));
         parallel_try(tasks, WORK / work.max(1), |range| {
             let room = if in_place { 0 } else { band.rows(tall) * band.row };
-            // SAFETY: the rows and the block of the weight are written before they are read.
-            let (mut copied, mut own) = unsafe {
+            // SAFETY: the rows, the block of the weight and staged results are written before they are read.
+            let (mut copied, mut own, mut stage) = unsafe {
                 let own = if once { size } else { 0 };
-                (Scratch::<f32>::unwritten(room)?, Scratch::<f32>::unwritten(own)?)
+                let stage = if self.is_staged() { self.staged_rows() * self.axes[1].count * WIDE } else { 0 };
+                (
+                    Scratch::<f32>::unwritten(room)?,
+                    Scratch::<f32>::unwritten(own)?,
+                    Scratch::<T>::unwritten(stage)?,
+                )
             };
             let mut copied_for = None;
             for task in range {
@@ -208,8 +225,9 @@ impl<T: Pixel> Product<'_, T> {
                     };
                     let of =
                         Operands { a: from, row: band.step[1] * pixel, step: 1, b, next: WIDE, runs: &runs };
+                    let (at, down) = ((sample, g, block * WIDE), row * band.step[0]);
                     // SAFETY: as above; blocks have results of their own.
-                    unsafe { self.rows_of(&of, (sample, g, block * WIDE), &places, row * band.step[0]) };
+                    unsafe { self.rows_of(&of, at, &places, down, stage.as_mut_ptr()) };
                 }
             }
             Ok(())
@@ -224,16 +242,28 @@ impl<T: Pixel> Product<'_, T> {
         self.input.data.as_ptr().cast_const().wrapping_add(at).cast()
     }
 
+    /// Whether results are staged with dense channels, from where they are put to planes.
+    pub fn is_staged(&self) -> bool {
+        !has_dense_channels(&self.out)
+    }
+
+    /// Rows of places that are staged at once.
+    fn staged_rows(&self) -> usize {
+        (STAGED / self.axes[1].count).clamp(1, self.axes[0].count)
+    }
+
     /// The blocks of some rows of places and [`WIDE`] rows of results; `down` is the step of the operand from row to row.
     ///
     /// # Safety
-    /// As for [`Product::run`]; the operands must hold the numbers of these places.
+    /// As for [`Product::run`]; the operands must hold the numbers of these places, and if results [are
+    /// staged](Product::is_staged) there must be room for so many [rows](Product::staged_rows).
     unsafe fn rows_of(
         &self,
         of: &Operands<'_>,
         (sample, g, first): (usize, usize, usize),
         places: &Range<usize>,
         down: usize,
+        stage: *mut T,
     ) {
         let channels = WIDE.min(self.rows - first);
         let channel = g * self.rows + first;
@@ -244,14 +274,22 @@ impl<T: Pixel> Product<'_, T> {
                 .for_each(|(to, from)| *to = from.to_acc());
         }
         let mut sums: Sums = [[0.0; WIDE]; TALL];
+        let width = self.axes[1].count;
+        let staged = if self.is_staged() { self.staged_rows() } else { 0 };
         for (y, place) in places.clone().enumerate() {
-            let to = sample * self.out.strides[0] + place * self.out.strides[3] + channel;
+            let (to, across) = match staged {
+                0 => {
+                    let at = sample * self.out.strides[0] + place * self.out.strides[3] + channel;
+                    (self.out.data.as_ptr().wrapping_add(at), self.out.strides[4])
+                }
+                _ => (stage.wrapping_add(y % staged * width * WIDE), WIDE),
+            };
             for tile in tiles(self.axes[1].count) {
                 let a = of.a.wrapping_add(y * down + tile.start * of.row);
                 // SAFETY: as the caller guarantees.
                 unsafe { block(&Operands { a, ..*of }, (tile.len(), channels), &mut sums) };
                 for (sums, x) in sums.iter().zip(tile) {
-                    let to = self.out.data.as_ptr().wrapping_add(to + x * self.out.strides[4]);
+                    let to = to.wrapping_add(x * across);
                     for v in 0..VECTORS {
                         let at = v * Numbers::LANES;
                         let n = channels.saturating_sub(at).min(Numbers::LANES);
@@ -269,6 +307,12 @@ impl<T: Pixel> Product<'_, T> {
                     }
                 }
             }
+            if staged > 0 && ((y + 1) % staged == 0 || place + 1 == places.end) {
+                let of = Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE };
+                let area = [place - y % staged..place + 1, 0..width];
+                // SAFETY: as the caller guarantees; these rows were staged.
+                unsafe { of.put(&self.out, sample, channel..channel + channels, area) };
+            }
         }
     }
 
@@ -276,7 +320,7 @@ impl<T: Pixel> Product<'_, T> {
     ///
     /// # Safety
     /// As for [`Product::run`].
-    unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
+    pub unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
         let size = self.weight.taps.len() * self.channels * WIDE;
         // SAFETY: all of it is written below.
         let mut made = unsafe { Scratch::<f32>::unwritten(self.groups * blocks * size) }?;

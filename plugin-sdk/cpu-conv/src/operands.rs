@@ -1,0 +1,50 @@
+//! The tensors of a call.
+
+use keyway_cpu_loops::images::{Moves, Volume};
+use keyway_sdk::author::{Call, Element, Error, Lanes};
+
+/// The tensors of a call of `conv`, `conv_input_grad` or `conv_weight_grad`, and how the kernel moves.
+///
+/// They are taken from the call once, for kernels that hand on to others what they do not serve.
+pub struct Operands<'a, T> {
+    /// The first two arguments.
+    pub inputs: [Volume<'a, T>; 2],
+    /// A number for each channel of the result, with their step.
+    pub bias: Option<(Lanes<'a, T>, usize)>,
+    /// The result.
+    pub out: Volume<'a, T>,
+    /// How the kernel moves.
+    pub moves: Moves,
+}
+
+impl<'a, T: Element> Operands<'a, T> {
+    /// Those of a gradient's call.
+    ///
+    /// # Errors
+    /// Arguments of other kinds.
+    pub fn of(call: &Call<'a>) -> Result<Self, Error> {
+        Ok(Operands {
+            inputs: [Volume::argument(call, 0)?, Volume::argument(call, 1)?],
+            bias: None,
+            out: Volume::output(call, 0)?,
+            moves: Moves::of(call)?,
+        })
+    }
+
+    /// Those of a call of `conv`, whose third argument is the bias.
+    ///
+    /// # Errors
+    /// Arguments of other kinds.
+    pub fn with_bias(call: &Call<'a>) -> Result<Self, Error> {
+        let bias = match call.is_none(2)? {
+            true => None,
+            false => {
+                let view = call.view::<T>(2)?;
+                let step = view.strides().first().map_or(0, |&s| s.max(0) as usize);
+                // SAFETY: the host guarantees the elements, which are only read.
+                Some((unsafe { Lanes::new(view.as_ptr().cast_mut()) }, step))
+            }
+        };
+        Ok(Operands { bias, ..Operands::of(call)? })
+    }
+}

@@ -1,0 +1,200 @@
+//! Images in row-major order give the same bits as those in channels_last, by each way of computing them.
+
+use crate::image::{Pixel, image};
+use crate::tile_tests::{Case, PLAIN, cases, each};
+use crate::{by_tiles, results, sum_by_tiles, summed};
+use keyway_cpu_loops::images::Volume;
+use keyway_cpu_loops::tiles::Emulated;
+use keyway_sdk::author::{Error, Lanes};
+use keyway_sdk::half::{bf16, f16};
+
+/// How a tensor's elements lie.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Order {
+    ChannelsLast,
+    RowMajor,
+    /// Row-major, with gaps between rows and between planes.
+    Apart,
+    /// Every second column of a row-major one.
+    Columns,
+}
+use Order::{Apart, ChannelsLast, Columns, RowMajor};
+
+impl Order {
+    fn strides(self, [_, c, h, w]: [usize; 4]) -> [usize; 4] {
+        match self {
+            ChannelsLast => [h * w * c, 1, w * c, c],
+            RowMajor => [c * h * w, h * w, w, 1],
+            Apart => [c * (h * (w + 3) + 5), h * (w + 3) + 5, w + 3, 1],
+            Columns => [c * h * w * 2, h * w * 2, w * 2, 2],
+        }
+    }
+}
+
+/// A tensor, of elements that are numbers and others between them that are none.
+struct Tensor<T> {
+    data: Vec<T>,
+    sizes: [usize; 4],
+    strides: [usize; 4],
+}
+
+impl<T: Pixel> Tensor<T> {
+    fn new(sizes: [usize; 4], order: Order, seed: usize) -> Tensor<T> {
+        let strides = order.strides(sizes);
+        let mut new = Tensor { data: vec![T::from_acc(f32::NAN); sizes[0] * strides[0]], sizes, strides };
+        for (i, index) in each(sizes).enumerate() {
+            let at = new.place(index);
+            new.data[at] = T::from_acc(((i * 37 + seed + i / 5 * 11) % 251) as f32 / 32.0 - 3.9);
+        }
+        new
+    }
+
+    fn place(&self, index: [usize; 4]) -> usize {
+        index.iter().zip(self.strides).map(|(i, stride)| i * stride).sum()
+    }
+
+    fn volume(&mut self) -> Volume<'_, T> {
+        let ([n, c, h, w], [sample, channel, row, column]) = (self.sizes, self.strides);
+        // SAFETY: the vector has the elements, which nobody else uses meanwhile.
+        let data = unsafe { Lanes::new(self.data.as_mut_ptr()) };
+        Volume { data, sizes: [n, c, 1, h, w], strides: [sample, channel, 0, row, column] }
+    }
+
+    /// The elements in the order of the sizes, and how many others are no longer none.
+    fn elements(&self) -> (Vec<u32>, usize) {
+        let all: Vec<u32> = each(self.sizes).map(|at| self.data[self.place(at)].to_acc().to_bits()).collect();
+        let numbers = self.data.iter().filter(|v| !v.to_acc().is_nan()).count();
+        let others = numbers - all.len();
+        (all, others)
+    }
+}
+
+/// One of each, and some of several pieces of work or staged parts of the result.
+fn all_cases() -> Vec<Case> {
+    let mut all = cases();
+    all.extend([
+        Case { image: [1, 32, 21, 60], rows: 33, bias: true, ..PLAIN },
+        Case { image: [3, 32, 14, 14], rows: 32, bias: true, ..PLAIN },
+        Case { image: [7, 33, 7, 5], rows: 40, ..PLAIN },
+        Case { image: [1, 24, 9, 200], rows: 44, padding: [2, 2], bias: true, ..PLAIN },
+        Case { image: [2, 32, 30, 30], rows: 40, kernel: [1, 1], padding: [0, 0], bias: true, ..PLAIN },
+        Case { image: [2, 1, 9, 8], rows: 1, ..PLAIN },
+        Case { image: [2, 40, 6, 1], rows: 33, ..PLAIN },
+    ]);
+    all
+}
+
+/// Whether the emulated unit takes no longer than it should.
+fn is_small(case: &Case) -> bool {
+    let [n, _, height, width] = case.results();
+    let [rows, channels, down, across] = case.kernels();
+    n * height * width * rows * channels * down * across < 3 << 20
+}
+
+fn convolved<T: Pixel>(
+    case: Case,
+    orders: [Order; 2],
+    run: impl Fn(crate::gathered::Product<'_, T>) -> Result<(), Error>,
+) -> Result<Vec<u32>, Error> {
+    let mut input = Tensor::<T>::new(case.image, orders[0], 0);
+    let mut weight =
+        Tensor::<T>::new(case.kernels(), if case.contiguous { RowMajor } else { ChannelsLast }, 5);
+    let mut out = Tensor::<T>::new(case.results(), orders[1], 9);
+    let bias = case.bias.then(|| (0..case.rows).map(|i| T::from_acc(i as f32 / 8.0)).collect::<Vec<T>>());
+    let volumes = [image(input.volume())?, weight.volume(), results(out.volume())?];
+    run(case.product(volumes, bias.as_deref()))?;
+    let (elements, others) = out.elements();
+    assert_eq!(others, 0, "{case:?} {orders:?}: written between the results");
+    Ok(elements)
+}
+
+/// Compares pairs of orders with channels_last.
+fn check(case: Case, pairs: &[[Order; 2]], run: impl Fn([Order; 2]) -> Result<Vec<u32>, Error>) {
+    let expected = run([ChannelsLast; 2]).expect("memory");
+    for &orders in pairs {
+        let got = run(orders).expect("memory");
+        let wrong = expected.iter().zip(&got).filter(|(a, b)| a != b).count();
+        assert_eq!(wrong, 0, "{case:?}, {orders:?}, of {} results", expected.len());
+    }
+}
+
+#[test]
+fn convolutions_by_vectors() {
+    let pairs = [
+        [RowMajor, RowMajor],
+        [Apart, Apart],
+        [RowMajor, ChannelsLast],
+        [ChannelsLast, RowMajor],
+        [Apart, Columns],
+    ];
+    for case in all_cases() {
+        // SAFETY: the tensors have the elements of their sizes; the results are used there alone.
+        check(case, &pairs, |orders| convolved::<f32>(case, orders, |of| unsafe { of.run() }));
+        // SAFETY: as above.
+        check(case, &pairs[..1], |orders| convolved::<f16>(case, orders, |of| unsafe { of.run() }));
+    }
+}
+
+#[test]
+fn convolutions_by_tiles() {
+    for case in all_cases().into_iter().filter(is_small) {
+        let pairs = [[RowMajor, RowMajor], [Apart, Columns]];
+        check(case, &pairs, |orders| {
+            // SAFETY: as above.
+            convolved::<bf16>(case, orders, |of| unsafe { by_tiles::run(Emulated, &of) })
+        });
+    }
+}
+
+fn summed_up<T: Pixel>(
+    case: Case,
+    orders: [Order; 2],
+    run: impl Fn([&Volume<'_, T>; 3]) -> Result<(), Error>,
+) -> Result<Vec<u32>, Error> {
+    let mut input = Tensor::<T>::new(case.image, orders[0], 0);
+    let mut grad = Tensor::<T>::new(case.results(), orders[1], 5);
+    let mut out = Tensor::<T>::new(case.kernels(), RowMajor, 9);
+    run([&image(grad.volume())?, &image(input.volume())?, &out.volume()])?;
+    Ok(out.elements().0)
+}
+
+#[test]
+fn gradients_of_weights() {
+    for case in all_cases() {
+        let moves = case.moves();
+        let pairs =
+            [[RowMajor, RowMajor], [Apart, Apart], [ChannelsLast, RowMajor], [RowMajor, ChannelsLast]];
+        check(case, &pairs, |orders| {
+            // SAFETY: as above.
+            summed_up::<f32>(case, orders, |[grad, input, out]| unsafe {
+                summed::run(grad, input, out, &moves)
+            })
+        });
+        check(case, &pairs[..1], |orders| {
+            // SAFETY: as above.
+            summed_up::<f16>(case, orders, |[grad, input, out]| unsafe {
+                summed::run(grad, input, out, &moves)
+            })
+        });
+        if !is_small(&case) {
+            continue;
+        }
+        check(case, &pairs[..2], |orders| {
+            // SAFETY: as above.
+            summed_up::<bf16>(case, orders, |[grad, input, out]| unsafe {
+                sum_by_tiles::run(Emulated, grad, input, out, &moves)
+            })
+        });
+    }
+}
+
+#[test]
+fn columns_of_a_plane_that_lie_apart_are_left_to_others() {
+    for order in [Apart, Columns] {
+        let read = image(Tensor::<f32>::new([2, 3, 4, 5], order, 0).volume()).map(|of| of.strides);
+        match order {
+            Columns => assert!(matches!(read, Err(Error::Unsupported { .. })), "{read:?}"),
+            _ => assert_eq!(read.unwrap(), [111, 37, 1, 8, 1]),
+        }
+    }
+}

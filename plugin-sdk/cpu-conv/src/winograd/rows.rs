@@ -1,0 +1,123 @@
+//! Where the pixels of tiles lie: in an image whose channels are dense, or in copied rows of one whose columns are.
+
+use super::{PRODUCTS, READ, Tiles};
+use crate::gathered::Product;
+use crate::image::{Band, Pixel};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Rows of pixels of several images, of which tiles read some.
+pub struct Image<'a, T> {
+    all: &'a Tiles,
+    /// The first element, which may be one that is not there.
+    data: *const T,
+    /// Elements from image to image, from row to row and from pixel to pixel.
+    steps: [usize; 3],
+    /// What the first tile of an image reads first.
+    first: [isize; 2],
+    sizes: [usize; 2],
+    lives: PhantomData<&'a T>,
+}
+
+impl<'a, T> Image<'a, T> {
+    /// The input as it lies, with dense channels.
+    pub fn of(of: &'a Product<'_, T>, all: &'a Tiles) -> Image<'a, T> {
+        Image {
+            all,
+            data: of.input.data.as_ptr().cast_const(),
+            steps: [0, 3, 4].map(|d| of.input.strides[d]),
+            first: [0, 1].map(|d| of.axes[d].taps.first().copied().unwrap_or(0)),
+            sizes: [0, 1].map(|d| of.axes[d].size),
+            lives: PhantomData,
+        }
+    }
+
+    /// The pixels of a tile, or zeros.
+    #[inline]
+    pub fn pixels(&self, tile: usize, zeros: *const T) -> [*const T; PRODUCTS] {
+        let [step, down, across] = self.steps;
+        let (image, y, x) = self.all.place(tile);
+        let from = self.data.wrapping_add(image * step);
+        let mut pixels = [zeros; PRODUCTS];
+        for (p, pixel) in pixels.iter_mut().enumerate() {
+            // A place above or left of the image wraps to one beyond its size.
+            let y = (y + p / READ).wrapping_add_signed(self.first[0]);
+            let x = (x + p % READ).wrapping_add_signed(self.first[1]);
+            if y < self.sizes[0] && x < self.sizes[1] {
+                *pixel = from.wrapping_add(y * down + x * across);
+            }
+        }
+        pixels
+    }
+}
+
+/// How rows are copied that the tiles of a piece read, with their border of zeros. They are counted over all images.
+pub struct Rows {
+    pub band: Band,
+    /// Places of an image down, and the rows that they read.
+    places: usize,
+    tall: usize,
+}
+
+impl Rows {
+    pub fn of<T: Pixel>(of: &Product<'_, T>) -> Rows {
+        let band = Band::of(&of.axes, of.channels);
+        let places = of.axes[0].count;
+        Rows { tall: band.rows(places), places, band }
+    }
+
+    /// The images of which a piece has tiles, and of each the places down that it has tiles of.
+    fn images(&self, all: &Tiles, piece: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let (rows, down, places) = (all.rows(piece), all.down, self.places);
+        (rows.start / down..rows.end.div_ceil(down)).map(move |image| {
+            let [begin, end] =
+                [rows.start, rows.end].map(|row| row.clamp(image * down, (image + 1) * down) - image * down);
+            (image, 2 * begin..(2 * end).min(places))
+        })
+    }
+
+    /// The rows that a piece reads.
+    pub fn of_piece(&self, all: &Tiles, piece: &Range<usize>) -> Range<usize> {
+        let of = |(image, places): (usize, Range<usize>)| {
+            let first = image * self.tall + places.start;
+            first..first + self.band.rows(places.len())
+        };
+        let mut images = self.images(all, piece).map(of);
+        let first = images.next().unwrap_or(0..0);
+        let last = images.last().unwrap_or_else(|| first.clone());
+        first.start..last.end
+    }
+
+    /// Copies what a piece reads.
+    ///
+    /// # Safety
+    /// As for [`Product::run`]; there must be room for [these rows](Rows::of_piece), which nobody else may use.
+    pub unsafe fn copy<T: Pixel>(
+        &self,
+        of: &Product<'_, T>,
+        all: &Tiles,
+        piece: &Range<usize>,
+        to: *mut f32,
+    ) {
+        let first = self.of_piece(all, piece).start;
+        for (image, places) in self.images(all, piece) {
+            let to = to.wrapping_add((image * self.tall + places.start - first) * self.band.row);
+            // SAFETY: as the caller guarantees.
+            unsafe { self.band.copy(to, &of.input, image, &places, 0) };
+        }
+    }
+
+    /// What was copied of a piece.
+    pub fn copied<'a>(&self, all: &'a Tiles, piece: &Range<usize>, copied: *const f32) -> Image<'a, f32> {
+        let first = self.of_piece(all, piece).start;
+        let Band { row, channels, .. } = self.band;
+        Image {
+            all,
+            data: copied.wrapping_sub(first * row),
+            steps: [self.tall * row, row, channels],
+            first: [0, 0],
+            sizes: [self.tall, row / channels],
+            lives: PhantomData,
+        }
+    }
+}
