@@ -13,6 +13,7 @@ mod summed;
 use super::product::Multiply;
 use gathered::{Product, Results, Weight};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_loops::reserve;
 use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Call, Error, Lanes};
 use keyway_sdk::half::{bf16, f16};
@@ -20,11 +21,19 @@ use patches::{Order, Patches};
 use planes::{Convolution, Planes};
 
 /// Where the inner elements of a weight lie: of these channels, a step apart, and of the kernel's elements at these places.
-fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Vec<usize> {
+fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Result<Vec<usize>, Error> {
+    let mut inner = reserve(channels.saturating_mul(taps.len()))?;
     match order {
-        Order::Channels => (0..channels).flat_map(|c| taps.iter().map(move |t| c * step + t)).collect(),
-        Order::Places => taps.iter().flat_map(|t| (0..channels).map(move |c| c * step + t)).collect(),
+        Order::Channels => inner.extend((0..channels).flat_map(|c| taps.iter().map(move |t| c * step + t))),
+        Order::Places => inner.extend(taps.iter().flat_map(|t| (0..channels).map(move |c| c * step + t))),
     }
+    Ok(inner)
+}
+
+/// The spatial sizes of a weight, or 0 if it has no elements.
+fn kernel<T>(weight: &Volume<'_, T>) -> [usize; 3] {
+    let [_, _, kernel @ ..] = weight.sizes;
+    if weight.sizes.contains(&0) { [0; 3] } else { kernel }
 }
 
 fn conv<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
@@ -43,9 +52,9 @@ fn conv<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
         }
     };
     let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
-    let axes = [0, 1, 2]
-        .map(|d| Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2])));
-    let taps = weight.places(&[2, 3, 4].map(|d| (0..weight.sizes[d]).collect()));
+    let ([_, _, places @ ..], kernel) = (out.sizes, kernel(&weight));
+    let axes = moves.axes(&input, places, kernel)?;
+    let taps = weight.places(kernel.map(|size| 0..size))?;
     if let Some(axes) = planes::axes(&axes, channels, rows) {
         let convolution = Convolution {
             samples: input.sizes[0],
@@ -76,7 +85,7 @@ fn conv<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
             data: weight.data,
             group: rows * weight.strides[0],
             row: weight.strides[0],
-            inner: inner(order, (channels, weight.strides[1]), &taps),
+            inner: inner(order, (channels, weight.strides[1]), &taps)?,
         },
         out: Results::of(&out),
         bias,
@@ -94,9 +103,9 @@ fn conv_input_grad<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
         return Ok(());
     }
     let [_, _, sizes @ ..] = out.sizes;
-    let [_, _, kernel @ ..] = weight.sizes;
+    let kernel = kernel(&weight);
     for of in moves.remainders(sizes, kernel) {
-        let taps = weight.places(&of.taps);
+        let taps = weight.places(of.taps.each_ref().map(|taps| taps.iter().copied()))?;
         let axes = [0, 1, 2].map(|d| Axis::of(&grad, d, of.counts[d], 1, of.reads[d].clone()));
         if let Some(axes) = planes::axes(&axes, channels, rows) {
             let convolution = Convolution {
@@ -131,7 +140,7 @@ fn conv_input_grad<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
                 data: weight.data,
                 group: channels * weight.strides[0],
                 row: weight.strides[1],
-                inner: inner(order, (channels, weight.strides[0]), &taps),
+                inner: inner(order, (channels, weight.strides[0]), &taps)?,
             },
             out: Results::of(&out.of_remainder(&of, &moves)),
             bias: None,
@@ -145,11 +154,14 @@ fn conv_input_grad<T: Multiply + Elements>(call: &Call) -> Result<(), Error> {
 fn conv_weight_grad<T: Elements<Acc: Multiply>>(call: &Call) -> Result<(), Error> {
     let (grad, input) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
     let (out, moves) = (Volume::<T>::output(call, 0)?, Moves::of(call)?);
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
     let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
-    let axes = [0, 1, 2]
-        .map(|d| Axis::of(&input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
+    let ([_, _, places @ ..], [_, _, kernel @ ..]) = (grad.sizes, out.sizes);
+    let axes = moves.axes(&input, places, kernel)?;
     if let Some(axes) = planes::axes(&axes, channels, rows) {
-        let taps = out.places(&[2, 3, 4].map(|d| (0..out.sizes[d]).collect()));
+        let taps = out.places(kernel.map(|size| 0..size))?;
         let sizes = (grad.sizes[0], moves.groups, rows);
         // SAFETY: as in `conv`; each result's channel is one piece's.
         return unsafe {
@@ -159,7 +171,7 @@ fn conv_weight_grad<T: Elements<Acc: Multiply>>(call: &Call) -> Result<(), Error
         };
     }
     // SAFETY: as in `conv`.
-    unsafe { summed::run(&grad, &input, &out, &moves) }
+    unsafe { summed::run(&grad, &input, &out, &moves, axes) }
 }
 
 kernel!("conv", "TTOIIIi>T", conv, [f32, f64, f16, bf16]);
