@@ -6,10 +6,11 @@ use crate::case::Case;
 use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps};
 use crate::{compare, extremes, inputs};
+use keyway::DType;
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Facts, OpDef};
-use keyway::ops::sample::{Role, Sample};
-use keyway::ops::{loss, norm, pointwise, reduce};
+use keyway::ops::sample::{Role, Sample, SampleArg};
+use keyway::ops::{conv, loss, norm, pointwise, reduce};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -26,6 +27,62 @@ const COLUMNS: &str = "columns";
 
 /// The variants of everything else, with the number that one element of a tensor becomes; the tensor's place follows.
 const ONE: [(&str, f64); 2] = [("nan", f64::NAN), ("inf", f64::INFINITY)];
+
+/// The variant for convolutions: an infinite element that begins the second row of an image, which is read by no tap of the
+/// places before it.
+const EDGE: &str = "edge";
+
+/// The variants for ops that normalise channels or rows: an infinite mean among the running statistics; numbers whose squares,
+/// or sums of squares, are beyond the dtype, but not their variance.
+const MEAN: &str = "infinite-mean";
+const LARGE: &str = "large";
+const NORMALISING: [&str; 5] = ["batch_norm", "channel_norm", "group_norm", "instance_norm", "layer_norm"];
+/// What the input is multiplied by.
+const FACTOR: f64 = 6e18;
+
+/// The variants of their own that a sample of an op is called in.
+fn own_variants(def: &OpDef, sample: &Sample, dtype: DType) -> Vec<&'static str> {
+    let mut variants = Vec::new();
+    let rank = tensors(sample).next().map_or(0, |t| t.sizes.len());
+    if tensors(sample).any(|t| t.sizes.contains(&0)) {
+        return variants;
+    }
+    if is_in(def, &[conv::ALL]) && rank > 3 {
+        variants.push(EDGE);
+    }
+    if NORMALISING.contains(&def.name()) && [DType::F32, DType::BF16].contains(&dtype) {
+        variants.push(LARGE);
+    }
+    if def.name() == "batch_norm" && matches!(sample.args.get(1), Some(SampleArg::Tensor(_))) {
+        variants.push(MEAN);
+    }
+    variants
+}
+
+/// The sample's inputs in a variant of its own.
+fn own_inputs(context: &Context<'_>) -> Steps<Option<(Sample, Inputs)>> {
+    let (sample, mut inputs) = context.inputs()?;
+    let changed = match (context.case.variant.as_str(), context.def()?.name()) {
+        // The image is the second tensor there.
+        (EDGE, "conv_weight_grad") | (MEAN, _) => 1,
+        (EDGE | LARGE, _) => 0,
+        _ => return Ok(None),
+    };
+    if let Some(Value::Array(array)) = inputs.0.get_mut(changed) {
+        match context.case.variant.as_str() {
+            LARGE => {
+                let large = |value: &Number| Number::Float(value.float() * FACTOR).cast(array.dtype);
+                array.values = array.values.iter().map(large).collect();
+            }
+            EDGE => {
+                let at = array.sizes.last().copied().unwrap_or(0).min(array.values.len() - 1);
+                array.values[at] = Number::Float(f64::INFINITY);
+            }
+            _ => array.values[0] = Number::Float(f64::INFINITY),
+        }
+    }
+    Ok(Some((sample, inputs)))
+}
 
 /// The places of the tensors under test, up to three, in which such a number must show in the results alone that it takes
 /// part in. What stands beside the zeros of a convolution's border may or may not be multiplied by them, and targets of a
@@ -62,6 +119,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 push(nth, ROWS);
                 push(nth, COLUMNS);
             }
+            for (nth, sample) in op.samples.iter().enumerate().filter(|_| dtype.is_float()) {
+                own_variants(op.def, sample, dtype).into_iter().for_each(|variant| push(nth, variant));
+            }
             let elsewhere = !is_in(op.def, &[pointwise::ALL]) && !op.def.rule.is_view() && dtype.is_float();
             // One sample's windows, say, may pass over the changed element.
             for nth in op.three().into_iter().filter(|_| elsewhere) {
@@ -85,7 +145,9 @@ fn run(context: &Context<'_>) -> Steps {
         let (_, number) = ONE.iter().find(|(known, _)| *known == name)?;
         Some((*number, place.parse::<usize>().ok()?))
     });
-    let (inputs, factor) = if let Some((number, place)) = one {
+    let (inputs, factor) = if let Some((sample, inputs)) = own_inputs(context)? {
+        (inputs, factor(def, &sample))
+    } else if let Some((number, place)) = one {
         let (sample, mut inputs) = context.inputs()?;
         let mut nth = 0;
         inputs::map_arrays(&mut inputs, |array| {
