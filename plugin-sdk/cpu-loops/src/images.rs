@@ -256,6 +256,51 @@ impl Axis {
 mod tests {
     use super::*;
 
+    fn image(sizes: [usize; 5]) -> Volume<'static, f32> {
+        // SAFETY: no element is read.
+        Volume { data: unsafe { Lanes::new(std::ptr::null_mut()) }, sizes, strides: [1; 5] }
+    }
+
+    #[test]
+    fn the_axes_of_a_kernel_are_where_its_elements_read() {
+        let moves = Moves { stride: [1, 2, 1 << 40], padding: [0, 3, 5], dilation: [1, 4, 7], groups: 1 };
+        let axes = moves.axes(&image([1, 1, 1, 9, 20]), [1, 2, 1], [1, 3, 2]).unwrap();
+        let taps: Vec<&[isize]> = axes.iter().map(|axis| &axis.taps[..]).collect();
+        assert_eq!(taps, [&[0][..], &[-3, 1, 5], &[-5, 2]]);
+        // A single place has no next one.
+        assert_eq!(axes.map(|axis| (axis.size, axis.count, axis.step)), [(1, 1, 1), (9, 2, 2), (20, 1, 1)]);
+        assert!(moves.axes(&image([1; 5]), [1; 3], [usize::MAX; 3]).is_err());
+    }
+
+    #[test]
+    fn rows_of_which_most_is_not_read_are_sparse() {
+        let axis = |count, step, taps: &[isize]| {
+            Axis::of(&image([1, 1, 1, 1, 33]), 2, count, step, taps.to_vec()).is_sparse()
+        };
+        // As networks have them: strides, dilations of 18 and 36, a step as wide as the kernel, a single place.
+        for (count, step, taps) in [
+            (112, 2, vec![-3, -2, -1, 0, 1, 2, 3]),
+            (33, 1, vec![-18, 0, 18]),
+            (33, 1, vec![-36, 0, 36]),
+            (14, 16, (0..16).collect()),
+            (1, 1 << 40, vec![-1, 0, 1]),
+            (4, 8, vec![0]),
+            (0, 1, vec![]),
+        ] {
+            assert!(!axis(count, step, &taps), "{count} places, {step} apart, {taps:?}");
+        }
+        let far = 1 << 40;
+        for (count, step, taps) in [
+            (8, 1, vec![-20_000, 0, 20_000]),
+            (1, 1, vec![-far, 0, far]),
+            (1, 1, vec![far, 0, -far]),
+            (3, far as usize, vec![-far]),
+            (usize::MAX, usize::MAX, vec![0]),
+        ] {
+            assert!(axis(count, step, &taps), "{count} places, {step} apart, {taps:?}");
+        }
+    }
+
     #[test]
     fn the_places_at_which_a_tap_reads_something_are_found() {
         for (size, step, first) in
