@@ -153,6 +153,7 @@ fn a_gradient_is_refused_before_any_of_it_is_written() -> Result<()> {
 
 #[test]
 fn a_window_steps_over_the_image_at_once() -> Result<()> {
+    let _guard = load(&[IMAGES]);
     let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[1, 1, 4])?;
     let max = |x: &Tensor, stride: usize| x.max_pool1d(MaxPoolOptions::new(2).stride(stride));
     for stride in [8, 1 << 20, HUGE] {
@@ -184,6 +185,7 @@ fn a_window_steps_over_the_image_at_once() -> Result<()> {
 
 #[test]
 fn a_power_mean_counts_windows_of_any_size() -> Result<()> {
+    let _guard = load(&[IMAGES]);
     let lists: [&[i64]; 3] = [&[MOST, MOST], &[MOST, MOST], &[MOST / 2, MOST / 2]];
     let x = ones(&[1, 1, 4, 4])?;
     let args: Vec<Arg<'_>> = [(&x).into(), Arg::Float(2.0)]
@@ -198,6 +200,7 @@ fn a_power_mean_counts_windows_of_any_size() -> Result<()> {
 
 #[test]
 fn windows_of_tensors_without_elements_take_no_memory() -> Result<()> {
+    let _guard = load(&[IMAGES]);
     let none = ones(&[0, 1, 1])?.expand(&[0, 1, HUGE])?;
     assert_eq!(none.avg_pool1d(AvgPoolOptions::new(1))?.sizes(), [0, 1, HUGE]);
     assert_eq!(none.max_pool1d(MaxPoolOptions::new(1))?.sizes(), [0, 1, HUGE]);
@@ -220,6 +223,7 @@ fn windows_of_tensors_without_elements_take_no_memory() -> Result<()> {
 
 #[test]
 fn an_image_that_is_one_element_many_times_is_resampled() -> Result<()> {
+    let _guard = load(&[IMAGES]);
     let x = ones(&[1, 1, 1])?.expand(&[1, 1, HUGE])?;
     for mode in [InterpolateMode::Nearest, InterpolateMode::NearestExact, InterpolateMode::Linear] {
         let y = x.interpolate(&InterpolateOptions::sizes(&[2]).mode(mode))?;
@@ -239,6 +243,7 @@ fn an_image_that_is_one_element_many_times_is_resampled() -> Result<()> {
 
 #[test]
 fn cubic_weights_are_numbers_however_small_the_scale() -> Result<()> {
+    let _guard = load(&[IMAGES]);
     let x = ones(&[1, 1, 4, 4])?;
     for mode in ["linear", "cubic"] {
         let (sizes, scales) = (Arg::Ints(&[2, 2]), Arg::Floats(&[1e-310, 1.0]));
