@@ -295,7 +295,7 @@ mod tests {
             (1, 1, vec![-far, 0, far]),
             (1, 1, vec![far, 0, -far]),
             (3, far as usize, vec![-far]),
-            (usize::MAX, usize::MAX, vec![0]),
+            (1 << 20, usize::MAX, vec![0]),
         ] {
             assert!(axis(count, step, &taps), "{count} places, {step} apart, {taps:?}");
         }
