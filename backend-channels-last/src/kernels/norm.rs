@@ -204,9 +204,13 @@ impl Moments {
     /// These of `count` elements and those of `more` others together (Chan, Golub and LeVeque, "Algorithms for Computing the
     /// Sample Variance", 1983).
     fn with(self, count: f64, other: Moments, more: f64) -> Moments {
+        if count == 0.0 {
+            return other;
+        }
         let (share, between) = (more / (count + more), other.mean - self.mean);
-        let variance = self.variance
-            + share * (other.variance - self.variance)
+        // Infinite variances have a mean, but no difference.
+        let variance = (1.0 - share) * self.variance
+            + share * other.variance
             + share * (1.0 - share) * between * between;
         Moments { mean: self.mean + share * between, variance }
     }
@@ -231,7 +235,13 @@ unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
         let (pixels, unit) = x.pixels(task);
         let (before, count) = ((pixels.start - unit * x.count) as f64, pixels.len() as f64);
         for (c, moments) in all[unit * x.channels..][..x.channels].iter_mut().enumerate() {
-            let ([first], [sum, squares]) = sums.of(task * x.channels + c);
+            let ([first], [mut sum, mut squares]) = sums.of(task * x.channels + c);
+            if squares == f64::INFINITY {
+                // SAFETY: as the caller guarantees.
+                let distances =
+                    || pixels.clone().map(|pixel| f64::from(unsafe { *x.at(pixel, c) }.to_acc()) - first);
+                (sum, squares) = (distances().sum(), distances().map(|d| d * d).sum());
+            }
             let distance = sum / count;
             let variance = squares / count - distance * distance;
             // Of equal elements nothing is left but rounding; a NaN stays one.
@@ -277,7 +287,8 @@ unsafe fn normalise<T: Pixel>(
 ) -> Result<(), Error> {
     let each = |f: fn(&Moments, f64) -> f64| moments.iter().map(|m| f(m, eps) as f32).collect::<Vec<f32>>();
     let mean = each(|m, _| m.mean);
-    let rest = each(|m, _| m.mean - f64::from(m.mean as f32));
+    // Of an infinite mean nothing is left that could be taken away, too.
+    let rest = each(|m, _| if m.mean.is_finite() { m.mean - f64::from(m.mean as f32) } else { 0.0 });
     let mut scale = each(|m, eps| 1.0 / (m.variance + eps).sqrt());
     scale.iter_mut().enumerate().for_each(|(i, scale)| *scale *= weight[i % x.channels]);
     let bias = (0..moments.len()).map(|i| bias[i % x.channels]).collect();

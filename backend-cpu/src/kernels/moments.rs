@@ -68,18 +68,38 @@ impl<A: Real> Moments<A> {
             let d = x.to_acc() - mean;
             (d, d * d)
         });
+        if squares == A::INFINITY {
+            let numbers = x.iter().map(|x| (x.to_acc().to_f64(), 0.0));
+            return Moments::of_large(numbers, x.len());
+        }
         Moments::around(mean, sum, squares, count)
     }
 
-    /// Those of `count` rows of equal length together, which are not none.
-    pub fn together(rows: impl Iterator<Item = Self> + Clone, count: usize) -> Self {
-        let count = A::from_f64(count as f64);
+    /// Those of `count` numbers or rows, of which these are the means and variances, in f64: squares may be beyond a type that
+    /// holds their mean.
+    #[cold]
+    fn of_large(rows: impl Iterator<Item = (f64, f64)> + Clone, count: usize) -> Self {
+        let count = count as f64;
+        let mean = rows.clone().map(|(mean, _)| mean).sum::<f64>() / count;
+        let squares = rows.map(|(own, variance)| variance + (own - mean) * (own - mean)).sum::<f64>();
+        let rounded = A::from_f64(mean);
+        let rest = A::from_f64(mean - rounded.to_f64());
+        Moments { mean: rounded, rest, variance: A::from_f64(squares / count) }
+    }
+
+    /// Those of `n` rows of equal length together, which are not none.
+    pub fn together(rows: impl Iterator<Item = Self> + Clone, n: usize) -> Self {
+        let count = A::from_f64(n as f64);
         let first = rows.clone().next().map_or(A::ZERO, |row| row.mean);
         let mean = first + rows.clone().fold(A::ZERO, |sum, row| sum + (row.mean - first)) / count;
-        let (sum, squares) = rows.fold((A::ZERO, A::ZERO), |(sum, squares), row| {
+        let (sum, squares) = rows.clone().fold((A::ZERO, A::ZERO), |(sum, squares), row| {
             let d = (row.mean - mean) + row.rest;
             (sum + d, squares + (row.variance + d * d))
         });
+        if squares == A::INFINITY {
+            let exact = |row: Self| (row.mean.to_f64() + row.rest.to_f64(), row.variance.to_f64());
+            return Moments::of_large(rows.map(exact), n);
+        }
         Moments::around(mean, sum, squares, count)
     }
 
@@ -144,6 +164,16 @@ mod tests {
         let (one, several) = (Moments::of(&all), Moments::together(rows.iter().copied(), 3));
         assert!(((one.mean + one.rest) - (several.mean + several.rest)).abs() < 1e-9);
         assert!((one.variance - several.variance).abs() < 1e-9 * one.variance, "{}", several.variance);
+        // Squares, and their sum, are beyond f32, but not the variance.
+        let large = |size: f32| (0..60).map(|i| if i % 2 == 0 { size } else { -size }).collect::<Vec<f32>>();
+        for size in [1e18, 1e19] {
+            let row = Moments::of(&large(size));
+            let all = Moments::together([row; 9].into_iter(), 9);
+            for made in [row, all] {
+                assert_eq!((made.mean, made.rest), (0.0, 0.0));
+                assert!((made.variance / (size * size) - 1.0).abs() < 1e-6, "{}", made.variance);
+            }
+        }
         let equal = Moments::of(&[1234.567f32; 50]);
         let equal = Moments::together([equal; 3].into_iter(), 3);
         assert_eq!((equal.mean, equal.rest, equal.variance), (1234.567, 0.0, 0.0));

@@ -8,8 +8,8 @@ use crate::outcome::{Failure, Steps};
 use crate::{compare, extremes, inputs};
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Facts, OpDef};
-use keyway::ops::sample::{Role, Sample};
-use keyway::ops::{loss, norm, pointwise, reduce};
+use keyway::ops::sample::{Role, Sample, SampleArg};
+use keyway::ops::{conv, loss, norm, pointwise, reduce};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -26,6 +26,46 @@ const COLUMNS: &str = "columns";
 
 /// The variants of everything else, with the number that one element of a tensor becomes; the tensor's place follows.
 const ONE: [(&str, f64); 2] = [("nan", f64::NAN), ("inf", f64::INFINITY)];
+
+/// The variant for convolutions: an infinite element that begins the second row of an image, which is read by no tap of the
+/// places before it.
+const EDGE: &str = "edge";
+
+/// The variant for normalisation by given statistics: an infinite mean among them.
+const MEAN: &str = "infinite-mean";
+
+/// The variants of their own that a sample of an op is called in.
+fn own_variants(def: &OpDef, sample: &Sample) -> Vec<&'static str> {
+    let mut variants = Vec::new();
+    let rank = tensors(sample).next().map_or(0, |t| t.sizes.len());
+    if tensors(sample).any(|t| t.sizes.contains(&0)) {
+        return variants;
+    }
+    if is_in(def, &[conv::ALL]) && rank > 3 {
+        variants.push(EDGE);
+    }
+    if def.name() == "batch_norm" && matches!(sample.args.get(1), Some(SampleArg::Tensor(_))) {
+        variants.push(MEAN);
+    }
+    variants
+}
+
+/// The sample's inputs in a variant of its own.
+fn own_inputs(context: &Context<'_>) -> Steps<Option<(Sample, Inputs)>> {
+    let (sample, mut inputs) = context.inputs()?;
+    let changed = match (context.case.variant.as_str(), context.def()?.name()) {
+        // The image is the second tensor there.
+        (EDGE, "conv_weight_grad") | (MEAN, _) => 1,
+        (EDGE, _) => 0,
+        _ => return Ok(None),
+    };
+    if let Some(Value::Array(array)) = inputs.0.get_mut(changed) {
+        let second_row = array.sizes.last().copied().unwrap_or(0).min(array.values.len() - 1);
+        let at = if context.case.variant == EDGE { second_row } else { 0 };
+        array.values[at] = Number::Float(f64::INFINITY);
+    }
+    Ok(Some((sample, inputs)))
+}
 
 /// The places of the tensors under test, up to three, in which such a number must show in the results alone that it takes
 /// part in. What stands beside the zeros of a convolution's border may or may not be multiplied by them, and targets of a
@@ -62,6 +102,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 push(nth, ROWS);
                 push(nth, COLUMNS);
             }
+            for (nth, sample) in op.samples.iter().enumerate().filter(|_| dtype.is_float()) {
+                own_variants(op.def, sample).into_iter().for_each(|variant| push(nth, variant));
+            }
             let elsewhere = !is_in(op.def, &[pointwise::ALL]) && !op.def.rule.is_view() && dtype.is_float();
             // One sample's windows, say, may pass over the changed element.
             for nth in op.three().into_iter().filter(|_| elsewhere) {
@@ -85,7 +128,9 @@ fn run(context: &Context<'_>) -> Steps {
         let (_, number) = ONE.iter().find(|(known, _)| *known == name)?;
         Some((*number, place.parse::<usize>().ok()?))
     });
-    let (inputs, factor) = if let Some((number, place)) = one {
+    let (inputs, factor) = if let Some((sample, inputs)) = own_inputs(context)? {
+        (inputs, factor(def, &sample))
+    } else if let Some((number, place)) = one {
         let (sample, mut inputs) = context.inputs()?;
         let mut nth = 0;
         inputs::map_arrays(&mut inputs, |array| {

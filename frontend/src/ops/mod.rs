@@ -9,6 +9,7 @@ mod forms;
 mod nearest;
 pub mod rules;
 pub mod sample;
+pub(crate) mod spatial;
 pub mod tiers;
 
 /// Declares the modules of a family and lists their definitions: the one line that a new op costs here.

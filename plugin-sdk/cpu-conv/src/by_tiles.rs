@@ -66,16 +66,22 @@ impl Cut {
     }
 }
 
-/// Computes a convolution, whose sizes are not 0. What would mostly multiply zeros is refused.
+/// The copies that a convolution is computed from. What would mostly multiply zeros is refused.
+pub fn planes<T: Pixel>(of: &Product<'_, T>) -> Result<Planes, Error> {
+    let planes = Planes::of(&of.axes, of.channels, of.groups == 1 && has_dense_channels(&of.input));
+    match planes.mostly_zeros(&of.axes) {
+        true => Err(unsupported("taps so far apart")),
+        false => Ok(planes),
+    }
+}
+
+/// Computes a convolution, whose sizes are not 0, or refuses it as [`planes`] does.
 ///
 /// # Safety
 /// As for [`Product::run`], with elements of bf16.
 pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(), Error> {
     let (samples, height) = (of.out.sizes[0], of.axes[0].count);
-    let planes = Planes::of(&of.axes, of.channels, of.groups == 1 && has_dense_channels(&of.input));
-    if planes.mostly_zeros(&of.axes) {
-        return Err(unsupported("taps so far apart"));
-    }
+    let planes = planes(of)?;
     let (steps, blocks) = (planes.taps * planes.pixel / SIDE, of.rows.div_ceil(SIDE));
     let near = of.groups * blocks * steps * STEP <= NEAR;
     let work = steps * STEP * blocks * (samples * height * planes.width) / SIDE;

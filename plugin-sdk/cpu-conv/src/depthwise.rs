@@ -19,7 +19,7 @@ const LANES: usize = Numbers::LANES;
 /// As for [`Product::run`].
 pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     let channels = of.groups;
-    let band = Band::of(&of.axes, channels);
+    let band = Band::of(&of.axes, channels)?;
     let (height, width) = (of.axes[0].count, of.axes[1].count);
     // SAFETY: as the caller guarantees.
     let (weight, bias) = unsafe { packed(of) }?;

@@ -74,14 +74,38 @@ pub fn runs(axes: &[Axis; 2], row: usize, pixel: usize, channels: usize) -> Vec<
 }
 
 impl<T: Pixel> Product<'_, T> {
+    /// Refuses what [`Product::run`] does, for a caller that computes several and must know before the first one writes.
+    pub fn check(&self) -> Result<(), Error> {
+        let depthwise = self.groups > 1 && self.channels == 1 && self.rows == 1;
+        if self.is_empty() || self.weight.taps.is_empty() {
+            return Ok(());
+        }
+        if depthwise && self.is_staged() {
+            return Err(unsupported("planes with a kernel of their own"));
+        }
+        if self.groups > 1 && !depthwise && self.rows.min(self.channels) < LEAST {
+            return Err(unsupported("groups of so few channels"));
+        }
+        if !depthwise && by_tiles::unit::<T>().is_some() {
+            return by_tiles::planes(self).map(|_| ());
+        }
+        match !depthwise && self.in_place() {
+            true => Ok(()),
+            false => Band::of(&self.axes, self.channels).map(|_| ()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.out.sizes[0] * self.axes[0].count * self.axes[1].count * self.rows * self.channels == 0
+    }
+
     /// Computes it.
     ///
     /// # Safety
     /// All elements that sizes, strides and taps name must exist, the input be an [`image`](crate::image::image), and nobody
     /// else may use the elements of the results.
     pub unsafe fn run(mut self) -> Result<(), Error> {
-        let total = self.out.sizes[0] * self.axes[0].count * self.axes[1].count;
-        if total == 0 || self.rows == 0 || self.channels == 0 {
+        if self.is_empty() {
             return Ok(());
         }
         if self.weight.taps.is_empty() {
@@ -160,16 +184,20 @@ impl<T: Pixel> Product<'_, T> {
     /// # Safety
     /// As for [`Product::run`].
     pub unsafe fn in_blocks(&self) -> Result<(), Error> {
-        let band = Band::of(&self.axes, self.channels);
-        let in_place = self.in_place();
-        let (row, pixel) = match in_place {
-            true => (self.input.strides[3], self.input.strides[4]),
-            false => (band.row, band.channels),
+        // Without a band the image is read where it lies.
+        let band = match self.in_place() {
+            true => None,
+            false => Some(Band::of(&self.axes, self.channels)?),
         };
+        let (row, pixel) = match &band {
+            None => (self.input.strides[3], self.input.strides[4]),
+            Some(band) => (band.row, band.channels),
+        };
+        let step = [0, 1].map(|d| self.axes[d].step);
         let runs = runs(&self.axes, row, pixel, self.channels);
         let blocks = self.rows.div_ceil(WIDE);
         let (samples, height) = (self.out.sizes[0], self.axes[0].count);
-        let tall = (BAND / (row * band.step[0]).max(1)).clamp(1, height);
+        let tall = (BAND / (row * step[0]).max(1)).clamp(1, height);
         let few = height.div_ceil(ENOUGH.div_ceil(samples)).max(SHORT.min(height));
         // A small image takes each block of the weight once, which is then packed where it is taken: it stays in the cache.
         let once = samples == 1 && tall == height && blocks >= ENOUGH / 2;
@@ -185,7 +213,7 @@ impl<T: Pixel> Product<'_, T> {
         let tasks = samples * self.groups * bands * parts;
         let work = size.saturating_mul(tall * self.axes[1].count).saturating_mul(blocks.div_ceil(parts));
         parallel_try(tasks, WORK / work.max(1), |range| {
-            let room = if in_place { 0 } else { band.rows(tall) * band.row };
+            let room = band.as_ref().map_or(0, |band| band.rows(tall) * band.row);
             // SAFETY: the rows, the block of the weight and staged results are written before they are read.
             let (mut copied, mut own, mut stage) = unsafe {
                 let own = if once { size } else { 0 };
@@ -206,13 +234,14 @@ impl<T: Pixel> Product<'_, T> {
                 let channel = g * self.channels;
                 // SAFETY: the caller guarantees the elements; the copy has room for the rows of a band.
                 let from = unsafe {
-                    if in_place {
-                        self.first_read(sample, places.start, channel)
-                    } else {
-                        if !is_copied {
-                            band.copy(copied.as_mut_ptr(), &self.input, sample, &places, channel);
+                    match &band {
+                        None => self.first_read(sample, places.start, channel),
+                        Some(band) => {
+                            if !is_copied {
+                                band.copy(copied.as_mut_ptr(), &self.input, sample, &places, channel);
+                            }
+                            copied.as_ptr()
                         }
-                        copied.as_ptr()
                     }
                 };
                 for block in part * blocks / parts..(part + 1) * blocks / parts {
@@ -223,9 +252,8 @@ impl<T: Pixel> Product<'_, T> {
                     } else {
                         weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * size)
                     };
-                    let of =
-                        Operands { a: from, row: band.step[1] * pixel, step: 1, b, next: WIDE, runs: &runs };
-                    let (at, down) = ((sample, g, block * WIDE), row * band.step[0]);
+                    let of = Operands { a: from, row: step[1] * pixel, step: 1, b, next: WIDE, runs: &runs };
+                    let (at, down) = ((sample, g, block * WIDE), row * step[0]);
                     // SAFETY: as above; blocks have results of their own.
                     unsafe { self.rows_of(&of, at, &places, down, stage.as_mut_ptr()) };
                 }

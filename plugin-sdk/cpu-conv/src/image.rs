@@ -66,12 +66,19 @@ pub struct Band {
 
 impl Band {
     /// Of places along two axes. Taps are in ascending order.
-    pub fn of(axes: &[Axis; 2], channels: usize) -> Band {
+    ///
+    /// # Errors
+    /// `Unsupported` where rows would be mostly zeros.
+    pub fn of(axes: &[Axis; 2], channels: usize) -> Result<Band, Error> {
+        if axes.iter().any(Axis::is_sparse) {
+            return Err(unsupported("taps or places so far apart"));
+        }
         let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
         let reach =
             [0, 1].map(|d| axes[d].taps.last().map_or(0, |last| (last - first[d] + 1).cast_unsigned()));
         let width = (axes[1].count.max(1) - 1) * axes[1].step + reach[1];
-        Band { row: width * channels, step: [0, 1].map(|d| axes[d].step), first, reach, channels, width }
+        let step = [0, 1].map(|d| axes[d].step);
+        Ok(Band { row: width * channels, step, first, reach, channels, width })
     }
 
     /// Rows that so many places down read.

@@ -38,7 +38,7 @@ mod tile_tests;
 
 use gathered::{Product, Weight};
 use image::{Pixel, image, unsupported};
-use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_loops::images::{Axis, Moves, Remainder, Volume};
 use keyway_sdk::author::{Error, Lanes};
 pub use operands::Operands;
 
@@ -79,21 +79,21 @@ pub unsafe fn conv<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Error> {
     // SAFETY: a bias has a number for each channel of the result.
     let number = |(data, step): (Lanes<'_, T>, usize), r: usize| unsafe { *data.as_ptr().add(r * step) };
     let bias = bias.map(|bias| (0..weight.sizes[0]).map(|r| number(bias, r)).collect());
-    let axes = [1, 2]
-        .map(|d| Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2])));
+    let ([_, _, places @ ..], [_, _, kernel @ ..]) = (out.sizes, weight.sizes);
+    let [_, height, width] = moves.axes(&input, places, kernel)?;
     let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
     let product = Product {
         input,
         groups: moves.groups,
         channels,
         rows,
-        axes,
+        axes: [height, width],
         weight: Weight {
             data: weight.data,
             group: rows * weight.strides[0],
             row: weight.strides[0],
             channel: weight.strides[1],
-            taps: weight.places(&[2, 3, 4].map(|d| (0..weight.sizes[d]).collect())),
+            taps: weight.places(kernel.map(|size| 0..size))?,
         },
         out,
         bias,
@@ -117,11 +117,11 @@ pub unsafe fn conv_input_grad<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Erro
     let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
     let [_, _, sizes @ ..] = out.sizes;
     let [_, _, kernel @ ..] = weight.sizes;
-    for mut of in moves.remainders(sizes, kernel) {
+    let product = |mut of: Remainder| -> Result<Product<'_, T>, Error> {
         // Taps are in ascending order here, which is the descending one of the kernel's.
         of.taps.iter_mut().for_each(|taps| taps.reverse());
         of.reads.iter_mut().for_each(|reads| reads.reverse());
-        let product = Product {
+        Ok(Product {
             input: grad,
             groups: moves.groups,
             channels,
@@ -132,15 +132,18 @@ pub unsafe fn conv_input_grad<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Erro
                 group: channels * weight.strides[0],
                 row: weight.strides[1],
                 channel: weight.strides[0],
-                taps: weight.places(&of.taps),
+                taps: weight.places(of.taps.each_ref().map(|taps| taps.iter().copied()))?,
             },
             out: out.of_remainder(&of, moves),
             bias: None,
-        };
-        // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
-        unsafe { product.run() }?;
+        })
+    };
+    // Of several products none has written when one is refused. There may be as many as pixels.
+    if moves.stride != [1; 3] {
+        moves.remainders(sizes, kernel).try_for_each(|of| product(of)?.check())?;
     }
-    Ok(())
+    // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
+    moves.remainders(sizes, kernel).try_for_each(|of| unsafe { product(of)?.run() })
 }
 
 /// The kernel of `conv_weight_grad`.
@@ -154,6 +157,9 @@ pub unsafe fn conv_weight_grad<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Err
     let Operands { inputs: [grad, input], out, moves, .. } = of;
     let (grad, input) = (image(*grad)?, image(*input)?);
     flat(out, moves)?;
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
     // SAFETY: as in `conv`.
     unsafe { summed::run(&grad, &input, out, moves) }
 }

@@ -2,15 +2,17 @@
 //!
 //! What is summed over are places, so both operands are turned: the flat copy of the input lies as one line of pixels for each
 //! channel, in which the pixels that a tap reads begin at a constant distance, and the gradients lie at the same flat places,
-//! with zeros at those that are none. The unit takes subnormal numbers for 0.
+//! with zeros at those that are none. The unit takes subnormal numbers for 0. A pixel that is infinite or no number would meet
+//! those zeros, too: then the caller sums over the places alone.
 
 use super::by_tiles::{Cut, pack_right};
 use super::planes::{Part, Planes};
 use crate::image::{Pixel, add, has_dense_channels, unsupported};
-use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_loops::images::{Moves, Volume};
 use keyway_cpu_loops::tiles::{Block, Operand, Rows, SIDE, STEP, Source, Unit, pack};
 use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements of the copied rows, about.
 const BAND: usize = 1 << 17;
@@ -21,10 +23,12 @@ const ENOUGH: usize = 4;
 /// The bands are cut into so many parts at most, each with sums of its own, of so many numbers in all.
 const PARTS: usize = 8;
 const SUMS: usize = 1 << 23;
+/// The bits of infinity in bf16, above which there is no number.
+const INFINITY: u16 = 0x7f80;
 /// Multiplications that are worth handing to a thread.
 const WORK: usize = 1 << 24;
 
-/// The gradient of the weight, where no size is 0.
+/// The gradient of the weight, where no size is 0; or `false`, with results written in part, where a pixel is not finite.
 ///
 /// # Safety
 /// The volumes must hold the elements that they name, of bf16, `grad` and `input` be [images](crate::image::image), and nobody
@@ -35,10 +39,11 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     input: &Volume<'_, T>,
     out: &Volume<'_, T>,
     moves: &Moves,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
-    let axes = [1, 2]
-        .map(|d| Axis::of(input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
+    let ([_, _, places @ ..], [_, _, kernel @ ..]) = (grad.sizes, out.sizes);
+    let [_, height, width] = moves.axes(input, places, kernel)?;
+    let axes = [height, width];
     let planes = Planes::of(&axes, channels, false);
     if planes.mostly_zeros(&axes) {
         return Err(unsupported("taps so far apart"));
@@ -50,7 +55,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     let wide = rows.next_multiple_of(SIDE);
     let size = planes.taps * planes.pixel * wide;
     let parts = cut.count.min(PARTS).min(SUMS / size).max(1);
-    let of = Sum { grad, input, planes, plane, line, rows, wide };
+    let (of, finite) = (Sum { grad, input, planes, plane, line, rows, wide }, AtomicBool::new(true));
     for g in 0..moves.groups {
         let mut sums = Scratch::<f32>::zeroed(parts * size)?;
         // SAFETY: the address is used within this call, by parts that have sums of their own.
@@ -73,18 +78,25 @@ pub unsafe fn run<U: Unit, T: Pixel>(
                     for i in part * each..((part + 1) * each).min(cut.count) {
                         let band = cut.part(i, g * channels);
                         // SAFETY: the caller guarantees the elements; the memory has room for a band.
-                        unsafe { of.add(unit, to.as_ptr().add(part * size), memory, g, &band) };
+                        let is_finite =
+                            unsafe { of.add(unit, to.as_ptr().add(part * size), memory, g, &band) };
+                        if !is_finite {
+                            finite.store(false, Ordering::Relaxed);
+                        }
                     }
                 }
             });
             Ok(())
         })?;
+        if !finite.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         let (total, others) = sums.split_at_mut(size);
         others.chunks_exact(size).for_each(|part| add(total, part));
         // SAFETY: as the caller guarantees.
         unsafe { of.lay(out, g, total) };
     }
-    Ok(())
+    Ok(true)
 }
 
 /// What is summed. Sums lie as `[taps][pixel][wide]`.
@@ -100,7 +112,7 @@ struct Sum<'a, T> {
 }
 
 impl<T: Pixel> Sum<'_, T> {
-    /// Adds the products of some rows of places.
+    /// Adds the products of some rows of places, if all of their pixels are finite, and returns whether they are.
     ///
     /// # Safety
     /// As for [`run`]; nobody else may use the sums and the memory, which has room for these rows, and this thread is within
@@ -112,13 +124,15 @@ impl<T: Pixel> Sum<'_, T> {
         [copied, lines, panels]: [*mut u16; 3],
         g: usize,
         part: &Part,
-    ) {
+    ) -> bool {
         let Sum { planes, line, wide, .. } = self;
         let steps = planes.flat(part).div_ceil(SIDE);
         // SAFETY: as the caller guarantees.
         unsafe {
             planes.copy(copied, self.plane, self.input, part);
-            self.turn::<U>(lines, copied, part);
+            if !self.turn::<U>(lines, copied, part) {
+                return false;
+            }
             self.copy_grad(copied, steps * SIDE, part, g);
             let source = Source { data: copied, row: 1, column: *wide };
             pack_right::<U>(panels, source, (*wide, steps * SIDE));
@@ -149,17 +163,18 @@ impl<T: Pixel> Sum<'_, T> {
                 }
             }
         }
+        true
     }
 
-    /// Turns the copied pixels into lines.
+    /// Turns the copied pixels into lines, and returns whether all are finite.
     ///
     /// # Safety
     /// As for [`Sum::add`].
-    unsafe fn turn<U: Unit>(&self, to: *mut u16, copied: *const u16, part: &Part) {
+    unsafe fn turn<U: Unit>(&self, to: *mut u16, copied: *const u16, part: &Part) -> bool {
         let pixel = self.planes.pixel;
         // The last block of places reads this far.
         let pixels = self.planes.plane(part.samples.len() * self.planes.tall(part));
-        let mut tile = [0u16; STEP];
+        let (mut tile, mut largest) = ([0u16; STEP], 0);
         for plane in 0..self.planes.count() {
             for (first, block) in
                 (0..pixels).step_by(SIDE).flat_map(|first| (0..pixel).step_by(SIDE).map(move |b| (first, b)))
@@ -172,6 +187,8 @@ impl<T: Pixel> Sum<'_, T> {
                         true => pack::<true>(tile.as_mut_ptr(), source, (SIDE, SIDE), Operand::Left),
                         false => pack::<false>(tile.as_mut_ptr(), source, (SIDE, SIDE), Operand::Left),
                     }
+                    // Without their sign, numbers are in the order of their bits.
+                    largest = tile.iter().fold(largest, |most, bits| (bits & 0x7fff).max(most));
                     for (r, row) in tile.chunks_exact(SIDE).enumerate() {
                         let to = to.add((plane * pixel + block + r) * self.line + first);
                         to.copy_from_nonoverlapping(row.as_ptr(), SIDE);
@@ -179,6 +196,7 @@ impl<T: Pixel> Sum<'_, T> {
                 }
             }
         }
+        largest < INFINITY
     }
 
     /// Copies a group's gradients to their flat places, with zeros behind those of each place and where none is.
@@ -204,7 +222,7 @@ impl<T: Pixel> Sum<'_, T> {
                             to.add(first * wide).write_bytes(0, planes.width * wide);
                         }
                         transpose(to.add(first * wide), *wide, from, channel, self.rows, planes.width);
-                    } else if *wide == across {
+                    } else if *wide == across && *wide == self.rows {
                         to.add(first * wide).copy_from_nonoverlapping(from, planes.width * wide);
                     } else {
                         for x in 0..planes.width {

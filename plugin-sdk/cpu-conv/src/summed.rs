@@ -6,7 +6,7 @@ use super::gathered::{runs, tiles};
 use super::{LEAST, WORK, by_tiles, sum_by_tiles};
 use crate::image::{Band, Numbers, Pixel, add, has_dense_channels, unsupported};
 use crate::turn::turn;
-use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_loops::images::{Moves, Volume};
 use keyway_cpu_loops::vectors::{Vector, widen, write_some};
 use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
@@ -25,7 +25,7 @@ const FEW: usize = 2;
 /// Numbers from one place to the next of the operand whose rows are a block's.
 const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
 
-/// The gradient of the weight.
+/// The gradient of the weight, which is not empty.
 ///
 /// # Safety
 /// The volumes must hold the elements that they name, `grad` and `input` be [images](crate::image::image), and nobody else
@@ -37,20 +37,19 @@ pub unsafe fn run<T: Pixel>(
     moves: &Moves,
 ) -> Result<(), Error> {
     let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
-    if rows == 0 || channels == 0 {
-        return Ok(());
-    }
     if moves.groups > 1 && rows.min(channels) < LEAST {
         return Err(unsupported("groups of so few channels"));
     }
-    let taps = out.sizes[2..].iter().product::<usize>();
-    if let Some(unit) = by_tiles::unit::<T>().filter(|_| taps > 0) {
+    if let Some(unit) = by_tiles::unit::<T>() {
         // SAFETY: as the caller guarantees; the unit multiplies elements of this type.
-        return unsafe { sum_by_tiles::run(unit, grad, input, out, moves) };
+        if unsafe { sum_by_tiles::run(unit, grad, input, out, moves) }? {
+            return Ok(());
+        }
     }
-    let axes = [1, 2]
-        .map(|d| Axis::of(input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
-    let band = Band::of(&axes, channels);
+    let ([_, _, places @ ..], [_, _, kernel @ ..]) = (grad.sizes, out.sizes);
+    let [_, height, width] = moves.axes(input, places, kernel)?;
+    let axes = [height, width];
+    let band = Band::of(&axes, channels)?;
     let [height, width] = [0, 1].map(|d| axes[d].count);
     let chunks = chunks(grad.sizes[0], height, width);
     let strips = runs(&axes, band.row, band.channels, channels);

@@ -3,7 +3,7 @@
 
 use super::gathered::{Product, Weight};
 use super::{by_tiles, sum_by_tiles};
-use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_loops::images::{Moves, Volume};
 use keyway_cpu_loops::tiles::{Amx, Emulated, Unit};
 use keyway_sdk::author::{Error, Float, Lanes};
 use keyway_sdk::half::bf16;
@@ -59,6 +59,8 @@ pub fn cases() -> Vec<Case> {
         Case { image: [1, 2, 5, 90], kernel: [1, 65], padding: [0, 2], ..PLAIN },
         // Groups.
         Case { image: [2, 32, 8, 7], rows: 48, groups: 4, bias: true, ..PLAIN },
+        Case { groups: 2, ..PLAIN },
+        Case { groups: 4, ..PLAIN },
         Case { image: [1, 66, 6, 7], rows: 66, groups: 2, stride: [1, 2], ..PLAIN },
         // More than one band of rows, and more than one piece of work.
         Case { image: [1, 64, 60, 50], rows: 8, ..PLAIN },
@@ -166,21 +168,20 @@ impl Case {
         bias: Option<&[T]>,
     ) -> Product<'a, T> {
         let (rows, moves) = (self.rows / self.groups, self.moves());
+        let ([_, _, places @ ..], [_, _, kernel @ ..]) = (out.sizes, kernels.sizes);
+        let [_, height, width] = moves.axes(&input, places, kernel).unwrap();
         Product {
             input,
             groups: self.groups,
             channels: self.image[1] / self.groups,
             rows,
-            axes: [1, 2].map(|d| {
-                let taps = moves.taps(d, kernels.sizes[d + 2]);
-                Axis::of(&input, d, out.sizes[d + 2], moves.stride[d], taps)
-            }),
+            axes: [height, width],
             weight: Weight {
                 data: kernels.data,
                 group: rows * kernels.strides[0],
                 row: kernels.strides[0],
                 channel: kernels.strides[1],
-                taps: kernels.places(&[2, 3, 4].map(|d| (0..kernels.sizes[d]).collect())),
+                taps: kernels.places(kernel.map(|size| 0..size)).unwrap(),
             },
             out,
             bias: bias.map(<[_]>::to_vec),
@@ -226,8 +227,9 @@ fn sum_over_places<U: Unit>(unit: U, case: Case) -> Vec<u16> {
     let mut out = Tensor::new(case.kernels(), case.contiguous, 9);
     let (rows, channels) = (case.rows / case.groups, case.image[1] / case.groups);
     // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
-    unsafe { sum_by_tiles::run(unit, &grad.volume(), &image.volume(), &out.volume(), &case.moves()) }
-        .expect("memory");
+    let done =
+        unsafe { sum_by_tiles::run(unit, &grad.volume(), &image.volume(), &out.volume(), &case.moves()) };
+    assert!(done.expect("memory"), "all pixels are finite");
     for at @ [k, c, ty, tx] in each(case.kernels()) {
         let [n, _, height, width] = case.results();
         let terms = each([n, 1, height, width]).filter_map(|[i, _, y, x]| {
@@ -294,5 +296,21 @@ fn taps_far_beyond_the_image_are_left_to_others_before_memory_is_asked_for() {
             sum_by_tiles::run(Emulated, &out.volume(), &image.volume(), &weight.volume(), &case.moves())
         };
         assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_pixel_that_is_not_finite_is_left_to_the_places_that_read_it() {
+    for (number, is_finite) in [(f32::INFINITY, false), (f32::NAN, false), (f32::MAX, true)] {
+        let mut image = Tensor::new(PLAIN.image, false, 0);
+        let mut grad = Tensor::new(PLAIN.results(), false, 5);
+        let mut out = Tensor::new(PLAIN.kernels(), false, 9);
+        let last = image.data.len() - 1;
+        image.data[last] = bf16::from_bits((number.to_bits() >> 16) as u16);
+        // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
+        let done = unsafe {
+            sum_by_tiles::run(Emulated, &grad.volume(), &image.volume(), &out.volume(), &PLAIN.moves())
+        };
+        assert_eq!(done.expect("memory"), is_finite, "{number}");
     }
 }

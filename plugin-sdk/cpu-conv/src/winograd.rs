@@ -129,7 +129,7 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<bool, Error> {
     // SAFETY: the address is read within this call.
     let weight = unsafe { Lanes::new(weight.as_mut_ptr()) };
     let (zeros, none) = (Scratch::<T>::zeroed(of.channels)?, Scratch::<f32>::zeroed(of.channels)?);
-    let rows = (!has_dense_channels(&of.input)).then(|| Rows::of(of));
+    let rows = (!has_dense_channels(&of.input)).then(|| Rows::of(of)).transpose()?;
     let pitch = of.channels.next_multiple_of(Numbers::LANES);
     let numbers = if blocks * PRODUCTS * weight::apart(of.channels) < FAR { PIECE } else { 2 * PIECE };
     let most = (numbers / (PRODUCTS * (pitch + WIDE)) / TALL).max(1) * TALL;

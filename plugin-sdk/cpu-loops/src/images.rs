@@ -1,5 +1,6 @@
 //! Images and kernels of convolutions and pooling as five dimensions, and how a kernel moves over an image.
 
+use crate::reserve;
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 use std::ops::Range;
 
@@ -69,7 +70,9 @@ impl<'a, T: Element> Volume<'a, T> {
         let [n, c, ..] = self.sizes;
         let [sample, channel, ..] = self.strides;
         let begin: usize = (0..3).map(|d| of.first[d] * self.strides[d + 2]).sum();
-        let [depth, height, width] = [0, 1, 2].map(|d| self.strides[d + 2] * moves.stride[d]);
+        // A single element has no step, and a stride that is far larger than the image none that memory could hold.
+        let step = |d: usize| if of.counts[d] > 1 { moves.stride[d] } else { 1 };
+        let [depth, height, width] = [0, 1, 2].map(|d| self.strides[d + 2] * step(d));
         Volume {
             // SAFETY: these are elements of this tensor, which exist for `'a`.
             data: unsafe { Lanes::new(self.data.as_ptr().wrapping_add(begin)) },
@@ -78,12 +81,21 @@ impl<'a, T: Element> Volume<'a, T> {
         }
     }
 
-    /// Where those elements of each kernel lie whose number in each spatial dimension is in these lists, from its first.
-    pub fn places(&self, numbers: &[Vec<usize>; 3]) -> Vec<usize> {
+    /// Where those elements of each kernel lie whose number in each spatial dimension is one of these, from its first.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn places<I>(&self, numbers: [I; 3]) -> Result<Vec<usize>, Error>
+    where
+        I: ExactSizeIterator<Item = usize> + Clone,
+    {
         let [_, _, depth, height, width] = self.strides;
-        let of = |d: usize, h: usize, w: usize| d * depth + h * height + w * width;
+        let mut places = reserve(numbers.iter().map(I::len).fold(1, usize::saturating_mul))?;
         let [d, h, w] = numbers;
-        d.iter().flat_map(|&d| h.iter().flat_map(move |&h| w.iter().map(move |&w| of(d, h, w)))).collect()
+        for (d, h) in d.flat_map(|d| h.clone().map(move |h| (d, h))) {
+            places.extend(w.clone().map(|w| d * depth + h * height + w * width));
+        }
+        Ok(places)
     }
 }
 
@@ -93,13 +105,6 @@ fn wrong(sizes: &[i64]) -> Error {
         expected: "a tensor of 2 to 5 dimensions".into(),
         got: format!("sizes {sizes:?}"),
     }
-}
-
-/// For each element of a kernel, the element of the input that its first place reads.
-pub fn taps(kernel: usize, dilation: usize, padding: usize) -> Vec<isize> {
-    // Of numbers that no memory could hold there are no places.
-    let tap = |t: usize| t.wrapping_mul(dilation).wrapping_sub(padding);
-    (0..kernel).map(|t| tap(t).cast_signed()).collect()
 }
 
 /// How a kernel moves over an input.
@@ -128,9 +133,28 @@ impl Moves {
         })
     }
 
-    /// [`taps`] along dimension `d`.
-    pub fn taps(&self, d: usize, kernel: usize) -> Vec<isize> {
-        taps(kernel, self.dilation[d], self.padding[d])
+    /// The spatial dimensions of an image under a kernel of these sizes with so many places.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn axes<T>(
+        &self,
+        image: &Volume<'_, T>,
+        counts: [usize; 3],
+        kernel: [usize; 3],
+    ) -> Result<[Axis; 3], Error> {
+        let axis = |d: usize| {
+            let mut taps = reserve(kernel[d])?;
+            taps.extend((0..kernel[d]).map(|t| self.tap(d, t)));
+            Ok(Axis::of(image, d, counts[d], self.stride[d], taps))
+        };
+        Ok([axis(0)?, axis(1)?, axis(2)?])
+    }
+
+    /// The element that the first place of the kernel reads by its element `t` along dimension `d`.
+    fn tap(&self, d: usize, t: usize) -> isize {
+        // Of numbers that no memory could hold there are no places.
+        t.wrapping_mul(self.dilation[d]).wrapping_sub(self.padding[d]).cast_signed()
     }
 
     /// The gradient of an input of these spatial sizes by a kernel of those, as one convolution of the result's gradient for
@@ -180,7 +204,7 @@ pub struct Axis {
     pub stride: usize,
     /// Places of the kernel.
     pub count: usize,
-    /// Elements from one place to the next.
+    /// Elements from one place to the next; of a single place, 1.
     pub step: usize,
     /// What the taps read at the first place.
     pub taps: Vec<isize>,
@@ -189,7 +213,16 @@ pub struct Axis {
 impl Axis {
     /// Spatial dimension `d` of a tensor.
     pub fn of<T>(image: &Volume<'_, T>, d: usize, count: usize, step: usize, taps: Vec<isize>) -> Axis {
+        let step = if count > 1 { step } else { 1 };
         Axis { size: image.sizes[d + 2], stride: image.strides[d + 2], count, step, taps }
+    }
+
+    /// Whether most of what the places pass over is read by none of them, since these or the taps lie far apart: a copy of it
+    /// with its border is not worth making, and may be larger than memory.
+    pub fn is_sparse(&self) -> bool {
+        let [first, last] = [self.taps.iter().min(), self.taps.iter().max()].map(|tap| tap.map_or(0, |t| *t));
+        let passed = (self.count.max(1) - 1).saturating_mul(self.step).saturating_add(last.abs_diff(first));
+        passed / 8 > self.count.saturating_mul(self.taps.len()).saturating_add(8)
     }
 
     /// The element that a tap reads at a place.
@@ -202,13 +235,6 @@ impl Axis {
     /// The elements that the kernel reads at a place, in the order of its own.
     pub fn reads(&self, place: usize) -> impl Iterator<Item = usize> {
         (0..self.taps.len()).filter_map(move |tap| self.element(place, tap))
-    }
-
-    /// The same for taps that follow each other without a gap.
-    pub fn window(&self, place: usize) -> Range<usize> {
-        let first = (place * self.step).cast_signed() + self.taps.first().copied().unwrap_or(0);
-        let end = (first + self.taps.len().cast_signed()).clamp(0, self.size.cast_signed());
-        first.clamp(0, end).cast_unsigned()..end.cast_unsigned()
     }
 
     /// Those of the places in the range at which a tap reads an element.
@@ -229,6 +255,51 @@ impl Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn image(sizes: [usize; 5]) -> Volume<'static, f32> {
+        // SAFETY: no element is read.
+        Volume { data: unsafe { Lanes::new(std::ptr::null_mut()) }, sizes, strides: [1; 5] }
+    }
+
+    #[test]
+    fn the_axes_of_a_kernel_are_where_its_elements_read() {
+        let moves = Moves { stride: [1, 2, 1 << 40], padding: [0, 3, 5], dilation: [1, 4, 7], groups: 1 };
+        let axes = moves.axes(&image([1, 1, 1, 9, 20]), [1, 2, 1], [1, 3, 2]).unwrap();
+        let taps: Vec<&[isize]> = axes.iter().map(|axis| &axis.taps[..]).collect();
+        assert_eq!(taps, [&[0][..], &[-3, 1, 5], &[-5, 2]]);
+        // A single place has no next one.
+        assert_eq!(axes.map(|axis| (axis.size, axis.count, axis.step)), [(1, 1, 1), (9, 2, 2), (20, 1, 1)]);
+        assert!(moves.axes(&image([1; 5]), [1; 3], [usize::MAX; 3]).is_err());
+    }
+
+    #[test]
+    fn rows_of_which_most_is_not_read_are_sparse() {
+        let axis = |count, step, taps: &[isize]| {
+            Axis::of(&image([1, 1, 1, 1, 33]), 2, count, step, taps.to_vec()).is_sparse()
+        };
+        // As networks have them: strides, dilations of 18 and 36, a step as wide as the kernel, a single place.
+        for (count, step, taps) in [
+            (112, 2, vec![-3, -2, -1, 0, 1, 2, 3]),
+            (33, 1, vec![-18, 0, 18]),
+            (33, 1, vec![-36, 0, 36]),
+            (14, 16, (0..16).collect()),
+            (1, 1 << 40, vec![-1, 0, 1]),
+            (4, 8, vec![0]),
+            (0, 1, vec![]),
+        ] {
+            assert!(!axis(count, step, &taps), "{count} places, {step} apart, {taps:?}");
+        }
+        let far = 1 << 40;
+        for (count, step, taps) in [
+            (8, 1, vec![-20_000, 0, 20_000]),
+            (1, 1, vec![-far, 0, far]),
+            (1, 1, vec![far, 0, -far]),
+            (3, far as usize, vec![-far]),
+            (1 << 20, usize::MAX, vec![0]),
+        ] {
+            assert!(axis(count, step, &taps), "{count} places, {step} apart, {taps:?}");
+        }
+    }
 
     #[test]
     fn the_places_at_which_a_tap_reads_something_are_found() {

@@ -17,7 +17,8 @@ use super::product::Multiply;
 use gathered::{Product, Results, Weight};
 use keyway_cpu_conv::Operands;
 use keyway_cpu_conv::image::Pixel;
-use keyway_cpu_loops::images::Axis;
+use keyway_cpu_loops::images::{Axis, Volume};
+use keyway_cpu_loops::reserve;
 use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
@@ -25,11 +26,19 @@ use patches::{Order, Patches};
 use planes::{Convolution, Planes};
 
 /// Where the inner elements of a weight lie: of these channels, a step apart, and of the kernel's elements at these places.
-fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Vec<usize> {
+fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Result<Vec<usize>, Error> {
+    let mut inner = reserve(channels.saturating_mul(taps.len()))?;
     match order {
-        Order::Channels => (0..channels).flat_map(|c| taps.iter().map(move |t| c * step + t)).collect(),
-        Order::Places => taps.iter().flat_map(|t| (0..channels).map(move |c| c * step + t)).collect(),
+        Order::Channels => inner.extend((0..channels).flat_map(|c| taps.iter().map(move |t| c * step + t))),
+        Order::Places => inner.extend(taps.iter().flat_map(|t| (0..channels).map(move |c| c * step + t))),
     }
+    Ok(inner)
+}
+
+/// The spatial sizes of a weight, or 0 if it has no elements.
+fn kernel<T>(weight: &Volume<'_, T>) -> [usize; 3] {
+    let [_, _, kernel @ ..] = weight.sizes;
+    if weight.sizes.contains(&0) { [0; 3] } else { kernel }
 }
 
 /// # Safety
@@ -41,9 +50,9 @@ unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error
     }
     let bias = *bias;
     let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
-    let axes = [0, 1, 2]
-        .map(|d| Axis::of(input, d, out.sizes[d + 2], moves.stride[d], moves.taps(d, weight.sizes[d + 2])));
-    let taps = weight.places(&[2, 3, 4].map(|d| (0..weight.sizes[d]).collect()));
+    let ([_, _, places @ ..], kernel) = (out.sizes, kernel(weight));
+    let axes = moves.axes(input, places, kernel)?;
+    let taps = weight.places(kernel.map(|size| 0..size))?;
     if let Some(axes) = planes::axes(&axes, channels, rows) {
         let convolution = Convolution {
             samples: input.sizes[0],
@@ -74,7 +83,7 @@ unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error
             data: weight.data,
             group: rows * weight.strides[0],
             row: weight.strides[0],
-            inner: inner(order, (channels, weight.strides[1]), &taps),
+            inner: inner(order, (channels, weight.strides[1]), &taps)?,
         },
         out: Results::of(out),
         bias,
@@ -93,12 +102,9 @@ unsafe fn conv_input_grad<T: Multiply + Elements>(of: &Operands<'_, T>) -> Resul
         return Ok(());
     }
     let [_, _, sizes @ ..] = out.sizes;
-    let [_, _, kernel @ ..] = weight.sizes;
-    for mut of in moves.remainders(sizes, kernel) {
-        // Taps are in ascending order here, which is the descending one of the kernel's.
-        of.taps.iter_mut().for_each(|taps| taps.reverse());
-        of.reads.iter_mut().for_each(|reads| reads.reverse());
-        let taps = weight.places(&of.taps);
+    let kernel = kernel(weight);
+    for of in moves.remainders(sizes, kernel) {
+        let taps = weight.places(of.taps.each_ref().map(|taps| taps.iter().copied()))?;
         let axes = [0, 1, 2].map(|d| Axis::of(grad, d, of.counts[d], 1, of.reads[d].clone()));
         if let Some(axes) = planes::axes(&axes, channels, rows) {
             let convolution = Convolution {
@@ -133,7 +139,7 @@ unsafe fn conv_input_grad<T: Multiply + Elements>(of: &Operands<'_, T>) -> Resul
                 data: weight.data,
                 group: channels * weight.strides[0],
                 row: weight.strides[1],
-                inner: inner(order, (channels, weight.strides[0]), &taps),
+                inner: inner(order, (channels, weight.strides[0]), &taps)?,
             },
             out: Results::of(&out.of_remainder(&of, moves)),
             bias: None,
@@ -148,11 +154,14 @@ unsafe fn conv_input_grad<T: Multiply + Elements>(of: &Operands<'_, T>) -> Resul
 /// As for [`conv`].
 unsafe fn conv_weight_grad<T: Elements<Acc: Multiply>>(of: &Operands<'_, T>) -> Result<(), Error> {
     let Operands { inputs: [grad, input], out, moves, .. } = of;
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
     let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
-    let axes = [0, 1, 2]
-        .map(|d| Axis::of(input, d, grad.sizes[d + 2], moves.stride[d], moves.taps(d, out.sizes[d + 2])));
+    let ([_, _, places @ ..], [_, _, kernel @ ..]) = (grad.sizes, out.sizes);
+    let axes = moves.axes(input, places, kernel)?;
     if let Some(axes) = planes::axes(&axes, channels, rows) {
-        let taps = out.places(&[2, 3, 4].map(|d| (0..out.sizes[d]).collect()));
+        let taps = out.places(kernel.map(|size| 0..size))?;
         let sizes = (grad.sizes[0], moves.groups, rows);
         // SAFETY: as in `conv`; each result's channel is one piece's.
         return unsafe {
@@ -162,7 +171,7 @@ unsafe fn conv_weight_grad<T: Elements<Acc: Multiply>>(of: &Operands<'_, T>) -> 
         };
     }
     // SAFETY: as in `conv`.
-    unsafe { summed::run(grad, input, out, moves) }
+    unsafe { summed::run(grad, input, out, moves, axes) }
 }
 
 /// What one kernel does not serve the other does.

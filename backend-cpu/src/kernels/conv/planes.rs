@@ -140,11 +140,13 @@ impl<'a> Band<'a> {
     }
 }
 
-/// The axes of an image, if each result has one channel, which few share, and the convolution is not one of volumes.
+/// The axes of an image, if each result has one channel, which few share, the convolution is not one of volumes, and its copied
+/// rows would not be mostly zeros.
 pub fn axes(axes: &[Axis; 3], channels: usize, rows: usize) -> Option<[Axis; 2]> {
     let [depth, height, width] = axes;
     let flat = depth.size == 1 && depth.count == 1 && depth.taps == [0];
-    (channels == 1 && rows <= ROWS && flat).then(|| [height.clone(), width.clone()])
+    let sparse = || height.is_sparse() || width.is_sparse();
+    (channels == 1 && rows <= ROWS && flat && !sparse()).then(|| [height.clone(), width.clone()])
 }
 
 /// A convolution with one input channel for each `rows` results.

@@ -16,7 +16,7 @@ const PLACES: (usize, usize) = (128, 1024);
 const PARTS: usize = 16;
 const SUMS: usize = 1 << 23;
 
-/// The gradient of the weight. `Acc` is what sums are accumulated in.
+/// The gradient of the weight, by the axes of the input. `Acc` is what sums are accumulated in.
 ///
 /// # Safety
 /// The volumes must hold the elements that they name, and nobody else may use those of `out`.
@@ -25,20 +25,15 @@ pub unsafe fn run<T: Float<Acc: Multiply>>(
     input: &Volume<'_, T>,
     out: &Volume<'_, T>,
     moves: &Moves,
+    axes: [Axis; 3],
 ) -> Result<(), Error> {
     let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
-    let axis = |d: usize, of: &Volume<'_, T>, step, taps| Axis::of(of, d, grad.sizes[d + 2], step, taps);
-    let patches = Patches {
-        data: input.data,
-        sample: input.strides[0],
-        channel: input.strides[1],
-        axes: [0, 1, 2].map(|d| axis(d, input, moves.stride[d], moves.taps(d, out.sizes[d + 2]))),
-    };
+    let patches = Patches { data: input.data, sample: input.strides[0], channel: input.strides[1], axes };
     let grads = Patches {
         data: grad.data,
         sample: grad.strides[0],
         channel: grad.strides[1],
-        axes: [0, 1, 2].map(|d| axis(d, grad, 1, vec![0])),
+        axes: [0, 1, 2].map(|d| Axis::of(grad, d, grad.sizes[d + 2], 1, vec![0])),
     };
     let (order, inner) = (patches.order(channels), patches.taps() * channels);
     let total = grad.sizes[0] * grad.sizes[2] * grad.sizes[3] * grad.sizes[4];

@@ -8,20 +8,11 @@ use super::average::Sum;
 use super::largest::Largest;
 use super::lines::{GRAIN, Line, Lines, Memory, Reduce, by_channels, each_first, read, take_all};
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes, narrow};
+use keyway_cpu_loops::{parallel_try, reserve};
 use keyway_sdk::author::{Call, Element, Error, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
-
-fn reserve<T>(count: usize) -> Result<Vec<T>, Error> {
-    let mut list = Vec::new();
-    let requested = count.saturating_mul(size_of::<T>()) as u64;
-    match list.try_reserve_exact(count) {
-        Ok(()) => Ok(list),
-        Err(_) => Err(Error::OutOfMemory { requested, available: 0 }),
-    }
-}
 
 /// The elements, of `size`, under each of `count` windows.
 fn windows(size: usize, count: usize) -> Result<Vec<Range<usize>>, Error> {
@@ -331,13 +322,18 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let weight = |window: &Range<usize>| T::Acc::ONE / T::Acc::from_f64(window.len() as f64);
     let of = |d: usize| runs(out.sizes[d + 2], &windows[d]);
     let runs = [of(0)?, of(1)?, of(2)?];
+    let weights = |d: usize| {
+        let mut weights = reserve(windows[d].len())?;
+        weights.extend(windows[d].iter().map(weight));
+        Ok(weights)
+    };
     let mut columns = reserve(out.sizes[4])?;
     columns
         .extend(runs[2].iter().enumerate().flat_map(|(i, run)| std::iter::repeat_n(i, run.elements.len())));
     let gradient = Gradient {
         grad: &grad,
         out: &out,
-        weights: [0, 1, 2].map(|d| windows[d].iter().map(weight).collect()),
+        weights: [weights(0)?, weights(1)?, weights(2)?],
         runs,
         columns,
         channels: if by_channels(&out) { out.sizes[1] } else { 1 },
@@ -350,8 +346,8 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
         let mut sums = Scratch::zeroed(grad.sizes[4] * channels)?;
         let mut copy = Scratch::zeroed(if channels == 1 { grad.sizes[4] } else { channels })?;
         let mut total = Scratch::zeroed(channels)?;
-        let zeros = |count: usize| vec![T::from_acc(T::Acc::ZERO); count * channels];
-        let (mut made, mut row) = (zeros(gradient.runs[2].len()), zeros(width));
+        let (mut made, mut row) =
+            (Scratch::zeroed(gradient.runs[2].len() * channels)?, Scratch::zeroed(width * channels)?);
         each_first(counts, range, |first| {
             // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements
             // the host guarantees; the output is this call's alone, and each row is one piece's.

@@ -1,12 +1,14 @@
 //! `avg_pool` and its gradient.
 
-use super::axes;
+use super::Window;
 use super::lines::{Lines, Reduce, Rows, read};
 use super::spread::{Sums, spread};
-use keyway_cpu_loops::images::{Axis, Volume, three};
+use keyway_cpu_loops::images::{Axis, Volume};
+use keyway_cpu_loops::reserve;
 use keyway_cpu_loops::vectors::{Lanes, Vector};
-use keyway_sdk::author::{Call, Error, Real};
+use keyway_sdk::author::{Call, Error, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
+use std::ops::Range;
 
 /// The sum so far.
 pub struct Sum;
@@ -24,6 +26,18 @@ impl<A: Real> Reduce<A> for Sum {
     }
 }
 
+/// The elements under the window at each place along dimension `d`, of an image with this border, which come first.
+fn windows(window: &Window, axis: &Axis, d: usize, border: usize) -> Result<Vec<Range<usize>>, Error> {
+    let mut windows = reserve(axis.count)?;
+    windows.extend((0..axis.count).map(|place| {
+        let first = place * axis.step + border;
+        let [begin, end] = [first, first + window.kernel[d]]
+            .map(|at| at.saturating_sub(window.padding[d]).min(axis.size + 2 * border));
+        begin..end
+    }));
+    Ok(windows)
+}
+
 /// What sums are divided by.
 struct Divisor<A> {
     given: Option<A>,
@@ -33,26 +47,19 @@ struct Divisor<A> {
 
 impl<A: Real> Divisor<A> {
     /// By arguments `at` and the one after it.
-    fn of(call: &Call, at: usize, padding: [usize; 3], axes: &[Axis; 3]) -> Result<Self, Error> {
+    fn of(call: &Call, at: usize, window: &Window, axes: &[Axis; 3]) -> Result<Self, Error> {
         let given =
             if call.is_none(at + 1)? { None } else { Some(A::from_f64(call.int(at + 1)?.max(1) as f64)) };
         let include = call.bool(at)?;
-        let counts = [0, 1, 2].map(|d| {
-            let axis = &axes[d];
+        let counts = |d: usize| {
             // The border after the image ends where the padding does, though a window may reach further.
-            let (low, high) = if include {
-                (-(padding[d] as isize), (axis.size + padding[d]) as isize)
-            } else {
-                (0, axis.size as isize)
-            };
-            let count = |place: usize| {
-                let first = (place * axis.step) as isize + axis.taps[0];
-                let end = (first + axis.taps.len() as isize).min(high);
-                A::from_f64((end - first.max(low)).max(0) as f64)
-            };
-            (0..axis.count).map(count).collect()
-        });
-        Ok(Divisor { given, counts })
+            let border = if include { window.padding[d] } else { 0 };
+            let under = windows(window, &axes[d], d, border)?;
+            let mut counts = reserve(under.len())?;
+            counts.extend(under.iter().map(|range| A::from_f64(range.len() as f64)));
+            Ok(counts)
+        };
+        Ok(Divisor { given, counts: [counts(0)?, counts(1)?, counts(2)?] })
     }
 
     /// Divides the numbers of places that follow each other in a row, the first of which is this.
@@ -75,9 +82,13 @@ impl<A: Real> Divisor<A> {
 
 fn avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     let (input, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
-    let [_, _, depth, height, width] = out.sizes;
-    let axes = axes(call, 1, [1; 3], &input, [depth, height, width])?;
-    let divisor = Divisor::of(call, 5, three(call.ints(3)?, 0), &axes)?;
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
+    let [_, _, counts @ ..] = out.sizes;
+    let window = Window::of(call, 1, [1; 3])?;
+    let axes = window.axes(&input, counts)?;
+    let divisor = Divisor::of(call, 5, &window, &axes)?;
     // SAFETY: as in `largest`.
     unsafe {
         Lines { input: &input, axes: &axes }.each::<Sum, _>(&out, |line, sums, _| {
@@ -95,14 +106,16 @@ fn avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
 struct Gradient<'a, T: Lanes> {
     grad: Volume<'a, T>,
     axes: [Axis; 3],
+    /// The elements under the window at each place, for each dimension.
+    windows: [Vec<Range<usize>>; 3],
     divisor: Divisor<T::Acc>,
 }
 
 impl<T: Lanes> Gradient<'_, T> {
     /// The rows of the input that those of the window reach, by their number in the channel.
     fn rows(&self, d: usize, h: usize) -> impl Iterator<Item = usize> {
-        let (height, size) = (self.axes[1].window(h), self.axes[1].size);
-        self.axes[0].window(d).flat_map(move |z| height.clone().map(move |y| z * size + y))
+        let (height, size) = (self.windows[1][h].clone(), self.axes[1].size);
+        self.windows[0][d].clone().flat_map(move |z| height.clone().map(move |y| z * size + y))
     }
 
     /// Elements of the gradient along dimension `along`.
@@ -118,11 +131,11 @@ impl<T: Lanes> Gradient<'_, T> {
 
     /// # Safety
     /// The gradient must hold the elements that it names.
-    unsafe fn of_channel(&self, sample: usize, channel: usize, plane: &mut [T::Acc]) {
+    unsafe fn of_channel(&self, sample: usize, channel: usize, plane: &mut [T::Acc]) -> Result<(), Error> {
         let [_, _, depth, height, width] = self.grad.sizes;
-        let rows = Rows::of(&self.axes[2]);
-        let mut shares = vec![T::Acc::ZERO; width];
-        let mut parts = vec![T::Acc::ZERO; rows.room()];
+        let rows = Rows::of(&self.axes[2])?;
+        let mut shares = Scratch::<T::Acc>::zeroed(width)?;
+        let mut parts = Scratch::<T::Acc>::zeroed(rows.room())?;
         for (d, h) in (0..depth).flat_map(|d| (0..height).map(move |h| (d, h))) {
             // SAFETY: as the caller guarantees.
             unsafe { self.read([sample, channel, d, h, 0], 4, &mut shares) };
@@ -137,6 +150,7 @@ impl<T: Lanes> Gradient<'_, T> {
                 rows.add_parted(&parts, &mut plane[row * self.axes[2].size..][..self.axes[2].size]);
             }
         }
+        Ok(())
     }
 
     /// # Safety
@@ -150,7 +164,7 @@ impl<T: Lanes> Gradient<'_, T> {
                 unsafe { self.read([sums.sample, sums.channels.start, d, h, w], 1, &mut shares) };
                 self.divisor.divide([d, h, w], &mut shares);
                 for row in self.rows(d, h) {
-                    for x in self.axes[2].window(w) {
+                    for x in self.windows[2][w].clone() {
                         let slot = sums.at(row * self.axes[2].size + x).unwrap_or_default();
                         add::<T>(slot, &shares);
                     }
@@ -175,19 +189,27 @@ fn add<T: Lanes>(to: &mut [T::Acc], from: &[T::Acc]) {
 
 fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let (grad, out) = (Volume::<T>::argument(call, 0)?, Volume::<T>::output(call, 0)?);
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
     let [_, _, counts @ ..] = grad.sizes;
-    let axes = axes(call, 2, [1; 3], &out, counts)?;
-    let divisor = Divisor::of(call, 6, three(call.ints(4)?, 0), &axes)?;
-    let gradient = Gradient { grad, axes, divisor };
+    let window = Window::of(call, 2, [1; 3])?;
+    let axes = window.axes(&out, counts)?;
+    let divisor = Divisor::of(call, 6, &window, &axes)?;
+    let of = |d: usize| windows(&window, &axes[d], d, 0);
+    let windows = [of(0)?, of(1)?, of(2)?];
+    let gradient = Gradient { grad, axes, windows, divisor };
     // SAFETY: as in `max_pool_backward`.
     unsafe {
         spread(&out, |sums| {
             let (sample, channel) = (sums.sample, sums.channels.start);
             match sums.plane() {
                 Some(plane) => gradient.of_channel(sample, channel, plane),
-                None => gradient.of_channels(sums),
+                None => {
+                    gradient.of_channels(sums);
+                    Ok(())
+                }
             }
-            Ok(())
         })
     }
 }

@@ -1,6 +1,6 @@
 //! `max_pool` and its gradient.
 
-use super::axes;
+use super::Window;
 use super::lines::{Lines, Reduce};
 use super::spread::spread;
 use keyway_cpu_loops::images::{Volume, three};
@@ -46,8 +46,11 @@ where
 {
     let input = Volume::<T>::argument(call, 0)?;
     let (values, places) = (Volume::<T>::output(call, 0)?, Volume::<i64>::output(call, 1)?);
-    let [_, _, depth, height, width] = values.sizes;
-    let axes = axes(call, 1, three(call.ints(4)?, 1), &input, [depth, height, width])?;
+    if values.sizes.contains(&0) {
+        return Ok(());
+    }
+    let [_, _, counts @ ..] = values.sizes;
+    let axes = Window::of(call, 1, three(call.ints(4)?, 1))?.axes(&input, counts)?;
     // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
     // guarantees; each line writes results of its own.
     unsafe {

@@ -1,8 +1,8 @@
 //! Windows that are gone through line by line.
 
 use keyway_cpu_loops::images::{Axis, Volume};
-use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes, Vector, narrow, widen};
+use keyway_cpu_loops::{parallel_try, reserve};
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
@@ -95,9 +95,11 @@ pub struct Memory<A, P> {
 impl<A: Real, P: Copy> Memory<A, P> {
     /// For so many results, each of which is `first` before it has elements, of a line that reads `read` elements at once.
     pub fn new(first: (A, P), results: usize, read: usize, parts: usize) -> Result<Self, Error> {
+        let mut places = reserve(results)?;
+        places.resize(results, first.1);
         Ok(Memory {
             values: Scratch::zeroed(results)?,
-            places: vec![first.1; results],
+            places,
             window: Vec::new(),
             read: Scratch::zeroed(read)?,
             parts: Scratch::zeroed(parts)?,
@@ -170,7 +172,7 @@ impl<T: Lanes> Lines<'_, T> {
         let mut counts = out.sizes;
         counts[along] = 1;
         let window: usize = self.axes.iter().map(|axis| axis.taps.len()).product();
-        let rows = Rows::of(&self.axes[2]);
+        let rows = Rows::of(&self.axes[2])?;
         let parts = if along == 4 { rows.room() } else { 0 };
         let lines = counts.iter().product();
         if lines == 0 || length == 0 {
@@ -331,14 +333,17 @@ pub struct Tap {
 }
 
 impl Rows {
-    pub fn of(width: &Axis) -> Rows {
-        let length = width.size.div_ceil(width.step).max(1);
-        let taps = (0..width.taps.len()).filter_map(|tap| {
+    pub fn of(width: &Axis) -> Result<Rows, Error> {
+        // With a step beyond the row each element is a part of its own, and a tap lies in the image at one place at most.
+        let step = width.step.min(width.size).max(1);
+        let length = width.size.div_ceil(step).max(1);
+        let mut taps = reserve(width.taps.len())?;
+        taps.extend((0..width.taps.len()).filter_map(|tap| {
             let inside = width.inside(tap, 0..width.count);
             let element = width.element(inside.start, tap).filter(|_| !inside.is_empty())?;
-            Some(Tap { inside, element, part: element % width.step * length + element / width.step })
-        });
-        Rows { step: width.step, length, taps: taps.collect() }
+            Some(Tap { inside, element, part: element % step * length + element / step })
+        }));
+        Ok(Rows { step, length, taps })
     }
 
     /// The row in parts.

@@ -11,18 +11,50 @@ mod lines;
 mod spread;
 mod unpool;
 
-use keyway_cpu_loops::images::{Axis, Volume, taps, three};
+use keyway_cpu_loops::images::{Axis, Volume, three};
+use keyway_cpu_loops::reserve;
 use keyway_sdk::author::{Call, Element, Error};
 
-/// The axes of a pooled image: kernel, stride and padding are arguments `at` to `at + 2`.
-fn axes<T: Element>(
-    call: &Call,
-    at: usize,
+/// A window and how it moves.
+struct Window {
+    kernel: [usize; 3],
+    stride: [usize; 3],
+    padding: [usize; 3],
     dilation: [usize; 3],
-    image: &Volume<'_, T>,
-    counts: [usize; 3],
-) -> Result<[Axis; 3], Error> {
-    let (kernel, stride) = (three(call.ints(at)?, 1), three(call.ints(at + 1)?, 1));
-    let padding = three(call.ints(at + 2)?, 0);
-    Ok([0, 1, 2].map(|d| Axis::of(image, d, counts[d], stride[d], taps(kernel[d], dilation[d], padding[d]))))
+}
+
+impl Window {
+    /// Kernel, stride and padding are arguments `at` to `at + 2`.
+    fn of(call: &Call, at: usize, dilation: [usize; 3]) -> Result<Window, Error> {
+        let (kernel, stride) = (three(call.ints(at)?, 1), three(call.ints(at + 1)?, 1));
+        Ok(Window { kernel, stride, padding: three(call.ints(at + 2)?, 0), dilation })
+    }
+
+    /// The axes of a pooled image that is not empty. The window's elements that lie outside at each place have no part in
+    /// anything and no taps: a window may be far larger than the image.
+    fn axes<T: Element>(&self, image: &Volume<'_, T>, counts: [usize; 3]) -> Result<[Axis; 3], Error> {
+        let axis = |d: usize| {
+            let (size, count, stride) = (image.sizes[d + 2], counts[d], self.stride[d]);
+            let (dilation, padding, most) = (self.dilation[d], self.padding[d], self.kernel[d]);
+            // The elements of the window that lie in the image at a place. Places further on have earlier ones.
+            let inside = |place: usize| {
+                let [begin, end] = [0, size]
+                    .map(|at| (padding + at).saturating_sub(place * stride).div_ceil(dilation).min(most));
+                begin..end
+            };
+            let mut taps = reserve(most.min(size.saturating_mul(count)))?;
+            let mut next = 0;
+            for place in (0..count).rev() {
+                let inside = inside(place);
+                next = next.max(inside.start);
+                taps.extend((next..inside.end).map(|t| (t * dilation).cast_signed() - padding.cast_signed()));
+                next = next.max(inside.end);
+                if next == most {
+                    break;
+                }
+            }
+            Ok(Axis::of(image, d, count, stride, taps))
+        };
+        Ok([axis(0)?, axis(1)?, axis(2)?])
+    }
 }

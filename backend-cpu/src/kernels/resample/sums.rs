@@ -4,13 +4,16 @@
 use super::GRAIN;
 use super::tables::Table;
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, narrow, read_some, store_some, write_some};
-use keyway_sdk::author::{Error, Real};
+use keyway_cpu_loops::{parallel_try, reserve};
+use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
 /// Vectors of channels whose sums stay in registers over all elements of a place.
 const VECTORS: usize = 4;
+
+/// Elements of a row for each one that its places read, from which on the others are passed over.
+const SPARSE: usize = 64;
 
 /// Sums of an image's elements.
 struct Sums<'a, T: Lanes> {
@@ -31,7 +34,17 @@ pub unsafe fn weighted<T: Lanes>(
 ) -> Result<(), Error> {
     let of = Sums { image, out, tables };
     // SAFETY: as the caller guarantees.
-    unsafe { if image.strides[1] == 1 && image.sizes[1] > 1 { of.by_channels() } else { of.by_rows() } }
+    unsafe {
+        if image.strides[1] == 1 && image.sizes[1] > 1 {
+            of.by_channels()
+        } else if image.sizes[4] / SPARSE > of.taps().saturating_mul(out.sizes[4])
+            || u32::try_from(image.sizes[4]).is_err()
+        {
+            of.by_places()
+        } else {
+            of.by_rows()
+        }
+    }
 }
 
 impl<T: Lanes> Sums<'_, T> {
@@ -124,16 +137,46 @@ impl<T: Lanes> Sums<'_, T> {
         }
     }
 
+    /// The same place by place, for rows of which most is not read.
+    ///
+    /// # Safety
+    /// As for [`weighted`].
+    unsafe fn by_places(&self) -> Result<(), Error> {
+        let [samples, channels, depth, height, width] = self.out.sizes;
+        let work = width.saturating_mul(self.taps());
+        parallel_try(samples * channels * depth * height, GRAIN / work.max(1), |range| {
+            let mut elements = reserve(self.taps())?;
+            for i in range {
+                let [nc, d, h] = self.row(i);
+                let at = |strides: [usize; 5]| nc / channels * strides[0] + nc % channels * strides[1];
+                let from = self.image.data.as_ptr().cast_const().wrapping_add(at(self.image.strides));
+                let [_, _, by_d, by_h, by_w] = self.out.strides;
+                let to = at(self.out.strides) + d * by_d + h * by_h;
+                for w in 0..width {
+                    self.elements([d, h, w], &mut elements);
+                    let add = |sum: T::Acc, &(at, weight): &(usize, T::Acc)| {
+                        // SAFETY: the caller guarantees the elements that the tables name.
+                        sum + unsafe { *from.wrapping_add(at) }.to_acc() * weight
+                    };
+                    let sum = T::from_acc(elements.iter().fold(T::Acc::ZERO, add));
+                    // SAFETY: as above; each row is written by one task.
+                    unsafe { self.out.data.as_ptr().wrapping_add(to + w * by_w).write(sum) };
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// # Safety
     /// As for [`weighted`].
     unsafe fn by_rows(&self) -> Result<(), Error> {
         let [samples, channels, depth, height, width] = self.out.sizes;
         let rows = if width == 0 { 0 } else { samples * channels * depth * height };
-        let columns = Columns::of(&self.tables[2], width);
+        let columns = Columns::of(&self.tables[2], width)?;
         let work = width.saturating_mul(self.taps());
         parallel_try(rows, GRAIN / work.max(1), |range| {
-            let mut mixed = vec![T::Acc::ZERO; self.image.sizes[4]];
-            let mut sums = vec![T::Acc::ZERO; width];
+            let mut mixed = Scratch::<T::Acc>::zeroed(self.image.sizes[4])?;
+            let mut sums = Scratch::<T::Acc>::zeroed(width)?;
             for i in range {
                 let [nc, d, h] = self.row(i);
                 let (n, c) = (nc / channels, nc % channels);
@@ -195,8 +238,9 @@ struct Columns<A> {
 }
 
 impl<A: Real> Columns<A> {
-    fn of(table: &Table<A>, width: usize) -> Columns<A> {
-        let mut made = Columns { runs: Vec::new(), at: Vec::new(), weights: Vec::new() };
+    fn of(table: &Table<A>, width: usize) -> Result<Columns<A>, Error> {
+        let count = (0..width).map(|place| table.at(place).len()).sum();
+        let mut made = Columns { runs: Vec::new(), at: reserve(count)?, weights: reserve(count)? };
         let mut first = 0;
         while first < width {
             let taps = table.at(first).len();
@@ -211,7 +255,7 @@ impl<A: Real> Columns<A> {
             }
             first += same;
         }
-        made
+        Ok(made)
     }
 
     /// The sums of what each place reads.

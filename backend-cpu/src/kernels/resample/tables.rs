@@ -1,5 +1,6 @@
 //! What each place of a dimension reads.
 
+use keyway_cpu_loops::reserve;
 use keyway_sdk::author::{Error, Real};
 
 /// For each place of a dimension the elements that it is made of, and their weights.
@@ -8,17 +9,10 @@ pub struct Table<A> {
     taps: Vec<(usize, A)>,
 }
 
-fn reserve<T>(list: &mut Vec<T>, count: usize) -> Result<(), Error> {
-    let bytes = count.saturating_mul(size_of::<T>()) as u64;
-    list.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { requested: bytes, available: 0 })
-}
-
 impl<A: Real> Table<A> {
     /// One without places yet, with room for so many that are made of `each` elements.
     fn new(places: usize, each: usize) -> Result<Table<A>, Error> {
-        let mut table = Table { ends: Vec::new(), taps: Vec::new() };
-        reserve(&mut table.ends, places + 1)?;
-        reserve(&mut table.taps, places.saturating_mul(each))?;
+        let mut table = Table { ends: reserve(places + 1)?, taps: reserve(places.saturating_mul(each))? };
         table.ends.push(0);
         Ok(table)
     }
@@ -47,9 +41,7 @@ impl<A: Real> Table<A> {
 
     /// For each of `count` elements the places that it goes to: the same table as the gradient reads it.
     pub fn transposed(&self, count: usize) -> Result<Table<A>, Error> {
-        let mut made = Table { ends: Vec::new(), taps: Vec::new() };
-        reserve(&mut made.ends, count + 1)?;
-        reserve(&mut made.taps, self.taps.len())?;
+        let mut made = Table { ends: reserve(count + 1)?, taps: reserve(self.taps.len())? };
         made.ends.resize(count + 1, 0);
         made.taps.resize(self.taps.len(), (0, A::ZERO));
         self.taps.iter().for_each(|&(at, _)| made.ends[at + 1] += 1);
@@ -128,7 +120,8 @@ impl Spacing {
                     table.place([(first, 1.0 - share), ((first + 1).min(last), share)]);
                 }
                 Mode::Cubic => {
-                    let at = self.position(place);
+                    // Beyond these all four elements are the first or the last, and infinity has no fraction.
+                    let at = self.position(place).clamp(-2.0, self.size as f64 + 2.0);
                     let element = |k: usize| (at.floor() + k as f64 - 1.0).clamp(0.0, last as f64) as usize;
                     let weights = cubic(at - at.floor());
                     table.place((0..4).map(|k| (element(k), weights[k])));

@@ -3,6 +3,7 @@
 
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::SampleArg;
+use crate::ops::spatial::{BORDER, MOVES, list, size_from};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result;
 use keyway_dispatcher::op::Args;
@@ -18,18 +19,9 @@ pub(super) struct Moves<'a> {
     pub(super) groups: usize,
 }
 
-/// A list in argument `i` of one number for each of `rank` dimensions, each at least `least`.
-fn list<'a>(args: &Args<'a>, i: usize, rank: usize, least: i64) -> Result<&'a [i64]> {
-    let given = args.ints(i)?;
-    if given.len() == rank && given.iter().all(|&v| v >= least) {
-        return Ok(given);
-    }
-    Err(wrong_value(args, i, format!("{rank} numbers of {least} or more, one for each spatial dimension")))
-}
-
 /// Sizes of spatial dimensions in argument `i`.
 pub(super) fn sizes(args: &Args<'_>, i: usize, rank: usize, least: i64) -> Result<Dims> {
-    Ok(list(args, i, rank, least)?.iter().map(|&v| v as usize).collect())
+    Ok(list(args, i, rank, &size_from(least))?.iter().map(|&v| v as usize).collect())
 }
 
 /// The number of spatial dimensions of tensor argument `i`, which `names` its first two.
@@ -57,7 +49,7 @@ impl<'a> Moves<'a> {
     /// Those of a call.
     pub(super) fn of(args: &Args<'a>, rank: usize) -> Result<Moves<'a>> {
         let (stride, padding, dilation) =
-            (list(args, 3, rank, 1)?, list(args, 4, rank, 0)?, list(args, 5, rank, 1)?);
+            (list(args, 3, rank, &MOVES)?, list(args, 4, rank, &BORDER)?, list(args, 5, rank, &MOVES)?);
         let groups = args.int(6)?;
         if groups < 1 {
             return Err(wrong_value(args, 6, "1 or more groups".into()));

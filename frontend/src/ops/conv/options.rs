@@ -1,6 +1,7 @@
 //! What convolutions are called with besides their tensors.
 
-/// A number for each of `N` spatial dimensions: one for all of them, or an array.
+/// A number for each of `N` spatial dimensions: one for all of them, or an array. Strides, borders, dilations and windows are
+/// at most 2^40; an op refuses larger ones.
 ///
 /// ```
 /// use keyway::ops::conv::PerDim;

@@ -3,6 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::rules::{wrong_shape, wrong_value};
+use crate::ops::spatial::{BORDER, MOVES, list};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::Args;
 use keyway_dispatcher::tensor::TensorRef;
@@ -50,16 +51,9 @@ impl Places {
     /// # Errors
     /// `Value` for a window that has no place.
     pub(super) fn of(args: &Args<'_>, at: usize, sizes: [usize; 2]) -> RuleResult<Places> {
-        let list = |i: usize, least: i64| match *args.ints(i)? {
-            [a, b] if a >= least && b >= least => Ok([a, b]),
-            _ => Err(wrong_value(
-                args,
-                i,
-                format!("2 numbers of {least} or more, one for each spatial dimension"),
-            )),
-        };
-        let (kernel, dilation) = (list(at, 1)?, list(at + 1, 1)?);
-        let (padding, stride) = (list(at + 2, 0)?, list(at + 3, 1)?);
+        let pair = |i: usize, range| list(args, i, 2, &range).map(|list| [list[0], list[1]]);
+        let (kernel, dilation) = (pair(at, MOVES)?, pair(at + 1, MOVES)?);
+        let (padding, stride) = (pair(at + 2, BORDER)?, pair(at + 3, MOVES)?);
         let mut counts = [0; 2];
         for d in 0..2 {
             let reach = i128::from(dilation[d]) * (i128::from(kernel[d]) - 1) + 1;

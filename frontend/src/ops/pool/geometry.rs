@@ -1,6 +1,7 @@
 //! Sizes of pooled images, and the checks that the ops share.
 
 use crate::ops::rules::{require, wrong_shape, wrong_value};
+use crate::ops::spatial::{BORDER, MOVES, list, size_from};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result;
 use keyway_dispatcher::op::Args;
@@ -16,14 +17,6 @@ pub(super) struct Window<'a> {
     ceil: bool,
 }
 
-fn list<'a>(args: &Args<'a>, i: usize, rank: usize, least: i64) -> Result<&'a [i64]> {
-    let given = args.ints(i)?;
-    if given.len() == rank && given.iter().all(|&v| v >= least) {
-        return Ok(given);
-    }
-    Err(wrong_value(args, i, format!("{rank} numbers of {least} or more, one for each spatial dimension")))
-}
-
 /// The number of spatial dimensions of tensor argument `i`, `[batch, channels, spatial..]` of floats.
 pub(crate) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
     let t = args.tensor(i)?;
@@ -36,7 +29,7 @@ pub(crate) fn rank(args: &Args<'_>, i: usize) -> Result<usize> {
 
 /// The sizes of an image's spatial dimensions in argument `i`.
 pub(crate) fn sizes(args: &Args<'_>, i: usize, rank: usize) -> Result<Dims> {
-    Ok(list(args, i, rank, 1)?.iter().map(|&v| v as usize).collect())
+    Ok(list(args, i, rank, &size_from(1))?.iter().map(|&v| v as usize).collect())
 }
 
 /// The sizes of the spatial dimensions as a list argument.
@@ -61,10 +54,10 @@ impl<'a> Window<'a> {
     ) -> Result<Window<'a>> {
         Ok(Window {
             at,
-            kernel: list(args, at, rank, 1)?,
-            stride: list(args, at + 1, rank, 1)?,
-            padding: list(args, at + 2, rank, 0)?,
-            dilation: dilation.map(|i| list(args, i, rank, 1)).transpose()?,
+            kernel: list(args, at, rank, &MOVES)?,
+            stride: list(args, at + 1, rank, &MOVES)?,
+            padding: list(args, at + 2, rank, &BORDER)?,
+            dilation: dilation.map(|i| list(args, i, rank, &MOVES)).transpose()?,
             ceil: args.bool(ceil)?,
         })
     }
@@ -99,8 +92,12 @@ impl<'a> Window<'a> {
                 count -= 1;
             }
             let begins = |place: i128| place * stride - padding;
-            let reads =
-                |place: i128| (0..kernel).any(|t| (0..size).contains(&(begins(place) + t * dilation)));
+            // The first element of the window that does not lie before the image.
+            let first = |place: i128| ((dilation - 1 - begins(place)) / dilation).max(0);
+            let reads = |place: i128| {
+                let first = first(place);
+                first < kernel && begins(place) + first * dilation < size
+            };
             let at_border = |place: &i128| begins(*place) < 0 || begins(*place) + reach > size;
             if dilation > 1 && padding > 0 && !(0..count).filter(at_border).all(reads) {
                 let text = format!("a window that meets the image at each place of spatial dimension {d}");

@@ -24,7 +24,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (own, p) = (tensor(args, 0)?, args.float(1)?);
-    let count: i64 = args.ints(2)?.iter().product();
+    let count: f64 = args.ints(2)?.iter().map(|&size| size as f64).product();
     let mean = avg_pool::DEF.run(&[
         (&widened(&own)?.pow(p)?).into(),
         args.get(2),
@@ -36,7 +36,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     ])?;
     // The mean itself, but with a gradient of 0 where it is 0, at which a root has none.
     let mean = if p > 1.0 { mean.detach().sign()?.mul(&mean.abs()?.relu()?)? } else { mean };
-    cast(mean.mul(count as f64)?.pow(1.0 / p)?, own.dtype())
+    cast(mean.mul(count)?.pow(1.0 / p)?, own.dtype())
 }
 
 fn call(x: SampleArg, p: f64, [kernel, stride]: [&[i64]; 2], ceil: bool) -> Vec<SampleArg> {

@@ -3,6 +3,7 @@
 use super::{PRODUCTS, READ, Tiles};
 use crate::gathered::Product;
 use crate::image::{Band, Pixel};
+use keyway_sdk::author::Error;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -60,10 +61,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub fn of<T: Pixel>(of: &Product<'_, T>) -> Rows {
-        let band = Band::of(&of.axes, of.channels);
+    pub fn of<T: Pixel>(of: &Product<'_, T>) -> Result<Rows, Error> {
+        let band = Band::of(&of.axes, of.channels)?;
         let places = of.axes[0].count;
-        Rows { tall: band.rows(places), places, band }
+        Ok(Rows { tall: band.rows(places), places, band })
     }
 
     /// The images of which a piece has tiles, and of each the places down that it has tiles of.

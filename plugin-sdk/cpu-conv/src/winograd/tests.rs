@@ -3,7 +3,7 @@
 use super::{is_faster, run};
 use crate::gathered::{Product, Weight};
 use crate::image::Pixel;
-use keyway_cpu_loops::images::{Axis, Volume, taps};
+use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_sdk::author::{Float, Lanes};
 use keyway_sdk::half::f16;
 
@@ -47,8 +47,9 @@ impl Case {
         let [height, width] = self.outs();
         let input = image(x.as_ptr().cast_mut(), self.sizes);
         let kernel = image(w.as_ptr().cast_mut(), [self.k, c, 3, 3]);
-        let axes = [1, 2].map(|d| Axis::of(&input, d, [height, width][d - 1], 1, taps(3, 1, self.padding)));
-        let places = kernel.places(&[vec![0], vec![0, 1, 2], vec![0, 1, 2]]);
+        let taps: Vec<isize> = (0..3).map(|t| t - self.padding.cast_signed()).collect();
+        let axes = [1, 2].map(|d| Axis::of(&input, d, [height, width][d - 1], 1, taps.clone()));
+        let places = kernel.places([0..1, 0..3, 0..3]).unwrap();
         Product {
             input,
             groups: 1,

@@ -1,0 +1,16 @@
+//! Lists whose length a call's arguments decide.
+
+use keyway_sdk::author::Error;
+
+/// An empty list with room for so many elements. A list that grows beyond what there is ends the program.
+///
+/// # Errors
+/// Out of memory.
+pub fn reserve<T>(count: usize) -> Result<Vec<T>, Error> {
+    let mut list = Vec::new();
+    let requested = count.saturating_mul(size_of::<T>()) as u64;
+    match list.try_reserve_exact(count) {
+        Ok(()) => Ok(list),
+        Err(_) => Err(Error::OutOfMemory { requested, available: 0 }),
+    }
+}
