@@ -24,6 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS, READ, STEPS = 64, 4096, 32
 CASES = [f"sparse.embedding_{optimizer}_{size}" for optimizer in ("sgd", "adam") for size in ("1e5", "1e7")]
 SECONDS = 1.5
+# As long as criterion's samples are, so that what else the machine does counts alike.
+SAMPLE = 0.025
 PROGRAM = ["cargo", "bench", "--quiet", "--package", "keyway-benches", "--bench", "keyway", "--"]
 
 
@@ -46,11 +48,13 @@ def theirs(case, threads):
     times = []
     for nth in range(STEPS):
         step(nth)
-    end = time.monotonic() + SECONDS
+    end, nth = time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
-        begin = time.perf_counter_ns()
-        step(len(times))
-        times.append(time.perf_counter_ns() - begin)
+        begin, first = time.perf_counter(), nth
+        while time.perf_counter() - begin < SAMPLE:
+            step(nth)
+            nth += 1
+        times.append((time.perf_counter() - begin) * 1e9 / (nth - first))
     return statistics.median(times)
 
 
