@@ -177,6 +177,7 @@ unsafe fn write<T: Pixel>(
             let to = of.out.data.as_ptr().wrapping_add(at);
             for i in 0..(next - flat).min(planes.width - x) {
                 let to = to.wrapping_add((x + i) * across);
+                let add = of.epilogue.place(at + (x + i) * across);
                 let sums = sums[(flat - begin + i) * SIDE..].as_ptr();
                 let store = |v: usize, n: usize| {
                     // SAFETY: the result has these channels, and sums and addends whole vectors.
@@ -186,6 +187,7 @@ unsafe fn write<T: Pixel>(
                             [] => sum,
                             _ => Numbers::splat(1.0).mul_add(sum, Numbers::load(added.as_ptr().add(v))),
                         };
+                        let result = of.epilogue.apply(add.wrapping_add(v), n, result);
                         write_some(to.wrapping_add(v), 1, n, result);
                     }
                 };

@@ -60,14 +60,14 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
                             bias: bias.as_ptr().wrapping_add(c),
                             n: LANES.min(channels - c),
                         };
-                        let to = of.out.data.as_ptr().wrapping_add(to + x * of.out.strides[4] + c);
+                        let at = to + x * of.out.strides[4] + c;
                         // SAFETY: as above.
                         unsafe {
                             if x + PLACES <= width {
-                                line.write::<T, PLACES>(to, of.out.strides[4]);
+                                line.write::<T, PLACES>(of, at);
                                 x += PLACES;
                             } else {
-                                line.write::<T, 1>(to, of.out.strides[4]);
+                                line.write::<T, 1>(of, at);
                                 x += 1;
                             }
                         }
@@ -96,9 +96,9 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// # Safety
-    /// As for [`run`]: what the line names must exist, and nobody else may use the `P` places at `to`.
+    /// As for [`run`]: what the line names must exist, and nobody else may use the `P` places of the result at `at`.
     #[inline(always)]
-    unsafe fn write<T: Pixel, const P: usize>(&self, to: *mut T, step: usize) {
+    unsafe fn write<T: Pixel, const P: usize>(&self, of: &Product<'_, T>, at: usize) {
         // SAFETY: as the caller guarantees; weight and bias have whole vectors.
         unsafe {
             let mut sums = [Numbers::load(self.bias); P];
@@ -110,7 +110,9 @@ impl Line<'_> {
                 }
             }
             for (p, sum) in sums.into_iter().enumerate() {
-                write_some(to.wrapping_add(p * step), 1, self.n, sum);
+                let at = at + p * of.out.strides[4];
+                let result = of.epilogue.apply(of.epilogue.place(at), self.n, sum);
+                write_some(of.out.data.as_ptr().wrapping_add(at), 1, self.n, result);
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
+use super::epilogue::Epilogue;
 use super::{LEAST, WORK, by_tiles, depthwise, winograd};
 use crate::kernels::image::{Band, Numbers, Pixel, unsupported};
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -44,6 +45,8 @@ pub struct Product<'a, T> {
     pub out: Volume<'a, T>,
     /// A number for each row of all groups.
     pub bias: Option<Vec<T>>,
+    /// What becomes of a result and its bias.
+    pub epilogue: Epilogue<'a, T>,
 }
 
 /// Neighbouring places of a row that are computed together: as many as there are blocks, as even as can be.
@@ -251,7 +254,8 @@ impl<T: Pixel> Product<'_, T> {
                 // SAFETY: as the caller guarantees.
                 unsafe { block(&Operands { a, ..*of }, (tile.len(), channels), &mut sums) };
                 for (sums, x) in sums.iter().zip(tile) {
-                    let to = self.out.data.as_ptr().wrapping_add(to + x * self.out.strides[4]);
+                    let at = to + x * self.out.strides[4];
+                    let (to, add) = (self.out.data.as_ptr().wrapping_add(at), self.epilogue.place(at));
                     for v in 0..VECTORS {
                         let at = v * Numbers::LANES;
                         let n = channels.saturating_sub(at).min(Numbers::LANES);
@@ -264,6 +268,7 @@ impl<T: Pixel> Product<'_, T> {
                             } else {
                                 sum
                             };
+                            let result = self.epilogue.apply(add.wrapping_add(at), n, result);
                             write_some(to.wrapping_add(at), 1, n, result);
                         }
                     }

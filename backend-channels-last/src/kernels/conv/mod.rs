@@ -1,4 +1,4 @@
-//! `conv`, `conv_input_grad` and `conv_weight_grad` of images.
+//! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad` of images.
 //!
 //! The rows that a kernel reads are copied once, widened and with their border of zeros, so that every tap is a constant
 //! offset and the sums of a block go through all taps and channels without leaving the registers. The gradient of the input is
@@ -10,6 +10,7 @@ mod block;
 mod by_tiles;
 mod columns;
 mod depthwise;
+mod epilogue;
 mod gathered;
 mod planes;
 mod sum_by_tiles;
@@ -20,6 +21,7 @@ mod winograd;
 mod tile_tests;
 
 use crate::kernels::image::{Pixel, dense, unsupported};
+use epilogue::Epilogue;
 use gathered::{Product, Weight};
 use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
@@ -48,8 +50,21 @@ fn flat<T>(weight: &Volume<'_, T>, moves: &Moves) -> Result<(), Error> {
 }
 
 fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
+    convolve::<T>(call, Volume::output(call, 0)?, Epilogue::NONE)
+}
+
+fn conv_act<T: Pixel>(call: &Call) -> Result<(), Error> {
+    let out = Volume::output(call, 0)?;
+    convolve::<T>(call, out, Epilogue::of(call, &out)?)
+}
+
+fn convolve<'a, T: Pixel>(
+    call: &Call<'a>,
+    out: Volume<'a, T>,
+    epilogue: Epilogue<'a, T>,
+) -> Result<(), Error> {
     let (input, weight) = (Volume::<T>::argument(call, 0)?, Volume::<T>::argument(call, 1)?);
-    let (input, out) = (dense(input)?, channels_dense(Volume::<T>::output(call, 0)?)?);
+    let (input, out) = (dense(input)?, channels_dense(out)?);
     let moves = Moves::of(call)?;
     flat(&weight, &moves)?;
     let bias = match call.is_none(2)? {
@@ -74,6 +89,7 @@ fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
         },
         out,
         bias,
+        epilogue,
     };
     // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
     // has matched; the output is this call's alone.
@@ -107,6 +123,7 @@ fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
             },
             out: out.of_remainder(&of, &moves),
             bias: None,
+            epilogue: Epilogue::NONE,
         };
         // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
         unsafe { product.run() }?;
@@ -126,6 +143,10 @@ fn conv_weight_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
 keyway_sdk::register_kernel! {
     op: "conv", signature: "TTOIIIi>T", device: "cpu", layout: "channels_last",
     f32 => conv::<f32>, f16 => conv::<f16>, bf16 => conv::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "conv_act", signature: "TTOIIIiOS>T", device: "cpu", layout: "channels_last",
+    f32 => conv_act::<f32>, f16 => conv_act::<f16>, bf16 => conv_act::<bf16>,
 }
 keyway_sdk::register_kernel! {
     op: "conv_input_grad", signature: "TTIIIIi>T", device: "cpu", layout: "channels_last",

@@ -1,6 +1,7 @@
 //! Convolutions by the tile unit against sums in f64: by an emulated unit on every machine, and by the processor's own where
 //! there is one, whose results must be the same bit by bit.
 
+use super::epilogue::Epilogue;
 use super::gathered::{Product, Weight};
 use super::{by_tiles, sum_by_tiles};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
@@ -185,6 +186,7 @@ fn run<U: Unit>(
         },
         out: results,
         bias: bias.map(<[_]>::to_vec),
+        epilogue: Epilogue::NONE,
     };
     // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
     unsafe { by_tiles::run(unit, &product) }

@@ -17,7 +17,7 @@ use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::gathered::{Product, tiles};
 use crate::kernels::image::{Numbers, Pixel};
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Vector, load_some, sum};
+use keyway_cpu_loops::vectors::{Vector, load_some, sum, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -228,17 +228,18 @@ unsafe fn write<T: Pixel>(
     if let Some(numbers) = &of.bias {
         bias.iter_mut().zip(&numbers[first..first + channels]).for_each(|(to, from)| *to = from.to_acc());
     }
-    let to = of.out.data.as_ptr().wrapping_add(first);
-    // Where results go that no place takes.
-    let mut spare = [T::from_acc(0.0); WIDE];
+    let to = of.out.data.as_ptr();
+    // Where results go that no place takes, and what is added to them.
+    let (mut spare, zeros) = ([T::from_acc(0.0); WIDE], [T::from_acc(0.0); WIDE]);
     for (group, rows) in tiles(piece.len()).enumerate() {
         for (r, tile) in rows.enumerate() {
             let (image, y, x) = all.place(piece.start + tile);
-            let mut places = [spare.as_mut_ptr(); 4];
+            let mut places = [(spare.as_mut_ptr(), zeros.as_ptr()); 4];
             for (p, place) in places.iter_mut().enumerate() {
                 let (y, x) = (y + p / 2, x + p % 2);
                 if y < of.axes[0].count && x < of.axes[1].count {
-                    *place = to.wrapping_add(image * step + y * down + x * across);
+                    let at = image * step + y * down + x * across + first;
+                    *place = (to.wrapping_add(at), of.epilogue.place(at));
                 }
             }
             let from = &sums[(group * PRODUCTS * TALL + r) * WIDE..];
@@ -248,10 +249,11 @@ unsafe fn write<T: Pixel>(
                 // SAFETY: the results exist, as the caller guarantees, and so do sums and bias of a vector.
                 unsafe {
                     let bias = load_some(bias.as_ptr().add(at), Numbers::LANES);
-                    transforms::output(from.as_ptr().add(at), TALL * WIDE, bias, &places, n);
-                }
-                for place in &mut places {
-                    *place = place.wrapping_add(Numbers::LANES);
+                    transforms::output(from.as_ptr().add(at), TALL * WIDE, bias, |p, result| {
+                        let (to, add) = places[p];
+                        let result = of.epilogue.apply(add.wrapping_add(at), n, result);
+                        write_some(to.wrapping_add(at), 1, n, result);
+                    });
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Errors beside those of the direct kernel, and what large numbers do.
 
 use super::{is_faster, run};
+use crate::kernels::conv::epilogue::Epilogue;
 use crate::kernels::conv::gathered::{Product, Weight};
 use crate::kernels::image::Pixel;
 use keyway_cpu_loops::images::{Axis, Volume, taps};
@@ -58,6 +59,7 @@ impl Case {
             weight: Weight { data: kernel.data, group: 0, row: 9 * c, channel: 1, taps: places },
             out: image(out.as_mut_ptr(), [n, self.k, height, width]),
             bias: Some(bias.to_vec()),
+            epilogue: Epilogue::NONE,
         }
     }
 }
