@@ -215,9 +215,9 @@ fn each_layer_keeps_the_memory_format() -> Result<()> {
         let mut features = model.stem(&images(format, DType::F32))?;
         let mut sizes = vec![features.sizes().to_vec()];
         for stage in model.stages() {
-            for block in 0..stage.len() {
+            for block in stage.blocks() {
                 assert!(features.is_contiguous_in(format), "{:?} in {format}", features.strides());
-                features = stage.get(block).unwrap().forward(&features)?;
+                features = block.forward(&features)?;
             }
             sizes.push(features.sizes().to_vec());
         }
