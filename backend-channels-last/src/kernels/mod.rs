@@ -3,3 +3,4 @@
 mod conv;
 mod image;
 mod norm;
+mod shuffle;
