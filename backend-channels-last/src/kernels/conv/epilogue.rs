@@ -69,7 +69,8 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         let sum = match self.add {
             None => sum,
             // SAFETY: as the caller guarantees.
-            Some(_) => Numbers::splat(1.0).mul_add(sum, unsafe { read_some(add, 1, n) }),
+            Some(_) => Numbers::splat(1.0)
+                .mul_add(sum, unsafe { if n == LANES { T::read(add) } else { few(add, n) } }),
         };
         match self.activation {
             Activation::None => sum,
@@ -78,6 +79,16 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
             other => other.each(sum),
         }
     }
+}
+
+/// A function of its own, since few vectors are not whole.
+///
+/// # Safety
+/// There must be `n` elements.
+#[inline(never)]
+unsafe fn few<T: Pixel>(from: *const T, n: usize) -> Numbers {
+    // SAFETY: as the caller guarantees.
+    unsafe { read_some(from, 1, n) }
 }
 
 impl Activation {
