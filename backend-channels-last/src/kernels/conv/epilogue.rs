@@ -54,6 +54,12 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         Ok(Epilogue { add: Some(add.data), activation })
     }
 
+    /// The sum with a tensor that lies as the result does, or 0 where that is negative.
+    #[cfg(test)]
+    pub fn relu_of_sum_with(add: Lanes<'a, T>) -> Self {
+        Epilogue { add: Some(add), activation: Activation::Relu }
+    }
+
     /// What is added at an element of the result.
     #[inline(always)]
     pub fn place(&self, at: usize) -> *const T {

@@ -166,6 +166,16 @@ fn run<U: Unit>(
     [image, weight, out]: [&mut Tensor; 3],
     bias: Option<&[bf16]>,
 ) -> Result<(), Error> {
+    run_with(unit, case, [image, weight, out], bias, Epilogue::NONE)
+}
+
+fn run_with<'a, U: Unit>(
+    unit: U,
+    case: Case,
+    [image, weight, out]: [&'a mut Tensor; 3],
+    bias: Option<&[bf16]>,
+    epilogue: Epilogue<'a, bf16>,
+) -> Result<(), Error> {
     let (rows, moves) = (case.rows / case.groups, case.moves());
     let (input, kernels, results) = (image.volume(), weight.volume(), out.volume());
     let product = Product {
@@ -186,7 +196,7 @@ fn run<U: Unit>(
         },
         out: results,
         bias: bias.map(<[_]>::to_vec),
-        epilogue: Epilogue::NONE,
+        epilogue,
     };
     // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
     unsafe { by_tiles::run(unit, &product) }
@@ -208,7 +218,23 @@ fn convolve<U: Unit>(unit: U, case: Case) -> Vec<u16> {
         let added = bias.iter().map(|bias| bias[k].to_f64());
         check(case, at, out.at(at), sum(terms.chain(added)));
     }
-    out.data.into_iter().map(bf16::to_bits).collect()
+    let bits = out.data.iter().map(|v| v.to_bits()).collect();
+    // The same plus a tensor, and 0 where that is negative.
+    let mut add = Tensor::new(case.results(), false, 21);
+    let numbers = add.data.clone();
+    let epilogue = Epilogue::relu_of_sum_with(add.volume().data);
+    run_with(unit, case, [&mut image, &mut weight, &mut out], bias.as_deref(), epilogue).expect("memory");
+    let added = Tensor { data: numbers, sizes: case.results(), contiguous: false };
+    for at @ [i, k, y, x] in each(case.results()) {
+        let terms = each([1, channels, case.kernel[0], case.kernel[1]]).filter_map(|[_, c, ty, tx]| {
+            let [py, px] = case.pixel([y, x], [ty, tx])?;
+            Some(image.at([i, k / rows * channels + c, py, px]) * weight.at([k, c, ty, tx]))
+        });
+        let more = bias.iter().map(|bias| bias[k].to_f64()).chain([added.at(at)]);
+        let (expected, size) = sum(terms.chain(more));
+        check(case, at, out.at(at), (expected.max(0.0), size));
+    }
+    bits
 }
 
 /// The gradient of the weight, likewise.
