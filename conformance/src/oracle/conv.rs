@@ -1,6 +1,6 @@
 //! Convolutions: plain loops over the places of the kernel.
 
-use super::number::float_total;
+use super::number::{float_total, overflows};
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Indices, Number, flat};
 
@@ -147,6 +147,8 @@ fn conv_act(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let values = made.values.iter().map(|value| match value {
         // The limit there and the NaN of the formula are both in use.
         Number::Float(x) if curved && *x == f64::NEG_INFINITY => Number::Any,
+        // The product with 6 may overflow on the way.
+        Number::Float(x) if curved && x.is_finite() && overflows(6.0 * x, made.dtype) => Number::Any,
         Number::Float(x) => Number::Float(activation(*x)),
         other => *other,
     });

@@ -110,7 +110,7 @@ impl Activation {
             Activation::Hardswish => lanes.iter_mut().for_each(|x| {
                 // Minus infinity times 0 would be no number.
                 let x0 = bounded(*x, -3.0, f32::INFINITY);
-                *x = x0 * bounded(x0 + 3.0, 0.0, 6.0) / 6.0;
+                *x = x0 * (bounded(x0 + 3.0, 0.0, 6.0) / 6.0);
             }),
             Activation::Silu => lanes.iter_mut().for_each(|x| *x = silu(*x)),
         }
