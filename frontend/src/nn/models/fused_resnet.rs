@@ -89,8 +89,8 @@ impl ResNet {
 impl Module for FusedResNet {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let features = forward("maxpool", &self.maxpool, &forward("conv1", &self.conv1, input)?)?;
-        let stages = STAGES.into_iter().zip(&self.stages);
-        let features = stages.fold(Ok(features), |value, (name, stage)| forward(name, stage, &value?))?;
+        let mut stages = STAGES.into_iter().zip(&self.stages);
+        let features = stages.try_fold(features, |value, (name, stage)| forward(name, stage, &value))?;
         let pooled = forward("avgpool", &self.avgpool, &features)?;
         forward("fc", &self.fc, &pooled.flatten(1, -1)?)
     }
