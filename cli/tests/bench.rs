@@ -87,6 +87,27 @@ fn a_round_is_profiled_by_op_and_shape() {
 }
 
 #[test]
+fn a_fused_pass_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.json");
+    let (ran, results) = bench(&["--fused", "--memory-format", "channels_last", "--profile", text(&trace)]);
+    assert!(ran.out.contains("resnet18, fused pass: batch 1"), "{}", ran.out);
+    assert!(ran.out.contains("11689512 parameters"), "{}", ran.out);
+    assert_eq!(
+        (&results["fused"], &results["served"][0]["by"]),
+        (&true.into(), &"keyway-channels-last".into())
+    );
+    // The weights without the norms' five numbers of each of 4,800 channels, but with a bias.
+    assert_eq!(number(&results, "weight_bytes"), 4.0 * (11_689_512.0 - 2.0 * 4_800.0 + 4_800.0));
+    let mut show = program(folder.path());
+    show.args(["profile", "show", text(&trace), "--json"]);
+    let shown: Value = serde_json::from_str(&support::run(show).expect(0).out).unwrap();
+    let ops: Vec<&str> =
+        shown["rows"].as_array().unwrap().iter().map(|row| row["op"].as_str().unwrap()).collect();
+    assert!(ops.contains(&"conv_act") && !ops.contains(&"batch_norm") && !ops.contains(&"relu"), "{ops:?}");
+}
+
+#[test]
 fn a_training_step_is_measured_in_each_format_and_dtype() {
     let mut losses = Vec::new();
     for (dtype, format) in [("f32", "contiguous"), ("f32", "channels_last"), ("bf16", "channels_last")] {
@@ -135,6 +156,7 @@ fn weights_come_from_a_file() {
 #[test]
 fn wrong_options_are_wrong_usage() {
     for (arguments, part) in [
+        (["--fused", "--train"], "--train"),
         (["--model", "alexnet"], "resnet18"),
         (["--dtype", "f64"], "f32, bf16"),
         (["--memory-format", "nhwc"], "contiguous, channels_last"),

@@ -11,6 +11,12 @@ def conv(torch, x, weight, bias, stride, padding, dilation, groups):
     return functions(torch, x.dim() - 2)(x, weight, bias, stride, padding, dilation, groups)
 
 
+def conv_act(torch, x, weight, bias, stride, padding, dilation, groups, add, activation):
+    made = conv(torch, x, weight, bias, stride, padding, dilation, groups)
+    made = made if add is None else made + add
+    return made if activation == "none" else getattr(torch.nn.functional, activation)(made)
+
+
 def conv_input_grad(torch, grad, weight, sizes, stride, padding, dilation, groups):
     x = torch.zeros(grad.shape[0], weight.shape[1] * groups, *sizes, dtype=grad.dtype, requires_grad=True)
     conv(torch, x, weight, None, stride, padding, dilation, groups).backward(grad)
@@ -25,6 +31,7 @@ def conv_weight_grad(torch, grad, x, kernel, stride, padding, dilation, groups):
 
 OPS = {
     "conv": in_f64(conv),
+    "conv_act": in_f64(conv_act),
     "conv_input_grad": in_f64(conv_input_grad),
     "conv_weight_grad": in_f64(conv_weight_grad),
 }

@@ -2,7 +2,7 @@
 
 use keyway::MemoryFormat;
 use keyway::nn::{
-    AvgPool2d, AvgPoolOptions, BatchNorm2d, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose2d,
+    Activation, AvgPool2d, AvgPoolOptions, BatchNorm2d, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose2d,
     ConvTransposeOptions, MaxPool2d, MaxPoolOptions, Module, Padding, Relu, Sequential,
 };
 use keyway::rng::Philox;
@@ -43,6 +43,58 @@ fn a_format_is_kept_in_the_strides_where_elements_lie_in_both() -> Result<()> {
     // A rank that has no channels_last.
     let error = counted(&[2, 3]).to_format(MemoryFormat::ChannelsLast).unwrap_err().to_string();
     assert!(error.contains("3, 4 or 5 dimensions"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
+    use Activation::{Hardswish, Relu, Relu6, Silu};
+    let near = |a: &Tensor, b: &Tensor| {
+        let (a, b) = (values(a), values(b));
+        let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-12 * (1.0 + y.abs());
+        assert!(a.len() == b.len() && a.iter().zip(&b).all(close), "{a:?}, expected {b:?}");
+    };
+    let waves = |sizes: &[usize]| counted(sizes).mul(0.7)?.sin();
+    let steps = |sum: &Tensor, activation| match activation {
+        Relu => sum.relu(),
+        Relu6 => sum.clamp(0, 6),
+        Hardswish => sum.hardswish(),
+        Silu => sum.silu(),
+        Activation::None => Ok(sum.clone()),
+    };
+    let options = ConvOptions::default().padding(Padding::Same);
+    for activation in [Activation::None, Relu, Relu6, Hardswish, Silu] {
+        // One image without a batch, and its gradients.
+        let leaves = || -> Result<[Tensor; 4]> {
+            let all = [waves(&[2, 5, 4])?.mul(3.0)?, waves(&[3, 2, 2, 3])?, waves(&[3])?, waves(&[3, 5, 4])?];
+            let [x, w, bias, add] = all.map(|t| t.detach().set_requires_grad(true));
+            Ok([x?, w?, bias?, add?])
+        };
+        let [x, w, bias, add] = leaves()?;
+        let made = x.conv2d_act(&w, Some(&bias), Some(&add), activation, options)?;
+        let [x2, w2, bias2, add2] = leaves()?;
+        let expected = steps(&x2.conv2d(&w2, Some(&bias2), options)?.add(&add2)?, activation)?;
+        near(&made, &expected);
+        let weights = waves(&[3, 5, 4])?;
+        made.mul(&weights)?.sum()?.backward()?;
+        expected.mul(&weights)?.sum()?.backward()?;
+        for (leaf, other) in [(x, x2), (w, w2), (bias, bias2), (add, add2)] {
+            near(&leaf.grad().unwrap(), &other.grad().unwrap());
+        }
+    }
+    let (line, cube) = (waves(&[2, 1, 7])?, waves(&[1, 1, 3, 4, 3])?);
+    near(
+        &line.conv1d_act(&waves(&[2, 1, 3])?, None, None, Relu, ConvOptions::default())?,
+        &line.conv1d(&waves(&[2, 1, 3])?, None, ConvOptions::default())?.relu()?,
+    );
+    near(
+        &cube.conv3d_act(&cube, None, Some(&waves(&[1, 1, 1, 1, 1])?), Silu, ConvOptions::default())?,
+        &cube.conv3d(&cube, None, ConvOptions::default())?.add(&waves(&[1, 1, 1, 1, 1])?)?.silu()?,
+    );
+    let wrong = waves(&[1, 3, 4, 4])?;
+    let error = wrong.conv2d_act(&waves(&[3, 3, 1, 1])?, None, Some(&line), Relu, ConvOptions::default());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("`add`") && error.contains("[1, 3, 4, 4]"), "{error}");
     Ok(())
 }
 

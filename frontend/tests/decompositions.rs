@@ -95,7 +95,23 @@ fn strides_of(args: &Args<'_>, plan: &Plan, output: usize) -> Vec<usize> {
     let row_major = contiguous_strides(&spec.sizes).to_vec();
     match &spec.strides {
         Strides::Contiguous => row_major,
-        Strides::Images(_) => panic!("{}: no composite op is in the format of its images", args.name()),
+        Strides::Images(mask) => {
+            let images = || {
+                args.values.iter().enumerate().filter_map(|(i, arg)| match arg {
+                    Arg::Tensor(t) if mask & (1 << i) != 0 && (3..=5).contains(&t.ndim()) => Some(*t),
+                    _ => None,
+                })
+            };
+            let is = |t: &TensorRef, wanted: Format| t.format() == wanted;
+            let ordered = |t: &TensorRef| is(t, Format::Other) && t.is_in_channels_last_order();
+            let last = images().any(|t| is(t, Format::ChannelsLast) || ordered(t));
+            let meant = images().any(|t| is(t, Format::EitherLast));
+            let decided = images().any(|t| is(t, Format::Contiguous) || is(t, Format::Other) && !ordered(t));
+            match last || meant && !decided {
+                true => channels_last_strides(&spec.sizes).to_vec(),
+                false => row_major,
+            }
+        }
         Strides::Exact(strides) => strides.to_vec(),
         Strides::Like(i) => match args.values[*i] {
             Arg::Tensor(t) if t.sizes() == spec.sizes.as_slice() => like(t),

@@ -3,10 +3,10 @@
 mod rehearsal_support;
 
 use keyway::nn::models::ResNet;
-use keyway::nn::{Linear, Module, StateDict, loss};
+use keyway::nn::{Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Linear, Module, StateDict, loss};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
-use keyway::{DType, MemoryFormat, Result, Tensor, autograd};
+use keyway::{DType, MemoryFormat, Result, Tensor, autograd, profiler};
 use rehearsal_support::load;
 use std::collections::BTreeMap;
 
@@ -166,6 +166,64 @@ fn results_in_use_are_those_of_pytorch_in_both_formats() -> Result<()> {
 }
 
 #[test]
+fn a_fused_network_gives_the_same_scores_in_both_formats() -> Result<()> {
+    let _guard = load(BOTH);
+    for (format, dtype) in FORMATS.into_iter().flat_map(|f| [(f, DType::F32), (f, DType::F64)]) {
+        let steps = model(format, dtype);
+        let fused = steps.fuse()?;
+        steps.eval();
+        let off = autograd::no_grad();
+        let expected = steps.forward(&images(format, dtype))?.to_f64_vec()?;
+        drop(off);
+        // Nothing is recorded, but for the last layer.
+        let profile = profiler::profile();
+        let scores = fused.forward(&images(format, dtype))?;
+        assert_near(&scores, &expected, if dtype == DType::F32 { 1e-5 } else { 1e-12 });
+        let report = profile.trace().report;
+        let calls =
+            |op: &str| report.rows.iter().filter(|row| row.op == op).map(|row| row.calls).sum::<u64>();
+        assert_eq!((calls("conv_act"), calls("batch_norm")), (20, 0));
+        // One call each: the library's kernel adds and activates.
+        let steps = [calls("conv"), calls("add"), calls("relu")];
+        let by_kernel = format == MemoryFormat::ChannelsLast && dtype == DType::F32;
+        assert_eq!(steps == [0; 3], by_kernel, "{format} {dtype}: {steps:?}");
+        assert!(fused.state_dict().keys().any(|name| name == "layer2.0.downsample.bias"));
+        assert_eq!(fused.parameters().len(), 2);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_fused_network_in_bf16_is_as_near_as_the_steps() -> Result<()> {
+    let _guard = load(BOTH);
+    let _off = autograd::no_grad();
+    let exact = model(MemoryFormat::ChannelsLast, DType::F32);
+    exact.eval();
+    let expected = exact.forward(&images(MemoryFormat::ChannelsLast, DType::F32))?.to_f64_vec()?;
+    for format in FORMATS {
+        let fused = exact.fuse()?;
+        fused.to_memory_format(format)?;
+        fused.to_dtype(DType::BF16)?;
+        assert_near(&fused.forward(&images(format, DType::BF16))?, &expected, 0.15);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_norm_that_cannot_be_folded_is_an_error() -> Result<()> {
+    let _guard = load(BOTH);
+    let conv = Conv2d::new(2, 3, 1, ConvOptions::default(), &mut Philox::new(0))?;
+    for (norm, part) in [
+        (BatchNorm2d::new(3)?.without_running_stats()?, "running_stats"),
+        (BatchNorm2d::new(4)?, "4 for 3 channels"),
+    ] {
+        let error = ConvAct2d::fused(&conv, &norm, Activation::Relu).unwrap_err().to_string();
+        assert!(error.contains("BatchNorm2d") && error.contains(part), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_training_step_is_that_of_pytorch_in_both_formats() -> Result<()> {
     let _guard = load(BOTH);
     const EXPECTED: [f64; 14] = [
@@ -215,9 +273,9 @@ fn each_layer_keeps_the_memory_format() -> Result<()> {
         let mut features = model.stem(&images(format, DType::F32))?;
         let mut sizes = vec![features.sizes().to_vec()];
         for stage in model.stages() {
-            for block in 0..stage.len() {
+            for block in stage.blocks() {
                 assert!(features.is_contiguous_in(format), "{:?} in {format}", features.strides());
-                features = stage.get(block).unwrap().forward(&features)?;
+                features = block.forward(&features)?;
             }
             sizes.push(features.sizes().to_vec());
         }

@@ -1,4 +1,4 @@
-//! `conv`, `conv_input_grad` and `conv_weight_grad` of images.
+//! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad` of images.
 
 use keyway_cpu_conv::Operands;
 use keyway_cpu_conv::image::Pixel;
@@ -8,6 +8,11 @@ use keyway_sdk::half::{bf16, f16};
 fn conv<T: Pixel>(call: &Call) -> Result<(), Error> {
     // SAFETY: the operands are this call's.
     unsafe { keyway_cpu_conv::conv(&Operands::<T>::with_bias(call)?) }
+}
+
+fn conv_act<T: Pixel>(call: &Call) -> Result<(), Error> {
+    // SAFETY: as above.
+    unsafe { keyway_cpu_conv::conv(&Operands::<T>::with_activation(call)?) }
 }
 
 fn conv_input_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
@@ -23,6 +28,10 @@ fn conv_weight_grad<T: Pixel>(call: &Call) -> Result<(), Error> {
 keyway_sdk::register_kernel! {
     op: "conv", signature: "TTOIIIi>T", device: "cpu", layout: "channels_last",
     f32 => conv::<f32>, f16 => conv::<f16>, bf16 => conv::<bf16>,
+}
+keyway_sdk::register_kernel! {
+    op: "conv_act", signature: "TTOIIIiOS>T", device: "cpu", layout: "channels_last",
+    f32 => conv_act::<f32>, f16 => conv_act::<f16>, bf16 => conv_act::<bf16>,
 }
 keyway_sdk::register_kernel! {
     op: "conv_input_grad", signature: "TTIIIIi>T", device: "cpu", layout: "channels_last",

@@ -2,3 +2,4 @@
 
 mod conv;
 mod norm;
+mod shuffle;

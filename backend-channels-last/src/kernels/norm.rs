@@ -3,17 +3,21 @@
 //! Pixels are gone through in blocks of constant size, by vectors of channels: sums are taken from the block's first pixel on,
 //! so that large means cost no digits, and those of blocks are put together in f64.
 
-use keyway_cpu_conv::image::{self, Pixel, dense, unsupported};
+use keyway_cpu_conv::image::{dense, unsupported};
 use keyway_cpu_loops::images::Volume;
-use keyway_cpu_loops::vectors::{Vector, load_some, read_some, write_some};
+use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, load_some, read_some, store_some, write_some};
 use keyway_cpu_loops::{CallExt, parallel_try};
-use keyway_sdk::author::{Call, Element, Error, Lanes, Scratch};
+use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
 
-type Numbers = image::Numbers;
+/// The numbers that elements are widened to, and a vector of them.
+type Number<T> = <T as Float>::Acc;
+type Numbers<T> = <T as Pixel>::Vector;
 
-const LANES: usize = Numbers::LANES;
+/// Lanes of the widest vector.
+const MOST: usize = 16;
+
 /// Elements of a block, about.
 const BLOCK: usize = 1 << 13;
 /// Elements that are worth handing to a thread.
@@ -75,13 +79,16 @@ impl<'a, T: Pixel> Pixels<'a, T> {
     ///
     /// # Safety
     /// The image must hold the elements that it names.
-    unsafe fn first(&self, pixel: usize, c: usize) -> Numbers {
-        let mut numbers = [0.0; LANES];
+    unsafe fn first(&self, pixel: usize, c: usize) -> Numbers<T> {
+        const { assert!(Numbers::<T>::LANES <= MOST) };
+        let mut numbers = [Number::<T>::ZERO; MOST];
         // SAFETY: as the caller guarantees; there is room for a vector.
         unsafe {
-            read_some(self.at(pixel, c), 1, LANES.min(self.channels - c)).store(numbers.as_mut_ptr());
-            numbers.iter_mut().filter(|x| !x.is_finite()).for_each(|x| *x = 0.0);
-            Numbers::load(numbers.as_ptr())
+            read_some(self.at(pixel, c), 1, Numbers::<T>::LANES.min(self.channels - c))
+                .store(numbers.as_mut_ptr());
+            let finite = |x: &Number<T>| x.abs() < Number::<T>::INFINITY;
+            numbers.iter_mut().filter(|x| !finite(x)).for_each(|x| *x = Number::<T>::ZERO);
+            Numbers::<T>::load(numbers.as_ptr())
         }
     }
 
@@ -93,26 +100,25 @@ impl<'a, T: Pixel> Pixels<'a, T> {
     unsafe fn sums<const M: usize, const N: usize>(
         &self,
         other: Option<&Pixels<'_, T>>,
-        from: impl Fn(usize, usize) -> [Numbers; M] + Sync,
-        f: impl Fn(Numbers, Numbers, [Numbers; M]) -> [Numbers; N] + Sync,
-    ) -> Result<Sums<M, N>, Error> {
+        from: impl Fn(usize, usize) -> [Numbers<T>; M] + Sync,
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; M]) -> [Numbers<T>; N] + Sync,
+    ) -> Result<Sums<Number<T>, M, N>, Error> {
         let blocks = self.units * self.blocks();
-        let mut shifts = Scratch::<f32>::zeroed(M * blocks * self.channels)?;
-        let mut sums = Scratch::<f32>::zeroed(N * blocks * self.channels)?;
+        let mut shifts = Scratch::<Number<T>>::zeroed(M * blocks * self.channels)?;
+        let mut sums = Scratch::<Number<T>>::zeroed(N * blocks * self.channels)?;
         // SAFETY: the addresses are used within the scratch, which outlives the loop; each block has its own places.
         let (to_shifts, to_sums) =
             unsafe { (Lanes::new(shifts.as_mut_ptr()), Lanes::new(sums.as_mut_ptr())) };
         self.each(|task| {
             let (pixels, _) = self.pixels(task);
-            for c in (0..self.channels).step_by(LANES) {
-                let n = LANES.min(self.channels - c);
+            for c in (0..self.channels).step_by(Numbers::<T>::LANES) {
+                let n = Numbers::<T>::LANES.min(self.channels - c);
                 let numbers = from(pixels.start, c);
-                let mut all = [Numbers::splat(0.0); N];
+                let mut all = [zero::<T>(); N];
                 for pixel in pixels.clone() {
                     // SAFETY: the caller guarantees the elements.
                     let (x, y) = unsafe {
-                        let y =
-                            other.map_or(Numbers::splat(0.0), |other| read_some(other.at(pixel, c), 1, n));
+                        let y = other.map_or(zero::<T>(), |other| read_some(other.at(pixel, c), 1, n));
                         (read_some(self.at(pixel, c), 1, n), y)
                     };
                     all.iter_mut().zip(f(x, y, numbers)).for_each(|(sum, made)| *sum = plus(*sum, made));
@@ -121,10 +127,10 @@ impl<'a, T: Pixel> Pixels<'a, T> {
                 // SAFETY: these are places of the block.
                 unsafe {
                     for (i, number) in numbers.into_iter().enumerate() {
-                        write_some(to_shifts.as_ptr().add(i * blocks * self.channels + place), 1, n, number);
+                        store_some(to_shifts.as_ptr().add(i * blocks * self.channels + place), n, number);
                     }
                     for (i, sum) in all.into_iter().enumerate() {
-                        write_some(to_sums.as_ptr().add(i * blocks * self.channels + place), 1, n, sum);
+                        store_some(to_sums.as_ptr().add(i * blocks * self.channels + place), n, sum);
                     }
                 }
             }
@@ -141,22 +147,21 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         &self,
         other: Option<&Pixels<'_, T>>,
         out: &Pixels<'_, T>,
-        numbers: &[Vec<f32>; N],
-        f: impl Fn(Numbers, Numbers, [Numbers; N]) -> Numbers + Sync,
+        numbers: &[Vec<Number<T>>; N],
+        f: impl Fn(Numbers<T>, Numbers<T>, [Numbers<T>; N]) -> Numbers<T> + Sync,
     ) -> Result<(), Error> {
         self.each(|task| {
             let (pixels, unit) = self.pixels(task);
-            for c in (0..self.channels).step_by(LANES) {
-                let n = LANES.min(self.channels - c);
+            for c in (0..self.channels).step_by(Numbers::<T>::LANES) {
+                let n = Numbers::<T>::LANES.min(self.channels - c);
                 // SAFETY: there are numbers for the channels of each unit.
                 let given = numbers.each_ref().map(|numbers| unsafe {
-                    load_some::<Numbers>(numbers.as_ptr().add(unit * self.channels + c), n)
+                    load_some::<Numbers<T>>(numbers.as_ptr().add(unit * self.channels + c), n)
                 });
                 for pixel in pixels.clone() {
                     // SAFETY: the caller guarantees the elements; the pixels are this block's.
                     unsafe {
-                        let y =
-                            other.map_or(Numbers::splat(0.0), |other| read_some(other.at(pixel, c), 1, n));
+                        let y = other.map_or(zero::<T>(), |other| read_some(other.at(pixel, c), 1, n));
                         write_some(out.at(pixel, c), 1, n, f(read_some(self.at(pixel, c), 1, n), y, given));
                     }
                 }
@@ -166,27 +171,34 @@ impl<'a, T: Pixel> Pixels<'a, T> {
     }
 }
 
-fn plus(a: Numbers, b: Numbers) -> Numbers {
-    a.mul_add(Numbers::splat(1.0), b)
+#[inline(always)]
+fn zero<T: Pixel>() -> Numbers<T> {
+    Numbers::<T>::splat(Number::<T>::ZERO)
+}
+
+#[inline(always)]
+fn plus<V: Vector>(a: V, b: V) -> V {
+    a.mul_add(V::splat(V::Number::ONE), b)
 }
 
 /// `a - b`.
-fn minus(a: Numbers, b: Numbers) -> Numbers {
-    b.mul_add(Numbers::splat(-1.0), a)
+#[inline(always)]
+fn minus<V: Vector>(a: V, b: V) -> V {
+    b.mul_add(V::splat(-V::Number::ONE), a)
 }
 
 /// What [`Pixels::sums`] makes: by block and channel.
-struct Sums<const M: usize, const N: usize> {
-    shifts: Scratch<f32>,
-    sums: Scratch<f32>,
+struct Sums<A, const M: usize, const N: usize> {
+    shifts: Scratch<A>,
+    sums: Scratch<A>,
 }
 
-impl<const M: usize, const N: usize> Sums<M, N> {
+impl<A: Real, const M: usize, const N: usize> Sums<A, M, N> {
     /// What a block counts from, and its sums of a channel.
     fn of(&self, place: usize) -> ([f64; M], [f64; N]) {
         let (shifts, sums) = (self.shifts.len() / M, self.sums.len() / N);
-        let shift = |i: usize| f64::from(self.shifts[i * shifts + place]);
-        let sum = |i: usize| f64::from(self.sums[i * sums + place]);
+        let shift = |i: usize| self.shifts[i * shifts + place].to_f64();
+        let sum = |i: usize| self.sums[i * sums + place].to_f64();
         (std::array::from_fn(shift), std::array::from_fn(sum))
     }
 }
@@ -227,7 +239,7 @@ unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
     let sums = unsafe {
         x.sums(None, first, |x, _, [first]| {
             let d = minus(x, first);
-            [d, d.mul_add(d, Numbers::splat(0.0))]
+            [d, d.mul_add(d, zero::<T>())]
         })
     }?;
     let mut all = vec![Moments::NONE; x.units * x.channels];
@@ -239,7 +251,7 @@ unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
             if squares == f64::INFINITY {
                 // SAFETY: as the caller guarantees.
                 let distances =
-                    || pixels.clone().map(|pixel| f64::from(unsafe { *x.at(pixel, c) }.to_acc()) - first);
+                    || pixels.clone().map(|pixel| unsafe { *x.at(pixel, c) }.to_acc().to_f64() - first);
                 (sum, squares) = (distances().sum(), distances().map(|d| d * d).sum());
             }
             let distance = sum / count;
@@ -253,9 +265,9 @@ unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
 }
 
 /// Argument `i`, a number for each channel, or `otherwise`.
-fn channels<T: Pixel>(call: &Call, i: usize, n: usize, otherwise: f32) -> Result<Vec<f32>, Error> {
+fn channels<T: Float>(call: &Call, i: usize, n: usize, otherwise: f64) -> Result<Vec<T::Acc>, Error> {
     if call.is_none(i)? {
-        return Ok(vec![otherwise; n]);
+        return Ok(vec![T::Acc::from_f64(otherwise); n]);
     }
     Ok(call.contiguous::<T>(i)?.iter().map(|x| x.to_acc()).collect())
 }
@@ -266,12 +278,15 @@ fn statistics<T: Pixel>(call: &Call, i: usize) -> Result<Vec<f64>, Error> {
     if given == f64::dtype() {
         return Ok(call.contiguous::<f64>(i)?.to_vec());
     }
-    let numbers = match given {
-        own if own == T::dtype() => channels::<T>(call, i, 0, 0.0)?,
-        single if single == f32::dtype() => channels::<f32>(call, i, 0, 0.0)?,
-        _ => return Err(unsupported("statistics of another dtype")),
-    };
-    Ok(numbers.into_iter().map(f64::from).collect())
+    match given {
+        own if own == T::dtype() => wide::<T>(call, i),
+        single if single == f32::dtype() => wide::<f32>(call, i),
+        _ => Err(unsupported("statistics of another dtype")),
+    }
+}
+
+fn wide<T: Float>(call: &Call, i: usize) -> Result<Vec<f64>, Error> {
+    Ok(call.contiguous::<T>(i)?.iter().map(|x| x.to_acc().to_f64()).collect())
 }
 
 /// Writes `(x - mean) / sqrt(variance + eps) * weight + bias`.
@@ -282,15 +297,20 @@ unsafe fn normalise<T: Pixel>(
     x: &Pixels<'_, T>,
     out: &Pixels<'_, T>,
     moments: &[Moments],
-    [weight, bias]: [&[f32]; 2],
+    [weight, bias]: [&[Number<T>]; 2],
     eps: f64,
 ) -> Result<(), Error> {
-    let each = |f: fn(&Moments, f64) -> f64| moments.iter().map(|m| f(m, eps) as f32).collect::<Vec<f32>>();
-    let mean = each(|m, _| m.mean);
+    let each = |f: &dyn Fn(&Moments) -> f64| -> Vec<Number<T>> {
+        moments.iter().map(|m| Number::<T>::from_f64(f(m))).collect()
+    };
+    let mean = each(&|m| m.mean);
     // Of an infinite mean nothing is left that could be taken away, too.
-    let rest = each(|m, _| if m.mean.is_finite() { m.mean - f64::from(m.mean as f32) } else { 0.0 });
-    let mut scale = each(|m, eps| 1.0 / (m.variance + eps).sqrt());
-    scale.iter_mut().enumerate().for_each(|(i, scale)| *scale *= weight[i % x.channels]);
+    let rest = each(&|m| match m.mean.is_finite() {
+        true => m.mean - Number::<T>::from_f64(m.mean).to_f64(),
+        false => 0.0,
+    });
+    let mut scale = each(&|m| 1.0 / (m.variance + eps).sqrt());
+    scale.iter_mut().enumerate().for_each(|(i, scale)| *scale = *scale * weight[i % x.channels]);
     let bias = (0..moments.len()).map(|i| bias[i % x.channels]).collect();
     // SAFETY: as the caller guarantees.
     unsafe {
@@ -304,13 +324,14 @@ fn channel_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
     let x = Pixels::<T>::of(Volume::argument(call, 0)?, call.bool(3)?)?;
     let out = x.like(Volume::output(call, 0)?)?;
     let (weight, bias) = (channels::<T>(call, 1, x.channels, 1.0)?, channels::<T>(call, 2, x.channels, 0.0)?);
-    let (mut mean, mut var) = (call.contiguous_out::<f32>(1)?, call.contiguous_out::<f32>(2)?);
+    let (mut mean, mut var) = (call.contiguous_out::<Number<T>>(1)?, call.contiguous_out::<Number<T>>(2)?);
     // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
     // has matched; the output is this call's alone.
     unsafe {
         let moments = moments(&x)?;
         for ((mean, var), moments) in mean.iter_mut().zip(var.iter_mut()).zip(&moments) {
-            (*mean, *var) = (moments.mean as f32, moments.variance as f32);
+            *mean = Number::<T>::from_f64(moments.mean);
+            *var = Number::<T>::from_f64(moments.variance);
         }
         normalise(&x, &out, &moments, [&weight, &bias], call.float(4)?)
     }
@@ -321,19 +342,22 @@ fn channel_norm_backward<T: Pixel>(call: &Call) -> Result<(), Error> {
     let (grad, out) = (x.like(Volume::argument(call, 0)?)?, x.like(Volume::output(call, 0)?)?);
     let (mean, var) = (statistics::<T>(call, 2)?, statistics::<T>(call, 3)?);
     let (weight, eps) = (channels::<T>(call, 4, x.channels, 1.0)?, call.float(6)?);
-    let near: Vec<f32> = mean.iter().map(|mean| *mean as f32).collect();
+    let near: Vec<Number<T>> = mean.iter().map(|mean| Number::<T>::from_f64(*mean)).collect();
     // SAFETY: as in `channel_norm`; there are statistics for the channels of each unit.
     let sums = unsafe {
         x.sums(
             Some(&grad),
             |pixel, c| {
                 let unit = pixel / x.count;
-                let near = load_some(near.as_ptr().add(unit * x.channels + c), LANES.min(x.channels - c));
+                let near = load_some(
+                    near.as_ptr().add(unit * x.channels + c),
+                    Numbers::<T>::LANES.min(x.channels - c),
+                );
                 [grad.first(pixel, c), x.first(pixel, c), near]
             },
             |x, g, [first_g, first_x, mean]| {
                 let (from, d) = (minus(g, first_g), minus(x, first_x));
-                let none = Numbers::splat(0.0);
+                let none = zero::<T>();
                 [from, from.mul_add(d, none), d, g, g.mul_add(minus(x, mean), none)]
             },
         )
@@ -362,16 +386,16 @@ fn channel_norm_backward<T: Pixel>(call: &Call) -> Result<(), Error> {
     for (i, [total, product, distance, whole, plain]) in units.into_iter().enumerate() {
         let c = i % x.channels;
         let rstd = 1.0 / (var[i] + eps).sqrt();
-        let own = rstd * f64::from(weight[c]);
-        offset.push((total / count) as f32);
-        scale.push(own as f32);
-        along.push(((product - total / count * distance) / count * rstd * rstd * own) as f32);
+        let own = rstd * weight[c].to_f64();
+        offset.push(Number::<T>::from_f64(total / count));
+        scale.push(Number::<T>::from_f64(own));
+        along.push(Number::<T>::from_f64((product - total / count * distance) / count * rstd * rstd * own));
         of_weight[c] += plain * rstd;
         of_bias[c] += whole;
     }
     let write = |i: usize, numbers: Vec<f64>| -> Result<(), Error> {
-        let mut out = call.contiguous_out::<f32>(i)?;
-        out.iter_mut().zip(numbers).for_each(|(to, x)| *to = x as f32);
+        let mut out = call.contiguous_out::<Number<T>>(i)?;
+        out.iter_mut().zip(numbers).for_each(|(to, x)| *to = Number::<T>::from_f64(x));
         Ok(())
     };
     write(1, of_weight)?;
@@ -379,8 +403,8 @@ fn channel_norm_backward<T: Pixel>(call: &Call) -> Result<(), Error> {
     // SAFETY: as in `channel_norm`.
     unsafe {
         x.write(Some(&grad), &out, &[near, offset, scale, along], |x, g, [mean, offset, scale, along]| {
-            let inner = minus(g, offset).mul_add(scale, Numbers::splat(0.0));
-            minus(inner, minus(x, mean).mul_add(along, Numbers::splat(0.0)))
+            let inner = minus(g, offset).mul_add(scale, zero::<T>());
+            minus(inner, minus(x, mean).mul_add(along, zero::<T>()))
         })
     }
 }
@@ -420,17 +444,17 @@ fn group_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
 
 keyway_sdk::register_kernel! {
     op: "channel_norm", signature: "TOObf>TTT", device: "cpu", layout: "channels_last",
-    f32 => channel_norm::<f32>, f16 => channel_norm::<f16>, bf16 => channel_norm::<bf16>,
+    f64 => channel_norm::<f64>, f32 => channel_norm::<f32>, f16 => channel_norm::<f16>, bf16 => channel_norm::<bf16>,
 }
 keyway_sdk::register_kernel! {
     op: "channel_norm_backward", signature: "TTTTObf>TTT", device: "cpu", layout: "channels_last",
-    f32 => channel_norm_backward::<f32>, f16 => channel_norm_backward::<f16>, bf16 => channel_norm_backward::<bf16>,
+    f64 => channel_norm_backward::<f64>, f32 => channel_norm_backward::<f32>, f16 => channel_norm_backward::<f16>, bf16 => channel_norm_backward::<bf16>,
 }
 keyway_sdk::register_kernel! {
     op: "batch_norm", signature: "TOOOObff>T", device: "cpu", layout: "channels_last",
-    f32 => batch_norm::<f32>, f16 => batch_norm::<f16>, bf16 => batch_norm::<bf16>,
+    f64 => batch_norm::<f64>, f32 => batch_norm::<f32>, f16 => batch_norm::<f16>, bf16 => batch_norm::<bf16>,
 }
 keyway_sdk::register_kernel! {
     op: "group_norm", signature: "TiOOf>T", device: "cpu", layout: "channels_last",
-    f32 => group_norm::<f32>, f16 => group_norm::<f16>, bf16 => group_norm::<bf16>,
+    f64 => group_norm::<f64>, f32 => group_norm::<f32>, f16 => group_norm::<f16>, bf16 => group_norm::<bf16>,
 }

@@ -69,13 +69,18 @@ impl Load {
             options.weights.as_deref().map(|path| Ok::<_, Failure>((path, safetensors::load(path)?)));
         let weights = weights.transpose()?;
         let classes = weights.as_ref().map_or(CLASSES, |(_, state)| classes(state));
-        let model = match options.model {
-            Model::Resnet18 => ResNet::resnet18(classes, &mut Philox::new(SEED))?,
-        };
+        let Model::Resnet18 = options.model;
+        let model = ResNet::resnet18(classes, &mut Philox::new(SEED))?;
         if let Some((path, mut state)) = weights {
             fill(&model, &mut state).map_err(|error| unfit(path, &error))?;
         }
         model.to_device(device)?;
+        let parameters = model.num_parameters();
+        // Folded before weights are rounded to a narrow dtype.
+        let model: Box<dyn Module> = match options.fused {
+            true => Box::new(model.fuse()?),
+            false => Box::new(model),
+        };
         model.to_memory_format(format)?;
         model.to_dtype(dtype)?;
         let (batch, size) = (options.batch as usize, options.size as usize);
@@ -97,7 +102,6 @@ impl Load {
         };
         let bytes = |tensor: &Tensor| (tensor.numel() * tensor.dtype().size()) as u64;
         let weight_bytes = model.state_dict().values().map(bytes).sum();
-        let (parameters, model) = (model.num_parameters(), Box::new(model));
         Ok(Load { device, parameters, weight_bytes, model, images, training })
     }
 

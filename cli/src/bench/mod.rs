@@ -71,6 +71,10 @@ pub struct Options {
     /// use, without gradients.
     #[arg(long)]
     train: bool,
+    /// Measure the network as it is in use, each norm folded into the convolution before it, and bias, shortcut and
+    /// activation in the convolution's call.
+    #[arg(long, conflicts_with = "train")]
+    fused: bool,
     /// Take the weights from this safetensors file, which has torchvision's names; the number of classes is that of
     /// `fc.weight`. If not given, the weights are random and the same in each run, and there are 1,000 classes.
     #[arg(long, value_name = "FILE")]

@@ -25,6 +25,8 @@ pub struct Results {
     model: &'static str,
     /// Whether a round is a step of a training, or a pass.
     train: bool,
+    /// Whether norms are folded and activations belong to the convolutions.
+    fused: bool,
     batch: u32,
     /// Pixels of each side of an image.
     size: u32,
@@ -67,6 +69,7 @@ impl Results {
         Results {
             model: options.model.name(),
             train: options.train,
+            fused: options.fused,
             batch: options.batch,
             size: options.size,
             dtype: DType::from(options.dtype).to_string(),
@@ -117,7 +120,11 @@ fn served(report: &Report) -> Vec<Served> {
 pub fn print(results: &Results, screen: &mut Screen) {
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let Results { model, batch, size, dtype, memory_format, device, threads, .. } = results;
-    let what = if results.train { "training step" } else { "pass" };
+    let what = match (results.train, results.fused) {
+        (true, _) => "training step",
+        (false, true) => "fused pass",
+        (false, false) => "pass",
+    };
     screen.line(format!("{model}, {what}: batch {batch}, {size}x{size} pixels, {dtype}, {memory_format}"));
     let weights =
         results.weights.as_ref().map_or_else(|| "random".to_string(), |path| format!("from {path}"));

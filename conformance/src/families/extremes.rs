@@ -74,7 +74,7 @@ fn places(def: &OpDef, sample: &Sample) -> Vec<usize> {
     let all = tensors(sample).enumerate();
     let tested = all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(place, _)| place);
     let bordered = match def.name() {
-        "conv" | "conv_input_grad" => Some(1),
+        "conv" | "conv_act" | "conv_input_grad" => Some(1),
         "conv_weight_grad" => Some(0),
         _ => None,
     };

@@ -1,8 +1,8 @@
 //! Convolutions: plain loops over the places of the kernel.
 
-use super::number::float_total;
+use super::number::{float_total, overflows};
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Indices, flat};
+use crate::array::{Array, Indices, Number, flat};
 
 /// How the kernel moves: arguments 3 to 6.
 struct Moves<'a> {
@@ -76,26 +76,30 @@ fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, us
     }
 }
 
-/// The sums of products that `pairs` names: the number of the sum, and the factors.
+/// The sums of products that `pairs` names: the number of the sum, and the factors. To each a number of the bias and one of
+/// `add` is added where these are given.
 fn summed(
     inputs: &Inputs,
     sizes: &Sizes,
     made: &[usize],
     numbers: impl Fn(usize, usize, usize) -> [usize; 3],
-    bias: Option<Vec<f64>>,
+    [bias, add]: [Option<&Array>; 2],
 ) -> Result<Vec<Array>, Unknown> {
     let moves = Moves::of(inputs)?;
-    let promoted: &[usize] = if bias.is_some() { &[0, 1, 2] } else { &[0, 1] };
-    let dtype = inputs.promote(promoted)?;
+    let more = [(2, bias), (7, add)].into_iter().filter(|(_, given)| given.is_some()).map(|(i, _)| i);
+    let dtype = inputs.promote(&[0, 1].into_iter().chain(more).collect::<Vec<_>>())?;
     let (a, b) = (inputs.array(0)?.cast(dtype).floats(), inputs.array(1)?.cast(dtype).floats());
     let mut terms: Vec<Vec<f64>> = vec![Vec::new(); made.iter().product()];
     pairs(sizes, &moves, |output, weight, input| {
         let [sum, first, second] = numbers(output, weight, input);
         terms[sum].push(a[first] * b[second]);
     });
-    if let Some(bias) = bias {
+    if let Some(bias) = bias.map(|bias| bias.cast(dtype).floats()) {
         let behind: usize = made[2..].iter().product();
         terms.iter_mut().enumerate().for_each(|(i, terms)| terms.push(bias[i / behind % bias.len()]));
+    }
+    if let Some(add) = add.map(|add| add.cast(dtype).floats()) {
+        terms.iter_mut().zip(add).for_each(|(terms, add)| terms.push(add));
     }
     let values = terms.iter().map(|terms| float_total(dtype, terms)).collect();
     Ok(vec![Array::new(dtype, made, values)])
@@ -126,18 +130,45 @@ fn images(inputs: &Inputs) -> Result<[&Array; 2], Unknown> {
 }
 
 fn conv(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    convolution(inputs, None)
+}
+
+fn conv_act(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let made = convolution(inputs, inputs.optional_array(7)?)?.swap_remove(0);
+    let activation: fn(f64) -> f64 = match inputs.str(8)? {
+        "none" => |x| x,
+        "relu" => |x| if x <= 0.0 { 0.0 } else { x },
+        "relu6" => |x| x.clamp(0.0, 6.0),
+        "hardswish" => |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        "silu" => |x| x / (1.0 + (-x).exp()),
+        other => return Err(Unknown(format!("there is no activation `{other}`"))),
+    };
+    let curved = matches!(inputs.str(8)?, "hardswish" | "silu");
+    let values = made.values.iter().map(|value| match value {
+        // The limit there and the NaN of the formula are both in use.
+        Number::Float(x) if curved && *x == f64::NEG_INFINITY => Number::Any,
+        // The product with 6 may overflow on the way.
+        Number::Float(x) if curved && x.is_finite() && overflows(6.0 * x, made.dtype) => Number::Any,
+        Number::Float(x) => Number::Float(activation(*x)),
+        other => *other,
+    });
+    Ok(vec![Array::new(made.dtype, made.sizes.clone(), values.collect())])
+}
+
+fn convolution(inputs: &Inputs, add: Option<&Array>) -> Result<Vec<Array>, Unknown> {
     let ([input, weight], moves) = (images(inputs)?, Moves::of(inputs)?);
     let output =
         joined(input.sizes[0], weight.sizes[0], &moves.places(&input.sizes[2..], &weight.sizes[2..])?);
     let sizes = Sizes { input: input.sizes.clone(), weight: weight.sizes.clone(), output: output.clone() };
     fits(&sizes, moves.groups)?;
-    let dtype = inputs.promote(&[0, 1, 2])?;
     let bias = inputs.optional_array(2)?;
     if bias.is_some_and(|bias| bias.sizes != weight.sizes[..1]) {
         return Err(Unknown("a bias of another size".into()));
     }
-    let bias = bias.map(|bias| bias.cast(dtype).floats());
-    summed(inputs, &sizes, &output, |o, w, i| [o, i, w], bias)
+    if add.is_some_and(|add| add.sizes != output) {
+        return Err(Unknown("a tensor to add of another shape".into()));
+    }
+    summed(inputs, &sizes, &output, |o, w, i| [o, i, w], [bias, add])
 }
 
 fn conv_input_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -148,7 +179,7 @@ fn conv_input_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     if moves.places(&input[2..], &weight.sizes[2..])? != grad.sizes[2..] {
         return Err(Unknown("another number of places than the gradient has".into()));
     }
-    summed(inputs, &sizes, &input, |o, w, i| [i, o, w], None)
+    summed(inputs, &sizes, &input, |o, w, i| [i, o, w], [None; 2])
 }
 
 fn conv_weight_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -159,17 +190,20 @@ fn conv_weight_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     if moves.places(&input.sizes[2..], &weight[2..])? != grad.sizes[2..] {
         return Err(Unknown("another number of places than the gradient has".into()));
     }
-    summed(inputs, &sizes, &weight, |o, w, i| [w, o, i], None)
+    summed(inputs, &sizes, &weight, |o, w, i| [w, o, i], [None; 2])
 }
 
 /// The family.
-pub const ALL: Family =
-    &[("conv", conv), ("conv_input_grad", conv_input_grad), ("conv_weight_grad", conv_weight_grad)];
+pub const ALL: Family = &[
+    ("conv", conv),
+    ("conv_act", conv_act),
+    ("conv_input_grad", conv_input_grad),
+    ("conv_weight_grad", conv_weight_grad),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::Number;
     use crate::oracle::Value;
     use keyway::DType;
 
@@ -185,5 +219,25 @@ mod tests {
         let made = conv(&Inputs(tensors.into_iter().chain([bias]).chain(rest).collect())).unwrap();
         // Of 0 1 | 3 6 | 10 0, the border being 0.
         assert_eq!(made[0].floats(), [101.0, 103.0, 90.0]);
+    }
+
+    #[test]
+    fn an_activation_comes_after_bias_and_added_tensor() {
+        let array = |sizes: &[usize], values: &[f64]| {
+            Value::Array(Array::new(DType::F64, sizes, values.iter().map(|&v| Number::Float(v)).collect()))
+        };
+        let made = |activation: &str| {
+            let tensors =
+                [array(&[1, 1, 3], &[1.0, -2.0, 3.0]), array(&[1, 1, 1], &[2.0]), array(&[1], &[1.0])];
+            let moves = [1, 0, 1].map(|v| Value::Ints(vec![v])).into_iter().chain([Value::Int(1)]);
+            let last = [array(&[1, 1, 3], &[0.0, 1.0, 10.0]), Value::Str(activation.into())];
+            conv_act(&Inputs(tensors.into_iter().chain(moves).chain(last).collect()))
+                .map(|made| made[0].floats())
+        };
+        assert_eq!(made("none").unwrap(), [3.0, -2.0, 17.0]);
+        assert_eq!(made("relu").unwrap(), [3.0, 0.0, 17.0]);
+        assert_eq!(made("relu6").unwrap(), [3.0, 0.0, 6.0]);
+        assert_eq!(made("hardswish").unwrap(), [3.0, -2.0 / 6.0, 17.0]);
+        assert!(made("tanh").is_err());
     }
 }

@@ -8,7 +8,7 @@ macro_rules! batch_norm {
     ($($(#[$doc:meta])* $name:ident [$($dims:literal),+];)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $name(ChannelNorm);
+        pub struct $name(pub(super) ChannelNorm);
 
         impl $name {
             /// A module for this number of channels, with a weight of ones, a bias of zeros, running statistics, an `eps` of

@@ -3,6 +3,7 @@
 use super::slot::{Mode, Slot};
 use super::{Members, ModuleError};
 use crate::autograd::no_grad;
+use crate::ops::composite::widened;
 use crate::{Result, Tensor};
 
 /// Parts and options; inputs are `[batch, features, ..]`.
@@ -107,6 +108,31 @@ impl ChannelNorm {
         let running = running.as_ref().map(|(mean, var)| (mean, var));
         let [weight, bias] = [&self.weight, &self.bias].map(|slot| slot.as_ref().map(Slot::get));
         op(running, [weight.as_ref(), bias.as_ref()], training || running.is_none(), momentum, self.eps)
+    }
+
+    /// What the module multiplies each of `channels` channels with in use, and what it adds then, in f32 at least.
+    pub(super) fn scale_and_shift(&self, channels: usize) -> Result<[Tensor; 2]> {
+        let wrong = |option, expected, got: String| {
+            Err(ModuleError::Option { owner: self.owner, option, expected, got }.into())
+        };
+        let Some(running) = &self.running else {
+            return wrong("running_stats", "kept, where the norm is to be folded", "none".to_string());
+        };
+        if channels != self.features {
+            let got = format!("{} for {channels} channels", self.features);
+            return wrong("features", "those of the convolution before the norm", got);
+        }
+        let [mean, var] = [&running.mean, &running.var].map(|slot| widened(&slot.get()));
+        let mut scale = var?.add(self.eps)?.rsqrt()?;
+        if let Some(weight) = &self.weight {
+            scale = scale.mul(&widened(&weight.get())?)?;
+        }
+        let moved = mean?.mul(&scale)?.neg()?;
+        let shift = match &self.bias {
+            Some(bias) => moved.add(&widened(&bias.get())?)?,
+            None => moved,
+        };
+        Ok([scale, shift])
     }
 
     /// Counts one batch more, and gives how far the running statistics move for it.

@@ -41,7 +41,7 @@ macro_rules! convolutions {
         pub struct $name {
             weight: Slot,
             bias: Option<Slot>,
-            options: $options<$rank>,
+            pub(super) options: $options<$rank>,
         }
 
         impl $name {

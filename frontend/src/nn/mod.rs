@@ -29,6 +29,7 @@ mod attention;
 mod batch_norm;
 mod channel_norm;
 mod conv;
+mod conv_act;
 mod dropout;
 mod embedding;
 mod error;
@@ -50,7 +51,7 @@ mod sequential;
 mod slot;
 mod state;
 
-pub use crate::ops::conv::{ConvOptions, ConvTransposeOptions, Padding, PerDim};
+pub use crate::ops::conv::{Activation, ConvOptions, ConvTransposeOptions, Padding, PerDim};
 pub use crate::ops::image::{InterpolateMode, InterpolateOptions, Resize, UnfoldOptions};
 pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 pub use activation::{
@@ -63,6 +64,7 @@ pub use adaptive_pool::{
 pub use attention::MultiheadAttention;
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use conv::{Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
+pub use conv_act::{ConvAct1d, ConvAct2d, ConvAct3d};
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout};
 pub use embedding::{Embedding, EmbeddingBag};
 pub use error::{Mismatch, ModuleError};

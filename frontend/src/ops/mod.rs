@@ -2,7 +2,7 @@
 
 pub mod build;
 pub mod by_name;
-mod composite;
+pub(crate) mod composite;
 pub mod def;
 mod define;
 mod forms;

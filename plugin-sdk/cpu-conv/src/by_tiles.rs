@@ -13,6 +13,7 @@ use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 use std::any::TypeId;
+use std::ptr::null;
 
 /// Elements of the copied rows, about: they stay in the second cache.
 const BAND: usize = 1 << 17;
@@ -180,8 +181,8 @@ unsafe fn write<T: Pixel>(
     if !bias.is_empty() {
         added[..channels].copy_from_slice(&bias[channel..channel + channels]);
     }
-    // Writes what is summed up of a place.
-    let write_place = |to: *mut T, place: usize| {
+    // Writes what is summed up of a place; to what is staged nothing is added.
+    let write_place = |to: *mut T, add: *const T, place: usize| {
         let sums = sums[(place - begin) * SIDE..].as_ptr();
         let store = |v: usize, n: usize| {
             // SAFETY: the result has these channels, and sums and addends whole vectors.
@@ -191,6 +192,7 @@ unsafe fn write<T: Pixel>(
                     [] => sum,
                     _ => Numbers::splat(1.0).mul_add(sum, Numbers::load(added.as_ptr().add(v))),
                 };
+                let result = of.epilogue.apply(add.wrapping_add(v), n, result);
                 write_some(to.wrapping_add(v), 1, n, result);
             }
         };
@@ -207,7 +209,7 @@ unsafe fn write<T: Pixel>(
     let [places, turned] = stage;
     if staged {
         for place in first..end {
-            write_place(places.as_mut_ptr().wrapping_add((place - begin) * SIDE), place);
+            write_place(places.as_mut_ptr().wrapping_add((place - begin) * SIDE), null(), place);
         }
         // SAFETY: each has room for all channels of all places.
         unsafe { transpose(turned.as_mut_ptr(), SIDE, places.as_ptr(), SIDE, SIDE, channels) };
@@ -233,7 +235,10 @@ unsafe fn write<T: Pixel>(
                     }
                 }
             } else {
-                (0..count).for_each(|i| write_place(to.wrapping_add(i * across), flat + i));
+                let add = of.epilogue.place(at + channel * plane);
+                (0..count).for_each(|i| {
+                    write_place(to.wrapping_add(i * across), add.wrapping_add(i * across), flat + i);
+                });
             }
         }
         flat = next;

@@ -9,9 +9,11 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 
 /// Numbers of the copied rows, about.
 const BAND: usize = 1 << 15;
-/// Places and vectors of channels that are computed together.
-const PLACES: usize = 4;
 const LANES: usize = Numbers::LANES;
+/// Neighbouring places that are computed together: with their sums, what they read finds registers.
+const PLACES: usize = if LANES == 16 { 8 } else { 4 };
+/// Pixels of a row that such places read, at most.
+const READ: usize = PLACES + 4;
 
 /// Computes it.
 ///
@@ -25,16 +27,16 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     let (weight, bias) = unsafe { packed(of) }?;
     let (weight, bias) = (&weight, &bias);
     let first = [0, 1].map(|d| of.axes[d].taps.first().copied().unwrap_or(0));
-    let offsets: Vec<usize> = of.axes[0]
-        .taps
-        .iter()
-        .flat_map(|y| of.axes[1].taps.iter().map(move |x| (y - first[0], x - first[1])))
-        .map(|(y, x)| y.cast_unsigned() * band.row + x.cast_unsigned() * channels)
-        .collect();
-    let offsets = &offsets;
+    let offset = |tap: isize, d: usize, step: usize| (tap - first[d]).cast_unsigned() * step;
+    let rows: Vec<usize> = of.axes[0].taps.iter().map(|y| offset(*y, 0, band.row)).collect();
+    let across: Vec<usize> = of.axes[1].taps.iter().map(|x| offset(*x, 1, channels)).collect();
+    // Whether a tap reads at a place what the one before it reads at the next place.
+    let step = band.step[1] * channels;
+    let slides = across.windows(2).all(|pair| pair[1] == pair[0] + step);
+    let (rows, across) = (&rows, &across);
     let tall = (BAND / (band.row * band.step[0]).max(1)).clamp(1, height);
     let bands = height.div_ceil(tall);
-    let work = (tall * width * channels).saturating_mul(offsets.len());
+    let work = (tall * width * channels).saturating_mul(rows.len() * across.len());
     parallel_try(of.out.sizes[0] * bands, WORK / work.max(1), |range| {
         // SAFETY: the rows are copied before they are read.
         let mut copied = unsafe { Scratch::<f32>::unwritten(band.rows(tall) * band.row) }?;
@@ -45,33 +47,26 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
             unsafe { band.copy(copied.as_mut_ptr(), &of.input, sample, &places, 0) };
             for (y, place) in places.enumerate() {
                 let to = sample * of.out.strides[0] + place * of.out.strides[3];
-                for c in (0..channels).step_by(LANES) {
-                    let mut x = 0;
-                    while x < width {
-                        let from = copied
-                            .as_ptr()
-                            .wrapping_add(y * band.step[0] * band.row + x * band.step[1] * channels + c);
+                let mut x = 0;
+                while x < width {
+                    let some = [PLACES, 4].into_iter().find(|some| *some <= width - x).unwrap_or(1);
+                    for c in (0..channels).step_by(LANES) {
                         let line = Line {
-                            from,
-                            step: band.step[1] * channels,
-                            offsets,
+                            from: copied.as_ptr().wrapping_add(y * band.step[0] * band.row + x * step + c),
+                            step,
+                            rows,
+                            across,
+                            slides,
                             weight: weight.as_ptr().wrapping_add(c),
                             next: channels.next_multiple_of(LANES),
                             bias: bias.as_ptr().wrapping_add(c),
                             n: LANES.min(channels - c),
                         };
-                        let to = of.out.data.as_ptr().wrapping_add(to + x * of.out.strides[4] + c);
+                        let at = to + x * of.out.strides[4] + c;
                         // SAFETY: as above.
-                        unsafe {
-                            if x + PLACES <= width {
-                                line.write::<T, PLACES>(to, of.out.strides[4]);
-                                x += PLACES;
-                            } else {
-                                line.write::<T, 1>(to, of.out.strides[4]);
-                                x += 1;
-                            }
-                        }
+                        unsafe { line.write_places(of, some, at) };
                     }
+                    x += some;
                 }
             }
         }
@@ -84,8 +79,10 @@ struct Line<'a> {
     from: *const f32,
     /// Numbers from place to place.
     step: usize,
-    /// Where each tap lies from the first.
-    offsets: &'a [usize],
+    /// Where the rows of taps lie, and the taps of a row.
+    rows: &'a [usize],
+    across: &'a [usize],
+    slides: bool,
     weight: *const f32,
     /// Numbers of the weight from tap to tap.
     next: usize,
@@ -95,23 +92,110 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// Writes so many places, [`PLACES`], 4 or 1, whose results begin at `at`.
+    ///
     /// # Safety
-    /// As for [`run`]: what the line names must exist, and nobody else may use the `P` places at `to`.
+    /// As for [`run`]: what the line names must exist, and nobody else may use the results.
     #[inline(always)]
-    unsafe fn write<T: Pixel, const P: usize>(&self, to: *mut T, step: usize) {
+    unsafe fn write_places<T: Pixel>(&self, of: &Product<'_, T>, places: usize, at: usize) {
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            if self.n < LANES {
+                (0..places).for_each(|p| self.write_few(of, p, at + p * of.out.strides[4]));
+            } else if places == PLACES {
+                self.write::<T, PLACES>(of, at);
+            } else if places == 4 {
+                self.write::<T, 4>(of, at);
+            } else {
+                self.write::<T, 1>(of, at);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Line::write_places`], for `P` places of a whole vector.
+    #[inline(always)]
+    unsafe fn write<T: Pixel, const P: usize>(&self, of: &Product<'_, T>, at: usize) {
+        // SAFETY: as the caller guarantees.
+        let sums: [Numbers; P] = unsafe {
+            match self.across.len() {
+                3 if self.slides => self.slid::<P, 3>(),
+                5 if self.slides => self.slid::<P, 5>(),
+                _ => self.sums(0, LANES),
+            }
+        };
+        for (p, sum) in sums.into_iter().enumerate() {
+            let at = at + p * of.out.strides[4];
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                let result = of.epilogue.apply(of.epilogue.place(at), LANES, sum);
+                write_some(of.out.data.as_ptr().wrapping_add(at), 1, LANES, result);
+            }
+        }
+    }
+
+    /// Writes place `p` of the last channels.
+    ///
+    /// # Safety
+    /// As for [`Line::write_places`].
+    #[inline(never)]
+    unsafe fn write_few<T: Pixel>(&self, of: &Product<'_, T>, p: usize, at: usize) {
+        // SAFETY: as the caller guarantees.
+        unsafe {
+            let [sum] = self.sums(p, self.n);
+            let result = of.epilogue.apply(of.epilogue.place(at), self.n, sum);
+            write_some(of.out.data.as_ptr().wrapping_add(at), 1, self.n, result);
+        }
+    }
+
+    /// The sums of `n` channels at `P` places from place `first` on.
+    ///
+    /// # Safety
+    /// As for [`Line::write_places`].
+    #[inline(always)]
+    unsafe fn sums<const P: usize>(&self, first: usize, n: usize) -> [Numbers; P] {
+        let taps = self.rows.iter().flat_map(|row| self.across.iter().map(move |tap| row + tap));
         // SAFETY: as the caller guarantees; weight and bias have whole vectors.
         unsafe {
             let mut sums = [Numbers::load(self.bias); P];
-            for (t, &offset) in self.offsets.iter().enumerate() {
+            for (t, offset) in taps.enumerate() {
                 let weight = Numbers::load(self.weight.add(t * self.next));
                 for (p, sum) in sums.iter_mut().enumerate() {
-                    let x: Numbers = load_some(self.from.add(offset + p * self.step), self.n);
+                    let x: Numbers = load_some(self.from.add(offset + (first + p) * self.step), n);
                     *sum = x.mul_add(weight, *sum);
                 }
             }
-            for (p, sum) in sums.into_iter().enumerate() {
-                write_some(to.wrapping_add(p * step), 1, self.n, sum);
+            sums
+        }
+    }
+
+    /// The same of whole vectors, where each row of taps reads neighbouring pixels, which are loaded once.
+    ///
+    /// # Safety
+    /// As for [`Line::write_places`]; there are `K` taps in a row, which slide.
+    #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "the numbers stay in registers only where each index is a constant"
+    )]
+    unsafe fn slid<const P: usize, const K: usize>(&self) -> [Numbers; P] {
+        const { assert!(P + K - 1 <= READ) };
+        // SAFETY: as the caller guarantees; weight and bias have whole vectors.
+        unsafe {
+            let mut sums = [Numbers::load(self.bias); P];
+            for (t, row) in self.rows.iter().enumerate() {
+                let mut pixels = [Numbers::splat(0.0); READ];
+                for i in 0..P + K - 1 {
+                    pixels[i] = Numbers::load(self.from.add(row + i * self.step));
+                }
+                for k in 0..K {
+                    let weight = Numbers::load(self.weight.add((t * K + k) * self.next));
+                    for p in 0..P {
+                        sums[p] = pixels[p + k].mul_add(weight, sums[p]);
+                    }
+                }
             }
+            sums
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::block::{Operands, Run, Sums, TALL, VECTORS, WIDE, block};
 use super::columns::columns;
+use super::epilogue::Epilogue;
 use super::{LEAST, WORK, by_tiles, depthwise, pointwise, winograd};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use crate::turn::Staged;
@@ -12,6 +13,7 @@ use keyway_cpu_loops::vectors::{Vector, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
+use std::ptr::null;
 
 /// Numbers of the copied rows, about: with a block's part of the weight they stay in the second cache.
 const BAND: usize = 1 << 16;
@@ -47,6 +49,8 @@ pub struct Product<'a, T> {
     pub out: Volume<'a, T>,
     /// A number for each row of all groups.
     pub bias: Option<Vec<T>>,
+    /// What becomes of a result and its bias.
+    pub epilogue: Epilogue<'a, T>,
 }
 
 /// Neighbouring places of a row that are computed together: as many as there are blocks, as even as can be.
@@ -79,6 +83,9 @@ impl<T: Pixel> Product<'_, T> {
         let depthwise = self.groups > 1 && self.channels == 1 && self.rows == 1;
         if self.is_empty() || self.weight.taps.is_empty() {
             return Ok(());
+        }
+        if self.is_staged() && !self.epilogue.is_none() {
+            return Err(unsupported("more than a convolution, to planes"));
         }
         if depthwise && self.is_staged() {
             return Err(unsupported("planes with a kernel of their own"));
@@ -305,19 +312,18 @@ impl<T: Pixel> Product<'_, T> {
         let width = self.axes[1].count;
         let staged = if self.is_staged() { self.staged_rows() } else { 0 };
         for (y, place) in places.clone().enumerate() {
-            let (to, across) = match staged {
-                0 => {
-                    let at = sample * self.out.strides[0] + place * self.out.strides[3] + channel;
-                    (self.out.data.as_ptr().wrapping_add(at), self.out.strides[4])
-                }
-                _ => (stage.wrapping_add(y % staged * width * WIDE), WIDE),
+            let at = sample * self.out.strides[0] + place * self.out.strides[3] + channel;
+            // To what is staged nothing is added.
+            let (to, add, across) = match staged {
+                0 => (self.out.data.as_ptr().wrapping_add(at), self.epilogue.place(at), self.out.strides[4]),
+                _ => (stage.wrapping_add(y % staged * width * WIDE), null(), WIDE),
             };
             for tile in tiles(self.axes[1].count) {
                 let a = of.a.wrapping_add(y * down + tile.start * of.row);
                 // SAFETY: as the caller guarantees.
                 unsafe { block(&Operands { a, ..*of }, (tile.len(), channels), &mut sums) };
                 for (sums, x) in sums.iter().zip(tile) {
-                    let to = to.wrapping_add(x * across);
+                    let (to, add) = (to.wrapping_add(x * across), add.wrapping_add(x * across));
                     for v in 0..VECTORS {
                         let at = v * Numbers::LANES;
                         let n = channels.saturating_sub(at).min(Numbers::LANES);
@@ -330,6 +336,7 @@ impl<T: Pixel> Product<'_, T> {
                             } else {
                                 sum
                             };
+                            let result = self.epilogue.apply(add.wrapping_add(at), n, result);
                             write_some(to.wrapping_add(at), 1, n, result);
                         }
                     }

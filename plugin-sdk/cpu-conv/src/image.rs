@@ -3,7 +3,7 @@
 use crate::turn::turn;
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::vectors::{Lanes, widen};
-use keyway_sdk::author::{Error, Float};
+use keyway_sdk::author::Error;
 use std::ops::Range;
 
 /// A vector of the numbers in which sums are accumulated.
@@ -20,7 +20,7 @@ pub fn unsupported(what: &str) -> Error {
 }
 
 /// The image as one of planes, if it is dense in channels_last order and no volume.
-pub fn dense<'a, T: Float>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
+pub fn dense<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
     let [n, c, d, h, w] = of.sizes;
     let steps = [d * h * w * c, 1, h * w * c, w * c, c];
     let fits = |(i, step): (usize, usize)| of.sizes[i] == 1 || of.strides[i] == step;
@@ -31,7 +31,7 @@ pub fn dense<'a, T: Float>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
 }
 
 /// The image as one of planes, if it is [`dense`] or the columns of each of its planes are.
-pub fn image<'a, T: Float>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
+pub fn image<'a, T: Copy>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
     let [_, channels, depth, _, width] = of.sizes;
     if let Ok(dense) = dense(of) {
         return Ok(dense);

@@ -21,6 +21,7 @@ mod block;
 mod by_tiles;
 mod columns;
 mod depthwise;
+mod epilogue;
 mod gathered;
 pub mod image;
 mod operands;
@@ -36,6 +37,7 @@ mod order_tests;
 #[cfg(test)]
 mod tile_tests;
 
+use epilogue::Epilogue;
 use gathered::{Product, Weight};
 use image::{Pixel, image, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Remainder, Volume};
@@ -65,15 +67,16 @@ fn flat<T>(weight: &Volume<'_, T>, moves: &Moves) -> Result<(), Error> {
     Ok(())
 }
 
-/// The kernel of `conv`.
+/// The kernel of `conv` and `conv_act`.
 ///
 /// # Errors
 /// A call that it does not serve; too little memory.
 ///
 /// # Safety
-/// The operands must be those of a call, as [`Operands::with_bias`] takes them.
+/// The operands must be those of a call, as [`Operands::with_bias`] or
+/// [`Operands::with_activation`] takes them.
 pub unsafe fn conv<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Error> {
-    let Operands { inputs: [input, weight], bias, moves, .. } = of;
+    let Operands { inputs: [input, weight], bias, moves, epilogue, .. } = of;
     let (input, out) = (image(*input)?, results(of.out)?);
     flat(weight, moves)?;
     // SAFETY: a bias has a number for each channel of the result.
@@ -97,7 +100,11 @@ pub unsafe fn conv<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Error> {
         },
         out,
         bias,
+        epilogue: *epilogue,
     };
+    if !epilogue.is_none() {
+        product.check()?;
+    }
     // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
     // has matched; the output is this call's alone.
     unsafe { product.run() }
@@ -136,6 +143,7 @@ pub unsafe fn conv_input_grad<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Erro
             },
             out: out.of_remainder(&of, moves),
             bias: None,
+            epilogue: Epilogue::NONE,
         })
     };
     // Of several products none has written when one is refused. There may be as many as pixels.

@@ -1,9 +1,11 @@
 //! The tensors of a call.
 
+use crate::epilogue::Epilogue;
+use crate::image::Pixel;
 use keyway_cpu_loops::images::{Moves, Volume};
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 
-/// The tensors of a call of `conv`, `conv_input_grad` or `conv_weight_grad`, and how the kernel moves.
+/// The tensors of a call of `conv`, `conv_act`, `conv_input_grad` or `conv_weight_grad`, and how the kernel moves.
 ///
 /// They are taken from the call once, for kernels that hand on to others what they do not serve.
 pub struct Operands<'a, T> {
@@ -15,6 +17,19 @@ pub struct Operands<'a, T> {
     pub out: Volume<'a, T>,
     /// How the kernel moves.
     pub moves: Moves,
+    /// What is done to each sum.
+    pub epilogue: Epilogue<'a, T>,
+}
+
+impl<'a, T: Pixel> Operands<'a, T> {
+    /// Those of a call of `conv_act`, whose last arguments say what is done to each sum.
+    ///
+    /// # Errors
+    /// Arguments of other kinds; as [`Epilogue::of`].
+    pub fn with_activation(call: &Call<'a>) -> Result<Self, Error> {
+        let operands = Operands::with_bias(call)?;
+        Ok(Operands { epilogue: Epilogue::of(call, &operands.out)?, ..operands })
+    }
 }
 
 impl<'a, T: Element> Operands<'a, T> {
@@ -28,6 +43,7 @@ impl<'a, T: Element> Operands<'a, T> {
             bias: None,
             out: Volume::output(call, 0)?,
             moves: Moves::of(call)?,
+            epilogue: Epilogue::NONE,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Convolutions by the tile unit against sums in f64: by an emulated unit on every machine, and by the processor's own where
 //! there is one, whose results must be the same bit by bit.
 
+use super::epilogue::Epilogue;
 use super::gathered::{Product, Weight};
 use super::{by_tiles, sum_by_tiles};
 use keyway_cpu_loops::images::{Moves, Volume};
@@ -185,6 +186,7 @@ impl Case {
             },
             out,
             bias: bias.map(<[_]>::to_vec),
+            epilogue: Epilogue::NONE,
         }
     }
 }
@@ -196,7 +198,17 @@ fn run<U: Unit>(
     [image, weight, out]: [&mut Tensor; 3],
     bias: Option<&[bf16]>,
 ) -> Result<(), Error> {
-    let product = case.product([image.volume(), weight.volume(), out.volume()], bias);
+    run_with(unit, case, [image, weight, out], bias, Epilogue::NONE)
+}
+
+fn run_with<'a, U: Unit>(
+    unit: U,
+    case: Case,
+    [image, weight, out]: [&'a mut Tensor; 3],
+    bias: Option<&[bf16]>,
+    epilogue: Epilogue<'a, bf16>,
+) -> Result<(), Error> {
+    let product = Product { epilogue, ..case.product([image.volume(), weight.volume(), out.volume()], bias) };
     // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
     unsafe { by_tiles::run(unit, &product) }
 }
@@ -217,7 +229,23 @@ fn convolve<U: Unit>(unit: U, case: Case) -> Vec<u16> {
         let added = bias.iter().map(|bias| bias[k].to_f64());
         check(case, at, out.at(at), sum(terms.chain(added)));
     }
-    out.data.into_iter().map(bf16::to_bits).collect()
+    let bits = out.data.iter().map(|v| v.to_bits()).collect();
+    // The same plus a tensor, and 0 where that is negative.
+    let mut add = Tensor::new(case.results(), false, 21);
+    let numbers = add.data.clone();
+    let epilogue = Epilogue::relu_of_sum_with(add.volume().data);
+    run_with(unit, case, [&mut image, &mut weight, &mut out], bias.as_deref(), epilogue).expect("memory");
+    let added = Tensor { data: numbers, sizes: case.results(), contiguous: false };
+    for at @ [i, k, y, x] in each(case.results()) {
+        let terms = each([1, channels, case.kernel[0], case.kernel[1]]).filter_map(|[_, c, ty, tx]| {
+            let [py, px] = case.pixel([y, x], [ty, tx])?;
+            Some(image.at([i, k / rows * channels + c, py, px]) * weight.at([k, c, ty, tx]))
+        });
+        let more = bias.iter().map(|bias| bias[k].to_f64()).chain([added.at(at)]);
+        let (expected, size) = sum(terms.chain(more));
+        check(case, at, out.at(at), (expected.max(0.0), size));
+    }
+    bits
 }
 
 /// The gradient of the weight, likewise.

@@ -19,7 +19,7 @@ use super::gathered::{Product, tiles};
 use crate::image::{Numbers, Pixel, has_dense_channels};
 use crate::turn::Staged;
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Vector, load_some, sum};
+use keyway_cpu_loops::vectors::{Vector, load_some, sum, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use rows::{Image, Rows};
 use std::ops::Range;
@@ -271,16 +271,19 @@ unsafe fn write<T: Pixel>(
         false => (of.out.data.as_ptr().wrapping_add(first), [0, 3, 4].map(|d| of.out.strides[d])),
     };
     let to = if of.is_staged() { to.wrapping_sub(2 * first_row * stage.down) } else { to };
-    // Where results go that no place takes.
-    let mut spare = [T::from_acc(0.0); WIDE];
+    // To what is staged nothing is added.
+    let add = of.epilogue.place(first);
+    // Where results go that no place takes, and what is added to them.
+    let (mut spare, zeros) = ([T::from_acc(0.0); WIDE], [T::from_acc(0.0); WIDE]);
     for (group, rows) in tiles(piece.len()).enumerate() {
         for (r, tile) in rows.enumerate() {
             let (image, y, x) = all.place(piece.start + tile);
-            let mut places = [spare.as_mut_ptr(); 4];
+            let mut places = [(spare.as_mut_ptr(), zeros.as_ptr()); 4];
             for (p, place) in places.iter_mut().enumerate() {
                 let (y, x) = (y + p / 2, x + p % 2);
                 if y < height && x < width {
-                    *place = to.wrapping_add(image * step + y * down + x * across);
+                    let at = image * step + y * down + x * across;
+                    *place = (to.wrapping_add(at), add.wrapping_add(at));
                 }
             }
             let from = &sums[(group * PRODUCTS * TALL + r) * WIDE..];
@@ -290,10 +293,11 @@ unsafe fn write<T: Pixel>(
                 // SAFETY: the results exist, as the caller guarantees, and so do sums and bias of a vector.
                 unsafe {
                     let bias = load_some(bias.as_ptr().add(at), Numbers::LANES);
-                    transforms::output(from.as_ptr().add(at), TALL * WIDE, bias, &places, n);
-                }
-                for place in &mut places {
-                    *place = place.wrapping_add(Numbers::LANES);
+                    transforms::output(from.as_ptr().add(at), TALL * WIDE, bias, |p, result| {
+                        let (to, add) = places[p];
+                        let result = of.epilogue.apply(add.wrapping_add(at), n, result);
+                        write_some(to.wrapping_add(at), 1, n, result);
+                    });
                 }
             }
         }

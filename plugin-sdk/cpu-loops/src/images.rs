@@ -120,7 +120,7 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Arguments 3 to 6 of `conv`, `conv_input_grad` and `conv_weight_grad`.
+    /// Arguments 3 to 6 of `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
     ///
     /// # Errors
     /// Arguments of other kinds.

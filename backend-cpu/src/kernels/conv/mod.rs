@@ -44,7 +44,7 @@ fn kernel<T>(weight: &Volume<'_, T>) -> [usize; 3] {
 /// # Safety
 /// The operands must be those of a call.
 unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error> {
-    let Operands { inputs: [input, weight], bias, out, moves } = of;
+    let Operands { inputs: [input, weight], bias, out, moves, .. } = of;
     if out.sizes.contains(&0) {
         return Ok(());
     }

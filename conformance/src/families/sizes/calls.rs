@@ -86,6 +86,15 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             let bias = |conv: &Conv| plain(&conv.kernel[..1]);
             CONVS.iter().map(|conv| conv.call([&conv.image, &conv.kernel], bias(conv))).collect()
         }
+        "conv_act" => {
+            let call = |(i, conv): (usize, &Conv)| {
+                let mut call = conv.call([&conv.image, &conv.kernel], plain(&conv.kernel[..1]));
+                let add = if i % 2 == 0 { plain(&conv.result()) } else { SampleArg::None };
+                call.args.extend([add, SampleArg::Str(["relu", "relu6", "silu", "hardswish"][i % 4])]);
+                call
+            };
+            CONVS.iter().enumerate().map(call).collect()
+        }
         "conv_input_grad" => {
             CONVS.iter().map(|conv| conv.call([&conv.result(), &conv.kernel], spatial(&conv.image))).collect()
         }

@@ -2,7 +2,7 @@
 
 use crate::nn::{
     AdaptiveAvgPool2d, BatchNorm2d, Conv2d, ConvOptions, Linear, MaxPool2d, MaxPoolOptions, Members, Module,
-    Sequential, init,
+    init,
 };
 use crate::profiler::module_scope;
 use crate::rng::Philox;
@@ -11,7 +11,7 @@ use crate::{Result, Tensor};
 /// Channels of the stages.
 const WIDTHS: [usize; 4] = [64, 128, 256, 512];
 /// Names of the stages.
-const STAGES: [&str; 4] = ["layer1", "layer2", "layer3", "layer4"];
+pub(super) const STAGES: [&str; 4] = ["layer1", "layer2", "layer3", "layer4"];
 /// Channels of an image.
 const COLOURS: usize = 3;
 
@@ -23,7 +23,7 @@ fn conv(inputs: usize, outputs: usize, kernel: usize, stride: usize, rng: &mut P
 }
 
 /// The forward function of a child, told by its name in a profile.
-fn forward(name: &str, child: &impl Module, input: &Tensor) -> Result<Tensor> {
+pub(super) fn forward(name: &str, child: &impl Module, input: &Tensor) -> Result<Tensor> {
     let _scope = module_scope(name, child.type_name());
     child.forward(input)
 }
@@ -46,11 +46,11 @@ fn forward(name: &str, child: &impl Module, input: &Tensor) -> Result<Tensor> {
 /// # Ok(()) }
 /// ```
 pub struct BasicBlock {
-    conv1: Conv2d,
-    bn1: BatchNorm2d,
-    conv2: Conv2d,
-    bn2: BatchNorm2d,
-    downsample: Option<Sequential>,
+    pub(super) conv1: Conv2d,
+    pub(super) bn1: BatchNorm2d,
+    pub(super) conv2: Conv2d,
+    pub(super) bn2: BatchNorm2d,
+    pub(super) downsample: Option<Downsample>,
 }
 
 impl BasicBlock {
@@ -63,8 +63,8 @@ impl BasicBlock {
         let downsample = match (stride, inputs == outputs) {
             (1, true) => None,
             _ => {
-                let shape = conv(inputs, outputs, 1, stride, rng)?;
-                Some(Sequential::new().push(shape).push(BatchNorm2d::new(outputs)?))
+                let conv = conv(inputs, outputs, 1, stride, rng)?;
+                Some(Downsample { conv, norm: BatchNorm2d::new(outputs)? })
             }
         };
         let (bn1, bn2) = (BatchNorm2d::new(outputs)?, BatchNorm2d::new(outputs)?);
@@ -95,6 +95,47 @@ impl Module for BasicBlock {
     }
 }
 
+/// A 1x1 convolution with batch norm, named as in a sequence of the two.
+pub(super) struct Downsample {
+    pub(super) conv: Conv2d,
+    pub(super) norm: BatchNorm2d,
+}
+
+impl Module for Downsample {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        forward("1", &self.norm, &forward("0", &self.conv, input)?)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.child("0", &self.conv);
+        members.child("1", &self.norm);
+    }
+}
+
+/// Blocks that keep the image's size, but for the first one.
+#[derive(Default)]
+pub struct Stage(Vec<BasicBlock>);
+
+impl Stage {
+    /// The blocks, each of which takes the result of the one before it.
+    pub fn blocks(&self) -> &[BasicBlock] {
+        &self.0
+    }
+}
+
+impl Module for Stage {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let mut blocks = self.0.iter().enumerate();
+        blocks.try_fold(input.clone(), |value, (i, block)| forward(&i.to_string(), block, &value))
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        for (i, block) in self.0.iter().enumerate() {
+            members.child(&i.to_string(), block);
+        }
+    }
+}
+
 /// A residual network of [`BasicBlock`]s for images `[batch, 3, height, width]`, which gives a score for each class (K. He
 /// and others, "Deep residual learning for image recognition", 2016).
 ///
@@ -112,12 +153,12 @@ impl Module for BasicBlock {
 /// # Ok(()) }
 /// ```
 pub struct ResNet {
-    conv1: Conv2d,
-    bn1: BatchNorm2d,
-    maxpool: MaxPool2d,
-    stages: [Sequential; 4],
-    avgpool: AdaptiveAvgPool2d,
-    fc: Linear,
+    pub(super) conv1: Conv2d,
+    pub(super) bn1: BatchNorm2d,
+    pub(super) maxpool: MaxPool2d,
+    pub(super) stages: [Stage; 4],
+    pub(super) avgpool: AdaptiveAvgPool2d,
+    pub(super) fc: Linear,
 }
 
 impl ResNet {
@@ -135,14 +176,13 @@ impl ResNet {
     /// Sizes whose product overflows.
     pub fn new(blocks: [usize; 4], classes: usize, rng: &mut Philox) -> Result<ResNet> {
         let conv1 = conv(COLOURS, WIDTHS[0], 7, 2, rng)?;
-        let mut stages: [Sequential; 4] = Default::default();
+        let mut stages: [Stage; 4] = Default::default();
         let mut inputs = WIDTHS[0];
         for (number, (stage, count)) in stages.iter_mut().zip(blocks).enumerate() {
             for block in 0..count {
                 // All stages but the first halve the image's sides.
                 let stride = if number > 0 && block == 0 { 2 } else { 1 };
-                let block = BasicBlock::new(inputs, WIDTHS[number], stride, rng)?;
-                *stage = std::mem::take(stage).push(block);
+                stage.0.push(BasicBlock::new(inputs, WIDTHS[number], stride, rng)?);
                 inputs = WIDTHS[number];
             }
         }
@@ -166,7 +206,7 @@ impl ResNet {
     }
 
     /// The stages, `layer1` to `layer4` in the names of parameters, each of which takes the result of the one before it.
-    pub fn stages(&self) -> &[Sequential; 4] {
+    pub fn stages(&self) -> &[Stage; 4] {
         &self.stages
     }
 }

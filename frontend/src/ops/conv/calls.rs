@@ -190,13 +190,14 @@ fn check_rank(op: &'static str, weight: &Tensor, rank: usize, first: &str) -> Re
     Err(wrong_shape(op, "weight", expected, weight.sizes()))
 }
 
-fn convolve<const N: usize>(
+/// The input with a batch and what [`Padding::Same`] puts at its end, whether it came with a batch, and the padding of either
+/// side.
+pub(super) fn prepared<const N: usize>(
     op: &'static str,
     input: &Tensor,
     weight: &Tensor,
-    bias: Option<&Tensor>,
-    options: ConvOptions<N>,
-) -> Result<Tensor> {
+    options: &ConvOptions<N>,
+) -> Result<(Tensor, bool, [i64; N])> {
     let (mut x, had_batch) = batched(op, input, N)?;
     check_rank(op, weight, N, "output channels, channels / groups")?;
     let padding = match options.padding {
@@ -218,6 +219,17 @@ fn convolve<const N: usize>(
             super::PerDim(total.map(|width| width / 2)).ints()
         }
     };
+    Ok((x, had_batch, padding))
+}
+
+fn convolve<const N: usize>(
+    op: &'static str,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    options: ConvOptions<N>,
+) -> Result<Tensor> {
+    let (x, had_batch, padding) = prepared(op, input, weight, &options)?;
     let still = |d: usize| options.stride.0[d] > 0 && options.dilation.0[d] == 1;
     if options.groups == 1
         && padding == [0; N]

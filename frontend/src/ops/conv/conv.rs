@@ -7,10 +7,16 @@ use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, require, wrong_shape};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::{Tensor, autograd::Backward};
+use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    product_plan(args, FIRST_THREE, output_sizes(args)?)
+}
+
+/// The sizes of the result of the first seven arguments.
+pub(super) fn output_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     let rank = rank(args, 0, "batch, channels")?;
     same_rank(args, 1, rank, "output channels, channels of a group")?;
     let (input, weight) = (args.tensor(0)?.sizes(), args.tensor(1)?.sizes());
@@ -32,15 +38,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         _ => {}
     }
     let spatial = moves.outputs(args, 1, &input[2..], &weight[2..])?;
-    product_plan(args, FIRST_THREE, joined(input[0], weight[0], &spatial))
+    Ok(joined(input[0], weight[0], &spatial))
 }
 
 /// The plan of an op that is linear in two images, arguments 0 and 1; the arguments of the mask are promoted.
-pub(super) fn product_plan(
-    args: &Args<'_>,
-    promoted: u32,
-    sizes: keyway_dispatcher::dims::Dims,
-) -> RuleResult<Plan> {
+pub(super) fn product_plan(args: &Args<'_>, promoted: u32, sizes: Dims) -> RuleResult<Plan> {
     let dtype = args.promote(promoted)?;
     require(args, 0, dtype, dtype.is_float(), "a float dtype; cast integers first")?;
     let mut plan = Plan::one(dtype, sizes, dtype, Strides::Images(FIRST_TWO));

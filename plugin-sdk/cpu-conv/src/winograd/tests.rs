@@ -1,6 +1,7 @@
 //! Errors beside those of the direct kernel, and what large numbers do.
 
 use super::{is_faster, run};
+use crate::epilogue::Epilogue;
 use crate::gathered::{Product, Weight};
 use crate::image::Pixel;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -59,6 +60,7 @@ impl Case {
             weight: Weight { data: kernel.data, group: 0, row: 9 * c, channel: 1, taps: places },
             out: image(out.as_mut_ptr(), [n, self.k, height, width]),
             bias: Some(bias.to_vec()),
+            epilogue: Epilogue::NONE,
         }
     }
 }

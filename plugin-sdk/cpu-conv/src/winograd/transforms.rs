@@ -8,7 +8,7 @@
 
 use super::{PRODUCTS, READ};
 use crate::image::{Numbers, Pixel};
-use keyway_cpu_loops::vectors::{Vector, read_some, write_some};
+use keyway_cpu_loops::vectors::{Vector, read_some};
 
 #[inline(always)]
 fn add(a: Numbers, b: Numbers) -> Numbers {
@@ -98,13 +98,13 @@ pub unsafe fn weight(elements: &[[Numbers; 3]; 3], to: *mut f32, apart: usize, s
     }
 }
 
-/// Transforms a vector of the sums of products, which lie `apart`, and writes its first `n` lanes plus `bias` to the four
-/// places of a tile.
+/// Transforms a vector of the sums of products, which lie `apart`, and gives `write` the number of each of the tile's four
+/// places and its result plus `bias`.
 ///
 /// # Safety
-/// There must be the sums, and `n` elements at each place, which nobody else may use.
+/// There must be the sums.
 #[inline(always)]
-pub unsafe fn output<T: Pixel>(sums: *const f32, apart: usize, bias: Numbers, to: &[*mut T; 4], n: usize) {
+pub unsafe fn output(sums: *const f32, apart: usize, bias: Numbers, write: impl Fn(usize, Numbers)) {
     let mut rows = [[Numbers::splat(0.0); READ]; 2];
     for x in 0..READ {
         let mut column = [Numbers::splat(0.0); READ];
@@ -117,8 +117,7 @@ pub unsafe fn output<T: Pixel>(sums: *const f32, apart: usize, bias: Numbers, to
     for y in 0..2 {
         let results = of_products(rows[y]);
         for x in 0..2 {
-            // SAFETY: the caller guarantees the places.
-            unsafe { write_some(to[y * 2 + x], 1, n, results[x].mul_add(Numbers::splat(SCALE), bias)) };
+            write(y * 2 + x, results[x].mul_add(Numbers::splat(SCALE), bias));
         }
     }
 }

@@ -1,0 +1,110 @@
+//! Convolutions of networks that are used, with the norm and the activation behind them.
+
+use super::slot::Slot;
+use super::{BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d, Members, Module};
+use crate::autograd::no_grad;
+use crate::ops::composite::{cast, widened};
+use crate::ops::conv::{Activation, ConvOptions};
+use crate::{Result, Tensor};
+
+/// The weight and bias of a convolution that has a norm behind it which takes `[scale, shift]` of each channel. They have the
+/// weight's dtype and are rounded to it once.
+fn folded(weight: &Tensor, bias: Option<&Tensor>, [scale, shift]: [Tensor; 2]) -> Result<[Tensor; 2]> {
+    let mut along = vec![1; weight.ndim()];
+    along[0] = scale.numel();
+    let kernels = widened(weight)?.mul(&scale.reshape_as_sizes(&along)?)?;
+    let added = match bias {
+        Some(bias) => widened(bias)?.mul(&scale)?.add(&shift)?,
+        None => shift,
+    };
+    Ok([cast(kernels, weight.dtype())?, cast(added, weight.dtype())?])
+}
+
+macro_rules! convolutions {
+    ($($(#[$doc:meta])* $name:ident $rank:literal $conv:ident $norm:ident $call:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            weight: Slot,
+            bias: Option<Slot>,
+            activation: Activation,
+            options: ConvOptions<$rank>,
+        }
+
+        impl $name {
+            /// A module of these tensors, as buffers: they are kept and saved but not learned.
+            pub fn from_tensors(
+                weight: &Tensor,
+                bias: Option<&Tensor>,
+                activation: Activation,
+                options: ConvOptions<$rank>,
+            ) -> $name {
+                let bias = bias.map(|bias| Slot::buffer(bias.detach()));
+                $name { weight: Slot::buffer(weight.detach()), bias, activation, options }
+            }
+
+            #[doc = concat!("What a [`", stringify!($conv), "`], a [`", stringify!($norm), "`] behind it and an activation \
+                compute in use: the norm's factors become the weight's, what it adds the bias. Later changes of the two \
+                modules change nothing here.")]
+            ///
+            /// # Errors
+            /// A norm without running statistics, or of another number of channels.
+            #[doc(alias = "fuse_conv_bn_eval")]
+            pub fn fused(conv: &$conv, norm: &$norm, activation: Activation) -> Result<$name> {
+                let _off = no_grad();
+                let outputs = conv.weight().sizes()[0];
+                let [weight, bias] =
+                    folded(&conv.weight(), conv.bias().as_ref(), norm.0.scale_and_shift(outputs)?)?;
+                Ok($name::from_tensors(&weight, Some(&bias), activation, conv.options))
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($call), "`], to whose sums `add` is added.")]
+            ///
+            /// # Errors
+            /// What the op refuses; what the backend reports.
+            pub fn forward_add(&self, input: &Tensor, add: Option<&Tensor>) -> Result<Tensor> {
+                let bias = self.bias.as_ref().map(Slot::get);
+                input.$call(&self.weight.get(), bias.as_ref(), add, self.activation, self.options)
+            }
+        }
+
+        impl Module for $name {
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                self.forward_add(input, None)
+            }
+
+            fn members<'a>(&'a self, members: &mut Members<'a>) {
+                members.buffer("weight", &self.weight);
+                if let Some(bias) = &self.bias {
+                    members.buffer("bias", bias);
+                }
+            }
+        }
+    )+};
+}
+
+convolutions! {
+    /// [`Tensor::conv1d_act`] with fixed tensors; see [`ConvAct2d`].
+    ConvAct1d 1 Conv1d BatchNorm1d conv1d_act;
+
+    /// [`Tensor::conv2d_act`] with fixed tensors: a convolution of a network that is used, not trained, with the norm and the
+    /// activation behind it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Activation, BatchNorm2d, Conv2d, ConvAct2d, ConvOptions, Module};
+    /// use keyway::{Tensor, rng::Philox};
+    /// let conv = Conv2d::new(1, 2, 3, ConvOptions::default(), &mut Philox::new(0))?;
+    /// let norm = BatchNorm2d::new(2)?;
+    /// norm.eval();
+    /// let fused = ConvAct2d::fused(&conv, &norm, Activation::Relu)?;
+    /// let x = Tensor::ones(&[1, 1, 3, 3], keyway::DType::F32, keyway::Device::CPU)?;
+    /// let (steps, once) = (norm.forward(&conv.forward(&x)?)?.relu()?, fused.forward(&x)?);
+    /// assert!(steps.sub(&once)?.abs()?.amax()?.item::<f32>()? < 1e-5);
+    /// # Ok(()) }
+    /// ```
+    ConvAct2d 2 Conv2d BatchNorm2d conv2d_act;
+
+    /// [`Tensor::conv3d_act`] with fixed tensors; see [`ConvAct2d`].
+    ConvAct3d 3 Conv3d BatchNorm3d conv3d_act;
+}

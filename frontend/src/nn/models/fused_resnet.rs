@@ -1,0 +1,105 @@
+//! Residual networks in use, with each norm folded into its convolution.
+
+use super::resnet::{BasicBlock, ResNet, STAGES, forward};
+use crate::nn::{Activation, AdaptiveAvgPool2d, ConvAct2d, Linear, MaxPool2d, Members, Module, Sequential};
+use crate::profiler::module_scope;
+use crate::{Result, Tensor};
+
+/// A [`BasicBlock`] in use: `relu(conv2(relu(conv1(x))) + downsample(x))`, each convolution one call.
+pub struct FusedBlock {
+    conv1: ConvAct2d,
+    conv2: ConvAct2d,
+    downsample: Option<ConvAct2d>,
+}
+
+impl FusedBlock {
+    fn of(block: &BasicBlock) -> Result<FusedBlock> {
+        let downsample = block.downsample.as_ref();
+        Ok(FusedBlock {
+            conv1: ConvAct2d::fused(&block.conv1, &block.bn1, Activation::Relu)?,
+            conv2: ConvAct2d::fused(&block.conv2, &block.bn2, Activation::Relu)?,
+            downsample: downsample
+                .map(|shape| ConvAct2d::fused(&shape.conv, &shape.norm, Activation::None))
+                .transpose()?,
+        })
+    }
+}
+
+impl Module for FusedBlock {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let inner = forward("conv1", &self.conv1, input)?;
+        let shaped = self.downsample.as_ref().map(|shape| forward("downsample", shape, input)).transpose()?;
+        let _scope = module_scope("conv2", self.conv2.type_name());
+        self.conv2.forward_add(&inner, Some(shaped.as_ref().unwrap_or(input)))
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.child("conv1", &self.conv1);
+        members.child("conv2", &self.conv2);
+        if let Some(downsample) = &self.downsample {
+            members.child("downsample", downsample);
+        }
+    }
+}
+
+/// A [`ResNet`] in use, made by [`ResNet::fuse`]: each norm is folded into the convolution before it, and bias, shortcut and
+/// activation belong to the convolution's call. It is not trained: its tensors are buffers, but for those of `fc`.
+pub struct FusedResNet {
+    conv1: ConvAct2d,
+    maxpool: MaxPool2d,
+    stages: [Sequential; 4],
+    avgpool: AdaptiveAvgPool2d,
+    fc: Linear,
+}
+
+impl ResNet {
+    /// The network as it is in use, whichever mode it is in: the same scores within rounding, from 20 convolutions with all
+    /// that follows each of them. Later changes of this network change nothing there, but for those of `fc`, whose tensors
+    /// both have.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::nn::{Module, models::ResNet};
+    /// use keyway::{Tensor, rng::Philox};
+    /// let model = ResNet::resnet18(10, &mut Philox::new(0))?;
+    /// let images = Tensor::from_vec(vec![0.5f32; 3 * 32 * 32], &[1, 3, 32, 32])?;
+    /// assert_eq!(model.fuse()?.forward(&images)?.sizes(), [1, 10]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Memory that does not suffice; what the backend reports.
+    pub fn fuse(&self) -> Result<FusedResNet> {
+        let mut stages: [Sequential; 4] = Default::default();
+        for (fused, stage) in stages.iter_mut().zip(&self.stages) {
+            for block in stage.blocks() {
+                *fused = std::mem::take(fused).push(FusedBlock::of(block)?);
+            }
+        }
+        Ok(FusedResNet {
+            conv1: ConvAct2d::fused(&self.conv1, &self.bn1, Activation::Relu)?,
+            maxpool: self.maxpool,
+            stages,
+            avgpool: self.avgpool,
+            fc: Linear::from_tensors(self.fc.weight(), self.fc.bias())?,
+        })
+    }
+}
+
+impl Module for FusedResNet {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let features = forward("maxpool", &self.maxpool, &forward("conv1", &self.conv1, input)?)?;
+        let mut stages = STAGES.into_iter().zip(&self.stages);
+        let features = stages.try_fold(features, |value, (name, stage)| forward(name, stage, &value))?;
+        let pooled = forward("avgpool", &self.avgpool, &features)?;
+        forward("fc", &self.fc, &pooled.flatten(1, -1)?)
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.child("conv1", &self.conv1);
+        for (name, stage) in STAGES.into_iter().zip(&self.stages) {
+            members.child(name, stage);
+        }
+        members.child("fc", &self.fc);
+    }
+}

@@ -1,0 +1,231 @@
+//! `conv_act`
+
+use super::calls::{prepared, unbatched};
+use super::geometry::{Case, cases};
+use super::options::ConvOptions;
+use super::{conv, conv::output_sizes};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{FIRST_THREE, wrong_shape, wrong_value};
+use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+
+/// The function that [`Tensor::conv2d_act`] applies to its sums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Activation {
+    /// The sums as they are.
+    #[default]
+    None,
+    /// [`Tensor::relu`].
+    Relu,
+    /// The nearest number from 0 to 6.
+    Relu6,
+    /// [`Tensor::hardswish`].
+    Hardswish,
+    /// [`Tensor::silu`].
+    Silu,
+}
+
+/// The names in calls.
+const NAMES: [&str; 5] = ["none", "relu", "relu6", "hardswish", "silu"];
+
+impl From<Activation> for Arg<'_> {
+    fn from(activation: Activation) -> Self {
+        Arg::Str(NAMES[activation as usize])
+    }
+}
+
+impl Tensor {
+    /// `activation(conv1d(self) + add)`, as [`Tensor::conv2d_act`] for signals.
+    ///
+    /// # Errors
+    /// As [`Tensor::conv2d_act`].
+    pub fn conv1d_act(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        add: Option<&Tensor>,
+        activation: Activation,
+        options: ConvOptions<1>,
+    ) -> Result<Tensor> {
+        convolve("conv1d_act", self, (weight, bias, add), activation, options)
+    }
+
+    /// `activation(conv2d(self) + add)`: a convolution with its bias, to which a tensor of the result's shape is added (such as
+    /// the shortcut of a residual network), and an activation, in one call. Where a backend has a kernel for it, the result is
+    /// written once; elsewhere, and where a gradient is wanted, it is computed step by step. f16 and bf16 are rounded once, so the
+    /// steps are computed in f32, which may take longer than three calls in these dtypes.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, ops::conv::{Activation, ConvOptions}};
+    /// let x = Tensor::from_vec(vec![1.0f32, -2.0, 3.0, -4.0], &[1, 1, 2, 2])?;
+    /// let twice = Tensor::from_vec(vec![2.0f32], &[1, 1, 1, 1])?;
+    /// let y = x.conv2d_act(&twice, None, Some(&x), Activation::Relu, ConvOptions::default())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [3.0, 0.0, 9.0, 0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::conv2d`]; an `add` of another shape than the result.
+    #[doc(alias = "conv_relu")]
+    #[doc(alias = "cudnn_convolution_add_relu")]
+    pub fn conv2d_act(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        add: Option<&Tensor>,
+        activation: Activation,
+        options: ConvOptions<2>,
+    ) -> Result<Tensor> {
+        convolve("conv2d_act", self, (weight, bias, add), activation, options)
+    }
+
+    /// `activation(conv3d(self) + add)`, as [`Tensor::conv2d_act`] for volumes.
+    ///
+    /// # Errors
+    /// As [`Tensor::conv2d_act`].
+    pub fn conv3d_act(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        add: Option<&Tensor>,
+        activation: Activation,
+        options: ConvOptions<3>,
+    ) -> Result<Tensor> {
+        convolve("conv3d_act", self, (weight, bias, add), activation, options)
+    }
+}
+
+fn convolve<const N: usize>(
+    op: &'static str,
+    input: &Tensor,
+    (weight, bias, add): (&Tensor, Option<&Tensor>, Option<&Tensor>),
+    activation: Activation,
+    options: ConvOptions<N>,
+) -> Result<Tensor> {
+    let (x, had_batch, padding) = prepared(op, input, weight, &options)?;
+    let add = match add {
+        Some(add) if !had_batch => Some(add.unsqueeze(0)?),
+        add => add.cloned(),
+    };
+    let (stride, dilation) = (options.stride.ints(), options.dilation.ints());
+    let made = DEF.run(&[
+        (&x).into(),
+        weight.into(),
+        Arg::optional(bias),
+        Arg::Ints(&stride),
+        Arg::Ints(&padding),
+        Arg::Ints(&dilation),
+        Arg::Int(i64::try_from(options.groups).unwrap_or(i64::MAX)),
+        Arg::optional(add.as_ref()),
+        activation.into(),
+    ])?;
+    unbatched(made, had_batch)
+}
+
+/// The tensors that are promoted.
+const OPERANDS: u32 = FIRST_THREE | 1 << 7;
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let sizes = output_sizes(args)?;
+    match args.optional_tensor(7)? {
+        Some(add) if add.sizes() != &sizes[..] => {
+            return Err(wrong_shape(args, 7, format!("of the result's shape {sizes:?}"), add.sizes()));
+        }
+        _ => {}
+    }
+    if !NAMES.contains(&args.str(8)?) {
+        return Err(wrong_value(args, 8, format!("`{}`", NAMES.join("`, `"))));
+    }
+    conv::product_plan(args, OPERANDS, sizes)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (dtype, activation, add) = (args.promote(OPERANDS)?, args.str(8)?, optional(args, 7)?);
+    // A sum that was rounded and then nearly cancelled, or bent, would be off by more than the result's own rounding.
+    let is_one_step = add.is_none() && matches!(activation, "none" | "relu" | "relu6");
+    let operand = |t: Tensor| {
+        let t = cast(t, dtype)?;
+        if is_one_step { Ok(t) } else { widened(&t) }
+    };
+    let (x, weight) = (operand(tensor(args, 0)?)?, operand(tensor(args, 1)?)?);
+    let bias = optional(args, 2)?.map(operand).transpose()?;
+    let [stride, padding, dilation, groups] = [3, 4, 5, 6].map(|i| args.get(i));
+    let bias = Arg::optional(bias.as_ref());
+    let mut made =
+        conv::DEF.run(&[(&x).into(), (&weight).into(), bias, stride, padding, dilation, groups])?;
+    // In place where no derivative reads what was there.
+    if let Some(add) = add {
+        made = made.add_(&operand(add)?)?;
+    }
+    let made = match activation {
+        "relu" => made.relu_()?,
+        "relu6" => made.clamp(0.0, 6.0)?,
+        "hardswish" => made.hardswish()?,
+        "silu" => made.silu()?,
+        _ => made,
+    };
+    cast(made, dtype)
+}
+
+/// The arguments of a case: a bias, a tensor to add, the activation.
+fn arguments(case: Case, bias: bool, add: bool, activation: &'static str) -> impl Iterator<Item = SampleArg> {
+    let given = |is: bool, sizes: &[usize]| if is { plain(sizes) } else { SampleArg::None };
+    let bias = given(bias, &case.weight[..1]);
+    let last = [given(add, &case.output), SampleArg::Str(activation)];
+    [plain(&case.input), plain(&case.weight), bias].into_iter().chain(case.moves).chain(last)
+}
+
+fn samples() -> Vec<Sample> {
+    // Each activation with and without a bias and a tensor to add.
+    let call = |(i, case)| sample(arguments(case, i % 3 != 1, i % 2 == 0, NAMES[(i + 1) % NAMES.len()]));
+    cases().into_iter().enumerate().map(call).collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let case = || cases().swap_remove(3);
+    let wrong = |i: usize, by: SampleArg, message| {
+        let mut all: Vec<SampleArg> = arguments(case(), true, true, "relu").collect();
+        all[i] = by;
+        error(all, message)
+    };
+    vec![
+        wrong(7, plain(&[1]), "of the result's shape"),
+        wrong(7, plain(&case().input), "of the result's shape"),
+        wrong(8, SampleArg::Str("tanh"), "`hardswish`"),
+        wrong(2, plain(&[2]), "of shape [3]"),
+        wrong(6, SampleArg::Int(0), "1 or more groups"),
+    ]
+}
+
+/// `conv_act`: `activation(conv(input) + add)`, for an activation `none`, `relu`, `relu6`, `hardswish` or `silu`.
+pub static DEF: OpDef = OpDef {
+    schema: "conv_act(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups, Tensor? add, str activation) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::new("conv"),
+            Part::new("relu"),
+            Part::new("clamp"),
+            Part::widened("conv"),
+            Part::widened("add"),
+            Part::widened("relu"),
+            Part::widened("clamp"),
+            Part::widened("hardswish"),
+            Part::widened("silu"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
+    derivative: Derivative::Composite,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};
