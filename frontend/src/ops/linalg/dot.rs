@@ -6,7 +6,6 @@ use crate::ops::composite::{decomposed, one, tensor};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
-use crate::ops::sparse::coalesce::each_place_once;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
@@ -61,8 +60,8 @@ pub static DEF: OpDef = OpDef {
         saves: 0b11,
         saves_outputs: 0,
         formula: |b, g| {
-            g.set(0, || b.grad(0)?.mul(each_place_once(b.saved(1)?)?.arg()))?;
-            g.set(1, || b.grad(0)?.mul(each_place_once(b.saved(0)?)?.arg()))
+            g.set(0, || b.grad(0)?.mul(b.saved(1)?.arg()))?;
+            g.set(1, || b.grad(0)?.mul(b.saved(0)?.arg()))
         },
     },
     forms: Forms::Out,

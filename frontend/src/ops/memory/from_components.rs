@@ -1,5 +1,6 @@
 //! `from_components`
 
+use super::component::holds_values;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Fill, Role, SampleArg, TensorSample, error};
@@ -62,15 +63,17 @@ pub(crate) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> 
 
 /// The component of a composite tensor that holds its numbers.
 pub(crate) fn stored(t: &Tensor) -> Result<Tensor> {
-    let numbers = t.components()?.into_iter().find(|part| part.dtype() == t.dtype());
+    let numbers = t.components()?.into_iter().enumerate().find(|(nth, _)| holds_values(t, *nth));
     let reason = "has no component that holds its numbers";
-    numbers.ok_or_else(|| Error::Layout { op: DEF.name(), layout: t.layout(), reason }.into())
+    let missing = || Error::Layout { op: DEF.name(), layout: t.layout(), reason };
+    Ok(numbers.map(|(_, part)| part).ok_or_else(missing)?)
 }
 
 /// A tensor like another with other numbers in the place of [`stored`].
 pub(crate) fn with_stored(like: &Tensor, numbers: &Tensor) -> Result<Tensor> {
-    let replaced = |part: Tensor| if part.dtype() == like.dtype() { numbers.clone() } else { part };
-    let parts: Vec<Tensor> = like.components()?.into_iter().map(replaced).collect();
+    let replaced =
+        |(nth, part): (usize, Tensor)| if holds_values(like, nth) { numbers.clone() } else { part };
+    let parts: Vec<Tensor> = like.components()?.into_iter().enumerate().map(replaced).collect();
     unchecked(like, &parts)
 }
 

@@ -2,7 +2,6 @@
 
 use crate::ops::def::{Derivative, Facts, OpDef};
 use crate::ops::sample::{PAIRS, Sample, SampleArg, plain, sample};
-use crate::ops::sparse::coalesce::each_place_once;
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::Arg;
 
@@ -32,8 +31,8 @@ pub static DEF: OpDef = OpDef::binary(
     "mul(Tensor self, Tensor other) -> Tensor",
     rules::binary,
     Derivative::of_inputs(0b11, |b, g| {
-        g.set(0, || b.grad(0)?.mul(each_place_once(b.saved(1)?)?.arg()))?;
-        g.set(1, || b.grad(0)?.mul(each_place_once(b.saved(0)?)?.arg()))
+        g.set(0, || b.grad(0)?.mul(b.saved(1)?.arg()))?;
+        g.set(1, || b.grad(0)?.mul(b.saved(0)?.arg()))
     }),
 )
 .samples(samples)

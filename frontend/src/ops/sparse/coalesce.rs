@@ -1,7 +1,6 @@
 //! `coalesce`
 
 use crate::Tensor;
-use crate::autograd::SavedArg;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{plain, sample};
@@ -18,15 +17,6 @@ impl Tensor {
     /// A layout whose backend has no kernel for it.
     pub fn coalesce(&self) -> Result<Tensor> {
         DEF.run(&[self.into()])
-    }
-}
-
-/// A saved argument that a gradient is multiplied by: of a sparse one each place once, since each entry of a gradient is the
-/// whole at its place.
-pub(crate) fn each_place_once(saved: SavedArg<'_>) -> Result<SavedArg<'_>> {
-    match saved {
-        SavedArg::Tensor(t) if !t.as_ref().is_strided() => Ok(SavedArg::Tensor(t.coalesce()?)),
-        other => Ok(other),
     }
 }
 
