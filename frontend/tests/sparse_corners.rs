@@ -160,7 +160,7 @@ fn gradients_that_two_tables_share_are_clipped_once() {
         assert!((length - 0.5f64.sqrt()).abs() < 1e-6, "{length}");
     }
     run();
-    clip_grad_value_(&[tokens.clone()], 3.5).unwrap();
+    clip_grad_value_(std::slice::from_ref(&tokens), 3.5).unwrap();
     assert_eq!(
         (f64s(&tokens.grad().unwrap()), f64s(&places.grad().unwrap())),
         (vec![3.0, 3.5], vec![3.0, 4.0])
@@ -168,7 +168,7 @@ fn gradients_that_two_tables_share_are_clipped_once() {
     // Rows that are one number, repeated.
     tokens.set_grad(None);
     tokens.embedding_sparse(&at, None).unwrap().sum().unwrap().backward().unwrap();
-    clip_grad_norm_(&[tokens.clone()], 1.0).unwrap();
+    clip_grad_norm_(std::slice::from_ref(&tokens), 1.0).unwrap();
     assert!(f64s(&tokens.grad().unwrap()).iter().all(|g| (g - 0.5f64.sqrt()).abs() < 1e-5));
     assert_eq!(tokens.grad().unwrap().layout(), Layout::from_name("sparse_coo").unwrap());
 }

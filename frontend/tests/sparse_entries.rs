@@ -65,7 +65,7 @@ fn second_derivatives_are_those_of_the_sums() {
     let x = at(&ints(&[0, 2, 0, 1], &[1, 4]), &v, 3);
     let cube = x.mul(&x).unwrap().mul(&x).unwrap().sum().unwrap();
     let options = BackwardOptions { create_graph: true, ..Default::default() };
-    let first = grad(&[cube], &[v.clone()], options).unwrap().remove(0).unwrap();
+    let first = grad(&[cube], std::slice::from_ref(&v), options).unwrap().remove(0).unwrap();
     let (zero, one, two) = (-1.0, 0.5, 3.0);
     assert_eq!(first.to_f64_vec().unwrap(), [zero, two, zero, one].map(|s: f64| 3.0 * s * s));
     let weights = floats(&[1.0, 2.0, 3.0, 4.0], &[4]);
