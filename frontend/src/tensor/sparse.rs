@@ -99,6 +99,11 @@ impl Tensor {
         if self.is_compressed() { Ok(()) } else { self.coordinates(op) }
     }
 
+    /// Compressed rows as coordinates, and what is another layout as it is.
+    pub(crate) fn as_coordinates(&self) -> Result<Tensor> {
+        if self.is_compressed() { self.to_sparse(2) } else { Ok(self.clone()) }
+    }
+
     /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without
     /// entries is.
     ///
@@ -118,9 +123,9 @@ impl Tensor {
         self.component("indices")
     }
 
-    /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`, or `[nnz]` of compressed rows; memory is shared, and gradients flow through. Of a
-    /// tensor that is not coalesced these are the entries as they are stored, several for one place perhaps:
-    /// `coalesce()?.values()` are their sums. An op's result that needs a gradient has each place once.
+    /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`, or `[nnz]` of compressed rows; memory is shared, and
+    /// gradients flow through. Of a tensor that is not coalesced these are the entries as they are stored, several for one
+    /// place perhaps: `coalesce()?.values()` are their sums. An op's result that needs a gradient has each place once.
     ///
     /// # Errors
     /// A tensor of another layout.

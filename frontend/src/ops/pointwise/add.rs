@@ -63,7 +63,7 @@ pub(super) fn in_place(
         && !sparse.is_strided()
         && t.as_ref().is_strided()
     {
-        let sparse = Tensor::from_ref(sparse.clone());
+        let sparse = Tensor::from_ref(sparse.clone()).as_coordinates()?;
         let factor = match alpha {
             Arg::Int(alpha) => Some(Arg::Int(alpha.wrapping_mul(sign))),
             Arg::Float(alpha) => Some(Arg::Float(alpha * sign as f64)),
