@@ -114,14 +114,19 @@ fn sums<T: Number>(coo: &Coo<'_>, groups: &Groups) -> Result<OwnedTensor, Error>
     Ok(made)
 }
 
-/// The same tensor coalesced.
+/// As [`coalesced`], by the flag alone: for what looks at the order itself, or adds up.
+///
+/// # Errors
+/// As [`coalesced`].
+pub fn by_flag(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
+    if coo.coalesced { Ok(coo) } else { coalesced(coo) }
+}
+
+/// The same tensor coalesced. A flag that says so is not believed: a component may have been changed since.
 ///
 /// # Errors
 /// Components that do not fit; a dtype that is no number; memory that does not suffice.
-pub fn coalesced<'a>(coo: Coo<'a>) -> Result<Coo<'a>, Error> {
-    if coo.coalesced {
-        return Ok(coo);
-    }
+pub fn coalesced(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
     let keys = coo.keys()?;
     if order(&keys) == Order::Rising {
         return Ok(Coo { coalesced: true, ..coo });

@@ -1,6 +1,6 @@
 //! A sparse tensor as its parts, and back.
 
-use crate::coalesce::coalesced;
+use crate::coalesce::by_flag;
 use crate::csr::{self, Csr, is_csr};
 use crate::layout;
 use keyway_cpu_loops::{Contiguous, ViewExt};
@@ -69,7 +69,9 @@ pub fn is_sparse(tensor: &Tensor<'_>) -> bool {
 
 /// The refusal of what no kernel here serves.
 pub fn unsupported(what: impl Into<String>) -> Error {
-    Error::Unsupported { what: format!("{}; convert with `to_dense()` first: it", what.into()) }
+    let what = what.into();
+    let what = what.trim_end_matches(',');
+    Error::Unsupported { what: format!("{what}; convert with `to_dense()` first: it") }
 }
 
 /// The error for components that do not fit each other.
@@ -251,7 +253,7 @@ impl<'a> Coo<'a> {
     /// What the host reports.
     pub fn result(self, call: &Call<'_>) -> Result<OwnedTensor, Error> {
         let is_matrix = self.sparse_dim == 2 && self.sizes.len() == 2;
-        if is_matrix && csr::is_wanted(call) { Csr::of(&coalesced(self)?) } else { self.build() }
+        if is_matrix && csr::is_wanted(call) { Csr::of(&by_flag(self)?) } else { self.build() }
     }
 
     /// Gives this as the first output, see [`Coo::result`].

@@ -112,12 +112,13 @@ impl<'a> Csr<'a> {
     pub fn begins(&self) -> Result<Contiguous<'_, i64>, Error> {
         let crow = self.crow.tensor().view::<i64>()?.contiguous()?;
         let (first, last) = (crow.first().copied(), crow.last().copied());
+        let shown = |number: Option<i64>| number.map_or("none".to_string(), |number| number.to_string());
         if first != Some(0) {
-            return Err(wrong("crow_indices", "0 as the first", format!("{first:?}")));
+            return Err(wrong("crow_indices", "0 as the first", shown(first)));
         }
         if last != Some(self.nnz as i64) {
             let expected = format!("the count of `col_indices` as the last, {}", self.nnz);
-            return Err(wrong("crow_indices", expected, format!("{last:?}")));
+            return Err(wrong("crow_indices", expected, shown(last)));
         }
         if crow.windows(2).fold(false, |falls, pair| falls | (pair[0] > pair[1])) {
             let row = crow.windows(2).position(|pair| pair[0] > pair[1]).unwrap_or(0);
@@ -208,7 +209,7 @@ impl<'a> Csr<'a> {
                 coo.sizes, coo.sparse_dim
             )));
         };
-        let mut crow = new_host_tensor::<i64>(&[rows + 1])?;
+        let mut crow = new_host_tensor::<i64>(&[rows.saturating_add(1)])?;
         if let Some(out) = crow.view_mut::<i64>()?.as_mut_slice() {
             row_begins(coo.index()?[..coo.nnz].iter().map(|&row| row as usize), coo.nnz, out)?;
         }
@@ -243,7 +244,7 @@ fn transposed<T: Number>(csr: &Csr<'_>) -> Result<OwnedTensor, Error> {
     let (begins, columns) = (csr.begins()?, csr.columns()?);
     let values = csr.values.tensor().view::<T>()?.contiguous()?;
     let [rows, width] = csr.sizes;
-    let mut crow = new_host_tensor::<i64>(&[width + 1])?;
+    let mut crow = new_host_tensor::<i64>(&[width.saturating_add(1)])?;
     let mut col = new_host_tensor::<i64>(&[csr.nnz as i64])?;
     let mut made = new_host_tensor::<T>(&[csr.nnz as i64])?;
     if let (Some(crow), Some(col), Some(made)) = (

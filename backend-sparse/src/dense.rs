@@ -184,7 +184,7 @@ fn gathered<T: Number>(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTen
     let mut shape = vec![pattern.nnz as i64];
     shape.extend_from_slice(pattern.dense_sizes());
     let view = tensor.view::<T>()?;
-    let within = offsets_of(pattern.dense_sizes(), dense);
+    let within = if pattern.nnz == 0 { Vec::new() } else { offsets_of(pattern.dense_sizes(), dense) };
     let mut made = new_host_tensor::<T>(&shape)?;
     let width = within.len();
     let reads = crate::kernels::gather::Reads::new(&view);

@@ -1,6 +1,6 @@
 //! The layout `sparse_coo`: its components, its conversions, and what makes one valid.
 
-use crate::coalesce::coalesced;
+use crate::coalesce::{by_flag, coalesced};
 use crate::coo::{Coo, is_sparse, wrong};
 use crate::dense;
 use crate::sort::{Order, order};
@@ -89,7 +89,7 @@ impl LayoutOps for OnCpu {
     }
 
     fn to_strided(call: &Call<'_>) -> Result<(), Error> {
-        dense::write(&coalesced(Coo::argument(call, 0)?)?, call)
+        dense::write(&by_flag(Coo::argument(call, 0)?)?, call)
     }
 
     fn from_strided(call: &Call<'_>) -> Result<(), Error> {

@@ -172,3 +172,66 @@ fn gradients_that_two_tables_share_are_clipped_once() {
     assert!(f64s(&tokens.grad().unwrap()).iter().all(|g| (g - 0.5f64.sqrt()).abs() < 1e-5));
     assert_eq!(tokens.grad().unwrap().layout(), Layout::from_name("sparse_coo").unwrap());
 }
+
+#[test]
+fn a_gradient_keeps_its_rows_when_the_indices_are_filled_anew() {
+    let _one = load(PLUGINS);
+    let table = floats(&[1.0, 2.0, 3.0], &[3, 1]).set_requires_grad(true).unwrap();
+    let at = ints(&[0, 1], &[2]);
+    table.embedding_sparse(&at, None).unwrap().sum().unwrap().backward().unwrap();
+    at.copy_(&ints(&[2, 2], &[2])).unwrap();
+    assert_eq!(f64s(&table.grad().unwrap()), [1.0, 1.0, 0.0]);
+    table.embedding_sparse(&at, None).unwrap().sum().unwrap().backward().unwrap();
+    assert_eq!(f64s(&table.grad().unwrap()), [1.0, 1.0, 2.0]);
+}
+
+#[test]
+fn ops_that_are_not_linear_do_not_believe_a_flag() {
+    let _one = load(PLUGINS);
+    let three = |places: &[i64]| {
+        let s =
+            Tensor::sparse_coo(&ints(&[0, 0, 1, 0, 2, 1], &[2, 3]), &floats(&[1.0, 2.0, 3.0], &[3]), &[3, 3]);
+        let s = s.unwrap().coalesce().unwrap();
+        s.indices().unwrap().copy_(&ints(places, &[2, 3])).unwrap();
+        s
+    };
+    let unsorted = three(&[1, 0, 0, 2, 1, 0]);
+    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[1.0], &[1]), &[3, 3]).unwrap();
+    assert_eq!(f64s(&unsorted.mul(&other).unwrap())[0], 3.0);
+    let doubled = three(&[0, 0, 0, 2, 2, 2]);
+    let one = |t: keyway::Result<Tensor>| t.unwrap().to_dense().unwrap().to_f64_vec().unwrap();
+    assert_eq!(one(doubled.norm(2.0, &[], false)), [6.0]);
+    assert_eq!(one(doubled.amax_dims(&[], false)), [6.0]);
+    assert_eq!(one(doubled.square().unwrap().sum()), [36.0]);
+    let outside = three(&[-1, 0, 0, 2, 1, 0]);
+    assert!(message(outside.norm(2.0, &[], false)).contains("indices"));
+    assert!(message(floats(&[1.0; 9], &[3, 3]).add_(&outside)).contains("indices"));
+}
+
+#[test]
+fn large_sizes_are_errors_or_cost_nothing() {
+    let _one = load(PLUGINS);
+    let n = 1usize << 40;
+    let none = Tensor::sparse_coo(&ints(&[], &[1, 0]), &floats(&[], &[0, n]), &[3, n]).unwrap();
+    assert_eq!(none.mul(&floats(&[1.0; 3], &[3, 1])).unwrap().nnz().unwrap(), 0);
+    let most = i64::MAX as usize;
+    let s = Tensor::sparse_coo(&ints(&[5], &[1, 1]), &floats(&[1.0], &[1]), &[most]).unwrap();
+    assert!(message(Tensor::cat(&[&s, &s], 0)).contains("add up"));
+    let wide = Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), &floats(&[1.0], &[1]), &[1, most]);
+    assert!(wide.unwrap().t().is_err());
+}
+
+#[test]
+fn compressed_rows_have_norms_powers_and_products_in_stacks() {
+    let _one = load(PLUGINS);
+    let d = floats(&[0.0, 3.0, 4.0, 0.0, 0.0, -2.0], &[2, 3]);
+    let c = d.to_sparse_csr().unwrap();
+    assert!(c.is_coalesced().unwrap());
+    assert_eq!(f64s(&c.pow(2.0).unwrap()), f64s(&d.pow(2.0).unwrap()));
+    assert_eq!(f64s(&c.norm(2.0, &[1], true).unwrap()), f64s(&d.norm(2.0, &[1], true).unwrap()));
+    let stack = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[1, 3, 2]);
+    assert_eq!(f64s(&c.matmul(&stack).unwrap()), f64s(&d.matmul(&stack).unwrap()));
+    let leaf = c.copied().unwrap().set_requires_grad(true).unwrap();
+    let refused = keyway::optim::Sgd::new(vec![leaf], keyway::optim::SgdOptions::default());
+    assert!(message(refused.map(|_| ()).map_err(keyway::Error::from)).contains("a sparse tensor"));
+}

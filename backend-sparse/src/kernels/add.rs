@@ -1,7 +1,7 @@
 //! `add` and `sub`: two sparse tensors give a sparse one, coalesced, with the places of both; a sparse and a strided one a
 //! strided one. Scratch: 24 bytes for each entry of both, and that of coalescing what is not.
 
-use crate::coalesce::coalesced;
+use crate::coalesce::{by_flag, coalesced};
 use crate::coo::{Coo, PIECE, Part, is_sparse, one, unsupported};
 use crate::csr::{Csr, share_rows};
 use crate::dense::each_block;
@@ -63,9 +63,9 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
         (true, false) => {
             let dense = Part::Given(right);
             let dense = if is_one(&alpha) { dense } else { Part::Made(one("mul", &[dense.arg(), alpha])?) };
-            call.set_output(0, onto(dense.tensor(), &coalesced(Coo::read(left)?)?)?)
+            call.set_output(0, onto(dense.tensor(), &by_flag(Coo::read(left)?)?)?)
         }
-        _ => call.set_output(0, onto(left, &coalesced(scaled(Coo::read(right)?, alpha)?)?)?),
+        _ => call.set_output(0, onto(left, &by_flag(scaled(Coo::read(right)?, alpha)?)?)?),
     }
 }
 

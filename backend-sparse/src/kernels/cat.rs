@@ -58,7 +58,10 @@ fn cat(call: &Call<'_>) -> Result<(), Error> {
         return Err(wrong("tensors", expected, got));
     }
     let dim = dim_of(call.int(1)?, sizes.len())?;
-    let total: i64 = all.iter().map(|coo| coo.sizes[dim]).sum();
+    let total =
+        all.iter().try_fold(0i64, |total, coo| total.checked_add(coo.sizes[dim])).ok_or_else(|| {
+            wrong("tensors", format!("sizes that add up to at most {}", i64::MAX), "larger ones")
+        })?;
     let mut made = sizes;
     made[dim] = total;
     let in_order = all.iter().all(|coo| coo.coalesced);

@@ -63,4 +63,4 @@ fn expand(call: &Call<'_>) -> Result<(), Error> {
     made.give(call)
 }
 
-kernel!("expand", "TI>T", expand);
+kernels!("expand", "TI>T", expand);

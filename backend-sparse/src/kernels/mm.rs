@@ -4,7 +4,7 @@
 
 use super::by_dense::sparse_by_dense;
 use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
-use crate::coalesce::coalesced;
+use crate::coalesce::by_flag;
 use crate::coo::{Coo, Part, index_tensor, is_sparse, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::number::{Number, by_dtype};
@@ -43,7 +43,7 @@ impl<'a> Operand<'a> {
     fn read(tensor: Tensor<'a>) -> Result<Self, Error> {
         match is_csr(&tensor) {
             true => Csr::read(tensor).map(Operand::Csr),
-            false => coalesced(Coo::read(tensor)?).map(Operand::Coo),
+            false => by_flag(Coo::read(tensor)?).map(Operand::Coo),
         }
     }
 

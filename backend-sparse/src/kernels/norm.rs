@@ -72,4 +72,4 @@ fn stored(values: &OwnedTensor) -> Result<OwnedTensor, Error> {
     one("to_dtype", &[Arg::Owned(&differs), Arg::Dtype(values.tensor().dtype())])
 }
 
-float_kernel!("norm", "TsIb>T", norm);
+float_kernels!("norm", "TsIb>T", norm);

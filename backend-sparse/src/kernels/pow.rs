@@ -2,12 +2,12 @@
 
 use super::mul::scalar;
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, is_coo, one, unsupported};
+use crate::coo::{Coo, is_sparse, one, unsupported};
 use keyway_sdk::author::{Arg, Call, Error};
 
 fn pow(call: &Call<'_>) -> Result<(), Error> {
     let (base, exponent) = (call.tensor(0)?, call.tensor(1)?);
-    if !is_coo(&base) || is_coo(&exponent) || exponent.numel() != 1 || exponent.ndim() > 0 {
+    if !is_sparse(&base) || is_sparse(&exponent) || exponent.numel() != 1 || exponent.ndim() > 0 {
         return Err(unsupported("a power of a sparse tensor whose exponent is no number"));
     }
     let exponent = scalar(&exponent)?;
@@ -24,4 +24,4 @@ fn pow(call: &Call<'_>) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-kernel!("pow", "TT>T", pow);
+kernels!("pow", "TT>T", pow);

@@ -126,7 +126,7 @@ pub fn is_contiguous(sizes: &[usize], strides: &[usize]) -> bool {
             if stride != expected {
                 return false;
             }
-            expected *= size;
+            expected = expected.saturating_mul(size);
         }
     }
     true

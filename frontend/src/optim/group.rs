@@ -81,6 +81,10 @@ pub(super) fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>])
     }
     for (index, parameter) in all.iter().enumerate() {
         let got = match (parameter.requires_grad(), parameter.is_leaf()) {
+            (true, true) if !parameter.as_ref().is_strided() => {
+                "a sparse tensor, whose elements no step can change; make its values the parameter, and the tensor of them \
+                 in each step"
+            }
             (true, true) => "",
             (true, false) => "the result of an op",
             (false, _) => "one that does not require grad",

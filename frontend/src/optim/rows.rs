@@ -54,7 +54,7 @@ impl Rows {
         if dims == 0 {
             return Ok(Rows { at: Vec::new(), values: grad.to_dense()?.unsqueeze(0)? });
         }
-        let grad = grad.coalesce()?;
+        let grad = grad.as_coordinates()?.coalesce()?;
         let indices = grad.indices()?;
         let at = (0..dims as i64).map(|dim| indices.select(0, dim)).collect::<Result<Vec<_>>>()?;
         Ok(Rows { at, values: grad.values()? })

@@ -119,7 +119,7 @@ impl Sgd {
 
 /// Adds `factor` times a gradient to a parameter: of a sparse one, the rows that it has.
 fn add_scaled(p: &Tensor, grad: &Tensor, factor: f64) -> Result<()> {
-    if grad.as_ref().is_strided() || grad.sparse_dim()? != 1 {
+    if grad.as_ref().is_strided() || grad.as_coordinates()?.sparse_dim()? != 1 {
         p.add_scaled_(grad, factor)?;
     } else {
         p.index_add_scaled_(0, &grad.indices()?.select(0, 0)?, &grad.values()?, factor)?;

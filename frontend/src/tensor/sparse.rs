@@ -105,13 +105,13 @@ impl Tensor {
     }
 
     /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without
-    /// entries is.
+    /// entries is, and so are compressed rows.
     ///
     /// # Errors
     /// A tensor of another layout.
     pub fn is_coalesced(&self) -> Result<bool> {
-        self.coordinates("is_coalesced")?;
-        Ok(self.attrs().first() == Some(&1) || self.nnz()? == 0)
+        self.entries("is_coalesced")?;
+        Ok(self.is_compressed() || self.attrs().first() == Some(&1) || self.nnz()? == 0)
     }
 
     /// The indices of a sparse tensor, i64 of shape `[sparse_dim, nnz]`; memory is shared.

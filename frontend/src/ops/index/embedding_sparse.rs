@@ -32,6 +32,8 @@ fn by_rows(grad: &Tensor, indices: &Tensor, sizes: &[usize], padding: Arg<'_>) -
         let kept = kept.reshape_as_sizes(&[kept.numel()])?;
         (rows, at) = (rows.index_select(0, &kept)?, at.index_select(0, &kept)?);
     }
+    // A caller may fill the indices anew before the gradient is used.
+    let at = if at.shares_storage(indices) { at.copied()? } else { at };
     Tensor::sparse_coo(&at.unsqueeze(0)?, &rows, sizes)
 }
 

@@ -85,6 +85,10 @@ fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool>
         return Ok(false);
     }
     let (indices, values) = (sparse.indices()?, sparse.values()?);
+    // A component may have been changed since it was checked: what is negative would count from the end here.
+    if indices.lt(0)?.any()?.item::<bool>()? {
+        return Ok(false);
+    }
     let along = |dim: usize| indices.select(0, dim as i64);
     if dims == 1 {
         t.index_add_scaled_(0, &along(0)?, &values, factor)?;
