@@ -84,8 +84,9 @@ impl<'a> Csr<'a> {
             )));
         };
         let (crow, col, values) = (tensor.component(0)?, tensor.component(1)?, tensor.component(2)?);
-        if crow.sizes() != [rows + 1] {
-            let expected = format!("of shape [{}], one more than the {rows} rows", rows + 1);
+        let bounds = rows.saturating_add(1);
+        if crow.sizes() != [bounds] {
+            let expected = format!("of shape [{bounds}], one more than the {rows} rows");
             return Err(wrong("crow_indices", expected, format!("shape {:?}", crow.sizes())));
         }
         let &[nnz] = col.sizes() else {

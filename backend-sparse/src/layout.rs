@@ -8,7 +8,7 @@ use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::author::{
-    Call, CallFn, Error, Layout, LayoutOps, NameKind, intern, layout_api, layout_ops_api, name,
+    Call, CallFn, Error, Layout, LayoutOps, NameKind, Tensor, intern, layout_api, layout_ops_api, name,
 };
 use std::sync::OnceLock;
 
@@ -52,22 +52,8 @@ impl LayoutOps for OnCpu {
 
     fn validate(call: &Call<'_>) -> Result<(), Error> {
         let tensor = call.tensor(0)?;
+        check_parts(&tensor, &["indices"])?;
         let (indices, values) = (tensor.component(0)?, tensor.component(1)?);
-        let named = |code: u16| name(NameKind::Dtype, code).unwrap_or("another dtype").to_string();
-        if indices.dtype() != dtype::I64 {
-            return Err(wrong("indices", "i64", named(indices.dtype())));
-        }
-        if values.dtype() != tensor.dtype() {
-            return Err(wrong("values", named(tensor.dtype()), named(values.dtype())));
-        }
-        for (component, argument) in [(indices, "indices"), (values, "values")] {
-            if component.n_components() != 0 {
-                return Err(wrong(argument, "a strided tensor", "one of a composite layout"));
-            }
-        }
-        if values.dtype() == dtype::BOOL {
-            return Err(wrong("values", "numbers", named(values.dtype())));
-        }
         let coo = Coo::read(tensor)?;
         if indices.ndim() == 2 && coo.sparse_dim + values.ndim() != tensor.ndim() + 1 {
             let expected = format!("1 dimension and {} dense ones", tensor.ndim() - coo.sparse_dim);
@@ -106,4 +92,26 @@ fn project(call: &Call<'_>) -> Result<(), Error> {
         true => dense::sparse_at_entries(&coalesced(Coo::read(gradient)?)?, &pattern)?,
     };
     call.set_output(0, pattern.with_values(values).build()?)
+}
+
+/// Checks what components are, whatever they hold: strided, the first ones i64 under these names, the last one the values.
+///
+/// # Errors
+/// The component that is not so.
+pub fn check_parts(tensor: &Tensor<'_>, indices: &[&'static str]) -> Result<(), Error> {
+    let named = |code: u16| name(NameKind::Dtype, code).unwrap_or("another dtype").to_string();
+    for (nth, argument) in indices.iter().copied().chain(["values"]).enumerate() {
+        let part = tensor.component(nth)?;
+        if part.n_components() != 0 {
+            return Err(wrong(argument, "a strided tensor", "one of a composite layout"));
+        }
+        let expected = if nth < indices.len() { dtype::I64 } else { tensor.dtype() };
+        if part.dtype() != expected {
+            return Err(wrong(argument, named(expected), named(part.dtype())));
+        }
+    }
+    match tensor.dtype() {
+        dtype::BOOL => Err(wrong("values", "numbers", named(dtype::BOOL))),
+        _ => Ok(()),
+    }
 }

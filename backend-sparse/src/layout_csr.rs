@@ -2,12 +2,12 @@
 
 use crate::coo::{Coo, is_sparse, wrong};
 use crate::csr::{Csr, is_csr};
+use crate::layout::check_parts;
 use crate::{coalesce, dense};
 use keyway_sdk::abi::RawStr;
-use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::author::{
-    Call, CallFn, Error, Layout, LayoutOps, NameKind, intern, layout_api, layout_ops_api, name,
+    Call, CallFn, Error, Layout, LayoutOps, NameKind, intern, layout_api, layout_ops_api,
 };
 use std::sync::OnceLock;
 
@@ -56,17 +56,7 @@ impl LayoutOps for OnCpu {
 
     fn validate(call: &Call<'_>) -> Result<(), Error> {
         let tensor = call.tensor(0)?;
-        let named = |code: u16| name(NameKind::Dtype, code).unwrap_or("another dtype").to_string();
-        for (part, argument) in [(0, "crow_indices"), (1, "col_indices")] {
-            let indices = tensor.component(part)?;
-            if indices.dtype() != dtype::I64 {
-                return Err(wrong(argument, "i64", named(indices.dtype())));
-            }
-        }
-        let values = tensor.component(2)?;
-        if values.dtype() != tensor.dtype() {
-            return Err(wrong("values", named(tensor.dtype()), named(values.dtype())));
-        }
+        check_parts(&tensor, &["crow_indices", "col_indices"])?;
         Csr::read(tensor)?.check_order()
     }
 
