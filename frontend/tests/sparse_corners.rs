@@ -107,6 +107,9 @@ fn components_are_strided_tensors_of_numbers() {
     assert!(message(Tensor::sparse_coo(&ints(&[0], &[1, 1]), &s, &[2])).contains("strided"));
     let flags = Tensor::from_vec(vec![true], &[1]).unwrap();
     assert!(message(Tensor::sparse_coo(&ints(&[0], &[1, 1]), &flags, &[2])).contains("numbers"));
+    let rows = |values: &Tensor| Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), values, &[1, 1]);
+    assert!(message(rows(&s)).contains("strided"));
+    assert!(message(rows(&flags)).contains("numbers"));
 }
 
 #[test]
@@ -206,6 +209,11 @@ fn ops_that_are_not_linear_do_not_believe_a_flag() {
     let outside = three(&[-1, 0, 0, 2, 1, 0]);
     assert!(message(outside.norm(2.0, &[], false)).contains("indices"));
     assert!(message(floats(&[1.0; 9], &[3, 3]).add_(&outside)).contains("indices"));
+    let rows = Tensor::sparse_coo(&ints(&[1], &[1, 1]), &floats(&[5.0, 6.0], &[1, 2]), &[3, 2]).unwrap();
+    rows.indices().unwrap().fill_(-1).unwrap();
+    let target = floats(&[1.0; 6], &[3, 2]);
+    assert!(target.add_(&rows).is_err());
+    assert_eq!(f64s(&target), [1.0; 6]);
 }
 
 #[test]
@@ -219,6 +227,8 @@ fn large_sizes_are_errors_or_cost_nothing() {
     assert!(message(Tensor::cat(&[&s, &s], 0)).contains("add up"));
     let wide = Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), &floats(&[1.0], &[1]), &[1, most]);
     assert!(wide.unwrap().t().is_err());
+    let tall = Tensor::sparse_csr(&ints(&[0, 1], &[2]), &ints(&[0], &[1]), &floats(&[1.0], &[1]), &[most, 1]);
+    assert!(message(tall).contains("crow_indices"));
 }
 
 #[test]

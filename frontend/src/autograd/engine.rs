@@ -5,7 +5,7 @@ use super::context::{Backward, Grads, SavedArg, widened, widest};
 use super::error::AutogradError;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
-use super::node::{Body, Edge, Node, OpCall, Shape, lock};
+use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting};
 use super::{custom, view};
 use crate::Tensor;
@@ -366,7 +366,7 @@ fn accumulate(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<()> 
     } else {
         grad
     };
-    let by_entry = Shape::of(leaf).by_entry;
+    let by_entry = by_entry(leaf);
     meta::while_adding(leaf, || {
         match meta::grad(leaf) {
             Some(present) if create_graph => meta::set_grad(leaf, Some(sum(present, grad, by_entry)?)),

@@ -3,7 +3,7 @@
 use super::error::AutogradError;
 use super::meta;
 use super::modes::no_grad;
-use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
+use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape, by_entry};
 use super::saved::Saved;
 use super::watch;
 use crate::Tensor;
@@ -11,9 +11,8 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Facts, OpDef, definition};
 use crate::ops::memory::from_components::unchecked;
 use keyway_dispatcher::call::{decompose, redispatch, unalias};
-use keyway_dispatcher::error::Result as DispatchResult;
+use keyway_dispatcher::error::{Error, Result as DispatchResult};
 use keyway_dispatcher::key::{DispatchKey, KeySet};
-use keyway_dispatcher::layouts::may_repeat;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::{Arg, Args, Call, OpEntry, Out, Outputs, Rule};
 use keyway_dispatcher::registry::{FunctionalEntry, find_op, register_functional};
@@ -69,10 +68,9 @@ fn of_stored(call: &Call<'_>) -> Result<Outputs> {
 /// The call with each place once in its sparse arguments, if some may have several entries at one place and the op goes by
 /// elements: so its derivative does, too.
 fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
-    let repeats = |t: &TensorRef| !t.is_strided() && may_repeat(t);
     let any = call.args.values.iter().any(|arg| match arg {
-        Arg::Tensor(t) => repeats(t),
-        Arg::Tensors(list) => list.iter().any(|t| repeats(t)),
+        Arg::Tensor(t) => by_entry(t),
+        Arg::Tensors(list) => list.iter().any(|t| by_entry(t)),
         _ => false,
     });
     if !any || definition(call.args.op).is_some_and(|def| def.is(Facts::BY_ENTRY)) {
@@ -80,7 +78,15 @@ fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
     }
     let once = |t: &&TensorRef| {
         let tensor = Tensor::from_ref((*t).clone());
-        if repeats(t) { tensor.coalesce() } else { Ok(tensor) }
+        if !by_entry(t) {
+            return Ok(tensor);
+        }
+        let made = tensor.coalesce()?;
+        if by_entry(made.as_ref()) {
+            let reason = "is not coalesced by the kernel that its backend brings for `coalesce`";
+            return Err(Error::Layout { op: call.args.name(), layout: t.layout(), reason }.into());
+        }
+        Ok(made)
     };
     let made: Vec<Vec<Tensor>> = call
         .args

@@ -39,13 +39,18 @@ pub(crate) struct Shape {
     pub(crate) by_entry: bool,
 }
 
+/// Whether gradients of a tensor are by entry, see [`Shape::by_entry`].
+pub(crate) fn by_entry(tensor: &TensorRef) -> bool {
+    !tensor.is_strided() && may_repeat(tensor) && can_project(tensor)
+}
+
 impl Shape {
     pub(crate) fn of(tensor: &TensorRef) -> Shape {
         // One by one: they are few, and a copy of memory has its price.
         let mut sizes = SmallVec::new();
         tensor.sizes().iter().for_each(|&size| sizes.push(size));
         let strided = tensor.is_strided();
-        let by_entry = !strided && may_repeat(tensor) && can_project(tensor);
+        let by_entry = by_entry(tensor);
         Shape { sizes, dtype: tensor.dtype(), device: tensor.device(), strided, by_entry }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::group::refuse;
 use crate::autograd::no_grad;
+use crate::ops::memory::component::holds_values;
 use crate::{DType, Result, Tensor};
 
 /// Multiplies the gradients by a common factor such that their norm, taken over all of them as one vector, is at most
@@ -82,5 +83,6 @@ fn held(grad: &Tensor) -> Result<Vec<Tensor>> {
     if grad.as_ref().is_strided() {
         return Ok(vec![grad.clone()]);
     }
-    Ok(grad.components()?.into_iter().filter(|part| part.dtype() == grad.dtype()).collect())
+    let parts = grad.components()?.into_iter().enumerate();
+    Ok(parts.filter(|(nth, _)| holds_values(grad, *nth)).map(|(_, part)| part).collect())
 }

@@ -117,16 +117,6 @@ impl Sgd {
     }
 }
 
-/// Adds `factor` times a gradient to a parameter: of a sparse one, the rows that it has.
-fn add_scaled(p: &Tensor, grad: &Tensor, factor: f64) -> Result<()> {
-    if grad.as_ref().is_strided() || grad.as_coordinates()?.sparse_dim()? != 1 {
-        p.add_scaled_(grad, factor)?;
-    } else {
-        p.index_add_scaled_(0, &grad.indices()?.select(0, 0)?, &grad.values()?, factor)?;
-    }
-    Ok(())
-}
-
 /// One parameter's step. The terms of `d` are added one by one, which needs no memory for `d`.
 fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOptions) -> Result<()> {
     if o.momentum != 0.0 {
@@ -153,7 +143,7 @@ fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOpti
     if o.weight_decay != 0.0 {
         p.mul_(1.0 - o.lr * o.weight_decay)?;
     }
-    add_scaled(p, grad, -o.lr)?;
+    p.add_scaled_(grad, -o.lr)?;
     if let (true, Some(v)) = (o.nesterov, direction) {
         p.add_scaled_(&*v, -o.lr * o.momentum)?;
     }

@@ -126,12 +126,12 @@ impl Optimizer for SparseAdam {
         let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
         for ((p, o), moments) in parameters.zip(&mut self.moments) {
             let Some(grad) = p.grad() else { continue };
+            let rows = Rows::of(&grad)?;
             let m = match moments {
                 Some(m) => m,
                 None => moments.insert(Moments::zeros(p)?),
             };
             m.steps += 1;
-            let rows = Rows::of(&grad)?;
             let rate =
                 o.lr * (1.0 - o.beta2.powf(m.steps as f64)).sqrt() / (1.0 - o.beta1.powf(m.steps as f64));
             LazyStep { beta1: o.beta1, beta2: o.beta2, eps: o.eps, rate, decay: 0.0, shrink: 1.0 }

@@ -1,6 +1,5 @@
 //! `fill`
 
-use super::component::holds_values;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
@@ -43,14 +42,7 @@ impl Tensor {
         if self.as_ref().is_strided() {
             return self.empty_like()?.zero_();
         }
-        let whole = self.detach();
-        let parts = whole
-            .components()?
-            .into_iter()
-            .enumerate()
-            .map(|(nth, part)| if holds_values(&whole, nth) { part.zeros_like() } else { Ok(part) })
-            .collect::<Result<Vec<_>>>()?;
-        super::from_components::unchecked(&whole, &parts)
+        super::from_components::map_stored(&self.detach(), |part| part.zeros_like())
     }
 }
 

@@ -71,9 +71,13 @@ pub(crate) fn stored(t: &Tensor) -> Result<Tensor> {
 
 /// A tensor like another with other numbers in the place of [`stored`].
 pub(crate) fn with_stored(like: &Tensor, numbers: &Tensor) -> Result<Tensor> {
-    let replaced =
-        |(nth, part): (usize, Tensor)| if holds_values(like, nth) { numbers.clone() } else { part };
-    let parts: Vec<Tensor> = like.components()?.into_iter().enumerate().map(replaced).collect();
+    map_stored(like, |_| Ok(numbers.clone()))
+}
+
+/// A tensor like another with what `map` gives of its numbers.
+pub(crate) fn map_stored(like: &Tensor, mut map: impl FnMut(Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let one = |(nth, part): (usize, Tensor)| if holds_values(like, nth) { map(part) } else { Ok(part) };
+    let parts = like.components()?.into_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
     unchecked(like, &parts)
 }
 

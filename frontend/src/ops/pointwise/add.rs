@@ -85,14 +85,14 @@ fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool>
         return Ok(false);
     }
     let (indices, values) = (sparse.indices()?, sparse.values()?);
-    // A component may have been changed since it was checked: what is negative would count from the end here.
-    if indices.lt(0)?.any()?.item::<bool>()? {
-        return Ok(false);
-    }
     let along = |dim: usize| indices.select(0, dim as i64);
     if dims == 1 {
         t.index_add_scaled_(0, &along(0)?, &values, factor)?;
         return Ok(true);
+    }
+    // A component may have been changed since it was checked: `index_put_` counts what is negative from the end.
+    if indices.lt(0)?.any()?.item::<bool>()? {
+        return Ok(false);
     }
     let along = (0..dims).map(along).collect::<Result<Vec<_>>>()?;
     let values = if matches!(factor, Arg::Int(1)) { values } else { values.mul(factor)? };

@@ -6,7 +6,8 @@ use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::def::{Derivative, Facts, Forms, OpDef};
-use crate::ops::memory::from_components::unchecked;
+use crate::ops::memory::component::holds_values;
+use crate::ops::memory::from_components::map_stored;
 use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::{DType, Tensor};
@@ -67,11 +68,11 @@ fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
     let (out, grad) = (whole(&b.output(0)?.detach())?, whole(b.grad(0)?)?);
     let at_entries = out.expand(x.sizes())?.project_like(&x)?;
     let stored = |value: &dyn Fn(&Tensor, &Tensor) -> Result<Tensor>| -> Result<Tensor> {
-        let pairs = x.components()?.into_iter().zip(at_entries.components()?);
-        let one = |(part, other): (Tensor, Tensor)| {
-            if part.dtype() == x.dtype() { value(&part, &other) } else { Ok(part) }
-        };
-        unchecked(&x, &pairs.map(one).collect::<Result<Vec<_>>>()?)
+        let mut others =
+            at_entries.components()?.into_iter().enumerate().filter(|(n, _)| holds_values(&x, *n));
+        map_stored(&x, |part| {
+            others.next().map_or_else(|| Ok(part.clone()), |(_, other)| value(&part, &other))
+        })
     };
     let ties = stored(&|part, other| part.eq(other)?.to_dtype(part.dtype()))?;
     let ones = stored(&|part, _| part.zeros_like()?.add(1))?;
