@@ -2,24 +2,11 @@
 //! not coalesced must give what its sums give, in each op.
 
 mod rehearsal_support;
+mod sparse_support;
 
-use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};
 use keyway::{DType, Layout, Tensor};
 use rehearsal_support::*;
-
-const PLUGINS: &[&str] = &["keyway_backend_sparse"];
-
-fn ints(values: &[i64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
-
-fn floats(values: &[f64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
-
-fn f64s(t: &Tensor) -> Vec<f64> {
-    t.to_dense().unwrap().to_f64_vec().unwrap()
-}
+use sparse_support::*;
 
 /// A 3 x 4 matrix with two entries at (1, 2), not in order.
 fn uncoalesced() -> Tensor {
@@ -327,27 +314,6 @@ fn integers_and_narrow_floats() {
     )
     .unwrap();
     assert_eq!(f64s(&a), [-56.0]);
-}
-
-/// What stands at indices is f64 and wants a gradient.
-fn leaf(values: &[f64], sizes: &[usize]) -> Tensor {
-    floats(values, sizes).set_requires_grad(true).unwrap()
-}
-
-type Function<'a> = dyn Fn(&[Tensor]) -> keyway::Result<Vec<Tensor>> + 'a;
-
-#[track_caller]
-fn check(name: &str, function: &Function<'_>, inputs: &[Tensor]) {
-    if let Some(mismatch) =
-        gradcheck(&function, inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
-    {
-        panic!("{name}: {mismatch}");
-    }
-    if let Some(mismatch) = gradgradcheck(&function, inputs, Tolerance::default())
-        .unwrap_or_else(|e| panic!("{name}, second: {e}"))
-    {
-        panic!("{name}, second: {mismatch}");
-    }
 }
 
 #[test]

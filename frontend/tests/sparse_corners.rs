@@ -2,25 +2,13 @@
 //! memory for places that nothing is stored at.
 
 mod rehearsal_support;
+mod sparse_support;
 
 use keyway::ops::pointwise::div::Rounding;
 use keyway::optim::{clip_grad_norm_, clip_grad_value_};
 use keyway::{DType, Layout, Tensor};
 use rehearsal_support::*;
-
-const PLUGINS: &[&str] = &["keyway_backend_sparse"];
-
-fn ints(values: &[i64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
-
-fn floats(values: &[f64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
-
-fn f64s(t: &Tensor) -> Vec<f64> {
-    t.to_dense().unwrap().to_f64_vec().unwrap()
-}
+use sparse_support::*;
 
 fn message<T: std::fmt::Debug>(result: keyway::Result<T>) -> String {
     result.unwrap_err().to_string()

@@ -2,23 +2,14 @@
 //! differentiated. What an op gives must be what it gives on the strided matrix.
 
 mod rehearsal_support;
+mod sparse_support;
 
-use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};
 use keyway::{DType, Layout, Tensor};
 use rehearsal_support::*;
-
-const PLUGINS: &[&str] = &["keyway_backend_sparse"];
+use sparse_support::{PLUGINS, check, f64s, floats, leaf};
 
 fn ints(values: &[i64]) -> Tensor {
     Tensor::from_slice(values).unwrap()
-}
-
-fn floats(values: &[f64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
-
-fn f64s(t: &Tensor) -> Vec<f64> {
-    t.to_dense().unwrap().to_f64_vec().unwrap()
 }
 
 /// Numbers without a pattern.
@@ -385,26 +376,6 @@ fn integers_and_narrow_floats() {
         let b = b.to_dtype(dtype).unwrap();
         same("mm", a.mm(&b), d.mm(&b));
         same("addmm", b.narrow(0, 0, 2).unwrap().addmm(&a, &b), b.narrow(0, 0, 2).unwrap().addmm(&d, &b));
-    }
-}
-
-fn leaf(values: &[f64], sizes: &[usize]) -> Tensor {
-    floats(values, sizes).set_requires_grad(true).unwrap()
-}
-
-type Function<'a> = dyn Fn(&[Tensor]) -> keyway::Result<Vec<Tensor>> + 'a;
-
-#[track_caller]
-fn check(name: &str, function: &Function<'_>, inputs: &[Tensor]) {
-    if let Some(mismatch) =
-        gradcheck(&function, inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
-    {
-        panic!("{name}: {mismatch}");
-    }
-    if let Some(mismatch) = gradgradcheck(&function, inputs, Tolerance::default())
-        .unwrap_or_else(|e| panic!("{name}, second: {e}"))
-    {
-        panic!("{name}, second: {mismatch}");
     }
 }
 

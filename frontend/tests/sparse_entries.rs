@@ -2,20 +2,12 @@
 //! element everywhere else.
 
 mod rehearsal_support;
+mod sparse_support;
 
 use keyway::autograd::{BackwardOptions, backward, grad};
 use keyway::{DType, Tensor};
 use rehearsal_support::*;
-
-const PLUGINS: &[&str] = &["keyway_backend_sparse"];
-
-fn ints(values: &[i64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
-
-fn floats(values: &[f64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
+use sparse_support::{PLUGINS, floats, ints};
 
 fn leaf(values: &[f64]) -> Tensor {
     floats(values, &[values.len()]).set_requires_grad(true).unwrap()

@@ -1,27 +1,19 @@
 //! Sparse gradients of tables: what they are, how they add up, and what takes them.
 
 mod rehearsal_support;
+mod sparse_support;
 
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::ops::index::embedding_bag::{BagMode, BagOptions};
 use keyway::optim::{Optimizer, Sgd, SgdOptions, clip_grad_norm_, clip_grad_value_};
 use keyway::{DType, Tensor};
 use rehearsal_support::*;
-
-const PLUGINS: &[&str] = &["keyway_backend_sparse"];
-
-fn ints(values: &[i64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
+use sparse_support::*;
 
 /// A table of numbers without a pattern.
 fn table(rows: usize, columns: usize) -> Tensor {
     let values = (0..rows * columns).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.5).collect();
     Tensor::from_vec(values, &[rows, columns]).unwrap().set_requires_grad(true).unwrap()
-}
-
-fn f64s(t: &Tensor) -> Vec<f64> {
-    t.to_dense().unwrap().to_f64_vec().unwrap()
 }
 
 /// A sum that gives each element another gradient.

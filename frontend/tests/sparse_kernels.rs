@@ -2,26 +2,14 @@
 //! coalesced or not, and their derivatives.
 
 mod rehearsal_support;
+mod sparse_support;
 
-use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};
 use keyway::{DType, Device, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};
 use rehearsal_support::*;
+use sparse_support::*;
 
-const PLUGINS: &[&str] = &["keyway_backend_sparse"];
 const INFINITY: f64 = f64::INFINITY;
-
-fn ints(values: &[i64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
-
-fn floats(values: &[f64], sizes: &[usize]) -> Tensor {
-    Tensor::from_vec(values.to_vec(), sizes).unwrap()
-}
-
-fn f64s(t: &Tensor) -> Vec<f64> {
-    t.to_dense().unwrap().to_f64_vec().unwrap()
-}
 
 /// Indices of a 3 x 4 matrix: two entries at (1, 2), not in order; in order; none.
 const PLACES: [&[i64]; 3] = [&[1, 0, 2, 1, 2, 2, 3, 0, 2, 1], &[0, 1, 2, 2, 3, 2, 0, 1], &[]];
@@ -169,24 +157,6 @@ fn sizes_may_be_larger_than_memory() {
     assert!(message(s.to_dense()).contains("smaller sizes"));
     let text = message(Tensor::sparse_coo(&indices, &floats(&[1.0, 2.0, 4.0], &[3]), &[1 << 40, 1 << 23]));
     assert!(text.contains("smaller sizes"), "{text}");
-}
-
-type Function<'a> = dyn Fn(&[Tensor]) -> keyway::Result<Vec<Tensor>> + 'a;
-
-#[track_caller]
-fn check(name: &str, function: &Function<'_>, inputs: &[Tensor]) {
-    for (order, found) in [
-        ("first", gradcheck(&function, inputs, Tolerance::default())),
-        ("second", gradgradcheck(&function, inputs, Tolerance::default())),
-    ] {
-        if let Some(mismatch) = found.unwrap_or_else(|e| panic!("{name}, {order}: {e}")) {
-            panic!("{name}, {order}: {mismatch}");
-        }
-    }
-}
-
-fn leaf(values: &[f64], sizes: &[usize]) -> Tensor {
-    floats(values, sizes).set_requires_grad(true).unwrap()
 }
 
 #[test]
