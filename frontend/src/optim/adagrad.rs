@@ -1,7 +1,9 @@
 //! Adagrad.
 
 use super::Optimizer;
-use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
+use super::group::{
+    Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, steps_of,
+};
 use super::rows::Gradient;
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -114,9 +116,7 @@ impl Adagrad {
     /// # Errors
     /// As [`Adagrad::new`].
     pub fn with_groups(groups: Vec<Group<AdagradOptions>>) -> Result<Adagrad> {
-        check_groups(OWNER, &groups)?;
-        let count = groups.iter().map(|group| group.parameters.len()).sum();
-        Ok(Adagrad { groups, sums: std::iter::repeat_with(|| None).take(count).collect() })
+        Ok(Adagrad { sums: memory_of(OWNER, &groups)?, groups })
     }
 
     /// The groups, with the options as they are now.
@@ -150,14 +150,14 @@ impl Optimizer for Adagrad {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("Adagrad.step");
         let _off = no_grad();
-        let parameters = || self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for (p, o) in parameters() {
+        let all = || self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
+        for (p, o) in all() {
             if o.weight_decay != 0.0 && p.grad().is_some_and(|grad| !grad.as_ref().is_strided()) {
                 let expected = "0 where a gradient is sparse, since it touches all rows";
                 return Err(refuse(OWNER, "weight_decay", expected, o.weight_decay).into());
             }
         }
-        for ((p, o), sums) in parameters().zip(&mut self.sums) {
+        for ((p, o), sums) in all().zip(&mut self.sums) {
             let Some(grad) = p.grad() else { continue };
             let sums = match sums {
                 Some(sums) => sums,
@@ -172,7 +172,7 @@ impl Optimizer for Adagrad {
     }
 
     fn parameters(&self) -> Vec<Tensor> {
-        self.groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+        parameters(&self.groups)
     }
 
     fn learning_rates(&self) -> Vec<f64> {
@@ -198,10 +198,7 @@ impl Optimizer for Adagrad {
         let mut all = Vec::new();
         for memory in memories {
             all.push(match memory.as_deref() {
-                Some([steps, squares]) => {
-                    let steps = steps.to_f64_vec()?.first().map_or(0, |&steps| steps as i64);
-                    Some(Sums { steps, squares: squares.clone() })
-                }
+                Some([steps, squares]) => Some(Sums { steps: steps_of(steps)?, squares: squares.clone() }),
                 _ => None,
             });
         }

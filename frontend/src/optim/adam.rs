@@ -1,7 +1,7 @@
 //! Adam and AdamW.
 
 use super::Optimizer;
-use super::group::{Group, Options, check_groups, check_moments, require_not_negative};
+use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative};
 use super::moments::{LazyStep, Moments};
 use super::rows::Gradient;
 use crate::autograd::no_grad;
@@ -81,10 +81,7 @@ struct Core {
 
 impl Core {
     fn new(owner: &'static str, groups: Vec<Group<AdamOptions>>, decoupled: bool) -> Result<Core> {
-        check_groups(owner, &groups)?;
-        let count = groups.iter().map(|group| group.parameters.len()).sum();
-        let moments = std::iter::repeat_with(|| None).take(count).collect();
-        Ok(Core { owner, groups, moments, decoupled })
+        Ok(Core { owner, moments: memory_of(owner, &groups)?, groups, decoupled })
     }
 
     fn step(&mut self) -> Result<()> {
@@ -179,7 +176,7 @@ macro_rules! optimizer {
             }
 
             fn parameters(&self) -> Vec<Tensor> {
-                self.0.groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+                parameters(&self.0.groups)
             }
 
             fn learning_rates(&self) -> Vec<f64> {

@@ -73,7 +73,7 @@ pub(super) fn check_moments(owner: &'static str, beta1: f64, beta2: f64) -> Resu
 }
 
 /// Refuses groups with wrong options or with tensors that cannot be changed.
-pub(super) fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<(), ModuleError> {
+fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<(), ModuleError> {
     groups.iter().try_for_each(|group| group.options.check())?;
     let all: Vec<&Tensor> = groups.iter().flat_map(|group| &group.parameters).collect();
     if all.is_empty() {
@@ -97,6 +97,26 @@ pub(super) fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>])
         }
     }
     Ok(())
+}
+
+/// The parameters of all groups.
+pub(super) fn parameters<O>(groups: &[Group<O>]) -> Vec<Tensor> {
+    groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+}
+
+/// A place for what is remembered of each parameter of these groups, which are checked first.
+pub(super) fn memory_of<O: Options, M>(
+    owner: &'static str,
+    groups: &[Group<O>],
+) -> Result<Vec<Option<M>>, ModuleError> {
+    check_groups(owner, groups)?;
+    let count = groups.iter().map(|group| group.parameters.len()).sum();
+    Ok(std::iter::repeat_with(|| None).take(count).collect())
+}
+
+/// The count of steps in a state dict.
+pub(super) fn steps_of(saved: &Tensor) -> Result<i64> {
+    Ok(saved.to_f64_vec()?.first().map_or(0, |&steps| steps as i64))
 }
 
 /// Names and tensors that one parameter has in a state dict.

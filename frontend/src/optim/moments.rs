@@ -1,6 +1,6 @@
 //! The running means of Adam and its kin.
 
-use super::group::{Group, Loaded, Options, load, save};
+use super::group::{Group, Loaded, Options, load, save, steps_of};
 use super::rows::Rows;
 use crate::nn::StateDict;
 use crate::{Result, Tensor};
@@ -46,8 +46,7 @@ impl Moments {
         for memory in memories {
             moments.push(match memory.as_deref() {
                 Some([steps, first, second]) => {
-                    let steps = steps.to_f64_vec()?.first().map_or(0, |&steps| steps as i64);
-                    Some(Moments { steps, first: first.clone(), second: second.clone() })
+                    Some(Moments { steps: steps_of(steps)?, first: first.clone(), second: second.clone() })
                 }
                 _ => None,
             });

@@ -1,7 +1,7 @@
 //! Stochastic gradient descent.
 
 use super::Optimizer;
-use super::group::{Group, Loaded, Options, check_groups, load, refuse, require_not_negative, save};
+use super::group::{Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
 use crate::{Result, Tensor, profiler};
@@ -106,9 +106,7 @@ impl Sgd {
     /// # Errors
     /// As [`Sgd::new`].
     pub fn with_groups(groups: Vec<Group<SgdOptions>>) -> Result<Sgd> {
-        check_groups(OWNER, &groups)?;
-        let count = groups.iter().map(|group| group.parameters.len()).sum();
-        Ok(Sgd { groups, directions: vec![None; count] })
+        Ok(Sgd { directions: memory_of(OWNER, &groups)?, groups })
     }
 
     /// The groups, with the options as they are now.
@@ -154,8 +152,8 @@ impl Optimizer for Sgd {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("Sgd.step");
         let _off = no_grad();
-        let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for ((parameter, options), direction) in parameters.zip(&mut self.directions) {
+        let all = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
+        for ((parameter, options), direction) in all.zip(&mut self.directions) {
             if let Some(grad) = parameter.grad() {
                 update(parameter, &grad, direction, options)?;
             }
@@ -164,7 +162,7 @@ impl Optimizer for Sgd {
     }
 
     fn parameters(&self) -> Vec<Tensor> {
-        self.groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+        parameters(&self.groups)
     }
 
     fn learning_rates(&self) -> Vec<f64> {

@@ -1,7 +1,7 @@
 //! Adam for sparse gradients alone.
 
 use super::Optimizer;
-use super::group::{Group, Options, check_groups, check_moments, require_not_negative};
+use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative};
 use super::moments::{LazyStep, Moments};
 use super::rows::Rows;
 use crate::autograd::no_grad;
@@ -95,9 +95,7 @@ impl SparseAdam {
     /// As [`SparseAdam::new`].
     pub fn with_groups(groups: Vec<Group<SparseAdamOptions>>) -> Result<SparseAdam> {
         sparse_layout(COO, OWNER)?;
-        check_groups(OWNER, &groups)?;
-        let count = groups.iter().map(|group| group.parameters.len()).sum();
-        Ok(SparseAdam { groups, moments: std::iter::repeat_with(|| None).take(count).collect() })
+        Ok(SparseAdam { moments: memory_of(OWNER, &groups)?, groups })
     }
 
     /// The groups, with the options as they are now.
@@ -123,8 +121,8 @@ impl Optimizer for SparseAdam {
                 );
             }
         }
-        let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for ((p, o), moments) in parameters.zip(&mut self.moments) {
+        let all = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
+        for ((p, o), moments) in all.zip(&mut self.moments) {
             let Some(grad) = p.grad() else { continue };
             let rows = Rows::of(&grad)?;
             let m = match moments {
@@ -141,7 +139,7 @@ impl Optimizer for SparseAdam {
     }
 
     fn parameters(&self) -> Vec<Tensor> {
-        self.groups.iter().flat_map(|group| group.parameters.iter().cloned()).collect()
+        parameters(&self.groups)
     }
 
     fn learning_rates(&self) -> Vec<f64> {
