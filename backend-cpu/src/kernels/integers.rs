@@ -1,4 +1,5 @@
-//! Products of integers, which wrap: by a plain loop over panels that are dense whatever the operands' strides.
+//! Products of integers, which wrap: by blocks of sums that stay in registers, over panels that are dense whatever the
+//! operands' strides.
 
 use super::number::Number;
 use super::product::{Batch, Matrix, Multiply, Tile, each_tile, tile_sizes};
@@ -7,22 +8,60 @@ use keyway_sdk::author::{Error, Plain, Scratch};
 /// Elements of a panel along the summed dimension.
 const PANEL: usize = 256;
 
-/// Copies `rows` by `columns` elements into a panel in row-major order.
+/// Copies `rows` by `columns` elements into a panel, whose rows begin `wide` elements apart.
 ///
 /// # Safety
 /// The elements must exist; the caller upholds this.
-unsafe fn pack<T: Plain>(panel: &mut [T], from: Matrix<*const T>, rows: usize, columns: usize) {
-    for (r, line) in panel.chunks_exact_mut(columns).enumerate().take(rows) {
-        for (c, slot) in line.iter_mut().enumerate() {
+unsafe fn pack<T: Plain>(
+    panel: &mut [T],
+    from: Matrix<*const T>,
+    (rows, columns): (usize, usize),
+    wide: usize,
+) {
+    for (r, line) in panel.chunks_exact_mut(wide).enumerate().take(rows) {
+        for (c, slot) in line[..columns].iter_mut().enumerate() {
             // SAFETY: the caller guarantees the elements.
             *slot = unsafe { *from.at(r, c).data };
         }
     }
 }
 
-/// Adds `left`, some numbers, times as many rows of `right` to the sums: four rows at a time, so that a sum is read and
+/// Rows of a block, whose sums stay in registers.
+const ROWS: usize = 4;
+
+/// Adds a block's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`, whose rows are `columns` apart, as
+/// those of the sums are. The loops are over constants, for the compiler to find that the sums fit its registers.
+#[inline(never)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "the sums stay in registers only where each index is a constant"
+)]
+fn add_block<T: Number + Plain, const C: usize>(
+    sums: &mut [T],
+    left: [&[T]; ROWS],
+    right: &[T],
+    columns: usize,
+) {
+    let mut block = [[T::from_i64(0); C]; ROWS];
+    let [first, others @ ..] = left;
+    let others = others.map(|row| &row[..first.len()]);
+    for (k, row) in right.chunks(columns).enumerate().take(first.len()) {
+        let Some(line) = row.first_chunk::<C>() else { return };
+        let x = [first[k], others[0][k], others[1][k], others[2][k]];
+        for i in 0..ROWS {
+            for j in 0..C {
+                block[i][j] = block[i][j].plus(x[i].times(line[j]));
+            }
+        }
+    }
+    for (row, block) in sums.chunks_mut(columns).zip(&block) {
+        row.iter_mut().zip(block).for_each(|(sum, &made)| *sum = sum.plus(made));
+    }
+}
+
+/// Adds `left`, some numbers, times as many rows of `right` to a row of sums: four rows at a time, so that a sum is read and
 /// written for each fourth product alone.
-fn add_rows<T: Number + Plain>(sums: &mut [T], left: &[T], right: &[T]) {
+fn add_row<T: Number + Plain>(sums: &mut [T], left: &[T], right: &[T]) {
     let columns = sums.len();
     let (fours, rest) = left.as_chunks::<4>();
     let (whole, others) = right.split_at(fours.len() * 4 * columns);
@@ -43,27 +82,47 @@ fn pair<T>(rows: &[T], columns: usize) -> [&[T]; 2] {
     [&rows[..columns], &rows[columns..2 * columns]]
 }
 
+/// Adds the product of two panels to the sums: by blocks where `C` divides the columns, what is left row by row.
+fn add_panels<T: Number + Plain, const C: usize>(
+    sums: &mut [T],
+    left: &[T],
+    right: &[T],
+    (columns, depth): (usize, usize),
+) {
+    let blocks = if columns.is_multiple_of(C) { left.len() / depth / ROWS * ROWS } else { 0 };
+    let (blocked, others) = sums.split_at_mut(blocks * columns);
+    for (sums, left) in blocked.chunks_exact_mut(ROWS * columns).zip(left.chunks_exact(ROWS * depth)) {
+        let left = std::array::from_fn(|i| &left[i * depth..][..depth]);
+        (0..columns).step_by(C).for_each(|c| add_block::<T, C>(&mut sums[c..], left, &right[c..], columns));
+    }
+    for (sums, left) in others.chunks_exact_mut(columns).zip(left[blocks * depth..].chunks_exact(depth)) {
+        add_row(sums, left, right);
+    }
+}
+
+/// A tile, by blocks of `C` columns.
+///
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
-unsafe fn tile<T: Number + Plain>(tile: &Tile<T>) -> Result<(), Error> {
+unsafe fn tile<T: Number + Plain, const C: usize>(tile: &Tile<T>) -> Result<(), Error> {
     let Tile { rows, columns, inner, out, .. } = *tile;
     let depth = inner.min(PANEL);
-    let mut sums = Scratch::<T>::zeroed(rows * columns)?;
+    // Where there are blocks, the last one is filled up with zeros.
+    let wide = if rows >= ROWS && columns >= C { columns.next_multiple_of(C) } else { columns };
+    let mut sums = Scratch::<T>::zeroed(rows * wide)?;
     let mut left = Scratch::<T>::zeroed(rows * depth)?;
-    let mut right = Scratch::<T>::zeroed(depth * columns)?;
+    let mut right = Scratch::<T>::zeroed(depth * wide)?;
     for begin in (0..inner).step_by(PANEL) {
         let n = PANEL.min(inner - begin);
         // SAFETY: the caller guarantees the elements.
         unsafe {
-            pack(&mut left, tile.a.at(0, begin), rows, n);
-            pack(&mut right, tile.b.at(begin, 0), n, columns);
+            pack(&mut left, tile.a.at(0, begin), (rows, n), n);
+            pack(&mut right, tile.b.at(begin, 0), (n, columns), wide);
         }
-        for (sums, left) in sums.chunks_exact_mut(columns).zip(left.chunks_exact(n)) {
-            add_rows(sums, left, &right[..n * columns]);
-        }
+        add_panels::<T, C>(&mut sums, &left[..rows * n], &right[..n * wide], (wide, n));
     }
-    for (r, sums) in sums.chunks_exact(columns).enumerate() {
-        for (c, &sum) in sums.iter().enumerate() {
+    for (r, sums) in sums.chunks_exact(wide).enumerate() {
+        for (c, &sum) in sums[..columns].iter().enumerate() {
             let mut value = tile.alpha.times(sum);
             // SAFETY: the caller guarantees the elements.
             unsafe {
@@ -77,16 +136,80 @@ unsafe fn tile<T: Number + Plain>(tile: &Tile<T>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Columns of a block: of the widths that the compiler keeps in registers on each level, the fastest.
+const fn block_columns(element_bytes: usize) -> usize {
+    if element_bytes < 4 { 64 / element_bytes } else { 16 }
+}
+
 macro_rules! integers {
     ($($t:ty),*) => {$(
         impl Multiply for $t {
             unsafe fn batch(all: &Batch<$t>) -> Result<(), Error> {
+                const COLUMNS: usize = block_columns(size_of::<$t>());
                 let Tile { rows, columns, inner, .. } = all.first;
                 let sizes = tile_sizes(all.count, rows, columns, inner);
                 // SAFETY: the caller guarantees the elements.
-                each_tile(all, sizes, |i, first| unsafe { tile(&all.product(i).part(first, sizes)) })
+                each_tile(all, sizes, |i, first| unsafe { tile::<$t, COLUMNS>(&all.product(i).part(first, sizes)) })
             }
         }
     )*};
 }
 integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+#[cfg(test)]
+mod tests {
+    use super::super::product::multiply_one;
+    use super::*;
+
+    fn check<T: Multiply + PartialEq + std::fmt::Debug>(
+        (rows, columns, inner): (usize, usize, usize),
+        turned: bool,
+    ) {
+        // Beyond what the narrow dtypes hold, so that products wrap.
+        let number = |i: usize| T::from_i64((i * 7919 % 263) as i64 - 131);
+        let a: Vec<T> = (0..rows * inner).map(number).collect();
+        let b: Vec<T> = (0..inner * columns).map(|i| number(i + 5)).collect();
+        let bias: Vec<T> = (0..columns).map(|i| number(i + 2)).collect();
+        let mut out = vec![T::from_i64(0); rows * columns];
+        let (row, column) = if turned { (1, inner) } else { (columns, 1) };
+        let whole = Tile {
+            rows,
+            columns,
+            inner,
+            a: Matrix { data: a.as_ptr(), row: inner, column: 1 },
+            b: Matrix { data: b.as_ptr(), row, column },
+            out: Matrix { data: out.as_mut_ptr(), row: columns, column: 1 },
+            input: Some((Matrix { data: bias.as_ptr(), row: 0, column: 1 }, T::from_i64(3))),
+            alpha: T::from_i64(2),
+        };
+        // SAFETY: the vectors have the elements of these sizes and strides; `out` is used here alone.
+        unsafe { multiply_one(&whole) }.expect("memory");
+        for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
+            let product = |k: usize| a[r * inner + k].times(b[k * row + c * column]);
+            let sum = (0..inner).fold(T::from_i64(0), |sum, k| sum.plus(product(k)));
+            let expected = T::from_i64(2).times(sum).plus(T::from_i64(3).times(bias[c]));
+            assert_eq!(out[r * columns + c], expected, "{rows} {columns} {inner} {turned} at {r}, {c}");
+        }
+    }
+
+    #[test]
+    fn products_are_exact_in_whole_blocks_and_beside_them() {
+        for sizes in [
+            (1, 1, 1),
+            (1, 40, 9),
+            (3, 16, 300),
+            (4, 16, 8),
+            (6, 67, 257),
+            (9, 3, 5),
+            (64, 64, 64),
+            (5, 7, 0),
+        ] {
+            for turned in [false, true] {
+                check::<i8>(sizes, turned);
+                check::<u16>(sizes, turned);
+                check::<i32>(sizes, turned);
+                check::<i64>(sizes, turned);
+            }
+        }
+    }
+}
