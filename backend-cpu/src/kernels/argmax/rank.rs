@@ -15,10 +15,10 @@ pub trait Ranked: Element {
     /// A number of the same order, of which NaN may be one.
     type Rank: Copy + Default + PartialOrd;
 
-    /// The number for a search of the largest (`MAX`) or the smallest.
+    /// The number of which a search of the largest (`MAX`) or the smallest takes the largest.
     fn rank<const MAX: bool>(stored: Self::Stored) -> Self::Rank;
     /// Whether nothing comes before this.
-    fn is_final<const MAX: bool>(rank: Self::Rank) -> bool;
+    fn is_final(rank: Self::Rank) -> bool;
     /// Calls `with` with argument 0 in row-major order.
     fn read(call: &Call<'_>, with: impl FnOnce(&[Self::Stored]) -> Result<(), Error>) -> Result<(), Error>;
     /// Writes output 0 in row-major order.
@@ -31,13 +31,12 @@ macro_rules! plain {
             type Stored = $t;
             type Rank = $rank;
             #[inline(always)]
-            #[allow(unused_variables)]
             fn rank<const $max: bool>($x: $t) -> $rank {
                 $make
             }
             #[inline(always)]
             #[allow(clippy::eq_op)]
-            fn is_final<const $max: bool>($r: $rank) -> bool {
+            fn is_final($r: $rank) -> bool {
                 $last
             }
             fn read(call: &Call<'_>, with: impl FnOnce(&[$t]) -> Result<(), Error>) -> Result<(), Error> {
@@ -54,25 +53,25 @@ macro_rules! plain {
 
 macro_rules! integers {
     ($($t:ty),*) => {
-        plain! { $($t => $t, |x, MAX| x, |r| r == if MAX { <$t>::MAX } else { <$t>::MIN });* }
+        plain! { $($t => $t, |x, MAX| if MAX { x } else { !x }, |r| r == <$t>::MAX);* }
     };
 }
 integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 plain! {
-    f32 => f32, |x, MAX| x, |r| r != r;
-    f64 => f64, |x, MAX| x, |r| r != r;
-    f16 => i16, |x, MAX| half_rank::<MAX>(x.to_bits(), 0x7c00), |r| r == if MAX { i16::MAX } else { i16::MIN };
-    bf16 => i16, |x, MAX| half_rank::<MAX>(x.to_bits(), 0x7f80), |r| r == if MAX { i16::MAX } else { i16::MIN };
+    f32 => f32, |x, MAX| if MAX { x } else { -x }, |r| r != r;
+    f64 => f64, |x, MAX| if MAX { x } else { -x }, |r| r != r;
+    f16 => i16, |x, MAX| half_rank::<MAX>(x.to_bits(), 0x7c00), |r| r == i16::MAX;
+    bf16 => i16, |x, MAX| half_rank::<MAX>(x.to_bits(), 0x7f80), |r| r == i16::MAX;
 }
 
 /// From sign and magnitude to an integer: -0 is 0, and magnitudes beyond that of infinity, which are NaN, come first.
 #[inline(always)]
 fn half_rank<const MAX: bool>(bits: u16, infinity: i16) -> i16 {
     let (sign, magnitude) = (bits as i16 >> 15, (bits & 0x7fff) as i16);
+    let sign = if MAX { sign } else { !sign };
     let rank = (magnitude ^ sign).wrapping_sub(sign);
-    let nan = if MAX { i16::MAX } else { i16::MIN };
-    if magnitude > infinity { nan } else { rank }
+    if magnitude > infinity { i16::MAX } else { rank }
 }
 
 impl Ranked for bool {
@@ -81,11 +80,11 @@ impl Ranked for bool {
     /// Any byte other than 0 is true.
     #[inline(always)]
     fn rank<const MAX: bool>(stored: u8) -> u8 {
-        u8::from(stored != 0)
+        u8::from((stored != 0) == MAX)
     }
     #[inline(always)]
-    fn is_final<const MAX: bool>(rank: u8) -> bool {
-        rank == u8::from(MAX)
+    fn is_final(rank: u8) -> bool {
+        rank == 1
     }
     fn read(call: &Call<'_>, with: impl FnOnce(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut cells = Cells::<u8>::argument(call, 0)?;

@@ -23,13 +23,8 @@ const PART: usize = 128 * 1024;
 /// Whether `b` comes before `a`, which lies before it.
 #[inline(always)]
 #[allow(clippy::eq_op)]
-fn beats<R: Copy + PartialOrd, const MAX: bool>(b: R, a: R) -> bool {
-    better::<R, MAX>(b, a) | (b != b) & (a == a)
-}
-
-#[inline(always)]
-fn better<R: Copy + PartialOrd, const MAX: bool>(b: R, a: R) -> bool {
-    if MAX { b > a } else { b < a }
+fn beats<R: Copy + PartialOrd>(b: R, a: R) -> bool {
+    (b > a) | (b != b) & (a == a)
 }
 
 /// The first in order of a block that is not empty.
@@ -60,17 +55,17 @@ fn lanes<T: Ranked, const MAX: bool, const L: usize>(block: &[T::Stored]) -> T::
             let mut unordered = false;
             for k in 0..L {
                 let x = T::rank::<MAX>(chunk[k]);
-                lanes[k] = if better::<_, MAX>(x, lanes[k]) { x } else { lanes[k] };
+                lanes[k] = if x > lanes[k] { x } else { lanes[k] };
                 // Comparisons lose NaN. Ranks that are integers are all equal to themselves.
                 unordered |= x != x;
             }
             any_nan |= unordered;
             i += L;
         }
-        best = halves(&mut lanes, |a, b| if better::<_, MAX>(b, a) { b } else { a });
+        best = halves(&mut lanes, |a, b| if b > a { b } else { a });
     } else {
         for x in block {
-            best = if better::<_, MAX>(rank(x), best) { rank(x) } else { best };
+            best = if rank(x) > best { rank(x) } else { best };
             any_nan |= nan(rank(x));
         }
     }
@@ -99,11 +94,11 @@ fn row<T: Ranked, const MAX: bool>(row: &[T::Stored]) -> (T::Rank, usize) {
     let first = if size_of::<T::Stored>() == 1 { FIRST_BLOCK } else { BLOCK };
     let mut end = first.min(row.len());
     let (mut block, mut best) = (0..end, extreme::<T, MAX>(&row[..end]));
-    while end < row.len() && !T::is_final::<MAX>(best) {
+    while end < row.len() && !T::is_final(best) {
         let next = end..(end + BLOCK).min(row.len());
         end = next.end;
         let found = extreme::<T, MAX>(&row[next.clone()]);
-        if beats::<_, MAX>(found, best) {
+        if beats(found, best) {
             (block, best) = (next, found);
         }
     }
@@ -122,7 +117,7 @@ fn long_row<T: Ranked, const MAX: bool>(row_of: &[T::Stored]) -> Result<usize, E
             let (best, at) = row::<T, MAX>(&row_of[part(k)]);
             // SAFETY: as above.
             unsafe { to.write(k, (part(k).start + at) as u64) };
-            if T::is_final::<MAX>(best) {
+            if T::is_final(best) {
                 last.fetch_min(k, Ordering::Relaxed);
             }
         }
@@ -130,7 +125,7 @@ fn long_row<T: Ranked, const MAX: bool>(row_of: &[T::Stored]) -> Result<usize, E
     let rank = |at: usize| T::rank::<MAX>(row_of[at]);
     let seen = (last.into_inner() + 1).min(parts);
     Ok(places[1..seen].iter().fold(places[0] as usize, |best, &at| {
-        if beats::<_, MAX>(rank(at as usize), rank(best)) { at as usize } else { best }
+        if beats(rank(at as usize), rank(best)) { at as usize } else { best }
     }))
 }
 
@@ -179,7 +174,7 @@ fn columns<T: Ranked, const MAX: bool>(input: &[T::Stored], (n, inner): (usize, 
         let from = &input[i * inner..][..at.len()];
         for ((best, at), x) in best.iter_mut().zip(&mut *at).zip(from) {
             let x = T::rank::<MAX>(*x);
-            let take = beats::<_, MAX>(x, *best);
+            let take = beats(x, *best);
             *best = if take { x } else { *best };
             *at = if take { i as i64 } else { *at };
         }
