@@ -3,7 +3,7 @@
 
 BINARY(add, "TTs>T", scaled_sum, ALL, plus(a, times(s0, b)))
 BINARY(sub, "TTs>T", scaled_sum, NUMBERS, minus(a, times(s0, b)))
-BINARY(mul, "TT>T", binary, ALL, times(a, b))
+BINARY(mul, "TT>T", exact, ALL, times(a, b))
 BINARY(div, "TTS>T", quotient, FLOATS, a / b)
 BINARY(div_trunc, "", quotient, NUMBERS, trunc_quotient(a, b))
 BINARY(div_floor, "", quotient, NUMBERS, floor_quotient(a, b))
@@ -11,7 +11,7 @@ REGISTER(div, "TTS>T", whole_quotient, INTS)
 BINARY(fmod, "TT>T", remainder, NUMBERS, trunc_remainder(a, b))
 BINARY(remainder, "TT>T", remainder, NUMBERS, floor_remainder(a, b))
 BINARY(pow, "TT>T", power, NUMBERS, power(a, b))
-BINARY(atan2, "TT>T", binary, FLOATS, atan2_(a, b))
+BINARY(atan2, "TT>T", exact, FLOATS, atan2_(a, b))
 BINARY(maximum, "TT>T", binary, ALL, larger(a, b))
 BINARY(minimum, "TT>T", binary, ALL, smaller(a, b))
 
