@@ -189,7 +189,9 @@ fn run(
     let beside = outer.dims().last().map_or(usize::MAX, |dim| dim.strides[2]);
     let along = inner.last().map_or(0, |dim| dim.strides[0]);
     for piece in pieces(outer.dims(), POSITIONS) {
-        let across = if beside < along { power_of_two(piece.count, ACROSS) } else { 1 };
+        // Threads without a term of their own serve further outputs.
+        let wide = THREADS / power_of_two(terms.max(1), THREADS);
+        let across = if beside < along { power_of_two(piece.count, ACROSS) } else { 1 }.max(wide);
         let splits = terms.div_ceil(THREADS / across * TERMS).clamp(1, SPLITS);
         let Piece { offsets, dims, count } = piece;
         let mut argument = ReduceArgument {
