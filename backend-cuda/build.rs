@@ -58,7 +58,8 @@ fn families(folder: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
 fn lists(header: &str) -> BTreeMap<String, Vec<String>> {
     let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in header.lines() {
-        let Some((name, rest)) = line.strip_prefix("#define ").and_then(|line| line.split_once("(M, x) ")) else {
+        let Some((name, rest)) = line.strip_prefix("#define ").and_then(|line| line.split_once("(M, x) "))
+        else {
             continue;
         };
         let mut dtypes = Vec::new();
@@ -98,11 +99,8 @@ fn registrations(
         let dtypes = lists
             .get(dtypes)
             .ok_or_else(|| format!("kernels/{family}.cu:{}: `{dtypes}` is no list of dtypes", number + 1))?;
-        let _ = writeln!(
-            made,
-            "register!({op:?}, {signature:?}, {family:?}, {host}, [{}]);",
-            dtypes.join(", ")
-        );
+        let _ =
+            writeln!(made, "register!({op:?}, {signature:?}, {family:?}, {host}, [{}]);", dtypes.join(", "));
     }
     Ok(made)
 }

@@ -35,7 +35,8 @@ impl Modules {
             detail: format!("the image of `{family}` has no entry `{name}`; run `cargo xtask cuda images`"),
         })?;
         let c_string = |text: String| {
-            CString::new(text).map_err(|_| Error::Failed { detail: format!("the image of `{name}` holds a 0 byte") })
+            CString::new(text)
+                .map_err(|_| Error::Failed { detail: format!("the image of `{name}` holds a 0 byte") })
         };
         let entry = context.load(&c_string(text)?, &c_string(name.to_string())?)?;
         self.loaded.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_string(), entry);
@@ -53,9 +54,11 @@ struct Parts {
 
 /// The unpacked image of a family, kept for the life of the process.
 fn image(family: &str) -> Result<&'static Parts, Error> {
-    static UNPACKED: [OnceLock<Result<Parts, String>>; IMAGES.len()] = [const { OnceLock::new() }; IMAGES.len()];
+    static UNPACKED: [OnceLock<Result<Parts, String>>; IMAGES.len()] =
+        [const { OnceLock::new() }; IMAGES.len()];
     let failed = |detail: &str| Error::Failed { detail: format!("the image of `{family}`: {detail}") };
-    let at = IMAGES.iter().position(|(name, _)| *name == family).ok_or_else(|| failed("not in this library"))?;
+    let at =
+        IMAGES.iter().position(|(name, _)| *name == family).ok_or_else(|| failed("not in this library"))?;
     let parts = UNPACKED[at].get_or_init(|| {
         let mut text = String::new();
         ZlibDecoder::new(IMAGES[at].1).read_to_string(&mut text).map_err(|error| error.to_string())?;

@@ -81,7 +81,8 @@ impl Context {
     pub fn name(&self) -> Result<String, Error> {
         let mut name = [0 as c_char; 256];
         // SAFETY: the buffer is as long as is said.
-        unsafe { self.library.cuDeviceGetName(name.as_mut_ptr(), 256, self.device) }.map_err(|f| self.error(f))?;
+        unsafe { self.library.cuDeviceGetName(name.as_mut_ptr(), 256, self.device) }
+            .map_err(|f| self.error(f))?;
         name[255] = 0;
         // SAFETY: the buffer ends with a 0.
         Ok(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
@@ -111,7 +112,8 @@ impl Context {
         }
         let mut context = std::ptr::null_mut();
         // SAFETY: the place is valid. Two threads may both retain it, which counts; it is never released.
-        unsafe { self.library.cuDevicePrimaryCtxRetain(&mut context, self.device) }.map_err(|f| self.error(f))?;
+        unsafe { self.library.cuDevicePrimaryCtxRetain(&mut context, self.device) }
+            .map_err(|f| self.error(f))?;
         Ok(self.context.get_or_init(|| Primary(context)).0)
     }
 
@@ -216,7 +218,13 @@ impl Context {
     ///
     /// # Safety
     /// `from` is valid for `bytes` bytes: where it is page-locked, until the stream is waited for, else for the call.
-    pub unsafe fn copy_in(&self, to: u64, from: *const c_void, bytes: u64, stream: Queue) -> Result<(), Error> {
+    pub unsafe fn copy_in(
+        &self,
+        to: u64,
+        from: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
         // SAFETY: the caller's.
         self.call(|l| unsafe { l.cuMemcpyHtoDAsync_v2(to, from, bytes as usize, stream.cast()) })
     }
@@ -225,7 +233,13 @@ impl Context {
     ///
     /// # Safety
     /// `to` is valid for `bytes` bytes, and nobody else uses it, until the stream is waited for.
-    pub unsafe fn copy_out(&self, to: *mut c_void, from: u64, bytes: u64, stream: Queue) -> Result<(), Error> {
+    pub unsafe fn copy_out(
+        &self,
+        to: *mut c_void,
+        from: u64,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
         // SAFETY: the caller's.
         self.call(|l| unsafe { l.cuMemcpyDtoHAsync_v2(to, from, bytes as usize, stream.cast()) })
     }
@@ -334,7 +348,9 @@ impl Context {
         let other = peer.primary()?;
         self.call(|l| {
             // SAFETY: both contexts are kept for ever.
-            match unsafe { if enabled { l.cuCtxEnablePeerAccess(other, 0) } else { l.cuCtxDisablePeerAccess(other) } } {
+            match unsafe {
+                if enabled { l.cuCtxEnablePeerAccess(other, 0) } else { l.cuCtxDisablePeerAccess(other) }
+            } {
                 Err(failure) if matches!(failure.code, PEER_ALREADY | PEER_NOT) => Ok(()),
                 done => done,
             }

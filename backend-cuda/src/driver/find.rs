@@ -79,7 +79,8 @@ mod tests {
     fn a_driver_that_others_may_write_is_refused() {
         let folder = std::env::temp_dir().join(format!("keyway-cuda-find-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let mode = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        let mode =
+            |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
         let file = folder.join("libcuda.so.1");
         std::fs::write(&file, "").unwrap();
         mode(&folder, 0o755);

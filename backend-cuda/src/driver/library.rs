@@ -45,7 +45,7 @@ macro_rules! functions {
             $(
                 /// # Safety
                 /// As the driver's documentation says of the function of this name; the caller upholds it.
-                #[allow(non_snake_case)]
+                #[allow(non_snake_case, clippy::too_many_arguments, reason = "the driver's functions as they are")]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), Failure> {
                     // SAFETY: the caller's.
                     let code = unsafe { (self.$name)($($argument),*) };

@@ -1,9 +1,9 @@
 //! Functions of two elements.
 
+use super::Kernel;
 use super::elements::{Taken, wide_scalar};
 use super::map::map;
 use super::reduce::{has_negative, has_zero};
-use super::Kernel;
 use keyway_sdk::author::{Call, Error};
 
 family!("binary");

@@ -1,8 +1,8 @@
 //! Questions about two elements.
 
+use super::Kernel;
 use super::elements::Taken;
 use super::map::map;
-use super::Kernel;
 use keyway_sdk::author::{Call, Error};
 
 family!("compare");

@@ -1,8 +1,8 @@
 //! Functions of three elements, and choices.
 
+use super::Kernel;
 use super::elements::{Taken, wide_scalar};
 use super::map::{argument, fill_output, map};
-use super::Kernel;
 use keyway_sdk::author::{Call, Error};
 
 family!("ternary");

@@ -1,8 +1,8 @@
 //! Functions of one element.
 
+use super::Kernel;
 use super::elements::{Bits, Taken, rounded_scalar, typed, wide_scalar};
 use super::map::map;
-use super::Kernel;
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 

@@ -62,17 +62,24 @@ impl Cache {
     }
 
     /// A block for a stream, and whether it was cached.
-    pub fn allocate(&mut self, source: &impl Source, bytes: u64, stream: usize) -> Result<(u64, bool), Error> {
+    pub fn allocate(
+        &mut self,
+        source: &impl Source,
+        bytes: u64,
+        stream: usize,
+    ) -> Result<(u64, bool), Error> {
         let none = Error::OutOfMemory { requested: bytes, available: 0 };
         let Some(size) = round(bytes.max(1), GRAIN) else { return Err(none) };
         let small = size <= SMALL;
         if let Some(at) = self.cached(size, small, stream) {
             return Ok((at, true));
         }
-        let wanted = match size {
-            ..=SMALL => SMALL_SEGMENT,
-            ..ALONE => LARGE_SEGMENT,
-            _ => round(size, STEP).ok_or_else(|| none.clone())?,
+        let wanted = if small {
+            SMALL_SEGMENT
+        } else if size < ALONE {
+            LARGE_SEGMENT
+        } else {
+            round(size, STEP).ok_or_else(|| none.clone())?
         };
         let exact = if small { SMALL_SEGMENT } else { round(size, STEP).unwrap_or(size) };
         // Of what is cached for other streams, nothing can be used before the device was waited for.
@@ -140,7 +147,8 @@ impl Cache {
             self.blocks.remove(&next);
             bytes += block.bytes;
         }
-        if let Some((&before, &block)) = self.blocks.range(..at).next_back().filter(|(_, block)| joins(block)) {
+        if let Some((&before, &block)) = self.blocks.range(..at).next_back().filter(|(_, block)| joins(block))
+        {
             self.free.remove(&(block.stream, small, block.bytes, before));
             self.blocks.remove(&at);
             begin = before;
@@ -200,7 +208,8 @@ mod tests {
     impl Source for Limited {
         fn take(&self, bytes: u64) -> Result<u64, Error> {
             let mut left = self.left.borrow_mut();
-            *left = left.checked_sub(bytes).ok_or(Error::OutOfMemory { requested: bytes, available: *left })?;
+            *left =
+                left.checked_sub(bytes).ok_or(Error::OutOfMemory { requested: bytes, available: *left })?;
             let mut taken = self.taken.borrow_mut();
             let at = taken.last_key_value().map_or(1 << 30, |(at, bytes)| at + bytes);
             taken.insert(at, bytes);

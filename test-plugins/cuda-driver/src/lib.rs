@@ -18,7 +18,8 @@ pub const FOLDER: &str = "cuda-stand-in";
 const OPTIONS: &[&str] =
     &["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"];
 /// What the kernels' text makes a compiler for the processor say: it does not know the other one's pragmas.
-const OF_KERNELS: &[&str] = &["-Wno-unknown-pragmas", "-Wno-unused-function", "-Wno-type-limits", "-Wno-bool-operation"];
+const OF_KERNELS: &[&str] =
+    &["-Wno-unknown-pragmas", "-Wno-unused-function", "-Wno-type-limits", "-Wno-bool-operation"];
 
 /// Why there is no stand-in.
 #[derive(Debug)]
@@ -49,7 +50,10 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::NoCompiler { tried } => {
-                write!(f, "no C++ compiler was found (tried {tried}); install g++ 12 or newer, or name one in CXX")
+                write!(
+                    f,
+                    "no C++ compiler was found (tried {tried}); install g++ 12 or newer, or name one in CXX"
+                )
             }
             Reason::File { path, source } => write!(f, "{}: {source}", path.display()),
             Reason::Refused { path, said } => write!(f, "{} could not be built:\n{said}", path.display()),

@@ -12,8 +12,29 @@ const WORKER: &str = "KEYWAY_CUDA_WORKER";
 
 /// An op of each host function.
 const OPS: &[&str] = &[
-    "add", "div", "remainder", "pow", "lt", "exp", "gelu", "clamp", "where", "lerp", "addcmul", "to_dtype", "copy",
-    "fill", "arange", "linspace", "sum", "mean", "amax", "any", "argmax", "max", "bitwise_not",
+    "add",
+    "div",
+    "remainder",
+    "pow",
+    "lt",
+    "exp",
+    "gelu",
+    "clamp",
+    "where",
+    "lerp",
+    "addcmul",
+    "to_dtype",
+    "copy",
+    "fill",
+    "arange",
+    "linspace",
+    "sum",
+    "mean",
+    "amax",
+    "any",
+    "argmax",
+    "max",
+    "bitwise_not",
 ];
 
 /// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.

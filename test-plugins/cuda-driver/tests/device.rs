@@ -59,7 +59,12 @@ fn values() {
         assert_eq!(grad.device(), device);
         let step = x.detach();
         step.mul_(2.0).unwrap();
-        [to_vec(&grad), to_vec(&step), to_vec(&x.detach().amax_dims(&[1], false).unwrap()), vec![loss.item().unwrap()]]
+        [
+            to_vec(&grad),
+            to_vec(&step),
+            to_vec(&x.detach().amax_dims(&[1], false).unwrap()),
+            vec![loss.item().unwrap()],
+        ]
     };
     for (own, expected) in made(d).iter().zip(&made(Device::CPU)) {
         for (got, wanted) in own.iter().zip(expected) {
@@ -92,7 +97,8 @@ fn streams() {
             b.add(&b).unwrap()
         };
         second.synchronize().unwrap();
-        let expected: Vec<f32> = to_vec(&ramp(&[100])).iter().map(|x| (x * 2.0 + round as f32) * 2.0).collect();
+        let expected: Vec<f32> =
+            to_vec(&ramp(&[100])).iter().map(|x| (x * 2.0 + round as f32) * 2.0).collect();
         assert_eq!(to_vec(&c), expected, "round {round}");
         assert!(after.is_done().unwrap());
         assert!(after.elapsed_since(&before).unwrap().is_some());
@@ -285,7 +291,11 @@ fn without_a_driver_that_serves_there_are_no_devices_and_the_reason_is_told() {
     let Some(driver) = stand_in() else { return };
     said(&driver, &[("KEYWAY_STAND_IN_VERSION", "12020")], &["is for CUDA 12.2", "12.9 or newer", "update"]);
     said(&driver, &[("CUDA_VISIBLE_DEVICES", "")], &["finds no GPU", "CUDA_VISIBLE_DEVICES"]);
-    said(&driver, &[("KEYWAY_STAND_IN_FAIL", "cuInit:*"), ("KEYWAY_STAND_IN_DEVICES", "0")], &["finds no GPU"]);
+    said(
+        &driver,
+        &[("KEYWAY_STAND_IN_FAIL", "cuInit:*"), ("KEYWAY_STAND_IN_DEVICES", "0")],
+        &["finds no GPU"],
+    );
 }
 
 /// Every call of the driver fails once: an error that names the function, nothing left behind, and the program goes on.

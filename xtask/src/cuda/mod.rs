@@ -7,11 +7,12 @@
 mod compiler;
 
 use crate::failure::{Failure, Result};
-use crate::workspace::Workspace;
+use crate::workspace::{self, Workspace};
 use compiler::Compiler;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
+use keyway_test_cuda_driver::Reason;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -32,6 +33,8 @@ pub enum Task {
     Check,
     /// Build the stand-in for the driver by a C++ compiler, and say how to use it.
     StandIn,
+    /// Judge the staged backend on the stand-in; skipped, with the reason, without a C++ compiler.
+    Judge,
 }
 
 /// Does it.
@@ -40,6 +43,7 @@ pub fn run(workspace: &Workspace, task: &Task) -> Result<()> {
         Task::Images => images(workspace),
         Task::Check => check(workspace),
         Task::StandIn => stand_in(workspace),
+        Task::Judge => judge(workspace),
     }
 }
 
@@ -85,7 +89,11 @@ fn images(workspace: &Workspace) -> Result<()> {
         println!("removed {}", path.display());
     }
     println!("{total:>9} B in {} images for {TARGET}", all.len());
-    if total > LIMIT { Err(Failure::Images { what: format!("they take {total} bytes, the limit is {LIMIT}") }) } else { Ok(()) }
+    if total > LIMIT {
+        Err(Failure::Images { what: format!("they take {total} bytes, the limit is {LIMIT}") })
+    } else {
+        Ok(())
+    }
 }
 
 fn check(workspace: &Workspace) -> Result<()> {
@@ -151,9 +159,33 @@ fn stale(workspace: &Workspace, all: &[Image]) -> Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| all.iter().all(|image| image.path != *path)).collect())
 }
 
+/// What names another driver to the backend.
+const DRIVER: &str = "KEYWAY_CUDA_DRIVER";
+
+fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
+    keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
+}
+
 fn stand_in(workspace: &Workspace) -> Result<()> {
-    let driver = keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
-        .map_err(|reason| Failure::StandIn { reason: reason.to_string() })?;
-    println!("the stand-in is built; to use it: KEYWAY_CUDA_DRIVER={}", driver.display());
+    let driver = build(workspace).map_err(|reason| Failure::StandIn { reason: reason.to_string() })?;
+    println!("the stand-in is built; to use it: {DRIVER}={}", driver.display());
     Ok(())
+}
+
+/// `keyway conformance` of the program and the backend in `dist/`.
+fn judge(workspace: &Workspace) -> Result<()> {
+    let driver = match build(workspace) {
+        Ok(driver) => driver,
+        Err(reason @ Reason::NoCompiler { .. }) => {
+            println!("cuda judge: skipped: {reason}");
+            return Ok(());
+        }
+        Err(reason) => return Err(Failure::StandIn { reason: reason.to_string() }),
+    };
+    let mut command = workspace.command(workspace.path("dist/bin/keyway"));
+    command.args(["conformance", "keyway-cuda"]).env(DRIVER, driver);
+    workspace::run(
+        &mut command,
+        "the cases that are not as expected stand above; `cargo xtask dist` stages the program",
+    )
 }
