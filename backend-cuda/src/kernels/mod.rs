@@ -52,6 +52,7 @@ mod cast;
 mod compare;
 mod reduce;
 mod ternary;
+mod triangle;
 mod unary;
 
 /// The device of a call, by its output.

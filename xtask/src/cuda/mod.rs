@@ -27,8 +27,11 @@ const IMAGES: &str = "backend-cuda/images";
 /// What to do.
 #[derive(clap::Subcommand, Debug)]
 pub enum Task {
-    /// Compile every kernel file to an image, and write those that differ.
-    Images,
+    /// Compile the kernel files to images, and write those that differ.
+    Images {
+        /// Only these families; all, if none is named.
+        families: Vec<String>,
+    },
     /// Compile every kernel file and compare with the images that are there; skipped, with the reason, without Python.
     Check,
     /// Build the stand-in for the driver by a C++ compiler, and say how to use it.
@@ -40,7 +43,7 @@ pub enum Task {
 /// Does it.
 pub fn run(workspace: &Workspace, task: &Task) -> Result<()> {
     match task {
-        Task::Images => images(workspace),
+        Task::Images { families } => images(workspace, families),
         Task::Check => check(workspace),
         Task::StandIn => stand_in(workspace),
         Task::Judge => judge(workspace),
@@ -70,9 +73,9 @@ impl Image {
     }
 }
 
-fn images(workspace: &Workspace) -> Result<()> {
+fn images(workspace: &Workspace, only: &[String]) -> Result<()> {
     let compiler = Compiler::find(workspace)?;
-    let all = compile(workspace, &compiler)?;
+    let all = compile(workspace, &compiler, only)?;
     let mut total = 0;
     for image in &all {
         let new = !image.is_there();
@@ -83,6 +86,9 @@ fn images(workspace: &Workspace) -> Result<()> {
         total += bytes;
         let state = if new { "written" } else { "up to date" };
         println!("{:>9} B of {:>9}  {}: {state}", bytes, image.ptx.len(), image.family);
+    }
+    if !only.is_empty() {
+        return Ok(());
     }
     for path in stale(workspace, &all)? {
         std::fs::remove_file(&path).map_err(Failure::file("remove", &path))?;
@@ -104,7 +110,7 @@ fn check(workspace: &Workspace) -> Result<()> {
             return Ok(());
         }
     };
-    let all = compile(workspace, &compiler)?;
+    let all = compile(workspace, &compiler, &[])?;
     let mut wrong: Vec<String> =
         all.iter().filter(|image| !image.is_there()).map(|image| image.family.clone()).collect();
     wrong.extend(stale(workspace, &all)?.iter().map(|path| path.display().to_string()));
@@ -115,12 +121,16 @@ fn check(workspace: &Workspace) -> Result<()> {
     Err(Failure::Images { what: format!("not those of their sources: {}", wrong.join(", ")) })
 }
 
-/// Compiles every family, some at once.
-fn compile(workspace: &Workspace, compiler: &Compiler) -> Result<Vec<Image>> {
+/// Compiles every family, or those that are named, some at once.
+fn compile(workspace: &Workspace, compiler: &Compiler, only: &[String]) -> Result<Vec<Image>> {
     let folder = workspace.path(KERNELS);
     let mut families = stems(&folder, "cu")?;
+    if let Some(unknown) = only.iter().find(|name| !families.contains(name)) {
+        return Err(Failure::Images { what: format!("there is no {KERNELS}/{unknown}.cu") });
+    }
+    families.retain(|family| only.is_empty() || only.contains(family));
     families.sort();
-    let jobs = Mutex::new(families.clone());
+    let jobs = Mutex::new(families);
     let done = Mutex::new(Vec::new());
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let keep = |made| done.lock().unwrap_or_else(PoisonError::into_inner).push(made);
