@@ -4,7 +4,9 @@
 // it. So a kernel without barriers needs one fibre, and a switch costs a few nanoseconds.
 #include "shim.h"
 #include <csetjmp>
+#include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <vector>
 #include <ucontext.h>
@@ -15,6 +17,9 @@ namespace {
 // Not a power of two: stacks at equal distances of one would share the same lines of the cache.
 constexpr size_t STACK = 37184 + 32768;
 
+// What a thread waits for.
+enum Wait { ENDED, BLOCK, WARP };
+
 struct Fibre {
   void* stack = nullptr;
 #if defined(__x86_64__)
@@ -23,7 +28,9 @@ struct Fibre {
   ucontext_t context;
 #endif
   ShimIndex thread{};
-  bool ended = true;
+  Wait wait = ENDED;
+  // How many values its thread has exchanged.
+  unsigned exchanged = 0;
 };
 
 std::vector<Fibre*> fibres;
@@ -89,12 +96,25 @@ void live() {
     Fibre* own = running;
     while (next_thread < order.size()) {
       own->thread = shim_context.thread = index_of(order[next_thread++]);
+      own->exchanged = 0;
       kernel->run(arguments);
       own = running;
     }
-    own->ended = true;
+    own->wait = ENDED;
     leave(own);
   }
+}
+
+unsigned number_of(const ShimIndex& thread) {
+  const ShimIndex& size = shim_context.threads;
+  return (thread.z * size.y + thread.y) * size.x + thread.x;
+}
+unsigned warp_of(const ShimIndex& thread) { return number_of(thread) / 32; }
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "stand-in driver: block (%u, %u, %u): %s\n", shim_context.block.x, shim_context.block.y,
+               shim_context.block.z, what);
+  std::abort();
 }
 
 Fibre* new_fibre() {
@@ -139,28 +159,71 @@ void run_block(std::mt19937_64& random, int way) {
   while (next_thread < count) {
     if (used == fibres.size()) fibres.push_back(new_fibre());
     Fibre* fibre = fibres[used++];
-    fibre->ended = false;
     resume(fibre);
-    if (!fibre->ended) waiting.push_back(fibre);
+    if (fibre->wait != ENDED) waiting.push_back(fibre);
   }
   while (!waiting.empty()) {
+    // A warp goes on where all of its threads wait for each other; the block, where all threads do.
+    std::map<unsigned, bool> warps;
+    for (const Fibre* fibre : waiting) {
+      const auto found = warps.emplace(warp_of(fibre->thread), fibre->wait == WARP).first;
+      if (found->second != (fibre->wait == WARP)) fail("threads of a warp wait for different things");
+    }
+    bool any_warp = false;
+    for (const auto& warp : warps) any_warp = any_warp || warp.second;
     std::vector<Fibre*> now;
     now.swap(waiting);
     for (Fibre* fibre : now) {
+      if (any_warp && fibre->wait != WARP) {
+        waiting.push_back(fibre);
+        continue;
+      }
       resume(fibre);
-      if (!fibre->ended) waiting.push_back(fibre);
+      if (fibre->wait != ENDED) waiting.push_back(fibre);
     }
   }
 }
 
 sigjmp_buf escape;
 bool can_escape;
-}  // namespace
 
-void shim_barrier() {
+void hold(Wait wait) {
   Fibre* own = running;
   own->thread = shim_context.thread;
+  own->wait = wait;
   leave(own);
+}
+
+// What the lanes of each warp of a block exchange: two values of each, since a thread may be one exchange ahead.
+struct alignas(16) Slot {
+  char bytes[16];
+};
+Slot slots[2][1024];
+}  // namespace
+
+void shim_barrier() { hold(BLOCK); }
+void shim_warp_barrier() { hold(WARP); }
+
+void shim_exchange(void* value, unsigned bytes, unsigned from) {
+  Fibre* own = running;
+  const unsigned number = number_of(shim_context.thread);
+  Slot* mine = slots[own->exchanged++ % 2];
+  std::memcpy(mine[number].bytes, value, bytes);
+  hold(WARP);
+  std::memcpy(value, mine[number / 32 * 32 + from % 32].bytes, bytes);
+}
+
+unsigned shim_ballot(bool vote) {
+  Fibre* own = running;
+  const unsigned number = number_of(shim_context.thread), first = number / 32 * 32;
+  const ShimIndex& size = shim_context.threads;
+  Slot* mine = slots[own->exchanged++ % 2];
+  mine[number].bytes[0] = vote;
+  hold(WARP);
+  unsigned votes = 0;
+  for (unsigned lane = 0; lane < 32 && first + lane < size.x * size.y * size.z; lane++)
+    votes |= unsigned(mine[first + lane].bytes[0] != 0) << lane;
+  return votes;
 }
 
 void* shim_shared(const void* name, unsigned long long bytes) {
@@ -168,7 +231,7 @@ void* shim_shared(const void* name, unsigned long long bytes) {
     if (part.name == name) return part.memory;
   }
   const size_t rounded = (bytes + 15) / 16 * 16;
-  if (shared_used + rounded > SHARED) std::abort();
+  if (shared_used + rounded > SHARED) fail("a block shares more than 48 KiB");
   void* memory = shared_memory + shared_used;
   shared_used += rounded;
   shared_parts.push_back({name, memory});

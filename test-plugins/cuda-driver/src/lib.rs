@@ -114,6 +114,17 @@ pub fn build(repository: &Path, target: &Path) -> Result<PathBuf, Reason> {
     Ok(driver)
 }
 
+/// Builds a program of a source with kernels, for tests of the shim in the folder `own`.
+///
+/// # Errors
+/// [`Reason`]
+pub fn build_program(own: &Path, source: &Path, program: &Path) -> Result<(), Reason> {
+    let mut command = Command::new(compiler()?);
+    command.args(OPTIONS).args(OF_KERNELS).arg("-include").arg(own.join("shim.h"));
+    command.arg(source).arg(own.join("shim.cpp"));
+    make(command, program)
+}
+
 /// The compiler: the one that is named, else the usual ones.
 fn compiler() -> Result<String, Reason> {
     let named = std::env::var("CXX").ok().filter(|name| !name.is_empty());
