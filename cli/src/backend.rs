@@ -6,6 +6,7 @@ mod remove;
 mod sources;
 mod verify;
 
+use crate::devices;
 use crate::failure::Failure;
 use crate::installed;
 use crate::installed::Choice;
@@ -253,6 +254,7 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
             screen.line(format!("    {text}"));
         }
     }
+    devices::list(screen);
     amiss(&discovery.searched, screen);
     for checked in discovery.candidates.iter().filter_map(|c| c.checked.as_ref()) {
         if !checked.interposers.is_empty() {

@@ -4,10 +4,10 @@
 use crate::failure::Failure;
 use crate::installed::Choice;
 use crate::screen::{self, Screen};
-use crate::{backend, installed};
+use crate::{backend, devices, installed};
 use keyway::Device;
 use keyway::dispatcher::loader::{Candidate, Config, CpuFeatures, Discovery, HOST_ABI, LoadError, Verdict};
-use keyway::dispatcher::{device as api, parallel, registry};
+use keyway::dispatcher::{device as api, parallel};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -17,15 +17,6 @@ pub struct Options {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Serialize)]
-struct Found {
-    device: String,
-    name: String,
-    served_by: &'static str,
-    /// Why it cannot be used; null if it can.
-    trouble: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -47,7 +38,7 @@ struct Findings<'a> {
     /// By library: features that its code needs and this processor lacks.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     missing_features: Vec<(PathBuf, Vec<String>)>,
-    devices: Vec<Found>,
+    devices: Vec<devices::Found>,
     /// By library: kernels written against another signature than their op has here.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     left_out: Vec<(PathBuf, Vec<String>)>,
@@ -86,7 +77,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             quarantine: config.quarantine.folder.clone(),
         },
         discovery,
-        devices: devices(),
+        devices: devices::all(),
         left_out: by_library(discovery, installed::left_out),
         without_effect: by_library(discovery, installed::unreached),
         usable,
@@ -107,33 +98,6 @@ fn by_library(
 ) -> Vec<(PathBuf, Vec<String>)> {
     let all = discovery.candidates.iter().map(|c| (c.found_as.clone(), said(c)));
     all.filter(|(_, said)| !said.is_empty()).collect()
-}
-
-/// Every device that a backend serves.
-fn devices() -> Vec<Found> {
-    let mut found = Vec::new();
-    for entry in registry::devices() {
-        let served_by = entry.plugin.name;
-        let (count, reason) = api::count(entry);
-        if count == 0 {
-            let device = table_name(entry.kind);
-            let trouble = Some(if reason.is_empty() { "none is present".to_string() } else { reason });
-            found.push(Found { device, name: String::new(), served_by, trouble });
-        }
-        for index in 0..u16::try_from(count).unwrap_or(u16::MAX) {
-            let device = Device { kind: entry.kind, index };
-            let (name, trouble) = match api::properties(device) {
-                Ok(properties) => (properties.name, None),
-                Err(error) => (String::new(), Some(error.to_string())),
-            };
-            found.push(Found { device: device.to_string(), name, served_by, trouble });
-        }
-    }
-    found
-}
-
-fn table_name(kind: u16) -> String {
-    Device { kind, index: 0 }.name().to_string()
 }
 
 fn overall(discovery: &Discovery, usable: usize) -> String {

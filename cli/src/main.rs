@@ -7,6 +7,7 @@
 mod backend;
 mod bench;
 mod conformance;
+mod devices;
 mod doctor;
 mod explain;
 mod failure;

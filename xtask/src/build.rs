@@ -15,7 +15,6 @@ pub const PROBE: &str = "keyway-probe";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Builds {
     /// Once, for the architecture's baseline. A GPU's backend, whose host code is not where the time goes.
-    #[allow(dead_code, reason = "the table below may hold backends of either kind")]
     Once,
     /// On x86-64 once for each level of [`LEVELS`], elsewhere once.
     PerLevel {
@@ -37,6 +36,7 @@ pub struct Backend {
 pub const BACKENDS: &[Backend] = &[
     Backend { package: "keyway-backend-cpu", builds: Builds::PerLevel { v4_features: &["x86-v4"] } },
     Backend { package: "keyway-backend-channels-last", builds: Builds::PerLevel { v4_features: &[] } },
+    Backend { package: "keyway-backend-cuda", builds: Builds::Once },
     Backend { package: "keyway-backend-sparse", builds: Builds::PerLevel { v4_features: &[] } },
 ];
 

@@ -120,6 +120,18 @@ pub enum Failure {
         /// Their names.
         names: String,
     },
+    /// Images of kernels that are not what they should be.
+    #[error("the images of the kernels: {what}; run `cargo xtask cuda images`")]
+    Images {
+        /// What is wrong.
+        what: String,
+    },
+    /// The stand-in for a device's driver was not built.
+    #[error("{reason}")]
+    StandIn {
+        /// Why.
+        reason: String,
+    },
     /// The tree breaks rules.
     #[error("{count} violations; each line above ends with how to mend it")]
     Untidy {

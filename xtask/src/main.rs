@@ -6,6 +6,7 @@
 
 mod bench;
 mod build;
+mod cuda;
 mod demo;
 mod dist;
 mod failure;
@@ -46,6 +47,9 @@ enum Task {
     Tidy,
     /// Judge the CPU backend with one fault at a time, and show which faults the conformance suite finds.
     Mutants(mutants::Options),
+    /// Compile the kernels for NVIDIA's GPUs, or compare their images; build the stand-in for the driver.
+    #[command(subcommand)]
+    Cuda(cuda::Task),
     /// Run the benches and print one JSON line a case.
     Bench(bench::Options),
 }
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Task::Miri => miri::run(&workspace),
         Task::Tidy => tidy::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
+        Task::Cuda(task) => cuda::run(&workspace, &task),
         Task::Bench(options) => bench::run(&workspace, &options),
     });
     match result {

@@ -16,6 +16,7 @@ const HOMES: &[&str] = &[
     "cpu-loops",
     "device",
     "devices",
+    "driver",
     "dtype",
     "holder",
     "host",

@@ -1,0 +1,111 @@
+// Copies with any strides, casts between any two dtypes, and values that come of no element.
+#include "elementwise.cuh"
+
+// A copy within one dtype moves elements by their size.
+FUNCTION(copy, 1, W, (W x), x)
+#define COPY_ENTRIES(bits, T, name) ENTRIES(name##_##bits, 2, name##_function<T>, T, T, Absent, Absent)
+BITS(COPY_ENTRIES, copy)
+REGISTER(clone, "TS>T", cast_first, ALL)
+REGISTER(to_dtype, "Td>T", cast_first, ALL)
+REGISTER(copy, "TT>T", cast_second, ALL)
+REGISTER(fill, "Ts>T", fill, ALL)
+
+// To an integer a float is rounded towards zero and held within the range, and NaN is 0; integers wrap.
+template <class To, class From>
+DEV To converted(From x) {
+  if constexpr (Kind<From>::real && !Kind<To>::real) {
+    constexpr int bits = sizeof(To) * 8;
+    constexpr To low = Kind<To>::has_sign ? (To)((u64)1 << (bits - 1)) : To(0);
+    constexpr To high = (To)~low;
+    // The powers of two that no value of the type lies at or beyond are exact.
+    constexpr From above = (From)((u64)1 << (bits - 2)) * (Kind<To>::has_sign ? From(2) : From(4));
+    if (x != x) return To(0);
+    if (x >= above) return high;
+    if (Kind<To>::has_sign ? x < -above : x <= From(0)) return low;
+    return (To)x;
+  } else {
+    return (To)x;
+  }
+}
+
+template <class From, class To>
+struct Cast {
+  static const int inputs = 1;
+  METHOD explicit Cast(const u64 (&)[3]) {}
+  METHOD To operator()(From x) const {
+    if constexpr (sizeof(To) == 1 && !Kind<To>::real && (To)2 == (To)1) return x != From(0);
+    else return converted<To>(x);
+  }
+};
+
+// From each dtype to every other one; a cast to the same dtype is a copy.
+#define FROM_EACH(M) \
+  M(f16, f16) M(bf16, bf16) M(f32, float) M(f64, double) M(i8, i8) M(i16, i16) M(i32, i32) M(i64, i64) M(u8, u8) \
+  M(u16, u16) M(u32, u32) M(u64, u64) M(bool, bool)
+#define PAIR(dtype, T, From) \
+  ENTRIES(cast_##From##_##dtype, 2, Cast<Wide<From##_t>, Wide<T>>, T, From##_t, Absent, Absent)
+typedef f16 f16_t;
+typedef bf16 bf16_t;
+typedef float f32_t;
+typedef double f64_t;
+typedef i8 i8_t;
+typedef i16 i16_t;
+typedef i32 i32_t;
+typedef i64 i64_t;
+typedef u8 u8_t;
+typedef u16 u16_t;
+typedef u32 u32_t;
+typedef u64 u64_t;
+typedef bool bool_t;
+#define PAIRS(From, T) ALL(PAIR, From)
+FROM_EACH(PAIRS)
+
+// Values along a line, by the number of the element in row-major order. Floats are computed in f64, integers modulo 2^64.
+struct Line {
+  void* data;
+  u64 first;
+  u64 last;
+  double start, step, end;
+  i64 whole_start, whole_step;
+  u64 count;
+  Dims<2> dims;
+};
+
+template <class T, class From>
+DEV T element_of(From x) {
+  return Element<T>::narrow(converted<Wide<T>>(x));
+}
+
+struct Arange {
+  template <class T>
+  METHOD static T at(const Line& p, u64 i) {
+    if constexpr (Kind<Wide<T>>::real) return element_of<T>(p.start + (double)i * p.step);
+    else return (T)((u64)p.whole_start + (u64)p.whole_step * i);
+  }
+};
+
+// From the nearer end, so that both ends are met exactly.
+struct Linspace {
+  template <class T>
+  METHOD static T at(const Line& p, u64 i) {
+    const bool near = i <= p.last / 2;
+    return element_of<T>(near ? p.start + (double)i * p.step : p.end - (double)(p.last - i) * p.step);
+  }
+};
+
+template <class T, class Make>
+DEV void along(const Line& p) {
+  const u64 number = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (number >= p.count) return;
+  i64 offset[2];
+  p.dims.offsets((u32)number, offset);
+  static_cast<T*>(p.data)[offset[1]] = Make::template at<T>(p, p.first + (u64)offset[0]);
+}
+
+#define ARANGE(dtype, T, name) KERNEL(name##_##dtype, Line) { along<T, Arange>(p); }
+NUMBERS(ARANGE, arange)
+REGISTER(arange, "Tss>T", arange, NUMBERS)
+
+#define LINSPACE(dtype, T, name) KERNEL(name##_##dtype, Line) { along<T, Linspace>(p); }
+NUMBERS(LINSPACE, linspace)
+REGISTER(linspace, "Tff>T", linspace, NUMBERS)

@@ -1,0 +1,200 @@
+// Reductions over any dimensions: the terms of each output are added up by one block, or where there are few outputs by
+// several, whose parts a second launch puts together. The work is split by sizes alone, so a result has the same bits on
+// every run and every chip.
+//
+// A line is  REDUCTION(kernel, "signature", host, DTYPES, Type)  where the type gives the accumulator and how it grows.
+#include "math.cuh"
+
+// The output's and the input's dimensions of the outputs, and the input's of the terms.
+struct Reduce {
+  void* out;
+  void* second;
+  const void* in;
+  void* parts;
+  u64 outputs;
+  u64 terms;
+  u64 count;
+  // Threads of a block side by side over outputs; the others share the terms of these.
+  u32 across;
+  u32 splits;
+  Dims<3> outer;
+  Dims<1> inner;
+};
+
+// An accumulator of type Acc: `start`, `load` of an element and its number, `join` of an earlier and a later part, and
+// `store`.
+template <class T>
+struct Plain {
+  typedef T In;
+  METHOD static Wide<T> element(const Reduce& p, i64 at) {
+    return Element<T>::widen(static_cast<const T*>(p.in)[at]);
+  }
+};
+
+template <class T>
+struct FloatSum : Plain<T> {
+  typedef Wide<T> Acc;
+  METHOD static Acc start() { return Acc(0); }
+  METHOD static Acc load(Wide<T> x, u64) { return x; }
+  METHOD static Acc join(Acc a, Acc b) { return a + b; }
+  METHOD static void store(const Reduce& p, i64 at, i64, Acc a) { static_cast<T*>(p.out)[at] = Element<T>::narrow(a); }
+};
+template <class T>
+struct FloatMean : FloatSum<T> {
+  typedef Wide<T> Acc;
+  METHOD static void store(const Reduce& p, i64 at, i64, Acc a) {
+    static_cast<T*>(p.out)[at] = Element<T>::narrow(a / (Acc)p.count);
+  }
+};
+template <class T>
+struct FloatProduct : FloatSum<T> {
+  typedef Wide<T> Acc;
+  METHOD static Acc start() { return Acc(1); }
+  METHOD static Acc join(Acc a, Acc b) { return a * b; }
+};
+// Of integers and truth values, modulo 2^64.
+template <class T>
+struct WholeSum : Plain<T> {
+  typedef u64 Acc;
+  METHOD static Acc start() { return 0; }
+  METHOD static Acc load(T x, u64) { return (u64)x; }
+  METHOD static Acc join(Acc a, Acc b) { return a + b; }
+  METHOD static void store(const Reduce& p, i64 at, i64, Acc a) { static_cast<u64*>(p.out)[at] = a; }
+};
+template <class T>
+struct WholeProduct : WholeSum<T> {
+  typedef u64 Acc;
+  METHOD static Acc start() { return 1; }
+  METHOD static Acc join(Acc a, Acc b) { return a * b; }
+};
+template <class T, bool ALL_OF>
+struct Truth : Plain<T> {
+  typedef u8 Acc;
+  METHOD static Acc start() { return ALL_OF; }
+  METHOD static Acc load(Wide<T> x, u64) { return x != Wide<T>(0); }
+  METHOD static Acc join(Acc a, Acc b) { return ALL_OF ? a & b : a | b; }
+  METHOD static void store(const Reduce& p, i64 at, i64, Acc a) { static_cast<bool*>(p.out)[at] = a != 0; }
+};
+template <class T>
+struct Any : Truth<T, false> {};
+template <class T>
+struct All : Truth<T, true> {};
+
+// The extreme with its number: the first of several, and NaN before all others. A number of -1 is no element yet.
+template <class T, bool MAX>
+struct Extreme : Plain<T> {
+  struct Acc {
+    Wide<T> value;
+    i64 number;
+  };
+  METHOD static Acc start() { return Acc{Wide<T>(0), -1}; }
+  METHOD static Acc load(Wide<T> x, u64 number) { return Acc{x, (i64)number}; }
+  METHOD static Acc join(Acc a, Acc b) {
+    if (a.number < 0) return b;
+    if (b.number < 0) return a;
+    const bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
+    if (a_nan || b_nan) return a_nan && (!b_nan || a.number < b.number) ? a : b;
+    if (a.value == b.value) return a.number < b.number ? a : b;
+    return (MAX ? a.value > b.value : a.value < b.value) ? a : b;
+  }
+  METHOD static void store(const Reduce& p, i64 at, i64 second, Acc a) {
+    static_cast<T*>(p.out)[at] = Element<T>::narrow(a.value);
+    if (p.second != nullptr) static_cast<i64*>(p.second)[second] = a.number;
+  }
+};
+template <class T>
+struct Largest : Extreme<T, true> {};
+template <class T>
+struct Smallest : Extreme<T, false> {};
+template <class T, bool MAX>
+struct Place : Extreme<T, MAX> {
+  METHOD static void store(const Reduce& p, i64 at, i64, typename Extreme<T, MAX>::Acc a) {
+    static_cast<i64*>(p.out)[at] = a.number;
+  }
+};
+template <class T>
+struct LargestPlace : Place<T, true> {};
+template <class T>
+struct SmallestPlace : Place<T, false> {};
+
+// Threads of a block.
+constexpr u32 THREADS = 256;
+
+// The sum over the block's threads of each output, in thread `threadIdx.x < across`.
+template <class R>
+DEV typename R::Acc over_block(typename R::Acc own, u32 across) {
+  SHARED(typename R::Acc, shared, THREADS);
+  shared[threadIdx.x] = own;
+  for (u32 half = THREADS / 2; half >= across; half >>= 1) {
+    __syncthreads();
+    if (threadIdx.x < half) shared[threadIdx.x] = R::join(shared[threadIdx.x], shared[threadIdx.x + half]);
+  }
+  return shared[threadIdx.x];
+}
+
+template <class R>
+DEV void reduce(const Reduce& p) {
+  typedef typename R::Acc Acc;
+  const u32 lane = threadIdx.x / p.across, lanes = THREADS / p.across;
+  const u64 output = (u64)blockIdx.x * p.across + threadIdx.x % p.across;
+  Acc sum = R::start();
+  i64 at[3] = {0, 0, 0};
+  if (output < p.outputs) {
+    p.outer.offsets((u32)output, at);
+    const u64 step = (u64)lanes * p.splits;
+    for (u64 term = (u64)blockIdx.y * lanes + lane; term < p.terms; term += step) {
+      i64 from[1];
+      p.inner.offsets((u32)term, from);
+      sum = R::join(sum, R::load(R::element(p, at[2] + from[0]), term));
+    }
+  }
+  const Acc whole = over_block<R>(sum, p.across);
+  if (threadIdx.x >= p.across || output >= p.outputs) return;
+  if (p.splits == 1) R::store(p, at[0], at[1], whole);
+  else static_cast<Acc*>(p.parts)[output * p.splits + blockIdx.y] = whole;
+}
+
+// The second launch: one block for each output.
+template <class R>
+DEV void finish(const Reduce& p) {
+  typedef typename R::Acc Acc;
+  const Acc* parts = static_cast<const Acc*>(p.parts) + (u64)blockIdx.x * p.splits;
+  Acc sum = R::start();
+  for (u32 part = threadIdx.x; part < p.splits; part += THREADS) sum = R::join(sum, parts[part]);
+  const Acc whole = over_block<R>(sum, 1);
+  if (threadIdx.x != 0) return;
+  i64 at[3];
+  p.outer.offsets(blockIdx.x, at);
+  R::store(p, at[0], at[1], whole);
+}
+
+#define REDUCTION(name, signature, host, dtypes, Type) dtypes(ENTRIES_OF_##Type, name)
+#define REDUCTION_ENTRIES(name, dtype, R)                    \
+  KERNEL(name##_##dtype##_reduce, Reduce) { reduce<R>(p); }  \
+  KERNEL(name##_##dtype##_finish, Reduce) { finish<R>(p); }
+#define ENTRIES_OF_FloatSum(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatSum<T>)
+#define ENTRIES_OF_FloatMean(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatMean<T>)
+#define ENTRIES_OF_FloatProduct(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatProduct<T>)
+#define ENTRIES_OF_WholeSum(dtype, T, name) REDUCTION_ENTRIES(name, dtype, WholeSum<T>)
+#define ENTRIES_OF_WholeProduct(dtype, T, name) REDUCTION_ENTRIES(name, dtype, WholeProduct<T>)
+#define ENTRIES_OF_Any(dtype, T, name) REDUCTION_ENTRIES(name, dtype, Any<T>)
+#define ENTRIES_OF_All(dtype, T, name) REDUCTION_ENTRIES(name, dtype, All<T>)
+#define ENTRIES_OF_Largest(dtype, T, name) REDUCTION_ENTRIES(name, dtype, Largest<T>)
+#define ENTRIES_OF_Smallest(dtype, T, name) REDUCTION_ENTRIES(name, dtype, Smallest<T>)
+#define ENTRIES_OF_LargestPlace(dtype, T, name) REDUCTION_ENTRIES(name, dtype, LargestPlace<T>)
+#define ENTRIES_OF_SmallestPlace(dtype, T, name) REDUCTION_ENTRIES(name, dtype, SmallestPlace<T>)
+
+REDUCTION(sum, "TIb>T", over_dims, FLOATS, FloatSum)
+REDUCTION(sum, "TIb>T", over_dims, INTS_BOOL, WholeSum)
+REDUCTION(mean, "TIb>T", over_dims, FLOATS, FloatMean)
+REDUCTION(prod, "TIb>T", over_dims, FLOATS, FloatProduct)
+REDUCTION(prod, "TIb>T", over_dims, INTS_BOOL, WholeProduct)
+REDUCTION(amax, "TIb>T", over_dims, ALL, Largest)
+REDUCTION(amin, "TIb>T", over_dims, ALL, Smallest)
+REDUCTION(any, "TIb>T", over_dims, ALL, Any)
+REDUCTION(all, "TIb>T", over_dims, ALL, All)
+REDUCTION(argmax, "Tib>T", along_dim, ALL, LargestPlace)
+REDUCTION(argmin, "Tib>T", along_dim, ALL, SmallestPlace)
+// With their values: the kernels of `amax` and `amin`, which write the places where these are wanted.
+REGISTER(max, "Tib>TT", with_place, ALL)
+REGISTER(min, "Tib>TT", with_place, ALL)

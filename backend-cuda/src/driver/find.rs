@@ -1,0 +1,98 @@
+//! Where the driver is looked for.
+
+use super::failed;
+use keyway_sdk::Error;
+use std::path::{Path, PathBuf};
+
+/// Names another file as the driver, by absolute path: for tests, and for drivers in unusual places.
+const VARIABLE: &str = "KEYWAY_CUDA_DRIVER";
+/// What the system's loader knows the driver by. Not `libcuda.so`, which in a toolkit is a stub for linking.
+const NAME: &str = "libcuda.so.1";
+
+/// The driver's path or name.
+pub fn path() -> Result<PathBuf, Error> {
+    match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+        Some(value) if !is_privileged() => {
+            let path = PathBuf::from(value);
+            trust(&path).map_err(|reason| {
+                failed(format!("{VARIABLE} names {}, which {reason}; mend it or unset it", path.display()))
+            })?;
+            Ok(path)
+        }
+        _ => Ok(NAME.into()),
+    }
+}
+
+/// What is said where the system knows no driver.
+pub fn absent(path: &Path, reason: &str) -> Error {
+    failed(format!(
+        "{} was not found ({reason}); install NVIDIA's driver, 575 or newer, which brings it. No toolkit is needed",
+        path.display()
+    ))
+}
+
+#[cfg(target_os = "linux")]
+fn is_privileged() -> bool {
+    // SAFETY: the call takes a number and gives one.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_privileged() -> bool {
+    true
+}
+
+/// Fails, with the reason, unless nobody but its owner, who is this user or root, may change the file or its folder.
+#[cfg(unix)]
+fn trust(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
+    if !path.is_absolute() {
+        return Err("is no absolute path".into());
+    }
+    // SAFETY: the call takes nothing.
+    let user = unsafe { libc::geteuid() };
+    let real = path.canonicalize().map_err(|error| format!("cannot be read: {error}"))?;
+    for part in [Some(real.as_path()), real.parent()].into_iter().flatten() {
+        let found = part.metadata().map_err(|error| format!("cannot be read: {error}"))?;
+        if found.uid() != user && found.uid() != 0 {
+            return Err(format!("belongs to another user ({})", part.display()));
+        }
+        if found.mode() & 0o022 != 0 {
+            return Err(format!("others may write ({})", part.display()));
+        }
+    }
+    if real.is_file() { Ok(()) } else { Err("is no file".into()) }
+}
+
+#[cfg(not(unix))]
+fn trust(_path: &Path) -> Result<(), String> {
+    Err("is not served on this system".into())
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_driver_that_others_may_write_is_refused() {
+        let folder = std::env::temp_dir().join(format!("keyway-cuda-find-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mode =
+            |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        let file = folder.join("libcuda.so.1");
+        std::fs::write(&file, "").unwrap();
+        mode(&folder, 0o755);
+        mode(&file, 0o644);
+        assert_eq!(trust(&file), Ok(()));
+        mode(&file, 0o666);
+        assert!(trust(&file).unwrap_err().contains("others may write"));
+        mode(&file, 0o644);
+        mode(&folder, 0o777);
+        assert!(trust(&file).unwrap_err().contains("others may write"));
+        assert!(trust(Path::new("libcuda.so.1")).unwrap_err().contains("absolute"));
+        assert!(trust(&folder.join("absent")).unwrap_err().contains("cannot be read"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,154 @@
+//! The driver's functions, resolved once, with their names kept for errors.
+
+use super::failure::Failure;
+use super::{failed, find};
+use cudarc::driver::sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUjit_option, CUmodule, CUstream,
+};
+use keyway_sdk::Error;
+use std::ffi::{CStr, c_char, c_float, c_int, c_uint, c_void};
+use std::path::Path;
+
+/// A table of functions. Codes are taken as numbers: a newer driver knows more of them than the type does.
+macro_rules! functions {
+    ($($name:ident($($argument:ident: $type:ty),*);)+) => {
+        #[allow(non_snake_case)]
+        pub struct Library {
+            $($name: unsafe extern "C" fn($($type),*) -> c_uint,)+
+            describe_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
+            describe_text: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
+            _file: libloading::Library,
+        }
+
+        impl Library {
+            /// Opens the driver and finds every function.
+            pub fn open(path: &Path) -> Result<Library, Error> {
+                // SAFETY: the driver is the system's, or a file that nobody else may write; its initialisers are its own.
+                let file = unsafe { libloading::Library::new(path) }.map_err(|error| find::absent(path, &reason(&error)))?;
+                macro_rules! find {
+                    ($symbol:expr) => {
+                        // SAFETY: the types are those of the driver's interface, as `cudarc` declares it.
+                        *unsafe { file.get($symbol) }.map_err(|_| failed(format!(
+                            "the driver ({}) has no {}: it is too old; update NVIDIA's driver to 575 or newer",
+                            path.display(), $symbol,
+                        )))?
+                    };
+                }
+                Ok(Library {
+                    $($name: find!(stringify!($name)),)+
+                    describe_name: find!("cuGetErrorName"),
+                    describe_text: find!("cuGetErrorString"),
+                    _file: file,
+                })
+            }
+
+            $(
+                /// # Safety
+                /// As the driver's documentation says of the function of this name; the caller upholds it.
+                #[allow(non_snake_case, clippy::too_many_arguments, reason = "the driver's functions as they are")]
+                pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), Failure> {
+                    // SAFETY: the caller's.
+                    let code = unsafe { (self.$name)($($argument),*) };
+                    if code == 0 { Ok(()) } else { Err(self.failure(stringify!($name), code)) }
+                }
+            )+
+        }
+    };
+}
+
+functions! {
+    cuInit(flags: c_uint);
+    cuDriverGetVersion(version: *mut c_int);
+    cuDeviceGetCount(count: *mut c_int);
+    cuDeviceGet(device: *mut CUdevice, index: c_int);
+    cuDeviceGetName(name: *mut c_char, length: c_int, device: CUdevice);
+    cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice);
+    cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, device: CUdevice);
+    cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
+    cuCtxSetCurrent(context: CUcontext);
+    cuCtxSynchronize();
+    cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice);
+    cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint);
+    cuCtxDisablePeerAccess(peer: CUcontext);
+    cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+    cuMemAlloc_v2(at: *mut CUdeviceptr, bytes: usize);
+    cuMemFree_v2(at: CUdeviceptr);
+    cuMemAllocAsync(at: *mut CUdeviceptr, bytes: usize, stream: CUstream);
+    cuMemFreeAsync(at: CUdeviceptr, stream: CUstream);
+    cuMemHostAlloc(at: *mut *mut c_void, bytes: usize, flags: c_uint);
+    cuMemFreeHost(at: *mut c_void);
+    cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream);
+    cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream);
+    cuMemcpyDtoDAsync_v2(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream);
+    cuMemcpyPeerAsync(
+        to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize, stream: CUstream
+    );
+    cuStreamCreate(stream: *mut CUstream, flags: c_uint);
+    cuStreamDestroy_v2(stream: CUstream);
+    cuStreamSynchronize(stream: CUstream);
+    cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+    cuEventCreate(event: *mut CUevent, flags: c_uint);
+    cuEventDestroy_v2(event: CUevent);
+    cuEventRecord(event: CUevent, stream: CUstream);
+    cuEventQuery(event: CUevent);
+    cuEventSynchronize(event: CUevent);
+    cuEventElapsedTime(milliseconds: *mut c_float, from: CUevent, to: CUevent);
+    cuModuleLoadDataEx(
+        module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void
+    );
+    cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
+    cuLaunchKernel(
+        function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
+        block_z: c_uint, shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void
+    );
+}
+
+/// What the loader says: its message stands in the source of the error.
+fn reason(error: &libloading::Error) -> String {
+    let inner = std::error::Error::source(error).map(ToString::to_string);
+    inner.unwrap_or_else(|| error.to_string())
+}
+
+impl Library {
+    /// The version of CUDA that the driver is for.
+    pub fn version(&self, version: &mut c_int) -> Result<(), Failure> {
+        // SAFETY: the place is valid; this function may be called before `cuInit`.
+        unsafe { self.cuDriverGetVersion(version) }
+    }
+
+    /// Starts the driver.
+    pub fn start(&self) -> Result<(), Failure> {
+        // SAFETY: the only flags are 0.
+        unsafe { self.cuInit(0) }
+    }
+
+    /// The number of devices.
+    pub fn device_count(&self, count: &mut c_int) -> Result<(), Failure> {
+        // SAFETY: the place is valid, and the driver was started.
+        unsafe { self.cuDeviceGetCount(count) }
+    }
+
+    #[cold]
+    fn failure(&self, call: &'static str, code: u32) -> Failure {
+        let text = |describe: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
+            let mut text = std::ptr::null();
+            // SAFETY: the place is valid; what the driver gives is a string that lives as long as it does.
+            match unsafe { describe(code, &mut text) } {
+                // SAFETY: as above.
+                0 if !text.is_null() => Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()),
+                _ => None,
+            }
+        };
+        Failure {
+            call,
+            code,
+            name: text(self.describe_name).unwrap_or_else(|| "an error without a name".into()),
+            text: text(self.describe_text).unwrap_or_else(|| "the driver does not describe it".into()),
+        }
+    }
+}
+
+// SAFETY: the driver's functions may be called from any thread.
+unsafe impl Send for Library {}
+// SAFETY: as for Send.
+unsafe impl Sync for Library {}

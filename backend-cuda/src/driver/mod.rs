@@ -1,0 +1,100 @@
+//! The driver: the only place that calls it.
+
+mod context;
+mod failure;
+mod find;
+mod library;
+
+pub use context::{Argument, Attribute, Context, Entry};
+
+use failure::Failure;
+use keyway_sdk::Error;
+use library::Library;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
+
+/// The oldest driver that serves, as `cuDriverGetVersion` counts: images in PTX of NVRTC 12.9 are read from 12.9 on.
+const OLDEST: i32 = 12090;
+
+/// The driver, ready.
+pub struct Driver {
+    library: Library,
+    /// The number of devices.
+    pub count: u32,
+}
+
+static DRIVER: OnceLock<Driver> = OnceLock::new();
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The driver; the first call that finds one starts it. A failure is not kept: the next call looks again.
+pub fn driver() -> Result<&'static Driver, Error> {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(failed(
+            "the driver was started before this process was forked and does not work in the child; use the device in \
+             the child alone, or start a new program instead of forking"
+                .into(),
+        ));
+    }
+    if let Some(driver) = DRIVER.get() {
+        return Ok(driver);
+    }
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if DRIVER.get().is_none() {
+        let driver = start()?;
+        watch_forks();
+        let _ = DRIVER.set(driver);
+    }
+    DRIVER.get().ok_or_else(|| failed("the driver was not kept".into()))
+}
+
+fn failed(detail: String) -> Error {
+    Error::Failed { detail }
+}
+
+fn start() -> Result<Driver, Error> {
+    let path = find::path()?;
+    let library = Library::open(&path)?;
+    let mut version = 0;
+    library.version(&mut version).map_err(Failure::plain)?;
+    if version < OLDEST {
+        let said = |v: i32| format!("{}.{}", v / 1000, v % 1000 / 10);
+        return Err(failed(format!(
+            "the driver ({}) is for CUDA {} and this library needs one for CUDA {} or newer; update NVIDIA's driver (575 \
+             is the first such)",
+            path.display(),
+            said(version),
+            said(OLDEST)
+        )));
+    }
+    library.start().map_err(|failure| match failure.code {
+        failure::NO_DEVICE => failed(format!(
+            "the driver ({}) finds no GPU; `nvidia-smi` says what it sees, and CUDA_VISIBLE_DEVICES may hide them",
+            path.display()
+        )),
+        _ => failure.plain(),
+    })?;
+    let mut count = 0;
+    library.device_count(&mut count).map_err(Failure::plain)?;
+    Ok(Driver { library, count: u32::try_from(count).unwrap_or(0) })
+}
+
+/// The driver's threads are not there in a forked child, where its functions would wait for ever.
+fn watch_forks() {
+    static WATCHED: Once = Once::new();
+    extern "C" fn in_child() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+    WATCHED.call_once(|| {
+        // SAFETY: the handler is a function of this library, which is never unloaded, and does no more than store.
+        #[cfg(unix)]
+        unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+        }
+    });
+}
+
+/// Whether this is a child of the process that started the driver.
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}

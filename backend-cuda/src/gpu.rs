@@ -1,0 +1,71 @@
+//! What this library keeps of each device.
+
+use crate::driver::{Attribute, Context, driver};
+use crate::memory::Memory;
+use crate::modules::Modules;
+use keyway_sdk::Error;
+use std::sync::OnceLock;
+
+/// More devices than this are not served: no machine has them.
+const MOST: usize = 64;
+
+/// One device.
+pub struct Gpu {
+    /// The driver's functions on it.
+    pub context: Context,
+    /// Its memory.
+    pub memory: Memory,
+    /// The kernels that were loaded.
+    pub modules: Modules,
+    /// What a person calls it, with its compute capability.
+    pub name: String,
+    /// Multiprocessors.
+    pub units: u32,
+    /// Bytes of memory in all.
+    pub total_memory: u64,
+}
+
+static GPUS: [OnceLock<Gpu>; MOST] = [const { OnceLock::new() }; MOST];
+
+/// The lowest compute capability that the images are for.
+const LOWEST: (u32, u32) = (7, 5);
+
+/// The number of devices; an error says why there are none.
+pub fn count() -> Result<u32, Error> {
+    Ok(driver()?.count.min(MOST as u32))
+}
+
+/// A device. What cannot be used now is asked for again at the next call.
+pub fn gpu(index: u32) -> Result<&'static Gpu, Error> {
+    let count = count()?;
+    let slot = GPUS.get(index as usize).filter(|_| index < count).ok_or_else(|| Error::InvalidArgument {
+        argument: "index",
+        expected: format!("a device below {count}, their number; CUDA_VISIBLE_DEVICES may hide others"),
+        got: index.to_string(),
+    })?;
+    if let Some(gpu) = slot.get() {
+        return Ok(gpu);
+    }
+    let context = Context::new(index)?;
+    let (major, minor) = (context.attribute(Attribute::Major)?, context.attribute(Attribute::Minor)?);
+    if (major, minor) < LOWEST {
+        return Err(Error::Failed {
+            detail: format!(
+                "{} has compute capability {major}.{minor}, and the kernels are for {}.{} and higher; hide it by \
+                 CUDA_VISIBLE_DEVICES",
+                context.name()?,
+                LOWEST.0,
+                LOWEST.1
+            ),
+        });
+    }
+    let made = Gpu {
+        name: format!("{}, compute capability {major}.{minor}", context.name()?),
+        units: context.attribute(Attribute::Multiprocessors)?,
+        total_memory: context.total_memory()?,
+        memory: Memory::default(),
+        modules: Modules::default(),
+        context,
+    };
+    Ok(slot.get_or_init(|| made))
+}

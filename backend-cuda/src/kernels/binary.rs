@@ -1,0 +1,83 @@
+//! Functions of two elements.
+
+use super::Kernel;
+use super::elements::{Taken, wide_scalar};
+use super::map::map;
+use super::reduce::{has_negative, has_zero};
+use keyway_sdk::author::{Call, Error};
+
+family!("binary");
+
+/// Of elements as they are: a number among the tensors is rounded to their dtype.
+fn binary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    map(call, kernel, [0, 1], Taken::Rounded, [0; 3])
+}
+
+/// A number among the tensors is taken as it was given.
+fn exact(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    map(call, kernel, [0, 1], Taken::Exact, [0; 3])
+}
+
+/// With `alpha`.
+fn scaled_sum(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    map(call, kernel, [0, 1], Taken::Exact, [wide_scalar(call, 2, kernel.dtype)?, 0, 0])
+}
+
+fn gelu_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let kernel = if call.str(2)? == "tanh" { kernel.variant("gelu_backward_tanh") } else { kernel };
+    binary(call, kernel)
+}
+
+/// The rounding that a call names, if it names one.
+fn rounding(call: &Call<'_>, kernel: Kernel) -> Result<Kernel, Error> {
+    if call.is_none(2)? {
+        return Ok(kernel);
+    }
+    Ok(kernel.variant(if call.str(2)? == "floor" { "div_floor" } else { "div_trunc" }))
+}
+
+fn quotient(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    exact(call, rounding(call, kernel)?)
+}
+
+/// Whether a kernel is of integers.
+fn is_whole(kernel: Kernel) -> bool {
+    !matches!(kernel.dtype, "f16" | "bf16" | "f32" | "f64")
+}
+
+/// The divisors are looked at first: a kernel has no error to answer with.
+fn refuse_zeros(call: &Call<'_>) -> Result<(), Error> {
+    match has_zero(call, 1)? {
+        false => Ok(()),
+        true => Err(Error::InvalidArgument {
+            argument: "other",
+            expected: "integers other than 0".into(),
+            got: "a 0: an integer divided by zero is none; divide floats, or replace the zeros first".into(),
+        }),
+    }
+}
+
+/// Integers have the rounded quotients alone.
+fn whole_quotient(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    refuse_zeros(call)?;
+    exact(call, rounding(call, kernel)?)
+}
+
+fn remainder(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    if is_whole(kernel) {
+        refuse_zeros(call)?;
+    }
+    exact(call, kernel)
+}
+
+fn power(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    if is_whole(kernel) && has_negative(call, 1)? {
+        return Err(Error::InvalidArgument {
+            argument: "exponent",
+            expected: "0 or more for integers".into(),
+            got: "an exponent below 0: an integer to a negative power is none; convert the base with `to_dtype` first"
+                .into(),
+        });
+    }
+    exact(call, kernel)
+}

@@ -1,0 +1,113 @@
+//! Copies, casts, and values that come of no element.
+
+use super::elements::{Bits, Taken, typed};
+use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
+use super::map::{Side, argument, fill_output};
+use super::{Kernel, device_of};
+use crate::driver::Argument;
+use keyway_sdk::author::strided::{Strided, row_major};
+use keyway_sdk::author::{Call, Error, dtype_name, dtype_size};
+use keyway_sdk::half::{bf16, f16};
+
+family!("cast");
+
+fn cast_first(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    cast(call, kernel, 0)
+}
+
+fn cast_second(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    cast(call, kernel, 1)
+}
+
+/// Argument `source`, of any dtype that the device knows, in the output's dtype.
+fn cast(call: &Call<'_>, kernel: Kernel, source: usize) -> Result<(), Error> {
+    let from = dtype_name(call.tensor(source)?.dtype());
+    if from == kernel.dtype {
+        let side = argument(call, source, Taken::Raw)?;
+        let name = format_args!("copy_b{}", side.bytes * 8);
+        return fill_output(call, kernel, name, [side], [0; 3]);
+    }
+    // A plugin's dtype has kernels of that plugin's alone.
+    typed!(from, T => { let _: Option<T> = None; Ok(()) })?;
+    let side = argument(call, source, Taken::Rounded)?;
+    fill_output(call, kernel, format_args!("cast_{from}_{}", kernel.dtype), [side], [0; 3])
+}
+
+/// A copy of one element that comes with the launch.
+fn fill(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let value = typed!(kernel.dtype, T => Ok(call.scalar::<T>(1)?.raw()))?;
+    let output = call.output(0)?;
+    let bytes = dtype_size(output.dtype()).unwrap_or(1);
+    let side = Side { operand: Operand { value, ..Operand::default() }, bytes, strides: &[] };
+    fill_output(call, kernel, format_args!("copy_b{}", bytes * 8), [side], [0; 3])
+}
+
+/// `Line` in cast.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Line {
+    data: u64,
+    first: u64,
+    last: u64,
+    start: f64,
+    step: f64,
+    end: f64,
+    whole_start: i64,
+    whole_step: i64,
+    count: u64,
+    dims: Dims<2>,
+}
+// SAFETY: `Line` has these fields.
+unsafe impl Argument for Line {}
+
+fn is_real(kernel: Kernel) -> bool {
+    matches!(kernel.dtype, "f16" | "bf16" | "f32" | "f64")
+}
+
+fn arange(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    match is_real(kernel) {
+        true => along(call, kernel, (call.scalar(1)?, call.scalar(2)?, 0.0), (0, 0)),
+        false => along(call, kernel, (0.0, 0.0, 0.0), (call.scalar(1)?, call.scalar(2)?)),
+    }
+}
+
+/// For integers the ends are rounded towards zero first, then each number.
+fn linspace(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (mut start, mut end): (f64, f64) = (call.scalar(1)?, call.scalar(2)?);
+    if !is_real(kernel) {
+        (start, end) = (start.trunc(), end.trunc());
+    }
+    let last = call.output(0)?.numel().saturating_sub(1);
+    along(call, kernel, (start, (end - start) / last.max(1) as f64, end), (0, 0))
+}
+
+fn along(
+    call: &Call<'_>,
+    kernel: Kernel,
+    (start, step, end): (f64, f64, f64),
+    (whole_start, whole_step): (i64, i64),
+) -> Result<(), Error> {
+    const THREADS: usize = 128;
+    let output = call.output(0)?;
+    let out = Side::new(&output, Taken::Raw)?;
+    let numbers = row_major(output.sizes())?;
+    let space = Strided::new(output.sizes(), [&numbers, output.strides()])?;
+    for piece in pieces(space.dims(), POSITIONS) {
+        let argument = Line {
+            data: out.operand.shifted(piece.offsets[1], out.bytes).data,
+            first: piece.offsets[0] as u64,
+            last: output.numel().saturating_sub(1) as u64,
+            start,
+            step,
+            end,
+            whole_start,
+            whole_step,
+            count: piece.count as u64,
+            dims: Dims::new(&piece.dims),
+        };
+        let grid = ([piece.count.div_ceil(THREADS), 1], THREADS as u32);
+        let entry = format_args!("{}_{}", kernel.name, kernel.dtype);
+        launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())?;
+    }
+    Ok(())
+}

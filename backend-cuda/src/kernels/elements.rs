@@ -1,0 +1,92 @@
+//! Numbers of the host's as kernels take them: by their bits, in the type that is computed in or in that of the elements.
+
+use keyway_sdk::author::{Call, Element, Error, Tensor, dtype_name};
+use keyway_sdk::half::{bf16, f16};
+
+/// An element type as kernels take single numbers of it.
+pub trait Bits: Element {
+    /// In the type that is computed in: f32 for f16 and bf16, else the element's own.
+    fn wide(self) -> u64;
+    /// As it lies in memory.
+    fn raw(self) -> u64;
+}
+
+macro_rules! bits {
+    ($($t:ty, |$x:ident| $wide:expr, $raw:expr;)+) => {$(
+        impl Bits for $t {
+            fn wide(self) -> u64 {
+                let $x = self;
+                $wide
+            }
+            fn raw(self) -> u64 {
+                let $x = self;
+                $raw
+            }
+        }
+    )+};
+}
+bits! {
+    f16, |x| u64::from(x.to_f32().to_bits()), u64::from(x.to_bits());
+    bf16, |x| u64::from(x.to_f32().to_bits()), u64::from(x.to_bits());
+    f32, |x| u64::from(x.to_bits()), u64::from(x.to_bits());
+    f64, |x| x.to_bits(), x.to_bits();
+    i8, |x| i64::from(x) as u64, u64::from(x as u8);
+    i16, |x| i64::from(x) as u64, u64::from(x as u16);
+    i32, |x| i64::from(x) as u64, u64::from(x as u32);
+    i64, |x| x as u64, x as u64;
+    u8, |x| u64::from(x), u64::from(x);
+    u16, |x| u64::from(x), u64::from(x);
+    u32, |x| u64::from(x), u64::from(x);
+    u64, |x| x, x;
+    bool, |x| u64::from(x), u64::from(x);
+}
+
+/// Evaluates an expression for the type of a dtype's name.
+macro_rules! typed {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        typed!(@all $dtype, $T, $body, f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool)
+    };
+    (@all $dtype:expr, $T:ident, $body:expr, $($t:ident)+) => {
+        match $dtype {
+            $(stringify!($t) => { type $T = $t; $body })+
+            other => Err(Error::Unsupported { what: format!("dtype {other} on this device") }),
+        }
+    };
+}
+pub(crate) use typed;
+
+/// Number `index` of a call in the type that a dtype is computed in.
+pub fn wide_scalar(call: &Call<'_>, index: usize, dtype: &str) -> Result<u64, Error> {
+    match dtype {
+        "f16" | "bf16" => Ok(call.scalar::<f32>(index)?.wide()),
+        _ => rounded_scalar(call, index, dtype),
+    }
+}
+
+/// Number `index` of a call, rounded to the dtype, in the type that it is computed in.
+pub fn rounded_scalar(call: &Call<'_>, index: usize, dtype: &str) -> Result<u64, Error> {
+    typed!(dtype, T => Ok(call.scalar::<T>(index)?.wide()))
+}
+
+/// How a number in the place of a tensor is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// As an element, in the type that is computed in.
+    Rounded,
+    /// As it was given, in the type that is computed in.
+    Exact,
+    /// As an element lies in memory.
+    Raw,
+}
+
+/// The bits of an element in host memory.
+pub fn of_host(tensor: &Tensor<'_>, taken: Taken) -> Result<u64, Error> {
+    let dtype = dtype_name(tensor.dtype());
+    if let (Taken::Exact, "f16" | "bf16", Some(number)) = (taken, dtype, tensor.number()) {
+        return Ok((number as f32).wide());
+    }
+    typed!(dtype, T => {
+        let element = tensor.view::<T>()?.get(&vec![0; tensor.ndim()]).unwrap_or_default();
+        Ok(if taken == Taken::Raw { element.raw() } else { element.wide() })
+    })
+}

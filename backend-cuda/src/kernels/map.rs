@@ -1,0 +1,148 @@
+//! The host's side of the element-wise engine.
+
+use super::elements::{Taken, of_host};
+use super::launch::{Dims, Operand, POSITIONS, launch, pieces};
+use super::{Kernel, device_of};
+use crate::driver::Argument;
+use crate::gpu::Gpu;
+use keyway_sdk::abi::device::Queue;
+use keyway_sdk::author::strided::Strided;
+use keyway_sdk::author::{Call, Error, Tensor, dtype_name, dtype_size};
+
+/// Threads of a block.
+const THREADS: usize = 128;
+/// Bytes that a thread of a dense kernel moves at once, of the operand with the largest elements.
+const AT_ONCE: usize = 16;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DenseArgument<const N: usize> {
+    operand: [Operand; N],
+    scalar: [u64; 3],
+    count: u64,
+}
+// SAFETY: `Dense<N>` in elementwise.cuh has these fields.
+unsafe impl<const N: usize> Argument for DenseArgument<N> {}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct StridedArgument<const N: usize> {
+    operand: [Operand; N],
+    scalar: [u64; 3],
+    count: u64,
+    dims: Dims<N>,
+}
+// SAFETY: `Strided<N>` in elementwise.cuh has these fields.
+unsafe impl<const N: usize> Argument for StridedArgument<N> {}
+
+/// An operand of a kernel: where its elements are, their size, and their strides.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// Address or element.
+    pub operand: Operand,
+    /// Bytes of an element.
+    pub bytes: usize,
+    /// Elements from one index to the next, for each dimension.
+    pub strides: &'a [i64],
+}
+
+impl<'a> Side<'a> {
+    /// A tensor of a call.
+    pub fn new(tensor: &Tensor<'a>, taken: Taken) -> Result<Side<'a>, Error> {
+        let bytes = dtype_size(tensor.dtype()).ok_or_else(|| Error::Unsupported {
+            what: format!("dtype {} ({}) on this device", dtype_name(tensor.dtype()), tensor.dtype()),
+        })?;
+        let operand = match tensor.is_host_scalar() {
+            true => Operand { value: of_host(tensor, taken)?, ..Operand::default() },
+            false => Operand { data: tensor.data_ptr().addr() as u64, ..Operand::default() },
+        };
+        Ok(Side { operand, bytes, strides: tensor.strides() })
+    }
+}
+
+/// An argument of a call as a kernel reads it.
+pub fn argument<'a>(call: &Call<'a>, index: usize, taken: Taken) -> Result<Side<'a>, Error> {
+    Side::new(&call.tensor(index)?, taken)
+}
+
+/// The output as the kernel `NAME_DTYPE` makes it of the arguments with these numbers.
+pub fn map<const N: usize>(
+    call: &Call<'_>,
+    kernel: Kernel,
+    arguments: [usize; N],
+    taken: Taken,
+    scalars: [u64; 3],
+) -> Result<(), Error> {
+    let mut sides = [Side { operand: Operand::default(), bytes: 1, strides: &[] }; N];
+    for (side, index) in sides.iter_mut().zip(arguments) {
+        *side = argument(call, index, taken)?;
+    }
+    fill_output(call, kernel, format_args!("{}_{}", kernel.name, kernel.dtype), sides, scalars)
+}
+
+/// The output as the kernel of this name makes it.
+pub fn fill_output<const N: usize>(
+    call: &Call<'_>,
+    kernel: Kernel,
+    name: std::fmt::Arguments<'_>,
+    sides: [Side<'_>; N],
+    scalars: [u64; 3],
+) -> Result<(), Error> {
+    let output = call.output(0)?;
+    let out = Side::new(&output, Taken::Raw)?;
+    let on = (device_of(call)?, call.stream());
+    match N {
+        1 => write(on, kernel, name, output.sizes(), [out, sides[0]], scalars),
+        2 => write(on, kernel, name, output.sizes(), [out, sides[0], sides[1]], scalars),
+        _ => write(on, kernel, name, output.sizes(), [out, sides[0], sides[1], sides[2]], scalars),
+    }
+}
+
+/// Writes the first of the sides, all of which have these sizes.
+pub fn write<const N: usize>(
+    (gpu, stream): (&Gpu, Queue),
+    kernel: Kernel,
+    name: std::fmt::Arguments<'_>,
+    sizes: &[i64],
+    sides: [Side<'_>; N],
+    scalar: [u64; 3],
+) -> Result<(), Error> {
+    // What is one element has no strides of its own.
+    let zeros = vec![0; sizes.len()];
+    let strides = sides.map(|side| if side.operand.data == 0 { zeros.as_slice() } else { side.strides });
+    let space = Strided::<N>::new(sizes, strides)?;
+    if space.numel() == 0 {
+        return Ok(());
+    }
+    let largest = sides.iter().map(|side| side.bytes).max().unwrap_or(1);
+    let lanes = AT_ONCE / largest;
+    if let [only] = space.dims()
+        && only.strides[0] == 1
+        && only.strides.iter().all(|stride| *stride <= 1)
+    {
+        let mut operand = sides.map(|side| side.operand);
+        let mut aligned = true;
+        for ((operand, side), stride) in operand.iter_mut().zip(&sides).zip(only.strides) {
+            let array = operand.data != 0 && stride == 1;
+            operand.once = u64::from(!array);
+            aligned &= !array || operand.data.is_multiple_of((side.bytes * lanes) as u64);
+        }
+        if aligned {
+            let argument = DenseArgument { operand, scalar, count: space.numel() as u64 };
+            let blocks = space.numel().div_ceil(lanes).div_ceil(THREADS);
+            let grid = ([blocks, 1], THREADS as u32);
+            return launch(gpu, kernel, format_args!("{name}_dense"), grid, &argument, stream);
+        }
+    }
+    for piece in pieces(space.dims(), POSITIONS) {
+        let mut operand = sides.map(|side| side.operand);
+        for ((operand, side), offset) in operand.iter_mut().zip(&sides).zip(piece.offsets) {
+            *operand = operand.shifted(offset, side.bytes);
+        }
+        let argument =
+            StridedArgument { operand, scalar, count: piece.count as u64, dims: Dims::new(&piece.dims) };
+        let grid = ([piece.count.div_ceil(THREADS), 1], THREADS as u32);
+        launch(gpu, kernel, format_args!("{name}_strided"), grid, &argument, stream)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! The host's side of the kernels, one file for each family: `NAME.rs` beside `kernels/NAME.cu`.
+//!
+//! A host function is `fn(&Call, Kernel) -> Result<(), Error>`. It reads the call, fills in the structure that the kernel
+//! takes, and launches.
+
+use crate::gpu::{Gpu, gpu};
+use keyway_sdk::author::{Call, Error};
+
+/// A line of a kernel file, for one dtype.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// The file's name, which is the image's.
+    pub family: &'static str,
+    /// The op, after which the kernel is named.
+    pub name: &'static str,
+    /// The dtype that is computed in, as kernels name it.
+    pub dtype: &'static str,
+}
+
+impl Kernel {
+    /// Another kernel of the same file.
+    pub fn variant(self, name: &'static str) -> Kernel {
+        Kernel { name, ..self }
+    }
+}
+
+/// Registers an op's kernels. The build script writes the calls of this.
+macro_rules! register {
+    ($op:literal, $signature:literal, $family:literal, $host:ident, [$($dtype:ident),+]) => {
+        keyway_sdk::register_kernel! {
+            op: $op, signature: $signature, device: "cuda", layout: "strided",
+            $($dtype => |call| {
+                $host(call, $crate::kernels::Kernel { family: $family, name: $op, dtype: stringify!($dtype) })
+            }),+
+        }
+    };
+}
+
+/// Includes the registrations of `kernels/NAME.cu`.
+macro_rules! family {
+    ($name:literal) => {
+        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+    };
+}
+
+mod elements;
+mod launch;
+mod map;
+
+mod binary;
+mod cast;
+mod compare;
+mod reduce;
+mod ternary;
+mod triangle;
+mod unary;
+
+/// The device of a call, by its output.
+fn device_of(call: &Call<'_>) -> Result<&'static Gpu, Error> {
+    gpu(u32::from(call.output(0)?.device_index()))
+}

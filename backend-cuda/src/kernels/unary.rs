@@ -1,0 +1,64 @@
+//! Functions of one element.
+
+use super::Kernel;
+use super::elements::{Bits, Taken, rounded_scalar, typed, wide_scalar};
+use super::map::map;
+use keyway_sdk::author::{Call, Error};
+use keyway_sdk::half::{bf16, f16};
+
+family!("unary");
+
+fn unary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    map(call, kernel, [0], Taken::Rounded, [0; 3])
+}
+
+/// With one or two numbers after the tensor.
+fn scaled(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut scalars = [0; 3];
+    for (index, scalar) in (1..call.n_args()).zip(&mut scalars) {
+        *scalar = wide_scalar(call, index, kernel.dtype)?;
+    }
+    map(call, kernel, [0], Taken::Rounded, scalars)
+}
+
+/// By name: exactly, or by the tangent.
+fn gelu(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let kernel = if call.str(1)? == "tanh" { kernel.variant("gelu_tanh") } else { kernel };
+    map(call, kernel, [0], Taken::Rounded, [0; 3])
+}
+
+/// Of truth values.
+fn flipped(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    map(call, kernel.variant("flip_bool"), [0], Taken::Rounded, [0; 3])
+}
+
+/// A bound that was not given is the end of the dtype's range, and so is one of an integer type that lies beyond it.
+fn clamp(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let bound = |index: usize, low: bool| -> Result<u64, Error> {
+        let none = call.is_none(index)?;
+        macro_rules! whole {
+            ($t:ty) => {{
+                let number = if none { 0 } else { i128::from(call.scalar::<i64>(index)?) };
+                let end = if low { <$t>::MIN } else { <$t>::MAX };
+                let held = <$t>::try_from(number).unwrap_or(if number < 0 { <$t>::MIN } else { <$t>::MAX });
+                Ok(if none { end } else { held }.wide())
+            }};
+        }
+        match kernel.dtype {
+            "i8" => whole!(i8),
+            "i16" => whole!(i16),
+            "i32" => whole!(i32),
+            "i64" => whole!(i64),
+            "u8" => whole!(u8),
+            "u16" => whole!(u16),
+            "u32" => whole!(u32),
+            "u64" => whole!(u64),
+            dtype if none => {
+                let end = if low { f64::NEG_INFINITY } else { f64::INFINITY };
+                typed!(dtype, T => Ok(<T as keyway_sdk::author::Element>::from_f64(end).wide()))
+            }
+            dtype => rounded_scalar(call, index, dtype),
+        }
+    };
+    map(call, kernel, [0], Taken::Rounded, [bound(1, true)?, bound(2, false)?, 0])
+}

@@ -1,0 +1,39 @@
+//! Keyway's kernels for NVIDIA's GPUs, a plugin: the device `cuda`.
+//!
+//! The library is one file. It links nothing of NVIDIA's: the driver is opened when the device is first asked for, and the
+//! kernels lie in the library as compressed images. **Nothing of it has run on a GPU yet**; it is tested on a stand-in for
+//! the driver (`test-plugins/cuda-driver`), which runs the same kernel sources on the processor.
+//!
+//! Decisions:
+//! - the driver's functions are resolved here, once, from `libcuda.so.1` (`driver/library.rs`), and `cudarc` gives the
+//!   types: its own loader takes a toolkit's stub library first, takes no path, and panics where a function is missing;
+//! - the safe layer of `cudarc` is not used: it records events that the host orders itself, and hands the errors of what
+//!   is dropped to the next unrelated call;
+//! - the `.cu` files in `kernels/` are the one list of kernels. Each has lines that say op, signature, host function and
+//!   dtypes; the build script makes registrations of them, the C++ preprocessor entries;
+//! - images are PTX of the lowest chip that is served, compiled by NVRTC 12.9, so the oldest driver is one of CUDA 12.9.
+//!   An image is taken apart by entries, and each entry is loaded when it is first launched: the driver compiles PTX
+//!   slowly, and a program needs few of some two thousand;
+//! - memory comes from a cache for each stream. A block that is freed serves the same stream at once, since its work is
+//!   in order, and never another one before the device was waited for;
+//! - kernels whose inputs may be wrong in their values (a whole number divided by 0) look first, and wait for the answer.
+#![deny(missing_docs)]
+
+mod device;
+mod driver;
+mod gpu;
+mod kernels;
+mod memory;
+mod modules;
+
+keyway_sdk::plugin! {
+    name: "keyway-cuda",
+    version: env!("CARGO_PKG_VERSION"),
+    description: "Kernels for NVIDIA's GPUs",
+    devices: ["cuda"],
+    layouts: ["strided"],
+    setup: |contents| {
+        contents.device(&device::API);
+        Ok(())
+    },
+}

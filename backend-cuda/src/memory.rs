@@ -1,0 +1,122 @@
+//! Device memory: a cache of blocks for each stream, or the driver's own pool.
+//!
+//! `KEYWAY_CUDA_ALLOCATOR=pool` leaves memory to the driver's stream-ordered pool, in which no block is split or kept: for
+//! tools that look for accesses past the end of an allocation, and to compare.
+
+mod cache;
+
+use crate::driver::Context;
+use cache::{Cache, Source};
+use keyway_sdk::Error;
+use keyway_sdk::abi::device::{Queue, RawMemoryStats};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The memory of one device.
+#[derive(Default)]
+pub struct Memory {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    cache: Cache,
+    stats: RawMemoryStats,
+}
+
+/// Chooses who keeps memory.
+const VARIABLE: &str = "KEYWAY_CUDA_ALLOCATOR";
+
+/// Whether the driver's pool is used.
+fn pooled() -> bool {
+    static POOLED: OnceLock<bool> = OnceLock::new();
+    *POOLED.get_or_init(|| std::env::var_os(VARIABLE).is_some_and(|value| value == "pool"))
+}
+
+impl Source for Context {
+    fn take(&self, bytes: u64) -> Result<u64, Error> {
+        self.allocate(bytes)
+    }
+    fn give(&self, at: u64) -> Result<(), Error> {
+        self.free(at)
+    }
+}
+
+impl Memory {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of at least `bytes` bytes, at an address that is a multiple of 256, usable on `stream`.
+    pub fn allocate(&self, context: &Context, bytes: u64, stream: Queue) -> Result<u64, Error> {
+        let state = &mut *self.state();
+        let limit = state.stats.limit;
+        if limit > 0 && state.stats.in_use.saturating_add(bytes) > limit {
+            let available = limit.saturating_sub(state.stats.in_use);
+            return Err(Error::OutOfMemory { requested: bytes, available });
+        }
+        let taken = match pooled() {
+            true => context.allocate_on(bytes, stream).map(|at| (at, false)),
+            false => state.cache.allocate(context, bytes, stream.addr()),
+        };
+        let (at, hit) = taken.map_err(|error| match error {
+            // What a driver that cannot be asked has left is not known.
+            Error::OutOfMemory { .. } => {
+                Error::OutOfMemory { requested: bytes, available: context.free_memory().unwrap_or(0) }
+            }
+            other => other,
+        })?;
+        let stats = &mut state.stats;
+        stats.in_use += bytes;
+        stats.held = if pooled() { stats.in_use } else { state.cache.held() };
+        stats.peak_in_use = stats.peak_in_use.max(stats.in_use);
+        stats.peak_held = stats.peak_held.max(stats.held);
+        stats.allocations += 1;
+        stats.cache_hits += u64::from(hit);
+        Ok(at)
+    }
+
+    /// Frees what [`Memory::allocate`] gave for this size and stream, after the work already given to the stream.
+    pub fn free(&self, context: &Context, at: u64, bytes: u64, stream: Queue) -> Result<(), Error> {
+        let state = &mut *self.state();
+        match pooled() {
+            true => context.free_on(at, stream)?,
+            false => state.cache.free(at)?,
+        }
+        let stats = &mut state.stats;
+        stats.in_use = stats.in_use.saturating_sub(bytes);
+        stats.held = if pooled() { stats.in_use } else { state.cache.held() };
+        stats.frees += 1;
+        Ok(())
+    }
+
+    /// Lets the blocks of a stream that has ended serve the default stream. The stream's work is done.
+    pub fn retire(&self, stream: Queue) {
+        self.state().cache.retire(stream.addr());
+    }
+
+    /// Gives back to the driver what is cached and not in use.
+    pub fn empty(&self, context: &Context) -> Result<(), Error> {
+        let state = &mut *self.state();
+        if !pooled() {
+            state.cache.empty(context)?;
+            state.stats.held = state.cache.held();
+        }
+        Ok(())
+    }
+
+    /// The statistics.
+    pub fn stats(&self) -> RawMemoryStats {
+        self.state().stats
+    }
+
+    /// Forgets the peaks.
+    pub fn reset_peak(&self) {
+        let stats = &mut self.state().stats;
+        (stats.peak_in_use, stats.peak_held) = (stats.in_use, stats.held);
+    }
+
+    /// Limits the bytes in use; 0 lifts the limit.
+    pub fn set_limit(&self, bytes: u64) {
+        self.state().stats.limit = bytes;
+    }
+}

@@ -1,0 +1,286 @@
+//! A cache of device memory: segments from the driver, cut into blocks, each block for one stream.
+//!
+//! A block that is freed may serve its stream at once: the stream's work is in order. Another stream never gets it while
+//! it is cached; where memory runs out, whole segments go back to the driver, which waits for the device.
+
+use keyway_sdk::Error;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where segments come from.
+pub trait Source {
+    /// Takes bytes from the driver.
+    fn take(&self, bytes: u64) -> Result<u64, Error>;
+    /// Gives a segment back, after all work of the device.
+    fn give(&self, at: u64) -> Result<(), Error>;
+}
+
+/// Blocks are multiples of this.
+const GRAIN: u64 = 512;
+/// Blocks of up to this size come from segments of [`SMALL_SEGMENT`] bytes.
+const SMALL: u64 = 1 << 20;
+const SMALL_SEGMENT: u64 = 2 << 20;
+/// Larger blocks come from segments of at least this size, which are multiples of [`STEP`]...
+const LARGE_SEGMENT: u64 = 20 << 20;
+/// ... or, from this size of block on, of their own.
+const ALONE: u64 = 10 << 20;
+const STEP: u64 = 2 << 20;
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    bytes: u64,
+    stream: usize,
+    free: bool,
+    /// Where its segment begins.
+    segment: u64,
+}
+
+/// A segment's bytes, and whether it is for small blocks.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    bytes: u64,
+    small: bool,
+}
+
+/// The cache of one device.
+#[derive(Default, Debug)]
+pub struct Cache {
+    segments: BTreeMap<u64, Segment>,
+    blocks: BTreeMap<u64, Block>,
+    /// The free blocks: stream, whether small, bytes, address.
+    free: BTreeSet<(usize, bool, u64, u64)>,
+    held: u64,
+}
+
+fn round(bytes: u64, to: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(to)
+}
+
+impl Cache {
+    /// Bytes taken from the driver.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// A block for a stream, and whether it was cached.
+    pub fn allocate(
+        &mut self,
+        source: &impl Source,
+        bytes: u64,
+        stream: usize,
+    ) -> Result<(u64, bool), Error> {
+        let none = Error::OutOfMemory { requested: bytes, available: 0 };
+        let Some(size) = round(bytes.max(1), GRAIN) else { return Err(none) };
+        let small = size <= SMALL;
+        if let Some(at) = self.cached(size, small, stream) {
+            return Ok((at, true));
+        }
+        let wanted = if small {
+            SMALL_SEGMENT
+        } else if size < ALONE {
+            LARGE_SEGMENT
+        } else {
+            round(size, STEP).ok_or_else(|| none.clone())?
+        };
+        let exact = if small { SMALL_SEGMENT } else { round(size, STEP).unwrap_or(size) };
+        // Of what is cached for other streams, nothing can be used before the device was waited for.
+        let taken = match source.take(wanted) {
+            Err(Error::OutOfMemory { .. }) => {
+                self.empty(source)?;
+                match source.take(wanted) {
+                    Err(Error::OutOfMemory { .. }) => source.take(exact).map(|at| (at, exact)),
+                    other => other.map(|at| (at, wanted)),
+                }
+            }
+            other => other.map(|at| (at, wanted)),
+        };
+        let (at, whole) = taken?;
+        self.held += whole;
+        self.segments.insert(at, Segment { bytes: whole, small });
+        self.blocks.insert(at, Block { bytes: whole, stream, free: true, segment: at });
+        self.free.insert((stream, small, whole, at));
+        Ok((self.cached(size, small, stream).ok_or(none)?, false))
+    }
+
+    /// The smallest free block that fits, cut to size.
+    fn cached(&mut self, size: u64, small: bool, stream: usize) -> Option<u64> {
+        let last = (stream, small, u64::MAX, u64::MAX);
+        let found = *self.free.range((stream, small, size, 0)..=last).next()?;
+        let (_, _, bytes, at) = found;
+        let rest = bytes - size;
+        let splits = rest >= if small { GRAIN } else { SMALL };
+        self.free.remove(&found);
+        let block = self.blocks.get_mut(&at)?;
+        block.free = false;
+        let segment = block.segment;
+        if splits {
+            block.bytes = size;
+            self.blocks.insert(at + size, Block { bytes: rest, stream, free: true, segment });
+            self.free.insert((stream, small, rest, at + size));
+        }
+        Some(at)
+    }
+
+    /// Takes a block back.
+    pub fn free(&mut self, at: u64) -> Result<(), Error> {
+        match self.blocks.get_mut(&at) {
+            Some(block) if !block.free => block.free = true,
+            _ => {
+                return Err(Error::InvalidArgument {
+                    argument: "pointer",
+                    expected: "memory of this device that is in use".into(),
+                    got: format!("{at:#x}"),
+                });
+            }
+        }
+        self.settle(at);
+        Ok(())
+    }
+
+    /// Puts a free block together with its free neighbours and into the list.
+    fn settle(&mut self, at: u64) {
+        let Some(&own) = self.blocks.get(&at) else { return };
+        let joins = |other: &Block| other.free && other.segment == own.segment && other.stream == own.stream;
+        let small = self.segments.get(&own.segment).is_some_and(|segment| segment.small);
+        let (mut begin, mut bytes) = (at, own.bytes);
+        if let Some((&next, &block)) = self.blocks.range(at + 1..).next().filter(|(_, block)| joins(block)) {
+            self.free.remove(&(block.stream, small, block.bytes, next));
+            self.blocks.remove(&next);
+            bytes += block.bytes;
+        }
+        if let Some((&before, &block)) = self.blocks.range(..at).next_back().filter(|(_, block)| joins(block))
+        {
+            self.free.remove(&(block.stream, small, block.bytes, before));
+            self.blocks.remove(&at);
+            begin = before;
+            bytes += block.bytes;
+        }
+        self.blocks.insert(begin, Block { bytes, ..own });
+        self.free.insert((own.stream, small, bytes, begin));
+    }
+
+    /// Gives segments without a block in use back to the driver.
+    pub fn empty(&mut self, source: &impl Source) -> Result<(), Error> {
+        let used: BTreeSet<u64> = self.blocks.values().filter(|b| !b.free).map(|b| b.segment).collect();
+        let gone: Vec<u64> = self.segments.keys().copied().filter(|at| !used.contains(at)).collect();
+        for at in gone {
+            source.give(at)?;
+            let Some(segment) = self.segments.remove(&at) else { continue };
+            self.held -= segment.bytes;
+            let end = at + segment.bytes;
+            self.free.retain(|(_, _, _, block)| !(at..end).contains(block));
+            self.blocks.retain(|block, _| !(at..end).contains(block));
+        }
+        Ok(())
+    }
+
+    /// Gives the free blocks of a stream that has ended, and whose work is done, to the default stream.
+    pub fn retire(&mut self, stream: usize) {
+        let own: Vec<(usize, bool, u64, u64)> =
+            self.free.range((stream, false, 0, 0)..=(stream, true, u64::MAX, u64::MAX)).copied().collect();
+        for entry in own.into_iter().filter(|_| stream != 0) {
+            self.free.remove(&entry);
+            if let Some(block) = self.blocks.get_mut(&entry.3) {
+                block.stream = 0;
+            }
+            self.settle(entry.3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::cell::RefCell;
+
+    /// Segments at made up addresses, of which so many bytes can be had.
+    struct Limited {
+        left: RefCell<u64>,
+        taken: RefCell<BTreeMap<u64, u64>>,
+    }
+
+    impl Limited {
+        fn new(left: u64) -> Self {
+            Limited { left: left.into(), taken: RefCell::default() }
+        }
+    }
+
+    impl Source for Limited {
+        fn take(&self, bytes: u64) -> Result<u64, Error> {
+            let mut left = self.left.borrow_mut();
+            *left =
+                left.checked_sub(bytes).ok_or(Error::OutOfMemory { requested: bytes, available: *left })?;
+            let mut taken = self.taken.borrow_mut();
+            let at = taken.last_key_value().map_or(1 << 30, |(at, bytes)| at + bytes);
+            taken.insert(at, bytes);
+            Ok(at)
+        }
+        fn give(&self, at: u64) -> Result<(), Error> {
+            *self.left.borrow_mut() += self.taken.borrow_mut().remove(&at).unwrap();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_freed_block_serves_its_own_stream_alone() {
+        let (source, mut cache) = (Limited::new(1 << 30), Cache::default());
+        let (first, hit) = cache.allocate(&source, 1000, 1).unwrap();
+        assert!(!hit);
+        cache.free(first).unwrap();
+        let (other, _) = cache.allocate(&source, 1000, 2).unwrap();
+        assert_ne!(other, first);
+        assert_eq!(cache.allocate(&source, 1000, 1).unwrap(), (first, true));
+        assert!(cache.free(first + 512).is_err(), "no block begins there");
+        cache.free(first).unwrap();
+        assert!(cache.free(first).is_err(), "it is free");
+        cache.retire(1);
+        assert_eq!(cache.allocate(&source, 1000, 0).unwrap(), (first, true));
+    }
+
+    #[test]
+    fn where_memory_runs_out_cached_segments_go_back_first() {
+        let (source, mut cache) = (Limited::new(64 << 20), Cache::default());
+        let (large, _) = cache.allocate(&source, 40 << 20, 1).unwrap();
+        assert!(matches!(cache.allocate(&source, 40 << 20, 2), Err(Error::OutOfMemory { .. })));
+        cache.free(large).unwrap();
+        assert_eq!(cache.held(), 40 << 20);
+        let (again, hit) = cache.allocate(&source, 40 << 20, 2).unwrap();
+        assert!(!hit);
+        cache.free(again).unwrap();
+        cache.empty(&source).unwrap();
+        assert_eq!((cache.held(), *source.left.borrow()), (0, 64 << 20));
+        // A segment of the usual size does not fit, one of the block's size does.
+        let source = Limited::new(6 << 20);
+        assert!(Cache::default().allocate(&source, 5 << 20, 0).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_never_overlap_and_all_come_back(
+            steps in prop::collection::vec((0..4usize, prop_oneof![1..5000u64, 1..(30u64 << 20)], any::<bool>()), 1..80),
+        ) {
+            let (source, mut cache) = (Limited::new(1 << 30), Cache::default());
+            let mut live: Vec<(u64, u64)> = Vec::new();
+            for (stream, bytes, free) in steps {
+                if free && !live.is_empty() {
+                    let (at, _) = live.swap_remove(bytes as usize % live.len());
+                    cache.free(at).unwrap();
+                } else if let Ok((at, _)) = cache.allocate(&source, bytes, stream) {
+                    prop_assert_eq!(at % 256, 0);
+                    for (other, size) in &live {
+                        prop_assert!(at + bytes <= *other || other + size <= at);
+                    }
+                    live.push((at, bytes));
+                }
+            }
+            for (at, _) in live {
+                cache.free(at).unwrap();
+            }
+            (1..4).for_each(|stream| cache.retire(stream));
+            prop_assert_eq!(cache.blocks.len(), cache.segments.len(), "each segment is one block again");
+            cache.empty(&source).unwrap();
+            prop_assert_eq!((cache.held(), *source.left.borrow()), (0, 1 << 30));
+            prop_assert!(cache.free.is_empty() && cache.blocks.is_empty());
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The kernels' images: compressed by family in this library, taken apart by entries, loaded at their first launch.
+
+use crate::driver::{Context, Entry};
+use flate2::read::ZlibDecoder;
+use keyway_sdk::Error;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::io::Read;
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+
+/// An image of a family: its name, and the compressed PTX.
+type Image = (&'static str, &'static [u8]);
+
+// `IMAGES`, which the build script makes of the files in `images/`.
+include!(concat!(env!("OUT_DIR"), "/images.rs"));
+
+/// The entries that one device has loaded.
+#[derive(Default)]
+pub struct Modules {
+    loaded: RwLock<HashMap<String, Entry>>,
+    loading: Mutex<()>,
+}
+
+impl Modules {
+    /// An entry of a family, loaded where it was not.
+    pub fn entry(&self, context: &Context, family: &str, name: &str) -> Result<Entry, Error> {
+        if let Some(entry) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(*entry);
+        }
+        let _one = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(*entry);
+        }
+        let text = image(family)?.with_entry(name).ok_or_else(|| Error::Failed {
+            detail: format!("the image of `{family}` has no entry `{name}`; run `cargo xtask cuda images`"),
+        })?;
+        let c_string = |text: String| {
+            CString::new(text)
+                .map_err(|_| Error::Failed { detail: format!("the image of `{name}` holds a 0 byte") })
+        };
+        let entry = context.load(&c_string(text)?, &c_string(name.to_string())?)?;
+        self.loaded.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_string(), entry);
+        Ok(entry)
+    }
+}
+
+/// PTX, and where its entries stand in it.
+struct Parts {
+    text: String,
+    /// What is not of one entry: the head, and functions and constants that entries share.
+    shared: Vec<(usize, usize)>,
+    entries: HashMap<String, (usize, usize)>,
+}
+
+/// The unpacked image of a family, kept for the life of the process.
+fn image(family: &str) -> Result<&'static Parts, Error> {
+    static UNPACKED: [OnceLock<Result<Parts, String>>; IMAGES.len()] =
+        [const { OnceLock::new() }; IMAGES.len()];
+    let failed = |detail: &str| Error::Failed { detail: format!("the image of `{family}`: {detail}") };
+    let at =
+        IMAGES.iter().position(|(name, _)| *name == family).ok_or_else(|| failed("not in this library"))?;
+    let parts = UNPACKED[at].get_or_init(|| {
+        let mut text = String::new();
+        ZlibDecoder::new(IMAGES[at].1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+        Parts::new(text).ok_or_else(|| "is no PTX that this library can take apart".to_string())
+    });
+    parts.as_ref().map_err(|reason| failed(reason))
+}
+
+impl Parts {
+    /// Takes the text apart: an entry begins in a line with `.entry` and ends with the next line that is a closing brace.
+    fn new(text: String) -> Option<Parts> {
+        let (mut shared, mut entries) = (Vec::new(), HashMap::new());
+        let mut from = 0;
+        while let Some(found) = text[from..].find(".entry ") {
+            let name_at = from + found + ".entry ".len();
+            let begin = text[..name_at].rfind('\n').map_or(0, |line| line + 1);
+            let end = name_at + text[name_at..].find("\n}\n")? + "\n}\n".len();
+            let name = text[name_at..].split(['(', ' ', '\n', '\r']).next()?;
+            shared.push((from, begin));
+            entries.insert(name.to_string(), (begin, end));
+            from = end;
+        }
+        shared.push((from, text.len()));
+        (!entries.is_empty()).then_some(Parts { text, shared, entries })
+    }
+
+    /// The text with one entry.
+    fn with_entry(&self, name: &str) -> Option<String> {
+        let (begin, end) = *self.entries.get(name)?;
+        let mut made = String::new();
+        for &(from, to) in self.shared.iter().filter(|(from, _)| *from < begin) {
+            made.push_str(&self.text[from..to]);
+        }
+        made.push_str(&self.text[begin..end]);
+        for &(from, to) in self.shared.iter().filter(|(from, _)| *from >= end) {
+            made.push_str(&self.text[from..to]);
+        }
+        Some(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = ".version 8.8\n.target sm_75\n.global .b32 table;\n\t// .globl a\n.visible .entry a(\n\t.param x\n)\n{\n\tret;\n\n}\n.func f()\n{\n\tret;\n}\n.visible .entry b(\n)\n{\n\t{\n\t}\n\tret;\n}\n\n";
+
+    #[test]
+    fn an_image_is_taken_apart_by_entries() {
+        let parts = Parts::new(TEXT.to_string()).unwrap();
+        let of = |name: &str| parts.with_entry(name).unwrap();
+        assert!(of("a").contains(".entry a(") && !of("a").contains(".entry b("));
+        assert!(of("b").contains(".entry b(") && !of("b").contains(".entry a("));
+        for name in ["a", "b"] {
+            assert!(of(name).starts_with(".version 8.8\n.target sm_75\n.global .b32 table;\n"), "{name}");
+            assert!(of(name).contains(".func f()"), "{name}");
+        }
+        assert!(parts.with_entry("c").is_none());
+        assert!(Parts::new("no PTX".to_string()).is_none());
+        assert!(Parts::new(".entry a( never ends".to_string()).is_none());
+    }
+
+    #[test]
+    fn each_image_in_this_library_can_be_unpacked() {
+        for (family, _) in IMAGES {
+            let parts = image(family).unwrap_or_else(|error| panic!("{error}"));
+            assert!(!parts.entries.is_empty(), "{family}");
+            assert!(parts.text.starts_with("//") && parts.text.contains(".target sm_75"), "{family}");
+        }
+    }
+}

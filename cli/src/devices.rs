@@ -1,0 +1,63 @@
+//! The devices that backends serve, and why those cannot be used that cannot.
+
+use crate::screen::{self, Screen};
+use keyway::Device;
+use keyway::dispatcher::{device as api, registry};
+use serde::Serialize;
+
+/// A device, or a kind of which there is none.
+#[derive(Serialize)]
+pub struct Found {
+    /// Its name with its number; without one where there is none of its kind.
+    pub device: String,
+    /// What a person calls it.
+    pub name: String,
+    /// The backend.
+    pub served_by: &'static str,
+    /// Bytes of memory in all; 0 if unknown.
+    pub memory: u64,
+    /// Why it cannot be used; null if it can.
+    pub trouble: Option<String>,
+}
+
+/// Every device that a backend serves.
+pub fn all() -> Vec<Found> {
+    let mut found = Vec::new();
+    for entry in registry::devices() {
+        let served_by = entry.plugin.name;
+        let (count, reason) = api::count(entry);
+        if count == 0 {
+            let device = Device { kind: entry.kind, index: 0 }.name().to_string();
+            let trouble = Some(if reason.is_empty() { "none is present".to_string() } else { reason });
+            found.push(Found { device, name: String::new(), served_by, memory: 0, trouble });
+        }
+        for index in 0..u16::try_from(count).unwrap_or(u16::MAX) {
+            let device = Device { kind: entry.kind, index };
+            let (name, memory, trouble) = match api::properties(device) {
+                Ok(properties) => (properties.name, properties.total_memory, None),
+                Err(error) => (String::new(), 0, Some(error.to_string())),
+            };
+            found.push(Found { device: device.to_string(), name, served_by, memory, trouble });
+        }
+    }
+    found
+}
+
+/// Lists those beside the host's own memory, a line each.
+pub fn list(screen: &mut Screen) {
+    let host = Device::CPU.to_string();
+    let all = all();
+    let mut others = all.iter().filter(|found| found.device != host).peekable();
+    if others.peek().is_some() {
+        screen.line("");
+    }
+    for found in others {
+        let text = match &found.trouble {
+            Some(reason) if found.device.contains(':') => reason.clone(),
+            Some(reason) => format!("0 devices: {reason}"),
+            None if found.memory == 0 => found.name.clone(),
+            None => format!("{}, {}", found.name, screen::bytes(found.memory)),
+        };
+        screen.line(format!("{}: {text}", found.device));
+    }
+}

@@ -1,0 +1,644 @@
+// A stand-in for libcuda.so: the functions of the driver that backend-cuda calls, over the processor.
+//
+// Kernels come from `libkeyway_cuda_kernels.so` beside this library: the same sources, compiled by a C++ compiler. An
+// image is taken for what it says in PTX: its entries' names, and the sizes of their parameters, which must be those of
+// the compiled kernels. Work given to a stream is done later, when somebody waits, in a random order that the streams and
+// events allow.
+//
+// The environment says what kind of machine this is:
+//   KEYWAY_STAND_IN_DEVICES  number of devices (2)
+//   KEYWAY_STAND_IN_MEMORY   bytes of memory of each (1 GiB)
+//   KEYWAY_STAND_IN_VERSION  the driver's version (13000)
+//   KEYWAY_STAND_IN_SEED     what the random order begins with (1)
+//   KEYWAY_STAND_IN_FAIL     NAME:N, the N-th call of that function fails with an unknown error; *:N, the N-th of any
+//   KEYWAY_STAND_IN_COUNT    a file that the number of calls of each function is written to at the end
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+enum Result {
+  OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
+  INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600,
+  ILLEGAL_ADDRESS = 700, PEER_ALREADY = 704, PEER_NOT = 705, LAUNCH_FAILED = 719, UNKNOWN = 999,
+};
+struct ResultName {
+  Result code;
+  const char* name;
+  const char* text;
+};
+const ResultName NAMES[] = {
+    {OK, "CUDA_SUCCESS", "no error"},
+    {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+    {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {PEER_ALREADY, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
+    {PEER_NOT, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", "peer access has not been enabled"},
+    {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+struct ShimIndex {
+  unsigned x, y, z;
+};
+struct ShimContext {
+  ShimIndex thread, block, threads, blocks;
+};
+struct ShimKernel {
+  void (*run)(const void*);
+  unsigned long long argument_bytes;
+};
+using Launch = bool (*)(const ShimKernel*, ShimIndex, ShimIndex, const void*, unsigned long long);
+
+struct Event {
+  uint64_t recorded = 0, reached = 0;
+  std::chrono::steady_clock::time_point at;
+};
+struct Task {
+  std::function<int()> work;
+  std::shared_ptr<Event> waits, marks;
+  uint64_t ticket = 0;
+};
+struct Stream {
+  int device;
+  std::deque<Task> tasks;
+};
+struct Device {
+  Stream none;
+  std::vector<std::unique_ptr<Stream>> streams;
+  uint64_t used = 0;
+  int lost = OK;
+  std::set<int> peers;
+};
+struct Block {
+  int device;
+  char* pages;
+  size_t mapped, bytes, padded;
+};
+struct Module {
+  std::map<std::string, size_t> entries;
+};
+struct Function {
+  const ShimKernel* kernel;
+  std::string name;
+};
+
+std::recursive_mutex lock;
+bool initialised;
+std::vector<Device> devices;
+std::map<uintptr_t, Block> blocks;
+std::map<uintptr_t, size_t> pinned;
+std::map<Event*, std::shared_ptr<Event>> events;
+std::set<Module*> modules;
+std::map<std::string, std::unique_ptr<Function>> functions;
+std::map<std::string, uint64_t> calls;
+uint64_t all_calls;
+std::mt19937_64 random_numbers;
+void* kernels;
+Launch launch;
+thread_local int current = -1;
+
+uint64_t setting(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+uint64_t memory() { return setting("KEYWAY_STAND_IN_MEMORY", 1ull << 30); }
+
+// Whether this call is the one that is to fail.
+bool fails(const char* name) {
+  const uint64_t own = ++calls[name];
+  all_calls++;
+  const char* wanted = std::getenv("KEYWAY_STAND_IN_FAIL");
+  const char* colon = wanted ? std::strrchr(wanted, ':') : nullptr;
+  if (!colon) return false;
+  const uint64_t number = std::strtoull(colon + 1, nullptr, 10);
+  const std::string which(wanted, colon - wanted);
+  return which == "*" ? all_calls == number : which == name && own == number;
+}
+
+#define ENTER(name)                                     \
+  std::lock_guard<std::recursive_mutex> guard(lock);    \
+  if (fails(#name)) return UNKNOWN;
+#define ENTER_CONTEXT(name)                             \
+  ENTER(name)                                           \
+  if (!initialised) return NOT_INITIALIZED;             \
+  if (current < 0) return INVALID_CONTEXT;              \
+  if (devices[current].lost) return devices[current].lost;
+#define API extern "C" __attribute__((visibility("default")))
+
+bool ready(const Stream& stream) {
+  if (stream.tasks.empty()) return false;
+  const Task& first = stream.tasks.front();
+  return !first.waits || first.waits->reached >= first.ticket;
+}
+
+// Does the next task of one stream that is not held up, chosen at random. Whether there was any.
+bool step() {
+  std::vector<Stream*> can;
+  for (Device& device : devices) {
+    if (ready(device.none)) can.push_back(&device.none);
+    for (auto& stream : device.streams)
+      if (stream && ready(*stream)) can.push_back(stream.get());
+  }
+  if (can.empty()) return false;
+  Stream* stream = can[random_numbers() % can.size()];
+  Task task = std::move(stream->tasks.front());
+  stream->tasks.pop_front();
+  Device& device = devices[stream->device];
+  if (task.work && !device.lost) {
+    const int result = task.work();
+    if (result != OK) device.lost = result;
+  }
+  if (task.marks) {
+    task.marks->reached = std::max(task.marks->reached, task.ticket);
+    task.marks->at = std::chrono::steady_clock::now();
+  }
+  return true;
+}
+
+int wait_until(const std::function<bool()>& done) {
+  while (!done())
+    if (!step()) return UNKNOWN;
+  return OK;
+}
+
+int give(Stream* stream, Task task) {
+  stream->tasks.push_back(std::move(task));
+  // Now and then work is done at once.
+  while (random_numbers() % 4 == 0 && step()) {
+  }
+  return OK;
+}
+
+Stream* stream_of(void* handle) {
+  if (!handle) return &devices[current].none;
+  for (auto& stream : devices[current].streams)
+    if (stream.get() == handle) return stream.get();
+  return nullptr;
+}
+
+int wait_for(Stream* stream) {
+  const int result = wait_until([&] { return stream->tasks.empty(); });
+  return devices[stream->device].lost ? devices[stream->device].lost : result;
+}
+int wait_for_all(int device) {
+  const int result = wait_until([&] {
+    bool empty = devices[device].none.tasks.empty();
+    for (auto& stream : devices[device].streams) empty = empty && (!stream || stream->tasks.empty());
+    return empty;
+  });
+  return devices[device].lost ? devices[device].lost : result;
+}
+
+// Each allocation ends at a page that nobody may touch, but for the bytes that make it a multiple of 64, which hold a
+// pattern that is looked at when it is freed. All of it is filled, so that nothing is 0 by chance.
+int allocate(int index, size_t bytes, uintptr_t* out) {
+  Device& device = devices[index];
+  if (bytes == 0) return INVALID_VALUE;
+  if (device.used + bytes > memory()) return OUT_OF_MEMORY;
+  const size_t page = 4096, padded = (bytes + 63) / 64 * 64;
+  const size_t inside = (padded + page - 1) / page * page, mapped = inside + 2 * page;
+  char* pages = static_cast<char*>(mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (pages == MAP_FAILED) return OUT_OF_MEMORY;
+  mprotect(pages + page, inside, PROT_READ | PROT_WRITE);
+  char* start = pages + page + inside - padded;
+  if (padded <= 1 << 20) std::memset(start, 0xcd, padded);
+  else std::memset(start + bytes, 0xcd, padded - bytes);
+  device.used += bytes;
+  blocks[uintptr_t(start)] = Block{index, pages, mapped, bytes, padded};
+  *out = uintptr_t(start);
+  return OK;
+}
+
+int release(uintptr_t at) {
+  const auto found = blocks.find(at);
+  if (found == blocks.end()) return INVALID_VALUE;
+  const Block block = found->second;
+  for (size_t i = block.bytes; i < block.padded; i++) {
+    if (reinterpret_cast<unsigned char*>(at)[i] != 0xcd) {
+      std::fprintf(stderr, "stand-in driver: byte %zu past the end of an allocation of %zu bytes was written\n",
+                   i - block.bytes, block.bytes);
+      return ILLEGAL_ADDRESS;
+    }
+  }
+  devices[block.device].used -= block.bytes;
+  munmap(block.pages, block.mapped);
+  blocks.erase(found);
+  return OK;
+}
+
+// Whether the range is device memory.
+bool holds(uintptr_t at, size_t bytes) {
+  auto next = blocks.upper_bound(at);
+  if (next == blocks.begin()) return false;
+  const auto& block = *--next;
+  return at + bytes <= block.first + block.second.bytes;
+}
+bool is_pinned(uintptr_t at, size_t bytes) {
+  auto next = pinned.upper_bound(at);
+  if (next == pinned.begin()) return false;
+  const auto& range = *--next;
+  return at + bytes <= range.first + range.second;
+}
+
+int copy(uintptr_t to, uintptr_t from, size_t bytes, bool to_device, bool from_device) {
+  if ((to_device && !holds(to, bytes)) || (from_device && !holds(from, bytes))) {
+    std::fprintf(stderr, "stand-in driver: a copy of %zu bytes touches what is no device memory\n", bytes);
+    return ILLEGAL_ADDRESS;
+  }
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return OK;
+}
+
+struct sigaction before;
+const char* kernel_now;
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (kernel_now) {
+    auto where = reinterpret_cast<const ShimContext* (*)()>(dlsym(kernels, "shim_where"))();
+    std::fprintf(stderr, "stand-in driver: %s, block (%u, %u, %u), thread %u: an access to %p\n", kernel_now,
+                 where->block.x, where->block.y, where->block.z, where->thread.x, info->si_addr);
+    reinterpret_cast<void (*)()>(dlsym(kernels, "shim_abandon"))();
+  }
+  sigaction(signal, &before, nullptr);
+  (void)context;
+}
+
+int run(const Function* function, ShimIndex grid, ShimIndex block, const std::vector<char>& arguments) {
+  static thread_local char stack[65536];
+  stack_t alternate{}, old{};
+  alternate.ss_sp = stack;
+  alternate.ss_size = sizeof(stack);
+  sigaltstack(&alternate, &old);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigaction(SIGSEGV, &action, &before);
+  kernel_now = function->name.c_str();
+  const bool ended = launch(function->kernel, grid, block, arguments.data(), random_numbers());
+  kernel_now = nullptr;
+  sigaction(SIGSEGV, &before, nullptr);
+  sigaltstack(&old, nullptr);
+  return ended ? OK : ILLEGAL_ADDRESS;
+}
+
+bool open_kernels() {
+  if (kernels) return true;
+  Dl_info own;
+  if (!dladdr(reinterpret_cast<void*>(&open_kernels), &own)) return false;
+  std::string path(own.dli_fname);
+  path = path.substr(0, path.rfind('/') + 1) + "libkeyway_cuda_kernels.so";
+  kernels = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!kernels) {
+    std::fprintf(stderr, "stand-in driver: %s\n", dlerror());
+    return false;
+  }
+  launch = reinterpret_cast<Launch>(dlsym(kernels, "shim_launch"));
+  return launch != nullptr;
+}
+
+// The entries of an image in PTX, with the bytes of their one parameter.
+bool read_entries(const std::string& text, std::map<std::string, size_t>& entries) {
+  if (text.find(".version") == std::string::npos || text.find(".target") == std::string::npos) return false;
+  for (size_t at = text.find(".entry "); at != std::string::npos; at = text.find(".entry ", at)) {
+    at += 7;
+    const size_t open = text.find('(', at);
+    if (open == std::string::npos) return false;
+    std::string name = text.substr(at, open - at);
+    while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
+    const size_t close = text.find(')', open), bracket = text.find('[', open);
+    if (close == std::string::npos) return false;
+    entries[name] = bracket < close ? std::strtoull(text.c_str() + bracket + 1, nullptr, 10) : 0;
+  }
+  return true;
+}
+
+void write_counts() {
+  const char* path = std::getenv("KEYWAY_STAND_IN_COUNT");
+  FILE* file = path ? std::fopen(path, "w") : nullptr;
+  if (!file) return;
+  for (const auto& call : calls) std::fprintf(file, "%s %llu\n", call.first.c_str(), (unsigned long long)call.second);
+  std::fclose(file);
+}
+}  // namespace
+
+API int cuInit(unsigned) {
+  ENTER(cuInit)
+  if (initialised) return OK;
+  size_t count = setting("KEYWAY_STAND_IN_DEVICES", 2);
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    size_t listed = 0;
+    for (const char* at = visible; *at; at = *at == ',' ? at + 1 : at) {
+      char* end;
+      const long index = std::strtol(at, &end, 10);
+      if (end == at || index < 0 || size_t(index) >= count) break;
+      listed++;
+      at = end;
+      if (*at != ',') break;
+    }
+    count = listed;
+  }
+  if (count == 0) return NO_DEVICE;
+  random_numbers.seed(setting("KEYWAY_STAND_IN_SEED", 1));
+  devices = std::vector<Device>(count);
+  for (size_t i = 0; i < count; i++) devices[i].none.device = int(i);
+  std::atexit(write_counts);
+  initialised = true;
+  return OK;
+}
+API int cuDriverGetVersion(int* version) {
+  ENTER(cuDriverGetVersion)
+  *version = int(setting("KEYWAY_STAND_IN_VERSION", 13000));
+  return OK;
+}
+API int cuGetErrorName(int code, const char** name) {
+  for (const ResultName& known : NAMES)
+    if (known.code == code) return *name = known.name, OK;
+  return INVALID_VALUE;
+}
+API int cuGetErrorString(int code, const char** text) {
+  for (const ResultName& known : NAMES)
+    if (known.code == code) return *text = known.text, OK;
+  return INVALID_VALUE;
+}
+API int cuDeviceGetCount(int* count) {
+  ENTER(cuDeviceGetCount)
+  if (!initialised) return NOT_INITIALIZED;
+  *count = int(devices.size());
+  return OK;
+}
+API int cuDeviceGet(int* device, int index) {
+  ENTER(cuDeviceGet)
+  if (!initialised) return NOT_INITIALIZED;
+  if (index < 0 || size_t(index) >= devices.size()) return INVALID_DEVICE;
+  *device = index;
+  return OK;
+}
+API int cuDeviceGetName(char* name, int length, int device) {
+  ENTER(cuDeviceGetName)
+  std::snprintf(name, size_t(length), "stand-in for a GPU, number %d", device);
+  return OK;
+}
+API int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  ENTER(cuDeviceTotalMem_v2)
+  *bytes = memory();
+  return OK;
+}
+API int cuDeviceGetAttribute(int* value, int attribute, int) {
+  ENTER(cuDeviceGetAttribute)
+  switch (attribute) {
+    case 16: *value = 4; return OK;   // multiprocessors
+    case 75: *value = 9; return OK;   // compute capability, major
+    case 76: *value = 0; return OK;   // and minor
+    case 115: *value = 1; return OK;  // memory pools
+    default: return INVALID_VALUE;
+  }
+}
+API int cuDevicePrimaryCtxRetain(void** context, int device) {
+  ENTER(cuDevicePrimaryCtxRetain)
+  if (!initialised) return NOT_INITIALIZED;
+  if (device < 0 || size_t(device) >= devices.size()) return INVALID_DEVICE;
+  *context = &devices[device];
+  return OK;
+}
+API int cuCtxSetCurrent(void* context) {
+  ENTER(cuCtxSetCurrent)
+  for (size_t i = 0; i < devices.size(); i++)
+    if (&devices[i] == context) return current = int(i), OK;
+  return INVALID_CONTEXT;
+}
+API int cuCtxSynchronize() {
+  ENTER_CONTEXT(cuCtxSynchronize)
+  return wait_for_all(current);
+}
+API int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+  ENTER(cuDeviceCanAccessPeer)
+  *can = device != peer;
+  return OK;
+}
+API int cuCtxEnablePeerAccess(void* peer, unsigned) {
+  ENTER_CONTEXT(cuCtxEnablePeerAccess)
+  const int index = int(static_cast<Device*>(peer) - devices.data());
+  return devices[current].peers.insert(index).second ? OK : PEER_ALREADY;
+}
+API int cuCtxDisablePeerAccess(void* peer) {
+  ENTER_CONTEXT(cuCtxDisablePeerAccess)
+  const int index = int(static_cast<Device*>(peer) - devices.data());
+  return devices[current].peers.erase(index) ? OK : PEER_NOT;
+}
+API int cuMemGetInfo_v2(size_t* left, size_t* total) {
+  ENTER_CONTEXT(cuMemGetInfo_v2)
+  *total = memory();
+  *left = memory() - devices[current].used;
+  return OK;
+}
+API int cuMemAlloc_v2(uintptr_t* out, size_t bytes) {
+  ENTER_CONTEXT(cuMemAlloc_v2)
+  return allocate(current, bytes, out);
+}
+API int cuMemFree_v2(uintptr_t at) {
+  ENTER_CONTEXT(cuMemFree_v2)
+  const int result = wait_for_all(current);
+  return result ? result : release(at);
+}
+API int cuMemAllocAsync(uintptr_t* out, size_t bytes, void* handle) {
+  ENTER_CONTEXT(cuMemAllocAsync)
+  if (!stream_of(handle)) return INVALID_HANDLE;
+  int result = allocate(current, bytes, out);
+  if (result == OUT_OF_MEMORY) {
+    // What queued work still frees comes back.
+    if (const int failed = wait_for_all(current)) return failed;
+    result = allocate(current, bytes, out);
+  }
+  return result;
+}
+API int cuMemFreeAsync(uintptr_t at, void* handle) {
+  ENTER_CONTEXT(cuMemFreeAsync)
+  Stream* stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  return give(stream, {[at] { return release(at); }, nullptr, nullptr, 0});
+}
+API int cuMemHostAlloc(void** out, size_t bytes, unsigned) {
+  ENTER_CONTEXT(cuMemHostAlloc)
+  *out = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (!*out) return OUT_OF_MEMORY;
+  pinned[uintptr_t(*out)] = bytes;
+  return OK;
+}
+API int cuMemFreeHost(void* at) {
+  ENTER_CONTEXT(cuMemFreeHost)
+  if (!pinned.erase(uintptr_t(at))) return INVALID_VALUE;
+  std::free(at);
+  return OK;
+}
+API int cuMemcpyHtoDAsync_v2(uintptr_t to, const void* from, size_t bytes, void* handle) {
+  ENTER_CONTEXT(cuMemcpyHtoDAsync_v2)
+  Stream* stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  const uintptr_t source = uintptr_t(from);
+  if (is_pinned(source, bytes))
+    return give(stream, {[=] { return copy(to, source, bytes, true, false); }, nullptr, nullptr, 0});
+  auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
+  return give(stream, {[=] { return copy(to, uintptr_t(staged->data()), bytes, true, false); }, nullptr, nullptr, 0});
+}
+API int cuMemcpyDtoHAsync_v2(void* to, uintptr_t from, size_t bytes, void* handle) {
+  ENTER_CONTEXT(cuMemcpyDtoHAsync_v2)
+  Stream* stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  const uintptr_t target = uintptr_t(to);
+  give(stream, {[=] { return copy(target, from, bytes, false, true); }, nullptr, nullptr, 0});
+  return is_pinned(target, bytes) ? OK : wait_for(stream);
+}
+API int cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, void* handle) {
+  ENTER_CONTEXT(cuMemcpyDtoDAsync_v2)
+  Stream* stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  return give(stream, {[=] { return copy(to, from, bytes, true, true); }, nullptr, nullptr, 0});
+}
+API int cuMemcpyPeerAsync(uintptr_t to, void*, uintptr_t from, void*, size_t bytes, void* handle) {
+  ENTER_CONTEXT(cuMemcpyPeerAsync)
+  Stream* stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  return give(stream, {[=] { return copy(to, from, bytes, true, true); }, nullptr, nullptr, 0});
+}
+API int cuStreamCreate(void** out, unsigned flags) {
+  ENTER_CONTEXT(cuStreamCreate)
+  // A stream that the default one waits for would hide that an order is missing.
+  if (flags != 1) return INVALID_VALUE;
+  devices[current].streams.push_back(std::make_unique<Stream>(Stream{current, {}}));
+  *out = devices[current].streams.back().get();
+  return OK;
+}
+API int cuStreamDestroy_v2(void* handle) {
+  ENTER_CONTEXT(cuStreamDestroy_v2)
+  for (auto& stream : devices[current].streams) {
+    if (stream.get() != handle || !handle) continue;
+    wait_for(stream.get());
+    stream.reset();
+    return OK;
+  }
+  return INVALID_HANDLE;
+}
+API int cuStreamSynchronize(void* handle) {
+  ENTER_CONTEXT(cuStreamSynchronize)
+  Stream* stream = stream_of(handle);
+  return stream ? wait_for(stream) : INVALID_HANDLE;
+}
+API int cuEventCreate(void** out, unsigned) {
+  ENTER_CONTEXT(cuEventCreate)
+  auto event = std::make_shared<Event>();
+  *out = event.get();
+  events[event.get()] = event;
+  return OK;
+}
+API int cuEventDestroy_v2(void* event) {
+  ENTER_CONTEXT(cuEventDestroy_v2)
+  return events.erase(static_cast<Event*>(event)) ? OK : INVALID_HANDLE;
+}
+API int cuEventRecord(void* handle, void* to) {
+  ENTER_CONTEXT(cuEventRecord)
+  const auto found = events.find(static_cast<Event*>(handle));
+  Stream* stream = stream_of(to);
+  if (found == events.end() || !stream) return INVALID_HANDLE;
+  return give(stream, {nullptr, nullptr, found->second, ++found->second->recorded});
+}
+API int cuStreamWaitEvent(void* to, void* handle, unsigned) {
+  ENTER_CONTEXT(cuStreamWaitEvent)
+  const auto found = events.find(static_cast<Event*>(handle));
+  Stream* stream = stream_of(to);
+  if (found == events.end() || !stream) return INVALID_HANDLE;
+  return give(stream, {nullptr, found->second, nullptr, found->second->recorded});
+}
+API int cuEventQuery(void* handle) {
+  ENTER_CONTEXT(cuEventQuery)
+  const auto found = events.find(static_cast<Event*>(handle));
+  if (found == events.end()) return INVALID_HANDLE;
+  step();
+  return found->second->reached >= found->second->recorded ? OK : NOT_READY;
+}
+API int cuEventSynchronize(void* handle) {
+  ENTER_CONTEXT(cuEventSynchronize)
+  const auto found = events.find(static_cast<Event*>(handle));
+  if (found == events.end()) return INVALID_HANDLE;
+  const auto event = found->second;
+  const int result = wait_until([&] { return event->reached >= event->recorded; });
+  return devices[current].lost ? devices[current].lost : result;
+}
+API int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
+  ENTER_CONTEXT(cuEventElapsedTime)
+  const auto first = events.find(static_cast<Event*>(from)), last = events.find(static_cast<Event*>(to));
+  if (first == events.end() || last == events.end()) return INVALID_HANDLE;
+  for (const auto& event : {first->second, last->second}) {
+    if (event->recorded == 0) return INVALID_HANDLE;
+    if (event->reached < event->recorded) return NOT_READY;
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(last->second->at - first->second->at).count();
+  return OK;
+}
+API int cuModuleLoadDataEx(void** out, const void* image, unsigned, int*, void**) {
+  ENTER_CONTEXT(cuModuleLoadDataEx)
+  auto module = std::make_unique<Module>();
+  if (!read_entries(static_cast<const char*>(image), module->entries)) return INVALID_IMAGE;
+  *out = module.get();
+  modules.insert(module.release());
+  return OK;
+}
+API int cuModuleUnload(void* handle) {
+  ENTER_CONTEXT(cuModuleUnload)
+  Module* module = static_cast<Module*>(handle);
+  if (!modules.erase(module)) return INVALID_HANDLE;
+  delete module;
+  return OK;
+}
+API int cuModuleGetFunction(void** out, void* handle, const char* name) {
+  ENTER_CONTEXT(cuModuleGetFunction)
+  Module* module = static_cast<Module*>(handle);
+  if (!modules.count(module)) return INVALID_HANDLE;
+  const auto entry = module->entries.find(name);
+  if (entry == module->entries.end()) return NOT_FOUND;
+  if (!open_kernels()) return NOT_FOUND;
+  auto kernel = static_cast<const ShimKernel*>(dlsym(kernels, (std::string(name) + "_shim").c_str()));
+  if (!kernel || kernel->argument_bytes != entry->second) {
+    std::fprintf(stderr, "stand-in driver: %s takes %zu bytes in the image and %llu as compiled; build both anew\n", name,
+                 entry->second, kernel ? kernel->argument_bytes : 0ull);
+    return INVALID_IMAGE;
+  }
+  auto& function = functions[name];
+  if (!function) function = std::make_unique<Function>(Function{kernel, name});
+  *out = function.get();
+  return OK;
+}
+API int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                       unsigned, void* to, void** parameters, void**) {
+  ENTER_CONTEXT(cuLaunchKernel)
+  Stream* stream = stream_of(to);
+  const Function* function = static_cast<const Function*>(handle);
+  if (!stream || !function) return INVALID_HANDLE;
+  if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || uint64_t(bx) * by * bz - 1 >= 1024) return INVALID_VALUE;
+  const char* from = static_cast<const char*>(parameters[0]);
+  std::vector<char> arguments(from, from + function->kernel->argument_bytes);
+  const ShimIndex grid{gx, gy, gz}, block{bx, by, bz};
+  return give(stream, {[=] { return run(function, grid, block, arguments); }, nullptr, nullptr, 0});
+}

@@ -1,0 +1,273 @@
+// Runs a kernel that was compiled for the processor: block after block, thread after thread.
+//
+// A thread runs on a fibre. One that ends gives its fibre to the next thread; only a thread that waits at a barrier keeps
+// it. So a kernel without barriers needs one fibre, and a switch costs a few nanoseconds.
+#include "shim.h"
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <vector>
+#include <ucontext.h>
+
+ShimContext shim_context;
+
+namespace {
+// Not a power of two: stacks at equal distances of one would share the same lines of the cache.
+constexpr size_t STACK = 37184 + 32768;
+
+// What a thread waits for.
+enum Wait { ENDED, BLOCK, WARP };
+
+struct Fibre {
+  void* stack = nullptr;
+#if defined(__x86_64__)
+  void* saved = nullptr;
+#else
+  ucontext_t context;
+#endif
+  ShimIndex thread{};
+  Wait wait = ENDED;
+  // How many values its thread has exchanged.
+  unsigned exchanged = 0;
+};
+
+std::vector<Fibre*> fibres;
+const ShimKernel* kernel;
+const void* arguments;
+Fibre* running;
+std::vector<unsigned> order;
+size_t next_thread;
+
+// As much as each chip gives a block without asking for more.
+constexpr size_t SHARED = 48 * 1024;
+alignas(64) char shared_memory[SHARED];
+size_t shared_used = SHARED;
+struct Part {
+  const void* name;
+  void* memory;
+};
+std::vector<Part> shared_parts;
+
+#if defined(__x86_64__)
+extern "C" void shim_switch(void** save, void* to);
+asm(R"(
+.text
+.globl shim_switch
+.hidden shim_switch
+.type shim_switch,@function
+shim_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  popq %rcx
+  jmp *%rcx
+.size shim_switch,.-shim_switch
+)");
+void* scheduler;
+void leave(Fibre* own) { shim_switch(&own->saved, scheduler); }
+void enter(Fibre* fibre) { shim_switch(&scheduler, fibre->saved); }
+#else
+ucontext_t scheduler;
+void leave(Fibre* own) { swapcontext(&own->context, &scheduler); }
+void enter(Fibre* fibre) { swapcontext(&scheduler, &fibre->context); }
+#endif
+
+ShimIndex index_of(unsigned number) {
+  const ShimIndex& size = shim_context.threads;
+  return {number % size.x, number / size.x % size.y, number / size.x / size.y};
+}
+
+// A fibre's life: threads, as long as there are any.
+void live() {
+  for (;;) {
+    Fibre* own = running;
+    while (next_thread < order.size()) {
+      own->thread = shim_context.thread = index_of(order[next_thread++]);
+      own->exchanged = 0;
+      kernel->run(arguments);
+      own = running;
+    }
+    own->wait = ENDED;
+    leave(own);
+  }
+}
+
+unsigned number_of(const ShimIndex& thread) {
+  const ShimIndex& size = shim_context.threads;
+  return (thread.z * size.y + thread.y) * size.x + thread.x;
+}
+unsigned warp_of(const ShimIndex& thread) { return number_of(thread) / 32; }
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "stand-in driver: block (%u, %u, %u): %s\n", shim_context.block.x, shim_context.block.y,
+               shim_context.block.z, what);
+  std::abort();
+}
+
+Fibre* new_fibre() {
+  Fibre* fibre = new Fibre;
+  fibre->stack = std::aligned_alloc(64, STACK);
+#if defined(__x86_64__)
+  void** top = reinterpret_cast<void**>(static_cast<char*>(fibre->stack) + STACK - 64);
+  // A return address of 0 above the entry keeps the stack aligned as for a call.
+  *--top = nullptr;
+  *--top = reinterpret_cast<void*>(live);
+  for (int i = 0; i < 6; i++) *--top = nullptr;
+  fibre->saved = top;
+#else
+  getcontext(&fibre->context);
+  fibre->context.uc_stack.ss_sp = fibre->stack;
+  fibre->context.uc_stack.ss_size = STACK;
+  fibre->context.uc_link = nullptr;
+  makecontext(&fibre->context, live, 0);
+#endif
+  return fibre;
+}
+
+void resume(Fibre* fibre) {
+  running = fibre;
+  shim_context.thread = fibre->thread;
+  enter(fibre);
+}
+
+void run_block(std::mt19937_64& random, int way) {
+  // No kernel may rely on what a block before it left.
+  std::memset(shared_memory, 0xff, shared_used);
+  shared_used = 0;
+  shared_parts.clear();
+  const size_t count = order.size();
+  for (size_t i = 0; i < count; i++) order[i] = way == 1 ? count - 1 - i : i;
+  if (way == 2) {
+    for (size_t i = count; i > 1; i--) std::swap(order[i - 1], order[random() % i]);
+  }
+  next_thread = 0;
+  std::vector<Fibre*> waiting;
+  size_t used = 0;
+  while (next_thread < count) {
+    if (used == fibres.size()) fibres.push_back(new_fibre());
+    Fibre* fibre = fibres[used++];
+    resume(fibre);
+    if (fibre->wait != ENDED) waiting.push_back(fibre);
+  }
+  while (!waiting.empty()) {
+    // A warp goes on where all of its threads wait for each other; the block, where all threads do.
+    std::map<unsigned, bool> warps;
+    for (const Fibre* fibre : waiting) {
+      const auto found = warps.emplace(warp_of(fibre->thread), fibre->wait == WARP).first;
+      if (found->second != (fibre->wait == WARP)) fail("threads of a warp wait for different things");
+    }
+    bool any_warp = false;
+    for (const auto& warp : warps) any_warp = any_warp || warp.second;
+    std::vector<Fibre*> now;
+    now.swap(waiting);
+    for (Fibre* fibre : now) {
+      if (any_warp && fibre->wait != WARP) {
+        waiting.push_back(fibre);
+        continue;
+      }
+      resume(fibre);
+      if (fibre->wait != ENDED) waiting.push_back(fibre);
+    }
+  }
+}
+
+sigjmp_buf escape;
+bool can_escape;
+
+void hold(Wait wait) {
+  Fibre* own = running;
+  own->thread = shim_context.thread;
+  own->wait = wait;
+  leave(own);
+}
+
+// What the lanes of each warp of a block exchange: two values of each, since a thread may be one exchange ahead.
+struct alignas(16) Slot {
+  char bytes[16];
+};
+Slot slots[2][1024];
+}  // namespace
+
+void shim_barrier() { hold(BLOCK); }
+void shim_warp_barrier() { hold(WARP); }
+
+void shim_exchange(void* value, unsigned bytes, unsigned from) {
+  Fibre* own = running;
+  const unsigned number = number_of(shim_context.thread);
+  Slot* mine = slots[own->exchanged++ % 2];
+  std::memcpy(mine[number].bytes, value, bytes);
+  hold(WARP);
+  std::memcpy(value, mine[number / 32 * 32 + from % 32].bytes, bytes);
+}
+
+unsigned shim_ballot(bool vote) {
+  Fibre* own = running;
+  const unsigned number = number_of(shim_context.thread), first = number / 32 * 32;
+  const ShimIndex& size = shim_context.threads;
+  Slot* mine = slots[own->exchanged++ % 2];
+  mine[number].bytes[0] = vote;
+  hold(WARP);
+  unsigned votes = 0;
+  for (unsigned lane = 0; lane < 32 && first + lane < size.x * size.y * size.z; lane++)
+    votes |= unsigned(mine[first + lane].bytes[0] != 0) << lane;
+  return votes;
+}
+
+void* shim_shared(const void* name, unsigned long long bytes) {
+  for (const Part& part : shared_parts) {
+    if (part.name == name) return part.memory;
+  }
+  const size_t rounded = (bytes + 15) / 16 * 16;
+  if (shared_used + rounded > SHARED) fail("a block shares more than 48 KiB");
+  void* memory = shared_memory + shared_used;
+  shared_used += rounded;
+  shared_parts.push_back({name, memory});
+  return memory;
+}
+
+// Runs a whole launch, with the threads of each block in an order that `seed` chooses. Whether it ended as it should: not
+// after `shim_abandon`.
+extern "C" __attribute__((visibility("default"))) bool shim_launch(const ShimKernel* which, ShimIndex blocks,
+                                                                   ShimIndex threads, const void* from,
+                                                                   unsigned long long seed) {
+  kernel = which;
+  arguments = from;
+  shim_context.threads = threads;
+  shim_context.blocks = blocks;
+  order.resize(size_t(threads.x) * threads.y * threads.z);
+  std::mt19937_64 random(seed);
+  const int way = int(seed % 3);
+  if (sigsetjmp(escape, 1) != 0) {
+    // The stacks of threads that were under way hold what nobody ends.
+    fibres.clear();
+    can_escape = false;
+    return false;
+  }
+  can_escape = true;
+  for (shim_context.block.z = 0; shim_context.block.z < blocks.z; shim_context.block.z++)
+    for (shim_context.block.y = 0; shim_context.block.y < blocks.y; shim_context.block.y++)
+      for (shim_context.block.x = 0; shim_context.block.x < blocks.x; shim_context.block.x++) run_block(random, way);
+  can_escape = false;
+  return true;
+}
+
+// Ends the launch from a signal handler; returns where none is under way.
+extern "C" __attribute__((visibility("default"))) void shim_abandon() {
+  if (can_escape) siglongjmp(escape, 1);
+}
+
+// Where the launch is.
+extern "C" __attribute__((visibility("default"))) const ShimContext* shim_where() { return &shim_context; }

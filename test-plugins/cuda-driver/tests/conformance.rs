@@ -1,0 +1,80 @@
+//! The suite judges the CUDA backend on the stand-in: an op of each kind, the quick cases. All cases of all ops are a step
+//! of their own: `keyway conformance cuda` with `KEYWAY_CUDA_DRIVER`.
+
+mod support;
+
+use keyway_conformance::runner::{self, Limits, Selection, worker};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const WORKER: &str = "KEYWAY_CUDA_WORKER";
+
+/// An op of each host function.
+const OPS: &[&str] = &[
+    "add",
+    "div",
+    "remainder",
+    "pow",
+    "lt",
+    "exp",
+    "gelu",
+    "clamp",
+    "where",
+    "lerp",
+    "addcmul",
+    "to_dtype",
+    "copy",
+    "fill",
+    "arange",
+    "linspace",
+    "sum",
+    "mean",
+    "amax",
+    "any",
+    "argmax",
+    "max",
+    "bitwise_not",
+];
+
+/// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.
+#[test]
+fn worker() {
+    if std::env::var_os(WORKER).is_none() {
+        return;
+    }
+    let ops = OPS.iter().map(ToString::to_string).collect();
+    let job = worker::Job {
+        name: None,
+        library: Some(support::built("keyway_backend_cuda")),
+        backends: Vec::new(),
+        selection: Selection { ops, quick: true, ..Selection::default() },
+        listed: std::env::args().all(|word| word != runner::UNLISTED),
+    };
+    worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
+}
+
+#[test]
+fn every_case_is_as_expected() {
+    let Some(driver) = support::stand_in() else { return };
+    let command = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        // What the runner adds is no option of the test harness.
+        command.args(["worker", "--exact", "--nocapture", "--"]);
+        command.env(WORKER, "1").env("KEYWAY_CUDA_DRIVER", &driver);
+        command
+    };
+    let limits = Limits { jobs: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
+    let ran = runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ()).unwrap();
+    assert_eq!((ran.judged.plugin.as_str(), ran.interrupted), ("keyway-cuda", false));
+    let failed: Vec<String> = ran
+        .finished
+        .iter()
+        .filter(|case| case.outcome.is_failure())
+        .map(|case| format!("{}: {:?}", case.case.id, case.outcome))
+        .collect();
+    let (count, all) = (failed.len(), ran.finished.len());
+    assert!(failed.is_empty(), "{count} of {all} cases:\n{}", failed[..count.min(20)].join("\n"));
+    assert!(all > 5000, "{all}");
+    println!("{all} cases");
+}

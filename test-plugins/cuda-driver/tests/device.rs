@@ -1,0 +1,327 @@
+//! The CUDA backend, loaded by the real loader, on the stand-in for the driver.
+
+mod support;
+
+use keyway::{DType, Device, Tensor};
+use keyway_dispatcher::device::{
+    Event, Stream, empty_cache, memory_stats, properties, reset_peak, set_memory_limit, synchronize,
+};
+use std::path::Path;
+use support::{cuda, load, message, ramp, run, stand_in, start, texts};
+
+/// Not a test of its own: what a started program does.
+#[test]
+fn scenarios() {
+    match support::scenario().as_deref() {
+        None => {}
+        Some("values") => values(),
+        Some("streams") => streams(),
+        Some("memory") => memory(),
+        Some("pinned") => pinned(),
+        Some("errors") => errors(),
+        Some("count") => count(),
+        Some("work") => work(),
+        Some("fork") => fork(),
+        Some(other) => panic!("there is no scenario {other}"),
+    }
+}
+
+fn to_vec(tensor: &Tensor) -> Vec<f32> {
+    tensor.to_vec::<f32>().unwrap()
+}
+
+fn values() {
+    load();
+    let d = cuda(0);
+    let p = properties(d).unwrap();
+    assert!(p.name.contains("stand-in") && p.name.contains("compute capability 9.0"), "{}", p.name);
+    assert!(p.asynchronous && !p.host_accessible && p.total_memory == 1 << 30 && p.units == 4);
+    assert!(properties(cuda(1)).is_ok());
+
+    // There and back, views, other dtypes, nothing at all.
+    let a = ramp(&[3, 4]);
+    let there = a.to_device(d).unwrap();
+    assert_eq!(to_vec(&there), to_vec(&a));
+    assert_eq!(to_vec(&there.t().unwrap()), to_vec(&a.t().unwrap()));
+    assert_eq!(to_vec(&there.to_device(cuda(1)).unwrap()), to_vec(&a));
+    let whole = Tensor::from_slice(&[1i64, -2]).unwrap().to_device(d).unwrap();
+    assert_eq!(whole.to_dtype(DType::U8).unwrap().to_vec::<u8>().unwrap(), [1, 254]);
+    assert!(to_vec(&Tensor::from_vec(Vec::<f32>::new(), &[0, 3]).unwrap().to_device(d).unwrap()).is_empty());
+
+    // Broadcasting, numbers, a 0-d tensor of the host's, results in place; what the CPU makes of the same.
+    let made = |device: Device| {
+        let x = ramp(&[5, 3]).to_device(device).unwrap().set_requires_grad(true).unwrap();
+        let b = ramp(&[3]).to_device(device).unwrap();
+        let h = x.add(&b).unwrap().mul(0.5).unwrap().t().unwrap();
+        let loss = h.exp().unwrap().mul(&Tensor::scalar(0.1f32).unwrap()).unwrap().sum().unwrap();
+        loss.backward().unwrap();
+        let grad = x.grad().unwrap();
+        assert_eq!(grad.device(), device);
+        let step = x.detach();
+        step.mul_(2.0).unwrap();
+        [
+            to_vec(&grad),
+            to_vec(&step),
+            to_vec(&x.detach().amax_dims(&[1], false).unwrap()),
+            vec![loss.item().unwrap()],
+        ]
+    };
+    for (own, expected) in made(d).iter().zip(&made(Device::CPU)) {
+        for (got, wanted) in own.iter().zip(expected) {
+            assert!((got - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "{own:?} {expected:?}");
+        }
+        assert_eq!(own.len(), expected.len());
+    }
+}
+
+/// Work of two streams, done in random orders: an event is what orders it.
+fn streams() {
+    load();
+    let d = cuda(0);
+    let (first, second) = (Stream::new(d).unwrap(), Stream::new(d).unwrap());
+    for round in 0..50 {
+        let a = ramp(&[100]).to_device(d).unwrap();
+        let (before, after) = (Event::new(d).unwrap(), Event::new(d).unwrap());
+        let here = Stream::current(d).unwrap();
+        before.record(&here).unwrap();
+        let b = {
+            let _on = first.enter();
+            first.wait(&before).unwrap();
+            let b = a.mul(2.0).unwrap().add(f64::from(round)).unwrap();
+            after.record(&first).unwrap();
+            b
+        };
+        let c = {
+            let _on = second.enter();
+            second.wait(&after).unwrap();
+            b.add(&b).unwrap()
+        };
+        second.synchronize().unwrap();
+        let expected: Vec<f32> =
+            to_vec(&ramp(&[100])).iter().map(|x| (x * 2.0 + round as f32) * 2.0).collect();
+        assert_eq!(to_vec(&c), expected, "round {round}");
+        assert!(after.is_done().unwrap());
+        assert!(after.elapsed_since(&before).unwrap().is_some());
+    }
+}
+
+fn memory() {
+    load();
+    let d = cuda(0);
+    let stats = || {
+        synchronize(d).unwrap();
+        memory_stats(d).unwrap().unwrap()
+    };
+    let before = stats().in_use;
+    let a = Tensor::zeros(&[1 << 20], DType::F32, d).unwrap();
+    assert_eq!(stats().in_use, before + (4 << 20));
+    drop(a);
+    assert_eq!(stats().in_use, before);
+    assert!(stats().held > 0 && stats().peak_in_use >= 4 << 20);
+    // The cache serves the same again.
+    let hits = stats().cache_hits;
+    drop(Tensor::zeros(&[1 << 20], DType::F32, d).unwrap());
+    assert!(stats().cache_hits > hits);
+    empty_cache(d).unwrap();
+    reset_peak(d).unwrap();
+    assert_eq!(stats().held, before);
+    // A limit, and the machine's own memory: errors, after which all goes on.
+    set_memory_limit(d, 1 << 20).unwrap();
+    let text = message(Tensor::zeros(&[1 << 20], DType::F32, d));
+    assert!(text.contains("out of memory") && text.contains("4194304"), "{text}");
+    set_memory_limit(d, 0).unwrap();
+    let text = message(Tensor::zeros(&[1 << 30], DType::F32, d));
+    assert!(text.contains("out of memory"), "{text}");
+    // What is cached for other sizes is given back where memory runs out.
+    let all: Vec<Tensor> = (0..20).map(|_| Tensor::zeros(&[8 << 20], DType::F32, d).unwrap()).collect();
+    drop(all);
+    let large = Tensor::ones(&[200 << 20], DType::F32, d).unwrap();
+    assert_eq!(large.narrow(0, 199 << 20, 3).unwrap().to_vec::<f32>().unwrap(), [1.0; 3]);
+}
+
+fn pinned() {
+    load();
+    let d = cuda(0);
+    let host = ramp(&[1000]).pin_memory().unwrap();
+    let there = host.to_device(d).unwrap();
+    assert_eq!(to_vec(&there.add(1.0).unwrap()), to_vec(&ramp(&[1000]).add(1.0).unwrap()));
+}
+
+fn errors() {
+    load();
+    let d = cuda(0);
+    let text = message(ramp(&[2]).to_device(cuda(7)));
+    assert!(text.contains("cuda:7") && text.contains('2'), "{text}");
+    let (a, zero) = (Tensor::from_slice(&[4i32, 5]).unwrap(), Tensor::from_slice(&[2i32, 0]).unwrap());
+    let (a, zero) = (a.to_device(d).unwrap(), zero.to_device(d).unwrap());
+    let text = message(a.remainder(&zero));
+    assert!(text.contains("integers other than 0"), "{text}");
+    let text = message(a.pow(&Tensor::from_slice(&[1i32, -1]).unwrap().to_device(d).unwrap()));
+    assert!(text.contains("0 or more for integers"), "{text}");
+    assert_eq!(a.remainder(&a).unwrap().to_vec::<i32>().unwrap(), [0, 0], "the program goes on");
+    // What has no kernel here is missing, and nothing else does it instead.
+    let text = message(ramp(&[2, 2]).to_device(d).unwrap().mm(&ramp(&[2, 2]).to_device(d).unwrap()));
+    assert!(text.contains("mm") && text.contains("cuda"), "{text}");
+    let text = message(ramp(&[2]).to_device(d).unwrap().add(&ramp(&[2]).to_device(cuda(1)).unwrap()));
+    assert!(text.contains("cuda:1") && text.contains("to_device"), "{text}");
+}
+
+/// Why there are no devices.
+fn count() {
+    load();
+    println!("SAID {}", message(properties(cuda(0)).map_err(Into::into)));
+    println!("SAID {}", message(ramp(&[2]).to_device(cuda(0))));
+    assert_eq!(to_vec(&ramp(&[2]).add(1.0).unwrap()), [0.0, 0.25], "the CPU serves");
+}
+
+/// A little of everything, each step of which may fail.
+fn work() {
+    load();
+    let d = cuda(0);
+    let some = || -> keyway::Result<()> {
+        let a = ramp(&[300, 7]).to_device(d)?;
+        let b = a.mul(2.0)?.t()?.exp()?.sum_dims(&[0], false)?;
+        let other = b.to_device(cuda(1))?;
+        let stream = Stream::new(d)?;
+        let on = stream.enter();
+        let c = a.add(1.0)?;
+        drop(on);
+        let (start, end) = (Event::new(d)?, Event::new(d)?);
+        start.record(&stream)?;
+        end.record(&stream)?;
+        Stream::current(d)?.wait(&end)?;
+        end.is_done()?;
+        end.synchronize()?;
+        end.elapsed_since(&start)?;
+        stream.synchronize()?;
+        let pinned = ramp(&[500]).pin_memory_for(d)?.to_device(d)?;
+        assert_eq!(pinned.narrow(0, 2, 1)?.to_vec::<f32>()?, [-0.5]);
+        drop(pinned);
+        synchronize(d)?;
+        empty_cache(d)?;
+        let whole = Tensor::from_slice(&[4i32, 5])?.to_device(d)?;
+        whole.remainder(&whole)?;
+        assert_eq!(other.to_vec::<f32>()?.len(), 300);
+        assert_eq!(c.to_vec::<f32>()?[0], 0.0);
+        Ok(())
+    };
+    match some() {
+        Ok(()) => println!("RESULT all is well"),
+        Err(error) => {
+            println!("RESULT {error}");
+            // One call failed: the next ones do not.
+            some().unwrap_or_else(|error| println!("LASTING {error}"));
+        }
+    }
+    let left = memory_stats(d).ok().flatten().map_or(0, |stats| stats.in_use);
+    assert_eq!(left, 0, "memory is left behind");
+}
+
+/// A forked child has no driver: an error, not a hang.
+fn fork() {
+    load();
+    let a = ramp(&[4]).to_device(cuda(0)).unwrap();
+    // SAFETY: the child calls the library, whose locks no other thread of this program holds, and ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let text = a.add(1.0).map(|_| String::new()).unwrap_or_else(|error| error.to_string());
+        let said = text.contains("forked");
+        // SAFETY: ends the child without the parent's destructors.
+        unsafe { libc::_exit(i32::from(!said)) };
+    }
+    let mut status = 0;
+    // SAFETY: the place is valid, and the child is this program's.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
+    assert_eq!(to_vec(&a.add(1.0).unwrap()), [0.0, 0.25, 0.5, 0.75], "the parent goes on");
+}
+
+fn seeds() -> [(&'static str, &'static str); 3] {
+    [("KEYWAY_STAND_IN_SEED", "1"), ("KEYWAY_STAND_IN_SEED", "2"), ("KEYWAY_STAND_IN_SEED", "3")]
+}
+
+#[test]
+fn values_are_those_of_the_cpu_in_every_order() {
+    let Some(driver) = stand_in() else { return };
+    for seed in seeds() {
+        run("values", &driver, &[seed]);
+        run("values", &driver, &[seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
+    }
+}
+
+#[test]
+fn streams_are_ordered_by_events() {
+    let Some(driver) = stand_in() else { return };
+    for seed in seeds() {
+        run("streams", &driver, &[seed]);
+        run("streams", &driver, &[seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
+    }
+}
+
+#[test]
+fn memory_is_cached_counted_and_limited() {
+    let Some(driver) = stand_in() else { return };
+    run("memory", &driver, &[]);
+    run("pinned", &driver, &[]);
+}
+
+#[test]
+fn errors_say_what_was_expected_and_the_program_goes_on() {
+    let Some(driver) = stand_in() else { return };
+    run("errors", &driver, &[]);
+    run("fork", &driver, &[]);
+}
+
+#[test]
+fn without_a_driver_that_serves_there_are_no_devices_and_the_reason_is_told() {
+    let said = |driver: &Path, machine: &[(&str, &str)], parts: &[&str]| {
+        let output = start("count", driver, machine);
+        let text = texts(&output);
+        assert!(output.status.success(), "{text}");
+        for part in parts {
+            assert!(text.contains(part), "`{part}` is not in:\n{text}");
+        }
+    };
+    let absent = Path::new("/no/such/folder/libcuda.so.1");
+    said(absent, &[], &["cannot be read", "KEYWAY_CUDA_DRIVER"]);
+    // The usual name, on a machine without a driver; with one, this says nothing.
+    if !Path::new("/proc/driver/nvidia").exists() {
+        said(Path::new(""), &[], &["libcuda.so.1 was not found", "install NVIDIA's driver, 575 or newer"]);
+    }
+    let Some(driver) = stand_in() else { return };
+    said(&driver, &[("KEYWAY_STAND_IN_VERSION", "12020")], &["is for CUDA 12.2", "12.9 or newer", "update"]);
+    said(&driver, &[("CUDA_VISIBLE_DEVICES", "")], &["finds no GPU", "CUDA_VISIBLE_DEVICES"]);
+    said(
+        &driver,
+        &[("KEYWAY_STAND_IN_FAIL", "cuInit:*"), ("KEYWAY_STAND_IN_DEVICES", "0")],
+        &["finds no GPU"],
+    );
+}
+
+/// Every call of the driver fails once: an error that names the function, nothing left behind, and the program goes on.
+#[test]
+fn every_call_of_the_driver_may_fail() {
+    let Some(driver) = stand_in() else { return };
+    let counts = driver.with_file_name(format!("counts-{}", std::process::id()));
+    run("work", &driver, &[("KEYWAY_STAND_IN_COUNT", counts.to_str().unwrap())]);
+    let text = std::fs::read_to_string(&counts).unwrap();
+    std::fs::remove_file(&counts).unwrap();
+    let mut failures = 0;
+    for line in text.lines() {
+        let (name, number) = line.split_once(' ').unwrap();
+        let number: usize = number.parse().unwrap();
+        for n in 1..=number {
+            let fail = format!("{name}:{n}");
+            let output = start("work", &driver, &[("KEYWAY_STAND_IN_FAIL", &fail)]);
+            let text = texts(&output);
+            assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
+            let said = text.contains(&format!("{name} answered CUDA_ERROR_UNKNOWN (999)"));
+            // What is destroyed or freed has nobody to tell but the log; counting asks again.
+            assert!(said || text.contains("RESULT all is well"), "{fail}\n{text}");
+            assert!(!text.contains("LASTING"), "{fail}\n{text}");
+            failures += 1;
+        }
+    }
+    println!("{failures} failures of {} functions", text.lines().count());
+    assert!(failures > 120, "{failures}");
+}

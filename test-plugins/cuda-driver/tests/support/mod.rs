@@ -1,0 +1,90 @@
+//! What the tests share: the stand-in, and programs that run one scenario on it.
+//!
+//! What kind of machine there is stands in the environment, which the driver reads once. So a test starts its own program
+//! again for each kind, with the name of a scenario.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use keyway::{Device, Tensor, runtime};
+use keyway_test_cuda_driver::{Reason, build};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Names the scenario that a started program runs.
+const SCENARIO: &str = "KEYWAY_TEST_SCENARIO";
+
+/// The driver, or none, with the reason on standard error, where there is no C++ compiler.
+pub fn stand_in() -> Option<PathBuf> {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
+    match build(repository, &target) {
+        Ok(driver) => Some(driver),
+        Err(reason @ Reason::NoCompiler { .. }) => {
+            eprintln!("skipped: {reason}");
+            None
+        }
+        Err(reason) => panic!("{reason}"),
+    }
+}
+
+/// A library that is built beside this test.
+pub fn built(name: &str) -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    folder.join(format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX))
+}
+
+/// Loads the backend and the one for the CPU, by the real loader.
+pub fn load() {
+    let paths = [built("keyway_backend_cpu"), built("keyway_backend_cuda")];
+    let loaded = runtime::load_backends(&paths).unwrap();
+    assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+}
+
+/// Device `index`.
+pub fn cuda(index: u16) -> Device {
+    Device::new("cuda", index).unwrap()
+}
+
+/// The scenario that this program was started for.
+pub fn scenario() -> Option<String> {
+    std::env::var(SCENARIO).ok()
+}
+
+/// Starts this program for a scenario, on a machine of this kind.
+pub fn start(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["scenarios", "--exact", "--nocapture", "--test-threads", "1"])
+        .env(SCENARIO, scenario)
+        .env("KEYWAY_CUDA_DRIVER", driver)
+        .env_remove("CUDA_VISIBLE_DEVICES")
+        .env_remove("RUST_BACKTRACE")
+        .envs(machine.iter().copied());
+    command.output().unwrap()
+}
+
+/// Runs a scenario, which must end well.
+#[track_caller]
+pub fn run(scenario: &str, driver: &Path, machine: &[(&str, &str)]) {
+    let output = start(scenario, driver, machine);
+    assert!(output.status.success(), "{scenario} {machine:?}: {}\n{}", output.status, texts(&output));
+}
+
+/// What a program wrote.
+pub fn texts(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Consecutive numbers.
+pub fn ramp(sizes: &[usize]) -> Tensor {
+    let count = sizes.iter().product::<usize>();
+    Tensor::from_vec((0..count).map(|i| i as f32 * 0.25 - 1.0).collect(), sizes).unwrap()
+}
+
+/// The message of an error.
+#[track_caller]
+pub fn message<T>(result: keyway::Result<T>) -> String {
+    match result {
+        Ok(_) => panic!("expected an error"),
+        Err(error) => error.to_string(),
+    }
+}

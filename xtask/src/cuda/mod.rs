@@ -1,0 +1,201 @@
+//! `cargo xtask cuda`: the images of the kernels in `backend-cuda/kernels`, and the stand-in that runs them without a GPU.
+//!
+//! Images are PTX for the lowest chip that is served, compiled by NVRTC of a pinned version, which comes from PyPI into a
+//! folder below the target folder. They are committed, so that nobody who builds the backend needs a compiler for them;
+//! `check` compiles them anew and compares.
+
+mod compiler;
+
+use crate::failure::{Failure, Result};
+use crate::workspace::{self, Workspace};
+use compiler::Compiler;
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use keyway_test_cuda_driver::Reason;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The lowest chip that images are for, as `build.rs` of the backend has it.
+pub const TARGET: &str = "compute_75";
+/// The most that all images may take.
+const LIMIT: u64 = 4_000_000;
+const KERNELS: &str = "backend-cuda/kernels";
+const IMAGES: &str = "backend-cuda/images";
+
+/// What to do.
+#[derive(clap::Subcommand, Debug)]
+pub enum Task {
+    /// Compile the kernel files to images, and write those that differ.
+    Images {
+        /// Only these families; all, if none is named.
+        families: Vec<String>,
+    },
+    /// Compile every kernel file and compare with the images that are there; skipped, with the reason, without Python.
+    Check,
+    /// Build the stand-in for the driver by a C++ compiler, and say how to use it.
+    StandIn,
+    /// Judge the staged backend on the stand-in; skipped, with the reason, without a C++ compiler.
+    Judge,
+}
+
+/// Does it.
+pub fn run(workspace: &Workspace, task: &Task) -> Result<()> {
+    match task {
+        Task::Images { families } => images(workspace, families),
+        Task::Check => check(workspace),
+        Task::StandIn => stand_in(workspace),
+        Task::Judge => judge(workspace),
+    }
+}
+
+/// An image as it is and as it should be.
+struct Image {
+    family: String,
+    path: PathBuf,
+    ptx: Vec<u8>,
+}
+
+impl Image {
+    /// Whether the file holds this PTX. How it is compressed does not count.
+    fn is_there(&self) -> bool {
+        let mut there = Vec::new();
+        std::fs::read(&self.path)
+            .is_ok_and(|file| ZlibDecoder::new(&*file).read_to_end(&mut there).is_ok() && there == self.ptx)
+    }
+
+    fn write(&self) -> Result<()> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        let packed = encoder.write_all(&self.ptx).and_then(|()| encoder.finish());
+        let packed = packed.map_err(Failure::file("compress", &self.path))?;
+        std::fs::write(&self.path, packed).map_err(Failure::file("write", &self.path))
+    }
+}
+
+fn images(workspace: &Workspace, only: &[String]) -> Result<()> {
+    let compiler = Compiler::find(workspace)?;
+    let all = compile(workspace, &compiler, only)?;
+    let mut total = 0;
+    for image in &all {
+        let new = !image.is_there();
+        if new {
+            image.write()?;
+        }
+        let bytes = image.path.metadata().map_err(Failure::file("measure", &image.path))?.len();
+        total += bytes;
+        let state = if new { "written" } else { "up to date" };
+        println!("{:>9} B of {:>9}  {}: {state}", bytes, image.ptx.len(), image.family);
+    }
+    if !only.is_empty() {
+        return Ok(());
+    }
+    for path in stale(workspace, &all)? {
+        std::fs::remove_file(&path).map_err(Failure::file("remove", &path))?;
+        println!("removed {}", path.display());
+    }
+    println!("{total:>9} B in {} images for {TARGET}", all.len());
+    if total > LIMIT {
+        Err(Failure::Images { what: format!("they take {total} bytes, the limit is {LIMIT}") })
+    } else {
+        Ok(())
+    }
+}
+
+fn check(workspace: &Workspace) -> Result<()> {
+    let compiler = match Compiler::find(workspace) {
+        Ok(compiler) => compiler,
+        Err(failure) => {
+            println!("cuda check: skipped: {failure}");
+            return Ok(());
+        }
+    };
+    let all = compile(workspace, &compiler, &[])?;
+    let mut wrong: Vec<String> =
+        all.iter().filter(|image| !image.is_there()).map(|image| image.family.clone()).collect();
+    wrong.extend(stale(workspace, &all)?.iter().map(|path| path.display().to_string()));
+    if wrong.is_empty() {
+        println!("cuda check: {} images are those of their sources", all.len());
+        return Ok(());
+    }
+    Err(Failure::Images { what: format!("not those of their sources: {}", wrong.join(", ")) })
+}
+
+/// Compiles every family, or those that are named, some at once.
+fn compile(workspace: &Workspace, compiler: &Compiler, only: &[String]) -> Result<Vec<Image>> {
+    let folder = workspace.path(KERNELS);
+    let mut families = stems(&folder, "cu")?;
+    if let Some(unknown) = only.iter().find(|name| !families.contains(name)) {
+        return Err(Failure::Images { what: format!("there is no {KERNELS}/{unknown}.cu") });
+    }
+    families.retain(|family| only.is_empty() || only.contains(family));
+    families.sort();
+    let jobs = Mutex::new(families);
+    let done = Mutex::new(Vec::new());
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let keep = |made| done.lock().unwrap_or_else(PoisonError::into_inner).push(made);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(family) = next() {
+                    keep(compiler.compile(&folder, &family).map(|ptx| Image {
+                        path: workspace.path(IMAGES).join(format!("{family}.{TARGET}.ptx.z")),
+                        family,
+                        ptx,
+                    }));
+                }
+            });
+        }
+    });
+    let made = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut all = made.into_iter().collect::<Result<Vec<Image>>>()?;
+    all.sort_by(|a, b| a.family.cmp(&b.family));
+    Ok(all)
+}
+
+/// The stems of the files with an extension.
+fn stems(folder: &Path, extension: &str) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder).map_err(Failure::file("list", folder))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let with = paths.filter(|path| path.extension().is_some_and(|e| e == extension));
+    Ok(with.filter_map(|path| Some(path.file_stem()?.to_str()?.to_string())).collect())
+}
+
+/// Images without a source.
+fn stale(workspace: &Workspace, all: &[Image]) -> Result<Vec<PathBuf>> {
+    let folder = workspace.path(IMAGES);
+    let names = stems(&folder, "z")?;
+    let paths = names.into_iter().map(|name| folder.join(format!("{name}.z")));
+    Ok(paths.filter(|path| all.iter().all(|image| image.path != *path)).collect())
+}
+
+/// What names another driver to the backend.
+const DRIVER: &str = "KEYWAY_CUDA_DRIVER";
+
+fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
+    keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
+}
+
+fn stand_in(workspace: &Workspace) -> Result<()> {
+    let driver = build(workspace).map_err(|reason| Failure::StandIn { reason: reason.to_string() })?;
+    println!("the stand-in is built; to use it: {DRIVER}={}", driver.display());
+    Ok(())
+}
+
+/// `keyway conformance` of the program and the backend in `dist/`.
+fn judge(workspace: &Workspace) -> Result<()> {
+    let driver = match build(workspace) {
+        Ok(driver) => driver,
+        Err(reason @ Reason::NoCompiler { .. }) => {
+            println!("cuda judge: skipped: {reason}");
+            return Ok(());
+        }
+        Err(reason) => return Err(Failure::StandIn { reason: reason.to_string() }),
+    };
+    let mut command = workspace.command(workspace.path("dist/bin/keyway"));
+    command.args(["conformance", "keyway-cuda"]).env(DRIVER, driver);
+    workspace::run(
+        &mut command,
+        "the cases that are not as expected stand above; `cargo xtask dist` stages the program",
+    )
+}
