@@ -8,7 +8,7 @@ use super::nest::Nest;
 use super::number::Number;
 use super::scatter::{Operands, Scatter, scatter_lines};
 use keyway_cpu_loops::{Cost, transpose};
-use keyway_sdk::author::{Call, Element, Error, Lanes, parallel_for};
+use keyway_sdk::author::{Call, Element, Error, Lanes, num_threads, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 use std::sync::OnceLock;
 
@@ -48,17 +48,22 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen()))) }
 }
 
-/// Sorts by the upper halves, equal ones staying in their order: a radix sort, digit by digit from the lowest.
+/// Sorts by the upper halves, equal ones staying in their order: a radix sort, digit by digit from the lowest, with as few
+/// passes as the largest needs.
 fn sort_upper(pairs: &mut Buffer<u64>) -> Result<(), Error> {
-    const DIGIT: u32 = 9;
+    const WIDEST: u32 = 12;
     let most = pairs.iter().copied().max().unwrap_or(0) >> 32;
+    let bits = u64::BITS - most.leading_zeros();
+    let width = bits.div_ceil(bits.div_ceil(WIDEST).max(1)).max(1);
+    let mut places = [0u32; 1 << WIDEST];
+    let places = &mut places[..1 << width];
     let mut spare = Buffer::<u64>::zeroed(pairs.len())?;
-    for low in (0..u64::BITS - most.leading_zeros()).step_by(DIGIT as usize) {
-        let digit = |pair: u64| (pair >> (32 + low)) as usize & ((1 << DIGIT) - 1);
-        let mut places = [0u32; 1 << DIGIT];
+    for low in (0..bits).step_by(width as usize) {
+        let digit = |pair: u64| (pair >> (32 + low)) as usize & ((1 << width) - 1);
+        places.fill(0);
         pairs.iter().for_each(|&pair| places[digit(pair)] += 1);
         let mut at = 0;
-        for place in &mut places {
+        for place in &mut *places {
             (*place, at) = (at, at + *place);
         }
         for &pair in pairs.iter() {
@@ -72,7 +77,7 @@ fn sort_upper(pairs: &mut Buffer<u64>) -> Result<(), Error> {
 }
 
 /// The sources of each slice that is added to, in their order.
-struct Sources {
+pub struct Sources {
     /// The slice of each group; the group's own number where there is one for each slice.
     slices: Option<Buffer<u32>>,
     /// Where the groups begin, and the end.
@@ -95,7 +100,7 @@ impl Sources {
     }
 
     /// A group for each slice that has sources: time and memory follow these, and not how many slices there are.
-    fn of_few(n: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
+    pub fn of_few(n: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
         let mut pairs = Buffer::<u64>::zeroed(n)?;
         pairs.iter_mut().enumerate().for_each(|(j, pair)| *pair = (index(j) as u64) << 32 | j as u64);
         sort_upper(&mut pairs)?;
@@ -112,13 +117,14 @@ impl Sources {
         Ok(Sources { slices: Some(slices), ends, order })
     }
 
-    fn len(&self) -> usize {
+    /// How many groups there are.
+    pub fn len(&self) -> usize {
         self.ends.len() - 2
     }
 
     /// The slice of a group, and its sources.
     #[inline(always)]
-    fn group(&self, group: usize) -> (usize, &[u32]) {
+    pub fn group(&self, group: usize) -> (usize, &[u32]) {
         let slice = self.slices.as_ref().map_or(group, |slices| slices[group] as usize);
         (slice, &self.order[self.ends[group] as usize..self.ends[group + 1] as usize])
     }
@@ -143,6 +149,22 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> 
     }
     // SAFETY: the op's rule gives so many indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
+    if in_place && !T::WIDE && slice.len() == width && num_threads() == 1 {
+        // One thread adds in the order of the source, which is each slice's own.
+        for j in 0..n {
+            let row = |j: usize| o.out.lanes.as_ptr().wrapping_offset(index(j) as isize * strides[0]);
+            if j + AHEAD < n {
+                fetch(row(j + AHEAD), width);
+            }
+            // SAFETY: as below.
+            unsafe {
+                let sums = std::slice::from_raw_parts_mut(row(j).cast::<T::Acc>(), width);
+                let from = o.source.lanes.as_ptr().cast_const().offset(j as isize * strides[2]);
+                add_run(sums, from, 1, alpha);
+            }
+        }
+        return Ok(true);
+    }
     let sources_of = match few {
         true => Sources::of_few(n, index)?,
         false => Sources::of_all(n, count, index)?,
