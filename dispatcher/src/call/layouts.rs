@@ -215,7 +215,7 @@ pub fn from_components(
     attrs: &[i64],
     check: bool,
 ) -> Result<TensorRef> {
-    const OP: &str = "components";
+    const OP: &str = "from_components";
     declared(OP, layout)?;
     let components: Vec<TensorRef> = components.iter().map(|c| c.shallow_copy()).collect();
     check_components(OP, layout, &components, attrs.len())?;
