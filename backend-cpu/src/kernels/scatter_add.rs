@@ -31,7 +31,7 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     if o.out.numel() == 0 {
         return Ok(());
     }
-    if slices && by_slices(&o, alpha)? {
+    if slices && by_slices(&o, alpha, num_threads())? {
         return Ok(());
     }
     if T::WIDE || o.target.sizes[o.dim].saturating_mul(size_of::<T>()) <= LINE && lines(&o).2 {
@@ -131,8 +131,8 @@ impl Sources {
 }
 
 /// Adds whole slices that are dense: those at one index one after the other, while their sum stays in a block. Says
-/// whether it could.
-fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> {
+/// whether it could. The sums are the same with any number of threads.
+fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Result<bool, Error> {
     let (sizes, index, source) = o.geometry();
     let (n, count) = (sizes[o.dim], o.target.sizes[o.dim]);
     let (at, strides) = (index[o.dim], [&o.out.strides, &o.target.strides, &source].map(|s| s[o.dim]));
@@ -149,7 +149,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> 
     }
     // SAFETY: the op's rule gives so many indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
-    if in_place && !T::WIDE && slice.len() == width && num_threads() == 1 {
+    if in_place && !T::WIDE && slice.len() == width && threads == 1 {
         // One thread adds in the order of the source, which is each slice's own.
         for j in 0..n {
             let row = |j: usize| o.out.lanes.as_ptr().wrapping_offset(index(j) as isize * strides[0]);
@@ -469,7 +469,8 @@ mod tests {
 
     #[test]
     fn few_sources_of_many_slices_are_added_in_place() {
-        for (count, n, width) in [(600, 17, 200), (600, 36, 3), (4000, 1, 2), (700, 0, 9), (592, 36, 530)] {
+        let sizes = [(600, 17, 200), (600, 36, 3), (4000, 1, 2), (700, 0, 9), (592, 36, 530), (20_000, 1100, 1)];
+        for ((count, n, width), threads) in sizes.into_iter().flat_map(|sizes| [(sizes, 1), (sizes, 2)]) {
             let mut target: Vec<i64> = (0..count * width).map(|i| i as i64 * 7).collect();
             let mut source: Vec<i64> = (0..n * width).map(|i| (i * i) as i64).collect();
             let mut index: Vec<i64> = (0..n).map(|i| (i * i * 31 + i / 3) as i64 % count as i64).collect();
@@ -484,8 +485,21 @@ mod tests {
             let index = Cells::at(at(&mut index), vec![n], vec![1]);
             let operands =
                 Operands::new(cells(to, count), cells(to, count), index, cells(at(&mut source), n), 0, true);
-            assert!(by_slices(&operands, 3).unwrap());
+            assert!(by_slices(&operands, 3, threads).unwrap());
             assert_eq!(target, expected, "{count} {n} {width}");
+        }
+    }
+
+    #[test]
+    fn upper_halves_are_sorted_in_order() {
+        for bits in [0, 1, 12, 13, 24, 25, 32] {
+            let key = |j: u64| j.wrapping_mul(0x9e37_79b9_7f4a_7c15).checked_shr(64 - bits).unwrap_or(0);
+            let mut pairs = Buffer::<u64>::zeroed(3000).unwrap();
+            pairs.iter_mut().zip(0..).for_each(|(pair, j)| *pair = key(j % 1700) << 32 | j);
+            let mut expected = pairs.to_vec();
+            expected.sort();
+            sort_upper(&mut pairs).unwrap();
+            assert_eq!(pairs.to_vec(), expected, "{bits}");
         }
     }
 
