@@ -64,7 +64,8 @@ fn numbers_are_changed_where_they_stand() {
 fn what_is_added_stands_where_something_is_stored() {
     let _one = load(PLUGINS);
     let whole = numbers().coalesce().unwrap();
-    let part = Tensor::sparse_coo(&ints(&[1, 2, 2, 1], &[2, 2]), &floats(&[10.0, 20.0], &[2]), &[3, 4]).unwrap();
+    let part =
+        Tensor::sparse_coo(&ints(&[1, 2, 2, 1], &[2, 2]), &floats(&[10.0, 20.0], &[2]), &[3, 4]).unwrap();
     for (alpha, x) in [(1.0, whole.copied().unwrap()), (-0.5, whole.copied().unwrap())] {
         let dense = x.to_dense().unwrap();
         x.add_scaled_(&part, alpha).unwrap();
@@ -114,9 +115,17 @@ fn products_of_sparse_vectors_have_derivatives() {
         ("mv sparse, sparse", &|x| Ok(vec![of(&x[1])?.mv(&vector(&x[0])?)?.to_dense()?]), [&v, &m]),
         ("matmul of vectors", &|x| Ok(vec![vector(&x[0])?.matmul(&other(&x[1])?)?]), [&v, &w]),
         ("matmul vector, strided", &|x| Ok(vec![vector(&x[0])?.matmul(&x[1].t()?)?]), [&v, &dense]),
-        ("matmul vector, sparse", &|x| Ok(vec![vector(&x[0])?.matmul(&of(&x[1])?.t()?)?.to_dense()?]), [&v, &m]),
+        (
+            "matmul vector, sparse",
+            &|x| Ok(vec![vector(&x[0])?.matmul(&of(&x[1])?.t()?)?.to_dense()?]),
+            [&v, &m],
+        ),
         ("matmul strided, vector", &|x| Ok(vec![x[1].matmul(&vector(&x[0])?)?]), [&v, &dense]),
-        ("matmul batch, vector", &|x| Ok(vec![x[1].reshape(&[3, 1, 4])?.matmul(&vector(&x[0])?)?]), [&v, &dense]),
+        (
+            "matmul batch, vector",
+            &|x| Ok(vec![x[1].reshape(&[3, 1, 4])?.matmul(&vector(&x[0])?)?]),
+            [&v, &dense],
+        ),
         ("outer sparse, strided", &|x| Ok(vec![vector(&x[0])?.outer(&x[1])?.to_dense()?]), [&v, &d]),
     ];
     for (name, function, inputs) in cases {
@@ -179,7 +188,8 @@ fn halves_are_rounded_once() {
     // 1 + 0.3 * 1.001 in f16: 0.3 * 1.001 rounded first gives another sum.
     for alpha in [0.3, 0.7, -1.1, 3.3] {
         let values: Vec<f64> = (0..40).map(|i| 1.0 + f64::from(i) * 0.037).collect();
-        let t = Tensor::sparse_coo(&ints(&(0..40).collect::<Vec<_>>(), &[1, 40]), &floats(&values, &[40]), &[40]);
+        let t =
+            Tensor::sparse_coo(&ints(&(0..40).collect::<Vec<_>>(), &[1, 40]), &floats(&values, &[40]), &[40]);
         let half = t.unwrap().to_dtype(DType::F16).unwrap();
         let made = half.add_scaled(&half, alpha).unwrap();
         let strided = half.to_dense().unwrap();
@@ -228,5 +238,8 @@ fn messages_name_what_was_called() {
     bytes[at] = 77;
     std::fs::write(&path, bytes).unwrap();
     let said = message(safetensors::load(&path));
-    assert!(said.contains("graph.safetensors") && said.contains("`graph` is damaged") && said.contains("77"), "{said}");
+    assert!(
+        said.contains("graph.safetensors") && said.contains("`graph` is damaged") && said.contains("77"),
+        "{said}"
+    );
 }

@@ -32,7 +32,8 @@ fn leaky_relu(call: &Call<'_>) -> Result<(), Error> {
 
 /// Zeros where something is stored; no other number stays where nothing is.
 fn fill(call: &Call<'_>) -> Result<(), Error> {
-    let is_zero = call.int(1).map(|number| number == 0).or_else(|_| call.float(1).map(|number| number == 0.0));
+    let is_zero =
+        call.int(1).map(|number| number == 0).or_else(|_| call.float(1).map(|number| number == 0.0));
     if !is_zero.or_else(|_| call.bool(1).map(|truth| !truth))? {
         return Err(unsupported("a number other than 0 in each element"));
     }

@@ -115,8 +115,7 @@ pub fn run(
     screen: &mut Screen,
 ) -> std::result::Result<(), Failure> {
     check(options)?;
-    let at_end =
-        [(outputs::TRACE, trace), (outputs::SAVE, &options.save), (outputs::JSON, &options.json)];
+    let at_end = [(outputs::TRACE, trace), (outputs::SAVE, &options.save), (outputs::JSON, &options.json)];
     Outputs::new(at_end).check()?;
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     let device = machine::device(&options.device, "training", choice)?;
@@ -170,9 +169,7 @@ pub fn run(
     let text = serde_json::to_string_pretty(&results).map(|text| text + "\n");
     let written = Outputs::new(at_end).write(|what, path| match (what, &trace, &text) {
         (outputs::TRACE, Some(trace), _) => profile::write(path, trace),
-        (outputs::SAVE, ..) => {
-            safetensors::save(path, &net.state_dict()).map_err(|error| error.to_string())
-        }
+        (outputs::SAVE, ..) => safetensors::save(path, &net.state_dict()).map_err(|error| error.to_string()),
         (_, _, Ok(text)) => files::text(path, text),
         (_, _, Err(error)) => Err(error.to_string()),
     });

@@ -88,7 +88,11 @@ pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
         check_target(&call.args, target, result.sizes(), result.dtype())?;
     }
     for (target, result) in targets.iter().zip(&made) {
-        if target.is_strided() { copy_into(target, result)? } else { store(call.args.name(), target, result)? }
+        if target.is_strided() {
+            copy_into(target, result)?
+        } else {
+            store(call.args.name(), target, result)?
+        }
     }
     Ok(targets)
 }
@@ -98,7 +102,9 @@ fn store(op: &'static str, target: &TensorRef, made: &TensorRef) -> Result<()> {
     let refused = |reason| Err(Error::Layout { op, layout: target.layout(), reason });
     let (own, new) = (target.components(), made.components());
     if made.layout() != target.layout() || made.dtype() != target.dtype() || own.len() != new.len() {
-        return refused("cannot hold this result in place, which is of another layout or dtype; use the form that returns a new tensor");
+        return refused(
+            "cannot hold this result in place, which is of another layout or dtype; use the form that returns a new tensor",
+        );
     }
     let names = table::current().layout(target.layout()).map_or(&[][..], |entry| &entry.components);
     let holds_numbers = |nth: usize| match names.iter().position(|name| name == "values") {

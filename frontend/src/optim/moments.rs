@@ -64,7 +64,12 @@ pub(super) fn lazy_step(p: &Tensor, grad: &Tensor, m: &Moments, step: Step) -> R
     let grad = grad.as_coordinates()?;
     // One op for what rows alone are, in whatever order: nothing is coalesced.
     if grad.sparse_dim()? == 1
-        && adam_rows::in_place([p, &m.first, &m.second], &grad.indices()?.select(0, 0)?, &grad.values()?, step)?
+        && adam_rows::in_place(
+            [p, &m.first, &m.second],
+            &grad.indices()?.select(0, 0)?,
+            &grad.values()?,
+            step,
+        )?
     {
         return Ok(());
     }

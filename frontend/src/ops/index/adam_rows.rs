@@ -36,15 +36,13 @@ pub(crate) struct Step {
 ///
 /// # Errors
 /// What the backend reports.
-pub(crate) fn in_place(
-    tables: [&Tensor; 3],
-    index: &Tensor,
-    grad: &Tensor,
-    step: Step,
-) -> Result<bool> {
+pub(crate) fn in_place(tables: [&Tensor; 3], index: &Tensor, grad: &Tensor, step: Step) -> Result<bool> {
     let [table, ..] = tables;
     let direct = |t: &&Tensor| {
-        t.as_ref().is_strided() && t.is_contiguous() && t.dtype() == grad.dtype() && t.device() == grad.device()
+        t.as_ref().is_strided()
+            && t.is_contiguous()
+            && t.dtype() == grad.dtype()
+            && t.device() == grad.device()
     };
     // Composed of other ops the call would copy the tables.
     let served = server(DEF.entry()?, table.device(), Layout::STRIDED, table.dtype());
