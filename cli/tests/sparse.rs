@@ -39,6 +39,20 @@ fn a_graph_net_tells_the_two_sides_of_the_club() {
             ran.out.lines().find_map(|line| line.split(" of 34 nodes wrong").next()?.parse::<u32>().ok());
         assert!(wrong.unwrap() <= 2, "{}", ran.out);
     }
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (weights, json) = (file("weights.safetensors"), file("r.json"));
+    let trace = format!("--profile={}", file("trace.json"));
+    let arguments = ["train", "graph", "--epochs", "3", "--save", &weights, "--json", &json, &trace];
+    let ran = keyway(SPARSE, &arguments).expect(0);
+    assert!(ran.out.contains("wrote the weights to") && ran.out.contains("served by"), "{}", ran.out);
+    let saved = keyway::io::safetensors::load(&weights).unwrap();
+    assert_eq!(saved["layers.0.weight"].sizes(), [34, 16]);
+    assert_eq!(saved["layers.1.weight"].sizes(), [16, 2]);
+    let shown = keyway(&[], &["profile", "show", &file("trace.json")]).expect(0);
+    assert!(shown.out.contains("keyway-sparse"), "{}", shown.out);
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert!(report["profile"]["rows"].as_array().is_some_and(|rows| !rows.is_empty()), "{report}");
     let ran = keyway(SPARSE, &["train", "graph", "--batch", "4"]).expect(2);
     assert!(ran.err.contains("`graph` has no `--batch`"), "{}", ran.err);
     let ran = keyway(SPARSE, &["train", "graph", "--model", "cnn"]).expect(2);

@@ -159,6 +159,17 @@ def embedding_bag(torch, weight, indices, offsets, mode, factors, with_end, padd
         padding_idx=padding)
 
 
+def adam_rows(torch, p, m, v, at, grad, beta1, beta2, eps, rate, decay, shrink):
+    rows, inverse = at.unique(return_inverse=True)
+    own = p[rows]
+    grad = torch.zeros_like(own).index_add(0, inverse, grad)
+    grad = grad + decay * own if decay else grad
+    mean = beta1 * m[rows] + (1 - beta1) * grad
+    square = beta2 * v[rows] + (1 - beta2) * grad * grad
+    moved = shrink * own - rate * mean / (square.sqrt() + eps)
+    return tuple(t.index_copy(0, rows, made) for t, made in ((p, moved), (m, mean), (v, square)))
+
+
 def masked_fill(torch, x, mask, value):
     return torch.masked_fill(x, mask, value)
 
@@ -173,6 +184,7 @@ def masked_select(numpy, x, mask):
 
 
 OPS = {
+    "adam_rows": in_f64(adam_rows),
     "argsort": lambda torch, x, dim, descending, stable: torch.argsort(x, dim=dim, descending=descending, stable=True),
     "cat": lambda torch, tensors, dim: torch.cat(tensors, dim),
     "constant_pad": constant_pad,

@@ -143,20 +143,31 @@ fn a_layout_without_functions_says_what_is_missing() {
             "1 components and 0 attributes",
         ),
         (
-            layouts::from_components(layout, DType::F32, &[2], &[&dense, &dense], &[], true).unwrap_err(),
+            layouts::from_components("components", layout, DType::F32, &[2], &[&dense, &dense], &[], true)
+                .unwrap_err(),
             "1 components and 0 attributes of `test.keyway/hollow`, but got 2 and 0",
         ),
         (
-            layouts::from_components(layout, DType::F32, &[2], &[&dense], &[7], true).unwrap_err(),
+            layouts::from_components("components", layout, DType::F32, &[2], &[&dense], &[7], true)
+                .unwrap_err(),
             "but got 1 and 1",
         ),
         (
-            layouts::from_components(layout, DType::F32, &[1 << 40, 1 << 40], &[&dense], &[], true)
-                .unwrap_err(),
+            layouts::from_components(
+                "components",
+                layout,
+                DType::F32,
+                &[1 << 40, 1 << 40],
+                &[&dense],
+                &[],
+                true,
+            )
+            .unwrap_err(),
             "more bytes than an address can count",
         ),
         (
-            layouts::from_components(Layout::STRIDED, DType::F32, &[2], &[&dense], &[], true).unwrap_err(),
+            layouts::from_components("components", Layout::STRIDED, DType::F32, &[2], &[&dense], &[], true)
+                .unwrap_err(),
             "has no owner",
         ),
     ] {

@@ -32,6 +32,7 @@ mod skinny;
 mod widen;
 
 mod activations;
+mod adam_rows;
 mod add;
 mod addcdiv;
 mod addcmul;

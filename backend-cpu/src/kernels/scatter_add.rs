@@ -8,7 +8,7 @@ use super::nest::Nest;
 use super::number::Number;
 use super::scatter::{Operands, Scatter, scatter_lines};
 use keyway_cpu_loops::{Cost, transpose};
-use keyway_sdk::author::{Call, Element, Error, Lanes, parallel_for};
+use keyway_sdk::author::{Call, Element, Error, Lanes, num_threads, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 use std::sync::OnceLock;
 
@@ -31,7 +31,7 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     if o.out.numel() == 0 {
         return Ok(());
     }
-    if slices && by_slices(&o, alpha)? {
+    if slices && by_slices(&o, alpha, num_threads())? {
         return Ok(());
     }
     if T::WIDE || o.target.sizes[o.dim].saturating_mul(size_of::<T>()) <= LINE && lines(&o).2 {
@@ -48,17 +48,22 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(alpha.times(x.widen()))) }
 }
 
-/// Sorts by the upper halves, equal ones staying in their order: a radix sort, digit by digit from the lowest.
+/// Sorts by the upper halves, equal ones staying in their order: a radix sort, digit by digit from the lowest, with as few
+/// passes as the largest needs.
 fn sort_upper(pairs: &mut Buffer<u64>) -> Result<(), Error> {
-    const DIGIT: u32 = 9;
+    const WIDEST: u32 = 12;
     let most = pairs.iter().copied().max().unwrap_or(0) >> 32;
+    let bits = u64::BITS - most.leading_zeros();
+    let width = bits.div_ceil(bits.div_ceil(WIDEST).max(1)).max(1);
+    let mut places = [0u32; 1 << WIDEST];
+    let places = &mut places[..1 << width];
     let mut spare = Buffer::<u64>::zeroed(pairs.len())?;
-    for low in (0..u64::BITS - most.leading_zeros()).step_by(DIGIT as usize) {
-        let digit = |pair: u64| (pair >> (32 + low)) as usize & ((1 << DIGIT) - 1);
-        let mut places = [0u32; 1 << DIGIT];
+    for low in (0..bits).step_by(width as usize) {
+        let digit = |pair: u64| (pair >> (32 + low)) as usize & ((1 << width) - 1);
+        places.fill(0);
         pairs.iter().for_each(|&pair| places[digit(pair)] += 1);
         let mut at = 0;
-        for place in &mut places {
+        for place in &mut *places {
             (*place, at) = (at, at + *place);
         }
         for &pair in pairs.iter() {
@@ -72,7 +77,7 @@ fn sort_upper(pairs: &mut Buffer<u64>) -> Result<(), Error> {
 }
 
 /// The sources of each slice that is added to, in their order.
-struct Sources {
+pub struct Sources {
     /// The slice of each group; the group's own number where there is one for each slice.
     slices: Option<Buffer<u32>>,
     /// Where the groups begin, and the end.
@@ -95,7 +100,7 @@ impl Sources {
     }
 
     /// A group for each slice that has sources: time and memory follow these, and not how many slices there are.
-    fn of_few(n: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
+    pub fn of_few(n: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
         let mut pairs = Buffer::<u64>::zeroed(n)?;
         pairs.iter_mut().enumerate().for_each(|(j, pair)| *pair = (index(j) as u64) << 32 | j as u64);
         sort_upper(&mut pairs)?;
@@ -112,21 +117,22 @@ impl Sources {
         Ok(Sources { slices: Some(slices), ends, order })
     }
 
-    fn len(&self) -> usize {
+    /// How many groups there are.
+    pub fn len(&self) -> usize {
         self.ends.len() - 2
     }
 
     /// The slice of a group, and its sources.
     #[inline(always)]
-    fn group(&self, group: usize) -> (usize, &[u32]) {
+    pub fn group(&self, group: usize) -> (usize, &[u32]) {
         let slice = self.slices.as_ref().map_or(group, |slices| slices[group] as usize);
         (slice, &self.order[self.ends[group] as usize..self.ends[group + 1] as usize])
     }
 }
 
 /// Adds whole slices that are dense: those at one index one after the other, while their sum stays in a block. Says
-/// whether it could.
-fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> {
+/// whether it could. The sums are the same with any number of threads.
+fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Result<bool, Error> {
     let (sizes, index, source) = o.geometry();
     let (n, count) = (sizes[o.dim], o.target.sizes[o.dim]);
     let (at, strides) = (index[o.dim], [&o.out.strides, &o.target.strides, &source].map(|s| s[o.dim]));
@@ -143,6 +149,22 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc) -> Result<bool, Error> 
     }
     // SAFETY: the op's rule gives so many indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
+    if in_place && !T::WIDE && slice.len() == width && threads == 1 {
+        // One thread adds in the order of the source, which is each slice's own.
+        for j in 0..n {
+            let row = |j: usize| o.out.lanes.as_ptr().wrapping_offset(index(j) as isize * strides[0]);
+            if j + AHEAD < n {
+                fetch(row(j + AHEAD), width);
+            }
+            // SAFETY: as below.
+            unsafe {
+                let sums = std::slice::from_raw_parts_mut(row(j).cast::<T::Acc>(), width);
+                let from = o.source.lanes.as_ptr().cast_const().offset(j as isize * strides[2]);
+                add_run(sums, from, 1, alpha);
+            }
+        }
+        return Ok(true);
+    }
     let sources_of = match few {
         true => Sources::of_few(n, index)?,
         false => Sources::of_all(n, count, index)?,
@@ -447,7 +469,9 @@ mod tests {
 
     #[test]
     fn few_sources_of_many_slices_are_added_in_place() {
-        for (count, n, width) in [(600, 17, 200), (600, 36, 3), (4000, 1, 2), (700, 0, 9), (592, 36, 530)] {
+        let sizes =
+            [(600, 17, 200), (600, 36, 3), (4000, 1, 2), (700, 0, 9), (592, 36, 530), (20_000, 1100, 1)];
+        for ((count, n, width), threads) in sizes.into_iter().flat_map(|sizes| [(sizes, 1), (sizes, 2)]) {
             let mut target: Vec<i64> = (0..count * width).map(|i| i as i64 * 7).collect();
             let mut source: Vec<i64> = (0..n * width).map(|i| (i * i) as i64).collect();
             let mut index: Vec<i64> = (0..n).map(|i| (i * i * 31 + i / 3) as i64 % count as i64).collect();
@@ -462,8 +486,21 @@ mod tests {
             let index = Cells::at(at(&mut index), vec![n], vec![1]);
             let operands =
                 Operands::new(cells(to, count), cells(to, count), index, cells(at(&mut source), n), 0, true);
-            assert!(by_slices(&operands, 3).unwrap());
+            assert!(by_slices(&operands, 3, threads).unwrap());
             assert_eq!(target, expected, "{count} {n} {width}");
+        }
+    }
+
+    #[test]
+    fn upper_halves_are_sorted_in_order() {
+        for bits in [0, 1, 12, 13, 24, 25, 32] {
+            let key = |j: u64| j.wrapping_mul(0x9e37_79b9_7f4a_7c15).checked_shr(64 - bits).unwrap_or(0);
+            let mut pairs = Buffer::<u64>::zeroed(3000).unwrap();
+            pairs.iter_mut().zip(0..).for_each(|(pair, j)| *pair = key(j % 1700) << 32 | j);
+            let mut expected = pairs.to_vec();
+            expected.sort();
+            sort_upper(&mut pairs).unwrap();
+            assert_eq!(pairs.to_vec(), expected, "{bits}");
         }
     }
 

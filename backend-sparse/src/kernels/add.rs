@@ -7,6 +7,7 @@ use crate::csr::{Csr, share_rows};
 use crate::dense::each_block;
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
+use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{
     Arg, Call, Error, OwnedTensor, Scratch, Tensor, new_host_tensor, parallel_chunks_mut,
 };
@@ -53,6 +54,14 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
         )));
     }
     let alpha = factor(call, minus)?;
+    let dtype = left.dtype();
+    if matches!(dtype, dtype::F16 | dtype::BF16) && !is_one(&alpha) {
+        // Two steps, rounded once.
+        let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
+        let (left, right) = (wide(left)?, wide(right)?);
+        let sum = one("add", &[Arg::Owned(&left), Arg::Owned(&right), alpha])?;
+        return call.set_output(0, one("to_dtype", &[Arg::Owned(&sum), Arg::Dtype(dtype)])?);
+    }
     if share_rows(&left, &right) {
         let (left, right) = (Csr::read(left)?, Csr::read(right)?);
         let values = one("add", &[left.values.arg(), right.values.arg(), alpha])?;

@@ -28,6 +28,11 @@ fn expand(call: &Call<'_>) -> Result<(), Error> {
             std::iter::once(coo.nnz as i64).chain(sizes[sparse_dim..].iter().copied()).collect();
         coo.values = Part::Made(one("expand", &[coo.values.arg(), Arg::Ints(&shape)])?);
     }
+    let places = sizes[..sparse_dim].iter().try_fold(1i64, |all, &size| all.checked_mul(size.max(1)));
+    if places.is_none() {
+        let expected = format!("sparse dimensions of at most {} places", i64::MAX);
+        return Err(wrong("size", expected, format!("{:?}", &sizes[..sparse_dim])));
+    }
     // How often each entry comes along each sparse dimension.
     let times = |dim: usize| match dim.checked_sub(lead) {
         Some(own) if coo.sizes[own] == sizes[dim] => 1,
@@ -39,8 +44,15 @@ fn expand(call: &Call<'_>) -> Result<(), Error> {
     };
     let Some(nnz) = (coo.nnz as i64).checked_mul(repeats) else { return refused(&coo) };
     let (nnz, repeats) = (nnz as usize, repeats as usize);
-    let entries: Vec<i64> = (0..repeats).flat_map(|_| 0..coo.nnz as i64).collect();
-    let mut indices = Vec::with_capacity(sparse_dim * nnz);
+    let (mut entries, mut indices) = (Vec::new(), Vec::new());
+    let (of_entries, of_indices) = (nnz, sparse_dim.saturating_mul(nnz));
+    if entries.try_reserve_exact(of_entries).is_err() || indices.try_reserve_exact(of_indices).is_err() {
+        let requested = (of_entries as u64).saturating_add(of_indices as u64).saturating_mul(8);
+        return Err(Error::OutOfMemory { requested, available: 0 });
+    }
+    // Without entries nothing is repeated, however often.
+    let repeats = if nnz == 0 { 0 } else { repeats };
+    entries.extend((0..repeats).flat_map(|_| 0..coo.nnz as i64));
     {
         let index = coo.index()?;
         let mut inner = repeats;

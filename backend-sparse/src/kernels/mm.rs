@@ -7,6 +7,7 @@ use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
 use crate::coalesce::by_flag;
 use crate::coo::{Coo, Part, index_tensor, is_sparse, one, unsupported};
 use crate::csr::{Csr, is_csr};
+use crate::dense::strided;
 use crate::number::{Number, by_dtype};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::abi::codes::dtype;
@@ -133,7 +134,13 @@ fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
     call.int(index).map(Arg::Int).or_else(|_| call.float(index).map(Arg::Float))
 }
 
-/// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0.
+/// The elements of a sparse tensor, strided.
+fn strided_of(sparse: Tensor<'_>) -> Result<OwnedTensor, Error> {
+    let coo = by_flag(Coo::read(sparse)?)?;
+    by_dtype!(coo.dtype(), strided(&coo))
+}
+
+/// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0. The result is sparse where all three are.
 fn addmm(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(1)?, call.tensor(2)?);
     if !is_sparse(&left) && !is_sparse(&right) {
@@ -150,10 +157,15 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
     }
     let product = multiply(call, left, right)?;
     let product = one("mul", &[Arg::Owned(&product), alpha])?;
+    let own = call.tensor(0)?;
     if matches!(beta, Arg::Int(0)) || matches!(beta, Arg::Float(f) if f == 0.0) {
+        // The layout is the sum's, whatever the factor.
+        let product = match is_sparse(&product.tensor()) && !is_sparse(&own) {
+            true => strided_of(product.tensor())?,
+            false => product,
+        };
         return call.set_output(0, product);
     }
-    let own = call.tensor(0)?;
     let own = if own.handle().is_null() { None } else { Some(Arg::Tensor(own)) };
     let own = own.ok_or_else(|| unsupported("a number in the place of a matrix"))?;
     let scaled = one("mul", &[own, beta])?;

@@ -1,9 +1,9 @@
-//! Ops of one tensor that keep zero: the op of that name on the values. Scratch: that of coalescing, but for `neg`.
+//! Ops of one tensor that keep zero: the op of that name on the values. Scratch: that of coalescing, but for `neg` and `fill`.
 
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, one};
+use crate::coo::{Coo, one, unsupported};
 use crate::csr::map_values;
-use keyway_sdk::author::{Call, Error};
+use keyway_sdk::author::{Arg, Call, Error};
 
 /// The function of each place's sum.
 fn apply(call: &Call<'_>, op: &str) -> Result<(), Error> {
@@ -12,6 +12,37 @@ fn apply(call: &Call<'_>, op: &str) -> Result<(), Error> {
     }
     let coo = coalesced(Coo::argument(call, 0)?)?;
     let values = one(op, &[coo.values.arg()])?;
+    coo.with_values(values).give(call)
+}
+
+/// With the slope below 0.
+fn leaky_relu(call: &Call<'_>) -> Result<(), Error> {
+    let slope = || match call.float(1) {
+        Ok(slope) => Ok(Arg::Float(slope)),
+        Err(_) => call.int(1).map(Arg::Int),
+    };
+    let slope = slope()?;
+    if map_values(call, 0, |values| one("leaky_relu", &[values, slope]))? {
+        return Ok(());
+    }
+    let coo = coalesced(Coo::argument(call, 0)?)?;
+    let values = one("leaky_relu", &[coo.values.arg(), slope])?;
+    coo.with_values(values).give(call)
+}
+
+/// Zeros where something is stored; no other number stays where nothing is.
+fn fill(call: &Call<'_>) -> Result<(), Error> {
+    let is_zero =
+        call.int(1).map(|number| number == 0).or_else(|_| call.float(1).map(|number| number == 0.0));
+    if !is_zero.or_else(|_| call.bool(1).map(|truth| !truth))? {
+        return Err(unsupported("a number other than 0 in each element"));
+    }
+    let zeros = |values: Arg<'_>| one("fill", &[values, Arg::Int(0)]);
+    if map_values(call, 0, zeros)? {
+        return Ok(());
+    }
+    let coo = Coo::argument(call, 0)?;
+    let values = zeros(coo.values.arg())?;
     coo.with_values(values).give(call)
 }
 
@@ -26,6 +57,8 @@ fn neg(call: &Call<'_>) -> Result<(), Error> {
 }
 
 kernels!("neg", "T>T", neg);
+kernels!("fill", "Ts>T", fill);
+float_kernels!("leaky_relu", "Ts>T", leaky_relu);
 
 /// Registers ops of one tensor.
 macro_rules! unary {

@@ -7,15 +7,19 @@ use crate::failure::Failure;
 use crate::files::{self, Outputs};
 use crate::installed::Choice;
 use crate::machine;
+use crate::profile;
 use crate::screen::Screen;
 use keyway::autograd::no_grad;
 use keyway::data::karate::{self, Graph, INSTRUCTOR, OFFICER};
 use keyway::dispatcher::parallel;
-use keyway::nn::{Reduction, init, loss};
+use keyway::io::safetensors;
+use keyway::nn::{Reduction, StateDict, init, loss};
 use keyway::optim::{Adam, AdamOptions, Optimizer};
+use keyway::profiler::{self, Report};
 use keyway::rng::Philox;
 use keyway::{Device, Result, Tensor};
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Numbers of a node between the two layers.
@@ -39,6 +43,7 @@ struct Results {
     /// Nodes that are told apart wrongly.
     wrong: Vec<usize>,
     seconds: f64,
+    profile: Option<Report>,
 }
 
 /// The graph with an edge from each node to itself, each edge divided by the roots of the degrees of its ends.
@@ -75,6 +80,12 @@ impl Net {
         let hidden = self.graph.mm(&self.weights[0])?.relu()?;
         self.graph.mm(&hidden.mm(&self.weights[1])?)
     }
+
+    /// The weights by name.
+    fn state_dict(&self) -> StateDict {
+        let named = self.weights.iter().enumerate();
+        named.map(|(layer, weight)| (format!("layers.{layer}.weight"), weight.detach())).collect()
+    }
 }
 
 /// Refuses what is of images alone.
@@ -85,9 +96,7 @@ fn check(options: &Options) -> std::result::Result<(), Failure> {
         ("--memory-format", options.memory_format.is_some()),
         ("--checkpoint", options.checkpoint.is_some()),
         ("--resume", options.resume.is_some()),
-        ("--save", options.save.is_some()),
         ("--plot", options.plot.is_some()),
-        ("--profile", options.profile.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((name, _)) => Err(Failure::Usage(format!("`graph` has no `{name}`; leave it out"))),
@@ -99,9 +108,14 @@ fn check(options: &Options) -> std::result::Result<(), Failure> {
 ///
 /// # Errors
 /// Wrong usage, no backend, what the training reports, and a file that cannot be written.
-pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> std::result::Result<(), Failure> {
+pub fn run(
+    options: &Options,
+    trace: &Option<PathBuf>,
+    choice: &Choice,
+    screen: &mut Screen,
+) -> std::result::Result<(), Failure> {
     check(options)?;
-    let at_end = [(outputs::JSON, &options.json)];
+    let at_end = [(outputs::TRACE, trace), (outputs::SAVE, &options.save), (outputs::JSON, &options.json)];
     Outputs::new(at_end).check()?;
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     let device = machine::device(&options.device, "training", choice)?;
@@ -114,7 +128,9 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> std::resu
     let (nodes, targets) = (at(labelled)?, at(labelled.map(|node| graph.classes[node]))?);
     let mut optimizer = Adam::new(net.weights.to_vec(), AdamOptions { lr, ..AdamOptions::default() })?;
     let mut train_loss = Vec::new();
+    let profile = options.profile.is_some().then(|| super::profile_for(trace));
     for epoch in 0..epochs {
+        let _scope = profiler::scope(&format!("epoch {}", epoch + 1));
         optimizer.zero_grad();
         let scores = net.forward()?.index_select(0, &nodes)?;
         let loss = loss::cross_entropy(&scores, &targets, Reduction::Mean)?;
@@ -130,6 +146,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> std::resu
         let _off = no_grad();
         net.forward()?.to_device(Device::CPU)?.to_vec::<f32>()?
     };
+    let trace = profile.map(|profile| profile.trace());
     let class = |node: usize| usize::from(scores[2 * node + 1] > scores[2 * node]);
     let wrong = (0..graph.nodes).filter(|&node| class(node) != graph.classes[node]).collect();
     let results = Results {
@@ -145,12 +162,16 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> std::resu
         train_loss,
         wrong,
         seconds: start.elapsed().as_secs_f64(),
+        profile: trace.as_ref().map(|trace| trace.report.clone()),
     };
     tell(&results, screen);
+    trace.iter().for_each(|trace| profile::tell_left_out(trace, screen));
     let text = serde_json::to_string_pretty(&results).map(|text| text + "\n");
-    let written = Outputs::new(at_end).write(|_, path| match &text {
-        Ok(text) => files::text(path, text),
-        Err(error) => Err(error.to_string()),
+    let written = Outputs::new(at_end).write(|what, path| match (what, &trace, &text) {
+        (outputs::TRACE, Some(trace), _) => profile::write(path, trace),
+        (outputs::SAVE, ..) => safetensors::save(path, &net.state_dict()).map_err(|error| error.to_string()),
+        (_, _, Ok(text)) => files::text(path, text),
+        (_, _, Err(error)) => Err(error.to_string()),
     });
     files::tell(written, screen)
 }
@@ -174,4 +195,8 @@ fn tell(results: &Results, screen: &mut Screen) {
         results.train_loss.last().copied().unwrap_or_default(),
         results.seconds
     ));
+    if let Some(report) = &results.profile {
+        screen.line("");
+        profile::print(report, profile::TOP, screen);
+    }
 }

@@ -22,7 +22,7 @@ use checkpoint::{Checkpoint, Target};
 use clap::ValueEnum;
 use data::Source;
 use keyway::dispatcher::parallel;
-use keyway::profiler;
+use keyway::profiler::{self, Profile};
 use network::Network;
 use settings::Settings;
 use std::path::PathBuf;
@@ -126,7 +126,7 @@ fn rate(text: &str) -> Result<f64, String> {
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let (source, trace) = options.dataset_and_trace()?;
     if source == Source::Graph && options.model.is_none_or(|model| model == Network::Gcn) {
-        return graph::run(options, choice, screen);
+        return graph::run(options, &trace, choice, screen);
     }
     let at_end = [
         (outputs::TRACE, &trace),
@@ -159,10 +159,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             _ => format!("going on after epoch {} of {epochs} from {path}", done.losses.len()),
         });
     }
-    let profile = options.profile.is_some().then(|| match trace {
-        Some(_) => profiler::trace(),
-        None => profiler::profile(),
-    });
+    let profile = options.profile.is_some().then(|| profile_for(&trace));
     let trained = task.train(target.as_ref(), resumed.as_ref())?;
     let trace = profile.map(|profile| profile.trace());
 
@@ -177,4 +174,12 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         screen.line(format!("wrote {} to {}", outputs::CHECKPOINT, target.path.display()));
     }
     files::tell(written, screen)
+}
+
+/// What a training is profiled by: with every call where a trace is wanted.
+fn profile_for(trace: &Option<PathBuf>) -> Profile {
+    match trace {
+        Some(_) => profiler::trace(),
+        None => profiler::profile(),
+    }
 }

@@ -56,8 +56,11 @@ pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, co
         },
         status::INVALID_ARGUMENT if !message.is_empty() => {
             // A plugin hands on what a call of its own to the same op said.
-            let inner = message.strip_prefix(op).and_then(|m| m.strip_prefix(": ")).unwrap_or(&message);
-            let inner = inner.strip_suffix(&format!(" (found by backend `{plugin}`)")).unwrap_or(inner);
+            let inner = message.as_str();
+            // Who found it is said once, also where the plugin called an op that another one serves.
+            let inner = inner.rsplit_once(" (found by backend `").filter(|(_, who)| who.ends_with("`)"));
+            let inner = inner.map_or(message.as_str(), |(inner, _)| inner);
+            let inner = inner.strip_prefix(op).and_then(|m| m.strip_prefix(": ")).unwrap_or(inner);
             let message = inner.to_string();
             Error::Rejected { op, plugin, message }
         }

@@ -184,7 +184,7 @@ fn into_given(
     for (target, spec) in targets.iter().zip(&plan.outputs) {
         check_target(args, target, &spec.sizes, spec.dtype)?;
         direct &= target.dtype() == spec.dtype && target.device() == place.device;
-        direct &= may_overwrite(args, target, plan.alias);
+        direct &= target.is_strided() && may_overwrite(args, target, plan.alias);
     }
     if !direct {
         let fresh = Call { args: call.args, out: Out::New };

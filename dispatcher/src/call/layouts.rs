@@ -202,12 +202,13 @@ pub(crate) fn check_components(
 }
 
 /// A tensor of a composite layout over these components, which it shares; `check` says whether they are compared with each
-/// other, which reads them.
+/// other, which reads them. Errors are those of `op`.
 ///
 /// # Errors
 /// `Layout` when nobody declares the layout; `Value` for components that do not fit; `Shape` for a shape that the layout
 /// cannot hold; what the plugin reports of what the components hold.
 pub fn from_components(
+    op: &'static str,
     layout: Layout,
     dtype: DType,
     sizes: &[usize],
@@ -215,13 +216,12 @@ pub fn from_components(
     attrs: &[i64],
     check: bool,
 ) -> Result<TensorRef> {
-    const OP: &str = "components";
-    declared(OP, layout)?;
+    declared(op, layout)?;
     let components: Vec<TensorRef> = components.iter().map(|c| c.shallow_copy()).collect();
-    check_components(OP, layout, &components, attrs.len())?;
+    check_components(op, layout, &components, attrs.len())?;
     let made = TensorImpl::composite(layout, dtype, Dims::from_slice(sizes), components, attrs.to_vec())?;
     if check {
-        checked(OP, &made)?;
+        checked(op, &made)?;
     }
     Ok(made)
 }

@@ -1,10 +1,11 @@
 //! Tensors that the caller gives to write to.
 
-use super::convert::copy_into;
+use super::convert::{contiguous, copy_into};
 use crate::base::dims;
 use crate::base::error::{Error, Result};
-use crate::memory::Shared;
+use crate::memory::{Shared, read_bytes};
 use crate::op::{Arg, Args, Call, Out, Outputs};
+use crate::registry::table;
 use crate::tensor::TensorRef;
 
 /// Unaliases results: one that is an argument itself becomes a tensor of its own that shares the memory, but not the place
@@ -40,8 +41,10 @@ pub(crate) fn check_target(
     dtype: crate::base::dtype::DType,
 ) -> Result<()> {
     let op = args.name();
-    if !target.is_strided() {
-        let reason = "cannot be written in place; use the form that returns a new tensor";
+    // A composite tensor keeps its other components, so that only an op's own argument can be it.
+    let in_place = || matches!(args.values.first(), Some(Arg::Tensor(t)) if Shared::ptr_eq(t, target));
+    if !target.is_strided() && !in_place() {
+        let reason = "cannot be written to; use the form that returns a new tensor";
         return Err(Error::Layout { op, layout: target.layout(), reason });
     }
     if target.sizes() != sizes {
@@ -57,7 +60,7 @@ pub(crate) fn check_target(
         let expected = format!("able to hold the result's {dtype}");
         return Err(Error::DType { op, argument: "out", expected, got: target.dtype() });
     }
-    if dims::may_self_overlap(target.sizes(), target.strides()) {
+    if target.is_strided() && dims::may_self_overlap(target.sizes(), target.strides()) {
         return Err(Error::Overlap { op, with: "itself" });
     }
     Ok(())
@@ -85,7 +88,50 @@ pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
         check_target(&call.args, target, result.sizes(), result.dtype())?;
     }
     for (target, result) in targets.iter().zip(&made) {
-        copy_into(target, result)?;
+        if target.is_strided() {
+            copy_into(target, result)?
+        } else {
+            store(call.args.name(), target, result)?
+        }
     }
     Ok(targets)
+}
+
+/// Writes the numbers of a result into those of a composite tensor, whose other components say where they stand.
+fn store(op: &'static str, target: &TensorRef, made: &TensorRef) -> Result<()> {
+    let refused = |reason| Err(Error::Layout { op, layout: target.layout(), reason });
+    let (own, new) = (target.components(), made.components());
+    if made.layout() != target.layout() || made.dtype() != target.dtype() || own.len() != new.len() {
+        return refused(
+            "cannot hold this result in place, which is of another layout or dtype; use the form that returns a new tensor",
+        );
+    }
+    let names = table::current().layout(target.layout()).map_or(&[][..], |entry| &entry.components);
+    let holds_numbers = |nth: usize| match names.iter().position(|name| name == "values") {
+        Some(values) => nth == values,
+        None => own[nth].dtype() == target.dtype(),
+    };
+    for (nth, (own, new)) in own.iter().zip(new).enumerate() {
+        let same = own.sizes() == new.sizes()
+            && own.dtype() == new.dtype()
+            && (holds_numbers(nth) || own.coincides(new) || content(own)? == content(new)?);
+        if !same {
+            return refused(
+                "cannot hold this result in place, which stands at other places; `coalesce()` the tensor first, or use the \
+                 form that returns a new one",
+            );
+        }
+    }
+    let numbers = own.iter().zip(new).enumerate().filter(|(nth, _)| holds_numbers(*nth));
+    numbers.filter(|(_, (own, new))| !own.coincides(new)).try_for_each(|(_, (own, new))| copy_into(own, new))
+}
+
+/// The elements of a strided tensor as bytes.
+fn content(t: &TensorRef) -> Result<Vec<u8>> {
+    let dense = contiguous(t)?;
+    let mut bytes = vec![0; dense.numel() * dense.dtype().size()];
+    if let Some(storage) = dense.storage() {
+        read_bytes(storage, dense.offset() * dense.dtype().size(), &mut bytes)?;
+    }
+    Ok(bytes)
 }

@@ -22,6 +22,15 @@ pub enum AutogradError {
         /// The op.
         op: &'static str,
     },
+    /// A change in place of a tensor made of components, such as a sparse one, where a gradient is wanted.
+    #[error(
+        "{op}: a sparse tensor cannot be changed in place where a gradient is wanted; use the form that returns a new tensor, \
+         or `no_grad`"
+    )]
+    CompositeInPlace {
+        /// The op.
+        op: &'static str,
+    },
     /// An in-place change of a view that autograd cannot follow.
     #[error("{op}: this view cannot be changed in place: it {reason}; change a `copied()` tensor instead")]
     ViewInPlace {

@@ -152,6 +152,9 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         }
         return redispatch(call, below);
     }
+    if matches!(call.out, Out::InPlace) && !call.args.tensor(0)?.is_strided() {
+        return Err(crate::Error::from(AutogradError::CompositeInPlace { op: call.args.name() }).into());
+    }
     if let Some(call) = by_element(call)? {
         return call;
     }

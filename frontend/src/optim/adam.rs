@@ -2,10 +2,11 @@
 
 use super::Optimizer;
 use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative};
-use super::moments::{LazyStep, Moments};
+use super::moments::{Moments, lazy_step};
 use super::rows::Gradient;
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
+use crate::ops::index::adam_rows::Step;
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`Adam`] and [`AdamW`]; the names and defaults are PyTorch's, whose `AdamW` has a weight decay of 0.01:
@@ -93,7 +94,7 @@ impl Core {
                 Some(moments) => moments,
                 None => moments.insert(Moments::zeros(parameter)?),
             };
-            update(parameter, &Gradient::of(grad)?, moments, options, self.decoupled)?;
+            update(parameter, grad, moments, options, self.decoupled)?;
         }
         Ok(())
     }
@@ -108,20 +109,25 @@ impl Core {
 
 /// One parameter's step. The corrections of both means are moved out of the tensors into the numbers, so that one tensor
 /// of the parameter's size is all that is needed besides the moments.
-fn update(p: &Tensor, grad: &Gradient, m: &mut Moments, o: &AdamOptions, decoupled: bool) -> Result<()> {
-    m.steps += 1;
+fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled: bool) -> Result<()> {
+    // A gradient that is refused counts as no step.
+    let steps = m.steps + 1;
     // p - lr * (first / c1) / (sqrt(second / c2) + eps), multiplied through by sqrt(c2).
-    let root = (1.0 - o.beta2.powf(m.steps as f64)).sqrt();
-    let rate = o.lr * root / (1.0 - o.beta1.powf(m.steps as f64));
+    let root = (1.0 - o.beta2.powf(steps as f64)).sqrt();
+    let rate = o.lr * root / (1.0 - o.beta1.powf(steps as f64));
     let shrink = if decoupled { 1.0 - o.lr * o.weight_decay } else { 1.0 };
     let decay = if decoupled { 0.0 } else { o.weight_decay };
-    if let (Gradient::Rows(rows), true) = (grad, o.lazy) {
-        let step = LazyStep { beta1: o.beta1, beta2: o.beta2, eps: o.eps * root, rate, decay, shrink };
-        return step.run(p, rows, m);
+    if o.lazy && !grad.as_ref().is_strided() {
+        let step = Step { beta1: o.beta1, beta2: o.beta2, eps: o.eps * root, rate, decay, shrink };
+        lazy_step(p, &grad, m, step)?;
+        m.steps = steps;
+        return Ok(());
     }
+    let grad = Gradient::of(grad)?;
+    m.steps = steps;
     m.first.mul_(o.beta1)?;
     m.second.mul_(o.beta2)?;
-    match grad {
+    match &grad {
         Gradient::Rows(rows) if decay == 0.0 => {
             rows.add(&m.first, &rows.values, 1.0 - o.beta1)?;
             rows.add(&m.second, &rows.values.square()?, 1.0 - o.beta2)?;

@@ -3,6 +3,7 @@
 use super::group::{Group, Loaded, Options, load, save, steps_of};
 use super::rows::Rows;
 use crate::nn::StateDict;
+use crate::ops::index::adam_rows::{self, Step};
 use crate::{Result, Tensor};
 
 /// What is remembered of a parameter.
@@ -55,39 +56,40 @@ impl Moments {
     }
 }
 
-/// A step of some rows of a table.
-pub(super) struct LazyStep {
-    pub(super) beta1: f64,
-    pub(super) beta2: f64,
-    /// Added to the root of the mean of squares, which is not corrected.
-    pub(super) eps: f64,
-    /// What the quotient of both, which are not corrected, is multiplied by.
-    pub(super) rate: f64,
-    /// How much of a row is added to its gradient.
-    pub(super) decay: f64,
-    /// What a row is multiplied by first.
-    pub(super) shrink: f64,
-}
-
-impl LazyStep {
-    /// Moves the rows that a gradient has, and their means; all others stay as they are.
-    pub(super) fn run(&self, p: &Tensor, rows: &Rows, m: &Moments) -> Result<()> {
-        let moved = rows.read(p)?;
-        let decayed;
-        let grad = if self.decay == 0.0 {
-            &rows.values
-        } else {
-            decayed = rows.values.add_scaled(&moved, self.decay)?;
-            &decayed
-        };
-        if self.shrink != 1.0 {
-            moved.mul_(self.shrink)?;
-        }
-        let first = rows.read(&m.first)?.mul_(self.beta1)?.add_scaled_(grad, 1.0 - self.beta1)?;
-        rows.write(&m.first, &first)?;
-        let second = rows.read(&m.second)?.mul_(self.beta2)?.addcmul_(grad, grad, 1.0 - self.beta2)?;
-        rows.write(&m.second, &second)?;
-        let denominator = second.sqrt_()?.add_(self.eps)?;
-        rows.write(p, &moved.addcdiv_(&first, &denominator, -self.rate)?)
+/// Moves the rows that a gradient has, and their means; all others stay as they are.
+///
+/// # Errors
+/// As [`Rows::of`].
+pub(super) fn lazy_step(p: &Tensor, grad: &Tensor, m: &Moments, step: Step) -> Result<()> {
+    let grad = grad.as_coordinates()?;
+    // One op for what rows alone are, in whatever order: nothing is coalesced.
+    if grad.sparse_dim()? == 1
+        && adam_rows::in_place(
+            [p, &m.first, &m.second],
+            &grad.indices()?.select(0, 0)?,
+            &grad.values()?,
+            step,
+        )?
+    {
+        return Ok(());
     }
+    let rows = Rows::of(&grad)?;
+    let Step { beta1, beta2, eps, rate, decay, shrink } = step;
+    let moved = rows.read(p)?;
+    let decayed;
+    let grad = if decay == 0.0 {
+        &rows.values
+    } else {
+        decayed = rows.values.add_scaled(&moved, decay)?;
+        &decayed
+    };
+    if shrink != 1.0 {
+        moved.mul_(shrink)?;
+    }
+    let first = rows.read(&m.first)?.mul_(beta1)?.add_scaled_(grad, 1.0 - beta1)?;
+    rows.write(&m.first, &first)?;
+    let second = rows.read(&m.second)?.mul_(beta2)?.addcmul_(grad, grad, 1.0 - beta2)?;
+    rows.write(&m.second, &second)?;
+    let denominator = second.sqrt_()?.add_(eps)?;
+    rows.write(p, &moved.addcdiv_(&first, &denominator, -rate)?)
 }

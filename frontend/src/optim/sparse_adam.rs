@@ -2,10 +2,10 @@
 
 use super::Optimizer;
 use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative};
-use super::moments::{LazyStep, Moments};
-use super::rows::Rows;
+use super::moments::{Moments, lazy_step};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
+use crate::ops::index::adam_rows::Step;
 use crate::tensor::{COO, sparse_layout};
 use crate::{Result, Tensor, profiler};
 
@@ -124,16 +124,18 @@ impl Optimizer for SparseAdam {
         let all = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
         for ((p, o), moments) in all.zip(&mut self.moments) {
             let Some(grad) = p.grad() else { continue };
-            let rows = Rows::of(&grad)?;
+            let grad = grad.as_coordinates()?;
+            grad.sparse_dim()?;
             let m = match moments {
                 Some(m) => m,
                 None => moments.insert(Moments::zeros(p)?),
             };
-            m.steps += 1;
-            let rate =
-                o.lr * (1.0 - o.beta2.powf(m.steps as f64)).sqrt() / (1.0 - o.beta1.powf(m.steps as f64));
-            LazyStep { beta1: o.beta1, beta2: o.beta2, eps: o.eps, rate, decay: 0.0, shrink: 1.0 }
-                .run(p, &rows, m)?;
+            // A gradient that is refused counts as no step.
+            let steps = m.steps + 1;
+            let rate = o.lr * (1.0 - o.beta2.powf(steps as f64)).sqrt() / (1.0 - o.beta1.powf(steps as f64));
+            let step = Step { beta1: o.beta1, beta2: o.beta2, eps: o.eps, rate, decay: 0.0, shrink: 1.0 };
+            lazy_step(p, &grad, m, step)?;
+            m.steps = steps;
         }
         Ok(())
     }

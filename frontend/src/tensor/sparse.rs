@@ -85,9 +85,14 @@ impl Tensor {
         self.to_strided()
     }
 
+    /// Whether this is a sparse tensor of coordinates.
+    pub(crate) fn is_coordinates(&self) -> bool {
+        self.layout().name() == COO && self.as_ref().components().len() == 2
+    }
+
     /// Fails unless this is a sparse tensor of coordinates.
     fn coordinates(&self, op: &'static str) -> Result<()> {
-        if self.layout().name() == COO && self.as_ref().components().len() == 2 {
+        if self.is_coordinates() {
             return Ok(());
         }
         let got = format!("one of layout {}; `to_sparse` makes one of a strided tensor", self.layout());
@@ -96,7 +101,11 @@ impl Tensor {
 
     /// Fails unless this is a sparse tensor: of coordinates, or of compressed rows.
     fn entries(&self, op: &'static str) -> Result<()> {
-        if self.is_compressed() { Ok(()) } else { self.coordinates(op) }
+        if self.is_compressed() || self.is_coordinates() {
+            return Ok(());
+        }
+        let got = format!("one of layout {}; `to_sparse` makes one of a strided tensor", self.layout());
+        Err(wrong(op, "self", format!("a sparse tensor, of layout {COO} or {CSR}"), got))
     }
 
     /// Compressed rows as coordinates, and what is another layout as it is.

@@ -3,7 +3,7 @@
 use super::{places, pointed, with, with_dim};
 use crate::array::{Array, Indices, Number, flat};
 use crate::oracle::number::{plus, times};
-use crate::oracle::pointwise::broadcast;
+use crate::oracle::pointwise::{broadcast, leaves_range};
 use crate::oracle::{Family, Inputs, Unknown};
 
 /// Joins what is there with what comes.
@@ -94,8 +94,38 @@ fn masked_fill(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
+/// A step of Adam for the rows that have an index, each by the sum of its gradients.
+fn adam_rows(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let tables = [inputs.array(0)?, inputs.array(1)?, inputs.array(2)?];
+    let dtype = tables[0].dtype;
+    let rows = tables[0].sizes.first().copied().unwrap_or(0);
+    let width: usize = tables[0].sizes.iter().skip(1).product();
+    let [p, m, v] = tables.map(|table| table.cast(dtype).floats());
+    let given = inputs.array(4)?.cast(dtype).floats();
+    let [beta1, beta2, eps] = [inputs.float(5)?, inputs.float(6)?, inputs.float(7)?];
+    let [rate, decay, shrink] = [inputs.float(8)?, inputs.float(9)?, inputs.float(10)?];
+    let places = places(inputs.array(3)?, rows)?;
+    let mut made = tables.map(|table| table.cast(dtype));
+    for (&row, column) in places.iter().flat_map(|row| (0..width).map(move |column| (row, column))) {
+        let at = row * width + column;
+        let of_row = (0..places.len()).filter(|j| places[*j] == row).map(|j| given[j * width + column]);
+        let mut from: Vec<f64> = of_row.collect();
+        let g = from.iter().sum::<f64>() + if decay == 0.0 { 0.0 } else { decay * p[at] };
+        let mean = beta1 * m[at] + (1.0 - beta1) * g;
+        let square = beta2 * v[at] + (1.0 - beta2) * g * g;
+        let moved = rate * mean / (square.sqrt() + eps);
+        from.extend([p[at], m[at], v[at]]);
+        let open = [g, g * g, mean, square, moved].iter().any(|&step| leaves_range(dtype, step, &from));
+        for (table, result) in made.iter_mut().zip([shrink * p[at] - moved, mean, square]) {
+            table.values[at] = if open { Number::Any } else { Number::Float(result) };
+        }
+    }
+    Ok(made.into())
+}
+
 /// The family's part.
 pub const ALL: Family = &[
+    ("adam_rows", adam_rows),
     ("index_add", index_add),
     ("index_copy", index_copy),
     ("index_put", index_put),

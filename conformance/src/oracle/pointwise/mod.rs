@@ -48,7 +48,7 @@ pub(super) fn float_of(dtype: DType) -> DType {
 /// Whether a step of a formula is beyond the range of `dtype` although the numbers that it is made `from` are
 /// finite. What the rest of the formula then gives hangs on the precision and the order of the computation,
 /// which no op promises, so that anything is right.
-pub(super) fn leaves_range(dtype: DType, step: f64, from: &[f64]) -> bool {
+pub(crate) fn leaves_range(dtype: DType, step: f64, from: &[f64]) -> bool {
     from.iter().all(|v| v.is_finite()) && round_to(step, dtype).is_infinite()
 }
 

@@ -8,6 +8,16 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SafetensorsError {
+    /// The components of a composite tensor, such as a sparse one, do not fit each other.
+    #[error("{path}: `{tensor}` is damaged: {reason}; write the file anew", path = path.display())]
+    Components {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// What its layout's backend found.
+        reason: String,
+    },
     /// A file could not be read.
     #[error("cannot read {path}: {source}; check the path and its permissions", path = path.display())]
     Read {

@@ -139,11 +139,17 @@ pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planne
 }
 
 /// Puts the composite tensors together, in the place of their components.
-pub(super) fn join(planned: Vec<Planned>, tensors: &mut StateDict) -> crate::Result<()> {
+pub(super) fn join(path: &Path, planned: Vec<Planned>, tensors: &mut StateDict) -> crate::Result<()> {
     for whole in planned {
         let components: Vec<Tensor> = whole.components.iter().filter_map(|c| tensors.remove(c)).collect();
         let Planned { layout, shape, dtype, attrs, .. } = &whole;
-        let tensor = Tensor::from_components(*layout, shape, *dtype, &components, attrs)?;
+        let made = Tensor::from_components(*layout, shape, *dtype, &components, attrs);
+        let damaged = |error: crate::Error| Error::Components {
+            path: path.to_path_buf(),
+            tensor: whole.name.clone(),
+            reason: error.to_string(),
+        };
+        let tensor = made.map_err(damaged)?;
         tensors.insert(whole.name, tensor);
     }
     Ok(())

@@ -74,7 +74,7 @@ pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
         let tensor = read_tensor(path, &mut file, &entry, last.contains(&entry.name), &mut buffer)?;
         tensors.insert(entry.name, tensor);
     }
-    layouts::join(composite, &mut tensors)?;
+    layouts::join(path, composite, &mut tensors)?;
     Ok(File { tensors, metadata })
 }
 

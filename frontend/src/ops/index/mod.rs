@@ -4,6 +4,7 @@ mod bags;
 mod geometry;
 
 crate::ops::family! {
+    adam_rows,
     argsort,
     cat,
     constant_pad,

@@ -9,7 +9,8 @@ use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::op::{Arg, Part, Rule};
 
 impl Tensor {
-    /// `self + mat1 @ mat2` for matrices; `self` is broadcast to the product's shape.
+    /// `self + mat1 @ mat2` for matrices; `self` is broadcast to the product's shape. Of sparse matrices the result is sparse
+    /// where all three are, else strided, whatever the factors.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -43,7 +43,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    tensor(args, 0)?.unsqueeze(1)?.mul(&tensor(args, 1)?)
+    let (left, right) = (tensor(args, 0)?.unsqueeze(1)?, tensor(args, 1)?);
+    // Of sparse vectors a product of matrices, which need not be repeated to one shape.
+    match left.as_ref().is_strided() && right.as_ref().is_strided() {
+        true => left.mul(&right),
+        false => left.mm(&right.unsqueeze(0)?),
+    }
 }
 
 fn samples() -> Vec<Sample> {

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules;
-use crate::ops::sample::{Fill, SampleArg, error, fixed, unary_of};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, unary_of};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Arg, Rule};
 
@@ -58,7 +58,10 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::ZERO,
     forms: Forms::InPlace,
     dtypes: Dtypes::ALL,
-    samples: || unary_of(&Fill::Uniform(-2.0, 2.0), &[SampleArg::Int(1)]),
+    samples: || {
+        let zeros = sample([plain(&[3, 4]), SampleArg::Int(0)]);
+        [unary_of(&Fill::Uniform(-2.0, 2.0), &[SampleArg::Int(1)]), vec![zeros]].concat()
+    },
     errors: || {
         let bytes = || fixed(&[2], DType::I8, Fill::Index(2));
         let wrong = [SampleArg::Int(300), SampleArg::Float(f64::INFINITY), SampleArg::Float(f64::NAN)];

@@ -101,8 +101,15 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
         })
         .collect::<RuleResult<_>>()?;
     let dtype = args.optional_dtype(3)?.ok_or_else(|| wrong("dtype", "a dtype", "none".to_string()))?;
-    let made =
-        layouts::from_components(layout, dtype, &sizes, args.tensors(1)?, args.ints(4)?, args.bool(5)?)?;
+    let made = layouts::from_components(
+        args.name(),
+        layout,
+        dtype,
+        &sizes,
+        args.tensors(1)?,
+        args.ints(4)?,
+        args.bool(5)?,
+    )?;
     Ok(Outputs::from_iter([made]))
 }
 

@@ -5,6 +5,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::memory::from_components::map_stored;
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -12,7 +13,7 @@ use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
 
 impl Tensor {
     /// While training, 0 with probability `p` and the element divided by `1 - p` else; otherwise this
-    /// tensor itself.
+    /// tensor itself. Of a sparse tensor what it stores, each place once.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,6 +28,9 @@ impl Tensor {
     pub fn dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         if !training {
             return Ok(self.clone());
+        }
+        if !self.as_ref().is_strided() {
+            return map_stored(&self.coalesce()?, |values| values.dropout(p, true));
         }
         let [seed, offset] = super::place(self, super::Words::One);
         DEF.run(&[self.into(), Arg::Float(p), seed, offset])

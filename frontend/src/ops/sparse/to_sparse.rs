@@ -1,26 +1,65 @@
 //! `to_sparse`
 
-use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// A strided tensor as `sparse_coo`, its first `sparse_dim` dimensions sparse and the others dense: an entry for each
-    /// place of the sparse dimensions at which anything differs from 0. Of compressed rows (`sparse_csr`) their entries, with
-    /// a `sparse_dim` of 2. The result is coalesced.
+    /// place of the sparse dimensions at which anything differs from 0. Of compressed rows (`sparse_csr`) their entries. Of
+    /// coordinates its entries, each place once: with fewer sparse dimensions than it has, those of a block are put together;
+    /// with more, a block's elements that differ from 0 become entries. The result is coalesced.
     ///
     /// Gradients come back whole: also for elements that are 0 and so are not stored.
     ///
     /// # Errors
-    /// A tensor that is `sparse_coo`; more sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
+    /// More sparse dimensions than there are dimensions; no backend that serves `sparse_coo`.
     pub fn to_sparse(&self, sparse_dim: usize) -> Result<Tensor> {
         crate::tensor::sparse_layout(crate::tensor::COO, "to_sparse")?;
+        if self.is_coordinates() && sparse_dim <= self.ndim() {
+            return split_anew(self, sparse_dim);
+        }
+        if self.layout().name() == crate::tensor::CSR && sparse_dim < 2 {
+            return split_anew(&self.as_coordinates()?, sparse_dim);
+        }
         DEF.run(&[self.into(), Arg::Int(i64::try_from(sparse_dim).unwrap_or(i64::MAX))])
     }
+}
+
+/// Coordinates with this many sparse dimensions; nothing but the blocks of entries becomes strided.
+fn split_anew(t: &Tensor, sparse_dim: usize) -> Result<Tensor> {
+    let t = t.coalesce()?;
+    let own = t.sparse_dim()?;
+    if own == sparse_dim {
+        return Ok(t);
+    }
+    let (indices, values) = (t.indices()?, t.values()?);
+    if own < sparse_dim {
+        let within = values.to_sparse(1 + sparse_dim - own)?;
+        let at = within.indices()?;
+        let blocks = indices.index_select(1, &at.select(0, 0)?)?;
+        let indices = Tensor::cat(&[&blocks, &at.narrow(0, 1, sparse_dim - own)?], 0)?;
+        return Tensor::sparse_coo(&indices, &within.values()?, t.sizes())?.coalesce();
+    }
+    let (device, nnz, outer) = (t.device(), t.nnz()?, indices.narrow(0, 0, sparse_dim)?);
+    let ones = Tensor::ones(&[nnz], DType::F64, device)?;
+    let places = Tensor::sparse_coo(&outer, &ones, &t.sizes()[..sparse_dim])?.coalesce()?;
+    let blocks = places.nnz()?;
+    // Entries come in order, so that a block begins where an index differs from the one before.
+    let others = nnz.saturating_sub(1);
+    let begins = outer.narrow(1, (nnz - others) as i64, others)?.ne(&outer.narrow(1, 0, others)?)?;
+    let begins = begins.to_dtype(DType::I64)?.sum_dims(&[0], false)?.clamp_max(1)?;
+    let first = Tensor::zeros(&[nnz - others], DType::I64, device)?;
+    let block = Tensor::cat(&[&first, &begins.cumsum(0)?], 0)?;
+    let sizes: Vec<usize> = std::iter::once(blocks).chain(t.sizes()[sparse_dim..].iter().copied()).collect();
+    let inner = (sparse_dim..own).map(|dim| indices.select(0, dim as i64)).collect::<Result<Vec<_>>>()?;
+    let at: Vec<Option<&Tensor>> = std::iter::once(&block).chain(&inner).map(Some).collect();
+    let made = Tensor::zeros(&sizes, t.dtype(), device)?.index_put(&at, &values, false)?;
+    Tensor::sparse_coo(&places.indices()?, &made, t.sizes())?.coalesce()
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
