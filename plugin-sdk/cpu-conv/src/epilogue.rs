@@ -2,9 +2,11 @@
 //! gradients stay as they are.
 
 use crate::image::{Numbers, Pixel, unsupported};
+use crate::turn::Staged;
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Vector, read_some};
 use keyway_sdk::author::{Call, Error, Lanes};
+use std::ops::Range;
 use std::ptr::null;
 
 const LANES: usize = Numbers::LANES;
@@ -66,6 +68,35 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
     #[cfg(test)]
     pub fn relu_of_sum_with(add: Lanes<'a, T>) -> Self {
         Epilogue { add: Some(add), activation: Activation::Relu }
+    }
+
+    /// An activation that is no comparison.
+    #[cfg(test)]
+    pub fn silu() -> Self {
+        Epilogue { add: None, activation: Activation::Silu }
+    }
+
+    /// Whether a tensor is added.
+    pub fn adds(&self) -> bool {
+        self.add.is_some()
+    }
+
+    /// Copies what is added to an area of the result to where that is staged, from where [`Epilogue::apply`] can read it.
+    ///
+    /// # Safety
+    /// As for [`Staged::take`], of a volume that lies as the result does.
+    pub unsafe fn stage(
+        &self,
+        to: &Staged<T>,
+        out: &Volume<'_, T>,
+        sample: usize,
+        channels: Range<usize>,
+        area: [Range<usize>; 2],
+    ) {
+        if let Some(data) = self.add {
+            // SAFETY: as the caller guarantees.
+            unsafe { to.take(&Volume { data, ..*out }, sample, channels, area) };
+        }
     }
 
     /// What is added at an element of the result.
