@@ -256,7 +256,8 @@ unsafe fn write<T: Pixel>(
     unsafe { transpose(turned.as_mut_ptr(), SIDE, places.as_ptr(), SIDE, SIDE, channels) };
     for (at, flat, count) in runs() {
         for c in 0..channels {
-            let (to, from) = (of.out.data.as_ptr().wrapping_add(at + c * plane), &turned[c * SIDE + flat - begin..]);
+            let (to, from) =
+                (of.out.data.as_ptr().wrapping_add(at + c * plane), &turned[c * SIDE + flat - begin..]);
             // SAFETY: the caller guarantees the results; an element has two bytes.
             unsafe {
                 match across {

@@ -309,7 +309,9 @@ impl<T: Pixel> Product<'_, T> {
         let staged = if self.is_staged() { self.staged_rows() } else { 0 };
         for (y, place) in places.clone().enumerate() {
             let at = sample * self.out.strides[0] + place * self.out.strides[3] + channel;
-            let area = |rows: Range<usize>| (Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE }, [rows, 0..width]);
+            let area = |rows: Range<usize>| {
+                (Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE }, [rows, 0..width])
+            };
             if staged > 0 && y % staged == 0 {
                 let (to, area) = area(place..(place + staged).min(places.end));
                 // SAFETY: as the caller guarantees; there is room for these rows.

@@ -96,7 +96,8 @@ impl<T: Copy> Staged<T> {
             (from.strides, self.place(from, sample, &channels, area));
         let from = from.data.as_ptr().cast_const().wrapping_add(at);
         for row in 0..tall {
-            let (from, to) = (from.wrapping_add(row * down), self.from.cast_mut().wrapping_add(row * self.down));
+            let (from, to) =
+                (from.wrapping_add(row * down), self.from.cast_mut().wrapping_add(row * self.down));
             // SAFETY: as the caller guarantees.
             unsafe {
                 if across == 1 {
