@@ -4,13 +4,18 @@ use super::GRAIN;
 use super::tables::cubic;
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, read_some, write_some};
+use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, read_some, widen, write_some};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
+use std::any::TypeId;
 use std::ops::Range;
 
-/// Pixels that are gone through at once.
+/// Pixels that are gone through at once; the most where channels are copied, and pieces of work beyond which they are fewer.
 const CHUNK: usize = 256;
+const COPIED: usize = 4096;
+const ENOUGH: usize = 8;
+/// Elements of a channel for each pixel up to which it is copied.
+const FEW: usize = 4;
 /// Elements that a pixel is made of, at most: four each way, or two in each of three. No vector has more lanes.
 const MOST: usize = 16;
 
@@ -105,13 +110,15 @@ impl Side {
     }
 }
 
-/// The elements that neighbouring pixels of one sample are made of, and how much each counts: `[taps][CHUNK]`.
+/// The elements that neighbouring pixels of one sample are made of, and how much each counts: `[taps][wide]`.
 struct Chunk<T: Elements> {
-    /// Where they lie in the first channel.
-    at: Scratch<u64>,
+    /// Where they lie, from the sample's first element on.
+    at: Scratch<i32>,
     weight: Scratch<T::Acc>,
     /// How many each pixel has; the others count nothing, and any element stands for them.
-    counts: [usize; CHUNK],
+    counts: Scratch<u8>,
+    /// A channel that is not summed as it is, widened.
+    plane: Scratch<T::Acc>,
 }
 
 /// What is computed.
@@ -128,6 +135,8 @@ struct Sampling<'a, T: Elements> {
     of_axis: usize,
     /// Elements that a pixel is made of, at most.
     most: usize,
+    /// Pixels that are gone through at once: whole vectors of them.
+    wide: usize,
 }
 
 impl<T: Elements> Sampling<'_, T> {
@@ -137,28 +146,50 @@ impl<T: Elements> Sampling<'_, T> {
         [pixel / (height * width), pixel / width % height, pixel % width]
     }
 
+    /// Elements from the first to the last of a channel.
+    fn span(&self) -> usize {
+        (2..5).fold(1, |span, d| {
+            (self.image.sizes[d] - 1).saturating_mul(self.image.strides[d]).saturating_add(span)
+        })
+    }
+
+    /// Whether a channel's elements lie one behind the other.
+    fn has_dense_planes(&self) -> bool {
+        self.image.sizes[2..].iter().product::<usize>() == self.span()
+    }
+
+    fn chunk(&self) -> Result<Chunk<T>, Error> {
+        // A copy is worth its time where it is read often enough.
+        let is_other = TypeId::of::<T>() != TypeId::of::<T::Acc>();
+        let copied = is_other && self.has_dense_planes() && self.span() <= FEW * self.wide;
+        Ok(Chunk {
+            at: Scratch::zeroed(self.most * self.wide)?,
+            weight: Scratch::zeroed(self.most * self.wide)?,
+            counts: Scratch::zeroed(self.wide)?,
+            plane: Scratch::zeroed(if copied { self.span() } else { 0 })?,
+        })
+    }
+
     /// Finds what some pixels of a sample are made of.
     ///
     /// # Safety
     /// The grid must have a place for each.
     unsafe fn find(&self, chunk: &mut Chunk<T>, sample: usize, pixels: &Range<usize>) {
-        let [by_sample, _, by_spatial @ ..] = self.image.strides;
         for (p, pixel) in pixels.clone().enumerate() {
-            let from: usize = self.place(pixel).iter().zip(&self.of_place).map(|(i, stride)| i * stride).sum();
-            // A dimension is put in front of those that are done, from the last to the first.
-            let mut taps = [(0, 0.0); MOST];
+            let from: usize =
+                self.place(pixel).iter().zip(&self.of_place).map(|(i, stride)| i * stride).sum();
+            let mut taps = [(0, 1.0); MOST];
             let mut count = 1;
-            taps[0] = (sample * by_sample, 1.0);
             for d in 3 - self.rank..3 {
                 let at = sample * self.of_sample + from + (2 - d) * self.of_axis;
                 // SAFETY: a coordinate of a place, as the caller guarantees.
                 let value = unsafe { *self.grid.as_ptr().add(at) };
-                let mut along = [(0, 0.0); 4];
-                let mut found = 0;
+                let (mut along, mut found) = ([(0, 0.0); 4], 0);
                 self.sides[d].taps(value.to_f64(), |at, weight| {
-                    along[found] = (at * by_spatial[d], weight);
+                    along[found] = (at * self.image.strides[d + 2], weight);
                     found += 1;
                 });
+                // Each of those so far with each of this dimension.
                 let outer = taps;
                 for (i, &(base, share)) in outer[..count].iter().enumerate() {
                     for (k, &(at, weight)) in along[..found].iter().enumerate() {
@@ -167,27 +198,35 @@ impl<T: Elements> Sampling<'_, T> {
                 }
                 count *= found;
             }
-            for k in 0..self.most {
-                let (at, weight) = if k < count { taps[k] } else { (sample * by_sample, 0.0) };
-                chunk.at[k * CHUNK + p] = at as u64;
-                chunk.weight[k * CHUNK + p] = T::Acc::from_f64(weight);
+            for (k, &(at, weight)) in taps.iter().enumerate().take(self.most) {
+                let (at, weight) = if k < count { (at, weight) } else { (0, 0.0) };
+                chunk.at[k * self.wide + p] = at as i32;
+                chunk.weight[k * self.wide + p] = T::Acc::from_f64(weight);
             }
-            chunk.counts[p] = count;
+            chunk.counts[p] = count as u8;
         }
     }
 
     /// Writes `n` channels of a pixel from channel `c` on.
     ///
     /// # Safety
-    /// The chunk must be of this image, and nobody else may use the results.
+    /// The chunk must be of this sample, and nobody else may use the results.
     #[inline(always)]
-    unsafe fn write(&self, chunk: &Chunk<T>, p: usize, (c, n): (usize, usize), to: *mut T) {
+    unsafe fn write(
+        &self,
+        chunk: &Chunk<T>,
+        (sample, p): (usize, usize),
+        (c, n): (usize, usize),
+        to: *mut T,
+    ) {
         let (from, to_step) = (self.image.strides[1], self.out.strides[1]);
+        let data =
+            self.image.data.as_ptr().cast_const().wrapping_add(sample * self.image.strides[0] + c * from);
         let mut sum = T::Vector::splat(T::Acc::ZERO);
-        for k in (0..chunk.counts[p]).map(|k| k * CHUNK + p) {
-            let data = self.image.data.as_ptr().cast_const().wrapping_add(chunk.at[k] as usize + c * from);
+        for k in (0..usize::from(chunk.counts[p])).map(|k| k * self.wide + p) {
             // SAFETY: channels of an element of the image.
-            sum = unsafe { read_some(data, from, n) }.mul_add(T::Vector::splat(chunk.weight[k]), sum);
+            let elements: T::Vector = unsafe { read_some(data.wrapping_add(chunk.at[k] as usize), from, n) };
+            sum = elements.mul_add(T::Vector::splat(chunk.weight[k]), sum);
         }
         // SAFETY: as the caller guarantees.
         unsafe { write_some(to.wrapping_add(c * to_step), to_step, n, sum) };
@@ -197,15 +236,20 @@ impl<T: Elements> Sampling<'_, T> {
     ///
     /// # Safety
     /// As for [`Sampling::write`].
-    unsafe fn by_pixels(&self, chunk: &Chunk<T>, sample: usize, pixels: &Range<usize>) {
-        for (p, pixel) in pixels.clone().enumerate() {
+    unsafe fn by_pixels(
+        &self,
+        chunk: &Chunk<T>,
+        sample: usize,
+        pixels: impl Iterator<Item = (usize, usize)>,
+    ) {
+        for (p, pixel) in pixels {
             let [z, y, x] = self.place(pixel);
             let index = [sample, 0, z, y, x];
             let at: usize = index.iter().zip(&self.out.strides).map(|(i, stride)| i * stride).sum();
             let (to, channels) = (self.out.data.as_ptr().wrapping_add(at), self.out.sizes[1]);
             for c in (0..channels).step_by(T::Vector::LANES) {
                 // SAFETY: as the caller guarantees.
-                unsafe { self.write(chunk, p, (c, T::Vector::LANES.min(channels - c)), to) };
+                unsafe { self.write(chunk, (sample, p), (c, T::Vector::LANES.min(channels - c)), to) };
             }
         }
     }
@@ -221,41 +265,62 @@ impl<T: Elements> Sampling<'_, T> {
     ///
     /// # Safety
     /// As for [`Sampling::write`].
-    unsafe fn by_planes(&self, chunk: &Chunk<T>, sample: usize, pixels: &Range<usize>, step: usize) {
-        let lanes = T::Vector::LANES;
-        let partly: Vec<usize> = (0..pixels.len()).filter(|p| chunk.counts[*p] < self.most).collect();
+    unsafe fn by_planes(&self, chunk: &mut Chunk<T>, sample: usize, pixels: &Range<usize>, step: usize) {
         for c in 0..self.out.sizes[1] {
-            let from = self.image.data.as_ptr().cast_const().wrapping_add(c * self.image.strides[1]);
+            let at = sample * self.image.strides[0] + c * self.image.strides[1];
+            let from = self.image.data.as_ptr().cast_const().wrapping_add(at);
             let at = sample * self.out.strides[0] + c * self.out.strides[1] + pixels.start * step;
             let to = self.out.data.as_ptr().wrapping_add(at);
-            for p in (0..pixels.len()).step_by(lanes) {
-                let mut sum = T::Vector::splat(T::Acc::ZERO);
-                for k in 0..self.most {
-                    let places = &chunk.at[k * CHUNK + p..][..lanes];
-                    let mut elements = [T::from_acc(T::Acc::ZERO); MOST];
-                    for (element, at) in elements.iter_mut().zip(places) {
-                        // SAFETY: an element of the channel; the places of no pixel are those of others.
-                        *element = unsafe { *from.add(*at as usize) };
-                    }
-                    // SAFETY: no vector has more lanes than there are elements, and the weights are as many as the places.
-                    sum = unsafe {
+            // SAFETY: elements of the channel, as the caller guarantees; places that are of no pixel are those of others.
+            unsafe {
+                if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+                    let gather = |at: *const i32| T::Vector::gather(from.cast(), at);
+                    self.of_plane(chunk, gather, (to, step), pixels.len());
+                } else if chunk.plane.is_empty() {
+                    let gather = |at: *const i32| {
+                        let mut elements = [T::from_acc(T::Acc::ZERO); MOST];
+                        for (i, element) in elements.iter_mut().enumerate().take(T::Vector::LANES) {
+                            *element = *from.offset(*at.add(i) as isize);
+                        }
                         T::read(elements.as_ptr())
-                            .mul_add(T::Vector::load(chunk.weight[k * CHUNK + p..].as_ptr()), sum)
                     };
+                    self.of_plane(chunk, gather, (to, step), pixels.len());
+                } else {
+                    let count = chunk.plane.len();
+                    widen(chunk.plane.as_mut_ptr(), from, count);
+                    let gather = |at: *const i32| T::Vector::gather(chunk.plane.as_ptr(), at);
+                    self.of_plane(chunk, gather, (to, step), pixels.len());
                 }
-                // SAFETY: as the caller guarantees.
-                unsafe { write_some(to.wrapping_add(p * step), step, lanes.min(pixels.len() - p), sum) };
             }
         }
         // Those of fewer elements again: what counts nothing must not be read, for infinity times 0 is no number.
-        for &p in &partly {
-            let at = sample * self.out.strides[0] + (pixels.start + p) * step;
-            let to = self.out.data.as_ptr().wrapping_add(at);
-            let channels = self.out.sizes[1];
-            for c in (0..channels).step_by(lanes) {
-                // SAFETY: as the caller guarantees.
-                unsafe { self.write(chunk, p, (c, lanes.min(channels - c)), to) };
+        let partly = pixels.clone().enumerate().filter(|(p, _)| usize::from(chunk.counts[*p]) < self.most);
+        // SAFETY: as the caller guarantees.
+        unsafe { self.by_pixels(chunk, sample, partly) };
+    }
+
+    /// Computes the pixels of a channel, whose elements `gather` reads.
+    ///
+    /// # Safety
+    /// As for [`Sampling::write`].
+    #[inline(always)]
+    unsafe fn of_plane(
+        &self,
+        chunk: &Chunk<T>,
+        gather: impl Fn(*const i32) -> T::Vector,
+        (to, step): (*mut T, usize),
+        pixels: usize,
+    ) {
+        let lanes = T::Vector::LANES;
+        for p in (0..pixels).step_by(lanes) {
+            let mut sum = T::Vector::splat(T::Acc::ZERO);
+            for k in (0..self.most).map(|k| k * self.wide + p) {
+                // SAFETY: the chunk has whole vectors of places and weights.
+                let weight = unsafe { T::Vector::load(chunk.weight.as_ptr().add(k)) };
+                sum = gather(chunk.at.as_ptr().wrapping_add(k)).mul_add(weight, sum);
             }
+            // SAFETY: as the caller guarantees.
+            unsafe { write_some(to.wrapping_add(p * step), step, lanes.min(pixels - p), sum) };
         }
     }
 }
@@ -286,28 +351,36 @@ fn grid_sample<T: Elements>(call: &Call) -> Result<(), Error> {
     };
     // SAFETY: the host guarantees the elements of a call's tensors; they are only read.
     let grid = unsafe { Lanes::new(grid.as_ptr().cast_mut()) };
-    let sampling = Sampling { image, out, sides, rank, grid, of_sample, of_place, of_axis, most };
-    let [samples, channels, depth, height, width] = sampling.out.sizes;
+    let [samples, channels, depth, height, width] = out.sizes;
     let pixels = depth * height * width;
-    let chunks = pixels.div_ceil(CHUNK);
+    if samples * pixels == 0 {
+        return Ok(());
+    }
+    let wide = if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
+        CHUNK
+    } else {
+        (samples * pixels).div_ceil(ENOUGH).clamp(CHUNK, COPIED)
+    };
+    let wide = wide.min(pixels).next_multiple_of(T::Vector::LANES);
+    let sampling = Sampling { image, out, sides, rank, grid, of_sample, of_place, of_axis, most, wide };
+    if sampling.span() > i32::MAX as usize {
+        return Err(Error::Unsupported { what: "images of so many pixels".into() });
+    }
+    let chunks = pixels.div_ceil(wide);
     // Channels side by side are read together, else pixels.
     let step = sampling.step().filter(|_| channels == 1 || sampling.image.strides[1] != 1);
-    parallel_try(samples * chunks, GRAIN / (CHUNK * most * channels.max(1)), |range| {
-        let mut chunk = Chunk::<T> {
-            at: Scratch::zeroed(most * CHUNK)?,
-            weight: Scratch::zeroed(most * CHUNK)?,
-            counts: [0; CHUNK],
-        };
+    parallel_try(samples * chunks, GRAIN / (wide * most * channels.max(1)), |range| {
+        let mut chunk = sampling.chunk()?;
         for i in range {
-            let (sample, first) = (i / chunks, i % chunks * CHUNK);
-            let pixels = first..(first + CHUNK).min(pixels);
+            let (sample, first) = (i / chunks, i % chunks * wide);
+            let pixels = first..(first + wide).min(pixels);
             // SAFETY: the op's rule has matched the grid's sizes with the output's, which is this call's alone; each pixel is
             // one piece's. The host guarantees the image's elements.
             unsafe {
                 sampling.find(&mut chunk, sample, &pixels);
                 match step {
-                    Some(step) => sampling.by_planes(&chunk, sample, &pixels, step),
-                    None => sampling.by_pixels(&chunk, sample, &pixels),
+                    Some(step) => sampling.by_planes(&mut chunk, sample, &pixels, step),
+                    None => sampling.by_pixels(&chunk, sample, pixels.enumerate()),
                 }
             }
         }
