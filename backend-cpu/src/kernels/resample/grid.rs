@@ -115,7 +115,7 @@ struct Chunk<T: Elements> {
     /// Where they lie, from the sample's first element on.
     at: Scratch<i32>,
     weight: Scratch<T::Acc>,
-    /// How many each pixel has; the others count nothing, and any element stands for them.
+    /// How many each pixel has; the others count nothing, and its first element stands for them.
     counts: Scratch<u8>,
     /// A channel that is not summed as it is, widened.
     plane: Scratch<T::Acc>,
@@ -199,7 +199,7 @@ impl<T: Elements> Sampling<'_, T> {
                 count *= found;
             }
             for (k, &(at, weight)) in taps.iter().enumerate().take(self.most) {
-                let (at, weight) = if k < count { (at, weight) } else { (0, 0.0) };
+                let (at, weight) = if k < count { (at, weight) } else { (taps[0].0, 0.0) };
                 chunk.at[k * self.wide + p] = at as i32;
                 chunk.weight[k * self.wide + p] = T::Acc::from_f64(weight);
             }
@@ -266,6 +266,8 @@ impl<T: Elements> Sampling<'_, T> {
     /// # Safety
     /// As for [`Sampling::write`].
     unsafe fn by_planes(&self, chunk: &mut Chunk<T>, sample: usize, pixels: &Range<usize>, step: usize) {
+        let partly = (0..pixels.len()).filter(|p| usize::from(chunk.counts[*p]) < self.most);
+        let partly: Vec<usize> = partly.collect();
         for c in 0..self.out.sizes[1] {
             let at = sample * self.image.strides[0] + c * self.image.strides[1];
             let from = self.image.data.as_ptr().cast_const().wrapping_add(at);
@@ -292,11 +294,17 @@ impl<T: Elements> Sampling<'_, T> {
                     self.of_plane(chunk, gather, (to, step), pixels.len());
                 }
             }
+            // What counts nothing was read too, and infinity times 0 is no number.
+            for &p in &partly {
+                // SAFETY: a result that was written above; nobody else uses them.
+                unsafe {
+                    let to = to.wrapping_add(p * step);
+                    if (*to).to_acc().is_nan() {
+                        self.write(chunk, (sample, p), (c, 1), to.wrapping_sub(c * self.out.strides[1]));
+                    }
+                }
+            }
         }
-        // Those of fewer elements again: what counts nothing must not be read, for infinity times 0 is no number.
-        let partly = pixels.clone().enumerate().filter(|(p, _)| usize::from(chunk.counts[*p]) < self.most);
-        // SAFETY: as the caller guarantees.
-        unsafe { self.by_pixels(chunk, sample, partly) };
     }
 
     /// Computes the pixels of a channel, whose elements `gather` reads.
