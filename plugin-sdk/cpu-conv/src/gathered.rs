@@ -174,14 +174,9 @@ impl<T: Pixel> Product<'_, T> {
 
     /// Whether the image can be read where it lies: its numbers are summed as they are, and no tap leaves it.
     fn in_place(&self) -> bool {
-        let inside = |axis: &Axis| {
-            let last = (axis.count - 1) * axis.step;
-            let reads = |place: usize, tap: &isize| place.cast_signed() + tap;
-            axis.taps.iter().all(|tap| reads(0, tap) >= 0 && reads(last, tap) < axis.size.cast_signed())
-        };
         TypeId::of::<T>() == TypeId::of::<f32>()
             && has_dense_channels(&self.input)
-            && self.axes.iter().all(inside)
+            && self.axes.iter().all(Axis::stays_inside)
     }
 
     /// # Safety
