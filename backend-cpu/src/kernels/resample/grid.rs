@@ -1,10 +1,10 @@
 //! `grid_sample`
 
 use super::GRAIN;
-use super::tables::cubic;
+use super::side::{Mode, Padding, Side};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::parallel_try;
-use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, read_some, widen, write_some};
+use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, read_some, sum, widen, write_some};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::any::TypeId;
@@ -18,20 +18,6 @@ const ENOUGH: usize = 8;
 const FEW: usize = 4;
 /// Elements that a pixel is made of, at most: four each way, or two in each of three. No vector has more lanes.
 const MOST: usize = 16;
-
-#[derive(Clone, Copy, PartialEq)]
-enum Mode {
-    Bilinear,
-    Nearest,
-    Bicubic,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Padding {
-    Zeros,
-    Border,
-    Reflection,
-}
 
 /// The meaning of the text in argument `i`.
 fn meant<M: Copy>(
@@ -49,65 +35,6 @@ fn meant<M: Copy>(
             got: format!("`{text}`"),
         }
     })
-}
-
-/// A spatial dimension of the images, what lies outside, and how pixels are made.
-struct Side {
-    size: usize,
-    mode: Mode,
-    padding: Padding,
-    align_corners: bool,
-}
-
-impl Side {
-    fn last(&self) -> f64 {
-        self.size as f64 - 1.0
-    }
-
-    /// A place that was outside moved inside, unless zeros lie there.
-    fn moved(&self, at: f64) -> f64 {
-        let (low, span) = if self.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) };
-        match self.padding {
-            Padding::Zeros => at,
-            Padding::Border => at.clamp(0.0, self.last()),
-            Padding::Reflection if span == 0.0 => at * 0.0,
-            Padding::Reflection => {
-                let away = (at - low).abs();
-                let rest = away % span;
-                let odd = (away / span).floor() % 2.0 == 1.0;
-                (low + if odd { span - rest } else { rest }).clamp(0.0, self.last())
-            }
-        }
-    }
-
-    /// Gives `add` the elements that a place in -1..1 is made of, and their weights; none outside, or where it is no number.
-    fn taps(&self, place: f64, mut add: impl FnMut(usize, f64)) {
-        let at = if self.align_corners {
-            (place + 1.0) * (self.last() / 2.0)
-        } else {
-            (place + 1.0) * (self.size as f64 / 2.0) - 0.5
-        };
-        let mut tap = |at: f64, weight: f64| {
-            if (0.0..=self.last()).contains(&at) {
-                add(at as usize, weight);
-            }
-        };
-        match self.mode {
-            Mode::Nearest => tap(self.moved(at).round_ties_even(), 1.0),
-            Mode::Bilinear => {
-                let at = self.moved(at);
-                let (first, share) = (at.floor(), at - at.floor());
-                tap(first, 1.0 - share);
-                tap(first + 1.0, share);
-            }
-            Mode::Bicubic => {
-                let first = at.floor();
-                for (k, weight) in cubic(at - first).into_iter().enumerate() {
-                    tap(self.moved(first + k as f64 - 1.0), weight);
-                }
-            }
-        }
-    }
 }
 
 /// The elements that neighbouring pixels of one sample are made of, and how much each counts: `[taps][wide]`.
@@ -178,31 +105,34 @@ impl<T: Elements> Sampling<'_, T> {
         for (p, pixel) in pixels.clone().enumerate() {
             let from: usize =
                 self.place(pixel).iter().zip(&self.of_place).map(|(i, stride)| i * stride).sum();
-            let mut taps = [(0, 1.0); MOST];
-            let mut count = 1;
+            // What each dimension reads; those that are not there have one element.
+            let (mut along, mut found) = ([[(0, 1.0); 4]; 3], [1; 3]);
             for d in 3 - self.rank..3 {
                 let at = sample * self.of_sample + from + (2 - d) * self.of_axis;
                 // SAFETY: a coordinate of a place, as the caller guarantees.
                 let value = unsafe { *self.grid.as_ptr().add(at) };
-                let (mut along, mut found) = ([(0, 0.0); 4], 0);
+                found[d] = 0;
                 self.sides[d].taps(value.to_f64(), |at, weight| {
-                    along[found] = (at * self.image.strides[d + 2], weight);
-                    found += 1;
+                    along[d][found[d]] = (at * self.image.strides[d + 2], weight);
+                    found[d] += 1;
                 });
-                // Each of those so far with each of this dimension.
-                let outer = taps;
-                for (i, &(base, share)) in outer[..count].iter().enumerate() {
-                    for (k, &(at, weight)) in along[..found].iter().enumerate() {
-                        taps[i * found + k] = (base + at, share * weight);
-                    }
-                }
-                count *= found;
             }
-            for (k, &(at, weight)) in taps.iter().enumerate().take(self.most) {
-                let (at, weight) = if k < count { (at, weight) } else { (taps[0].0, 0.0) };
+            let mut count = 0;
+            let mut put = |k: usize, at: usize, weight: f64| {
                 chunk.at[k * self.wide + p] = at as i32;
                 chunk.weight[k * self.wide + p] = T::Acc::from_f64(weight);
+            };
+            let [layers, rows, columns] = [0, 1, 2].map(|d| &along[d][..found[d]]);
+            for (layer, by_layer) in layers {
+                for (row, by_row) in rows {
+                    for (column, by_column) in columns {
+                        put(count, layer + row + column, by_layer * by_row * by_column);
+                        count += 1;
+                    }
+                }
             }
+            let first = if count > 0 { layers[0].0 + rows[0].0 + columns[0].0 } else { 0 };
+            (count..self.most).for_each(|k| put(k, first, 0.0));
             chunk.counts[p] = count as u8;
         }
     }
@@ -274,10 +204,10 @@ impl<T: Elements> Sampling<'_, T> {
             let at = sample * self.out.strides[0] + c * self.out.strides[1] + pixels.start * step;
             let to = self.out.data.as_ptr().wrapping_add(at);
             // SAFETY: elements of the channel, as the caller guarantees; places that are of no pixel are those of others.
-            unsafe {
+            let finite = unsafe {
                 if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
                     let gather = |at: *const i32| T::Vector::gather(from.cast(), at);
-                    self.of_plane(chunk, gather, (to, step), pixels.len());
+                    self.of_plane(chunk, gather, (to, step), pixels.len())
                 } else if chunk.plane.is_empty() {
                     let gather = |at: *const i32| {
                         let mut elements = [T::from_acc(T::Acc::ZERO); MOST];
@@ -286,16 +216,16 @@ impl<T: Elements> Sampling<'_, T> {
                         }
                         T::read(elements.as_ptr())
                     };
-                    self.of_plane(chunk, gather, (to, step), pixels.len());
+                    self.of_plane(chunk, gather, (to, step), pixels.len())
                 } else {
                     let count = chunk.plane.len();
                     widen(chunk.plane.as_mut_ptr(), from, count);
                     let gather = |at: *const i32| T::Vector::gather(chunk.plane.as_ptr(), at);
-                    self.of_plane(chunk, gather, (to, step), pixels.len());
+                    self.of_plane(chunk, gather, (to, step), pixels.len())
                 }
-            }
+            };
             // What counts nothing was read too, and infinity times 0 is no number.
-            for &p in &partly {
+            for &p in partly.iter().filter(|_| !finite) {
                 // SAFETY: a result that was written above; nobody else uses them.
                 unsafe {
                     let to = to.wrapping_add(p * step);
@@ -307,7 +237,7 @@ impl<T: Elements> Sampling<'_, T> {
         }
     }
 
-    /// Computes the pixels of a channel, whose elements `gather` reads.
+    /// Computes the pixels of a channel, whose elements `gather` reads. Returns whether all are finite.
     ///
     /// # Safety
     /// As for [`Sampling::write`].
@@ -318,18 +248,22 @@ impl<T: Elements> Sampling<'_, T> {
         gather: impl Fn(*const i32) -> T::Vector,
         (to, step): (*mut T, usize),
         pixels: usize,
-    ) {
-        let lanes = T::Vector::LANES;
+    ) -> bool {
+        let (lanes, zero) = (T::Vector::LANES, T::Vector::splat(T::Acc::ZERO));
+        // 0 as long as all are, else no number.
+        let mut zeros = zero;
         for p in (0..pixels).step_by(lanes) {
-            let mut sum = T::Vector::splat(T::Acc::ZERO);
+            let mut total = zero;
             for k in (0..self.most).map(|k| k * self.wide + p) {
                 // SAFETY: the chunk has whole vectors of places and weights.
                 let weight = unsafe { T::Vector::load(chunk.weight.as_ptr().add(k)) };
-                sum = gather(chunk.at.as_ptr().wrapping_add(k)).mul_add(weight, sum);
+                total = gather(chunk.at.as_ptr().wrapping_add(k)).mul_add(weight, total);
             }
+            zeros = total.mul_add(zero, zeros);
             // SAFETY: as the caller guarantees.
-            unsafe { write_some(to.wrapping_add(p * step), step, lanes.min(pixels - p), sum) };
+            unsafe { write_some(to.wrapping_add(p * step), step, lanes.min(pixels - p), total) };
         }
+        sum(zeros, zero) == T::Acc::ZERO
     }
 }
 
