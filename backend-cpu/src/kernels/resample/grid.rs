@@ -67,10 +67,22 @@ struct Sampling<'a, T: Elements> {
 }
 
 impl<T: Elements> Sampling<'_, T> {
-    /// The layer, row and column of a pixel.
-    fn place(&self, pixel: usize) -> [usize; 3] {
+    /// The layer, row and column of each of some pixels.
+    fn places(&self, pixels: &Range<usize>) -> impl Iterator<Item = [usize; 3]> {
         let [_, _, _, height, width] = self.out.sizes;
-        [pixel / (height * width), pixel / width % height, pixel % width]
+        let first = pixels.start;
+        let mut next = [first / (height * width), first / width % height, first % width];
+        pixels.clone().map(move |_| {
+            let place = next;
+            next[2] += 1;
+            if next[2] == width {
+                (next[1], next[2]) = (next[1] + 1, 0);
+            }
+            if next[1] == height {
+                (next[0], next[1]) = (next[0] + 1, 0);
+            }
+            place
+        })
     }
 
     /// Elements from the first to the last of a channel.
@@ -102,9 +114,8 @@ impl<T: Elements> Sampling<'_, T> {
     /// # Safety
     /// The grid must have a place for each.
     unsafe fn find(&self, chunk: &mut Chunk<T>, sample: usize, pixels: &Range<usize>) {
-        for (p, pixel) in pixels.clone().enumerate() {
-            let from: usize =
-                self.place(pixel).iter().zip(&self.of_place).map(|(i, stride)| i * stride).sum();
+        for (p, place) in self.places(pixels).enumerate() {
+            let from: usize = place.iter().zip(&self.of_place).map(|(i, stride)| i * stride).sum();
             // What each dimension reads; those that are not there have one element.
             let (mut along, mut found) = ([[(0, 1.0); 4]; 3], [1; 3]);
             for d in 3 - self.rank..3 {
@@ -166,14 +177,8 @@ impl<T: Elements> Sampling<'_, T> {
     ///
     /// # Safety
     /// As for [`Sampling::write`].
-    unsafe fn by_pixels(
-        &self,
-        chunk: &Chunk<T>,
-        sample: usize,
-        pixels: impl Iterator<Item = (usize, usize)>,
-    ) {
-        for (p, pixel) in pixels {
-            let [z, y, x] = self.place(pixel);
+    unsafe fn by_pixels(&self, chunk: &Chunk<T>, sample: usize, pixels: &Range<usize>) {
+        for (p, [z, y, x]) in self.places(pixels).enumerate() {
             let index = [sample, 0, z, y, x];
             let at: usize = index.iter().zip(&self.out.strides).map(|(i, stride)| i * stride).sum();
             let (to, channels) = (self.out.data.as_ptr().wrapping_add(at), self.out.sizes[1]);
@@ -322,7 +327,7 @@ fn grid_sample<T: Elements>(call: &Call) -> Result<(), Error> {
                 sampling.find(&mut chunk, sample, &pixels);
                 match step {
                     Some(step) => sampling.by_planes(&mut chunk, sample, &pixels, step),
-                    None => sampling.by_pixels(&chunk, sample, pixels.enumerate()),
+                    None => sampling.by_pixels(&chunk, sample, &pixels),
                 }
             }
         }
