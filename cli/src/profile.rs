@@ -162,6 +162,7 @@ pub fn print(report: &Report, top: usize, screen: &mut Screen) {
         }
     }
     screen.line("");
+    print_scratch(report, top, screen);
     print_memory(report, top, screen);
     screen.line("");
 }
@@ -182,6 +183,26 @@ fn by_place(found: &[Reordering]) -> Vec<(String, Reordering)> {
     }
     places.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
     places
+}
+
+/// What kernels copied for themselves.
+fn print_scratch(report: &Report, top: usize, screen: &mut Screen) {
+    let mut rows: Vec<&Row> = report.rows.iter().filter(|row| row.scratch_bytes > 0).collect();
+    if rows.is_empty() {
+        return;
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.scratch_bytes));
+    screen.line(format!(
+        "scratch memory that kernels took (packed weights, turned rows, sums): {}",
+        screen::bytes(report.scratch_bytes())
+    ));
+    for Row { op, served_by, key, calls, scratch_bytes, .. } in rows.iter().take(top) {
+        let (calls, taken) = (count(*calls, "call"), screen::bytes(*scratch_bytes));
+        screen.line(format!("  {op} by {served_by} ({key}): {calls}, {taken}"));
+    }
+    if rows.len() > top {
+        screen.line(format!("  ... and by {}", count((rows.len() - top) as u64, "more kernel")));
+    }
 }
 
 fn print_memory(report: &Report, top: usize, screen: &mut Screen) {

@@ -43,6 +43,8 @@ fn the_table_is_shown_again_from_the_file() {
     {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
+    assert!(ran.out.contains("scratch memory that kernels took"), "{}", ran.out);
+    assert!(ran.out.contains("  conv_weight_grad by keyway-"), "{}", ran.out);
     // Once each, when the model is laid out: the kernels of its second convolution and of the layer over all pixels.
     assert!(ran.out.contains("copies that reorder memory: 2 calls"), "{}", ran.out);
     assert!(ran.out.contains("clone by the program itself: 2 calls"), "{}", ran.out);

@@ -21,7 +21,9 @@ pub mod op;
 pub mod registry;
 pub mod tensor;
 
-pub use base::{dims, dtype, error, fork, intern, key, log, lossy, parallel, plugin, progress};
+pub use base::{
+    dims, dtype, error, fork, intern, key, log, lossy, parallel, plugin, progress, scratch_count,
+};
 pub use call::{explain, fallback, layouts, ledger};
 pub use host::install;
 pub use op::schema;

@@ -3,9 +3,13 @@
 mod rehearsal_support;
 
 use keyway::dispatcher::ledger::{Served, last_served};
-use keyway::nn::{BatchNorm2d, Conv2d, ConvOptions, MaxPool2d, Module, Relu, Sequential};
+use keyway::nn::{
+    BatchNorm2d, Conv2d, ConvOptions, ConvTransposeOptions, MaxPool2d, Module, Relu, Sequential,
+};
 use keyway::rng::Philox;
-use keyway::{Device, MemoryFormat, Result, Tensor};
+use keyway::{DType, Device, MemoryFormat, Result, Tensor};
+use keyway_dispatcher::Layout;
+use keyway_dispatcher::explain::explain;
 use rehearsal_support::load;
 
 const IMAGES: &str = "keyway-channels-last";
@@ -105,5 +109,33 @@ fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
     }
     keyway::dispatcher::parallel::set_num_threads(0);
     assert_eq!(x.device(), Device::CPU);
+    Ok(())
+}
+
+/// A transposed convolution is the op of a gradient, which has a kernel for images; `explain` says so.
+#[test]
+fn transposed_convolutions_of_images_go_to_their_backend() -> Result<()> {
+    let _guard = load(&["keyway_backend_channels_last"]);
+    let op = keyway_dispatcher::registry::find_op("conv_input_grad").unwrap();
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F16, 2e-2), (DType::BF16, 2e-1)] {
+        let why = explain(op, Device::CPU, Layout::CHANNELS_LAST, dtype);
+        let first = why.candidates.first().unwrap();
+        assert!(first.chosen && first.what.contains(IMAGES), "{why}");
+        for groups in [1, 2] {
+            let x = random(&[2, 24, 7, 9], 1)?.to_dtype(dtype)?;
+            let (w, bias) =
+                (random(&[24, 18, 4, 4], 2)?.to_dtype(dtype)?, random(&[18 * groups], 4)?.to_dtype(dtype)?);
+            let options =
+                || ConvTransposeOptions::default().stride(2).padding(1).output_padding(1).groups(groups);
+            let plain = x.conv_transpose2d(&w, Some(&bias), options())?;
+            let profile = keyway::profiler::profile();
+            let y = x.to_format(MemoryFormat::ChannelsLast)?.conv_transpose2d(&w, Some(&bias), options())?;
+            let report = profile.report();
+            let of = |op: &str| report.rows.iter().find(|row| row.op == op).map(|row| row.served_by.clone());
+            assert_eq!(of("conv_input_grad").as_deref(), Some(IMAGES), "{report}");
+            assert!(y.is_contiguous_in(MemoryFormat::ChannelsLast), "{:?}", y.strides());
+            assert!(difference(&plain, &y)? < tolerance, "{dtype} {groups}");
+        }
+    }
     Ok(())
 }

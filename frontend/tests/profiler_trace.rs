@@ -92,6 +92,37 @@ fn rows_tell_bytes_key_and_shapes() {
 }
 
 #[test]
+fn scratch_memory_of_kernels_is_told_by_op_on_any_number_of_threads() {
+    let x = ramp(&[2, 16, 24, 24]);
+    let weight = ramp(&[32, 16, 3, 3]);
+    x.conv2d(&weight, None, ConvOptions::default()).unwrap();
+    let profile = profiler::trace();
+    let y = x.conv2d(&weight, None, ConvOptions::default()).unwrap();
+    y.relu().unwrap();
+    let trace = profile.trace();
+    let conv = row(&trace.report, "conv");
+    // The packed weight at least.
+    assert!(conv.scratch_bytes >= 32 * 16 * 9 * 4, "{conv:?}");
+    assert_eq!(
+        (conv.shapes[0].scratch_bytes, row(&trace.report, "relu").scratch_bytes),
+        (conv.scratch_bytes, 0)
+    );
+    assert_eq!(
+        trace.report.scratch_bytes(),
+        conv.scratch_bytes,
+        "what a call takes counts once: {}",
+        trace.report
+    );
+    let event = trace.events.iter().find(|event| &*event.name == "conv").unwrap();
+    assert_eq!(event.scratch_bytes, conv.scratch_bytes);
+    let mut file = Vec::new();
+    trace.write_json(&mut file).unwrap();
+    assert_eq!(Trace::read_json(&file[..]).unwrap(), trace);
+    drop(profile);
+    assert_eq!(keyway_dispatcher::scratch_count::so_far(), 0, "nothing is counted without a profile");
+}
+
+#[test]
 fn an_expanded_argument_counts_once_and_a_target_of_a_copy_not_as_read() {
     let (row_of_three, target) = (ramp(&[1, 3]), ramp(&[4, 3]));
     let wide = row_of_three.expand(&[4, 3]).unwrap();

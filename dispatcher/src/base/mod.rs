@@ -13,3 +13,4 @@ pub(crate) mod message;
 pub mod parallel;
 pub mod plugin;
 pub mod progress;
+pub mod scratch_count;

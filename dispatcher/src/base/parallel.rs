@@ -1,6 +1,7 @@
 //! The one pool of threads, which plugins reach through the host's services.
 
 use super::fork;
+use super::scratch_count::Shared;
 use once_cell::sync::OnceCell;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use smallvec::SmallVec;
@@ -78,10 +79,14 @@ pub fn parallel_for(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)
     let shares = Shares::new(n.div_ceil(piece), threads);
     // The caller works too. Each worker begins with a share of its own.
     let work = |worker: usize| shares.each(worker, |i| body(i * piece..((i + 1) * piece).min(n)));
+    let scratch = Shared::of_this_thread();
     pool.in_place_scope(|scope| {
         for worker in 1..threads {
-            let work = &work;
-            scope.spawn(move |_| work(worker));
+            let (work, scratch) = (&work, &scratch);
+            scope.spawn(move |_| {
+                let _counting = scratch.count();
+                work(worker);
+            });
         }
         work(0);
     });

@@ -9,6 +9,7 @@ use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
 use crate::base::key::{Device, Layout};
 use crate::base::message::{self, set_message, shown};
 use crate::base::progress::{self, Nested};
+use crate::base::scratch_count;
 use crate::call::layouts::check_components;
 use crate::call::{CallContext, Holder, tensor_of};
 use crate::device::DeviceEntry;
@@ -172,6 +173,7 @@ unsafe extern "C" fn allocate(
             return Err(null_argument("allocate", argument, "a place for a pointer"));
         }
         let (pointer, entry) = allocate_scratch(Device { kind, index }, bytes as usize)?;
+        scratch_count::add(bytes);
         // SAFETY: not null, and the plugin gives places for one pointer each.
         unsafe {
             *out = pointer.as_ptr().cast();

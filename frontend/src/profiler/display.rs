@@ -1,6 +1,6 @@
 //! What a profile found, as text.
 
-use super::report::Report;
+use super::report::{Report, Row};
 use keyway_dispatcher::ledger::Fallback;
 use std::fmt;
 
@@ -24,6 +24,10 @@ impl fmt::Display for Report {
             writeln!(f, "... and {more} more")?;
         }
         writeln!(f, "{} calls, {} ms in ops of {:.3} s", self.calls(), ms(self.op_ns()), self.seconds)?;
+        let taken = self.rows.iter().filter(|row| row.scratch_bytes > 0);
+        for Row { op, served_by, scratch_bytes, .. } in taken.take(shown) {
+            writeln!(f, "scratch memory: {op} by {served_by}: {scratch_bytes} bytes")?;
+        }
         for memory in &self.memory {
             writeln!(f, "{}: peak {} bytes in tensors", memory.device, memory.peak_in_use)?;
         }

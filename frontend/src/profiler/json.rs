@@ -56,6 +56,8 @@ struct Arguments {
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    scratch_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     caller: Option<String>,
 }
 
@@ -105,6 +107,7 @@ impl Line {
             inputs: Some(info.inputs.clone()),
             outputs: Some(info.outputs.clone()),
             bytes: Some(info.bytes),
+            scratch_bytes: Some(event.scratch_bytes).filter(|bytes| *bytes > 0),
             caller: caller.map(str::to_string),
         };
         let (cat, args) = match &event.kind {
@@ -148,7 +151,7 @@ impl Line {
 
     /// The event; `None` for what names something.
     fn event(self) -> Option<Event> {
-        let Arguments { served_by, key, inputs, outputs, bytes, caller, .. } = self.args;
+        let Arguments { served_by, key, inputs, outputs, bytes, scratch_bytes, caller, .. } = self.args;
         let caller: Arc<str> = caller.unwrap_or_default().into();
         let info = CallInfo {
             served_by: served_by.unwrap_or_default(),
@@ -165,7 +168,14 @@ impl Line {
             _ => return None,
         };
         let duration_ns = nanoseconds(self.dur.unwrap_or_default());
-        Some(Event { name: self.name.into(), kind, start_ns: nanoseconds(self.ts), duration_ns })
+        let scratch_bytes = scratch_bytes.unwrap_or_default();
+        Some(Event {
+            name: self.name.into(),
+            kind,
+            start_ns: nanoseconds(self.ts),
+            duration_ns,
+            scratch_bytes,
+        })
     }
 }
 

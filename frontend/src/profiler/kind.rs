@@ -23,6 +23,7 @@ pub(super) struct Tally {
     pub(super) own: Duration,
     pub(super) total: Duration,
     pub(super) bytes: u64,
+    pub(super) scratch: u64,
 }
 
 impl Tally {
@@ -31,6 +32,7 @@ impl Tally {
         self.own += other.own;
         self.total += other.total;
         self.bytes += other.bytes;
+        self.scratch += other.scratch;
     }
 }
 

@@ -11,8 +11,9 @@
 //! - memory is bounded: calls are counted whatever happens, but only so many of them keep an event of the trace, so many
 //!   kinds of arguments a row, and so many places of a reordering a line of their own;
 //! - bytes are those of the arguments and results of calls that read or write memory themselves. A view counts none, and
-//!   neither does an op that calls others, which count theirs. What a kernel copies for itself is its own affair: the
-//!   contract with plugins has no report of it.
+//!   neither does an op that calls others, which count theirs;
+//! - what a kernel copies for itself is known by the scratch memory that it asks the host for, on whichever thread. Reports
+//!   by the kernels themselves would be one more service, and could be forgotten.
 
 mod display;
 mod error;
@@ -36,6 +37,7 @@ use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::ledger::{self, Fallback};
 use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::scratch_count::Counting;
 use record::{LOCAL, PROFILES};
 use state::State;
 use std::time::Instant;
@@ -64,6 +66,7 @@ pub struct Profile {
     outer: State,
     // Sets the thread's keys back when dropped; not `Send`, as they belong to the thread.
     _key: KeyGuard,
+    _scratch: Counting,
 }
 
 /// Counts and times every call of this thread while the result lives.
@@ -127,6 +130,7 @@ impl Profile {
             fallbacks: ledger::fallbacks(),
             outer,
             _key: KeyGuard::include(KeySet::of(DispatchKey::PROFILER)),
+            _scratch: Counting::begin(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! What a thread records while it calls: the stack of what is open, and the end of each call.
 
-use super::state::{Around, State};
+use super::state::{Around, State, Took};
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::KeySet;
 use keyway_dispatcher::op::{Call, Outputs};
+use keyway_dispatcher::scratch_count;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ pub(super) struct Local {
     pub(super) stack: RefCell<Vec<Frame>>,
     /// Time taken so far by the calls inside the one that runs now.
     inside: Cell<Duration>,
+    /// Bytes of scratch memory taken so far by those.
+    scratch_inside: Cell<u64>,
     /// Whether an op inside the one that runs now has changed the format, which tells why this one does.
     pub(super) changed: Cell<bool>,
 }
@@ -41,6 +44,7 @@ thread_local! {
             state: RefCell::new(State::EMPTY),
             stack: RefCell::new(Vec::new()),
             inside: Cell::new(Duration::ZERO),
+            scratch_inside: Cell::new(0),
             changed: Cell::new(false),
         }
     };
@@ -71,15 +75,18 @@ pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> 
         let frame = Open::push(local, Frame::Op(call.args.op.name));
         let changed = local.changed.replace(false);
         let before = local.inside.replace(Duration::ZERO);
+        let (scratch_before, scratch_then) = (local.scratch_inside.replace(0), scratch_count::so_far());
         let start = Instant::now();
         let result = redispatch(call, below);
         let total = start.elapsed();
         let own = total.saturating_sub(local.inside.replace(before + total));
+        let all = scratch_count::so_far().saturating_sub(scratch_then);
+        let scratch = all.saturating_sub(local.scratch_inside.replace(scratch_before + all));
         drop(frame);
         let stack = local.stack.borrow();
         let around = Around { stack: &stack, changed: local.changed.get() };
-        let told =
-            local.state.borrow_mut().record(call, result.as_ref().ok(), (start, own, total), slot, around);
+        let took = Took { start, own, total, scratch };
+        let told = local.state.borrow_mut().record(call, result.as_ref().ok(), took, slot, around);
         local.changed.set(changed | told);
         result
     })

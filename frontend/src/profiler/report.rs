@@ -25,6 +25,10 @@ pub struct Row {
     pub total_ns: u64,
     /// Bytes of all arguments and results that these calls read and wrote themselves.
     pub bytes: u64,
+    /// Bytes of scratch memory that the kernels asked the host for in these calls: packed weights, turned or padded rows,
+    /// sums. With more threads it may be more.
+    #[serde(default)]
+    pub scratch_bytes: u64,
     /// The same by the shapes and formats of the arguments, as PyTorch's `group_by_input_shape`; the most frequent first.
     pub shapes: Vec<Shapes>,
 }
@@ -44,6 +48,9 @@ pub struct Shapes {
     pub total_ns: u64,
     /// Bytes of arguments and results.
     pub bytes: u64,
+    /// As [`Row::scratch_bytes`].
+    #[serde(default)]
+    pub scratch_bytes: u64,
 }
 
 /// Copies whose elements lie in another order than those of their source, at one place of the program.
@@ -165,6 +172,7 @@ fn rows(kinds: &[Kind]) -> Vec<Row> {
             self_ns: nanoseconds(tally.own),
             total_ns: nanoseconds(tally.total),
             bytes: tally.bytes,
+            scratch_bytes: tally.scratch,
         });
     }
     let row = |((op, served_by, key), (sum, mut shapes)): ((&str, &str, &str), (Tally, Vec<Shapes>))| {
@@ -178,6 +186,7 @@ fn rows(kinds: &[Kind]) -> Vec<Row> {
             self_ns: shapes.iter().map(|part| part.self_ns).sum(),
             total_ns: shapes.iter().map(|part| part.total_ns).sum(),
             bytes: sum.bytes,
+            scratch_bytes: sum.scratch,
             shapes,
         }
     };
@@ -218,6 +227,11 @@ impl Report {
     /// Bytes that all rows read and wrote.
     pub fn bytes(&self) -> u64 {
         self.rows.iter().map(|row| row.bytes).sum()
+    }
+
+    /// Bytes of scratch memory of all rows.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.rows.iter().map(|row| row.scratch_bytes).sum()
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) enum What {
 pub(super) struct Recorded {
     pub(super) start: Duration,
     pub(super) time: Duration,
+    pub(super) scratch: u64,
     pub(super) what: What,
 }
 
@@ -54,6 +55,15 @@ pub(super) struct Events {
     pub(super) kept: Vec<Recorded>,
     pub(super) most: usize,
     pub(super) left_out: u64,
+}
+
+/// What a call took: time of its own, with that of the calls inside it, and bytes of scratch memory of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Took {
+    pub(super) start: Instant,
+    pub(super) own: Duration,
+    pub(super) total: Duration,
+    pub(super) scratch: u64,
 }
 
 /// What a call stands in.
@@ -121,11 +131,12 @@ impl State {
             events.left_out += 1;
             return None;
         }
-        events.kept.push(Recorded { start: Duration::ZERO, time: Duration::ZERO, what: What::Open });
+        let (start, time) = (Duration::ZERO, Duration::ZERO);
+        events.kept.push(Recorded { start, time, scratch: 0, what: What::Open });
         Some(Slot { state, index: events.kept.len() - 1 })
     }
 
-    fn finish(&mut self, slot: Option<Slot>, start: Instant, time: Duration, what: What) {
+    fn finish(&mut self, slot: Option<Slot>, start: Instant, (time, scratch): (Duration, u64), what: What) {
         // A profile that began or ended while the call ran has other places.
         let (Some(slot), Some(began), Some(events)) = (slot, self.start, self.events.as_mut()) else {
             return;
@@ -133,12 +144,12 @@ impl State {
         if slot.state == began
             && let Some(place) = events.kept.get_mut(slot.index)
         {
-            *place = Recorded { start: start.saturating_duration_since(began), time, what };
+            *place = Recorded { start: start.saturating_duration_since(began), time, scratch, what };
         }
     }
 
     pub(super) fn end_scope(&mut self, name: Arc<str>, start: Instant, time: Duration, slot: Option<Slot>) {
-        self.finish(slot, start, time, What::Scope(name));
+        self.finish(slot, start, (time, 0), What::Scope(name));
     }
 
     /// Notes a call that has ended, with its results if it has not failed; whether it, or an op inside it, has changed the
@@ -147,7 +158,7 @@ impl State {
         &mut self,
         call: &Call<'_>,
         outputs: Option<&Outputs>,
-        (start, own, total): (Instant, Duration, Duration),
+        Took { start, own, total, scratch }: Took,
         slot: Option<Slot>,
         around: Around<'_>,
     ) -> bool {
@@ -164,7 +175,7 @@ impl State {
         let own_kind = if self.kinds[index].shared { Some(describe(call, served, outputs)) } else { None };
         let kind = own_kind.as_ref().unwrap_or(&self.kinds[index]);
         let (bytes, reordering, change) = (kind.info.bytes, kind.reordering.clone(), kind.change);
-        self.kinds[index].tally.add(Tally { calls: 1, own, total, bytes });
+        self.kinds[index].tally.add(Tally { calls: 1, own, total, bytes, scratch });
         let mut what = What::Call(index);
         let changed = change.is_some() || around.changed;
         let change = change.filter(|_| !around.changed);
@@ -181,7 +192,7 @@ impl State {
                 self.note_change(key, (index, formats), (callers, path), at);
             }
         }
-        self.finish(slot, start, total, what);
+        self.finish(slot, start, (total, scratch), what);
         changed
     }
 

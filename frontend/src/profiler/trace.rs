@@ -44,6 +44,8 @@ pub struct Event {
     pub start_ns: u64,
     /// Nanoseconds that it took.
     pub duration_ns: u64,
+    /// Of a call, as [`Row::scratch_bytes`](super::Row::scratch_bytes).
+    pub scratch_bytes: u64,
 }
 
 /// What a profile found, and the calls in the order in which they began. An event within another began later and ended
@@ -73,6 +75,7 @@ impl State {
                 kind: EventKind::FormatChange(change.place().into()),
                 start_ns: nanoseconds(*at),
                 duration_ns: 0,
+                scratch_bytes: 0,
             };
             events.extend(self.changes.values().map(told));
             // Stable, so that of two that began at once the outer one stays first.
@@ -81,7 +84,7 @@ impl State {
         Trace { report, events, left_out: self.events.as_ref().map_or(0, |events| events.left_out) }
     }
 
-    fn event(&self, Recorded { start, time, what }: &Recorded) -> Option<Event> {
+    fn event(&self, Recorded { start, time, scratch, what }: &Recorded) -> Option<Event> {
         let op = |index: usize| (Arc::from(self.kinds[index].op), self.kinds[index].info.clone());
         let (name, kind) = match what {
             What::Open => return None,
@@ -95,6 +98,7 @@ impl State {
                 (name, EventKind::Reordering(info, caller.clone()))
             }
         };
-        Some(Event { name, kind, start_ns: nanoseconds(*start), duration_ns: nanoseconds(*time) })
+        let (start_ns, duration_ns) = (nanoseconds(*start), nanoseconds(*time));
+        Some(Event { name, kind, start_ns, duration_ns, scratch_bytes: *scratch })
     }
 }

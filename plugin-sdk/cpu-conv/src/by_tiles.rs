@@ -13,7 +13,6 @@ use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 use std::any::TypeId;
-use std::ptr::null;
 
 /// Elements of the copied rows, about: they stay in the second cache.
 const BAND: usize = 1 << 17;
@@ -181,7 +180,7 @@ unsafe fn write<T: Pixel>(
     if !bias.is_empty() {
         added[..channels].copy_from_slice(&bias[channel..channel + channels]);
     }
-    // Writes what is summed up of a place; to what is staged nothing is added.
+    // Writes what is summed up of a place.
     let write_place = |to: *mut T, add: *const T, place: usize| {
         let sums = sums[(place - begin) * SIDE..].as_ptr();
         let store = |v: usize, n: usize| {
@@ -205,43 +204,68 @@ unsafe fn write<T: Pixel>(
     };
     let tall = planes.tall(part);
     let end = (begin + SIDE).min(planes.flat(part));
-    let staged = of.is_staged();
-    let [places, turned] = stage;
-    if staged {
-        for place in first..end {
-            write_place(places.as_mut_ptr().wrapping_add((place - begin) * SIDE), null(), place);
+    // Neighbouring places that are results: where the first lies, its flat place, and how many they are.
+    let runs = || {
+        let mut next = first;
+        std::iter::from_fn(move || {
+            while next < end {
+                let flat = next;
+                let (line, x) = (flat / planes.pitch, flat % planes.pitch);
+                let (sample, y) = (line / tall, line % tall);
+                next = (flat - x + planes.pitch).min(end);
+                if y < part.rows.len() && x < planes.width {
+                    let at = (part.samples.start + sample) * step + (part.rows.start + y) * down + x * across;
+                    return Some((at + channel * plane, flat, (next - flat).min(planes.width - x)));
+                }
+            }
+            None
+        })
+    };
+    if !of.is_staged() {
+        for (at, flat, count) in runs() {
+            let (to, add) = (of.out.data.as_ptr().wrapping_add(at), of.epilogue.place(at));
+            (0..count).for_each(|i| {
+                write_place(to.wrapping_add(i * across), add.wrapping_add(i * across), flat + i);
+            });
         }
-        // SAFETY: each has room for all channels of all places.
-        unsafe { transpose(turned.as_mut_ptr(), SIDE, places.as_ptr(), SIDE, SIDE, channels) };
+        return;
     }
-    let mut flat = first;
-    while flat < end {
-        let (line, x) = (flat / planes.pitch, flat % planes.pitch);
-        let (sample, y) = (line / tall, line % tall);
-        let next = (flat - x + planes.pitch).min(end);
-        if y < part.rows.len() && x < planes.width {
-            let at = (part.samples.start + sample) * step + (part.rows.start + y) * down + x * across;
-            let to = of.out.data.as_ptr().wrapping_add(at + channel * plane);
-            let count = (next - flat).min(planes.width - x);
-            if staged {
-                for c in 0..channels {
-                    let (to, from) = (to.wrapping_add(c * plane), &turned[c * SIDE + flat - begin..]);
-                    // SAFETY: the caller guarantees the results; an element has two bytes.
-                    unsafe {
-                        match across {
-                            1 => copy_few(to.cast(), from.as_ptr().cast(), count),
-                            _ => (0..count).for_each(|i| *to.wrapping_add(i * across) = from[i]),
-                        }
+    let [places, turned] = stage;
+    if of.epilogue.adds() {
+        for (at, flat, count) in runs() {
+            let add = of.epilogue.place(at);
+            for c in 0..channels {
+                let (to, from) = (&mut turned[c * SIDE + flat - begin..], add.wrapping_add(c * plane));
+                // SAFETY: what is added lies as the results do, which the caller guarantees; an element has two bytes.
+                unsafe {
+                    match across {
+                        1 => copy_few(to.as_mut_ptr().cast(), from.cast(), count),
+                        _ => (0..count).for_each(|i| to[i] = *from.wrapping_add(i * across)),
                     }
                 }
-            } else {
-                let add = of.epilogue.place(at + channel * plane);
-                (0..count).for_each(|i| {
-                    write_place(to.wrapping_add(i * across), add.wrapping_add(i * across), flat + i);
-                });
             }
         }
-        flat = next;
+        // SAFETY: each has room for all channels of all places.
+        unsafe { transpose(places.as_mut_ptr(), SIDE, turned.as_ptr(), SIDE, channels, SIDE) };
+    }
+    for place in first..end {
+        let to = places.as_mut_ptr().wrapping_add((place - begin) * SIDE);
+        write_place(to, to.cast_const(), place);
+    }
+    // SAFETY: as above.
+    unsafe { transpose(turned.as_mut_ptr(), SIDE, places.as_ptr(), SIDE, SIDE, channels) };
+    for (at, flat, count) in runs() {
+        for c in 0..channels {
+            let (to, from) =
+                (of.out.data.as_ptr().wrapping_add(at + c * plane), &turned[c * SIDE + flat - begin..]);
+            // SAFETY: the caller guarantees the results; an element has two bytes.
+            unsafe {
+                match across {
+                    1 => copy_few(to.cast(), from.as_ptr().cast(), count),
+                    _ => (0..count).for_each(|i| *to.wrapping_add(i * across) = from[i]),
+                }
+            }
+        }
     }
 }
 

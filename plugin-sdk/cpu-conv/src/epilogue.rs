@@ -2,9 +2,11 @@
 //! gradients stay as they are.
 
 use crate::image::{Numbers, Pixel, unsupported};
+use crate::turn::Staged;
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Vector, read_some};
 use keyway_sdk::author::{Call, Error, Lanes};
+use std::ops::Range;
 use std::ptr::null;
 
 const LANES: usize = Numbers::LANES;
@@ -68,6 +70,35 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         Epilogue { add: Some(add), activation: Activation::Relu }
     }
 
+    /// An activation that is no comparison.
+    #[cfg(test)]
+    pub fn silu() -> Self {
+        Epilogue { add: None, activation: Activation::Silu }
+    }
+
+    /// Whether a tensor is added.
+    pub fn adds(&self) -> bool {
+        self.add.is_some()
+    }
+
+    /// Copies what is added to an area of the result to where that is staged, from where [`Epilogue::apply`] can read it.
+    ///
+    /// # Safety
+    /// As for [`Staged::take`], of a volume that lies as the result does.
+    pub unsafe fn stage(
+        &self,
+        to: &Staged<T>,
+        out: &Volume<'_, T>,
+        sample: usize,
+        channels: Range<usize>,
+        area: [Range<usize>; 2],
+    ) {
+        if let Some(data) = self.add {
+            // SAFETY: as the caller guarantees.
+            unsafe { to.take(&Volume { data, ..*out }, sample, channels, area) };
+        }
+    }
+
     /// What is added at an element of the result.
     #[inline(always)]
     pub fn place(&self, at: usize) -> *const T {
@@ -90,9 +121,18 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
             Activation::None => sum,
             // A NaN stays, being the second of the pair.
             Activation::Relu => Numbers::splat(0.0).larger(sum),
+            Activation::Relu6 => {
+                negative(Numbers::splat(-6.0).larger(negative(Numbers::splat(0.0).larger(sum))))
+            }
             other => other.each(sum),
         }
     }
+}
+
+/// The numbers with the other sign, zeros too.
+#[inline(always)]
+fn negative(vector: Numbers) -> Numbers {
+    Numbers::splat(-1.0).mul_add(vector, Numbers::splat(-0.0))
 }
 
 /// A function of its own, since few vectors are not whole.
@@ -113,8 +153,7 @@ impl Activation {
         // SAFETY: there is room for the lanes of a vector.
         unsafe { vector.store(lanes.as_mut_ptr()) };
         match self {
-            Activation::None | Activation::Relu => {}
-            Activation::Relu6 => lanes.iter_mut().for_each(|x| *x = bounded(*x, 0.0, 6.0)),
+            Activation::None | Activation::Relu | Activation::Relu6 => {}
             Activation::Hardswish => lanes.iter_mut().for_each(|x| {
                 // Minus infinity times 0 would be no number.
                 let x0 = bounded(*x, -3.0, f32::INFINITY);
@@ -192,6 +231,8 @@ mod tests {
         near(Activation::Relu6, |x| x.clamp(0.0, 6.0));
         near(Activation::Silu, |x| x / (1.0 + (-x).exp()));
         near(Activation::Hardswish, |x| x * ((x + 3.0).clamp(0.0, 6.0) / 6.0));
+        let zeros = of(Activation::Relu6, &[-0.0, 0.0]);
+        assert_eq!([zeros[0], zeros[1]].map(f32::is_sign_negative), [true, false], "a zero keeps its sign");
     }
 
     #[test]

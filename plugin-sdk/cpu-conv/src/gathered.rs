@@ -13,7 +13,6 @@ use keyway_cpu_loops::vectors::{Vector, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
-use std::ptr::null;
 
 /// Numbers of the copied rows, about: with a block's part of the weight they stay in the second cache.
 const BAND: usize = 1 << 16;
@@ -83,9 +82,6 @@ impl<T: Pixel> Product<'_, T> {
         let depthwise = self.groups > 1 && self.channels == 1 && self.rows == 1;
         if self.is_empty() || self.weight.taps.is_empty() {
             return Ok(());
-        }
-        if self.is_staged() && !self.epilogue.is_none() {
-            return Err(unsupported("more than a convolution, to planes"));
         }
         if depthwise && self.is_staged() {
             return Err(unsupported("planes with a kernel of their own"));
@@ -178,14 +174,9 @@ impl<T: Pixel> Product<'_, T> {
 
     /// Whether the image can be read where it lies: its numbers are summed as they are, and no tap leaves it.
     fn in_place(&self) -> bool {
-        let inside = |axis: &Axis| {
-            let last = (axis.count - 1) * axis.step;
-            let reads = |place: usize, tap: &isize| place.cast_signed() + tap;
-            axis.taps.iter().all(|tap| reads(0, tap) >= 0 && reads(last, tap) < axis.size.cast_signed())
-        };
         TypeId::of::<T>() == TypeId::of::<f32>()
             && has_dense_channels(&self.input)
-            && self.axes.iter().all(inside)
+            && self.axes.iter().all(Axis::stays_inside)
     }
 
     /// # Safety
@@ -313,10 +304,21 @@ impl<T: Pixel> Product<'_, T> {
         let staged = if self.is_staged() { self.staged_rows() } else { 0 };
         for (y, place) in places.clone().enumerate() {
             let at = sample * self.out.strides[0] + place * self.out.strides[3] + channel;
-            // To what is staged nothing is added.
+            let area = |rows: Range<usize>| {
+                (Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE }, [rows, 0..width])
+            };
+            if staged > 0 && y % staged == 0 {
+                let (to, area) = area(place..(place + staged).min(places.end));
+                // SAFETY: as the caller guarantees; there is room for these rows.
+                unsafe { self.epilogue.stage(&to, &self.out, sample, channel..channel + channels, area) };
+            }
+            // What is added to what is staged was put in its place.
             let (to, add, across) = match staged {
                 0 => (self.out.data.as_ptr().wrapping_add(at), self.epilogue.place(at), self.out.strides[4]),
-                _ => (stage.wrapping_add(y % staged * width * WIDE), null(), WIDE),
+                _ => {
+                    let to = stage.wrapping_add(y % staged * width * WIDE);
+                    (to, to.cast_const(), WIDE)
+                }
             };
             for tile in tiles(self.axes[1].count) {
                 let a = of.a.wrapping_add(y * down + tile.start * of.row);
@@ -343,8 +345,7 @@ impl<T: Pixel> Product<'_, T> {
                 }
             }
             if staged > 0 && ((y + 1) % staged == 0 || place + 1 == places.end) {
-                let of = Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE };
-                let area = [place - y % staged..place + 1, 0..width];
+                let (of, area) = area(place - y % staged..place + 1);
                 // SAFETY: as the caller guarantees; these rows were staged.
                 unsafe { of.put(&self.out, sample, channel..channel + channels, area) };
             }

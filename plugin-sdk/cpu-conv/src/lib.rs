@@ -1,4 +1,4 @@
-//! `conv`, `conv_input_grad` and `conv_weight_grad` of images, for Keyway plugins whose kernels run on the CPU.
+//! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad` of images, for Keyway plugins whose kernels run on the CPU.
 //!
 //! The functions are kernels, which a plugin registers. Images lie in channels_last or in row-major order: those in row-major
 //! order are turned as they are copied, and results as they are written, so that all that is between is the same.

@@ -1,5 +1,7 @@
 //! Images in row-major order give the same bits as those in channels_last, by each way of computing them.
 
+use crate::epilogue::Epilogue;
+use crate::gathered::Product;
 use crate::image::{Pixel, image};
 use crate::tile_tests::{Case, PLAIN, cases, each};
 use crate::{by_tiles, results, sum_by_tiles, summed};
@@ -91,10 +93,21 @@ fn is_small(case: &Case) -> bool {
     n * height * width * rows * channels * down * across < 3 << 20
 }
 
+/// What follows the sums.
+#[derive(Clone, Copy, Debug)]
+enum Follows {
+    Nothing,
+    Silu,
+    ReluOfSum,
+}
+
+const FOLLOWS: [Follows; 3] = [Follows::Nothing, Follows::Silu, Follows::ReluOfSum];
+
+/// Computes what a product and what follows it give.
 fn convolved<T: Pixel>(
     case: Case,
-    orders: [Order; 2],
-    run: impl Fn(crate::gathered::Product<'_, T>) -> Result<(), Error>,
+    (orders, follows): ([Order; 2], Follows),
+    run: impl Fn(Product<'_, T>) -> Result<(), Error>,
 ) -> Result<Vec<u32>, Error> {
     let mut input = Tensor::<T>::new(case.image, orders[0], 0);
     let mut weight =
@@ -102,9 +115,15 @@ fn convolved<T: Pixel>(
     let mut out = Tensor::<T>::new(case.results(), orders[1], 9);
     let bias = case.bias.then(|| (0..case.rows).map(|i| T::from_acc(i as f32 / 8.0)).collect::<Vec<T>>());
     let volumes = [image(input.volume())?, weight.volume(), results(out.volume())?];
-    run(case.product(volumes, bias.as_deref()))?;
+    let mut add = Tensor::<T>::new(case.results(), orders[1], 21);
+    let epilogue = match follows {
+        Follows::Nothing => Epilogue::NONE,
+        Follows::Silu => Epilogue::silu(),
+        Follows::ReluOfSum => Epilogue::relu_of_sum_with(add.volume().data),
+    };
+    run(Product { epilogue, ..case.product(volumes, bias.as_deref()) })?;
     let (elements, others) = out.elements();
-    assert_eq!(others, 0, "{case:?} {orders:?}: written between the results");
+    assert_eq!(others, 0, "{case:?} {orders:?} {follows:?}: written between the results");
     Ok(elements)
 }
 
@@ -128,10 +147,16 @@ fn convolutions_by_vectors() {
         [Apart, Columns],
     ];
     for case in all_cases() {
-        // SAFETY: the tensors have the elements of their sizes; the results are used there alone.
-        check(case, &pairs, |orders| convolved::<f32>(case, orders, |of| unsafe { of.run() }));
-        // SAFETY: as above.
-        check(case, &pairs[..1], |orders| convolved::<f16>(case, orders, |of| unsafe { of.run() }));
+        for follows in FOLLOWS {
+            check(case, &pairs, |orders| {
+                // SAFETY: the tensors have the elements of their sizes; the results are used there alone.
+                convolved::<f32>(case, (orders, follows), |of| unsafe { of.run() })
+            });
+            check(case, &pairs[..1], |orders| {
+                // SAFETY: as above.
+                convolved::<f16>(case, (orders, follows), |of| unsafe { of.run() })
+            });
+        }
     }
 }
 
@@ -139,10 +164,12 @@ fn convolutions_by_vectors() {
 fn convolutions_by_tiles() {
     for case in all_cases().into_iter().filter(is_small) {
         let pairs = [[RowMajor, RowMajor], [Apart, Columns]];
-        check(case, &pairs, |orders| {
-            // SAFETY: as above.
-            convolved::<bf16>(case, orders, |of| unsafe { by_tiles::run(Emulated, &of) })
-        });
+        for follows in FOLLOWS {
+            check(case, &pairs, |orders| {
+                // SAFETY: as above.
+                convolved::<bf16>(case, (orders, follows), |of| unsafe { by_tiles::run(Emulated, &of) })
+            });
+        }
     }
 }
 

@@ -169,7 +169,7 @@ unsafe fn multiply<T: Pixel>(
     let mut sums: Sums = [[0.0; WIDE]; TALL];
     for tile in tiles(WIDE.min(of.rows - first)) {
         let row = g * of.rows + first + tile.start;
-        let to = of.out.data.as_ptr().wrapping_add(row * channel);
+        let (to, add) = (of.out.data.as_ptr().wrapping_add(row * channel), of.epilogue.place(row * channel));
         for &Piece { sample, place, count, at, behind } in pieces {
             if at % WIDE == 0 {
                 let a = weight.wrapping_add(tile.start);
@@ -178,7 +178,7 @@ unsafe fn multiply<T: Pixel>(
                 // SAFETY: as the caller guarantees.
                 unsafe { block(&operands, (tile.len(), WIDE - behind), &mut sums) };
             }
-            let to = to.wrapping_add(sample * step + place);
+            let (to, add) = (to.wrapping_add(sample * step + place), add.wrapping_add(sample * step + place));
             for (r, sums) in sums.iter().enumerate().take(tile.len()) {
                 let bias = of.bias.as_ref().map(|bias| Numbers::splat(bias[row + r].to_acc()));
                 let put = |at: usize, first: usize, n: usize| {
@@ -186,7 +186,9 @@ unsafe fn multiply<T: Pixel>(
                     unsafe {
                         let sum: Numbers = load_some(sums.as_ptr().add(first + at), n);
                         let result = bias.map_or(sum, |bias| Numbers::splat(1.0).mul_add(bias, sum));
-                        write_some(to.wrapping_add(r * channel + at), 1, n, result);
+                        let at = r * channel + at;
+                        let result = of.epilogue.apply(add.wrapping_add(at), n, result);
+                        write_some(to.wrapping_add(at), 1, n, result);
                     }
                 };
                 // Two loops, of which the compiler writes the first one out.

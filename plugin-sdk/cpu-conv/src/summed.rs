@@ -4,12 +4,13 @@
 use super::block::{Operands, Run, Sums, TALL, WIDE, block};
 use super::gathered::{runs, tiles};
 use super::{LEAST, WORK, by_tiles, sum_by_tiles};
-use crate::image::{Band, Numbers, Pixel, add, has_dense_channels, unsupported};
+use crate::image::{Band, Numbers, Pixel, add, dense, has_dense_channels, unsupported};
 use crate::turn::turn;
-use keyway_cpu_loops::images::{Moves, Volume};
-use keyway_cpu_loops::vectors::{Vector, widen, write_some};
+use keyway_cpu_loops::images::{Axis, Moves, Volume};
+use keyway_cpu_loops::vectors::{Vector, load_some, widen, write_some};
 use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
+use std::any::TypeId;
 use std::ops::Range;
 
 /// Places whose products are summed before they are added to the sums so far, about, so that no sum has too many terms; and
@@ -52,10 +53,11 @@ pub unsafe fn run<T: Pixel>(
     let band = Band::of(&axes, channels)?;
     let [height, width] = [0, 1].map(|d| axes[d].count);
     let chunks = chunks(grad.sizes[0], height, width);
-    let strips = runs(&axes, band.row, band.channels, channels);
+    let lie = Lie::of(grad, input, &axes, &band, rows);
+    let strips = runs(&axes, lie.row, lie.pixel, channels);
     let blocks = strips.iter().flat_map(|strip| tiles(strip.depth).map(|tile| (*strip, tile))).collect();
     for group in 0..moves.groups {
-        let of = Sum { grad, input, out, group, rows, width, band: &band, blocks: &blocks };
+        let of = Sum { grad, input, out, group, rows, width, band: &band, lie, blocks: &blocks };
         // SAFETY: as the caller guarantees.
         unsafe { of.run(&chunks)? };
     }
@@ -84,6 +86,45 @@ fn chunks(samples: usize, height: usize, width: usize) -> Vec<Chunk> {
     (0..samples).flat_map(of).collect()
 }
 
+/// Where the operands lie: in copies, or where they are if they are numbers with dense channels.
+#[derive(Clone, Copy)]
+struct Lie {
+    /// Whether no tap leaves the image, which is then read where it lies.
+    image_in_place: bool,
+    /// Whether the gradients are whole blocks, which are then read where they lie.
+    grad_in_place: bool,
+    /// Numbers of the image from row to row and from pixel to pixel.
+    row: usize,
+    pixel: usize,
+    /// The first row and pixel of the image that its first place reads, where it lies.
+    first: [usize; 2],
+    /// Numbers of the gradients from place to place.
+    place: usize,
+}
+
+impl Lie {
+    fn of<T: Pixel>(
+        grad: &Volume<'_, T>,
+        input: &Volume<'_, T>,
+        axes: &[Axis; 2],
+        band: &Band,
+        rows: usize,
+    ) -> Lie {
+        let is_f32 = TypeId::of::<T>() == TypeId::of::<f32>();
+        let image_in_place = is_f32 && has_dense_channels(input) && axes.iter().all(Axis::stays_inside);
+        // Of more columns the places lie so far apart that they push each other out of the cache.
+        let whole = rows.is_multiple_of(WIDE) && rows <= FEW * WIDE;
+        let grad_in_place = is_f32 && dense(*grad).is_ok() && whole;
+        let (row, pixel) = match image_in_place {
+            true => (input.strides[3], input.strides[4]),
+            false => (band.row, band.channels),
+        };
+        let first = [0, 1].map(|d| axes[d].taps.first().map_or(0, |tap| tap.max(&0).cast_unsigned()));
+        let place = if grad_in_place { grad.strides[4] } else { WIDE };
+        Lie { image_in_place, grad_in_place, row, pixel, first, place }
+    }
+}
+
 /// What is summed, for one group.
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
@@ -94,6 +135,7 @@ struct Sum<'a, T> {
     rows: usize,
     width: usize,
     band: &'a Band,
+    lie: Lie,
     /// Elements of the kernel: a strip of them whose numbers lie one behind the other in the copied rows, and a tile of it.
     blocks: &'a Vec<(Run, Range<usize>)>,
 }
@@ -114,8 +156,12 @@ impl<T: Pixel> Sum<'_, T> {
         let most = |of: fn(&Chunk) -> usize| chunks.iter().map(of).max().unwrap_or(0);
         let (samples, rows) = (most(|c| c.samples.len()), most(|c| c.rows.len()));
         let places = samples * rows * self.width;
-        let sizes = [samples * self.band.rows(rows) * self.band.row, columns * places * WIDE];
-        let together = (COPIED / (sizes[0] + sizes[1]).max(1)).clamp(1, chunks.len().max(1));
+        let [image, grad] = [samples * self.band.rows(rows) * self.band.row, columns * places * WIDE];
+        let sizes =
+            [if self.lie.image_in_place { 0 } else { image }, if self.lie.grad_in_place { 0 } else { grad }];
+        // What is read where it lies takes as much of a cache as a copy would.
+        let reads = image + grad;
+        let together = (COPIED / reads.max(1)).clamp(1, chunks.len().max(1));
         let totals = if chunks.len() > 1 { self.blocks.len() * columns * TALL * WIDE } else { 0 };
         // SAFETY: all is written before it is read, but for what stands behind the last row, which is not used.
         let (mut image, mut grad, mut totals) = unsafe {
@@ -188,7 +234,14 @@ impl<T: Pixel> Sum<'_, T> {
         let from =
             from.wrapping_add(sample * step + chunk.rows.start * down + self.group * self.rows * channel);
         // SAFETY: as the caller guarantees.
-        unsafe { self.band.copy(image, self.input, sample, &chunk.rows, self.group * self.band.channels) };
+        unsafe {
+            if !self.lie.image_in_place {
+                self.band.copy(image, self.input, sample, &chunk.rows, self.group * self.band.channels);
+            }
+        }
+        if self.lie.grad_in_place {
+            return;
+        }
         if !has_dense_channels(self.grad) {
             // Rows without a gap between them are one.
             let (tall, wide) = if down == self.width { (1, places) } else { (chunk.rows.len(), self.width) };
@@ -232,24 +285,32 @@ impl<T: Pixel> Sum<'_, T> {
         [is_first, is_last]: [bool; 2],
     ) {
         let (strip, tile) = &self.blocks[b];
-        let image =
-            copied.image.as_ptr().cast_const().wrapping_add(i * copied.sizes[0] + strip.a + tile.start);
+        let image = match self.lie.image_in_place {
+            true => self.first_read(chunk),
+            false => copied.image.as_ptr().cast_const().wrapping_add(i * copied.sizes[0]),
+        };
+        let image = image.wrapping_add(strip.a + tile.start);
         let places = chunk.samples.len() * chunk.rows.len() * self.width;
         let gathered = columns.len() > FEW;
         let (runs, step) = match gathered {
             true => (vec![Run { a: 0, b: 0, depth: places }], PITCH),
-            false => (self.rows_of(chunk), self.band.step[1] * self.band.channels),
+            false => (self.rows_of(chunk), self.band.step[1] * self.lie.pixel),
         };
         if gathered {
-            // SAFETY: as the caller guarantees; the image has room behind its last row.
-            unsafe { self.gather(image, chunk, left) };
+            // SAFETY: as the caller guarantees; a copy has room behind its last row.
+            unsafe { self.gather(image, chunk, tile.len(), left) };
         }
         let a = if gathered { left.as_ptr() } else { image };
         let mut sums = [[0.0; WIDE]; PITCH];
         for column in columns {
-            let right =
-                copied.grad.as_ptr().cast_const().wrapping_add(i * copied.sizes[1] + column * places * WIDE);
-            let of = Operands { a, row: 1, step, b: right, next: WIDE, runs: &runs };
+            let right = match self.lie.grad_in_place {
+                true => self.first_grad(chunk).wrapping_add(column * WIDE),
+                false => {
+                    let at = i * copied.sizes[1] + column * places * WIDE;
+                    copied.grad.as_ptr().cast_const().wrapping_add(at)
+                }
+            };
+            let of = Operands { a, row: 1, step, b: right, next: self.lie.place, runs: &runs };
             // SAFETY: both operands are there for all places; the first rows are those of a block.
             unsafe {
                 let block_of = &mut *sums.as_mut_ptr().cast::<Sums>();
@@ -274,29 +335,69 @@ impl<T: Pixel> Sum<'_, T> {
         }
     }
 
-    /// The places of a chunk, row by row, as they lie in the copies.
-    fn rows_of(&self, chunk: &Chunk) -> Vec<Run> {
-        let rows = chunk.rows.len();
-        let of = |i: usize| Run {
-            a: (i / rows * self.band.rows(rows) + i % rows * self.band.step[0]) * self.band.row,
-            b: i * self.width * WIDE,
-            depth: self.width,
-        };
-        (0..chunk.samples.len() * rows).map(of).collect()
+    /// What the first tap of a chunk's first place reads, of an image that is read where it lies.
+    fn first_read(&self, chunk: &Chunk) -> *const f32 {
+        let [sample, _, _, down, across] = self.input.strides;
+        let [top, left] = self.lie.first;
+        let at = chunk.samples.start * sample
+            + (chunk.rows.start * self.band.step[0] + top) * down
+            + left * across
+            + self.group * self.band.channels;
+        self.input.data.as_ptr().cast_const().wrapping_add(at).cast()
     }
 
-    /// Puts what the places of a chunk read for a tile's elements one behind the other, [`PITCH`] apart.
+    /// The gradients of a chunk's first place, which are read where they lie.
+    fn first_grad(&self, chunk: &Chunk) -> *const f32 {
+        let [sample, _, _, down, _] = self.grad.strides;
+        let at = chunk.samples.start * sample + chunk.rows.start * down + self.group * self.rows;
+        self.grad.data.as_ptr().cast_const().wrapping_add(at).cast()
+    }
+
+    /// The places of a chunk, row by row, as they lie in the copies or where they are. A chunk of several samples has all of
+    /// their rows.
+    fn rows_of(&self, chunk: &Chunk) -> Vec<Run> {
+        let rows = chunk.rows.len();
+        let sample = match self.lie.image_in_place {
+            true => self.input.strides[0],
+            false => self.band.rows(rows) * self.lie.row,
+        };
+        let of = |i: usize| Run {
+            a: i / rows * sample + i % rows * self.band.step[0] * self.lie.row,
+            b: i * self.width * self.lie.place,
+            depth: self.width,
+        };
+        let mut runs: Vec<Run> = Vec::new();
+        let across = self.band.step[1] * self.lie.pixel;
+        for run in (0..chunk.samples.len() * rows).map(of) {
+            // Rows without a gap between them are one.
+            match runs.last_mut() {
+                Some(last) if last.a + last.depth * across == run.a => last.depth += run.depth,
+                _ => runs.push(run),
+            }
+        }
+        runs
+    }
+
+    /// Puts what the places of a chunk read for the `n` elements of a tile one behind the other, [`PITCH`] apart.
     ///
     /// # Safety
-    /// The image must hold the copied rows of the chunk from a tile's first element on and as many numbers behind the last.
-    unsafe fn gather(&self, image: *const f32, chunk: &Chunk, to: &mut [f32]) {
+    /// The image must hold what the places read from a tile's first element on; a copy as many numbers behind the last.
+    unsafe fn gather(&self, image: *const f32, chunk: &Chunk, n: usize, to: &mut [f32]) {
         let mut places = to.chunks_exact_mut(PITCH);
+        let mut all: usize = self.rows_of(chunk).iter().map(|run| run.depth).sum();
         for run in self.rows_of(chunk) {
             for (x, place) in places.by_ref().take(run.depth).enumerate() {
-                let from = image.wrapping_add(run.a + x * self.band.step[1] * self.band.channels);
+                let from = image.wrapping_add(run.a + x * self.band.step[1] * self.lie.pixel);
+                all -= 1;
+                // Behind the last element of an image that is read where it lies there is nothing.
+                let is_last = self.lie.image_in_place && all < PITCH;
                 for at in (0..PITCH).step_by(Numbers::LANES) {
+                    let n = if is_last { n.saturating_sub(at).min(Numbers::LANES) } else { Numbers::LANES };
                     // SAFETY: the caller guarantees the numbers; a place has as many.
-                    unsafe { Numbers::load(from.add(at)).store(place.as_mut_ptr().add(at)) };
+                    unsafe {
+                        let numbers: Numbers = load_some(from.wrapping_add(at), n);
+                        numbers.store(place.as_mut_ptr().add(at));
+                    }
                 }
             }
         }

@@ -58,15 +58,11 @@ impl<T: Copy> Staged<T> {
         to: &Volume<'_, T>,
         sample: usize,
         channels: Range<usize>,
-        [rows, columns]: [Range<usize>; 2],
+        area: [Range<usize>; 2],
     ) {
-        let [step, plane, _, down, across] = to.strides;
-        let at = sample * step + channels.start * plane + rows.start * down + columns.start * across;
+        let ([_, plane, _, down, across], (at, tall, wide)) =
+            (to.strides, self.place(to, sample, &channels, area));
         let to = to.data.as_ptr().wrapping_add(at);
-        let (tall, wide) = (rows.len(), columns.len());
-        // Rows without a gap between them are one.
-        let (tall, wide) =
-            if down == wide && self.down == wide * self.across { (1, tall * wide) } else { (tall, wide) };
         for row in 0..tall {
             let (to, from) = (to.wrapping_add(row * down), self.from.wrapping_add(row * self.down));
             // SAFETY: as the caller guarantees.
@@ -81,6 +77,56 @@ impl<T: Copy> Staged<T> {
                     }
                 }
             }
+        }
+    }
+
+    /// The opposite of [`Staged::put`]: copies what is in those places to where the results are staged.
+    ///
+    /// # Safety
+    /// The sample must have the elements, and there must be places for them, which nobody else may use; the caller upholds
+    /// this.
+    pub unsafe fn take(
+        &self,
+        from: &Volume<'_, T>,
+        sample: usize,
+        channels: Range<usize>,
+        area: [Range<usize>; 2],
+    ) {
+        let ([_, plane, _, down, across], (at, tall, wide)) =
+            (from.strides, self.place(from, sample, &channels, area));
+        let from = from.data.as_ptr().cast_const().wrapping_add(at);
+        for row in 0..tall {
+            let (from, to) =
+                (from.wrapping_add(row * down), self.from.cast_mut().wrapping_add(row * self.down));
+            // SAFETY: as the caller guarantees.
+            unsafe {
+                if across == 1 {
+                    transpose(to, self.across, from, plane, channels.len(), wide);
+                    continue;
+                }
+                for c in 0..channels.len() {
+                    for x in 0..wide {
+                        *to.wrapping_add(x * self.across + c) = *from.wrapping_add(c * plane + x * across);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where an area begins in planes, and its rows and columns; rows without a gap between them are one.
+    fn place(
+        &self,
+        of: &Volume<'_, T>,
+        sample: usize,
+        channels: &Range<usize>,
+        [rows, columns]: [Range<usize>; 2],
+    ) -> (usize, usize, usize) {
+        let [step, plane, _, down, across] = of.strides;
+        let at = sample * step + channels.start * plane + rows.start * down + columns.start * across;
+        let (tall, wide) = (rows.len(), columns.len());
+        match down == wide && self.down == wide * self.across {
+            true => (at, 1, tall * wide),
+            false => (at, tall, wide),
         }
     }
 }

@@ -271,8 +271,25 @@ unsafe fn write<T: Pixel>(
         false => (of.out.data.as_ptr().wrapping_add(first), [0, 3, 4].map(|d| of.out.strides[d])),
     };
     let to = if of.is_staged() { to.wrapping_sub(2 * first_row * stage.down) } else { to };
-    // To what is staged nothing is added.
-    let add = of.epilogue.place(first);
+    let staged = || {
+        all.rectangles(piece).map(|(image, y, x, count)| {
+            let rows = y..(y + 2 * count.div_ceil(all.across)).min(height);
+            let columns = x..(x + 2 * count.min(all.across)).min(width);
+            let at = ((image * all.down * 2 + y - 2 * first_row) * width + x) * WIDE;
+            (Staged { from: stage.from.wrapping_add(at), ..stage }, image, [rows, columns])
+        })
+    };
+    // What is added to what is staged is put in its place.
+    let add = match of.is_staged() {
+        true => to.cast_const(),
+        false => of.epilogue.place(first),
+    };
+    if of.is_staged() && of.epilogue.adds() {
+        for (to, image, area) in staged() {
+            // SAFETY: as the caller guarantees; these results will be staged.
+            unsafe { of.epilogue.stage(&to, &of.out, image, first..first + channels, area) };
+        }
+    }
     // Where results go that no place takes, and what is added to them.
     let (mut spare, zeros) = ([T::from_acc(0.0); WIDE], [T::from_acc(0.0); WIDE]);
     for (group, rows) in tiles(piece.len()).enumerate() {
@@ -303,13 +320,9 @@ unsafe fn write<T: Pixel>(
         }
     }
     if of.is_staged() {
-        for (image, y, x, count) in all.rectangles(piece) {
-            let rows = y..(y + 2 * count.div_ceil(all.across)).min(height);
-            let columns = x..(x + 2 * count.min(all.across)).min(width);
-            let at = ((image * all.down * 2 + y - 2 * first_row) * width + x) * WIDE;
-            let of_rectangle = Staged { from: stage.from.wrapping_add(at), ..stage };
+        for (from, image, area) in staged() {
             // SAFETY: as the caller guarantees; these results were staged.
-            unsafe { of_rectangle.put(&of.out, image, first..first + channels, [rows, columns]) };
+            unsafe { from.put(&of.out, image, first..first + channels, area) };
         }
     }
 }

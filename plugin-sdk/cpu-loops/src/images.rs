@@ -225,6 +225,13 @@ impl Axis {
         passed / 8 > self.count.saturating_mul(self.taps.len()).saturating_add(8)
     }
 
+    /// Whether no tap leaves the image at any place.
+    pub fn stays_inside(&self) -> bool {
+        let last = (self.count.max(1) - 1) * self.step;
+        let reads = |place: usize, tap: &isize| place.cast_signed() + tap;
+        self.taps.iter().all(|tap| reads(0, tap) >= 0 && reads(last, tap) < self.size.cast_signed())
+    }
+
     /// The element that a tap reads at a place.
     #[inline(always)]
     pub fn element(&self, place: usize, tap: usize) -> Option<usize> {

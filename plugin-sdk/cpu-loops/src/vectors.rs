@@ -48,6 +48,20 @@ pub trait Vector: Copy {
             copy.iter().take(n).enumerate().for_each(|(i, number)| *to.add(i) = *number);
         }
     }
+    /// Reads a number for each lane, from places counted from here on.
+    ///
+    /// # Safety
+    /// There must be the numbers, and as many places as lanes.
+    #[inline(always)]
+    unsafe fn gather(from: *const Self::Number, at: *const i32) -> Self {
+        let mut copy = [Self::Number::ZERO; MOST];
+        // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
+        unsafe {
+            let places = copy.iter_mut().take(Self::LANES).enumerate();
+            places.for_each(|(i, slot)| *slot = *from.offset(*at.add(i) as isize));
+            Self::load(copy.as_ptr())
+        }
+    }
     /// `self * a + b`.
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// The larger of each pair, or `other` where one is NaN.
@@ -226,7 +240,7 @@ pub const ROWS: usize = level::ROWS;
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
 macro_rules! vector {
     ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $max:ident
-        $(, $mask:ty, $load_few:ident, $store_few:ident)?) => {
+        , ($from:ident, $at:ident) => $gather:expr $(, $mask:ty, $load_few:ident, $store_few:ident)?) => {
         impl super::Vector for $v {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -257,6 +271,11 @@ macro_rules! vector {
                     unsafe { $store_few(to, ((1u32 << n) - 1) as $mask, self) }
                 }
             )?
+            #[inline(always)]
+            unsafe fn gather($from: *const $t, $at: *const i32) -> Self {
+                // SAFETY: the caller guarantees numbers and places; the build's level has the instructions.
+                unsafe { $gather }
+            }
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {
                 // SAFETY: the build's level has the instruction.
@@ -305,6 +324,7 @@ mod level {
         _mm512_storeu_ps,
         _mm512_fmadd_ps,
         _mm512_max_ps,
+        (from, at) => _mm512_i32gather_ps::<4>(_mm512_loadu_si512(at.cast()), from),
         __mmask16,
         _mm512_maskz_loadu_ps,
         _mm512_mask_storeu_ps
@@ -318,6 +338,7 @@ mod level {
         _mm512_storeu_pd,
         _mm512_fmadd_pd,
         _mm512_max_pd,
+        (from, at) => _mm512_i32gather_pd::<8>(_mm256_loadu_si256(at.cast()), from),
         __mmask8,
         _mm512_maskz_loadu_pd,
         _mm512_mask_storeu_pd
@@ -364,7 +385,8 @@ mod level {
         _mm256_loadu_ps,
         _mm256_storeu_ps,
         _mm256_fmadd_ps,
-        _mm256_max_ps
+        _mm256_max_ps,
+        (from, at) => _mm256_i32gather_ps::<4>(from, _mm256_loadu_si256(at.cast()))
     );
     vector!(
         __m256d,
@@ -374,7 +396,8 @@ mod level {
         _mm256_loadu_pd,
         _mm256_storeu_pd,
         _mm256_fmadd_pd,
-        _mm256_max_pd
+        _mm256_max_pd,
+        (from, at) => _mm256_i32gather_pd::<8>(from, _mm_loadu_si128(at.cast()))
     );
     elements! {
         f32, __m256, from => __m256::load(from), (to, v) => v.store(to);

@@ -1,7 +1,8 @@
-//! `conv`, `conv_input_grad` and `conv_weight_grad`.
+//! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
 //!
 //! Those of images are the shared engine's (`keyway-cpu-conv`). What it does not serve, f64, volumes, groups of few channels and
 //! images whose columns lie apart, are products of matrices, and planes with a kernel of their own are gone through one by one.
+//! Of `conv_act` the engine and these planes do what follows the sums; all else is left to its steps.
 //!
 //! Of matrices the elements under the kernel are copied for some of its places at a time, so that scratch memory is bounded; what lies
 //! outside the input is 0 there. The gradient of the input is gathered, not scattered: where the stride is 1 it is a
@@ -16,14 +17,14 @@ mod summed;
 use super::product::Multiply;
 use gathered::{Product, Results, Weight};
 use keyway_cpu_conv::Operands;
-use keyway_cpu_conv::image::Pixel;
+use keyway_cpu_conv::image::{Pixel, unsupported};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::reserve;
 use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 use patches::{Order, Patches};
-use planes::{Convolution, Planes};
+use planes::{Convolution, Finish, Planes};
 
 /// Where the inner elements of a weight lie: of these channels, a step apart, and of the kernel's elements at these places.
 fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Result<Vec<usize>, Error> {
@@ -54,20 +55,8 @@ unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error
     let axes = moves.axes(input, places, kernel)?;
     let taps = weight.places(kernel.map(|size| 0..size))?;
     if let Some(axes) = planes::axes(&axes, channels, rows) {
-        let convolution = Convolution {
-            samples: input.sizes[0],
-            groups: moves.groups,
-            rows,
-            input: Planes::of(input),
-            axes,
-            out: Planes::of(out),
-            // SAFETY: result and tap are the weight's, whose elements the host guarantees, as it does the bias's.
-            weight: &|r, tap| unsafe { *weight.data.as_ptr().add(r * weight.strides[0] + taps[tap]) },
-            // SAFETY: as above.
-            bias: &|r| bias.map(|(data, step)| unsafe { *data.as_ptr().add(r * step) }),
-        };
         // SAFETY: as below.
-        return unsafe { convolution.run() };
+        return unsafe { by_planes(of, axes, &taps, |_, _, sum| sum) };
     }
     let (data, sample, channel) = (input.data, input.strides[0], input.strides[1]);
     let patches = Patches { data, sample, channel, axes };
@@ -91,6 +80,57 @@ unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error
     // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
     // has matched; the output is this call's alone.
     unsafe { product.run() }
+}
+
+/// A convolution with a kernel for each channel.
+///
+/// # Safety
+/// As for [`conv`], with the axes and the places of the weight's elements.
+unsafe fn by_planes<T: Multiply + Elements>(
+    of: &Operands<'_, T>,
+    axes: [Axis; 2],
+    taps: &[usize],
+    finish: impl Finish<T>,
+) -> Result<(), Error> {
+    let Operands { inputs: [input, weight], bias, out, moves, .. } = of;
+    let convolution = Convolution {
+        samples: input.sizes[0],
+        groups: moves.groups,
+        rows: weight.sizes[0] / moves.groups,
+        input: Planes::of(input),
+        axes,
+        out: Planes::of(out),
+        // SAFETY: result and tap are the weight's, whose elements the host guarantees, as it does the bias's.
+        weight: &|r, tap| unsafe { *weight.data.as_ptr().add(r * weight.strides[0] + taps[tap]) },
+        // SAFETY: as above.
+        bias: &|r| bias.map(|(data, step)| unsafe { *data.as_ptr().add(r * step) }),
+    };
+    // SAFETY: as the caller guarantees.
+    unsafe { convolution.run(finish) }
+}
+
+/// # Safety
+/// As for [`conv`].
+unsafe fn conv_act<T: Multiply + Pixel>(of: &Operands<'_, T>) -> Result<(), Error> {
+    let Operands { inputs: [input, weight], out, moves, epilogue, .. } = of;
+    if out.sizes.contains(&0) {
+        return Ok(());
+    }
+    let ([_, _, places @ ..], kernel) = (out.sizes, kernel(weight));
+    let axes = moves.axes(input, places, kernel)?;
+    let axes = planes::axes(&axes, weight.sizes[1], weight.sizes[0] / moves.groups);
+    let Some(axes) = axes.filter(|_| out.strides[4] == 1) else {
+        return Err(unsupported("what follows such a convolution"));
+    };
+    let taps = weight.places(kernel.map(|size| 0..size))?;
+    let first = out.data.as_ptr().addr();
+    let finish = |to: *const T, n: usize, sum| {
+        let add = epilogue.place((to.addr() - first) / size_of::<T>());
+        // SAFETY: what is added lies as the results do, whose columns are dense.
+        unsafe { epilogue.apply(add, n, sum) }
+    };
+    // SAFETY: as the caller guarantees.
+    unsafe { by_planes(of, axes, &taps, finish) }
 }
 
 /// # Safety
@@ -122,7 +162,7 @@ unsafe fn conv_input_grad<T: Multiply + Elements>(of: &Operands<'_, T>) -> Resul
                 bias: &|_| None,
             };
             // SAFETY: as below.
-            unsafe { convolution.run() }?;
+            unsafe { convolution.run(|_, _, sum| sum) }?;
             continue;
         }
         let (data, sample, channel) = (grad.data, grad.strides[0], grad.strides[1]);
@@ -199,13 +239,13 @@ macro_rules! kernels {
                 // SAFETY: the operands are this call's.
                 unsafe { either(&Operands::<T>::$take(call)?, keyway_cpu_conv::$name, $name) }
             }
+            kernel!($op, $signature, images_first, [f32, f16, bf16]);
 
             fn others<T: Multiply + Elements<Acc: Multiply>>(call: &Call) -> Result<(), Error> {
                 // SAFETY: as above.
                 unsafe { $name(&Operands::<T>::$take(call)?) }
             }
 
-            kernel!($op, $signature, images_first, [f32, f16, bf16]);
             kernel!($op, $signature, others, [f64]);
         };
     };
@@ -213,3 +253,9 @@ macro_rules! kernels {
 kernels!("conv", "TTOIIIi>T", conv, with_bias);
 kernels!("conv_input_grad", "TTIIIIi>T", conv_input_grad, of);
 kernels!("conv_weight_grad", "TTIIIIi>T", conv_weight_grad, of);
+
+fn with_activation<T: Multiply + Pixel>(call: &Call) -> Result<(), Error> {
+    // SAFETY: the operands are this call's.
+    unsafe { either(&Operands::<T>::with_activation(call)?, keyway_cpu_conv::conv, conv_act) }
+}
+kernel!("conv_act", "TTOIIIiOS>T", with_activation, [f32, f16, bf16]);

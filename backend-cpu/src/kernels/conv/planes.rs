@@ -162,12 +162,17 @@ pub struct Convolution<'a, T> {
     pub bias: &'a (dyn Fn(usize) -> Option<T> + Sync),
 }
 
+/// What becomes of some neighbouring sums before they are written: where, how many, and the sums.
+pub trait Finish<T: Elements>: Fn(*const T, usize, T::Vector) -> T::Vector + Sync {}
+
+impl<T: Elements, F: Fn(*const T, usize, T::Vector) -> T::Vector + Sync> Finish<T> for F {}
+
 impl<T: Elements> Convolution<'_, T> {
     /// Computes it.
     ///
     /// # Safety
     /// All elements that are named must exist, and nobody else may use those of the results.
-    pub unsafe fn run(&self) -> Result<(), Error> {
+    pub unsafe fn run(&self, finish: impl Finish<T>) -> Result<(), Error> {
         let band = Band::of::<T::Vector>(&self.axes);
         let taps = self.axes[0].taps.len() * self.axes[1].taps.len();
         let bands = band.bands();
@@ -200,6 +205,7 @@ impl<T: Elements> Convolution<'_, T> {
                         to: self.out.at(sample, r, places.start),
                         steps: self.out.steps,
                         rows: places.len(),
+                        finish: &finish,
                     };
                     let (width, lanes) = (self.axes[1].count, T::Vector::LANES);
                     let mut x = 0;
@@ -221,7 +227,7 @@ impl<T: Elements> Convolution<'_, T> {
 }
 
 /// The results of some rows of a plane.
-struct Results<'a, T: Elements> {
+struct Results<'a, T: Elements, F> {
     from: *const T::Acc,
     /// Numbers that are read from row to row.
     row: usize,
@@ -233,9 +239,10 @@ struct Results<'a, T: Elements> {
     to: *mut T,
     steps: [usize; 2],
     rows: usize,
+    finish: &'a F,
 }
 
-impl<T: Elements> Results<'_, T> {
+impl<T: Elements, F: Finish<T>> Results<'_, T, F> {
     /// Writes `V` vectors of places of each row, or as many as there are up to `width`, of `R` rows at once; returns how many
     /// places these are.
     ///
@@ -324,8 +331,9 @@ impl<T: Elements> Results<'_, T> {
             for (v, sum) in sums.into_iter().enumerate() {
                 let x = x + v * lanes;
                 let to = self.to.wrapping_add((y + r) * self.steps[0] + x * self.steps[1]);
+                let n = lanes.min(width - x);
                 // SAFETY: as above.
-                unsafe { write_some(to, self.steps[1], lanes.min(width - x), sum) };
+                unsafe { write_some(to, self.steps[1], n, (self.finish)(to.cast_const(), n, sum)) };
             }
         }
     }

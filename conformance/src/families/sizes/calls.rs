@@ -125,13 +125,14 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
         "interpolate_backward" => {
             vec![sample([plain(&IMAGE), spatial(&POOLED)].into_iter().chain(between("linear")))]
         }
-        "grid_sample" => vec![sample([
-            plain(&POOLED),
-            uniform(&[POOLED[0], IMAGE[2], IMAGE[3], 2], -1.2, 1.2),
-            SampleArg::Str("bilinear"),
-            SampleArg::Str("border"),
-            SampleArg::Bool(false),
-        ])],
+        "grid_sample" => {
+            let call = |mode, padding| {
+                let grid = uniform(&[POOLED[0], IMAGE[2], IMAGE[3], 2], -1.2, 1.2);
+                let modes = [SampleArg::Str(mode), SampleArg::Str(padding), SampleArg::Bool(false)];
+                sample([plain(&POOLED), grid].into_iter().chain(modes))
+            };
+            vec![call("bilinear", "border"), call("bicubic", "zeros")]
+        }
         "channel_norm" => vec![sample([
             plain(&IMAGE),
             channels(),

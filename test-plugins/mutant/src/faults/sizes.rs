@@ -2,7 +2,7 @@
 
 use super::Fault;
 use crate::kernels::{linear, rms_norm};
-use crate::raw::Elements;
+use crate::raw::{Elements, Staged};
 use keyway_sdk::Error;
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -48,6 +48,38 @@ pub(super) const FAULTS: &[Fault] = &[
         (0..out.len()).filter(|&nth| out.index(nth)[1] >= 16).for_each(|nth| out.set(nth, 0.0));
         Ok(())
     })
+    .dtypes(&["f32"]),
+    Fault::new(
+        "shortcut_by_channels",
+        "what is added to a convolution is read as if its channels lay side by side",
+        &["conv_act"],
+        |site| {
+            let added = |(i, t): &(usize, Elements<'_>)| *i == 7 && t.sizes().len() == 4 && t.is_row_major();
+            let channels_first = |t: &Elements<'_>, nth: usize| {
+                let (index, sizes) = (t.index(nth), t.sizes());
+                let [_, c, h, w] = [0, 1, 2, 3].map(|d| sizes[d]);
+                index[0] * c * h * w + (index[2] * w + index[3]) * c + index[1]
+            };
+            let staged = site.inputs().into_iter().filter(added);
+            let staged: Vec<_> =
+                staged.map(|(i, t)| (i, Staged::gathered(&t, |nth| channels_first(&t, nth)))).collect();
+            site.run_staged(&staged)
+        },
+    )
+    .dtypes(&["f32"]),
+    Fault::new(
+        "samples_beyond_256",
+        "pixels of a sampled image after the 256th are 0",
+        &["grid_sample"],
+        |site| {
+            site.run()?;
+            let out = site.output(0)?;
+            let pixels = out.sizes()[2..].iter().product::<i64>() as usize;
+            let beyond = |nth: &usize| nth % pixels.max(1) >= 256;
+            (0..out.len()).filter(beyond).for_each(|nth| out.set(nth, 0.0));
+            Ok(())
+        },
+    )
     .dtypes(&["f32"]),
     Fault::new("rows_broadcast", "the last row of a large sum with one row is left out", &["add"], |site| {
         site.run()?;
