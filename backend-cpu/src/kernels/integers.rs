@@ -32,10 +32,6 @@ const ROWS: usize = 4;
 /// Adds a block's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`, whose rows are `columns` apart, as
 /// those of the sums are. The loops are over constants, for the compiler to find that the sums fit its registers.
 #[inline(never)]
-#[expect(
-    clippy::needless_range_loop,
-    reason = "the sums stay in registers only where each index is a constant"
-)]
 fn add_block<T: Number + Plain, const C: usize>(
     sums: &mut [T],
     left: [&[T]; ROWS],
