@@ -28,8 +28,8 @@ pub struct Operand {
 impl Operand {
     /// The operand `elements` of `bytes` each further on.
     pub fn shifted(self, elements: usize, bytes: usize) -> Operand {
-        let moves = if self.data == 0 { 0 } else { (elements * bytes) as u64 };
-        Operand { data: self.data + moves, ..self }
+        let moves = if self.data == 0 { 0 } else { elements.wrapping_mul(bytes) as u64 };
+        Operand { data: self.data.wrapping_add(moves), ..self }
     }
 }
 
@@ -109,7 +109,8 @@ pub fn pieces<const N: usize>(dims: &[Dim<N>], limit: usize) -> Vec<Piece<N>> {
         let parts = if size == 1 { pieces(inner, limit) } else { pieces(&part, limit) };
         for mut piece in parts {
             for (offset, stride) in piece.offsets.iter_mut().zip(outer.strides) {
-                *offset += begin * stride;
+                // A stride below 0 is its two's complement.
+                *offset = offset.wrapping_add(begin.wrapping_mul(stride));
             }
             all.push(piece);
         }
@@ -192,7 +193,8 @@ mod tests {
     #[test]
     fn ends_of_the_range_are_divided_right() {
         for d in [1, 2, 3, 5, 7, 641, 65536, 65537, (1 << 31) - 1, 1 << 31] {
-            for n in [0, 1, d - 1, d, d.saturating_add(1), (1 << 31) - 1].into_iter().filter(|n| *n < 1 << 31) {
+            for n in [0, 1, d - 1, d, d.saturating_add(1), (1 << 31) - 1].into_iter().filter(|n| *n < 1 << 31)
+            {
                 assert_eq!(Divisor::new(d).quotient(n), n / d, "{n} / {d}");
             }
         }
