@@ -45,13 +45,24 @@ macro_rules! family {
 }
 
 mod elements;
+mod indices;
 mod launch;
 mod map;
+mod scratch;
+mod space;
 
+mod arrange;
 mod binary;
 mod cast;
+mod choose;
 mod compare;
+mod embedding_bag;
+mod index;
+mod order;
+mod random;
 mod reduce;
+mod scan;
+mod scatter;
 mod ternary;
 mod unary;
 
