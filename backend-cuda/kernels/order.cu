@@ -72,7 +72,7 @@ KERNEL(rank_u64, Pass) {
 }
 
 constexpr u32 THREADS = 256;
-constexpr u32 EACH = 8;
+constexpr u32 EACH = 16;
 constexpr u32 TILE = THREADS * EACH;
 constexpr u32 DIGITS = 16;
 
@@ -87,18 +87,30 @@ DEV void count_digits(const Pass& p, u32* counts) {
   for (u32 i = 0; i < EACH && first + i < p.count; i++) counts[digit_of(p, first + i) * THREADS + threadIdx.x]++;
   __syncthreads();
 }
-// The sum of the values of all threads before this one.
+// The sum of the values of all threads before this one, and of all. `shared` has THREADS + DIGITS places, which nobody uses
+// since a barrier.
 template <class T>
-DEV T before_in_block(T own, T* shared) {
+DEV T before_in_block(T own, T* shared, T& all) {
+  T* totals = shared + THREADS;
   shared[threadIdx.x] = own;
   __syncthreads();
-  for (u32 step = 1; step < THREADS; step <<= 1) {
-    const T other = threadIdx.x >= step ? shared[threadIdx.x - step] : T(0);
-    __syncthreads();
-    shared[threadIdx.x] += other;
-    __syncthreads();
+  if (threadIdx.x < DIGITS) {
+    T sum = 0;
+    for (u32 i = 0; i < THREADS / DIGITS; i++) {
+      const T here = shared[threadIdx.x * (THREADS / DIGITS) + i];
+      shared[threadIdx.x * (THREADS / DIGITS) + i] = sum;
+      sum += here;
+    }
+    totals[threadIdx.x] = sum;
   }
-  return shared[threadIdx.x] - own;
+  __syncthreads();
+  T before = shared[threadIdx.x];
+  all = 0;
+  for (u32 i = 0; i < DIGITS; i++) {
+    if (i < threadIdx.x / (THREADS / DIGITS)) before += totals[i];
+    all += totals[i];
+  }
+  return before;
 }
 
 KERNEL(digits_u64, Pass) {
@@ -116,11 +128,12 @@ KERNEL(digits_u64, Pass) {
 }
 KERNEL(move_u64, Pass) {
   SHARED(u32, counts, DIGITS * THREADS);
-  SHARED(u32, sums, THREADS);
+  SHARED(u32, sums, THREADS + DIGITS);
   count_digits(p, counts);
   u32 own = 0;
   for (u32 i = 0; i < DIGITS; i++) own += counts[threadIdx.x * DIGITS + i];
-  u32 before = before_in_block(own, sums);
+  u32 all;
+  u32 before = before_in_block(own, sums, all);
   for (u32 i = 0; i < DIGITS; i++) {
     const u32 here = counts[threadIdx.x * DIGITS + i];
     counts[threadIdx.x * DIGITS + i] = before;
@@ -147,14 +160,15 @@ struct Counts {
   u64 count;
 };
 KERNEL(add_up_u64, Counts) {
-  SHARED(u64, sums, THREADS);
+  SHARED(u64, sums, THREADS + DIGITS);
   u64 carried = 0;
   for (u64 base = 0; base < p.count; base += TILE) {
     const u64 first = base + threadIdx.x * EACH;
     u64 own = 0;
     for (u32 i = 0; i < EACH && first + i < p.count; i++) own += p.counts[first + i];
-    u64 before = carried + before_in_block(own, sums);
-    carried += sums[THREADS - 1];
+    u64 all;
+    u64 before = carried + before_in_block(own, sums, all);
+    carried += all;
     for (u32 i = 0; i < EACH && first + i < p.count; i++) {
       const u64 here = p.counts[first + i];
       p.counts[first + i] = before;

@@ -16,7 +16,7 @@ family!("order");
 const SHORT: usize = 1024;
 /// As in order.cu: threads of a block, elements of a tile, and bits of a digit.
 const THREADS: u32 = 256;
-const TILE: usize = 2048;
+const TILE: usize = 4096;
 const DIGIT: u32 = 4;
 
 const ORDER: Kernel = Kernel { family: "order", name: "order", dtype: "u64" };
