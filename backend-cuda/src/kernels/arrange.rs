@@ -1,4 +1,4 @@
-//! Elements moved by where they stand: `cat`, `constant_pad`, `flip`, `roll`, `repeat`, triangles, `eye` and `one_hot`.
+//! Elements moved by where they stand: `cat`, `constant_pad`, `flip`, `roll`, `repeat` and `one_hot`.
 
 use super::elements::{Bits, Taken, typed};
 use super::indices::check;
@@ -8,26 +8,10 @@ use super::scratch::{COPY, On, copy};
 use super::space::{Laid, each, in_order, wrapped};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 
 family!("arrange");
-
-/// `Triangle` in arrange.cu.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct TriangleArgument {
-    out: u64,
-    input: Operand,
-    one: u64,
-    diagonal: i64,
-    row: i64,
-    column: i64,
-    count: u64,
-    dims: Dims<4>,
-}
-// SAFETY: `Triangle` has these fields.
-unsafe impl Argument for TriangleArgument {}
 
 /// `OneHot` in arrange.cu.
 #[repr(C)]
@@ -140,41 +124,6 @@ fn repeat(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
         source.extend([0, stride]);
     }
     copy(on, out.bytes, &sizes, (out.operand, &to), (from.operand, &source))
-}
-
-/// The output by the kernel of a name, over its elements and the numbers of their rows and columns.
-fn by_place(on: On, (name, out, input): (&str, &Laid, &Laid), one: u64, diagonal: i64) -> Result<(), Error> {
-    let Some(row) = out.sizes.len().checked_sub(2) else { return Ok(()) };
-    let number = |at: usize| -> Vec<i64> { (0..out.sizes.len()).map(|d| i64::from(d == at)).collect() };
-    let (rows, columns) = (number(row), number(row + 1));
-    let strides: [&[i64]; 4] = [&out.strides, &input.strides, &rows, &columns];
-    for piece in pieces(&in_order(&out.sizes, strides), POSITIONS) {
-        let argument = TriangleArgument {
-            out: out.operand.shifted(piece.offsets[0], out.bytes).data,
-            input: input.operand.shifted(piece.offsets[1], out.bytes),
-            one,
-            diagonal,
-            row: piece.offsets[2] as i64,
-            column: piece.offsets[3] as i64,
-            count: piece.count as u64,
-            dims: Dims::new(&piece.dims),
-        };
-        let kernel = Kernel { family: "arrange", name: "triangle", dtype: "" };
-        let entry = format_args!("{name}_b{}", out.bytes * 8);
-        launch(on.0, kernel, entry, each(piece.count), &argument, on.1)?;
-    }
-    Ok(())
-}
-
-fn triangle(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    let (from, out) = (Laid::argument(call, 0, Taken::Raw)?, Laid::output(call, 0)?);
-    by_place(on(call)?, (kernel.name, &out, &from), 0, call.int(1)?)
-}
-
-fn eye(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    let one = typed!(kernel.dtype, T => Ok(T::from_i64(1).raw()))?;
-    let out = Laid::output(call, 0)?;
-    by_place(on(call)?, ("eye", &out, &out), one, 0)
 }
 
 fn one_hot(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
