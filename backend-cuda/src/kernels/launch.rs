@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn ends_of_the_range_are_divided_right() {
-        for d in [1, 2, 3, 5, 7, 641, 65536, 65537, (1 << 31) - 1, 1 << 31] {
+        for d in [1u32, 2, 3, 5, 7, 641, 65536, 65537, (1 << 31) - 1, 1 << 31] {
             for n in [0, 1, d - 1, d, d.saturating_add(1), (1 << 31) - 1].into_iter().filter(|n| *n < 1 << 31)
             {
                 assert_eq!(Divisor::new(d).quotient(n), n / d, "{n} / {d}");
