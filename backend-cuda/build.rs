@@ -1,7 +1,8 @@
 //! Makes the registrations of the lines in `kernels/*.cu`, and the list of the images.
 //!
-//! A line is `MACRO(kernel, "signature", host, DTYPES, ..)`, or `REGISTER(op, "signature", host, DTYPES)`: what stands
-//! after the dtypes is C++. A line with an empty signature registers nothing.
+//! A line is `MACRO(kernel, "signature", host, DTYPES, ..)`, or `REGISTER(op, "signature", host, DTYPES)`, or
+//! `REGISTER_ALLOCATING` where the host function makes the outputs: what stands after the dtypes is C++. A line with an
+//! empty signature registers nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,11 +22,14 @@ fn main() {
 fn make() -> Result<(), String> {
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo gives no folder")?);
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo gives no place to write to")?);
-    let lists = lists(&text(&root.join("kernels/keyway.cuh"))?);
+    let header = text(&root.join("kernels/keyway.cuh"))?;
     let mut images = String::new();
     let mut count = 0;
     for (family, path) in families(&root.join("kernels"))? {
-        write(&out.join(format!("{family}.rs")), &registrations(&family, &text(&path)?, &lists)?)?;
+        let source = text(&path)?;
+        // A family may have lists of its own.
+        let lists = lists(&format!("{header}\n{source}"));
+        write(&out.join(format!("{family}.rs")), &registrations(&family, &source, &lists)?)?;
         let image = root.join(format!("images/{family}.{TARGET}.ptx.z"));
         if !image.is_file() {
             return Err(format!("{} is not there; run `cargo xtask cuda images`", image.display()));
@@ -99,8 +103,12 @@ fn registrations(
         let dtypes = lists
             .get(dtypes)
             .ok_or_else(|| format!("kernels/{family}.cu:{}: `{dtypes}` is no list of dtypes", number + 1))?;
-        let _ =
-            writeln!(made, "register!({op:?}, {signature:?}, {family:?}, {host}, [{}]);", dtypes.join(", "));
+        let flags = if name == "REGISTER_ALLOCATING" { ", allocates" } else { "" };
+        let _ = writeln!(
+            made,
+            "register!({op:?}, {signature:?}, {family:?}, {host}, [{}]{flags});",
+            dtypes.join(", ")
+        );
     }
     Ok(made)
 }

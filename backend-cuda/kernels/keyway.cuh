@@ -78,6 +78,16 @@ DEV double double_of(u64 bits) {
 #endif
 }
 
+DEV u64 bits_of_double(double x) {
+#ifdef KEYWAY_SHIM
+  u64 bits;
+  __builtin_memcpy(&bits, &x, 8);
+  return bits;
+#else
+  return (u64)__double_as_longlong(x);
+#endif
+}
+
 // The type that elements of T are computed in, and the ways between them. A conversion to a narrower type rounds to the
 // nearest, ties to even.
 template <class T>
@@ -184,3 +194,5 @@ struct Dims {
 
 // A line for the build script: an op whose kernels stand elsewhere.
 #define REGISTER(op, signature, host, dtypes)
+// As REGISTER, of an op whose outputs' sizes depend on values, so that the host function makes them.
+#define REGISTER_ALLOCATING(op, signature, host, dtypes)

@@ -16,7 +16,11 @@
 //!   slowly, and a program needs few of some two thousand;
 //! - memory comes from a cache for each stream. A block that is freed serves the same stream at once, since its work is
 //!   in order, and never another one before the device was waited for;
-//! - kernels whose inputs may be wrong in their values (a whole number divided by 0) look first, and wait for the answer.
+//! - kernels whose inputs may be wrong in their values (a whole number divided by 0, an index that is not there) look first,
+//!   and wait for the answer;
+//! - what is written or added at indices takes the sources of a place in their order, by a stable sort of the places: there
+//!   are no atomic sums, and sums have the bits of the CPU's. Sorts are one radix sort, which short lines replace by
+//!   counting.
 #![deny(missing_docs)]
 
 mod device;

@@ -28,8 +28,8 @@ pub struct Operand {
 impl Operand {
     /// The operand `elements` of `bytes` each further on.
     pub fn shifted(self, elements: usize, bytes: usize) -> Operand {
-        let moves = if self.data == 0 { 0 } else { (elements * bytes) as u64 };
-        Operand { data: self.data + moves, ..self }
+        let moves = if self.data == 0 { 0 } else { elements.wrapping_mul(bytes) as u64 };
+        Operand { data: self.data.wrapping_add(moves), ..self }
     }
 }
 
@@ -109,7 +109,8 @@ pub fn pieces<const N: usize>(dims: &[Dim<N>], limit: usize) -> Vec<Piece<N>> {
         let parts = if size == 1 { pieces(inner, limit) } else { pieces(&part, limit) };
         for mut piece in parts {
             for (offset, stride) in piece.offsets.iter_mut().zip(outer.strides) {
-                *offset += begin * stride;
+                // A stride below 0 is its two's complement.
+                *offset = offset.wrapping_add(begin.wrapping_mul(stride));
             }
             all.push(piece);
         }

@@ -6,7 +6,7 @@ use super::{Kernel, device_of};
 use crate::driver::Argument;
 use crate::gpu::Gpu;
 use keyway_sdk::abi::device::Queue;
-use keyway_sdk::author::strided::Strided;
+use keyway_sdk::author::strided::{Dim, Strided};
 use keyway_sdk::author::{Call, Error, Tensor, dtype_name, dtype_size};
 
 /// Threads of a block.
@@ -134,7 +134,19 @@ pub fn write<const N: usize>(
             return launch(gpu, kernel, format_args!("{name}_dense"), grid, &argument, stream);
         }
     }
-    for piece in pieces(space.dims(), POSITIONS) {
+    strided((gpu, stream), kernel, name, space.dims(), sides, scalar)
+}
+
+/// Writes the first of the sides, whose strides are those of the dimensions; a stride below 0 is its two's complement.
+pub fn strided<const N: usize>(
+    (gpu, stream): (&Gpu, Queue),
+    kernel: Kernel,
+    name: std::fmt::Arguments<'_>,
+    dims: &[Dim<N>],
+    sides: [Side<'_>; N],
+    scalar: [u64; 3],
+) -> Result<(), Error> {
+    for piece in pieces(dims, POSITIONS) {
         let mut operand = sides.map(|side| side.operand);
         for ((operand, side), offset) in operand.iter_mut().zip(&sides).zip(piece.offsets) {
             *operand = operand.shifted(offset, side.bytes);

@@ -26,9 +26,10 @@ impl Kernel {
 
 /// Registers an op's kernels. The build script writes the calls of this.
 macro_rules! register {
-    ($op:literal, $signature:literal, $family:literal, $host:ident, [$($dtype:ident),+]) => {
+    ($op:literal, $signature:literal, $family:literal, $host:ident, [$($dtype:ident),+] $(, $flag:ident)?) => {
         keyway_sdk::register_kernel! {
             op: $op, signature: $signature, device: "cuda", layout: "strided",
+            $(flags: $flag,)?
             $($dtype => |call| {
                 $host(call, $crate::kernels::Kernel { family: $family, name: $op, dtype: stringify!($dtype) })
             }),+
@@ -44,13 +45,24 @@ macro_rules! family {
 }
 
 mod elements;
+mod indices;
 mod launch;
 mod map;
+mod scratch;
+mod space;
 
+mod arrange;
 mod binary;
 mod cast;
+mod choose;
 mod compare;
+mod embedding_bag;
+mod index;
+mod order;
+mod random;
 mod reduce;
+mod scan;
+mod scatter;
 mod ternary;
 mod triangle;
 mod unary;

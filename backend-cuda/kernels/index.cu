@@ -1,0 +1,67 @@
+// Elements read at indices, and what looks at indices before anything is read or written at them.
+#include "elementwise.cuh"
+
+// The number of the first index outside `low .. low + range`: `found` holds a greater one before.
+struct Check {
+  Operand index;
+  u64* found;
+  i64 low;
+  u64 range;
+  u64 first;
+  u64 count;
+  Dims<1> dims;
+};
+KERNEL(check_i64, Check) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[1];
+  p.dims.offsets((u32)at, offset);
+  if ((u64)read<i64>(p.index, offset[0]) - (u64)p.low >= p.range) atomicMin(p.found, p.first + at);
+}
+
+// The part of one dimension's indices in the offsets of several; an index below 0 counts from the end.
+struct Offset {
+  i64* out;
+  Operand index;
+  i64 size;
+  i64 stride;
+  u64 added;
+  u64 count;
+  Dims<2> dims;
+};
+KERNEL(offset_i64, Offset) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[2];
+  p.dims.offsets((u32)at, offset);
+  i64 index = read<i64>(p.index, offset[1]);
+  if (index < 0) index += p.size;
+  i64* out = p.out + offset[0];
+  *out = (p.added ? *out : 0) + index * p.stride;
+}
+
+// Each output is the source's element at its index; the dimensions are the output's, with the strides of output, index
+// and source.
+struct Take {
+  void* out;
+  Operand index;
+  Operand source;
+  i64 stride;
+  u64 count;
+  Dims<3> dims;
+};
+template <class T>
+DEV void take(const Take& p) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[3];
+  p.dims.offsets((u32)at, offset);
+  const i64 index = read<i64>(p.index, offset[1]);
+  static_cast<T*>(p.out)[offset[0]] = read<T>(p.source, offset[2] + index * p.stride);
+}
+#define TAKE(bits, T, name) KERNEL(name##_##bits, Take) { take<T>(p); }
+BITS(TAKE, take)
+REGISTER(index_select, "TiT>T", index_select, ALL)
+REGISTER(embedding, "TTi>T", embedding, ALL)
+REGISTER(gather, "TiT>T", gather, ALL)
+REGISTER(index, "TLI>T", index, ALL)

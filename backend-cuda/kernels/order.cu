@@ -1,0 +1,238 @@
+// The order of elements: keys that are unsigned numbers of the same order, a stable sort of them, and searches.
+//
+// Short lines are ranked: each element counts those before it. Other sorts go digit by digit from the lowest, with as many
+// passes as the keys have digits, and then by line. A pass counts the digits of each tile, adds the counts up, and moves
+// the elements to their places, which follow from the counts alone.
+#include "elementwise.cuh"
+
+// NaN is the greatest of all, and -0 equals 0.
+template <class T>
+DEV u64 key_of(T x) {
+  if constexpr (Kind<T>::has_sign) return (u64)((i64)x + ((i64)1 << (sizeof(T) * 8 - 1)));
+  else return (u64)x;
+}
+DEV u64 key_of(i64 x) { return (u64)x ^ (u64)1 << 63; }
+DEV u64 key_of(float x) {
+  if (is_nan(x)) return 0xffffffffu;
+  const u32 bits = bits_of(x + 0.0f);
+  return bits >> 31 == 0 ? bits | 0x80000000u : ~bits;
+}
+DEV u64 key_of(double x) {
+  if (is_nan(x)) return ~(u64)0;
+  const u64 bits = bits_of_double(x + 0.0);
+  return bits >> 63 == 0 ? bits | (u64)1 << 63 : ~bits;
+}
+
+// The dimensions are those of the lines and along them, in this order.
+struct Keys {
+  Operand in;
+  u64* keys;
+  u32* order;
+  u64 flip;
+  u64 count;
+  Dims<1> dims;
+};
+template <class T>
+DEV void keys(const Keys& p) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[1];
+  p.dims.offsets((u32)at, offset);
+  p.keys[at] = key_of(read<T>(p.in, offset[0])) ^ p.flip;
+  p.order[at] = (u32)at;
+}
+#define KEYS(dtype, T, name) KERNEL(name##_##dtype, Keys) { keys<T>(p); }
+ALL(KEYS, keys)
+
+// Elements that follow each other: their keys, and their numbers. `length` is that of a line; where it is 0 a pass goes by
+// the keys, else by the lines.
+struct Pass {
+  const u64* keys;
+  const u32* order;
+  u64* keys_out;
+  u32* order_out;
+  u64* counts;
+  u64 count;
+  u32 length;
+  u32 shift;
+  u32 tiles;
+};
+KERNEL(rank_u64, Pass) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  const u32 own = (u32)(at % p.length);
+  const u64 first = at - own, key = p.keys[at];
+  u32 before = 0;
+  for (u32 i = 0; i < p.length; i++) {
+    const u64 other = p.keys[first + i];
+    before += other < key || (other == key && i < own);
+  }
+  p.keys_out[first + before] = key;
+  p.order_out[first + before] = p.order[at];
+}
+
+constexpr u32 THREADS = 256;
+constexpr u32 EACH = 16;
+constexpr u32 TILE = THREADS * EACH;
+constexpr u32 DIGITS = 16;
+
+DEV u32 digit_of(const Pass& p, u64 at) {
+  const u64 whole = p.length == 0 ? p.keys[at] : p.order[at] / p.length;
+  return (u32)(whole >> p.shift) & (DIGITS - 1);
+}
+// How often each digit stands among a thread's elements, by digit and then by thread.
+DEV void count_digits(const Pass& p, u32* counts) {
+  for (u32 digit = 0; digit < DIGITS; digit++) counts[digit * THREADS + threadIdx.x] = 0;
+  const u64 first = (u64)blockIdx.x * TILE + threadIdx.x * EACH;
+  for (u32 i = 0; i < EACH && first + i < p.count; i++) counts[digit_of(p, first + i) * THREADS + threadIdx.x]++;
+  __syncthreads();
+}
+// The sum of the values of all threads before this one, and of all. `shared` has THREADS + DIGITS places, which nobody uses
+// since a barrier.
+template <class T>
+DEV T before_in_block(T own, T* shared, T& all) {
+  T* totals = shared + THREADS;
+  shared[threadIdx.x] = own;
+  __syncthreads();
+  if (threadIdx.x < DIGITS) {
+    T sum = 0;
+    for (u32 i = 0; i < THREADS / DIGITS; i++) {
+      const T here = shared[threadIdx.x * (THREADS / DIGITS) + i];
+      shared[threadIdx.x * (THREADS / DIGITS) + i] = sum;
+      sum += here;
+    }
+    totals[threadIdx.x] = sum;
+  }
+  __syncthreads();
+  T before = shared[threadIdx.x];
+  all = 0;
+  for (u32 i = 0; i < DIGITS; i++) {
+    if (i < threadIdx.x / (THREADS / DIGITS)) before += totals[i];
+    all += totals[i];
+  }
+  return before;
+}
+
+KERNEL(digits_u64, Pass) {
+  SHARED(u32, counts, DIGITS * THREADS);
+  SHARED(u32, parts, THREADS);
+  count_digits(p, counts);
+  u32 sum = 0;
+  for (u32 i = 0; i < DIGITS; i++) sum += counts[threadIdx.x * DIGITS + i];
+  parts[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x >= DIGITS) return;
+  sum = 0;
+  for (u32 i = 0; i < THREADS / DIGITS; i++) sum += parts[threadIdx.x * (THREADS / DIGITS) + i];
+  p.counts[(u64)threadIdx.x * p.tiles + blockIdx.x] = sum;
+}
+KERNEL(move_u64, Pass) {
+  SHARED(u32, counts, DIGITS * THREADS);
+  SHARED(u32, sums, THREADS + DIGITS);
+  count_digits(p, counts);
+  u32 own = 0;
+  for (u32 i = 0; i < DIGITS; i++) own += counts[threadIdx.x * DIGITS + i];
+  u32 all;
+  u32 before = before_in_block(own, sums, all);
+  for (u32 i = 0; i < DIGITS; i++) {
+    const u32 here = counts[threadIdx.x * DIGITS + i];
+    counts[threadIdx.x * DIGITS + i] = before;
+    before += here;
+  }
+  __syncthreads();
+  const u64 first = (u64)blockIdx.x * TILE + threadIdx.x * EACH;
+  // Each thread counts on in its own column; the first column is kept, since it has the digits' beginnings in the tile.
+  u32 starts[DIGITS];
+  for (u32 digit = 0; digit < DIGITS; digit++) starts[digit] = counts[digit * THREADS];
+  __syncthreads();
+  for (u32 i = 0; i < EACH && first + i < p.count; i++) {
+    const u32 digit = digit_of(p, first + i);
+    const u32 rank = counts[digit * THREADS + threadIdx.x]++;
+    const u64 to = p.counts[(u64)digit * p.tiles + blockIdx.x] + (rank - starts[digit]);
+    p.keys_out[to] = p.keys[first + i];
+    p.order_out[to] = p.order[first + i];
+  }
+}
+
+// Each count becomes the sum of those before it, and behind the last stands the sum of all. One block does it.
+struct Counts {
+  u64* counts;
+  u64 count;
+};
+KERNEL(add_up_u64, Counts) {
+  SHARED(u64, sums, THREADS + DIGITS);
+  u64 carried = 0;
+  for (u64 base = 0; base < p.count; base += TILE) {
+    const u64 first = base + threadIdx.x * EACH;
+    u64 own = 0;
+    for (u32 i = 0; i < EACH && first + i < p.count; i++) own += p.counts[first + i];
+    u64 all;
+    u64 before = carried + before_in_block(own, sums, all);
+    carried += all;
+    for (u32 i = 0; i < EACH && first + i < p.count; i++) {
+      const u64 here = p.counts[first + i];
+      p.counts[first + i] = before;
+      before += here;
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) p.counts[p.count] = carried;
+}
+
+// Elements in their order, with their places along their line: the dimensions are the outputs', with the strides of both
+// and of the rank among all.
+struct Ranked {
+  void* values;
+  i64* places;
+  const u32* order;
+  Operand in;
+  u64 length;
+  u64 count;
+  Dims<3> dims;
+  Dims<1> elements;
+};
+template <class T>
+DEV void ranked(const Ranked& p) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[3], from[1];
+  p.dims.offsets((u32)at, offset);
+  const u32 number = p.order[offset[2]];
+  p.elements.offsets(number, from);
+  static_cast<T*>(p.values)[offset[0]] = read<T>(p.in, from[0]);
+  p.places[offset[1]] = number % p.length;
+}
+#define RANKED(bits, T, name) KERNEL(name##_##bits, Ranked) { ranked<T>(p); }
+BITS(RANKED, ranked)
+REGISTER(sort, "Tibb>TT", sort, ALL)
+REGISTER(topk, "Tiibb>TT", topk, ALL)
+
+// How many of a sorted line come before each value.
+struct Search {
+  i64* out;
+  Operand sorted;
+  Operand values;
+  u64 length;
+  // Values that one line serves.
+  u64 width;
+  u64 right;
+  u64 first;
+  u64 count;
+};
+template <class T>
+DEV void search(const Search& p) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  const u64 line = (p.first + at) / p.width * p.length;
+  const u64 value = key_of(read<T>(p.values, (i64)(p.first + at)));
+  u64 from = 0;
+  for (u64 end = p.length; from < end;) {
+    const u64 middle = from + (end - from) / 2, key = key_of(read<T>(p.sorted, (i64)(line + middle)));
+    if (p.right ? key <= value : key < value) from = middle + 1;
+    else end = middle;
+  }
+  p.out[p.first + at] = (i64)from;
+}
+#define SEARCH(dtype, T, name) KERNEL(name##_##dtype, Search) { search<T>(p); }
+NUMBERS(SEARCH, searchsorted)
+REGISTER(searchsorted, "TTb>T", searchsorted, NUMBERS)

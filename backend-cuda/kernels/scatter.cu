@@ -1,0 +1,110 @@
+// Elements written or added at indices. Where an index comes more than once the order of the sources decides, whatever
+// threads run first: a write keeps the last source of a place, which is the greatest number, and a sum takes the sources of
+// a place in the order of a stable sort by place. There are no atomic sums.
+#include "elementwise.cuh"
+
+// The place that each index points at: the dimensions are the indices', with the strides of index and place.
+struct Place {
+  Operand index;
+  u64* places;
+  u32* order;
+  u64 base;
+  i64 stride;
+  u64 first;
+  u64 count;
+  Dims<2> dims;
+};
+DEV u64 place_of(const Place& p, u64 at) {
+  i64 offset[2];
+  p.dims.offsets((u32)at, offset);
+  const i64 index = read<i64>(p.index, offset[0]);
+  return p.base + (u64)(offset[1] + index * p.stride);
+}
+// The number of the last source of each place, from 1; 0 where there is none, which is there before.
+KERNEL(last_u64, Place) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at < p.count) atomicMax(p.places + place_of(p, at), p.first + at + 1);
+}
+// The places as keys of a sort.
+KERNEL(places_u64, Place) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  p.places[p.first + at] = place_of(p, at);
+  p.order[p.first + at] = (u32)(p.first + at);
+}
+
+// The dimensions are the output's, with the strides of output, target, place and, where an index points at a whole slice,
+// of the source in it; `sources` gives the source's offset by its number.
+struct Put {
+  void* out;
+  Operand target;
+  Operand source;
+  const u64* places;
+  const u32* order;
+  u64 base;
+  u64 sources_count;
+  u64 alpha;
+  u64 count;
+  Dims<4> dims;
+  Dims<1> sources;
+};
+template <class T>
+DEV void put(const Put& p) {
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[4];
+  p.dims.offsets((u32)at, offset);
+  const u64 last = p.places[p.base + (u64)offset[2]];
+  T* out = static_cast<T*>(p.out) + offset[0];
+  if (last == 0) {
+    *out = read<T>(p.target, offset[1]);
+    return;
+  }
+  i64 source[1];
+  p.sources.offsets((u32)(last - 1), source);
+  *out = read<T>(p.source, offset[3] + source[0]);
+}
+#define PUT(bits, T, name) KERNEL(name##_##bits, Put) { put<T>(p); }
+BITS(PUT, put)
+REGISTER(scatter, "TiTT>T", scatter, ALL)
+REGISTER(index_copy, "TiTT>T", index_copy, ALL)
+
+// A sum of truth values is true where it is not 0.
+template <class T>
+struct Sum {
+  typedef Wide<T> Acc;
+};
+template <>
+struct Sum<bool> {
+  typedef float Acc;
+};
+
+template <class T>
+DEV void add(const Put& p) {
+  typedef typename Sum<T>::Acc Acc;
+  const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= p.count) return;
+  i64 offset[4];
+  p.dims.offsets((u32)at, offset);
+  const u64 place = p.base + (u64)offset[2];
+  u64 from = 0;
+  for (u64 end = p.sources_count; from < end;) {
+    const u64 middle = from + (end - from) / 2;
+    if (p.places[middle] < place) from = middle + 1;
+    else end = middle;
+  }
+  Acc sum = (Acc)read<T>(p.target, offset[1]);
+  const Acc alpha = Immediate<Acc>::of(p.alpha);
+  for (; from < p.sources_count && p.places[from] == place; from++) {
+    i64 source[1];
+    p.sources.offsets(p.order[from], source);
+    sum = plus(sum, times(alpha, (Acc)read<T>(p.source, offset[3] + source[0])));
+  }
+  if constexpr (sizeof(Acc) != sizeof(Wide<T>)) static_cast<T*>(p.out)[offset[0]] = sum != Acc(0);
+  else static_cast<T*>(p.out)[offset[0]] = Element<T>::narrow(sum);
+}
+#define ADD(dtype, T, name) KERNEL(name##_##dtype, Put) { add<T>(p); }
+ALL(ADD, put_sum)
+REGISTER(scatter_add, "TiTT>T", scatter_add, ALL)
+REGISTER(index_add, "TiTTs>T", index_add, ALL)
+REGISTER(index_put, "TLITb>T", index_put, ALL)

@@ -1,0 +1,234 @@
+//! `nonzero`, `masked_select` and `unique`: outputs whose sizes depend on values, which the host waits for.
+
+use super::Kernel;
+use super::elements::Taken;
+use super::launch::{Dims, Operand, launch};
+use super::order::{Elements, add_up, key_bits, raw, sorted};
+use super::scratch::{On, Scratch, words};
+use super::space::{Laid, countable, each};
+use crate::driver::Argument;
+use crate::gpu::gpu;
+use keyway_sdk::author::{Call, Error, OwnedTensor, host};
+
+family!("choose");
+
+/// Elements of one part, as in choose.cu.
+const PART: usize = 32;
+
+const CHOOSE: Kernel = Kernel { family: "choose", name: "choose", dtype: "" };
+
+/// `Choose` in choose.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ChooseArgument {
+    input: Operand,
+    mask: u64,
+    nan: u64,
+    has_nan: u64,
+    counts: u64,
+    chosen: u64,
+    count: u64,
+    dims: Dims<1>,
+}
+// SAFETY: `Choose` has these fields.
+unsafe impl Argument for ChooseArgument {}
+
+/// `Coordinate` in choose.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CoordinateArgument {
+    out: u64,
+    chosen: u64,
+    step: u64,
+    inner: u64,
+    size: u64,
+    count: u64,
+}
+// SAFETY: `Coordinate` has these fields.
+unsafe impl Argument for CoordinateArgument {}
+
+/// `Selected` in choose.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SelectedArgument {
+    out: u64,
+    input: Operand,
+    chosen: u64,
+    order: u64,
+    count: u64,
+    dims: Dims<1>,
+}
+// SAFETY: `Selected` has these fields.
+unsafe impl Argument for SelectedArgument {}
+
+/// `Groups` in choose.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct GroupsArgument {
+    out: u64,
+    chosen: u64,
+    order: u64,
+    groups: u64,
+    count: u64,
+}
+// SAFETY: `Groups` has these fields.
+unsafe impl Argument for GroupsArgument {}
+
+fn on(call: &Call<'_>) -> Result<On, Error> {
+    Ok((gpu(u32::from(call.device().1))?, call.stream()))
+}
+
+fn go<A: Argument>(on: On, entry: std::fmt::Arguments<'_>, count: usize, argument: &A) -> Result<(), Error> {
+    if count == 0 { Ok(()) } else { launch(on.0, CHOOSE, entry, each(count), argument, on.1) }
+}
+
+fn address(tensor: &OwnedTensor) -> u64 {
+    tensor.tensor().data_ptr().addr() as u64
+}
+
+/// The numbers of the chosen, in their order, and how many there are.
+fn chosen(on: On, mut argument: ChooseArgument, which: &str) -> Result<(Scratch, usize), Error> {
+    let parts = (argument.count as usize).div_ceil(PART);
+    if parts == 0 {
+        return Ok((Scratch::new(on, 0, 8)?, 0));
+    }
+    let counts = Scratch::new(on, parts + 1, 8)?;
+    argument.counts = counts.at();
+    go(on, format_args!("count_{which}"), parts, &argument)?;
+    add_up(on, counts.at(), parts)?;
+    let total = words(on, counts.operand().shifted(parts, 8).data, 1)?[0] as usize;
+    let numbers = Scratch::new(on, total, 8)?;
+    argument.chosen = numbers.at();
+    if total > 0 {
+        go(on, format_args!("chosen_{which}"), parts, &argument)?;
+    }
+    Ok((numbers, total))
+}
+
+/// Those of some elements that have a bit of a mask.
+fn marked(
+    on: On,
+    elements: &Elements,
+    count: usize,
+    bytes: usize,
+    mask: u64,
+) -> Result<(Scratch, usize), Error> {
+    let argument = ChooseArgument {
+        input: elements.input,
+        mask,
+        nan: 0,
+        has_nan: 0,
+        counts: 0,
+        chosen: 0,
+        count: count as u64,
+        dims: Dims::new(&elements.dims),
+    };
+    chosen(on, argument, &format!("b{}", bytes * 8))
+}
+
+fn is_real(dtype: &str) -> bool {
+    matches!(dtype, "f16" | "bf16" | "f32" | "f64")
+}
+
+fn nonzero(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (on, from) = (on(call)?, Laid::argument(call, 0, Taken::Raw)?);
+    let count = countable(from.numel(), "elements")?;
+    let elements = Elements::new(on, &from, &from.sizes, &from.strides)?;
+    // -0 is 0.
+    let bits = from.bytes * 8 - usize::from(is_real(kernel.dtype));
+    let (numbers, total) = marked(on, &elements, count, from.bytes, u64::MAX >> (64 - bits))?;
+    let ndim = from.sizes.len();
+    let made = call.new_tensor::<i64>(&[total as i64, ndim as i64])?;
+    let mut inner = 1;
+    for (d, &size) in from.sizes.iter().enumerate().rev() {
+        let argument = CoordinateArgument {
+            out: address(&made) + 8 * d as u64,
+            chosen: numbers.at(),
+            step: ndim as u64,
+            inner,
+            size: size.max(1) as u64,
+            count: total as u64,
+        };
+        go(on, format_args!("coordinate_i64"), total, &argument)?;
+        inner *= size.max(1) as u64;
+    }
+    call.set_output(0, made)
+}
+
+fn masked_select(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
+    let on = on(call)?;
+    let (from, mask) = (Laid::argument(call, 0, Taken::Raw)?, Laid::argument(call, 1, Taken::Raw)?);
+    let ndim = from.sizes.len().max(mask.sizes.len());
+    let size = |sizes: &[i64], d: usize| (d + sizes.len()).checked_sub(ndim).map_or(1, |at| sizes[at]);
+    let one = |d: usize| match (size(&from.sizes, d), size(&mask.sizes, d)) {
+        (1, other) => other,
+        (own, _) => own,
+    };
+    let shape: Vec<i64> = (0..ndim).map(one).collect();
+    let count = countable(shape.iter().product::<i64>() as usize, "elements")?;
+    let values = Elements::new(on, &from, &shape, &from.expanded(&shape))?;
+    let flags = Elements::new(on, &mask, &shape, &mask.expanded(&shape))?;
+    let (numbers, total) = marked(on, &flags, count, 1, 0xff)?;
+    let (device, index) = call.device();
+    let made = host::new_tensor(call.tensor(0)?.dtype(), device, index, &[total as i64])?;
+    let argument = SelectedArgument {
+        out: address(&made),
+        input: values.input,
+        chosen: numbers.at(),
+        order: 0,
+        count: total as u64,
+        dims: Dims::new(&values.dims),
+    };
+    go(on, format_args!("selected_b{}", from.bytes * 8), total, &argument)?;
+    call.set_output(0, made)
+}
+
+fn unique(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (on, from) = (on(call)?, Laid::argument(call, 0, Taken::Rounded)?);
+    let count = countable(from.numel(), "elements of a sort")?;
+    let elements = Elements::new(on, &from, &from.sizes, &from.strides)?;
+    let bits = key_bits(kernel.dtype);
+    let (keys, order) = sorted(on, elements.keys(on, kernel.dtype, count, 0)?, (count, count), bits)?;
+    let fresh = ChooseArgument {
+        input: keys.operand(),
+        mask: 0,
+        // NaN differs from itself, so each is a value of its own.
+        nan: u64::MAX >> (64 - bits),
+        has_nan: u64::from(is_real(kernel.dtype)),
+        counts: 0,
+        chosen: 0,
+        count: count as u64,
+        dims: Dims::new(&[]),
+    };
+    let (first, groups) = chosen(on, fresh, "fresh")?;
+    let (with_inverse, with_counts) = (call.bool(1)?, call.bool(2)?);
+    let (device, index) = call.device();
+    let values = host::new_tensor(call.tensor(0)?.dtype(), device, index, &[groups as i64])?;
+    let inverse = call.new_tensor::<i64>(if with_inverse { &from.sizes } else { &[0] })?;
+    let counts = call.new_tensor::<i64>(&[if with_counts { groups as i64 } else { 0 }])?;
+    let selected = SelectedArgument {
+        out: address(&values),
+        input: raw(call, elements.input)?,
+        chosen: first.at(),
+        order: order.at(),
+        count: groups as u64,
+        dims: Dims::new(&elements.dims),
+    };
+    go(on, format_args!("selected_b{}", from.bytes * 8), groups, &selected)?;
+    let of = |out: &OwnedTensor| GroupsArgument {
+        out: address(out),
+        chosen: first.at(),
+        order: order.at(),
+        groups: groups as u64,
+        count: count as u64,
+    };
+    if with_inverse {
+        go(on, format_args!("inverse_i64"), count, &of(&inverse))?;
+    }
+    if with_counts {
+        go(on, format_args!("lengths_i64"), groups, &of(&counts))?;
+    }
+    call.set_output(0, values)?;
+    call.set_output(1, inverse)?;
+    call.set_output(2, counts)
+}

@@ -1,0 +1,112 @@
+//! `embedding_bag`: rows of a matrix put together as they are read.
+
+use super::elements::Taken;
+use super::indices::check;
+use super::launch::{Dims, Operand, POSITIONS, launch};
+use super::scratch::{On, Scratch, copy, words};
+use super::space::{Laid, countable, dense, each, in_order};
+use super::{Kernel, device_of};
+use crate::driver::Argument;
+use keyway_sdk::author::{Call, Error};
+
+family!("embedding_bag");
+
+/// `Bags` in embedding_bag.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct BagsArgument {
+    out: u64,
+    weight: Operand,
+    weight_strides: [i64; 2],
+    indices: Operand,
+    factors: Operand,
+    offsets: u64,
+    offsets_count: u64,
+    indices_count: u64,
+    length: u64,
+    mode: u64,
+    has_factors: u64,
+    has_padding: u64,
+    padding: i64,
+    columns: u64,
+    first: u64,
+    count: u64,
+    out_strides: [i64; 2],
+    dims: Dims<2>,
+}
+// SAFETY: `Bags` has these fields.
+unsafe impl Argument for BagsArgument {}
+
+/// Where each bag begins among the indices, side by side on the device, and the end of the last; the host looks at them
+/// first. None where all bags are of one length.
+fn offsets(on: On, call: &Call<'_>, n: usize) -> Result<Option<(Scratch, usize, usize)>, Error> {
+    if call.is_none(2)? {
+        return Ok(None);
+    }
+    let given = Laid::argument(call, 2, Taken::Raw)?;
+    let count = given.numel();
+    let made = Scratch::new(on, count, 8)?;
+    copy(on, 8, &given.sizes, (made.operand(), &dense(&given.sizes)), (given.operand, &given.strides))?;
+    let all: Vec<i64> = words(on, made.at(), count)?.into_iter().map(|word| word as i64).collect();
+    let ascending = all.windows(2).all(|pair| pair[0] <= pair[1]);
+    let first = all.first().is_none_or(|first| *first == 0);
+    let last = all.last().is_none_or(|last| usize::try_from(*last).is_ok_and(|last| last <= n));
+    if !(ascending && first && last) {
+        return Err(Error::InvalidArgument {
+            argument: "offsets",
+            expected: format!("integers, ascending from 0 to at most {n}, the number of indices"),
+            got: format!("{count} offsets that are not"),
+        });
+    }
+    let end = if call.bool(5)? { all.last().map_or(0, |last| *last as usize) } else { n };
+    Ok(Some((made, count, end)))
+}
+
+fn embedding_bag(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let on = (device_of(call)?, call.stream());
+    let (weight, indices) = (Laid::argument(call, 0, Taken::Rounded)?, Laid::argument(call, 1, Taken::Raw)?);
+    let (out, n) = (Laid::output(call, 0)?, countable(indices.numel(), "indices")?);
+    let bags = offsets(on, call, n)?;
+    let mut read = indices.clone();
+    if let Some((_, _, end)) = &bags {
+        // Behind the last bag nothing is read.
+        read.sizes[0] = *end as i64;
+    }
+    check(on, &read, "indices", 0, weight.sizes[0], 0)?;
+    let factors = if call.is_none(4)? { None } else { Some(Laid::argument(call, 4, Taken::Rounded)?) };
+    let padding = if call.is_none(6)? { None } else { Some(call.int(6)?) };
+    let padding = padding.map(|row| if row < 0 { row + weight.sizes[0] } else { row });
+    let mode = match call.str(3)? {
+        "max" => 2,
+        "mean" => 1,
+        _ => 0,
+    };
+    let factor_strides = factors.as_ref().map_or_else(|| vec![0; indices.sizes.len()], |f| f.strides.clone());
+    let (count, columns) = (out.numel(), weight.sizes[1].max(1) as usize);
+    for first in (0..count).step_by(POSITIONS) {
+        let here = (count - first).min(POSITIONS);
+        let argument = BagsArgument {
+            out: out.operand.data,
+            weight: weight.operand,
+            weight_strides: [weight.strides[0], weight.strides[1]],
+            indices: indices.operand,
+            factors: factors.as_ref().map_or_else(Operand::default, |f| f.operand),
+            offsets: bags.as_ref().map_or(0, |(offsets, ..)| offsets.at()),
+            offsets_count: bags.as_ref().map_or(0, |(_, count, _)| *count as u64),
+            indices_count: n as u64,
+            length: indices.sizes.last().map_or(0, |n| *n as u64),
+            mode,
+            has_factors: u64::from(factors.is_some()),
+            has_padding: u64::from(padding.is_some()),
+            padding: padding.unwrap_or(0),
+            columns: columns as u64,
+            first: first as u64,
+            count: here as u64,
+            out_strides: [out.strides[0], out.strides[1]],
+            dims: Dims::new(&in_order(&indices.sizes, [&indices.strides, &factor_strides])),
+        };
+        let entry = format_args!("embedding_bag_{}", kernel.dtype);
+        launch(on.0, kernel, entry, each(here), &argument, on.1)?;
+    }
+    Ok(())
+}

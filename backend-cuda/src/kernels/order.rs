@@ -1,0 +1,318 @@
+//! `sort`, `topk` and `searchsorted`, and the stable sort that other families use.
+
+use super::elements::Taken;
+use super::launch::{DIMS, Dims, Operand, POSITIONS, launch, pieces};
+use super::scratch::{On, Scratch, copy};
+use super::space::{Laid, countable, dense, each, in_order, wrapped};
+use super::{Kernel, device_of};
+use crate::driver::Argument;
+use keyway_sdk::author::strided::Dim;
+use keyway_sdk::author::{Call, Error};
+use std::mem::swap;
+
+family!("order");
+
+/// Elements of a line that are ranked by a look at all others; longer lines are sorted by their digits.
+const SHORT: usize = 1024;
+/// As in order.cu: threads of a block, elements of a tile, and bits of a digit.
+const THREADS: u32 = 256;
+const TILE: usize = 4096;
+const DIGIT: u32 = 4;
+
+const ORDER: Kernel = Kernel { family: "order", name: "order", dtype: "u64" };
+
+/// `Keys` in order.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct KeysArgument {
+    input: Operand,
+    keys: u64,
+    order: u64,
+    flip: u64,
+    count: u64,
+    dims: Dims<1>,
+}
+// SAFETY: `Keys` has these fields.
+unsafe impl Argument for KeysArgument {}
+
+/// `Pass` in order.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PassArgument {
+    keys: u64,
+    order: u64,
+    keys_out: u64,
+    order_out: u64,
+    counts: u64,
+    count: u64,
+    length: u32,
+    shift: u32,
+    tiles: u32,
+    _padding: u32,
+}
+// SAFETY: `Pass` has these fields, and ends with as many bytes that nobody reads.
+unsafe impl Argument for PassArgument {}
+
+/// `Counts` in order.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CountsArgument {
+    counts: u64,
+    count: u64,
+}
+// SAFETY: `Counts` has these fields.
+unsafe impl Argument for CountsArgument {}
+
+/// `Ranked` in order.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RankedArgument {
+    values: u64,
+    places: u64,
+    order: u64,
+    input: Operand,
+    length: u64,
+    count: u64,
+    dims: Dims<3>,
+    elements: Dims<1>,
+}
+// SAFETY: `Ranked` has these fields.
+unsafe impl Argument for RankedArgument {}
+
+/// `Search` in order.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SearchArgument {
+    out: u64,
+    sorted: Operand,
+    values: Operand,
+    length: u64,
+    width: u64,
+    right: u64,
+    first: u64,
+    count: u64,
+}
+// SAFETY: `Search` has these fields.
+unsafe impl Argument for SearchArgument {}
+
+/// Each of `count` words becomes the sum of those before it; behind them stands the sum of all.
+pub fn add_up(on: On, counts: u64, count: usize) -> Result<(), Error> {
+    let argument = CountsArgument { counts, count: count as u64 };
+    launch(on.0, ORDER, format_args!("add_up_u64"), ([1, 1], THREADS), &argument, on.1)
+}
+
+/// Keys and numbers of `count` elements, which stand line by line, each line of `length` in a stable order by the lowest
+/// `bits` of the keys, which have no others.
+pub fn sorted(
+    on: On,
+    (mut keys, mut order): (Scratch, Scratch),
+    (count, length): (usize, usize),
+    bits: u32,
+) -> Result<(Scratch, Scratch), Error> {
+    if count == 0 || length <= 1 {
+        return Ok((keys, order));
+    }
+    let (mut keys_out, mut order_out) = (Scratch::new(on, count, 8)?, Scratch::new(on, count, 4)?);
+    let tiles = count.div_ceil(TILE);
+    let short = length <= SHORT;
+    let slots = tiles << DIGIT;
+    let counts = Scratch::new(on, if short { 0 } else { slots + 1 }, 8)?;
+    let mut pass = |length: usize, shift: u32| {
+        let argument = PassArgument {
+            keys: keys.at(),
+            order: order.at(),
+            keys_out: keys_out.at(),
+            order_out: order_out.at(),
+            counts: counts.at(),
+            count: count as u64,
+            length: length as u32,
+            shift,
+            tiles: tiles as u32,
+            _padding: 0,
+        };
+        let grid = ([tiles, 1], THREADS);
+        if short {
+            launch(on.0, ORDER, format_args!("rank_u64"), each(count), &argument, on.1)?;
+        } else {
+            launch(on.0, ORDER, format_args!("digits_u64"), grid, &argument, on.1)?;
+            add_up(on, counts.at(), slots)?;
+            launch(on.0, ORDER, format_args!("move_u64"), grid, &argument, on.1)?;
+        }
+        swap(&mut keys, &mut keys_out);
+        swap(&mut order, &mut order_out);
+        Ok::<(), Error>(())
+    };
+    if short {
+        pass(length, 0)?;
+    } else {
+        for shift in (0..bits).step_by(DIGIT as usize) {
+            pass(0, shift)?;
+        }
+        let lines = count / length;
+        for shift in (0..usize::BITS - (lines - 1).leading_zeros()).step_by(DIGIT as usize) {
+            pass(length, shift)?;
+        }
+    }
+    Ok((keys, order))
+}
+
+/// The bits that keys of a dtype have.
+pub fn key_bits(dtype: &str) -> u32 {
+    match dtype {
+        "bool" => 1,
+        "i8" | "u8" => 8,
+        "i16" | "u16" => 16,
+        "i64" | "u64" | "f64" => 64,
+        // Halves have the keys of f32.
+        _ => 32,
+    }
+}
+
+/// A tensor's elements in row-major order, with their dimensions: a copy where these are more than kernels walk. Numbers
+/// among the arguments are given as `Rounded`, for keys.
+pub struct Elements {
+    /// Address or element.
+    pub input: Operand,
+    /// Dimensions.
+    pub dims: Vec<Dim<1>>,
+    _copy: Option<Scratch>,
+}
+
+impl Elements {
+    /// Of these sizes and strides.
+    pub fn new(on: On, tensor: &Laid, sizes: &[i64], strides: &[i64]) -> Result<Elements, Error> {
+        let dims = in_order(sizes, [strides]);
+        if dims.len() <= DIMS || tensor.operand.data == 0 {
+            let dims = if tensor.operand.data == 0 { Vec::new() } else { dims };
+            return Ok(Elements { input: tensor.operand, dims, _copy: None });
+        }
+        let own = dense(sizes);
+        let count = sizes.iter().product::<i64>() as usize;
+        let scratch = Scratch::new(on, count, tensor.bytes)?;
+        copy(on, tensor.bytes, sizes, (scratch.operand(), &own), (tensor.operand, strides))?;
+        Ok(Elements { input: scratch.operand(), dims: in_order(sizes, [&own]), _copy: Some(scratch) })
+    }
+
+    /// Their keys and numbers, in the order of their numbers.
+    pub fn keys(&self, on: On, dtype: &str, count: usize, flip: u64) -> Result<(Scratch, Scratch), Error> {
+        let (keys, order) = (Scratch::new(on, count, 8)?, Scratch::new(on, count, 4)?);
+        if count > 0 {
+            let argument = KeysArgument {
+                input: self.input,
+                keys: keys.at(),
+                order: order.at(),
+                flip,
+                count: count as u64,
+                dims: Dims::new(&self.dims),
+            };
+            launch(on.0, ORDER, format_args!("keys_{dtype}"), each(count), &argument, on.1)?;
+        }
+        Ok((keys, order))
+    }
+}
+
+/// `strides`, or sizes, with dimension `dim` behind the others.
+fn behind(strides: &[i64], dim: usize) -> Vec<i64> {
+    let others = strides.iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, s)| *s);
+    others.chain(strides.get(dim).copied()).collect()
+}
+
+/// Writes the first `k` of each line along `dim`, with their places.
+fn ranked(
+    call: &Call<'_>,
+    kernel: Kernel,
+    dim: i64,
+    k: Option<usize>,
+    descending: bool,
+) -> Result<(), Error> {
+    let on = (device_of(call)?, call.stream());
+    let from = Laid::argument(call, 0, Taken::Rounded)?.with_dim();
+    let (values, places) = (Laid::output(call, 0)?.with_dim(), Laid::output(call, 1)?.with_dim());
+    let dim = wrapped(dim, from.sizes.len());
+    let (sizes, n) = (behind(&from.sizes, dim), from.sizes[dim] as usize);
+    let k = k.unwrap_or(n);
+    let count = countable(from.numel(), "elements of a sort")?;
+    if count == 0 || k == 0 {
+        return Ok(());
+    }
+    let elements = Elements::new(on, &from, &sizes, &behind(&from.strides, dim))?;
+    let bits = key_bits(kernel.dtype);
+    let flip = if descending { u64::MAX >> (64 - bits) } else { 0 };
+    let keys = elements.keys(on, kernel.dtype, count, flip)?;
+    let (_, order) = sorted(on, keys, (count, n), bits)?;
+
+    let (mut shape, mut ranks) = (sizes.clone(), dense(&sizes));
+    if let (Some(size), Some(stride)) = (shape.last_mut(), ranks.last_mut()) {
+        (*size, *stride) = (k as i64, 1);
+    }
+    let (to, at) = (behind(&values.strides, dim), behind(&places.strides, dim));
+    for piece in pieces(&in_order(&shape, [&to, &at, &ranks]), POSITIONS) {
+        let argument = RankedArgument {
+            values: values.operand.shifted(piece.offsets[0], values.bytes).data,
+            places: places.operand.shifted(piece.offsets[1], 8).data,
+            order: order.operand().shifted(piece.offsets[2], 4).data,
+            input: raw(call, elements.input)?,
+            length: n as u64,
+            count: piece.count as u64,
+            dims: Dims::new(&piece.dims),
+            elements: Dims::new(&elements.dims),
+        };
+        let entry = format_args!("ranked_b{}", values.bytes * 8);
+        launch(on.0, ORDER, entry, each(piece.count), &argument, on.1)?;
+    }
+    Ok(())
+}
+
+/// An operand for kernels that move elements: a number as it lies in memory.
+pub fn raw(call: &Call<'_>, input: Operand) -> Result<Operand, Error> {
+    if input.data != 0 {
+        return Ok(input);
+    }
+    Ok(Laid::argument(call, 0, Taken::Raw)?.operand)
+}
+
+fn sort(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    ranked(call, kernel, call.int(1)?, None, call.bool(2)?)
+}
+
+fn topk(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    ranked(call, kernel, call.int(2)?, Some(call.int(1)? as usize), call.bool(3)?)
+}
+
+/// The rule makes both arguments contiguous, and the output is.
+fn searchsorted(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let on = (device_of(call)?, call.stream());
+    let (line, values) = (Laid::argument(call, 0, Taken::Rounded)?, Laid::argument(call, 1, Taken::Rounded)?);
+    let mut out = Laid::output(call, 0)?;
+    let count = out.numel();
+    // An output that was given may lie in any way.
+    let own = dense(&out.sizes);
+    let straight = in_order(&out.sizes, [&own]) == in_order(&out.sizes, [&out.strides]);
+    let made = Scratch::new(on, if straight { 0 } else { count }, 8)?;
+    let given = out.operand;
+    if !straight {
+        out.operand = made.operand();
+    }
+    // One sequence serves all values, or each line of values has its own.
+    let one = line.sizes.len() <= 1;
+    let width = if one { u64::MAX } else { values.sizes.last().map_or(1, |n| (*n).max(1) as u64) };
+    for first in (0..count).step_by(POSITIONS) {
+        let here = (count - first).min(POSITIONS);
+        let argument = SearchArgument {
+            out: out.operand.data,
+            sorted: line.operand,
+            values: values.operand,
+            length: line.sizes.last().map_or(0, |n| *n as u64),
+            width,
+            right: u64::from(call.bool(2)?),
+            first: first as u64,
+            count: here as u64,
+        };
+        let entry = format_args!("searchsorted_{}", kernel.dtype);
+        launch(on.0, ORDER, entry, each(here), &argument, on.1)?;
+    }
+    if straight {
+        return Ok(());
+    }
+    copy(on, 8, &out.sizes, (given, &out.strides), (made.operand(), &own))
+}

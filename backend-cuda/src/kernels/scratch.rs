@@ -1,0 +1,86 @@
+//! Device memory for the time of a call, and what kernels leave in it for the host.
+
+use super::Kernel;
+use super::launch::Operand;
+use super::map::{Side, write};
+use crate::gpu::Gpu;
+use keyway_sdk::abi::device::Queue;
+use keyway_sdk::author::Error;
+
+/// A device and the stream that a call's work goes to.
+pub type On = (&'static Gpu, Queue);
+
+/// Memory that is freed with this value, after what was launched until then.
+pub struct Scratch {
+    on: On,
+    at: u64,
+    bytes: u64,
+}
+
+impl Scratch {
+    /// Of `count` elements of `bytes` each, of which nothing is known; none has no address.
+    pub fn new(on: On, count: usize, bytes: usize) -> Result<Scratch, Error> {
+        let bytes = count.saturating_mul(bytes) as u64;
+        let at = if bytes == 0 { 0 } else { on.0.memory.allocate(&on.0.context, bytes, on.1)? };
+        Ok(Scratch { on, at, bytes })
+    }
+
+    /// Of `count` words that are all `value`.
+    pub fn filled(on: On, count: usize, value: u64) -> Result<Scratch, Error> {
+        let words = Scratch::new(on, count, 8)?;
+        let side = |operand, strides| Side { operand, bytes: 8, strides };
+        let from = Operand { value, ..Operand::default() };
+        let sides = [side(words.operand(), &[1]), side(from, &[1])];
+        write(on, COPY, format_args!("copy_b64"), &[count as i64], sides, [0; 3])?;
+        Ok(words)
+    }
+
+    /// Its address.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// As an operand.
+    pub fn operand(&self) -> Operand {
+        Operand { data: self.at, ..Operand::default() }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // A stream that cannot take memory back is in an error that its next call reports.
+            let _ = self.on.0.memory.free(&self.on.0.context, self.at, self.bytes, self.on.1);
+        }
+    }
+}
+
+/// The copies of `cast.cu`.
+pub const COPY: Kernel = Kernel { family: "cast", name: "copy", dtype: "" };
+
+/// Copies elements of `bytes` each, of these sizes; the operands' strides are those of target and source, not below 0.
+pub fn copy(
+    on: On,
+    bytes: usize,
+    sizes: &[i64],
+    (to, to_strides): (Operand, &[i64]),
+    (from, from_strides): (Operand, &[i64]),
+) -> Result<(), Error> {
+    let side = |operand, strides| Side { operand, bytes, strides };
+    let sides = [side(to, to_strides), side(from, from_strides)];
+    write(on, COPY, format_args!("copy_b{}", bytes * 8), sizes, sides, [0; 3])
+}
+
+/// Words of the device's memory, waited for.
+pub fn words(on: On, at: u64, count: usize) -> Result<Vec<u64>, Error> {
+    let mut words = Vec::new();
+    let bytes = (count * 8) as u64;
+    words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { requested: bytes, available: 0 })?;
+    words.resize(count, 0u64);
+    if count > 0 {
+        // SAFETY: the words are this function's, and the stream is waited for before they are read.
+        unsafe { on.0.context.copy_out(words.as_mut_ptr().cast(), at, bytes, on.1)? };
+        on.0.context.synchronize_stream(on.1)?;
+    }
+    Ok(words)
+}

@@ -1,0 +1,263 @@
+//! Ops that index, order, choose and draw, on the stand-in: sizes beyond what one block or one pass serves, against the CPU.
+
+mod support;
+
+use keyway::rng::manual_seed;
+use keyway::{DType, Device, Tensor};
+use support::{cuda, load, message, run, stand_in};
+
+/// Not a test of its own: what a started program does.
+#[test]
+fn scenarios() {
+    match support::scenario().as_deref() {
+        None => {}
+        Some("order") => order(),
+        Some("places") => places(),
+        Some("choice") => choice(),
+        Some("running") => running(),
+        Some("random") => random(),
+        Some("errors") => errors(),
+        Some(other) => panic!("there is no scenario {other}"),
+    }
+}
+
+/// Numbers that look random and repeat, among them NaN and both zeros.
+fn numbers(sizes: &[usize], values: u64) -> Tensor {
+    let count: usize = sizes.iter().product();
+    let mut state = 1u64;
+    let one = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        match (state >> 33) % values {
+            0 => f32::NAN,
+            1 => -0.0,
+            2 => 0.0,
+            x => (x as f32 - values as f32 / 2.0) * 0.25,
+        }
+    };
+    Tensor::from_vec(std::iter::repeat_with(one).take(count).collect(), sizes).unwrap()
+}
+
+/// Indices below `n`, from a fixed stream.
+fn indices(sizes: &[usize], n: u64) -> Tensor {
+    let count: usize = sizes.iter().product();
+    let all = (0..count as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i64 % n as i64);
+    Tensor::from_vec(all.collect(), sizes).unwrap()
+}
+
+/// The elements' bits, which tell zeros apart and NaN equal.
+fn bits(tensor: &Tensor) -> Vec<u64> {
+    let wide = tensor.to_device(Device::CPU).unwrap().to_dtype(DType::F64).unwrap();
+    let all = wide.to_vec::<f64>().unwrap();
+    all.into_iter().map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() }).collect()
+}
+
+/// The same of both devices, to the last bit.
+#[track_caller]
+fn same(what: &str, made: impl Fn(Device) -> Vec<Tensor>) {
+    let (own, expected) = (made(cuda(0)), made(Device::CPU));
+    assert_eq!(own.len(), expected.len());
+    for (k, (own, expected)) in own.iter().zip(&expected).enumerate() {
+        assert_eq!(own.device(), cuda(0), "{what}, result {k}");
+        assert_eq!(own.sizes(), expected.sizes(), "{what}, result {k}");
+        let (own, expected) = (bits(own), bits(expected));
+        let wrong = own.iter().zip(&expected).position(|(a, b)| a != b);
+        assert_eq!(wrong, None, "{what}, result {k}");
+    }
+}
+
+fn order() {
+    load();
+    // Ranked, in one tile, in several tiles, and several long lines, along either dimension.
+    for sizes in [vec![1024], vec![1025], vec![5000], vec![3, 1500], vec![1500, 3], vec![70, 30]] {
+        let all = numbers(&sizes, 300);
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::U8] {
+            // A cast of NaN to integers is 0.
+            let all = all.to_dtype(dtype).unwrap();
+            same(&format!("{sizes:?} {dtype:?}"), |device| {
+                let x = all.to_device(device).unwrap();
+                let (up, up_at) = x.sort(0, false, true).unwrap();
+                let (down, down_at) = x.sort(-1, true, true).unwrap();
+                let (few, few_at) = x.topk(7.min(sizes[0] as i64), 0, true, true).unwrap();
+                let (turned, turned_at) = x.t().unwrap().sort(0, false, true).unwrap();
+                vec![up, up_at, down, down_at, few, few_at, turned, turned_at]
+            });
+        }
+    }
+    let sorted = indices(&[3000], 500).sort(0, false, true).unwrap().0;
+    same("searchsorted", |device| {
+        let (line, values) =
+            (sorted.to_device(device).unwrap(), indices(&[40, 50], 520).to_device(device).unwrap());
+        vec![line.searchsorted(&values, false).unwrap(), line.searchsorted(&values, true).unwrap()]
+    });
+}
+
+/// Sums of one place are in the order of their sources on both devices, so the bits are the same.
+fn places() {
+    load();
+    for (n, count) in [(900, 40), (3000, 7), (2500, 4000)] {
+        let whole = indices(&[n, 5], 90).to_dtype(DType::F32).unwrap().mul(0.37).unwrap();
+        let at = indices(&[n], count);
+        let each = indices(&[n, 5], count);
+        for dtype in [DType::F32, DType::F64, DType::I32] {
+            same(&format!("{n} at {count} {dtype:?}"), |device| {
+                let to = |t: &Tensor| t.to_device(device).unwrap();
+                let source = to(&whole.to_dtype(dtype).unwrap());
+                let target = Tensor::zeros(&[count as usize, 5], dtype, device).unwrap();
+                let (at, each) = (to(&at), to(&each));
+                vec![
+                    target.scatter_add(0, &each, &source).unwrap(),
+                    target.index_add(0, &at, &source).unwrap(),
+                    target.t().unwrap().index_add(1, &at, &source.t().unwrap()).unwrap(),
+                    target.index_put(&[Some(&at)], &source, true).unwrap(),
+                    target.scatter(0, &each, &source).unwrap(),
+                    target.index_copy(0, &at, &source).unwrap(),
+                    target.index_put(&[Some(&at)], &source, false).unwrap(),
+                    source.index_select(0, &at.remainder(n as i64).unwrap()).unwrap(),
+                    source.gather(0, &each.remainder(n as i64).unwrap()).unwrap(),
+                ]
+            });
+        }
+    }
+    same("in place, from itself", |device| {
+        let x = indices(&[1500, 4], 100).to_device(device).unwrap();
+        let at = indices(&[1500], 1500).to_device(device).unwrap();
+        x.index_add_(0, &at, &x).unwrap();
+        x.index_copy_(0, &at, &x).unwrap();
+        vec![x]
+    });
+}
+
+fn choice() {
+    load();
+    for sizes in [vec![31], vec![33], vec![40, 70], vec![11, 300]] {
+        let all = numbers(&sizes, 9);
+        same(&format!("{sizes:?}"), |device| {
+            let x = all.to_device(device).unwrap();
+            let mask = x.gt(0.0).unwrap();
+            let unique = x.unique_all().unwrap();
+            let whole = x.to_dtype(DType::I16).unwrap().unique_all().unwrap();
+            vec![
+                x.nonzero().unwrap(),
+                x.t().unwrap().nonzero().unwrap(),
+                x.masked_select(&mask).unwrap(),
+                x.masked_select(&mask.t().unwrap().contiguous().unwrap().t().unwrap()).unwrap(),
+                unique.values,
+                unique.inverse,
+                unique.counts,
+                whole.values,
+                whole.inverse,
+                whole.counts,
+            ]
+        });
+    }
+}
+
+/// Whole numbers have no rounding, whatever parts a line is cut into.
+fn running() {
+    load();
+    for sizes in [vec![255], vec![256], vec![1000], vec![70_000], vec![3, 700], vec![700, 3]] {
+        let all = indices(&sizes, 50);
+        same(&format!("{sizes:?}"), |device| {
+            let x = all.to_device(device).unwrap();
+            let real = x.to_dtype(DType::F64).unwrap();
+            vec![
+                x.cumsum(0).unwrap(),
+                x.cumsum_reversed(-1).unwrap(),
+                x.cumprod(0).unwrap(),
+                real.cumsum(0).unwrap(),
+                real.t().unwrap().cumsum_reversed(0).unwrap(),
+            ]
+        });
+    }
+}
+
+/// Of one seed both devices draw the same; a normal number differs by the rounding of its functions at most.
+fn random() {
+    load();
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        same(&format!("{dtype:?}"), |device| {
+            manual_seed(7);
+            let empty = |sizes: &[usize]| Tensor::empty(sizes, dtype, device).unwrap();
+            let uniform = empty(&[1001]).uniform_(-1.0, 3.0).unwrap();
+            let turned = empty(&[13, 27]).t().unwrap().uniform_(0.0, 1.0).unwrap();
+            let chosen = empty(&[77]).bernoulli_(0.3).unwrap();
+            let whole = empty(&[77]).random_int_(-5, 100).unwrap();
+            let shares = uniform.clamp(0.0, 1.0).unwrap().bernoulli().unwrap();
+            let dropped = uniform.dropout(0.4, true).unwrap();
+            vec![uniform, turned, chosen, whole, shares, dropped]
+        });
+        let normal = |device| {
+            manual_seed(7);
+            let made = Tensor::randn(&[1001], DType::F64, device).unwrap();
+            made.to_device(Device::CPU).unwrap().to_vec::<f64>().unwrap()
+        };
+        for (a, b) in normal(cuda(0)).iter().zip(&normal(Device::CPU)) {
+            assert!((a - b).abs() <= 1e-14 * b.abs().max(1.0), "{a} {b}");
+        }
+    }
+}
+
+/// An index that is not there is refused before anything is read or written, as on the CPU, and the device goes on.
+fn errors() {
+    load();
+    let refused = |device: Device| {
+        let x = support::ramp(&[4, 3]).to_device(device).unwrap();
+        let mut far = vec![1i64; 2000];
+        (far[1400], far[1900]) = (4, -9);
+        let at = Tensor::from_vec(far, &[2000]).unwrap().to_device(device).unwrap();
+        let below = Tensor::from_slice(&[0i64, -5]).unwrap().to_device(device).unwrap();
+        let before = x.add(0.0).unwrap();
+        let said = vec![
+            message(x.index_select(0, &at)),
+            message(x.gather(0, &below.reshape(&[1, 2]).unwrap())),
+            message(x.index_copy_(0, &below, &x.narrow(0, 0, 2).unwrap())),
+            message(x.index_put(&[Some(&below)], 1.0, true)),
+            message(x.embedding(&at, None)),
+            message(at.one_hot(Some(3))),
+        ];
+        assert_eq!(bits(&x), bits(&before));
+        said
+    };
+    let (own, expected) = (refused(cuda(0)), refused(Device::CPU));
+    for (own, expected) in own.iter().zip(&expected) {
+        assert_eq!(own.replace("keyway-cuda", "keyway-cpu"), *expected);
+        assert!(own.contains("index "), "{own}");
+    }
+}
+
+fn each(scenario: &str) {
+    let Some(driver) = stand_in() else { return };
+    for seed in ["1", "2", "3"] {
+        run(scenario, &driver, &[("KEYWAY_STAND_IN_SEED", seed)]);
+    }
+}
+
+#[test]
+fn sorts_are_those_of_the_cpu() {
+    each("order");
+}
+
+#[test]
+fn sums_and_writes_at_indices_are_those_of_the_cpu() {
+    each("places");
+}
+
+#[test]
+fn what_is_chosen_is_what_the_cpu_chooses() {
+    each("choice");
+}
+
+#[test]
+fn running_values_are_those_of_the_cpu() {
+    each("running");
+}
+
+#[test]
+fn random_numbers_are_those_of_the_cpu() {
+    each("random");
+}
+
+#[test]
+fn an_index_that_is_not_there_is_refused() {
+    each("errors");
+}
