@@ -46,13 +46,23 @@ macro_rules! family {
 mod elements;
 mod launch;
 mod map;
+mod nets;
+mod tables;
 
 mod binary;
 mod cast;
 mod compare;
+mod conv;
+mod losses;
+mod moments;
+mod norms;
+mod product;
 mod reduce;
+mod resample;
+mod softmax;
 mod ternary;
 mod unary;
+mod unpool;
 
 /// The device of a call, by its output.
 fn device_of(call: &Call<'_>) -> Result<&'static Gpu, Error> {
