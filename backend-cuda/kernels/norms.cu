@@ -165,11 +165,18 @@ DEV void input_gradient(const Gradient& p) {
     sum += scaled(term) - begin;
   }
   const W offset = over_row<Added>(sum, place) / count;
-  // The gradient's and the input's distances from their means, and the products: both have no mean then but by rounding.
+  // The distances of the gradient from its mean and of the input from its own, or, where another mean was given, from the
+  // first element: of equal ones there is no product.
+  W centre = standard.mean;
+  if (p.given && place.has_row && p.sharing.terms > 0) {
+    p.terms.offsets(0, term);
+    const W first = row.at(term[2]);
+    centre = is_finite(first) ? first : W(0);
+  }
   Triple<W> own{W(0), W(0), W(0)};
   for (u64 k = row.first; k < row.terms; k += place.lanes) {
     p.terms.offsets((u32)k, term);
-    const W d = (scaled(term) - begin) - offset, hat = ((row.at(term[2]) - standard.mean) - standard.rest) * rstd;
+    const W d = (scaled(term) - begin) - offset, hat = ((row.at(term[2]) - centre) - standard.rest) * rstd;
     own.a += d;
     own.b += hat;
     own.c += d * hat;
