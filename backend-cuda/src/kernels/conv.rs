@@ -178,8 +178,7 @@ fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 /// The input's channels by its places: terms are the result's channels of the group and the kernel's elements, and the
 /// gradient has an element for a term only where the stride divides the distance.
 fn conv_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    let (grad, weight, out) =
-        (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
+    let (grad, weight, out) = (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
     if out.is_empty() {
         return Ok(());
     }
@@ -204,8 +203,7 @@ fn conv_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 
 /// The result's channels by the channels of the group and the kernel's elements: terms are the places of all samples.
 fn conv_weight_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
-    let (grad, input, out) =
-        (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
+    let (grad, input, out) = (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
     if out.is_empty() {
         return Ok(());
     }

@@ -50,7 +50,11 @@ fn check(call: &Call<'_>, classes: i64, ignored: i64) -> Result<(), Error> {
 }
 
 /// The losses of a call, of which each one goes to `out` and `weights`, or all to `out`.
-fn losses(call: &Call<'_>, out: Option<&Array<'_>>, weights: Option<&Array<'_>>) -> Result<LossesArgument, Error> {
+fn losses(
+    call: &Call<'_>,
+    out: Option<&Array<'_>>,
+    weights: Option<&Array<'_>>,
+) -> Result<LossesArgument, Error> {
     let (input, targets) = (Array::argument(call, 0)?, Array::argument(call, 1)?);
     let (weight, ignored) = (Array::optional(call, 2)?, call.int(3)?);
     let classes = class_dim(input.sizes.len());
@@ -123,8 +127,13 @@ fn nll_loss_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         made
     };
     let none = vec![0; targets.sizes.len()];
-    let strides =
-        [out.strides, &with(weights.strides, 0), &with(grad.strides, 0), &with(targets.strides, 0), &with(&none, 1)];
+    let strides = [
+        out.strides,
+        &with(weights.strides, 0),
+        &with(grad.strides, 0),
+        &with(targets.strides, 0),
+        &with(&none, 1),
+    ];
     let space = Strided::new(out.sizes, strides)?;
     let argument = LossesArgument {
         out: out.data,

@@ -53,6 +53,7 @@ mod binary;
 mod cast;
 mod compare;
 mod conv;
+mod grid_sample;
 mod losses;
 mod moments;
 mod norms;

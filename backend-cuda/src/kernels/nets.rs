@@ -314,7 +314,8 @@ mod tests {
     #[test]
     fn rows_that_lie_side_by_side_are_shared_so() {
         let along = |rows: [i64; 2], terms: [i64; 2]| {
-            let (rows, terms) = (Strided::new(&rows[..1], [&rows[1..]]), Strided::new(&terms[..1], [&terms[1..]]));
+            let (rows, terms) =
+                (Strided::new(&rows[..1], [&rows[1..]]), Strided::new(&terms[..1], [&terms[1..]]));
             let sharing = Sharing::new((&rows.unwrap(), 0), (&terms.unwrap(), 0)).unwrap();
             (sharing.beside, sharing.lanes, sharing.blocks())
         };

@@ -116,8 +116,7 @@ fn space<const N: usize>(
 ) -> Result<Strided<N>, Error> {
     let some: Vec<&Axis> = axes.iter().filter(|axis| of(axis)).collect();
     let sizes: Vec<i64> = some.iter().map(|axis| axis.size).collect();
-    let lists: Vec<Vec<i64>> =
-        (0..N).map(|k| some.iter().map(|axis| strides(axis)[k]).collect()).collect();
+    let lists: Vec<Vec<i64>> = (0..N).map(|k| some.iter().map(|axis| strides(axis)[k]).collect()).collect();
     Strided::new(&sizes, std::array::from_fn(|k| lists[k].as_slice()))
 }
 
@@ -184,7 +183,8 @@ impl<'a> Operands<'a> {
     }
 
     fn normalise(&self, call: &Call<'_>, kernel: Kernel, eps: f64, of: Statistics) -> Result<(), Error> {
-        let rows = space(&self.axes, |axis| axis.is_row, |a| [a.out, a.input, a.weight, a.bias, a.statistics])?;
+        let rows =
+            space(&self.axes, |axis| axis.is_row, |a| [a.out, a.input, a.weight, a.bias, a.statistics])?;
         let terms = space(&self.axes, |axis| !axis.is_row, |a| [a.out, a.input, a.weight, a.bias])?;
         let sharing = Sharing::new((&rows, 1), (&terms, 1))?;
         let argument = NormaliseArgument {
@@ -307,10 +307,7 @@ fn group_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 }
 
 /// Statistics of channels, or of channels of samples, in arguments or outputs.
-fn statistics(
-    kernel: Kernel,
-    [mean, var]: [keyway_sdk::author::Tensor<'_>; 2],
-) -> Result<Statistics, Error> {
+fn statistics(kernel: Kernel, [mean, var]: [keyway_sdk::author::Tensor<'_>; 2]) -> Result<Statistics, Error> {
     let dtypes = [mean.dtype(), var.dtype()].map(dtype_name);
     let narrow = dtypes[0] == kernel.dtype;
     let is_wide = dtypes[0] == "f32" && matches!(kernel.dtype, "f16" | "bf16");

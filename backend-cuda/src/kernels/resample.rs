@@ -160,7 +160,8 @@ fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         Table::new(out.sizes[d + 2], |place| {
             let begin = place as i64 * window.stride[d] - window.padding[d];
             // The first and the last of the window's elements that lie in the image.
-            let first = (-begin).max(0).div_euclid(dilation[d]) + i64::from((-begin).max(0) % dilation[d] != 0);
+            let first =
+                (-begin).max(0).div_euclid(dilation[d]) + i64::from((-begin).max(0) % dilation[d] != 0);
             let end = ((size - begin).max(0) as u64).div_ceil(dilation[d] as u64) as i64;
             let taps = first..end.min(window.kernel[d]);
             (taps.map(|tap| ((begin + tap * dilation[d]) as usize, 1.0)).collect(), 1.0)
@@ -170,7 +171,14 @@ fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 }
 
 /// What the sum at each place is divided by: in the last dimensions as counted, or one number for all.
-fn divisors(call: &Call<'_>, at: usize, window: &Window, d: usize, size: usize, place: usize) -> Result<f64, Error> {
+fn divisors(
+    call: &Call<'_>,
+    at: usize,
+    window: &Window,
+    d: usize,
+    size: usize,
+    place: usize,
+) -> Result<f64, Error> {
     if !call.is_none(at + 1)? {
         return Ok(if d == 0 { call.int(at + 1)?.max(1) as f64 } else { 1.0 });
     }
