@@ -16,11 +16,16 @@
 //!   slowly, and a program needs few of some two thousand;
 //! - memory comes from a cache for each stream. A block that is freed serves the same stream at once, since its work is
 //!   in order, and never another one before the device was waited for;
-//! - kernels whose inputs may be wrong in their values (a whole number divided by 0, an index that is not there) look first,
-//!   and wait for the answer;
+//! - kernels whose inputs may be wrong in their values (a whole number divided by 0, an index or a place that is not there, a
+//!   target that is no class) look first, and wait for the answer;
 //! - what is written or added at indices takes the sources of a place in their order, by a stable sort of the places: there
 //!   are no atomic sums, and sums have the bits of the CPU's. Sorts are one radix sort, which short lines replace by
-//!   counting.
+//!   counting;
+//! - products of matrices and convolutions are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units, with f16
+//!   and bf16 summed in f32; cuBLAS, cuDNN and tensor cores are not used yet. Few results of many terms are split over
+//!   blocks by sizes alone, and the parts are added up in order;
+//! - pooling and interpolation are sums and maxima by tables, which the host makes for each call, and their gradients are
+//!   the same with the tables transposed: each thread writes its own element, so no sum needs an atomic.
 #![deny(missing_docs)]
 
 mod device;

@@ -5,7 +5,7 @@ use crate::driver::Argument;
 use crate::gpu::Gpu;
 use keyway_sdk::abi::device::Queue;
 use keyway_sdk::author::Error;
-use keyway_sdk::author::strided::Dim;
+use keyway_sdk::author::strided::{Dim, Strided};
 use std::fmt::{self, Write};
 
 /// Dimensions that a kernel takes.
@@ -33,9 +33,10 @@ impl Operand {
     }
 }
 
+/// `Divisor` in keyway.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
-struct Divisor {
+pub struct Divisor {
     value: u32,
     magic: u32,
     shift: u32,
@@ -43,7 +44,7 @@ struct Divisor {
 
 impl Divisor {
     /// Of 1 to 2^31: `(n * magic / 2^32 + n) >> shift` is the quotient of any `n` below 2^31.
-    fn new(value: u32) -> Divisor {
+    pub fn new(value: u32) -> Divisor {
         let shift = value.next_power_of_two().trailing_zeros();
         let magic = ((1u64 << 32) * ((1u64 << shift) - u64::from(value))) / u64::from(value) + 1;
         Divisor { value, magic: magic as u32, shift }
@@ -65,6 +66,21 @@ pub struct Dims<const N: usize> {
 }
 
 impl<const N: usize> Dims<N> {
+    /// A whole space, of at most [`DIMS`] dimensions and fewer than [`POSITIONS`] positions.
+    pub fn of(space: &Strided<N>) -> Result<Dims<N>, Error> {
+        if space.dims().len() <= DIMS && space.numel() < POSITIONS {
+            return Ok(Dims::new(space.dims()));
+        }
+        Err(Error::Unsupported {
+            what: format!(
+                "{} elements in {} dimensions that cannot be joined, on this device, whose kernels take fewer than 2^31 \
+                 in up to {DIMS}",
+                space.numel(),
+                space.dims().len()
+            ),
+        })
+    }
+
     /// Of at most [`DIMS`] dimensions, outermost first, of fewer than [`POSITIONS`] positions.
     pub fn new(dims: &[Dim<N>]) -> Dims<N> {
         let mut made = Dims { ndim: dims.len() as u32, size: Default::default(), stride: [[0; N]; DIMS] };
@@ -154,7 +170,6 @@ pub fn launch<A: Argument>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use keyway_sdk::author::strided::Strided;
     use proptest::prelude::*;
 
     proptest! {

@@ -48,24 +48,35 @@ mod elements;
 mod indices;
 mod launch;
 mod map;
+mod nets;
 mod scratch;
 mod space;
+mod tables;
 
 mod arrange;
 mod binary;
 mod cast;
 mod choose;
 mod compare;
+mod conv;
 mod embedding_bag;
+mod grid_sample;
 mod index;
+mod losses;
+mod moments;
+mod norms;
 mod order;
+mod product;
 mod random;
 mod reduce;
+mod resample;
 mod scan;
 mod scatter;
+mod softmax;
 mod ternary;
 mod triangle;
 mod unary;
+mod unpool;
 
 /// The device of a call, by its output.
 fn device_of(call: &Call<'_>) -> Result<&'static Gpu, Error> {

@@ -223,7 +223,7 @@ fn run(
 }
 
 /// Calls `work` with device memory that is freed after what it launches; 0 bytes are none.
-fn with_scratch(
+pub fn with_scratch(
     (gpu, stream): (&Gpu, Queue),
     bytes: u64,
     work: impl FnOnce(u64) -> Result<(), Error>,

@@ -1,0 +1,84 @@
+// What the families of nets share: a product that is added, and sums over the threads that have a row together.
+#pragma once
+#include "math.cuh"
+
+// a * b + c, rounded once on a GPU; the stand-in rounds twice, since its processor may have no such instruction.
+template <class W>
+DEV W fused(W a, W b, W c) { return plus(times(a, b), c); }
+DEV float fused(float a, float b, float c) {
+#ifdef KEYWAY_SHIM
+  return a * b + c;
+#else
+  return fmaf(a, b, c);
+#endif
+}
+DEV double fused(double a, double b, double c) {
+#ifdef KEYWAY_SHIM
+  return a * b + c;
+#else
+  return fma(a, b, c);
+#endif
+}
+
+template <class W>
+struct Infinite {
+  DEV W value() { return float_of(0x7f800000); }
+};
+
+// Threads of a block whose kernel goes through rows.
+constexpr u32 ROW_THREADS = 128;
+
+// How the rows are shared: `lanes` threads, a power of two, have one together. Neighbouring threads have neighbouring rows
+// where these lie side by side in memory, else neighbouring terms of one row.
+struct Sharing {
+  u64 rows, terms;
+  u32 lanes, beside;
+};
+
+// A thread's part. All threads of a block meet at barriers, so that one without a row goes on with none of its terms.
+struct Place {
+  u64 row;
+  u32 lane, lanes, slot;
+  bool has_row;
+  METHOD explicit Place(const Sharing& s) {
+    const u32 rows = ROW_THREADS / s.lanes;
+    const u32 own = s.beside ? threadIdx.x % rows : threadIdx.x / s.lanes;
+    lane = s.beside ? threadIdx.x / rows : threadIdx.x % s.lanes;
+    lanes = s.lanes;
+    slot = own * s.lanes + lane;
+    row = (u64)blockIdx.x * rows + own;
+    has_row = row < s.rows;
+  }
+};
+
+struct Added {
+  template <class W>
+  METHOD static W join(W a, W b) { return a + b; }
+};
+struct Largest {
+  template <class W>
+  METHOD static W join(W a, W b) { return larger(a, b); }
+};
+template <class W>
+struct Pair {
+  W a, b;
+};
+struct AddedPairs {
+  template <class W>
+  METHOD static Pair<W> join(Pair<W> x, Pair<W> y) { return Pair<W>{x.a + y.a, x.b + y.b}; }
+};
+
+// What the threads of a row have together, in each of them.
+template <class J, class A>
+DEV A over_row(A own, const Place& place) {
+  SHARED(A, shared, ROW_THREADS);
+  // Of the sum before, some thread may still have to read the result.
+  __syncthreads();
+  shared[place.slot] = own;
+  for (u32 half = place.lanes / 2; half > 0; half >>= 1) {
+    __syncthreads();
+    if (place.lane < half) shared[place.slot] = J::join(shared[place.slot], shared[place.slot + half]);
+  }
+  __syncthreads();
+  return shared[place.slot - place.lane];
+}

@@ -1,0 +1,94 @@
+// Results that are made of some elements of an image: pooling, interpolation, and the gradients of those that are sums.
+// For each spatial dimension a table, which the host makes, says of which elements each place is made and how much each
+// counts. A gradient is the same with the tables transposed, so no two threads write one element.
+#include "nets.cuh"
+
+// Of a dimension: where the elements of each place begin and end in the lists, the elements, and their weights; and what
+// the sum of a place is divided by. The numbers are in the type that is computed in.
+struct Table {
+  const u32* ends;
+  const u32* elements;
+  const void* weights;
+  const void* divisors;
+};
+
+struct Resample {
+  void* out;
+  void* places;
+  const void* in;
+  Table table[3];
+  // The image's sizes and strides in the last two and in all three dimensions.
+  u64 size[3];
+  i64 stride[3];
+  u64 count;
+  // Whether terms are divided by their weights.
+  u32 divides;
+  // Of the results: where they and their places lie, the channel in the image, and the place in each dimension.
+  Dims<6> results;
+};
+
+template <class T, class Body>
+DEV void each_element(const Resample& p, const i64 (&at)[6], const Body& body) {
+  const Table &depth = p.table[0], &height = p.table[1], &width = p.table[2];
+  for (u32 i = depth.ends[at[3]]; i < depth.ends[at[3] + 1]; i++)
+    for (u32 j = height.ends[at[4]]; j < height.ends[at[4] + 1]; j++)
+      for (u32 k = width.ends[at[5]]; k < width.ends[at[5] + 1]; k++) {
+        const u32 d = depth.elements[i], h = height.elements[j], w = width.elements[k];
+        const i64 from = at[2] + d * p.stride[0] + h * p.stride[1] + w * p.stride[2];
+        body(Element<T>::widen(static_cast<const T*>(p.in)[from]), i, j, k, (d * p.size[1] + h) * p.size[2] + w);
+      }
+}
+
+template <class T>
+DEV void weighted(const Resample& p) {
+  typedef Wide<T> W;
+  const u64 result = (u64)blockIdx.x * ROW_THREADS + threadIdx.x;
+  if (result >= p.count) return;
+  i64 at[6];
+  p.results.offsets((u32)result, at);
+  const W *a = static_cast<const W*>(p.table[0].weights), *b = static_cast<const W*>(p.table[1].weights),
+          *c = static_cast<const W*>(p.table[2].weights);
+  W sum = W(0);
+  each_element<T>(p, at, [&](W x, u32 i, u32 j, u32 k, u64) {
+    const W weight = a[i] * b[j] * c[k];
+    sum += p.divides ? x / weight : x * weight;
+  });
+  W divisor = W(1);
+#pragma unroll
+  for (u32 d = 0; d < 3; d++) divisor *= static_cast<const W*>(p.table[d].divisors)[at[3 + d]];
+  static_cast<T*>(p.out)[at[0]] = Element<T>::narrow(sum / divisor);
+}
+
+// The first of the largest elements and its place, or the last NaN.
+template <class T>
+DEV void largest(const Resample& p) {
+  typedef Wide<T> W;
+  const u64 result = (u64)blockIdx.x * ROW_THREADS + threadIdx.x;
+  if (result >= p.count) return;
+  i64 at[6];
+  p.results.offsets((u32)result, at);
+  W largest = -Infinite<W>::value();
+  i64 found = -1;
+  each_element<T>(p, at, [&](W x, u32, u32, u32, u64 place) {
+    if (x > largest || is_nan(x) || found < 0) {
+      largest = x;
+      found = (i64)place;
+    }
+  });
+  static_cast<T*>(p.out)[at[0]] = Element<T>::narrow(largest);
+  static_cast<i64*>(p.places)[at[1]] = found;
+}
+
+#define RESAMPLE(name, signature, host, dtypes) dtypes(ENTRIES_OF_##name, name)
+#define ENTRIES_OF_max_pool(dtype, T, name) KERNEL(largest_##dtype, Resample) { largest<T>(p); }
+#define ENTRIES_OF_avg_pool(dtype, T, name) KERNEL(weighted_##dtype, Resample) { weighted<T>(p); }
+
+RESAMPLE(max_pool, "TIIIIb>TT", max_pool, FLOATS)
+RESAMPLE(avg_pool, "TIIIbbi>T", avg_pool, FLOATS)
+// These have other tables, and the kernels of `max_pool` and `avg_pool`.
+REGISTER(avg_pool_backward, "TIIIIbbi>T", avg_pool_backward, FLOATS)
+REGISTER(adaptive_max_pool, "TI>TT", adaptive_max_pool, FLOATS)
+REGISTER(adaptive_avg_pool, "TI>T", adaptive_avg_pool, FLOATS)
+REGISTER(adaptive_avg_pool_backward, "TI>T", adaptive_avg_pool_backward, FLOATS)
+REGISTER(interpolate, "TISbF>T", interpolate, FLOATS)
+REGISTER(interpolate_backward, "TISbF>T", interpolate_backward, FLOATS)

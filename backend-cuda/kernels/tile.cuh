@@ -1,0 +1,110 @@
+// The product of two matrices, written once over what they are: a source gives the elements `left(row, inner)` and
+// `right(inner, column)`, says where the results of a column lie, and takes each by `store`. A block has 64 x 64 results, a
+// thread 4 x 4 of them, and the operands come through shared memory, 16 deep. These are the ordinary units of a chip, not its tensor cores.
+//
+// Where there are few results and many terms, `splits` blocks have some of the terms each, and a second launch adds up
+// their parts in order. How it is split follows from the sizes alone, so a result has the same bits on every run.
+#pragma once
+#include "nets.cuh"
+
+constexpr u32 TILE = 64, DEPTH = 16, EACH = 4, TILE_THREADS = 256, SIDE = TILE / EACH;
+// One more than a row has, so that what is written along the terms falls into different banks.
+constexpr u32 PITCH = TILE + 1;
+
+struct Shape {
+  void* parts;
+  u32 rows, columns, inner;
+  // Tiles in a row of them, and in all.
+  u32 across, tiles;
+  // Terms of each split, a multiple of the depth.
+  u32 chunk, splits;
+  // Whether neighbouring threads read neighbouring terms of an operand.
+  u32 left_by_term, right_by_term;
+};
+
+// Where a part of a result lies: by batch, split, row and column.
+DEV u64 part_at(const Shape& shape, u32 split, u32 row, u32 column) {
+  return (((u64)blockIdx.y * shape.splits + split) * shape.rows + row) * shape.columns + column;
+}
+
+template <class S>
+DEV void multiply(const S& source, const Shape& shape) {
+  typedef typename S::Acc Acc;
+  SHARED(Acc, left, DEPTH * PITCH);
+  SHARED(Acc, right, DEPTH * PITCH);
+  const u32 tile = blockIdx.x % shape.tiles, split = blockIdx.x / shape.tiles;
+  const u32 row0 = tile / shape.across * TILE, column0 = tile % shape.across * TILE;
+  const u32 begin = split * shape.chunk;
+  const u32 end = shape.inner - begin < shape.chunk ? shape.inner : begin + shape.chunk;
+  const u32 x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
+  // A thread that has no result still loads.
+  const bool works = row0 + y < shape.rows && column0 + x < shape.columns;
+  Acc sum[EACH][EACH];
+#pragma unroll
+  for (u32 i = 0; i < EACH; i++)
+#pragma unroll
+    for (u32 j = 0; j < EACH; j++) sum[i][j] = Acc(0);
+#pragma unroll 1
+  for (u32 first = begin; first < end; first += DEPTH) {
+#pragma unroll
+    for (u32 i = 0; i < TILE * DEPTH / TILE_THREADS; i++) {
+      const u32 at = i * TILE_THREADS + threadIdx.x;
+      const u32 k = shape.left_by_term ? at % DEPTH : at / TILE, row = shape.left_by_term ? at / DEPTH : at % TILE;
+      const bool inside = row0 + row < shape.rows && first + k < end;
+      left[k * PITCH + row] = inside ? source.left(row0 + row, first + k) : Acc(0);
+    }
+#pragma unroll
+    for (u32 i = 0; i < TILE * DEPTH / TILE_THREADS; i++) {
+      const u32 at = i * TILE_THREADS + threadIdx.x;
+      const u32 k = shape.right_by_term ? at % DEPTH : at / TILE, column = shape.right_by_term ? at / DEPTH : at % TILE;
+      const bool inside = column0 + column < shape.columns && first + k < end;
+      right[k * PITCH + column] = inside ? source.right(first + k, column0 + column) : Acc(0);
+    }
+    __syncthreads();
+    if (works) {
+      const u32 depth = end - first < DEPTH ? end - first : DEPTH;
+#pragma unroll 2
+      for (u32 k = 0; k < depth; k++) {
+        Acc a[EACH], b[EACH];
+#pragma unroll
+        for (u32 i = 0; i < EACH; i++) {
+          a[i] = left[k * PITCH + y + SIDE * i];
+          b[i] = right[k * PITCH + x + SIDE * i];
+        }
+#pragma unroll
+        for (u32 i = 0; i < EACH; i++)
+#pragma unroll
+          for (u32 j = 0; j < EACH; j++) sum[i][j] = fused(a[i], b[j], sum[i][j]);
+      }
+    }
+    __syncthreads();
+  }
+  if (!works) return;
+#pragma unroll
+  for (u32 j = 0; j < EACH; j++) {
+    const u32 column = column0 + x + SIDE * j;
+    if (column >= shape.columns) continue;
+    const i64 at = source.column(column);
+#pragma unroll
+    for (u32 i = 0; i < EACH; i++) {
+      const u32 row = row0 + y + SIDE * i;
+      if (row >= shape.rows) continue;
+      if (shape.splits == 1) source.store(row, column, at, sum[i][j]);
+      else static_cast<Acc*>(shape.parts)[part_at(shape, split, row, column)] = sum[i][j];
+    }
+  }
+}
+
+// The second launch: a thread for each result.
+template <class S>
+DEV void add_parts(const S& source, const Shape& shape) {
+  typedef typename S::Acc Acc;
+  const u64 at = (u64)blockIdx.x * TILE_THREADS + threadIdx.x;
+  if (at >= (u64)shape.rows * shape.columns) return;
+  const u32 row = (u32)(at / shape.columns), column = (u32)(at % shape.columns);
+  Acc sum = Acc(0);
+  for (u32 split = 0; split < shape.splits; split++) {
+    sum = plus(sum, static_cast<const Acc*>(shape.parts)[part_at(shape, split, row, column)]);
+  }
+  source.store(row, column, source.column(column), sum);
+}

@@ -1,0 +1,227 @@
+//! Convolutions and their gradients.
+
+use super::launch::{Dims, Divisor};
+use super::nets::{Array, BATCHES, Image, Shape, dim, three, unsupported};
+use super::{Kernel, device_of};
+use crate::driver::Argument;
+use keyway_sdk::author::strided::Dim;
+use keyway_sdk::author::{Call, Error};
+
+family!("conv");
+
+/// Bytes of the largest accumulator.
+const ACCUMULATOR: usize = 8;
+
+/// `Axis` in conv.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Axis {
+    shift: i64,
+    step: Divisor,
+    size: u32,
+    stride: i64,
+}
+
+/// `Convolution` in conv.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ConvArgument {
+    out: u64,
+    left: u64,
+    image: u64,
+    bias: u64,
+    out_group: i64,
+    left_group: i64,
+    image_group: i64,
+    bias_group: i64,
+    out_row: i64,
+    left_row: i64,
+    bias_row: i64,
+    axis: [Axis; 3],
+    columns: Dims<5>,
+    terms: Dims<5>,
+    shape: Shape,
+}
+// SAFETY: `Convolution` has these fields.
+unsafe impl Argument for ConvArgument {}
+
+/// How a kernel moves over an input: arguments 3 to 6.
+struct Moves {
+    stride: [i64; 3],
+    padding: [i64; 3],
+    dilation: [i64; 3],
+    groups: usize,
+}
+
+impl Moves {
+    fn of(call: &Call<'_>) -> Result<Moves, Error> {
+        let groups = usize::try_from(call.int(6)?).unwrap_or(0).max(1);
+        if groups > BATCHES {
+            return Err(unsupported("a convolution of so many groups"));
+        }
+        let (stride, padding, dilation) =
+            (three(call.ints(3)?, 1), three(call.ints(4)?, 0), three(call.ints(5)?, 1));
+        Ok(Moves { stride, padding, dilation, groups })
+    }
+}
+
+/// A product with an image that is gathered.
+struct Gathered {
+    /// Output, left operand, image and bias: address, stride of a group, and stride of a row but for the image.
+    out: (u64, i64, i64),
+    left: (u64, i64, i64),
+    image: (u64, i64),
+    bias: (u64, i64, i64),
+    rows: usize,
+    axis: [Axis; 3],
+    /// Outermost first.
+    columns: [Dim<5>; 4],
+    terms: [Dim<5>; 4],
+}
+
+impl Gathered {
+    fn run(&self, call: &Call<'_>, kernel: Kernel, groups: usize) -> Result<(), Error> {
+        let count = |dims: &[Dim<5>]| dims.iter().fold(1usize, |n, dim| n.saturating_mul(dim.size));
+        let last = |dims: &[Dim<5>]| dims.iter().rfind(|dim| dim.size > 1).copied();
+        let (terms, columns) = (last(&self.terms), last(&self.columns));
+        // The image's elements are neighbours where the last dimension moves by one of them.
+        let steps = |dim: Option<Dim<5>>| {
+            let Some(Dim { strides, .. }) = dim else { return i64::MAX };
+            let moved = (0..3).map(|d| strides[2 + d] as i64 * self.axis[d].stride);
+            (strides[1] as i64 + moved.sum::<i64>()).abs()
+        };
+        let left_by_term = terms.is_some_and(|dim| dim.strides[0] == 1) && self.left.2 != 1;
+        let by_term = [left_by_term, steps(terms) < steps(columns)];
+        let sizes = [self.rows, count(&self.columns), count(&self.terms)];
+        let shape = Shape::new(groups, sizes, by_term)?;
+        let argument = |shape| ConvArgument {
+            out: self.out.0,
+            left: self.left.0,
+            image: self.image.0,
+            bias: self.bias.0,
+            out_group: self.out.1,
+            left_group: self.left.1,
+            image_group: self.image.1,
+            bias_group: self.bias.1,
+            out_row: self.out.2,
+            left_row: self.left.2,
+            bias_row: self.bias.2,
+            axis: self.axis,
+            columns: Dims::new(&self.columns),
+            terms: Dims::new(&self.terms),
+            shape,
+        };
+        let on = (device_of(call)?, call.stream());
+        shape.launch(on, (kernel, "conv"), (groups, ACCUMULATOR), argument)
+    }
+}
+
+/// One spatial dimension among three, with the strides of two operands, and how far a step moves the place.
+fn spatial(d: usize, size: usize, first: i64, moves: i64) -> Dim<5> {
+    let mut strides = [first, 0, 0, 0, 0];
+    strides[2 + d] = moves;
+    dim(size, strides)
+}
+
+/// The axes of an image whose places are divided by `steps`.
+fn axes(image: &Image, shift: [i64; 3], steps: [i64; 3]) -> Result<[Axis; 3], Error> {
+    let mut made = [Axis { shift: 0, step: Divisor::default(), size: 0, stride: 0 }; 3];
+    for (d, axis) in made.iter_mut().enumerate() {
+        let step = u32::try_from(steps[d]).ok().filter(|step| (1..1 << 31).contains(step));
+        *axis = Axis {
+            shift: shift[d],
+            step: Divisor::new(step.ok_or_else(|| unsupported("a stride of 2^31 or more"))?),
+            size: super::nets::counted(image.sizes[d + 2])?,
+            stride: image.strides[d + 2],
+        };
+    }
+    Ok(made)
+}
+
+/// The result's channels by the places of the kernel: terms are the channels of the group and the kernel's elements.
+fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (input, weight, out) =
+        (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
+    if out.is_empty() {
+        return Ok(());
+    }
+    let moves = Moves::of(call)?;
+    let (rows, channels) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
+    let bias = match Array::optional(call, 2)? {
+        Some(bias) => {
+            let step = bias.strides.first().copied().unwrap_or(0);
+            (bias.data, rows as i64 * step, step)
+        }
+        None => (0, 0, 0),
+    };
+    let taps = |d: usize| spatial(d, weight.sizes[d + 2], weight.strides[d + 2], moves.dilation[d]);
+    let places = |d: usize| spatial(d, out.sizes[d + 2], out.strides[d + 2], moves.stride[d]);
+    let of_channels = dim(channels, [weight.strides[1], input.strides[1], 0, 0, 0]);
+    let samples = dim(out.sizes[0], [out.strides[0], input.strides[0], 0, 0, 0]);
+    Gathered {
+        out: (out.data, rows as i64 * out.strides[1], out.strides[1]),
+        left: (weight.data, rows as i64 * weight.strides[0], weight.strides[0]),
+        image: (input.data, channels as i64 * input.strides[1]),
+        bias,
+        rows,
+        axis: axes(&input, moves.padding.map(|padding| -padding), [1; 3])?,
+        columns: [samples, places(0), places(1), places(2)],
+        // Channels innermost where they are so in the weight, as they are in the input then.
+        terms: match weight.strides[1] == 1 {
+            true => [taps(0), taps(1), taps(2), of_channels],
+            false => [of_channels, taps(0), taps(1), taps(2)],
+        },
+    }
+    .run(call, kernel, moves.groups)
+}
+
+/// The input's channels by its places: terms are the result's channels of the group and the kernel's elements, and the
+/// gradient has an element for a term only where the stride divides the distance.
+fn conv_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (grad, weight, out) = (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
+    if out.is_empty() {
+        return Ok(());
+    }
+    let moves = Moves::of(call)?;
+    let (channels, rows) = (weight.sizes[0] / moves.groups, weight.sizes[1]);
+    let taps = |d: usize| spatial(d, weight.sizes[d + 2], weight.strides[d + 2], -moves.dilation[d]);
+    let places = |d: usize| spatial(d, out.sizes[d + 2], out.strides[d + 2], 1);
+    let of_channels = dim(channels, [weight.strides[0], grad.strides[1], 0, 0, 0]);
+    let samples = dim(out.sizes[0], [out.strides[0], grad.strides[0], 0, 0, 0]);
+    Gathered {
+        out: (out.data, rows as i64 * out.strides[1], out.strides[1]),
+        left: (weight.data, channels as i64 * weight.strides[0], weight.strides[1]),
+        image: (grad.data, channels as i64 * grad.strides[1]),
+        bias: (0, 0, 0),
+        rows,
+        axis: axes(&grad, moves.padding, moves.stride)?,
+        columns: [samples, places(0), places(1), places(2)],
+        terms: [of_channels, taps(0), taps(1), taps(2)],
+    }
+    .run(call, kernel, moves.groups)
+}
+
+/// The result's channels by the channels of the group and the kernel's elements: terms are the places of all samples.
+fn conv_weight_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (grad, input, out) = (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
+    if out.is_empty() {
+        return Ok(());
+    }
+    let moves = Moves::of(call)?;
+    let (rows, channels) = (out.sizes[0] / moves.groups, out.sizes[1]);
+    let taps = |d: usize| spatial(d, out.sizes[d + 2], out.strides[d + 2], moves.dilation[d]);
+    let places = |d: usize| spatial(d, grad.sizes[d + 2], grad.strides[d + 2], moves.stride[d]);
+    let of_channels = dim(channels, [out.strides[1], input.strides[1], 0, 0, 0]);
+    let samples = dim(grad.sizes[0], [grad.strides[0], input.strides[0], 0, 0, 0]);
+    Gathered {
+        out: (out.data, rows as i64 * out.strides[0], out.strides[0]),
+        left: (grad.data, rows as i64 * grad.strides[1], grad.strides[1]),
+        image: (input.data, channels as i64 * input.strides[1]),
+        bias: (0, 0, 0),
+        rows,
+        axis: axes(&input, moves.padding.map(|padding| -padding), [1; 3])?,
+        columns: [of_channels, taps(0), taps(1), taps(2)],
+        terms: [samples, places(0), places(1), places(2)],
+    }
+    .run(call, kernel, moves.groups)
+}

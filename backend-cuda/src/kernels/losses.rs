@@ -1,0 +1,152 @@
+//! The losses whose targets are classes.
+
+use super::launch::{Dims, launch};
+use super::nets::{Array, ROW_THREADS, unsupported};
+use super::unpool::are_places;
+use super::{Kernel, device_of};
+use crate::driver::Argument;
+use keyway_sdk::author::strided::Strided;
+use keyway_sdk::author::{Call, Error};
+
+family!("losses");
+
+/// More targets than this are reduced by the parts that the op is composed of, since one block does it here.
+const MOST: usize = 1 << 16;
+
+/// `Losses` in losses.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LossesArgument {
+    out: u64,
+    weights: u64,
+    input: u64,
+    targets: u64,
+    weight: u64,
+    class_step: i64,
+    weight_step: i64,
+    count: u64,
+    ignored: i64,
+    mean: u32,
+    dims: Dims<5>,
+}
+// SAFETY: `Losses` has these fields.
+unsafe impl Argument for LossesArgument {}
+
+/// The dimension of the classes among these.
+fn class_dim(ndim: usize) -> usize {
+    usize::from(ndim > 1)
+}
+
+/// Refuses targets that are no classes.
+fn check(call: &Call<'_>, classes: i64, ignored: i64) -> Result<(), Error> {
+    if are_places(call, 1, classes.max(0) as usize, Some(ignored))? {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        argument: "target",
+        expected: format!("classes in 0..{classes}, or {ignored} for what is ignored"),
+        got: "others".into(),
+    })
+}
+
+/// The losses of a call, of which each one goes to `out` and `weights`, or all to `out`.
+fn losses(
+    call: &Call<'_>,
+    out: Option<&Array<'_>>,
+    weights: Option<&Array<'_>>,
+) -> Result<LossesArgument, Error> {
+    let (input, targets) = (Array::argument(call, 0)?, Array::argument(call, 1)?);
+    let (weight, ignored) = (Array::optional(call, 2)?, call.int(3)?);
+    let classes = class_dim(input.sizes.len());
+    let class_step = input.strides.get(classes).copied().unwrap_or(0);
+    check(call, input.sizes.get(classes).copied().unwrap_or(0), ignored)?;
+    let others: Vec<i64> =
+        input.strides.iter().enumerate().filter(|(d, _)| *d != classes).map(|(_, &step)| step).collect();
+    let none = vec![0; targets.sizes.len()];
+    let steps = |of: Option<&Array<'_>>| of.map_or(none.clone(), |of| of.strides.to_vec());
+    let strides = [&steps(out)[..], &steps(weights), &others, targets.strides, &none];
+    let space = Strided::new(targets.sizes, strides)?;
+    Ok(LossesArgument {
+        out: out.map_or(0, |out| out.data),
+        weights: weights.map_or(0, |weights| weights.data),
+        input: input.data,
+        targets: targets.data,
+        weight: weight.map_or(0, |weight| weight.data),
+        class_step,
+        weight_step: weight.and_then(|weight| weight.strides.first().copied()).unwrap_or(0),
+        count: space.numel() as u64,
+        ignored,
+        mean: 0,
+        dims: Dims::of(&space)?,
+    })
+}
+
+fn run(call: &Call<'_>, kernel: Kernel, argument: &LossesArgument, blocks: usize) -> Result<(), Error> {
+    if blocks == 0 {
+        return Ok(());
+    }
+    let entry = format_args!("{}_{}", kernel.name, kernel.dtype);
+    launch(device_of(call)?, kernel, entry, ([blocks, 1], ROW_THREADS as u32), argument, call.stream())
+}
+
+fn each(argument: &LossesArgument) -> usize {
+    (argument.count as usize).div_ceil(ROW_THREADS)
+}
+
+fn nll_loss_forward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (out, weights) = (Array::output(call, 0)?, Array::output(call, 1)?);
+    let argument = losses(call, Some(&out), Some(&weights))?;
+    run(call, kernel, &argument, each(&argument))
+}
+
+fn nll_loss(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let (out, how) = (Array::output(call, 0)?, call.str(4)?);
+    if how == "none" {
+        let argument = losses(call, Some(&out), None)?;
+        return run(call, kernel.variant("nll_loss_forward"), &argument, each(&argument));
+    }
+    if call.tensor(1)?.sizes().iter().product::<i64>() > MOST as i64 {
+        return Err(unsupported("a sum of so many losses by one kernel"));
+    }
+    let mut argument = losses(call, None, None)?;
+    (argument.out, argument.mean) = (out.data, u32::from(how == "mean"));
+    run(call, kernel, &argument, 1)
+}
+
+fn nll_loss_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let out = Array::output(call, 0)?;
+    let (grad, targets, weights) =
+        (Array::argument(call, 0)?, Array::argument(call, 1)?, Array::argument(call, 2)?);
+    let classes = class_dim(out.sizes.len());
+    let ignored = call.int(4)?;
+    check(call, out.sizes.get(classes).copied().unwrap_or(0), ignored)?;
+    // The others have no dimension of classes, along which only the class's number grows.
+    let with = |strides: &[i64], class: i64| {
+        let mut made = strides.to_vec();
+        made.insert(classes.min(made.len()), class);
+        made
+    };
+    let none = vec![0; targets.sizes.len()];
+    let strides = [
+        out.strides,
+        &with(weights.strides, 0),
+        &with(grad.strides, 0),
+        &with(targets.strides, 0),
+        &with(&none, 1),
+    ];
+    let space = Strided::new(out.sizes, strides)?;
+    let argument = LossesArgument {
+        out: out.data,
+        weights: 0,
+        input: grad.data,
+        targets: targets.data,
+        weight: weights.data,
+        class_step: 0,
+        weight_step: 0,
+        count: space.numel() as u64,
+        ignored,
+        mean: 0,
+        dims: Dims::of(&space)?,
+    };
+    run(call, kernel, &argument, each(&argument))
+}

@@ -1,0 +1,326 @@
+//! What the families of nets share on the host's side: operands in device memory, images of up to three dimensions, and
+//! how threads share rows.
+
+use super::launch::POSITIONS;
+use crate::driver::Argument;
+use crate::gpu::Gpu;
+use keyway_sdk::abi::device::Queue;
+use keyway_sdk::author::strided::{Dim, Strided};
+use keyway_sdk::author::{Call, Error, Tensor, dtype_name, dtype_size};
+
+/// A tensor in device memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'a> {
+    /// Its address.
+    pub data: u64,
+    /// Bytes of an element.
+    pub bytes: usize,
+    /// Sizes.
+    pub sizes: &'a [i64],
+    /// Elements from one index to the next, for each dimension.
+    pub strides: &'a [i64],
+}
+
+impl<'a> Array<'a> {
+    /// Of a call.
+    pub fn new(tensor: &Tensor<'a>) -> Result<Array<'a>, Error> {
+        if tensor.is_host_scalar() {
+            return Err(unsupported("a number in host memory in this place"));
+        }
+        let bytes = dtype_size(tensor.dtype()).ok_or_else(|| Error::Unsupported {
+            what: format!("dtype {} ({}) on this device", dtype_name(tensor.dtype()), tensor.dtype()),
+        })?;
+        let data = tensor.data_ptr().addr() as u64;
+        Ok(Array { data, bytes, sizes: tensor.sizes(), strides: tensor.strides() })
+    }
+
+    /// Argument `index`.
+    pub fn argument(call: &Call<'a>, index: usize) -> Result<Array<'a>, Error> {
+        Array::new(&call.tensor(index)?)
+    }
+
+    /// Argument `index`, which may be left out.
+    pub fn optional(call: &Call<'a>, index: usize) -> Result<Option<Array<'a>>, Error> {
+        if call.is_none(index)? { Ok(None) } else { Array::argument(call, index).map(Some) }
+    }
+
+    /// Output `index`.
+    pub fn output(call: &Call<'a>, index: usize) -> Result<Array<'a>, Error> {
+        Array::new(&call.output(index)?)
+    }
+
+    /// Its elements.
+    pub fn numel(&self) -> usize {
+        self.sizes.iter().map(|&size| size.max(0) as usize).product()
+    }
+}
+
+/// What a kernel does not serve.
+#[cold]
+pub fn unsupported(what: &str) -> Error {
+    Error::Unsupported { what: format!("{what}, on this device") }
+}
+
+/// A number of positions as kernels count them.
+pub fn counted(n: usize) -> Result<u32, Error> {
+    if n < POSITIONS { Ok(n as u32) } else { Err(unsupported(&format!("{n} positions, 2^31 or more"))) }
+}
+
+/// `[batch, channels, ..]` with three spatial dimensions, of which those that it lacks come first and have size 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Image {
+    /// Its address.
+    pub data: u64,
+    /// Sizes.
+    pub sizes: [usize; 5],
+    /// Elements from one index to the next, for each dimension.
+    pub strides: [i64; 5],
+}
+
+impl Image {
+    /// Of 3 to 5 dimensions.
+    pub fn new(of: &Array<'_>) -> Result<Image, Error> {
+        let lacking = 5usize.checked_sub(of.sizes.len()).filter(|lacking| *lacking <= 2);
+        let lacking = lacking.ok_or_else(|| unsupported("an image of other than 3 to 5 dimensions"))?;
+        let (mut sizes, mut strides) = ([1; 5], [0; 5]);
+        for (d, (&size, &stride)) in of.sizes.iter().zip(of.strides).enumerate() {
+            let at = if d < 2 { d } else { d + lacking };
+            (sizes[at], strides[at]) = (size.max(0) as usize, stride);
+        }
+        Ok(Image { data: of.data, sizes, strides })
+    }
+
+    /// Argument `index`.
+    pub fn argument(call: &Call<'_>, index: usize) -> Result<Image, Error> {
+        Image::new(&Array::argument(call, index)?)
+    }
+
+    /// Output `index`.
+    pub fn output(call: &Call<'_>, index: usize) -> Result<Image, Error> {
+        Image::new(&Array::output(call, index)?)
+    }
+
+    /// Elements of a channel.
+    pub fn plane(&self) -> usize {
+        self.sizes[2..].iter().product()
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.sizes.contains(&0)
+    }
+}
+
+/// A list for three spatial dimensions; those that it lacks come first.
+pub fn three(list: &[i64], otherwise: i64) -> [i64; 3] {
+    let mut made = [otherwise; 3];
+    made.iter_mut().rev().zip(list.iter().rev()).for_each(|(to, &from)| *to = from);
+    made
+}
+
+/// A dimension of a call among `ndim`; none where there are none.
+pub fn along(ndim: usize, dim: i64) -> Result<Option<usize>, Error> {
+    let at = if dim < 0 { dim + ndim as i64 } else { dim };
+    match usize::try_from(at) {
+        _ if ndim == 0 => Ok(None),
+        Ok(at) if at < ndim => Ok(Some(at)),
+        _ => Err(Error::InvalidArgument {
+            argument: "dim",
+            expected: format!("a dimension of {ndim}"),
+            got: dim.to_string(),
+        }),
+    }
+}
+
+/// Rows and terms of a reduction over some dimensions, all where none is named: rows over output and input, terms over the
+/// input.
+pub fn split(
+    input: &Array<'_>,
+    out: &Array<'_>,
+    dims: &[i64],
+    kept: bool,
+) -> Result<(Strided<2>, Strided<1>), Error> {
+    let mut reduced = vec![dims.is_empty(); input.sizes.len()];
+    for &dim in dims {
+        if let Some(at) = along(input.sizes.len(), dim)? {
+            reduced[at] = true;
+        }
+    }
+    let (mut rows, mut terms) = ([vec![], vec![], vec![]], [vec![], vec![]]);
+    let mut at = 0;
+    for ((&size, &stride), &reduced) in input.sizes.iter().zip(input.strides).zip(&reduced) {
+        if reduced {
+            terms[0].push(size);
+            terms[1].push(stride);
+        } else {
+            rows[0].push(size);
+            rows[1].push(out.strides.get(at).copied().unwrap_or(0));
+            rows[2].push(stride);
+        }
+        at += usize::from(kept || !reduced);
+    }
+    Ok((Strided::new(&rows[0], [&rows[1], &rows[2]])?, Strided::new(&terms[0], [&terms[1]])?))
+}
+
+/// A dimension with signed strides, as kernels take them.
+pub fn dim<const N: usize>(size: usize, strides: [i64; N]) -> Dim<N> {
+    Dim { size, strides: strides.map(|stride| stride as usize) }
+}
+
+/// Threads of a block that goes through rows, as in nets.cuh.
+pub const ROW_THREADS: usize = 128;
+
+/// `Sharing` in nets.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Sharing {
+    /// Rows in all.
+    pub rows: u64,
+    /// Terms of each.
+    pub terms: u64,
+    lanes: u32,
+    beside: u32,
+}
+
+impl Sharing {
+    /// Of rows and terms in these dimensions, by the strides of operand `k`, which is read.
+    pub fn new<const N: usize, const M: usize>(
+        (rows, k): (&Strided<N>, usize),
+        (terms, l): (&Strided<M>, usize),
+    ) -> Result<Sharing, Error> {
+        let step = |dim: Option<usize>| dim.unwrap_or(usize::MAX);
+        let (count, each) = (rows.numel(), terms.numel());
+        counted(count)?;
+        counted(each)?;
+        let beside = step(rows.dims().last().map(|dim| dim.strides[k]).filter(|_| count > 1))
+            < step(terms.dims().last().map(|dim| dim.strides[l]).filter(|_| each > 1));
+        // A warp's rows lie side by side; else as many threads as there are terms.
+        let most = if beside { ROW_THREADS / 32 } else { ROW_THREADS };
+        let lanes = each.max(1).next_power_of_two().min(most);
+        Ok(Sharing { rows: count as u64, terms: each as u64, lanes: lanes as u32, beside: u32::from(beside) })
+    }
+
+    /// Blocks of a launch.
+    pub fn blocks(&self) -> usize {
+        (self.rows as usize).div_ceil(ROW_THREADS / self.lanes as usize)
+    }
+}
+
+/// Device memory that is freed after what `work` launches; 0 bytes are none.
+pub fn with_scratch(
+    on: (&Gpu, Queue),
+    bytes: u64,
+    work: impl FnOnce(u64) -> Result<(), Error>,
+) -> Result<(), Error> {
+    super::reduce::with_scratch(on, bytes, work)
+}
+
+/// `Shape` in tile.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Shape {
+    parts: u64,
+    rows: u32,
+    columns: u32,
+    inner: u32,
+    across: u32,
+    tiles: u32,
+    chunk: u32,
+    splits: u32,
+    left_by_term: u32,
+    right_by_term: u32,
+}
+
+/// Results of a block, along both sides, the terms that it loads at once, and its threads.
+const TILE: usize = 64;
+const DEPTH: usize = 16;
+const TILE_THREADS: usize = 256;
+/// Blocks that are worth having, and the least terms of each.
+const BLOCKS: usize = 256;
+const TERMS: usize = 256;
+/// Batches that one launch serves.
+pub const BATCHES: usize = 65535;
+
+impl Shape {
+    /// Of products of these rows, columns and terms; whether neighbouring threads read neighbouring terms of each side.
+    pub fn new(
+        batches: usize,
+        [rows, columns, inner]: [usize; 3],
+        by_term: [bool; 2],
+    ) -> Result<Shape, Error> {
+        let [left_by_term, right_by_term] = by_term.map(u32::from);
+        let across = columns.div_ceil(TILE);
+        let tiles = rows.div_ceil(TILE).saturating_mul(across);
+        let free = BLOCKS / tiles.saturating_mul(batches).max(1);
+        let splits = inner.div_ceil(TERMS).min(free).max(1);
+        let chunk = inner.div_ceil(splits).next_multiple_of(DEPTH).max(DEPTH);
+        let splits = inner.div_ceil(chunk).max(1);
+        counted(tiles.saturating_mul(splits))?;
+        Ok(Shape {
+            parts: 0,
+            rows: counted(rows)?,
+            columns: counted(columns)?,
+            inner: counted(inner)?,
+            across: across as u32,
+            tiles: tiles as u32,
+            chunk: counted(chunk)?,
+            splits: splits as u32,
+            left_by_term,
+            right_by_term,
+        })
+    }
+
+    /// Launches a product of `batches`, whose argument `argument` makes with the shape; `accumulator` bytes are a sum's.
+    pub fn launch<A: Argument>(
+        mut self,
+        (gpu, stream): (&Gpu, Queue),
+        (kernel, name): (super::Kernel, &str),
+        (batches, accumulator): (usize, usize),
+        argument: impl Fn(Shape) -> A,
+    ) -> Result<(), Error> {
+        let results = self.rows as usize * self.columns as usize;
+        let parts = if self.splits > 1 { batches * self.splits as usize * results * accumulator } else { 0 };
+        with_scratch((gpu, stream), parts as u64, |at| {
+            self.parts = at;
+            let argument = argument(self);
+            let go = |end: &str, blocks: usize| {
+                let entry = format_args!("{name}_{}_{end}", kernel.dtype);
+                let grid = ([blocks, batches], TILE_THREADS as u32);
+                super::launch::launch(gpu, kernel, entry, grid, &argument, stream)
+            };
+            go("tile", self.tiles as usize * self.splits as usize)?;
+            if self.splits > 1 { go("finish", results.div_ceil(TILE_THREADS)) } else { Ok(()) }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_have_all_terms_and_none_is_empty() {
+        for inner in [0, 1, 16, 255, 256, 257, 1000, 4096, 100_000, 9_999_999] {
+            for (batches, rows) in [(1, 1), (1, 64), (3, 100), (1, 5000), (70, 1)] {
+                let shape = Shape::new(batches, [rows, 10, inner], [false; 2]).unwrap();
+                let (chunk, splits) = (shape.chunk as usize, shape.splits as usize);
+                assert!(chunk.is_multiple_of(DEPTH) && chunk * splits >= inner, "{shape:?}");
+                assert!(splits == 1 || chunk * (splits - 1) < inner, "{shape:?}");
+            }
+        }
+        assert!(Shape::new(1, [1 << 31, 1, 1], [false; 2]).is_err());
+    }
+
+    #[test]
+    fn rows_that_lie_side_by_side_are_shared_so() {
+        let along = |rows: [i64; 2], terms: [i64; 2]| {
+            let (rows, terms) =
+                (Strided::new(&rows[..1], [&rows[1..]]), Strided::new(&terms[..1], [&terms[1..]]));
+            let sharing = Sharing::new((&rows.unwrap(), 0), (&terms.unwrap(), 0)).unwrap();
+            (sharing.beside, sharing.lanes, sharing.blocks())
+        };
+        assert_eq!(along([100, 7], [7, 1]), (0, 8, 7));
+        assert_eq!(along([100, 1], [7, 100]), (1, 4, 4));
+        assert_eq!(along([3, 1000], [1000, 1]), (0, 128, 3));
+    }
+}

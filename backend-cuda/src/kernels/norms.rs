@@ -1,0 +1,370 @@
+//! Normalisations by mean and variance, and their gradients.
+
+use super::launch::{Dims, launch};
+use super::nets::{Array, ROW_THREADS, Sharing, unsupported, with_scratch};
+use super::{Kernel, device_of};
+use crate::driver::Argument;
+use keyway_sdk::author::strided::{Strided, row_major};
+use keyway_sdk::author::{Call, Error, dtype_name};
+
+family!("norms");
+
+/// Bytes of what is kept of a row: three numbers.
+const PART: usize = 3 * 8;
+
+/// `Normalise` in norms.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct NormaliseArgument {
+    out: u64,
+    input: u64,
+    weight: u64,
+    bias: u64,
+    mean: u64,
+    var: u64,
+    eps: u64,
+    sharing: Sharing,
+    given: u32,
+    narrow: u32,
+    rows: Dims<5>,
+    terms: Dims<4>,
+}
+// SAFETY: `Normalise` has these fields.
+unsafe impl Argument for NormaliseArgument {}
+
+/// `Gradient` in norms.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct GradientArgument {
+    out: u64,
+    grad: u64,
+    input: u64,
+    weight: u64,
+    mean: u64,
+    var: u64,
+    parts: u64,
+    eps: u64,
+    sharing: Sharing,
+    given: u32,
+    narrow: u32,
+    rows: Dims<6>,
+    terms: Dims<4>,
+}
+// SAFETY: `Gradient` has these fields.
+unsafe impl Argument for GradientArgument {}
+
+/// `AffineGradient` in norms.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct AffineArgument {
+    weight: u64,
+    bias: u64,
+    grad: u64,
+    input: u64,
+    parts: u64,
+    sharing: Sharing,
+    narrow: u32,
+    rows: Dims<5>,
+    terms: Dims<3>,
+}
+// SAFETY: `AffineGradient` has these fields.
+unsafe impl Argument for AffineArgument {}
+
+/// A dimension of the input: its strides in all operands that have it, and whether it is one of rows, and one of the
+/// weight.
+#[derive(Clone, Copy, Default, Debug)]
+struct Axis {
+    size: i64,
+    out: i64,
+    grad: i64,
+    input: i64,
+    weight: i64,
+    bias: i64,
+    statistics: i64,
+    /// From a row to the next along this dimension.
+    number: i64,
+    /// Of the gradients of weight and bias.
+    of_weight: [i64; 2],
+    is_row: bool,
+    is_affine: bool,
+}
+
+/// The operands of a call but for its statistics.
+struct Operands<'a> {
+    input: Array<'a>,
+    out: Array<'a>,
+    grad: Option<Array<'a>>,
+    weight: Option<Array<'a>>,
+    bias: Option<Array<'a>>,
+    axes: Vec<Axis>,
+}
+
+/// Mean and variance that are given, or wanted.
+#[derive(Clone, Copy, Default)]
+struct Statistics {
+    mean: u64,
+    var: u64,
+    given: bool,
+    narrow: bool,
+}
+
+/// A space over some of the axes.
+fn space<const N: usize>(
+    axes: &[Axis],
+    of: impl Fn(&Axis) -> bool,
+    strides: impl Fn(&Axis) -> [i64; N],
+) -> Result<Strided<N>, Error> {
+    let some: Vec<&Axis> = axes.iter().filter(|axis| of(axis)).collect();
+    let sizes: Vec<i64> = some.iter().map(|axis| axis.size).collect();
+    let lists: Vec<Vec<i64>> = (0..N).map(|k| some.iter().map(|axis| strides(axis)[k]).collect()).collect();
+    Strided::new(&sizes, std::array::from_fn(|k| lists[k].as_slice()))
+}
+
+/// A number in the type that a dtype is computed in.
+fn wide(dtype: &str, number: f64) -> u64 {
+    if dtype == "f64" { number.to_bits() } else { u64::from((number as f32).to_bits()) }
+}
+
+fn data(array: Option<&Array<'_>>) -> u64 {
+    array.map_or(0, |array| array.data)
+}
+
+impl<'a> Operands<'a> {
+    /// With the input and, for a gradient, that one, and weight and bias, in these arguments.
+    fn of(call: &Call<'a>, [input, weight, bias]: [Option<usize>; 3], grad: bool) -> Result<Self, Error> {
+        let optional = |at: Option<usize>| at.map_or(Ok(None), |at| Array::optional(call, at));
+        let (input, out) = (Array::argument(call, input.unwrap_or(0))?, Array::output(call, 0)?);
+        let grad = if grad { Some(Array::argument(call, 0)?) } else { None };
+        let axes = (0..input.sizes.len())
+            .map(|d| Axis {
+                size: input.sizes[d],
+                out: out.strides[d],
+                grad: grad.map_or(0, |grad| grad.strides[d]),
+                input: input.strides[d],
+                ..Axis::default()
+            })
+            .collect();
+        Ok(Operands { input, out, grad, weight: optional(weight)?, bias: optional(bias)?, axes })
+    }
+
+    /// Makes rows of the dimensions before the last `normalized`, which are those of weight and bias.
+    fn by_sample(&mut self, normalized: usize) -> Result<(), Error> {
+        let lead = self.axes.len().saturating_sub(normalized);
+        let step = |of: Option<&Array<'_>>, d: usize| of.and_then(|of| of.strides.get(d)).map_or(0, |s| *s);
+        for (d, axis) in self.axes.iter_mut().enumerate() {
+            axis.is_row = d < lead;
+            axis.is_affine = d >= lead;
+            if let Some(own) = d.checked_sub(lead) {
+                (axis.weight, axis.bias) = (step(self.weight.as_ref(), own), step(self.bias.as_ref(), own));
+            }
+        }
+        self.count_rows()
+    }
+
+    /// Makes rows of the channels, in dimension 1, and of the samples, too, if each has its own.
+    fn by_channel(&mut self, per_sample: bool) -> Result<(), Error> {
+        if self.axes.len() < 2 {
+            return Err(unsupported("an input of fewer than 2 dimensions"));
+        }
+        let step = |of: Option<&Array<'_>>| of.and_then(|of| of.strides.first()).map_or(0, |s| *s);
+        self.axes[0].is_row = per_sample;
+        self.axes[1].is_row = true;
+        self.axes[1].is_affine = true;
+        (self.axes[1].weight, self.axes[1].bias) = (step(self.weight.as_ref()), step(self.bias.as_ref()));
+        self.count_rows()
+    }
+
+    /// Numbers the rows.
+    fn count_rows(&mut self) -> Result<(), Error> {
+        let sizes: Vec<i64> = self.axes.iter().filter(|axis| axis.is_row).map(|axis| axis.size).collect();
+        let rows = self.axes.iter_mut().filter(|axis| axis.is_row);
+        rows.zip(row_major(&sizes)?).for_each(|(axis, number)| axis.number = number);
+        Ok(())
+    }
+
+    fn normalise(&self, call: &Call<'_>, kernel: Kernel, eps: f64, of: Statistics) -> Result<(), Error> {
+        let rows =
+            space(&self.axes, |axis| axis.is_row, |a| [a.out, a.input, a.weight, a.bias, a.statistics])?;
+        let terms = space(&self.axes, |axis| !axis.is_row, |a| [a.out, a.input, a.weight, a.bias])?;
+        let sharing = Sharing::new((&rows, 1), (&terms, 1))?;
+        let argument = NormaliseArgument {
+            out: self.out.data,
+            input: self.input.data,
+            weight: data(self.weight.as_ref()),
+            bias: data(self.bias.as_ref()),
+            mean: of.mean,
+            var: of.var,
+            eps: wide(kernel.dtype, eps),
+            sharing,
+            given: u32::from(of.given),
+            narrow: u32::from(of.narrow),
+            rows: Dims::of(&rows)?,
+            terms: Dims::of(&terms)?,
+        };
+        let grid = ([sharing.blocks(), 1], ROW_THREADS as u32);
+        let entry = format_args!("normalise_{}", kernel.dtype);
+        launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())
+    }
+
+    /// The gradients of the input, and of weight and bias, which are `narrow` in the elements' type.
+    fn gradients(
+        &mut self,
+        call: &Call<'_>,
+        kernel: Kernel,
+        eps: f64,
+        of: Statistics,
+        narrow: bool,
+    ) -> Result<(), Error> {
+        let (weight_out, bias_out) = (Array::output(call, 1)?, Array::output(call, 2)?);
+        let steps = weight_out.strides.iter().zip(bias_out.strides);
+        let affine = self.axes.iter_mut().filter(|axis| axis.is_affine);
+        affine.zip(steps).for_each(|(axis, (&weight, &bias))| axis.of_weight = [weight, bias]);
+        let numbered = |a: &Axis| [a.number, a.out, a.grad, a.input, a.weight, a.statistics];
+        let rows = space(&self.axes, |axis| axis.is_row, numbered)?;
+        let terms = space(&self.axes, |axis| !axis.is_row, |a| [a.out, a.grad, a.input, a.weight])?;
+        let grad = data(self.grad.as_ref());
+        let (gpu, stream) = (device_of(call)?, call.stream());
+        let threads = ROW_THREADS as u32;
+        with_scratch((gpu, stream), (rows.numel() * PART) as u64, |parts| {
+            if rows.numel() > 0 && terms.numel() > 0 {
+                let sharing = Sharing::new((&rows, 3), (&terms, 2))?;
+                let argument = GradientArgument {
+                    out: self.out.data,
+                    grad,
+                    input: self.input.data,
+                    weight: data(self.weight.as_ref()),
+                    mean: of.mean,
+                    var: of.var,
+                    parts,
+                    eps: wide(kernel.dtype, eps),
+                    sharing,
+                    given: u32::from(of.given),
+                    narrow: u32::from(of.narrow),
+                    rows: Dims::of(&rows)?,
+                    terms: Dims::of(&terms)?,
+                };
+                let entry = format_args!("input_gradient_{}", kernel.dtype);
+                launch(gpu, kernel, entry, ([sharing.blocks(), 1], threads), &argument, stream)?;
+            }
+            let of_results = |a: &Axis| [a.of_weight[0], a.of_weight[1], a.grad, a.input, a.number];
+            let rows = space(&self.axes, |axis| axis.is_affine, of_results)?;
+            let terms = space(&self.axes, |axis| !axis.is_affine, |a| [a.grad, a.input, a.number])?;
+            if rows.numel() == 0 {
+                return Ok(());
+            }
+            let sharing = Sharing::new((&rows, 3), (&terms, 1))?;
+            let argument = AffineArgument {
+                weight: weight_out.data,
+                bias: bias_out.data,
+                grad,
+                input: self.input.data,
+                parts,
+                sharing,
+                narrow: u32::from(narrow),
+                rows: Dims::of(&rows)?,
+                terms: Dims::of(&terms)?,
+            };
+            let entry = format_args!("affine_gradient_{}", kernel.dtype);
+            launch(gpu, kernel, entry, ([sharing.blocks(), 1], threads), &argument, stream)
+        })
+    }
+}
+
+fn layer_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(0), Some(2), Some(3)], false)?;
+    if operands.input.numel() == 0 {
+        return Ok(());
+    }
+    operands.by_sample(call.ints(1)?.len())?;
+    operands.normalise(call, kernel, call.scalar(4)?, Statistics::default())
+}
+
+fn layer_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(1), Some(3), None], true)?;
+    operands.by_sample(call.ints(2)?.len())?;
+    operands.gradients(call, kernel, call.scalar(4)?, Statistics::default(), true)
+}
+
+fn group_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(0), Some(2), Some(3)], false)?;
+    operands.by_channel(true)?;
+    let (groups, all) = (call.int(1)?.max(1), operands.axes[1]);
+    if operands.input.numel() == 0 {
+        return Ok(());
+    }
+    let each = all.size / groups;
+    let group = Axis {
+        size: groups,
+        out: all.out * each,
+        input: all.input * each,
+        weight: all.weight * each,
+        bias: all.bias * each,
+        ..all
+    };
+    operands.axes[1] = Axis { size: each, is_row: false, ..all };
+    operands.axes.insert(1, group);
+    operands.normalise(call, kernel, call.float(4)?, Statistics::default())
+}
+
+/// Statistics of channels, or of channels of samples, in arguments or outputs.
+fn statistics(kernel: Kernel, [mean, var]: [keyway_sdk::author::Tensor<'_>; 2]) -> Result<Statistics, Error> {
+    let dtypes = [mean.dtype(), var.dtype()].map(dtype_name);
+    let narrow = dtypes[0] == kernel.dtype;
+    let is_wide = dtypes[0] == "f32" && matches!(kernel.dtype, "f16" | "bf16");
+    if dtypes[0] != dtypes[1] || !(narrow || is_wide) || !mean.is_contiguous() || !var.is_contiguous() {
+        return Err(unsupported("statistics of another dtype, or that are not contiguous"));
+    }
+    let [mean, var] = [Array::new(&mean)?.data, Array::new(&var)?.data];
+    Ok(Statistics { mean, var, given: true, narrow })
+}
+
+/// `batch_norm` and `instance_norm`, unless they are to change running statistics.
+fn running(call: &Call<'_>, kernel: Kernel, per_sample: bool) -> Result<(), Error> {
+    let (from_input, given) = (call.bool(5)?, !call.is_none(1)?);
+    if from_input && given {
+        return Err(unsupported("a change of running statistics"));
+    }
+    let mut operands = Operands::of(call, [Some(0), Some(3), Some(4)], false)?;
+    if operands.input.numel() == 0 {
+        return Err(unsupported("an empty input"));
+    }
+    operands.by_channel(per_sample && from_input)?;
+    let of = match from_input {
+        true => Statistics::default(),
+        false => statistics(kernel, [call.tensor(1)?, call.tensor(2)?])?,
+    };
+    operands.axes[1].statistics = 1;
+    operands.normalise(call, kernel, call.float(7)?, of)
+}
+
+fn batch_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    running(call, kernel, false)
+}
+
+fn instance_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    running(call, kernel, true)
+}
+
+fn channel_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(0), Some(1), Some(2)], false)?;
+    if operands.input.numel() == 0 {
+        return Err(unsupported("an empty input"));
+    }
+    operands.by_channel(call.bool(3)?)?;
+    // The statistics lie as the rows are numbered.
+    operands.axes.iter_mut().for_each(|axis| axis.statistics = axis.number);
+    let [mean, var] = [Array::output(call, 1)?.data, Array::output(call, 2)?.data];
+    let of = Statistics { mean, var, ..Statistics::default() };
+    operands.normalise(call, kernel, call.float(4)?, of)
+}
+
+fn channel_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut operands = Operands::of(call, [Some(1), Some(4), None], true)?;
+    if operands.input.numel() == 0 {
+        return Err(unsupported("an empty input"));
+    }
+    operands.by_channel(call.bool(5)?)?;
+    operands.axes.iter_mut().for_each(|axis| axis.statistics = axis.number);
+    let of = statistics(kernel, [call.tensor(2)?, call.tensor(3)?])?;
+    operands.gradients(call, kernel, call.float(6)?, of, false)
+}
