@@ -120,18 +120,6 @@ static inline unsigned long long __umul64hi(unsigned long long a, unsigned long 
   return (unsigned long long)(((unsigned __int128)a * b) >> 64);
 }
 
-// One thread runs at a time, so these are atomic.
-static inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
-  const unsigned long long old = *at;
-  if (value < old) *at = value;
-  return old;
-}
-static inline unsigned long long atomicMax(unsigned long long* at, unsigned long long value) {
-  const unsigned long long old = *at;
-  if (value > old) *at = value;
-  return old;
-}
-
 static inline float shim_half_to_float(unsigned short bits) {
   _Float16 half;
   std::memcpy(&half, &bits, 2);

@@ -169,6 +169,8 @@ fn stale(workspace: &Workspace, all: &[Image]) -> Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| all.iter().all(|image| image.path != *path)).collect())
 }
 
+/// The longest that a case may take: the stand-in runs one thread of a kernel after the other.
+const CASE_SECONDS: &str = "120";
 /// What names another driver to the backend.
 const DRIVER: &str = "KEYWAY_CUDA_DRIVER";
 
@@ -193,7 +195,7 @@ fn judge(workspace: &Workspace) -> Result<()> {
         Err(reason) => return Err(Failure::StandIn { reason: reason.to_string() }),
     };
     let mut command = workspace.command(workspace.path("dist/bin/keyway"));
-    command.args(["conformance", "keyway-cuda"]).env(DRIVER, driver);
+    command.args(["conformance", "keyway-cuda", "--timeout", CASE_SECONDS]).env(DRIVER, driver);
     workspace::run(
         &mut command,
         "the cases that are not as expected stand above; `cargo xtask dist` stages the program",

@@ -102,6 +102,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
+/// The square root, whose derivative at 0 counts as 0: what is there has had no gradient.
+fn root(square: &Tensor) -> Result<Tensor> {
+    let none = square.eq(0.0)?;
+    square.masked_fill(&none, 1.0)?.sqrt()?.masked_fill(&none, 0.0)
+}
+
 fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     let [table, first, second] = [tensor(args, 0)?, tensor(args, 1)?, tensor(args, 2)?];
     let (index, all) = (cast(tensor(args, 3)?, DType::I64)?, cast(tensor(args, 4)?, table.dtype())?);
@@ -118,7 +124,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
         rows(&first)?.mul(beta1)?.add_scaled(&grad, 1.0 - beta1)?,
         rows(&second)?.mul(beta2)?.addcmul(&grad, &grad, 1.0 - beta2)?,
     ];
-    let moved = own.mul(shrink)?.addcdiv(&means[0], &means[1].sqrt()?.add(eps)?, -rate)?;
+    let moved = own.mul(shrink)?.addcdiv(&means[0], &root(&means[1])?.add(eps)?, -rate)?;
     let [mean, square] = means;
     let put = |table: &Tensor, made: Tensor| {
         cast(table.clone(), all.dtype())?.index_copy(0, &index, &cast(made, all.dtype())?)
@@ -175,7 +181,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `adam_rows`: a step of Adam for the rows at `index` of a table, of which the others stay: with `g = grad + decay * p`
 /// for a row `p`, its means become `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the row
 /// `shrink * p - rate * m / (sqrt(v) + eps)`. The gradient of a row is the sum of those that come with its index. f16 and bf16
-/// are computed in f32 and rounded once.
+/// are computed in f32 and rounded once. The derivative of the root of `v` counts as 0 where `v` is 0.
 pub static DEF: OpDef = OpDef {
     schema: "adam_rows(Tensor self, Tensor exp_avg, Tensor exp_avg_sq, Tensor index, Tensor grad, float beta1, float beta2, float eps, float rate, float decay, float shrink) -> (Tensor, Tensor, Tensor)",
     rule: Rule::Structured(rule),
@@ -189,6 +195,8 @@ pub static DEF: OpDef = OpDef {
             Part::widened("mul"),
             Part::widened("add"),
             Part::widened("addcmul"),
+            Part::widened("eq"),
+            Part::widened("masked_fill"),
             Part::widened("sqrt"),
             Part::widened("addcdiv"),
             Part::widened("to_dtype"),
