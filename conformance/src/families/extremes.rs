@@ -1,7 +1,7 @@
 //! Signed zeros, infinities, NaN, denormals, integer limits, and values where functions overflow.
 
 use super::{Context, Family, Scope, allowed, factor, is_in, names_sizes, tensors, tested};
-use crate::array::{Array, Number};
+use crate::array::{Array, Number, wrapped};
 use crate::case::Case;
 use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps};
@@ -9,7 +9,7 @@ use crate::{compare, extremes, inputs};
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Facts, OpDef};
 use keyway::ops::sample::{Role, Sample, SampleArg};
-use keyway::ops::{conv, loss, norm, pointwise, reduce};
+use keyway::ops::{conv, linalg, loss, norm, pointwise, reduce};
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -33,6 +33,9 @@ const EDGE: &str = "edge";
 
 /// The variant for normalisation by given statistics: an infinite mean among them.
 const MEAN: &str = "infinite-mean";
+
+/// The variant for products of integers: numbers with any bits set, whose products need all bits of the dtype.
+const BITS: &str = "bits";
 
 /// The variants of their own that a sample of an op is called in.
 fn own_variants(def: &OpDef, sample: &Sample) -> Vec<&'static str> {
@@ -105,6 +108,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             for (nth, sample) in op.samples.iter().enumerate().filter(|_| dtype.is_float()) {
                 own_variants(op.def, sample).into_iter().for_each(|variant| push(nth, variant));
             }
+            if is_in(op.def, &[linalg::ALL]) && dtype.is_integer() {
+                op.three().into_iter().for_each(|nth| push(nth, BITS));
+            }
             let elsewhere = !is_in(op.def, &[pointwise::ALL]) && !op.def.rule.is_view() && dtype.is_float();
             // One sample's windows, say, may pass over the changed element.
             for nth in op.three().into_iter().filter(|_| elsewhere) {
@@ -139,6 +145,17 @@ fn run(context: &Context<'_>) -> Steps {
                 array.values[middle] = Number::Float(number);
             }
             nth += 1;
+        });
+        (inputs, factor(def, &sample))
+    } else if context.case.variant == BITS {
+        let (sample, mut inputs) = context.inputs()?;
+        let mut bits = 1_u64;
+        inputs::map_arrays(&mut inputs, |array| {
+            for value in array.values.iter_mut().filter(|_| array.dtype == dtype) {
+                // Knuth's generator, whose upper bits are the random ones.
+                bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                *value = Number::Int(wrapped(i128::from(bits ^ bits >> 32), dtype));
+            }
         });
         (inputs, factor(def, &sample))
     } else if [ROWS, COLUMNS].contains(&context.case.variant.as_str()) {

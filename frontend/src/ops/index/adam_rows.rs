@@ -155,6 +155,9 @@ fn samples() -> Vec<Sample> {
         call(&[3, 2, 2], &[2, 0], numbers),
         call(&[40, 4], &[3, 7, 8, 9, 11, 12, 17, 18, 21, 22, 23, 29, 31, 33, 38, 39], numbers),
         call(&[3, 4], &[2, 0, 2, 2], numbers),
+        // More gradients for one row than a vector holds, and one that comes long after the first.
+        call(&[3, 4], &[2, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1], numbers),
+        call(&[40, 2], &(0..640).map(|k| k * 7 % 40).collect::<Vec<i32>>(), numbers),
         call(&[3, 4], &[], numbers),
         call(&[2, 0], &[1], numbers),
     ]

@@ -139,7 +139,15 @@ fn samples_along() -> Vec<Sample> {
         call(&[2, 0, 4], 2, true),
         call(&[2, 3, 2, 2], -2, false),
         call(&[2, 3, 1, 2, 2], 1, true),
+        long_ties(),
+        call(&[100], 0, false),
     ]
+}
+
+/// More equal elements than a vector holds, of which the first counts.
+fn long_ties() -> Sample {
+    let equal = tensor(&[70], Fill::Values(vec![1.0]));
+    Sample { smooth: false, ..sample([equal, SampleArg::Int(0), SampleArg::Bool(false)]) }
 }
 
 fn errors_along() -> Vec<ErrorSample> {
@@ -161,5 +169,8 @@ fn samples_place() -> Vec<Sample> {
         call(&[2, 3, 2, 2], SampleArg::Int(-2), true),
         call(&[2, 1, 2, 3, 2], SampleArg::Int(3), false),
         call(&[0, 3], SampleArg::Int(1), false),
+        long_ties(),
+        // A NaN that the suite puts into its middle lies behind the first vectors.
+        call(&[100], SampleArg::Int(0), false),
     ]
 }

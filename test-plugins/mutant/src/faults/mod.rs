@@ -6,6 +6,7 @@ mod calls;
 mod corners;
 mod ending;
 mod images;
+mod late;
 mod memory;
 mod numbers;
 mod reading;
@@ -88,6 +89,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         corners::FAULTS,
         images::FAULTS,
         refusing::FAULTS,
+        late::FAULTS,
         sizes::FAULTS,
     ]
     .into_iter()
