@@ -136,6 +136,13 @@ impl Counts {
     pub fn total(&self) -> usize {
         self.0.values().sum()
     }
+
+    /// Whether others served every case that anybody served: none of them says anything of the judged library.
+    pub fn is_by_others(&self) -> bool {
+        const JUDGED: [Status; 5] =
+            [Status::Passed, Status::Failed, Status::Died, Status::KnownFailure, Status::UnexpectedPass];
+        self.of(Status::ByOthers) > 0 && JUDGED.iter().all(|status| self.of(*status) == 0)
+    }
 }
 
 /// Cases of a family and an op of which the judged library served none, although it registers kernels for them.
@@ -480,6 +487,22 @@ mod tests {
         let report = report(cases, None);
         assert_eq!((report.served(), report.others()), (2, vec!["b", "a"]));
         assert!(!report.lacks_gradients());
+    }
+
+    #[test]
+    fn a_case_that_ended_in_the_librarys_failure_is_not_others() {
+        let counts = |statuses: &[Status]| {
+            let mut counts = Counts::default();
+            statuses.iter().for_each(|status| counts.add(*status));
+            counts
+        };
+        assert!(counts(&[Status::ByOthers, Status::Unsupported, Status::Skipped]).is_by_others());
+        assert!(!counts(&[Status::Unsupported]).is_by_others());
+        for judged in
+            [Status::Passed, Status::Failed, Status::Died, Status::KnownFailure, Status::UnexpectedPass]
+        {
+            assert!(judged.is_judged() && !counts(&[Status::ByOthers, judged]).is_by_others(), "{judged:?}");
+        }
     }
 
     #[test]
