@@ -1,7 +1,10 @@
 //! What a run came to: rows, sums, and the forms in which they are written.
 
+mod counts;
 mod html;
 mod junit;
+
+pub use counts::Counts;
 
 use crate::known::KnownFailures;
 use crate::outcome::{Failure, Outcome};
@@ -112,36 +115,6 @@ impl Machine {
             cpu: model.map_or("unknown", str::trim).to_string(),
             cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
         }
-    }
-}
-
-/// How many cases of each status.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts(pub BTreeMap<String, usize>);
-
-impl Counts {
-    fn add(&mut self, status: Status) {
-        let name = serde_json::to_value(status).ok().and_then(|v| v.as_str().map(str::to_string));
-        *self.0.entry(name.unwrap_or_default()).or_default() += 1;
-    }
-
-    /// How many of one status.
-    pub fn of(&self, status: Status) -> usize {
-        let mut one = Counts::default();
-        one.add(status);
-        one.0.keys().next().and_then(|name| self.0.get(name)).copied().unwrap_or(0)
-    }
-
-    /// How many in all.
-    pub fn total(&self) -> usize {
-        self.0.values().sum()
-    }
-
-    /// Whether others served every case that anybody served: none of them says anything of the judged library.
-    pub fn is_by_others(&self) -> bool {
-        const JUDGED: [Status; 5] =
-            [Status::Passed, Status::Failed, Status::Died, Status::KnownFailure, Status::UnexpectedPass];
-        self.of(Status::ByOthers) > 0 && JUDGED.iter().all(|status| self.of(*status) == 0)
     }
 }
 
@@ -487,22 +460,6 @@ mod tests {
         let report = report(cases, None);
         assert_eq!((report.served(), report.others()), (2, vec!["b", "a"]));
         assert!(!report.lacks_gradients());
-    }
-
-    #[test]
-    fn a_case_that_ended_in_the_librarys_failure_is_not_others() {
-        let counts = |statuses: &[Status]| {
-            let mut counts = Counts::default();
-            statuses.iter().for_each(|status| counts.add(*status));
-            counts
-        };
-        assert!(counts(&[Status::ByOthers, Status::Unsupported, Status::Skipped]).is_by_others());
-        assert!(!counts(&[Status::Unsupported]).is_by_others());
-        for judged in
-            [Status::Passed, Status::Failed, Status::Died, Status::KnownFailure, Status::UnexpectedPass]
-        {
-            assert!(judged.is_judged() && !counts(&[Status::ByOthers, judged]).is_by_others(), "{judged:?}");
-        }
     }
 
     #[test]
