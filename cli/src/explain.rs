@@ -34,7 +34,7 @@ pub struct Options {
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let backends = installed::start(choice)?;
     let op = names::op(&options.op)?;
-    let device = names::device(&options.device)?;
+    let device = names::device_kind(&options.device)?;
     let layout = names::layout(&options.layout)?;
     let dtype = names::dtype(&options.dtype)?;
     let explanation = explain(op, device, layout, dtype);
@@ -43,6 +43,10 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         return Ok(());
     }
     screen.line(explanation.to_string());
+    if let Some((0, reason)) = devices::server(device.kind).map(devices::count) {
+        let reason = if reason.is_empty() { "none is present" } else { &reason };
+        screen.line(format!("  {}: 0 devices: {reason}", device.name()));
+    }
     let served = explanation.candidates.iter().any(|c| c.chosen);
     // Kernels for the host's memory need no plugin that brings it.
     let none_for_device = devices::server(device.kind).is_none()

@@ -44,7 +44,14 @@ pub fn device(name: &str, what: &str, choice: &Choice) -> Result<Device, Failure
         _ => "none of the libraries that were found serves it (`keyway doctor` says why)",
     };
     let advice = installed::advice(device.name(), &backends.discovery);
-    Err(Failure::NoBackend(format!("{what} on `{}` needs a backend, and {found}: {advice}", device.name())))
+    // What is wrong with a library has been said where the backends were started.
+    let none = backends.discovery.candidates.is_empty();
+    let lacking = backends.discovery.lacking().filter(|_| none);
+    let lacking = lacking.map(|sentence| format!(". {sentence}")).unwrap_or_default();
+    Err(Failure::NoBackend(format!(
+        "{what} on `{}` needs a backend, and {found}: {advice}{lacking}",
+        device.name()
+    )))
 }
 
 /// A backend that is loaded.

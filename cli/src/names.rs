@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::known::would_serve;
+use keyway::dispatcher::device::DeviceEntry;
 use keyway::dispatcher::intern::{DEVICES, DTYPES, Interner, LAYOUTS};
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::{device as devices, registry, table};
@@ -23,14 +24,33 @@ fn unknown(what: &str, name: &str, interner: &Interner) -> Failure {
 /// # Errors
 /// Wrong usage.
 pub fn device(text: &str) -> Result<Device, Failure> {
+    let (device, server) = parsed(text)?;
+    server.map_or(Ok(device), |entry| checked(device, entry))
+}
+
+/// A device for what is a matter of its kind, and so needs none to be there: `cuda` also where there are 0 devices.
+///
+/// # Errors
+/// Wrong usage.
+pub fn device_kind(text: &str) -> Result<Device, Failure> {
+    let (device, server) = parsed(text)?;
+    match server {
+        Some(entry) if devices::count(entry).0 > 0 => checked(device, entry),
+        _ => Ok(device),
+    }
+}
+
+fn parsed(text: &str) -> Result<(Device, Option<&'static DeviceEntry>), Failure> {
     let name = text.rsplit_once(':').map_or(text, |(name, _)| name);
     if DEVICES.get(name).is_none() {
         return Err(unknown("device", text, &DEVICES));
     }
     let device = Device::parse(text).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(entry) = devices::server(device.kind) {
-        devices::ensure(entry, device).map_err(|error| Failure::Usage(error.to_string()))?;
-    }
+    Ok((device, devices::server(device.kind)))
+}
+
+fn checked(device: Device, entry: &'static DeviceEntry) -> Result<Device, Failure> {
+    devices::ensure(entry, device).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(device)
 }
 

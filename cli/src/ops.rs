@@ -59,7 +59,7 @@ struct Op {
 /// Two definitions of one op.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let backends = installed::start(choice)?;
-    let device = options.device.as_deref().map(names::device).transpose()?;
+    let device = options.device.as_deref().map(names::device_kind).transpose()?;
     if let Some(tier) = &options.missing_for {
         return missing_for(tier, device.unwrap_or(Device::CPU), options.json, screen);
     }
@@ -100,9 +100,10 @@ fn missing_for(tier: &str, device: Device, json: bool, screen: &mut Screen) -> R
     let last = tiers.last().map_or("", |tier| tier.name);
     if json {
         let kernels = missing.kernels.into_iter().collect();
-        screen.json(&Lacks { device: device.to_string(), tier: last, ops: missing.ops, kernels });
+        screen.json(&Lacks { device: device.name().to_string(), tier: last, ops: missing.ops, kernels });
         return Ok(());
     }
+    let device = device.name();
     if missing.ops.is_empty() {
         screen.line(format!("{device} serves all {count} ops of the tier `{last}`."));
         return Ok(());

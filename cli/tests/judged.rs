@@ -176,22 +176,6 @@ fn a_wrong_answer_that_depends_on_earlier_calls_says_so() {
     assert_eq!(told.iter().filter(|told| **told).count(), 5, "{told:?}");
 }
 
-/// Nobody serves `cpu` as a device: its tensors are in the host's memory all the same.
-#[test]
-fn a_library_is_judged_where_no_backend_serves_the_cpu_as_a_device() {
-    let Some(built) = Built::new(&[]) else { return };
-    let mut command = program(&built.file);
-    command.args(["conformance", "--family", "leaks", "--json", &built.path("r.json"), "--library"]);
-    let ran = run({
-        command.arg(&built.file);
-        command
-    });
-    let text = std::fs::read_to_string(built.path("r.json")).unwrap();
-    let cases = serde_json::from_str::<Value>(&text).unwrap()["cases"].take();
-    let abs = cases.as_array().unwrap().iter().find(|case| case["op"] == "abs").unwrap().clone();
-    assert_eq!(abs["status"], "skipped", "{abs}\n{}", ran.out);
-}
-
 #[test]
 fn two_builds_of_one_version_in_a_folder_are_not_guessed_between() {
     let (Some(one), Some(other)) = (Built::new(&[]), Built::new(&["-DTWICE"])) else { return };

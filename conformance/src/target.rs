@@ -1,5 +1,6 @@
 //! What is judged: one plugin, on one device.
 
+use keyway::dispatcher::device;
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry::serving::{self, Candidate};
 use keyway::dispatcher::registry::{self, KernelEntry, Unreached};
@@ -44,6 +45,23 @@ pub enum TargetError {
         library: String,
         /// Why.
         reason: String,
+    },
+    /// Its device has none of its kind on this machine.
+    #[error("{device}: 0 devices: {reason}. Nothing was judged")]
+    NoDevice {
+        /// The device's name, without a number.
+        device: &'static str,
+        /// Why there is none, in the backend's words.
+        reason: String,
+    },
+    /// It has kernels for the CPU, and nobody brings that device.
+    #[error(
+        "`{plugin}` serves a part of what `cpu` does, and no backend is there that serves the rest: name the folder of one, \
+         such as keyway-cpu's, with `--backends DIR`. Nothing was judged"
+    )]
+    Alone {
+        /// The plugin.
+        plugin: String,
     },
     /// It has no kernels, devices or layouts.
     #[error("`{plugin}` ({library}) registers no kernel: there is nothing to judge")]
@@ -127,6 +145,22 @@ impl Target {
         let device = Device { kind: first.device, index: 0 };
         let (plugin, version, library) = (plugin.name, plugin.version.clone(), plugin.path.clone());
         Ok(Target { plugin, version, library, device, kernels: own })
+    }
+
+    /// Whether there is a device to judge the target on. Cases on the CPU need who brings that device: what a library does
+    /// not serve is then another's, rather than nobody's.
+    ///
+    /// # Errors
+    /// [`TargetError::NoDevice`], [`TargetError::Alone`].
+    pub fn check_device(&self) -> Result<(), TargetError> {
+        match device::server(self.device.kind).map(device::count) {
+            None if self.device == Device::CPU => Err(TargetError::Alone { plugin: self.plugin.to_string() }),
+            Some((0, reason)) => {
+                let reason = if reason.is_empty() { "none is present".to_string() } else { reason };
+                Err(TargetError::NoDevice { device: self.device.name(), reason })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The ops that the target brings.

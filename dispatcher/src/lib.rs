@@ -22,7 +22,7 @@ pub mod registry;
 pub mod tensor;
 
 pub use base::{
-    dims, dtype, error, fork, intern, key, log, lossy, parallel, plugin, progress, scratch_count,
+    dims, dtype, error, fork, intern, key, lacking, log, lossy, parallel, plugin, progress, scratch_count,
 };
 pub use call::{explain, fallback, layouts, ledger};
 pub use host::install;

@@ -57,6 +57,7 @@ pub fn start_with(paths: &[PathBuf]) -> Result<()> {
         let preferred = config.preferences.preferred();
         let problem = config.preferences.problem();
         let backends = load(&Loader::new(config));
+        keyway_dispatcher::lacking::set(backends.discovery.lacking().unwrap_or_default());
         if let Some(ignored) = relative_entries(&backends.discovery.searched) {
             keyway_dispatcher::log::warn(&ignored);
         }

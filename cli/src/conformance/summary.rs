@@ -49,8 +49,7 @@ pub fn print(report: &Report, screen: &mut Screen) {
             screen.line(format!("  {by}: {}{more}", names.join(", ")));
         }
     }
-    let none = |counts: &&Counts| counts.of(Status::ByOthers) > 0 && counts.of(Status::Passed) == 0;
-    let by_others = report.by_op.values().filter(none).count();
+    let by_others = report.by_op.values().filter(|counts| counts.is_by_others()).count();
     if by_others > 0 {
         let plugin = &report.plugin;
         screen.line(format!(

@@ -46,7 +46,7 @@ pub struct Options {
     /// How often all rows are seen; if not given, 60 times for `digits`, 10 for `cifar10` and 200 for `graph`.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     epochs: Option<u32>,
-    /// Rows of one step; 32 if not given.
+    /// Rows of one step; 32 if not given. Not for `graph`.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     batch: Option<u32>,
     /// The learning rate of the first epoch, which falls to 0 along half a cosine; if not given, 0.1 for `mlp` (0.01 on
@@ -63,21 +63,22 @@ pub struct Options {
     /// The device to train on, such as `cpu` or `cuda:1`.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// How images and kernels lie in memory, in a network that has any; contiguous if not given.
+    /// How images and kernels lie in memory, in a network that has any; contiguous if not given. Not for `graph`.
     #[arg(long, value_name = "FORMAT")]
     memory_format: Option<Format>,
     /// Write a checkpoint here after each epoch, from which `--resume` goes on when the run was stopped. The file is replaced
-    /// as a whole.
+    /// as a whole. Not for `graph`.
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// Go on from this checkpoint, and go on writing to it unless `--checkpoint` names another file. The weights will be those
     /// of a run that was not stopped. Options that are not given are the checkpoint's; others must be the same as there.
+    /// Not for `graph`.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Write the weights here, as safetensors.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Draw the loss curve here, as SVG.
+    /// Draw the loss curve here, as SVG. Not for `graph`.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Write the results here, as JSON.

@@ -1,7 +1,10 @@
 //! What a run came to: rows, sums, and the forms in which they are written.
 
+mod counts;
 mod html;
 mod junit;
+
+pub use counts::Counts;
 
 use crate::known::KnownFailures;
 use crate::outcome::{Failure, Outcome};
@@ -112,29 +115,6 @@ impl Machine {
             cpu: model.map_or("unknown", str::trim).to_string(),
             cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
         }
-    }
-}
-
-/// How many cases of each status.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts(pub BTreeMap<String, usize>);
-
-impl Counts {
-    fn add(&mut self, status: Status) {
-        let name = serde_json::to_value(status).ok().and_then(|v| v.as_str().map(str::to_string));
-        *self.0.entry(name.unwrap_or_default()).or_default() += 1;
-    }
-
-    /// How many of one status.
-    pub fn of(&self, status: Status) -> usize {
-        let mut one = Counts::default();
-        one.add(status);
-        one.0.keys().next().and_then(|name| self.0.get(name)).copied().unwrap_or(0)
-    }
-
-    /// How many in all.
-    pub fn total(&self) -> usize {
-        self.0.values().sum()
     }
 }
 

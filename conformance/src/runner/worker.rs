@@ -141,6 +141,7 @@ fn start(job: &Job) -> Result<Target, (String, bool)> {
         (None, Some(name)) => Target::named(name),
         (None, None) => Target::named("cpu"),
     };
+    let found = found.and_then(|target| target.check_device().map(|()| target));
     let target = found.map_err(|error| {
         let usage = matches!(error, TargetError::Unknown { .. });
         (error.to_string(), usage)

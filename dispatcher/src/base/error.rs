@@ -150,7 +150,8 @@ pub enum Error {
     MissingKernel(Box<MissingKernel>),
     /// No plugin serves a device.
     #[error(
-        "no backend for device `{device}` is installed; install one, then `keyway backend list` shows it"
+        "no backend for device `{device}` is installed; install one, then `keyway backend list` shows it{}",
+        crate::base::lacking::after()
     )]
     NoDevice {
         /// The device.

@@ -7,6 +7,7 @@ pub mod fork;
 mod guard;
 pub mod intern;
 pub mod key;
+pub mod lacking;
 pub mod log;
 pub mod lossy;
 pub(crate) mod message;

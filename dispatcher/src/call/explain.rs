@@ -330,7 +330,8 @@ fn help(args: &Args<'_>, device: Device, layout: Layout, dtype: DType, no_backen
     let name = device.name();
     if no_backend {
         return format!(
-            "no backend for `{name}` is installed: put its library into a folder that `keyway backend paths` lists"
+            "no backend for `{name}` is installed: put its library into a folder that `keyway backend paths` lists{}",
+            crate::base::lacking::after()
         );
     }
     let mut ways = vec!["convert with `to_dtype` or `to_device`"];

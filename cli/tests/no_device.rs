@@ -1,0 +1,67 @@
+//! A backend whose kernels are registered, and whose device is not on this machine.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use keyway_conformance::certificate::Certificate;
+use std::path::Path;
+use support::{Ran, library, library_of, program, run};
+
+/// What is said with the backend of `cuda` where there is no driver.
+fn without_driver(library: &Path, arguments: &[&str]) -> Ran {
+    let mut command = program(library);
+    command.env("KEYWAY_CUDA_DRIVER", "/nowhere/libcuda.so.1").args(arguments);
+    run(command)
+}
+
+#[test]
+fn nothing_is_judged_on_a_device_that_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = library_of("keyway_backend_cuda");
+    let library = folder.path().join(built.file_name().unwrap());
+    std::fs::copy(&built, &library).unwrap();
+    let path = library.to_str().unwrap();
+    for which in [&["cuda"][..], &["keyway-cuda"], &["--library", path]] {
+        let ran = without_driver(&library, &[&["conformance"], which].concat()).expect(1);
+        assert!(ran.out.is_empty(), "{which:?}: {}", ran.out);
+        let line = ran.err.lines().last().unwrap();
+        assert!(
+            line.contains("cuda: 0 devices: ") && line.contains("/nowhere/libcuda.so.1"),
+            "{which:?}: {}",
+            ran.err
+        );
+        assert!(line.ends_with("Nothing was judged"), "{which:?}: {}", ran.err);
+    }
+    assert!(!Certificate::beside(&library).exists());
+}
+
+#[test]
+fn who_serves_what_is_told_by_the_kind_of_device() {
+    let cuda = library_of("keyway_backend_cuda");
+    let ran = without_driver(&cuda, &["ops", "--device", "cuda"]).expect(0);
+    assert!(ran.out.contains("Ops for (cuda, strided)") && ran.out.contains("A keyway-cuda"), "{}", ran.out);
+    let ran = without_driver(&cuda, &["ops", "--device", "cuda", "--missing-for", "train"]).expect(0);
+    assert!(ran.out.starts_with("cuda "), "{}", ran.out);
+    let ran = without_driver(&cuda, &["explain", "add", "--device", "cuda"]).expect(0);
+    assert!(ran.out.contains("served by kernel of `keyway-cuda`"), "{}", ran.out);
+    let line = ran.out.lines().find(|line| line.contains("cuda: 0 devices: "));
+    assert!(line.is_some_and(|line| line.contains("/nowhere/libcuda.so.1")), "{}", ran.out);
+}
+
+#[test]
+fn a_part_of_the_cpu_is_not_judged_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = library_of("keyway_backend_channels_last");
+    let images = folder.path().join(built.file_name().unwrap());
+    std::fs::copy(&built, &images).unwrap();
+    let judged = |others: &Path| {
+        let mut command = program(others);
+        command.args(["conformance", "--op", "channel_shuffle", "--quick", "--library"]).arg(&images);
+        run(command)
+    };
+    let ran = judged(folder.path()).expect(1);
+    let text = "`keyway-channels-last` serves a part of what `cpu` does, and no backend is there that serves the rest";
+    assert!(ran.out.is_empty() && ran.err.contains(text) && ran.err.contains("--backends"), "{}", ran.err);
+    assert!(!Certificate::beside(&images).exists());
+    judged(&library()).expect(0);
+}

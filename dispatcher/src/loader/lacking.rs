@@ -1,0 +1,64 @@
+//! What a search refused or did not find, as one sentence for a program that lacks a backend.
+
+use super::discovery::{Candidate, Discovery, Verdict};
+use super::error::LoadError;
+use super::search::{Place, Searched};
+
+/// Clauses that are shown; `keyway backend list` shows all.
+const SHOWN: usize = 3;
+
+impl Discovery {
+    /// Which libraries were refused and which places that the user named hold none, with the reasons, as one sentence
+    /// without its end; `None` if nothing is amiss.
+    pub fn lacking(&self) -> Option<String> {
+        let mut clauses: Vec<String> = Vec::new();
+        let mut add = |clause: String| {
+            if !clauses.contains(&clause) {
+                clauses.push(clause);
+            }
+        };
+        self.candidates.iter().filter_map(refused).for_each(&mut add);
+        self.searched.iter().filter_map(without).for_each(&mut add);
+        if clauses.is_empty() {
+            let count = self.searched.len();
+            let nothing = || {
+                format!(
+                    "None of the {count} places that were searched holds a library; `keyway backend list` shows them"
+                )
+            };
+            return self.candidates.is_empty().then(nothing);
+        }
+        let more = clauses.len().saturating_sub(SHOWN);
+        clauses.truncate(SHOWN);
+        if more > 0 {
+            clauses.push(format!("and {more} more"));
+        }
+        Some(format!("Refused or not found: {} (`keyway backend list` shows all)", clauses.join("; ")))
+    }
+}
+
+/// Why a library is not used. One that is there twice does no harm.
+fn refused(candidate: &Candidate) -> Option<String> {
+    match &candidate.verdict {
+        // Named below, with its place.
+        Verdict::Rejected(LoadError::NotFound { .. }) if candidate.place == Place::Explicit => None,
+        Verdict::Rejected(LoadError::Duplicate { .. }) => None,
+        Verdict::Rejected(error) => Some(format!("{}: {error}", candidate.found_as.display())),
+        _ => None,
+    }
+}
+
+/// Why a place that the user named gave no library.
+fn without(searched: &Searched) -> Option<String> {
+    let named = matches!(searched.place, Place::Explicit | Place::Environment);
+    if searched.files > 0 || (!named && searched.skipped.is_none()) {
+        return None;
+    }
+    let why = match &searched.skipped {
+        Some(super::Skipped::SearchedBefore) => return None,
+        Some(reason) => reason.to_string(),
+        None if searched.exists => "it holds no library".to_string(),
+        None => "it does not exist".to_string(),
+    };
+    Some(format!("{} ({}): {why}", searched.path.display(), searched.place))
+}
