@@ -54,6 +54,18 @@ pub enum Error {
         /// Values that came.
         got: usize,
     },
+    /// A tensor of more or fewer elements than one, where its one element is wanted.
+    #[error(
+        "{op}: expected a tensor of one element, got {got} of shape {sizes:?}; index one, or read all with `to_vec`"
+    )]
+    NotOneElement {
+        /// The op.
+        op: &'static str,
+        /// The tensor's shape.
+        sizes: Vec<usize>,
+        /// How many elements it has.
+        got: usize,
+    },
     /// A host type that does not match the tensor's dtype.
     #[error("{op}: the tensor is {got}, but {expected} was asked for; convert it with `to_dtype` first")]
     HostType {
@@ -110,6 +122,12 @@ impl fmt::Debug for Error {
                 .field("op", op)
                 .field("sizes", sizes)
                 .field("expected", expected)
+                .field("got", got)
+                .finish(),
+            Error::NotOneElement { op, sizes, got } => f
+                .debug_struct("NotOneElement")
+                .field("op", op)
+                .field("sizes", sizes)
                 .field("got", got)
                 .finish(),
             Error::NoLayout { op, layout, served_by } => f

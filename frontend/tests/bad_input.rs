@@ -144,10 +144,10 @@ fn an_allocation_that_does_not_fit() {
 
 #[test]
 fn the_item_of_many_elements() {
-    let error = failure(floats(&[2, 3]).item::<f32>(), &["item", "[2, 3]", "6", "1"]);
-    assert!(matches!(error, Error::Length { op: "item", .. }), "{error:?}");
+    let error = failure(floats(&[2, 3]).item::<f32>(), &["item", "[2, 3]", "one element, got 6"]);
+    assert!(matches!(error, Error::NotOneElement { op: "item", .. }), "{error:?}");
     let error = failure(floats(&[0]).item::<f32>(), &["item", "[0]"]);
-    assert!(matches!(error, Error::Length { op: "item", .. }), "{error:?}");
+    assert!(matches!(error, Error::NotOneElement { op: "item", .. }), "{error:?}");
 }
 
 #[test]

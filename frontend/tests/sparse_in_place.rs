@@ -222,7 +222,7 @@ fn messages_name_what_was_called() {
     let _one = load(PLUGINS);
     let wrong = Tensor::sparse_coo(&ints(&[7], &[1, 1]), &floats(&[1.0], &[1]), &[4]);
     let said = message(wrong);
-    assert!(said.starts_with("from_components: argument `indices`") && !said.contains("part"), "{said}");
+    assert!(said.starts_with("sparse_coo: argument `indices`") && !said.contains("part"), "{said}");
     let said = message(floats(&[1.0], &[1]).nnz());
     assert!(said.contains("sparse_coo or sparse_csr"), "{said}");
     let said = message(floats(&[0.0; 8], &[4, 2]).embedding_sparse(&ints(&[5], &[1]), None));
@@ -242,4 +242,113 @@ fn messages_name_what_was_called() {
         said.contains("graph.safetensors") && said.contains("`graph` is damaged") && said.contains("77"),
         "{said}"
     );
+}
+
+/// The numbers of one tensor in the places of another one.
+#[test]
+fn numbers_are_copied_where_the_places_are_the_same() {
+    let _one = load(PLUGINS);
+    let coo = numbers().coalesce().unwrap();
+    for x in [numbers(), coo.copied().unwrap(), coo.to_sparse_csr().unwrap()] {
+        let (target, before) = (x.copied().unwrap(), x.version());
+        target.zero_().unwrap();
+        let values = target.values().unwrap();
+        target.copy_(&x).unwrap();
+        assert_eq!((f64s(&target), target.layout()), (f64s(&x), x.layout()));
+        assert_eq!(values.to_f64_vec().unwrap(), x.values().unwrap().to_f64_vec().unwrap());
+        assert_eq!(x.version(), before);
+        let x = if x.is_coalesced().unwrap() { x } else { x.coalesce().unwrap() };
+        let narrow = x.to_dtype(DType::F32).unwrap();
+        narrow.zero_().unwrap();
+        let noted = narrow.version();
+        narrow.copy_(&x).unwrap();
+        assert_eq!((f64s(&narrow), narrow.dtype()), (f64s(&x), DType::F32));
+        assert!(narrow.version() > noted, "no change was noted");
+        let dense = x.to_dense().unwrap();
+        assert!(message(target.copy_(&dense)).contains("of layout sparse"));
+        let wants = x.detach().set_requires_grad(true).unwrap();
+        assert!(message(target.copy_(&wants)).contains("no_grad"));
+        assert_eq!(f64s(&target), f64s(&x), "refused, and yet changed");
+    }
+    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), &[3, 4]).unwrap();
+    assert!(message(coo.copy_(&other)).contains("store the places"));
+    let rows = coo.to_sparse_csr().unwrap();
+    assert!(message(rows.copy_(&other.to_sparse_csr().unwrap())).contains("store the places"));
+    assert!(message(rows.copy_(&coo)).contains("of layout sparse_csr"));
+}
+
+#[test]
+fn what_cannot_be_saved_is_said_at_the_save() {
+    let _one = load(PLUGINS);
+    let coo = numbers().coalesce().unwrap();
+    let rows = coo.to_sparse_csr().unwrap();
+    coo.indices().unwrap().copy_(&ints(&[2, 1, 1, 0, 2, 2, 1, 0], &[2, 4])).unwrap();
+    let turned: Vec<i64> = rows.col_indices().unwrap().to_vec::<i64>().unwrap().into_iter().rev().collect();
+    rows.col_indices().unwrap().copy_(&ints(&turned, &[turned.len()])).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("graph.safetensors");
+    for x in [coo, rows] {
+        let said = message(safetensors::save(&path, &StateDict::from([("graph".to_string(), x)])));
+        assert!(said.contains("cannot save tensor `graph`"), "{said}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn the_reason_of_a_refusal_is_the_true_one() {
+    let _one = load(PLUGINS);
+    let whole = numbers().coalesce().unwrap();
+    let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), &[3, 4]).unwrap();
+    for (x, other) in
+        [(whole.clone(), other.clone()), (whole.to_sparse_csr().unwrap(), other.to_sparse_csr().unwrap())]
+    {
+        let said = message(x.add_(&other));
+        assert!(said.contains("stored in this tensor already") && !said.contains("coalesce"), "{said}");
+        let counts = x.to_dtype(DType::I32).unwrap();
+        for said in [message(counts.mul_(1.5)), message(counts.div_(2)), message(counts.sqrt_())] {
+            assert!(said.contains("it is i32") && said.contains("f32"), "{said}");
+        }
+        let narrow = x.to_dtype(DType::F32).unwrap();
+        let said = message(narrow.mul_(&x.to_dense().unwrap()));
+        assert!(said.contains("f64") && said.contains("it is f32"), "{said}");
+    }
+}
+
+/// Scale and graph; the graph cannot be loaded in every shape.
+struct Graph {
+    a_weight: keyway::nn::Slot,
+    graph: keyway::nn::Slot,
+}
+
+impl keyway::nn::Module for Graph {
+    fn forward(&self, input: &Tensor) -> keyway::Result<Tensor> {
+        self.graph.get().mm(input)
+    }
+
+    fn members<'a>(&'a self, members: &mut keyway::nn::Members<'a>) {
+        members.parameter("a_weight", &self.a_weight);
+        members.buffer("graph", &self.graph);
+    }
+}
+
+#[test]
+fn a_module_with_a_sparse_buffer_is_loaded_whole_or_not() {
+    use keyway::nn::{Module, Slot};
+    let _one = load(PLUGINS);
+    let of = |weight: f64, graph: Tensor| Graph {
+        a_weight: Slot::parameter(floats(&[weight], &[1])).unwrap(),
+        graph: Slot::buffer(graph),
+    };
+    let whole = numbers().coalesce().unwrap();
+    let saved = of(1.0, whole.mul(2.0).unwrap()).state_dict();
+    let model = of(5.0, whole.copied().unwrap());
+    model.load_state_dict(&saved).unwrap();
+    assert_eq!(f64s(&model.graph.get()), f64s(&whole.mul(2.0).unwrap()));
+    assert_eq!(f64s(&model.a_weight.get()), [1.0]);
+    let other = of(5.0, Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), &[3, 4]).unwrap());
+    for graph in [whole.to_dense().unwrap(), whole] {
+        let said = message(other.load_state_dict(&of(1.0, graph).state_dict()));
+        assert!(said.contains("entry `graph`") && said.contains("(0 others were)"), "{said}");
+        assert_eq!(f64s(&other.a_weight.get()), [5.0], "refused, and yet loaded");
+    }
 }

@@ -151,8 +151,12 @@ fn into_made(
     let Asked { plan, place, .. } = asked;
     let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
     // A tensor that cannot be written is refused before the work is done.
-    for target in targets(call)? {
-        check_target(args, &target, target.sizes(), target.dtype())?;
+    for (nth, target) in targets(call)?.iter().enumerate() {
+        let dtype = match plan.outputs.get(nth) {
+            Some(spec) if !target.is_strided() => spec.dtype,
+            _ => target.dtype(),
+        };
+        check_target(args, target, target.sizes(), dtype)?;
     }
     let made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device);
     let served = Served::Kernel(kernel);

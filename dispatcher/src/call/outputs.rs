@@ -1,6 +1,7 @@
 //! Tensors that the caller gives to write to.
 
 use super::convert::{contiguous, copy_into};
+use super::layouts::may_repeat;
 use crate::base::dims;
 use crate::base::error::{Error, Result};
 use crate::memory::{Shared, read_bytes};
@@ -44,6 +45,11 @@ pub(crate) fn check_target(
     // A composite tensor keeps its other components, so that only an op's own argument can be it.
     let in_place = || matches!(args.values.first(), Some(Arg::Tensor(t)) if Shared::ptr_eq(t, target));
     if !target.is_strided() && !in_place() {
+        // An argument that was cast is another tensor, and the dtype is the reason.
+        if dtype != target.dtype() && target.sizes() == sizes {
+            let expected = format!("of the result's {dtype}");
+            return Err(Error::DType { op, argument: "out", expected, got: target.dtype() });
+        }
         let reason = "cannot be written to; use the form that returns a new tensor";
         return Err(Error::Layout { op, layout: target.layout(), reason });
     }
@@ -116,10 +122,13 @@ fn store(op: &'static str, target: &TensorRef, made: &TensorRef) -> Result<()> {
             && own.dtype() == new.dtype()
             && (holds_numbers(nth) || own.coincides(new) || content(own)? == content(new)?);
         if !same {
-            return refused(
+            return refused(if may_repeat(target) {
                 "cannot hold this result in place, which stands at other places; `coalesce()` the tensor first, or use the \
-                 form that returns a new one",
-            );
+                 form that returns a new one"
+            } else {
+                "cannot hold this result in place, which stands at other places: each place of the other argument must be \
+                 stored in this tensor already; use the form that returns a new tensor"
+            });
         }
     }
     let numbers = own.iter().zip(new).enumerate().filter(|(nth, _)| holds_numbers(*nth));

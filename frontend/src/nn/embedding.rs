@@ -90,8 +90,7 @@ impl Module for Embedding {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::ops::index::embedding_bag::BagMode;
-/// use keyway::{Tensor, nn::{EmbeddingBag, Module}, rng::Philox};
+/// use keyway::{Tensor, nn::{BagMode, EmbeddingBag, Module}, rng::Philox};
 /// let bags = EmbeddingBag::new(10, 3, &mut Philox::new(0))?.mode(BagMode::Sum);
 /// assert_eq!(bags.forward(&Tensor::from_vec(vec![4i64, 0, 1, 1], &[2, 2])?)?.sizes(), [2, 3]);
 /// let (at, offsets) = (Tensor::from_slice(&[4i64, 0, 1])?, Tensor::from_slice(&[0i64, 1])?);
@@ -118,6 +117,15 @@ impl EmbeddingBag {
             padding_idx: None,
             sparse: false,
         })
+    }
+
+    /// A module of this weight, `[rows, columns]`, that gives means.
+    ///
+    /// # Errors
+    /// A dtype that has no gradient.
+    pub fn from_tensor(weight: Tensor) -> Result<EmbeddingBag> {
+        let weight = Slot::parameter(weight)?;
+        Ok(EmbeddingBag { weight, mode: BagMode::Mean, padding_idx: None, sparse: false })
     }
 
     /// With another way to make one row of many.

@@ -16,6 +16,18 @@ pub enum ModuleError {
         /// Tensors of another shape than expected.
         mismatched: Vec<Mismatch>,
     },
+    /// An entry of a state dict that its tensor cannot take.
+    #[error("{owner}: entry `{entry}` of the state dict cannot be loaded ({loaded} others were): {source}")]
+    Entry {
+        /// What it was loaded into.
+        owner: &'static str,
+        /// The entry's name.
+        entry: String,
+        /// How many entries were loaded before; layouts and shapes are checked before any is.
+        loaded: usize,
+        /// Why.
+        source: Box<crate::Error>,
+    },
     /// An option out of its range.
     #[error("{owner}: expected `{option}` to be {expected}, got {got}")]
     Option {
@@ -39,10 +51,7 @@ pub enum ModuleError {
         got: Vec<usize>,
     },
     /// A tensor that an optimiser cannot change.
-    #[error(
-        "{owner}: expected parameter {index} to be a leaf that requires grad, got {got}; pass `module.parameters()`, or \
-         call `set_requires_grad(true)` on it"
-    )]
+    #[error("{owner}: expected parameter {index} to be a strided leaf that requires grad, got {got}; {hint}")]
     NotParameter {
         /// The optimiser.
         owner: &'static str,
@@ -50,6 +59,8 @@ pub enum ModuleError {
         index: usize,
         /// What it is.
         got: &'static str,
+        /// What to do.
+        hint: &'static str,
     },
     /// A gradient that an optimiser does not take.
     #[error("{owner}: expected the gradient of parameter {index} to be {expected}, got a {got} one; {hint}")]

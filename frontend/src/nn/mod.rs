@@ -53,6 +53,7 @@ mod state;
 
 pub use crate::ops::conv::{Activation, ConvOptions, ConvTransposeOptions, Padding, PerDim};
 pub use crate::ops::image::{InterpolateMode, InterpolateOptions, Resize, UnfoldOptions};
+pub use crate::ops::index::embedding_bag::BagMode;
 pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 pub use activation::{
     Elu, Gelu, Hardswish, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,

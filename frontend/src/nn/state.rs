@@ -2,6 +2,7 @@
 
 use super::error::{Mismatch, ModuleError};
 use crate::autograd::no_grad;
+use crate::ops::memory::copy::check_places;
 use crate::rng::GeneratorState;
 use crate::{Result, Tensor};
 use std::collections::BTreeMap;
@@ -52,11 +53,17 @@ pub(crate) fn fill(expected: &Expected, state: &StateDict, strict: bool) -> Resu
         let LoadReport { missing, unexpected } = report;
         return Err(ModuleError::State { owner, missing, unexpected, mismatched }.into());
     }
+    let of_entry = |name: &String, loaded| {
+        let entry = name.clone();
+        move |source| ModuleError::Entry { owner: *owner, entry, loaded, source: Box::new(source) }
+    };
+    let found = || targets.iter().filter_map(|(name, target)| Some((name, target, state.get(name)?)));
+    for (name, target, source) in found() {
+        check_places(target, source).map_err(of_entry(name, 0))?;
+    }
     let _off = no_grad();
-    for (name, target) in targets {
-        if let Some(source) = state.get(name) {
-            target.copy_(source)?;
-        }
+    for (loaded, (name, target, source)) in found().enumerate() {
+        target.copy_(source).map_err(of_entry(name, loaded))?;
     }
     Ok(report)
 }

@@ -80,17 +80,18 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
         return Err(refuse(owner, "parameters", "at least one tensor; pass `module.parameters()`", "none"));
     }
     for (index, parameter) in all.iter().enumerate() {
-        let got = match (parameter.requires_grad(), parameter.is_leaf()) {
-            (true, true) if !parameter.as_ref().is_strided() => {
-                "a sparse tensor, whose elements no step can change; make its values the parameter, and the tensor of them \
-                 in each step"
-            }
-            (true, true) => "",
-            (true, false) => "the result of an op",
-            (false, _) => "one that does not require grad",
+        let pass = "pass `module.parameters()`, or call `set_requires_grad(true)` on a leaf";
+        let wrong = match (parameter.requires_grad(), parameter.is_leaf()) {
+            _ if !parameter.as_ref().is_strided() => Some((
+                "a sparse tensor, whose elements no step can change",
+                "make its values the parameter, and the tensor of them in each step",
+            )),
+            (true, true) => None,
+            (true, false) => Some(("the result of an op", pass)),
+            (false, _) => Some(("one that does not require grad", pass)),
         };
-        if !got.is_empty() {
-            return Err(ModuleError::NotParameter { owner, index, got });
+        if let Some((got, hint)) = wrong {
+            return Err(ModuleError::NotParameter { owner, index, got, hint });
         }
         if all[..index].iter().any(|earlier| earlier.is_same(parameter)) {
             return Err(ModuleError::Twice { owner, index });

@@ -34,13 +34,9 @@ impl Tensor {
     /// # Errors
     /// More or fewer elements than one; a host type that is not the tensor's dtype.
     pub fn item<T: Item>(&self) -> Result<T> {
+        let wrong = |got| Error::NotOneElement { op: "item", sizes: self.sizes().to_vec(), got };
         if self.numel() != 1 {
-            return Err(Error::Length {
-                op: "item",
-                sizes: self.sizes().to_vec(),
-                expected: self.numel(),
-                got: 1,
-            });
+            return Err(wrong(self.numel()));
         }
         self.check_host_type("item", T::DTYPE)?;
         if let Some(storage) = self.inner.storage() {
@@ -54,7 +50,7 @@ impl Tensor {
             value = Some(T::read(bytes));
             Ok(())
         })?;
-        value.ok_or(Error::Length { op: "item", sizes: self.sizes().to_vec(), expected: 0, got: 1 })
+        value.ok_or_else(|| wrong(0))
     }
 
     /// All elements in row-major order as f64, whatever the dtype; large integers are rounded. A plugin's dtype is read

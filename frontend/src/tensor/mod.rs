@@ -14,7 +14,7 @@ mod sparse_csr;
 
 pub use convert::Item;
 pub use format::MemoryFormat;
-pub(crate) use sparse::{COO, CSR, sparse_layout};
+pub(crate) use sparse::{COO, CSR, served_by, sparse_layout};
 
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
 

@@ -14,6 +14,33 @@ pub(crate) const CSR: &str = "sparse_csr";
 /// Who serves them, for those who lack it.
 const SERVED_BY: &str = "keyway-sparse";
 
+/// The backend of this project that serves a layout of this name.
+pub(crate) fn served_by(layout: &str) -> Option<&'static str> {
+    [COO, CSR].contains(&layout).then_some(SERVED_BY)
+}
+
+/// A tensor of these components, whose errors are those of `op`.
+pub(super) fn composed(
+    op: &'static str,
+    layout: Layout,
+    sizes: &[usize],
+    parts: &[Tensor],
+    attrs: &[i64],
+) -> Result<Tensor> {
+    let dtype = parts.last().map_or(DType::F32, Tensor::dtype);
+    Tensor::from_components(layout, sizes, dtype, parts, attrs).map_err(|mut error| {
+        if let Error::Dispatch(
+            DispatchError::Value { op: said, .. }
+            | DispatchError::Shape { op: said, .. }
+            | DispatchError::Rejected { op: said, .. },
+        ) = &mut error
+        {
+            *said = op;
+        }
+        error
+    })
+}
+
 /// The layout of this name, one of those above.
 ///
 /// # Errors
@@ -73,7 +100,7 @@ impl Tensor {
         }
         let parts = [indices.clone(), values.clone()];
         // One entry is in order.
-        Tensor::from_components(layout, sizes, values.dtype(), &parts, &[i64::from(nnz < 2)])
+        composed(COO, layout, sizes, &parts, &[i64::from(nnz < 2)])
     }
 
     /// The values as a strided tensor: entries of one place added up, 0 where nothing is stored; this tensor itself if it is

@@ -1,7 +1,7 @@
 //! Sparse matrices as compressed rows: made, and asked about themselves.
 
 use super::Tensor;
-use super::sparse::{CSR, sparse_layout, wrong};
+use super::sparse::{CSR, composed, sparse_layout, wrong};
 use crate::error::Result;
 use keyway_dispatcher::dtype::DType;
 
@@ -56,7 +56,7 @@ impl Tensor {
             return Err(wrong(CSR, "values", expected, shape(values)));
         }
         let parts = [crow_indices.clone(), col_indices.clone(), values.clone()];
-        Tensor::from_components(layout, sizes, values.dtype(), &parts, &[])
+        composed(CSR, layout, sizes, &parts, &[])
     }
 
     /// Where the entries of each row of compressed rows begin, and the end: i64 of shape `[rows + 1]`; memory is shared.

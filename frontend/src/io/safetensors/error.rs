@@ -18,6 +18,20 @@ pub enum SafetensorsError {
         /// What its layout's backend found.
         reason: String,
     },
+    /// A composite tensor, such as a sparse one, that is to be saved, and whose components do not fit each other.
+    #[error(
+        "cannot save tensor `{tensor}` to {path}: {reason}; its components were changed since it was made, make a new tensor \
+         of them",
+        path = path.display()
+    )]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// What its layout's backend found.
+        reason: String,
+    },
     /// A file could not be read.
     #[error("cannot read {path}: {source}; check the path and its permissions", path = path.display())]
     Read {
@@ -221,9 +235,12 @@ pub enum SafetensorsError {
     },
     /// A tensor of a layout that is not there.
     #[error(
-        "{path}, tensor `{tensor}`: expected a backend that brings the layout `{layout}`, got none; install the plugin that \
-         was there when the file was saved",
-        path = path.display()
+        "{path}, tensor `{tensor}`: expected a backend that brings the layout `{layout}`, got none; install {plugin}",
+        path = path.display(),
+        plugin = crate::tensor::served_by(layout).map_or_else(
+            || "the plugin that was there when the file was saved".to_string(),
+            |plugin| format!("`{plugin}`, which serves it")
+        )
     )]
     MissingLayout {
         /// The file.

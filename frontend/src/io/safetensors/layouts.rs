@@ -5,7 +5,8 @@ use super::SafetensorsError as Error;
 use super::header::Header;
 use crate::nn::StateDict;
 use crate::{DType, Layout, Tensor};
-use keyway_dispatcher::registry::LayoutEntry;
+use keyway_dispatcher::layouts::validate;
+use keyway_dispatcher::registry::{LayoutEntry, layout_ops};
 use keyway_dispatcher::table;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +35,19 @@ fn declared(layout: Layout) -> Option<&'static LayoutEntry> {
     table::current().layout(layout)
 }
 
+/// Fails where a load would refuse what is saved: the components were changed in place since they were checked.
+fn check(path: &Path, name: &str, tensor: &Tensor) -> Result<(), Error> {
+    // Without a server on this device there is nobody to ask.
+    if layout_ops(tensor.layout(), tensor.device().kind).is_none() {
+        return Ok(());
+    }
+    validate(tensor.as_ref()).map_err(|error| Error::Unfit {
+        path: path.to_path_buf(),
+        tensor: name.to_string(),
+        reason: error.to_string(),
+    })
+}
+
 /// The tensors that are saved: in the place of a composite one its components.
 pub(super) fn split(path: &Path, tensors: &StateDict) -> Result<(StateDict, Wholes), Error> {
     let (mut all, mut wholes) = (StateDict::new(), Wholes::new());
@@ -41,6 +55,7 @@ pub(super) fn split(path: &Path, tensors: &StateDict) -> Result<(StateDict, Whol
     while let Some((name, tensor)) = rest.pop() {
         match declared(tensor.layout()).filter(|_| !tensor.as_ref().is_strided()) {
             Some(layout) => {
+                check(path, &name, &tensor)?;
                 let parts = layout.components.iter().zip(tensor.as_ref().components());
                 rest.extend(
                     parts.map(|(part, t)| (component_name(&name, part), Tensor::from_ref(t.shallow_copy()))),

@@ -30,7 +30,7 @@ use std::path::Path;
 /// # Errors
 /// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format does not have, the name
 /// `__metadata__`, the metadata keys `keyway.dtypes`, `keyway.formats` and `keyway.layouts`, a tensor named as another one's
-/// component; what the device reports.
+/// component; a sparse tensor whose components were changed so that they fit each other no more; what the device reports.
 pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
     save_with_metadata(path, tensors, &BTreeMap::new())
 }

@@ -36,7 +36,8 @@ impl Tensor {
     /// The pixels of images `[batch, channels, height, width]` at the places of a grid `[batch, rows, columns, 2]`: images
     /// `[batch, channels, rows, columns]`. Of volumes, a grid `[batch, layers, rows, columns, 3]`. A place is `(x, y, ..)` in
     /// -1..1, the last dimension first; [`Tensor::affine_grid`] makes such grids (M. Jaderberg and others, "Spatial transformer
-    /// networks", 2015). A place that is NaN gives 0.
+    /// networks", 2015). A place that is NaN gives 0, and so does
+    /// an infinite one with `Reflection`, which has no limit (PyTorch reads a pixel at the border there).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,6 +1,9 @@
 //! `copy`
 
+use super::component::holds_values;
+use super::from_components::stored;
 use crate::Tensor;
+use crate::autograd::{AutogradError, is_grad_enabled, no_grad};
 use crate::error::Result;
 use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
 use crate::ops::rules::conversion_key;
@@ -10,7 +13,9 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// Overwrites this tensor with the values of `source`, broadcast, cast and moved as needed.
+    /// Overwrites this tensor with the values of `source`, broadcast, cast and moved as needed. A composite tensor such as a
+    /// sparse one takes the numbers of one of its layout and shape that stores the same places, and no other; a strided tensor
+    /// takes the elements of any.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,14 +27,86 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A source that does not broadcast to this shape; memory that overlaps itself.
+    /// A source that does not broadcast to this shape; memory that overlaps itself; for a composite tensor a source of another
+    /// layout or shape or with other places, and a call where a gradient is wanted.
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
+        if !self.as_ref().is_strided() {
+            return copy_numbers(self, source);
+        }
         // A composite source becomes strided where it is, since its owner may not know this device.
         let source = if source.as_ref().is_strided() { source.clone() } else { source.to_strided()? };
         let source =
             if source.device() == self.device() { source } else { source.to_device(self.device())? };
         DEF.run_in_place(&[self.into(), (&source).into()])
     }
+}
+
+/// Writes the numbers of a composite tensor into those of another one, whose other components stay.
+fn copy_numbers(target: &Tensor, source: &Tensor) -> Result<Tensor> {
+    let op = DEF.name();
+    if is_grad_enabled() && (target.requires_grad() || source.requires_grad()) {
+        return Err(AutogradError::CompositeInPlace { op }.into());
+    }
+    check_places(target, source)?;
+    let _off = no_grad();
+    stored(target)?.copy_(&stored(source)?)?;
+    Ok(target.clone())
+}
+
+/// Fails unless a composite tensor can take the numbers of `source`: it is of its layout and shape, and what says where the
+/// numbers stand is equal. A strided tensor can take any.
+pub(crate) fn check_places(target: &Tensor, source: &Tensor) -> Result<()> {
+    if target.as_ref().is_strided() {
+        return Ok(());
+    }
+    let wrong = |expected: String, got: String| {
+        Err(Error::Value { op: DEF.name(), argument: "src", expected, got }.into())
+    };
+    if source.layout() != target.layout() {
+        let expected = format!("of layout {}, as the tensor that is written to", target.layout());
+        return wrong(expected, format!("one of layout {}; convert it first", source.layout()));
+    }
+    if source.sizes() != target.sizes() {
+        let expected = format!("of shape {:?}, as the tensor that is written to", target.sizes());
+        return wrong(expected, format!("shape {:?}", source.sizes()));
+    }
+    let _off = no_grad();
+    let (own, other) = (target.components()?, source.components()?);
+    for (nth, (own, other)) in own.iter().zip(&other).enumerate() {
+        let same = match holds_values(target, nth) {
+            true => own.sizes() == other.sizes(),
+            false => is_equal(own, other)?,
+        };
+        if !same {
+            let expected =
+                "to store the places of the tensor that is written to, in the same order".to_string();
+            let got = "other places; replace the tensor instead, or `coalesce()` both first".to_string();
+            return wrong(expected, got);
+        }
+    }
+    Ok(())
+}
+
+/// All elements as bytes.
+fn content(t: &Tensor) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    t.for_each_chunk(|bytes| {
+        all.extend_from_slice(bytes);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Whether two components are the same, bit by bit.
+fn is_equal(a: &Tensor, b: &Tensor) -> Result<bool> {
+    if a.sizes() != b.sizes() || a.dtype() != b.dtype() {
+        return Ok(false);
+    }
+    let place = |t: &Tensor| (t.as_ref().offset(), t.strides().to_vec());
+    if a.shares_storage(b) && place(a) == place(b) {
+        return Ok(true);
+    }
+    Ok(content(a)? == content(b)?)
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
