@@ -55,7 +55,7 @@ pub(crate) fn fill(expected: &Expected, state: &StateDict, strict: bool) -> Resu
     }
     let of_entry = |name: &String, loaded| {
         let entry = name.clone();
-        move |source| ModuleError::Entry { owner: *owner, entry, loaded, source: Box::new(source) }
+        move |source| ModuleError::Entry { owner, entry, loaded, source: Box::new(source) }
     };
     let found = || targets.iter().filter_map(|(name, target)| Some((name, target, state.get(name)?)));
     for (name, target, source) in found() {
