@@ -45,7 +45,7 @@ fn a_graph_net_tells_the_two_sides_of_the_club() {
     let trace = format!("--profile={}", file("trace.json"));
     let arguments = ["train", "graph", "--epochs", "3", "--save", &weights, "--json", &json, &trace];
     let ran = keyway(SPARSE, &arguments).expect(0);
-    assert!(ran.out.contains("wrote the weights to") && ran.out.contains("served by"), "{}", ran.out);
+    assert!(ran.out.contains("wrote the weights to") && ran.out.contains("SERVED BY"), "{}", ran.out);
     let saved = keyway::io::safetensors::load(&weights).unwrap();
     assert_eq!(saved["layers.0.weight"].sizes(), [34, 16]);
     assert_eq!(saved["layers.1.weight"].sizes(), [16, 2]);

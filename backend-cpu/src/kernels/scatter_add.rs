@@ -470,7 +470,7 @@ mod tests {
     #[test]
     fn few_sources_of_many_slices_are_added_in_place() {
         let sizes =
-            [(600, 17, 200), (600, 36, 3), (4000, 1, 2), (700, 0, 9), (592, 36, 530), (20_000, 1100, 1)];
+            [(600, 17, 200), (600, 36, 3), (4000, 1, 2), (700, 0, 9), (592, 36, 530), (20_000, 1100, 2)];
         for ((count, n, width), threads) in sizes.into_iter().flat_map(|sizes| [(sizes, 1), (sizes, 2)]) {
             let mut target: Vec<i64> = (0..count * width).map(|i| i as i64 * 7).collect();
             let mut source: Vec<i64> = (0..n * width).map(|i| (i * i) as i64).collect();
@@ -486,7 +486,7 @@ mod tests {
             let index = Cells::at(at(&mut index), vec![n], vec![1]);
             let operands =
                 Operands::new(cells(to, count), cells(to, count), index, cells(at(&mut source), n), 0, true);
-            assert!(by_slices(&operands, 3, threads).unwrap());
+            assert!(by_slices(&operands, 3, threads).unwrap(), "{count} {n} {width}");
             assert_eq!(target, expected, "{count} {n} {width}");
         }
     }
