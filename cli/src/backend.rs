@@ -81,6 +81,8 @@ struct Listed<'a> {
 #[derive(Serialize)]
 struct List<'a> {
     backends: Vec<Listed<'a>>,
+    /// None before the backends are loaded, because one of them has not passed its trial.
+    devices: Vec<devices::Found>,
     searched: &'a [Searched],
 }
 
@@ -109,7 +111,7 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
                 without_effect: installed::unreached(candidate),
             };
             let backends = discovery.candidates.iter().map(listed).collect();
-            screen.json(&List { backends, searched: &discovery.searched });
+            screen.json(&List { backends, devices: devices::all(), searched: &discovery.searched });
             return installed::check(&discovery);
         }
         Command::List(_) => {

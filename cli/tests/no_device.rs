@@ -65,3 +65,19 @@ fn a_part_of_the_cpu_is_not_judged_alone() {
     assert!(!Certificate::beside(&images).exists());
     judged(&library()).expect(0);
 }
+
+#[test]
+fn the_list_tells_of_devices_and_why_there_are_none() {
+    let cuda = library_of("keyway_backend_cuda");
+    let listed = without_driver(&cuda, &["backend", "list", "--json"]).expect(0).json();
+    assert_eq!(listed["devices"][0]["device"], "cuda");
+    assert_eq!(listed["devices"][0]["served_by"], "keyway-cuda");
+    assert!(listed["devices"][0]["trouble"].as_str().unwrap().contains("/nowhere/libcuda.so.1"), "{listed}");
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("libcuda.so.1");
+    std::fs::write(&text, "no library").unwrap();
+    let mut command = program(&cuda);
+    command.env("KEYWAY_CUDA_DRIVER", &text).args(["backend", "list"]);
+    let ran = run(command).expect(0);
+    assert!(ran.out.contains("which cannot be loaded: ") && !ran.out.contains("not found"), "{}", ran.out);
+}

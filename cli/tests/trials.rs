@@ -446,3 +446,24 @@ fn without_a_probe_libraries_are_loaded_with_one_warning() {
     assert_eq!(ran.err, "");
     assert_eq!(with(Path::new("/nowhere/keyway-probe")).err, "", "they are known now");
 }
+
+/// What a plugin's variable names is another machine to it: it is tried anew, and what fails there holds nowhere else.
+#[test]
+fn a_driver_that_a_variable_names_is_tried_with_the_library() {
+    let corpus = Corpus::new(&["ctor:abort"]);
+    let (driver, elsewhere) = (corpus.path("ctor:abort"), tempfile::tempdir().unwrap());
+    let bad = elsewhere.path().join("libcuda.so.1");
+    std::fs::copy(driver, &bad).unwrap();
+    let list = |driver: &Path, code| {
+        let mut command = program(&library_of("keyway_backend_cuda"));
+        command.args(["backend", "list"]).env("XDG_STATE_HOME", corpus.state.path());
+        command.env("KEYWAY_CUDA_DRIVER", driver);
+        run(command).expect(code)
+    };
+    let absent = Path::new("/nowhere/libcuda.so.1");
+    assert!(list(absent, 0).out.contains("cuda: 0 devices"));
+    let ran = list(&bad, 1);
+    let said = format!("with KEYWAY_CUDA_DRIVER={}", bad.display());
+    assert!(ran.out.contains("SIGABRT") && ran.out.contains(&said), "{}{}", ran.out, ran.err);
+    assert!(list(absent, 0).out.contains("cuda: 0 devices"));
+}

@@ -36,7 +36,7 @@ fn gradients_accumulate_until_they_are_cleared() {
         a.mul(&a).unwrap().backward().unwrap();
         assert_eq!(values(&a.grad().unwrap()), [4.0 * f64::from(round)]);
     }
-    a.set_grad(None);
+    a.zero_grad();
     assert!(a.grad().is_none());
 }
 
@@ -203,7 +203,7 @@ fn hooks_see_and_replace_gradients() {
     assert_eq!(values(&a.grad().unwrap()), [60.0]);
     drop(on_result);
     drop(on_leaf);
-    a.set_grad(None);
+    a.zero_grad();
     b.backward_with(retain).unwrap();
     assert_eq!(values(&a.grad().unwrap()), [3.0]);
     assert_eq!(seen.load(Ordering::Relaxed), 1);
@@ -212,6 +212,37 @@ fn hooks_see_and_replace_gradients() {
         autograd_error(plain.register_hook(|_| Ok(None)).map(|_| ())),
         AutogradError::HookWithoutGrad
     ));
+}
+
+/// A gradient that the user gives fits what it is for; None of it is kept where it does not.
+#[test]
+fn gradients_that_the_user_gives_must_fit() {
+    let refused = |given: Result<()>, parts: &[&str]| {
+        let text = given.unwrap_err().to_string();
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    };
+    let a = leaf(&[1.0, 2.0]);
+    let (short, narrow) =
+        (Tensor::from_slice(&[1.0f64]).unwrap(), Tensor::from_slice(&[1.0f32, 2.0]).unwrap());
+    refused(a.set_grad(short.clone()), &["set_grad: expected a gradient of shape [2], got [1]"]);
+    refused(
+        a.set_grad(narrow),
+        &["set_grad: expected a gradient of dtype f64, got one of dtype f32", "`to_dtype`"],
+    );
+    assert!(a.grad().is_none());
+    for on_leaf in [true, false] {
+        let b = a.mul(3.0).unwrap();
+        let replaced = short.clone();
+        let hooked = if on_leaf { &a } else { &b };
+        let _hook = hooked.register_hook(move |_| Ok(Some(replaced.clone()))).unwrap();
+        refused(b.sum().unwrap().backward(), &["register_hook: expected a gradient of shape [2], got [1]"]);
+        assert!(a.grad().is_none());
+    }
+    a.set_grad(Tensor::from_slice(&[5.0f64, 6.0]).unwrap()).unwrap();
+    a.sum().unwrap().backward().unwrap();
+    assert_eq!(values(&a.grad().unwrap()), [6.0, 7.0]);
+    a.zero_grad();
+    assert!(a.grad().is_none());
 }
 
 struct Cube;

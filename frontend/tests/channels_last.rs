@@ -97,8 +97,8 @@ fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
     let w = random(&[40, 33, 3, 3], 8)?.set_requires_grad(true)?;
     let run = |threads: usize| -> Result<Vec<Vec<u8>>> {
         keyway::dispatcher::parallel::set_num_threads(threads);
-        x.set_grad(None);
-        w.set_grad(None);
+        x.zero_grad();
+        w.zero_grad();
         let y = x.conv2d(&w, None, ConvOptions::default().padding(1))?;
         y.sum()?.backward()?;
         [y, x.grad().unwrap(), w.grad().unwrap()].iter().map(Tensor::to_bytes).collect()

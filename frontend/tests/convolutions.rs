@@ -163,7 +163,7 @@ fn a_net_stays_in_the_format_it_is_given() -> Result<()> {
     let mut results = Vec::new();
     for input in [x, last] {
         let input = input.detach().set_requires_grad(true)?;
-        model.parameters().iter().for_each(|p| p.set_grad(None));
+        model.parameters().iter().for_each(|p| p.zero_grad());
         let y = model.forward(&input)?;
         assert_eq!(is_channels_last(&y), is_channels_last(&input), "{:?}", y.strides());
         y.square()?.sum()?.backward()?;

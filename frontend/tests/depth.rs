@@ -152,7 +152,7 @@ fn a_chain_of_gradients() {
     check(1.0, |x| {
         let last = (0..links()).try_fold(x.clone(), |y, _| {
             let next = leaf(0.0);
-            next.set_grad(Some(y));
+            next.set_grad(y)?;
             Ok::<_, keyway::Error>(next)
         })?;
         x.add(&last.detach())

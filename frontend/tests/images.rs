@@ -71,7 +71,7 @@ fn adaptive_pooling_by_whole_windows_is_plain_pooling_and_its_gradient_too() -> 
         y.sum()?.backward()?;
         let grad = x.grad().unwrap();
         assert!(values(&grad).iter().all(|g| (g - share).abs() < 1e-12), "{to:?}");
-        x.set_grad(None);
+        x.zero_grad();
     }
     assert!(x.adaptive_avg_pool2d([2, 3])?.is_contiguous_in(MemoryFormat::ChannelsLast));
     assert!(x.adaptive_avg_pool2d([3, 4])?.is_contiguous_in(MemoryFormat::ChannelsLast));

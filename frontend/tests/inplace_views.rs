@@ -200,7 +200,7 @@ fn the_second_derivative_goes_through_a_changed_view() -> Result<()> {
     y.sum()?.backward_with(options)?;
     let first = x.grad().unwrap();
     assert_eq!(first.to_vec::<f64>()?, [2.0, 12.0, 27.0]);
-    x.set_grad(None);
+    x.zero_grad();
     first.sum()?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [2.0, 12.0, 18.0]);
     Ok(())

@@ -140,7 +140,7 @@ fn gradients_that_two_tables_share_are_clipped_once() {
     let run = || {
         let (a, b) =
             (tokens.embedding_sparse(&at, None).unwrap(), places.embedding_sparse(&at, None).unwrap());
-        [&tokens, &places].iter().for_each(|t| t.set_grad(None));
+        [&tokens, &places].iter().for_each(|t| t.zero_grad());
         a.add(&b).unwrap().mul(&factors).unwrap().sum().unwrap().backward().unwrap();
     };
     run();
@@ -157,7 +157,7 @@ fn gradients_that_two_tables_share_are_clipped_once() {
         (vec![3.0, 3.5], vec![3.0, 4.0])
     );
     // Rows that are one number, repeated.
-    tokens.set_grad(None);
+    tokens.zero_grad();
     tokens.embedding_sparse(&at, None).unwrap().sum().unwrap().backward().unwrap();
     clip_grad_norm_(std::slice::from_ref(&tokens), 1.0).unwrap();
     assert!(f64s(&tokens.grad().unwrap()).iter().all(|g| (g - 0.5f64.sqrt()).abs() < 1e-5));

@@ -66,7 +66,7 @@ fn gradients_add_up_in_any_order() {
     let w = table(6, 3);
     weighted(&w.mul(2.0).unwrap().embedding_sparse(&a, None).unwrap()).backward().unwrap();
     assert!(w.grad().unwrap().as_ref().is_strided());
-    w.set_grad(None);
+    w.zero_grad();
     assert!(w.grad().is_none());
 }
 

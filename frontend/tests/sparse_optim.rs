@@ -300,8 +300,8 @@ fn gradients_of_any_number_of_sparse_dimensions() {
         for sparse_dim in 0..=2 {
             let (sparse, dense) = (table(), table());
             let grad = dense.detach().square().unwrap();
-            sparse.set_grad(Some(grad.to_sparse(sparse_dim).unwrap()));
-            dense.set_grad(Some(grad.to_sparse(1).unwrap()));
+            sparse.set_grad(grad.to_sparse(sparse_dim).unwrap()).unwrap();
+            dense.set_grad(grad.to_sparse(1).unwrap()).unwrap();
             for w in [&sparse, &dense] {
                 make(vec![w.clone()]).unwrap().step().unwrap();
             }

@@ -23,8 +23,14 @@ pub fn path() -> Result<PathBuf, Error> {
     }
 }
 
-/// What is said where the system knows no driver.
+/// What is said where the system knows no driver, or the named file is none.
 pub fn absent(path: &Path, reason: &str) -> Error {
+    if path.is_absolute() {
+        let path = path.display();
+        return failed(format!(
+            "{VARIABLE} names {path}, which cannot be loaded: {reason}; mend it or unset it"
+        ));
+    }
     failed(format!(
         "{} was not found ({reason}); install NVIDIA's driver, 575 or newer, which brings it. No toolkit is needed",
         path.display()

@@ -11,6 +11,10 @@ const DEVICES: [&str; 4] = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/
 /// Changes with each library that is installed on a system with glibc.
 const LIBRARIES: &str = "/etc/ld.so.cache";
 
+/// The host's own variables begin as those of plugins do.
+const PREFIX: &str = "KEYWAY_";
+const OWN: [&str; 6] = ["BACKEND_PATH", "FALLBACK", "NO_CC", "PROBE", "PROBE_LIBRARY", "PROBE_SECONDS"];
+
 fn short(text: &str) -> String {
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -25,16 +29,36 @@ pub(super) fn host() -> String {
     format!("host {} abi {}-{}", env!("CARGO_PKG_VERSION"), abi.min, abi.max)
 }
 
-/// Kernel, drivers, devices and the system's libraries.
+/// The variables that may change what a plugin does, such as `KEYWAY_CUDA_DRIVER`, as `name=value`, sorted by name.
+pub(super) fn variables() -> Vec<String> {
+    let of_plugins = |name: &str| name.strip_prefix(PREFIX).is_some_and(|rest| !OWN.contains(&rest));
+    let all = std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value));
+    let mut all: Vec<_> = all
+        .filter(|(name, value)| of_plugins(name) && !value.is_empty())
+        .map(|(name, value)| format!("{name}={}", value.to_string_lossy()))
+        .collect();
+    all.sort();
+    all
+}
+
+/// What tells one state of a file from another, if it is one.
+fn state(path: &str) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let state = |meta: std::fs::Metadata| format!("{} {} {}", meta.size(), meta.mtime(), meta.mtime_nsec());
+    std::fs::metadata(path).map(state).unwrap_or_default()
+}
+
+/// Kernel, drivers, devices, the system's libraries, and variables with the files that they name.
 pub(super) fn system() -> &'static str {
     static SYSTEM: OnceLock<String> = OnceLock::new();
     SYSTEM.get_or_init(|| {
-        use std::os::unix::fs::MetadataExt;
         let mut facts = text("/proc/sys/kernel/osrelease");
         facts.extend(DRIVERS.map(text));
         facts.extend(DEVICES.map(|path| if Path::new(path).exists() { "1" } else { "0" }));
-        if let Ok(meta) = std::fs::metadata(LIBRARIES) {
-            facts.push_str(&format!("{} {} {}", meta.size(), meta.mtime(), meta.mtime_nsec()));
+        facts.push_str(&state(LIBRARIES));
+        for variable in variables() {
+            let value = variable.split_once('=').map_or("", |(_, value)| value);
+            facts.push_str(&format!("\n{variable} {}", state(value)));
         }
         format!("system {}", short(&facts))
     })

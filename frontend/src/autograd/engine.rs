@@ -242,7 +242,29 @@ fn apply_hook(hook: &super::hooks::Hook, slot: &mut Option<Tensor>) -> Result<()
     if let Some(grad) = slot
         && let Some(replaced) = hook(grad)?
     {
+        require_like("register_hook", grad.as_ref(), &replaced)?;
         *slot = Some(replaced);
+    }
+    Ok(())
+}
+
+/// A gradient that the user gives has the shape, dtype and device of the one or of the tensor that it is for.
+pub(crate) fn require_like(op: &str, expected: &TensorRef, grad: &Tensor) -> Result<()> {
+    let got = grad.as_ref();
+    if got.sizes() != expected.sizes() {
+        let [expected, got] = [expected, got].map(|tensor| tensor.sizes().to_vec());
+        return Err(AutogradError::GradientShape { op: op.to_string(), expected, got }.into());
+    }
+    let place = |expected: String, got: String, call| {
+        Err(AutogradError::GradientPlace { op: op.to_string(), expected, got, call }.into())
+    };
+    if got.dtype() != expected.dtype() {
+        let [expected, got] = [expected, got].map(|tensor| format!("of dtype {}", tensor.dtype()));
+        return place(expected, got, "to_dtype");
+    }
+    if got.device() != expected.device() {
+        let [expected, got] = [expected, got].map(|tensor| format!("on {}", tensor.device()));
+        return place(expected, got, "to_device");
     }
     Ok(())
 }

@@ -100,6 +100,18 @@ pub enum AutogradError {
         /// The shape that came.
         got: Vec<usize>,
     },
+    /// A gradient of a wrong dtype or on another device.
+    #[error("{op}: expected a gradient {expected}, got one {got}; call `{call}` on it before")]
+    GradientPlace {
+        /// Where.
+        op: String,
+        /// The dtype or the device that was expected.
+        expected: String,
+        /// What came.
+        got: String,
+        /// What makes one of the other.
+        call: &'static str,
+    },
     /// A tensor that cannot require grad.
     #[error("only floating-point tensors can require grad, but this is {dtype}")]
     NotFloating {

@@ -5,7 +5,7 @@ mod anomaly;
 mod checkpoint;
 mod context;
 mod custom;
-mod engine;
+pub(crate) mod engine;
 mod error;
 pub mod gradcheck;
 mod handler;

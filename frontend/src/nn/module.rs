@@ -298,7 +298,7 @@ pub trait Module: Send + Sync {
 
     /// Takes the gradients of all parameters away.
     fn zero_grad(&self) {
-        self.parameters().iter().for_each(|parameter| parameter.set_grad(None));
+        self.parameters().iter().for_each(|parameter| parameter.zero_grad());
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{DType, Result, Tensor};
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, optim::clip_grad_norm_};
 /// let w = Tensor::from_slice(&[0.0f32, 0.0])?.set_requires_grad(true)?;
-/// w.set_grad(Some(Tensor::from_slice(&[3.0f32, 4.0])?));
+/// w.set_grad(Tensor::from_slice(&[3.0f32, 4.0])?)?;
 /// assert_eq!(clip_grad_norm_(&[w.clone()], 1.0)?.item::<f32>()?, 5.0);
 /// let clipped = w.grad().unwrap().to_vec::<f32>()?;
 /// assert!((clipped[0] - 0.6).abs() < 1e-5 && (clipped[1] - 0.8).abs() < 1e-5);
@@ -55,7 +55,7 @@ pub fn clip_grad_norm_(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, optim::clip_grad_value_};
 /// let w = Tensor::from_slice(&[0.0f32, 0.0])?.set_requires_grad(true)?;
-/// w.set_grad(Some(Tensor::from_slice(&[3.0f32, -0.5])?));
+/// w.set_grad(Tensor::from_slice(&[3.0f32, -0.5])?)?;
 /// clip_grad_value_(&[w.clone()], 1.0)?;
 /// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [1.0, -0.5]);
 /// # Ok(()) }
@@ -73,7 +73,7 @@ pub fn clip_grad_value_(parameters: &[Tensor], clip_value: f64) -> Result<()> {
         // What stands in several entries for one element is one number.
         let whole = if grad.as_ref().is_strided() { grad } else { grad.coalesce()? };
         held(&whole)?.iter().try_for_each(|part| part.clamp_(-clip_value, clip_value).map(drop))?;
-        parameter.set_grad(Some(whole));
+        parameter.set_grad(whole)?;
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ pub trait Optimizer {
 
     /// Takes the gradients of all parameters away.
     fn zero_grad(&self) {
-        self.parameters().iter().for_each(|parameter| parameter.set_grad(None));
+        self.parameters().iter().for_each(|parameter| parameter.zero_grad());
     }
 
     /// The learning rate of each group.

@@ -29,9 +29,19 @@ impl Tensor {
         meta::grad(&self.inner)
     }
 
-    /// Replaces the gradient.
-    pub fn set_grad(&self, grad: Option<Tensor>) {
-        meta::set_grad(&self.inner, grad);
+    /// Replaces the gradient. One of another layout, such as a sparse one, may take the place of a strided one.
+    ///
+    /// # Errors
+    /// A gradient of another shape or dtype than this tensor's, or on another device.
+    pub fn set_grad(&self, grad: Tensor) -> Result<()> {
+        autograd::engine::require_like("set_grad", &self.inner, &grad)?;
+        meta::set_grad(&self.inner, Some(grad));
+        Ok(())
+    }
+
+    /// Drops the gradient.
+    pub fn zero_grad(&self) {
+        meta::set_grad(&self.inner, None);
     }
 
     /// The name of the op that made this tensor, as the graph knows it.

@@ -28,7 +28,7 @@ fn values(t: &Tensor) -> Vec<f64> {
 fn gradient(y: &Tensor, x: &Tensor) -> Vec<f64> {
     y.sum().unwrap().backward().unwrap();
     let grad = values(&x.grad().unwrap());
-    x.set_grad(None);
+    x.zero_grad();
     grad
 }
 

@@ -80,7 +80,7 @@ fn a_checkpoint_drops_the_same_elements_again() -> Result<()> {
     );
 
     // Also where another generator stands in, and one checkpoint within another.
-    x.set_grad(None);
+    x.zero_grad();
     let own = rng::Generator::new(5);
     let outer = |inputs: &[Tensor]| {
         let first = inputs[0].dropout(0.5, true)?;
@@ -123,7 +123,7 @@ fn a_checkpoint_whose_inputs_need_no_gradient_gives_its_parameters_theirs() -> R
         let inner = move |inputs: &[Tensor]| Ok(vec![inputs[0].mul(&captured)?, captured.clone()]);
         checkpoint(inner, inputs)
     };
-    weight.set_grad(None);
+    weight.zero_grad();
     let made = checkpoint(nested, &[x])?;
     made[0].add(&made[1])?.backward()?;
     assert_eq!(values(&weight.grad().unwrap()), [3.0]);

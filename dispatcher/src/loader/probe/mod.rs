@@ -178,7 +178,10 @@ fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
             // A machine that is busy, or whose driver is broken, mends.
             let machines = cause == Cause::Hang || stage == Stage::Devices;
             let words = ended.last_words();
-            let reason = format!("{} while {}{words}", ended.end.said(limit), stage.said());
+            let variables = if machines { machine::variables() } else { Vec::new() };
+            let with =
+                if variables.is_empty() { String::new() } else { format!(", with {}", variables.join(", ")) };
+            let reason = format!("{} while {}{with}{words}", ended.end.said(limit), stage.said());
             failed(cause, reason, machines.then(|| machine::boot().to_string()))
         }
     }
