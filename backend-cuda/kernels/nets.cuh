@@ -68,12 +68,11 @@ struct AddedPairs {
   METHOD static Pair<W> join(Pair<W> x, Pair<W> y) { return Pair<W>{x.a + y.a, x.b + y.b}; }
 };
 
-// What the threads of a row have together, in each of them.
+// What the threads of a row have together, in each of them. A kernel calls it once for each J and A, whose memory is their own:
+// before a second sum there, some thread may still have to read the result of the first.
 template <class J, class A>
 DEV A over_row(A own, const Place& place) {
   SHARED(A, shared, ROW_THREADS);
-  // Of the sum before, some thread may still have to read the result.
-  __syncthreads();
   shared[place.slot] = own;
   for (u32 half = place.lanes / 2; half > 0; half >>= 1) {
     __syncthreads();

@@ -87,8 +87,8 @@ DEV void count_digits(const Pass& p, u32* counts) {
   for (u32 i = 0; i < EACH && first + i < p.count; i++) counts[digit_of(p, first + i) * THREADS + threadIdx.x]++;
   __syncthreads();
 }
-// The sum of the values of all threads before this one, and of all. `shared` has THREADS + DIGITS places, which nobody uses
-// since a barrier.
+// The sum of the values of all threads before this one, and of all. `shared` has THREADS + DIGITS places, which nobody but
+// another call of this uses since a barrier.
 template <class T>
 DEV T before_in_block(T own, T* shared, T& all) {
   T* totals = shared + THREADS;
@@ -174,7 +174,6 @@ KERNEL(add_up_u64, Counts) {
       p.counts[first + i] = before;
       before += here;
     }
-    __syncthreads();
   }
   if (threadIdx.x == 0) p.counts[p.count] = carried;
 }

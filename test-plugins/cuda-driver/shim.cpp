@@ -199,9 +199,20 @@ struct alignas(16) Slot {
   char bytes[16];
 };
 Slot slots[2][1024];
+
+// The barrier that is left out, by the name of its file without folders and its line.
+const char* const skipped = std::getenv("KEYWAY_STAND_IN_SKIP_BARRIER");
+
+bool is_skipped(const char* place) {
+  const char* folder = std::strrchr(place, '/');
+  return std::strcmp(folder ? folder + 1 : place, skipped) == 0;
+}
 }  // namespace
 
-void shim_barrier() { hold(BLOCK); }
+void shim_barrier(const char* place) {
+  if (skipped && is_skipped(place)) return;
+  hold(BLOCK);
+}
 void shim_warp_barrier() { hold(WARP); }
 
 void shim_exchange(void* value, unsigned bytes, unsigned from) {

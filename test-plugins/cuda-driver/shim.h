@@ -23,8 +23,9 @@ struct ShimKernel {
 };
 
 extern "C" ShimContext shim_context;
-// Holds the thread until all threads of its block that have not ended are here.
-void shim_barrier();
+// Holds the thread until all threads of its block that have not ended are here. The place of the call is `FILE:LINE`; where
+// KEYWAY_STAND_IN_SKIP_BARRIER names it, nobody is held: a fault that tests must see.
+void shim_barrier(const char* place);
 // The memory of this size that the block's threads share, named by an address.
 void* shim_shared(const void* name, unsigned long long bytes);
 
@@ -38,7 +39,9 @@ unsigned shim_ballot(bool vote);
 #define blockIdx (shim_context.block)
 #define blockDim (shim_context.threads)
 #define gridDim (shim_context.blocks)
-#define __syncthreads() shim_barrier()
+#define SHIM_TEXT(line) #line
+#define SHIM_PLACE(file, line) file ":" SHIM_TEXT(line)
+#define __syncthreads() shim_barrier(SHIM_PLACE(__FILE__, __LINE__))
 
 // Exchanges within a warp: all of its threads that have not ended take part, whatever the mask says.
 static inline unsigned shim_lane() {

@@ -103,6 +103,16 @@ fn streams() {
         assert!(after.is_done().unwrap());
         assert!(after.elapsed_since(&before).unwrap().is_some());
     }
+    // A device that is waited for has done what was given to each stream.
+    let a = ramp(&[100]).to_device(d).unwrap();
+    let ends = [&first, &second].map(|stream| {
+        let (_on, end) = (stream.enter(), Event::new(d).unwrap());
+        (0..8).for_each(|_| drop(a.mul(2.0).unwrap()));
+        end.record(stream).unwrap();
+        end
+    });
+    synchronize(d).unwrap();
+    assert!(ends.iter().all(|end| end.is_done().unwrap()));
 }
 
 fn memory() {
@@ -255,6 +265,22 @@ fn streams_are_ordered_by_events() {
     for seed in seeds() {
         run("streams", &driver, &[seed]);
         run("streams", &driver, &[seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
+    }
+}
+
+/// Each way in which work is ordered is needed: where the driver does nothing for it, a scenario goes wrong.
+#[test]
+fn an_order_that_is_left_out_is_seen() {
+    let Some(driver) = stand_in() else { return };
+    for (function, scenario) in [
+        ("cuStreamWaitEvent", "streams"),
+        ("cuEventRecord", "streams"),
+        ("cuStreamSynchronize", "streams"),
+        ("cuCtxSynchronize", "streams"),
+    ] {
+        let wrong =
+            |seed| !start(scenario, &driver, &[seed, ("KEYWAY_STAND_IN_SKIP", function)]).status.success();
+        assert!(seeds().into_iter().any(wrong), "nobody misses {function}");
     }
 }
 

@@ -83,6 +83,10 @@ fn order() {
             });
         }
     }
+    // So many tiles that the counts of their digits fill more than one block of sums.
+    let bytes: Vec<u8> = (0..1_100_000_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+    let bytes = Tensor::from_vec(bytes, &[1_100_000]).unwrap();
+    same("many tiles", |device| vec![bytes.to_device(device).unwrap().sort(0, false, true).unwrap().0]);
     let sorted = indices(&[3000], 500).sort(0, false, true).unwrap().0;
     same("searchsorted", |device| {
         let (line, values) =

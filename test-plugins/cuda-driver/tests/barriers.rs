@@ -1,0 +1,101 @@
+//! Kernels with one barrier left out: for each barrier in the kernels' sources, the suite fails a case without it.
+
+mod support;
+
+use keyway_conformance::runner::{self, Limits, Selection, worker};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const WORKER: &str = "KEYWAY_CUDA_WORKER";
+/// The ops to judge, with commas.
+const OPS: &str = "KEYWAY_CUDA_OPS";
+/// The families to judge: large calls, and small ones.
+const FAMILIES: [&str; 3] = ["values", "large", "sizes"];
+/// The stand-in's variable.
+const SKIP: &str = "KEYWAY_STAND_IN_SKIP_BARRIER";
+
+/// Ops that come to the barriers of each file.
+const SERVED: &[(&str, &[&str])] = &[
+    ("moments.cu", &["norm"]),
+    ("nets.cuh", &["softmax", "nll_loss"]),
+    ("order.cu", &["sort", "topk"]),
+    ("reduce.cu", &["sum"]),
+    ("tile.cuh", &["mm"]),
+    ("unpool.cu", &["max_pool_backward"]),
+];
+
+/// The places of all barriers, as the shim names them.
+fn barriers() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../backend-cuda/kernels");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_str().unwrap().to_string();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines =
+            text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("__syncthreads()"));
+        found.extend(lines.map(|(_, number)| (file.clone(), format!("{file}:{number}"))));
+        let all = text.matches("__syncthreads()").count();
+        assert_eq!(all, found.iter().filter(|(other, _)| *other == file).count(), "{file}: a line each");
+    }
+    found.sort();
+    found
+}
+
+/// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.
+#[test]
+fn worker() {
+    if std::env::var_os(WORKER).is_none() {
+        return;
+    }
+    let ops = std::env::var(OPS).unwrap().split(',').map(str::to_string).collect();
+    let job = worker::Job {
+        name: None,
+        library: Some(support::built("keyway_backend_cuda")),
+        backends: Vec::new(),
+        selection: Selection {
+            ops,
+            families: FAMILIES.map(str::to_string).into(),
+            quick: true,
+            ..Selection::default()
+        },
+        listed: std::env::args().all(|word| word != runner::UNLISTED),
+    };
+    worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
+}
+
+/// How many cases of these ops fail, of how many.
+fn judged(driver: &Path, ops: &[&str], skipped: Option<&str>) -> (usize, usize) {
+    let command = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["worker", "--exact", "--nocapture", "--"]);
+        command.env(WORKER, "1").env(OPS, ops.join(",")).env("KEYWAY_CUDA_DRIVER", driver);
+        skipped.inspect(|place| drop(command.env(SKIP, place)));
+        command
+    };
+    let limits = Limits { jobs: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
+    let ran = runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ()).unwrap();
+    (ran.finished.iter().filter(|case| case.outcome.is_failure()).count(), ran.finished.len())
+}
+
+#[test]
+fn each_barrier_that_is_left_out_fails_a_case() {
+    let Some(driver) = support::stand_in() else { return };
+    let mut escaped = Vec::new();
+    let all = barriers();
+    for (file, place) in &all {
+        let Some((_, ops)) = SERVED.iter().find(|(served, _)| served == file) else {
+            panic!("{file} has a barrier: name the ops that come to it in SERVED");
+        };
+        let (failed, cases) = judged(&driver, ops, Some(place));
+        println!("{place}: {failed} of {cases} cases fail");
+        if failed == 0 {
+            escaped.push(place);
+        }
+    }
+    assert!(escaped.is_empty() && !all.is_empty(), "nobody misses the barriers at {escaped:?}");
+    let ops: Vec<&str> = SERVED.iter().flat_map(|(_, ops)| *ops).copied().collect();
+    assert_eq!(judged(&driver, &ops, None).0, 0);
+}
