@@ -12,6 +12,7 @@
 //   KEYWAY_STAND_IN_SEED     what the random order begins with (1)
 //   KEYWAY_STAND_IN_FAIL     NAME:N, the N-th call of that function fails with an unknown error; *:N, the N-th of any
 //   KEYWAY_STAND_IN_SKIP     NAME, every call of that function, which orders work, does nothing and says that all is well
+//   KEYWAY_STAND_IN_FAULT    NAME, kernels of that name find none of the memory that they are given
 //   KEYWAY_STAND_IN_COUNT    a file that the number of calls of each function is written to at the end
 #include <dlfcn.h>
 #include <signal.h>
@@ -94,6 +95,7 @@ struct Device {
   int lost = OK;
   std::set<int> peers;
 };
+constexpr size_t PAGE = 4096;
 struct Block {
   int device;
   char* pages;
@@ -225,12 +227,12 @@ int allocate(int index, size_t bytes, uintptr_t* out) {
   Device& device = devices[index];
   if (bytes == 0) return INVALID_VALUE;
   if (device.used + bytes > memory()) return OUT_OF_MEMORY;
-  const size_t page = 4096, padded = (bytes + 63) / 64 * 64;
-  const size_t inside = (padded + page - 1) / page * page, mapped = inside + 2 * page;
+  const size_t padded = (bytes + 63) / 64 * 64;
+  const size_t inside = (padded + PAGE - 1) / PAGE * PAGE, mapped = inside + 2 * PAGE;
   char* pages = static_cast<char*>(mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (pages == MAP_FAILED) return OUT_OF_MEMORY;
-  mprotect(pages + page, inside, PROT_READ | PROT_WRITE);
-  char* start = pages + page + inside - padded;
+  mprotect(pages + PAGE, inside, PROT_READ | PROT_WRITE);
+  char* start = pages + PAGE + inside - padded;
   if (padded <= 1 << 20) std::memset(start, 0xcd, padded);
   else std::memset(start + bytes, 0xcd, padded - bytes);
   device.used += bytes;
@@ -292,6 +294,11 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   (void)context;
 }
 
+// Takes all memory of the devices away, or gives it back.
+void protect(int access) {
+  for (const auto& block : blocks) mprotect(block.second.pages + PAGE, block.second.mapped - 2 * PAGE, access);
+}
+
 int run(const Function* function, ShimIndex grid, ShimIndex block, const std::vector<char>& arguments) {
   static thread_local char stack[65536];
   stack_t alternate{}, old{};
@@ -303,7 +310,11 @@ int run(const Function* function, ShimIndex grid, ShimIndex block, const std::ve
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigaction(SIGSEGV, &action, &before);
   kernel_now = function->name.c_str();
+  const char* wanted = std::getenv("KEYWAY_STAND_IN_FAULT");
+  const bool is_faulty = wanted && function->name == wanted;
+  if (is_faulty) protect(PROT_NONE);
   const bool ended = launch(function->kernel, grid, block, arguments.data(), random_numbers());
+  if (is_faulty) protect(PROT_READ | PROT_WRITE);
   kernel_now = nullptr;
   sigaction(SIGSEGV, &before, nullptr);
   sigaltstack(&old, nullptr);

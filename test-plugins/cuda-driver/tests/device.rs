@@ -22,6 +22,7 @@ fn scenarios() {
         Some("count") => count(),
         Some("work") => work(),
         Some("fork") => fork(),
+        Some("lost") => lost(),
         Some(other) => panic!("there is no scenario {other}"),
     }
 }
@@ -246,6 +247,23 @@ fn fork() {
     assert_eq!(to_vec(&a.add(1.0).unwrap()), [0.0, 0.25, 0.5, 0.75], "the parent goes on");
 }
 
+/// The driver's fault in one kernel ends a device for good, and nothing else.
+fn lost() {
+    load();
+    let there = [cuda(0), cuda(1)].map(|d| ramp(&[300]).to_device(d).unwrap());
+    // A launch that is accepted may fail later, when somebody waits.
+    let first = there[0].exp().and_then(|made| made.to_vec::<f32>());
+    for text in [message(first), message(there[0].neg()), message(there[0].to_vec::<f32>())] {
+        for part in ["CUDA_ERROR_ILLEGAL_ADDRESS", "device 0", "newest first: exp_f32_dense", "started anew"]
+        {
+            assert!(text.contains(part), "`{part}` is not in: {text}");
+        }
+    }
+    assert!(message(ramp(&[2]).to_device(cuda(0))).contains("CUDA_ERROR_ILLEGAL_ADDRESS"));
+    assert_eq!(to_vec(&there[1].neg().unwrap())[..2], [1.0, 0.75], "the other device goes on");
+    assert_eq!(to_vec(&ramp(&[2]).neg().unwrap()), [1.0, 0.75], "the CPU goes on");
+}
+
 fn seeds() -> [(&'static str, &'static str); 3] {
     [("KEYWAY_STAND_IN_SEED", "1"), ("KEYWAY_STAND_IN_SEED", "2"), ("KEYWAY_STAND_IN_SEED", "3")]
 }
@@ -282,6 +300,17 @@ fn an_order_that_is_left_out_is_seen() {
             |seed| !start(scenario, &driver, &[seed, ("KEYWAY_STAND_IN_SKIP", function)]).status.success();
         assert!(seeds().into_iter().any(wrong), "nobody misses {function}");
     }
+}
+
+#[test]
+fn a_kernel_that_touches_what_is_not_its_own_is_named_and_its_device_is_lost() {
+    let Some(driver) = stand_in() else { return };
+    let output = start("lost", &driver, &[("KEYWAY_STAND_IN_FAULT", "exp_f32_dense")]);
+    let text = texts(&output);
+    assert!(output.status.success(), "{text}");
+    // What the guards around each allocation say.
+    let said = text.lines().find(|line| line.starts_with("stand-in driver: exp_f32_dense, block ("));
+    assert!(said.is_some_and(|line| line.contains(", thread ")), "{text}");
 }
 
 #[test]
