@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""The cases of a device beside PyTorch, in turn, so that both see the same minutes of the machine.
+
+    python benches/device/beside_pytorch.py PROGRAM DEVICE [--case PART] [--rounds N] [--small] [--out FILE]
+
+PROGRAM is the built bench `device` (`cargo bench --package keyway-benches --bench device --no-run`, or the one that
+`cargo xtask gpu` stages). A case's ratio is the median over the rounds of our time over PyTorch's: above 1 means slower.
+PyTorch runs eagerly, f32 products in f32 (`allow_tf32` off).
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import time
+
+import torch
+
+F = torch.nn.functional
+RUNS, RUN_NS = 7, 20_000_000
+LARGE = dict(n=100_000_000, side=8192, product=4096, heads=16, length=2048)
+SMALL = dict(n=10_000, side=64, product=64, heads=2, length=64)
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def mlp_step(device):
+    linear = torch.nn.Linear
+    relu = torch.nn.ReLU()
+    model = torch.nn.Sequential(linear(784, 512), relu, linear(512, 512), relu, linear(512, 10)).to(device)
+    x, y = torch.rand(128, 784, device=device), torch.randint(0, 10, (128,), device=device)
+    sgd = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def step():
+        sgd.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        sgd.step()
+
+    return step
+
+
+def made(name, device, sizes):
+    """The call of a case."""
+    what, _, last = name.rpartition(".")
+    if name in ("launch.mlp_step", "mlp_step"):
+        return mlp_step(device)
+    if what == "launch":
+        a, b, out = (torch.ones(1, device=device) for _ in range(3))
+        return (lambda: torch.add(a, b, out=out)) if last == "add_out" else (lambda: torch.add(a, b))
+    new = lambda *shape: torch.rand(*shape, device=device).to(DTYPES[last])
+    n, side, product = sizes["n"], sizes["side"], sizes["product"]
+    if what in ("copy", "add", "exp", "sum"):
+        a = new(n)
+        b = new(n) if what == "add" else None
+        return {"copy": a.clone, "add": lambda: a + b, "exp": a.exp, "sum": a.sum}[what]
+    if what == "mm":
+        a, b = new(product, product), new(product, product)
+        return lambda: a @ b
+    if what == "attention":
+        q, k, v = (new(4, sizes["heads"], sizes["length"], 64) for _ in range(3))
+        return lambda: F.scaled_dot_product_attention(q, k, v)
+    a = new(side, side)
+    weight = torch.ones(side, device=device, dtype=a.dtype)
+    turned = a.t()
+    return {
+        "transpose": lambda: turned.clone(memory_format=torch.contiguous_format),
+        "sum_rows": lambda: a.sum(1),
+        "sum_columns": lambda: a.sum(0),
+        "softmax": lambda: a.softmax(-1),
+        "layer_norm": lambda: F.layer_norm(a, (side,), weight, weight),
+    }[what]
+
+
+class Peer:
+    """PyTorch's side of a case."""
+
+    def __init__(self, name, device, sizes):
+        self.host_alone = name.startswith("launch")
+        self.wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
+        grad = "mlp" in name
+        with torch.set_grad_enabled(grad):
+            self.call, self.grad, self.calls = made(name, device, sizes), grad, 1
+        self.run(), self.run()
+        self.calls = max(1, min(500 if self.host_alone else 10_000, int(RUN_NS // max(1, self.run()))))
+
+    def run(self):
+        with torch.set_grad_enabled(self.grad):
+            self.wait()
+            begin = time.perf_counter_ns()
+            for _ in range(self.calls):
+                self.call()
+            given = time.perf_counter_ns()
+            self.wait()
+            end = given if self.host_alone else time.perf_counter_ns()
+        return (end - begin) / self.calls
+
+    def median(self):
+        return statistics.median(self.run() for _ in range(RUNS))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("program")
+    parser.add_argument("device")
+    parser.add_argument("--case", default="", help="only cases whose name holds this")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--small", action="store_true", help="small sizes, to try it")
+    parser.add_argument("--out", type=pathlib.Path, help="a file for one JSON line a case")
+    options = parser.parse_args()
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    ours = [options.program, options.device] + (["--small"] if options.small else [])
+    sizes = SMALL if options.small else LARGE
+    names = subprocess.run([*ours, "--list"], check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    program = subprocess.Popen([*ours, "--serve"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    out = options.out.open("w") if options.out else None
+
+    def measure(name):
+        print(name, file=program.stdin, flush=True)
+        return json.loads(program.stdout.readline())
+
+    print(f"{'case':24}{'ours':>14}{'PyTorch':>14}{'ratio':>8}{'rate':>12}")
+    for name in (name for name in names if options.case in name):
+        rounds = []
+        for _ in range(options.rounds):
+            own = measure(name)
+            if "error" in own:
+                break
+            rounds.append((own["median_ns"], Peer(name, options.device, sizes).median()))
+            if options.device.startswith("cuda"):
+                torch.cuda.empty_cache()
+        if "error" in own:
+            line = {"case": name, "error": own["error"]}
+            print(f"{name:24}{own['error']}")
+        else:
+            ratio = statistics.median(a / b for a, b in rounds)
+            own_ns, peer_ns = (statistics.median(column) for column in zip(*rounds))
+            line = {"case": name, "keyway_ns": own_ns, "torch_ns": peer_ns, "ratio": round(ratio, 3),
+                    "unit": own["unit"], "rate": own["rate"]}
+            rate = f"{own['rate']:>10.1f} G{own['unit']}/s" if own["unit"] in ("byte", "flop") else ""
+            print(f"{name:24}{own_ns:>11,.0f} ns{peer_ns:>11,.0f} ns{ratio:>8.2f}{rate}")
+        if out:
+            print(json.dumps(line), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()
