@@ -28,6 +28,7 @@
 //!   the same with the tables transposed: each thread writes its own element, so no sum needs an atomic.
 #![deny(missing_docs)]
 
+mod blas;
 mod device;
 mod driver;
 mod gpu;
