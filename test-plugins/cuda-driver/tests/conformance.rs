@@ -79,7 +79,7 @@ fn every_case_is_as_expected() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         // What the runner adds is no option of the test harness.
         command.args(["worker", "--exact", "--nocapture", "--"]);
-        command.env(WORKER, "1").env("KEYWAY_CUDA_DRIVER", &driver);
+        command.env(WORKER, "1").env("KEYWAY_CUDA_DRIVER", &driver).env("KEYWAY_CUDA_BLAS", "off");
         command
     };
     let limits = Limits { jobs: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
