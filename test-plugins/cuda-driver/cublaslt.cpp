@@ -10,6 +10,7 @@
 // KEYWAY_STAND_IN_COUNT take these functions too, which fail with an internal error):
 //   KEYWAY_STAND_IN_BLAS_VERSION  its version (120901)
 //   KEYWAY_STAND_IN_BLAS_LACKS    what it has no algorithm for: `bias`, the epilogue, or `all`
+//   KEYWAY_STAND_IN_BLAS_BREAKS   N, the N-th product loses the device when it is done
 #include <dlfcn.h>
 #include <cstdint>
 #include <cstdio>
@@ -270,6 +271,9 @@ void multiply(const Work& w) {
 
 int run(void* data) {
   const std::unique_ptr<Work> work(static_cast<Work*>(data));
+  static uint64_t products;
+  const char* breaks = std::getenv("KEYWAY_STAND_IN_BLAS_BREAKS");
+  if (breaks && ++products == std::strtoull(breaks, nullptr, 10)) return ILLEGAL_ADDRESS;
   const auto held = [&](const char* what, uint64_t at, size_t bytes) {
     const bool is = driver()->holds(at, bytes);
     if (!is) std::fprintf(stderr, "stand-in cuBLASLt: %s is no device memory, %zu bytes at %p\n", what, bytes, (void*)at);

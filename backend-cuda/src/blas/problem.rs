@@ -227,7 +227,7 @@ impl Stored {
         if self.rows > 1 && row != 1 || leading < self.rows as i64 || batch < 0 {
             return None;
         }
-        let every = self.of.at | batch as u64 * self.element.bytes() | ALIGNED;
+        let every = self.of.at | (batch as u64 * self.element.bytes()) | ALIGNED;
         Some(Form { leading, batch, transposed: false, alignment: 1 << every.trailing_zeros() })
     }
 

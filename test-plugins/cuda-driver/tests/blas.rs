@@ -3,9 +3,7 @@
 mod support;
 
 use keyway::{DType, Device, Tensor};
-use keyway_dispatcher::device::{
-    Event, Stream, memory_stats, reset_peak, set_memory_limit, synchronize,
-};
+use keyway_dispatcher::device::{Event, Stream, memory_stats, reset_peak, set_memory_limit, synchronize};
 use keyway_test_cuda_driver::blas;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,6 +25,7 @@ fn scenarios() {
         Some("memory") => memory(),
         Some("once") => once(),
         Some("work") => work(),
+        Some("lost") => lost(),
         Some(other) => panic!("there is no scenario {other}"),
     }
 }
@@ -97,7 +96,9 @@ const LEFT: &[(&str, Make)] = &[
     }),
     ("two strides", |of| of(&[4, 3, 2]).select(2, 0)?.mm(&of(&[3, 5]))),
     ("one row for all", |of| of(&[1, 3]).expand(&[4, 3])?.mm(&of(&[3, 5]))),
-    ("integers", |of| of(&[4, 3]).mul(9.0)?.to_dtype(DType::I32)?.mm(&of(&[3, 5]).mul(9.0)?.to_dtype(DType::I32)?)),
+    ("integers", |of| {
+        of(&[4, 3]).mul(9.0)?.to_dtype(DType::I32)?.mm(&of(&[3, 5]).mul(9.0)?.to_dtype(DType::I32)?)
+    }),
 ];
 
 /// Numbers between -1 and 1 of some disorder.
@@ -127,7 +128,8 @@ fn compare(name: &str, dtype: DType, make: Make) {
     let finite = expected.iter().filter(|x| x.is_finite());
     let largest = finite.fold(1f64, |most, x| most.max(x.abs()));
     for (at, (wanted, own)) in expected.iter().zip(&got).enumerate() {
-        let same = (wanted - own).abs() <= within * largest || wanted == own || wanted.is_nan() && own.is_nan();
+        let same =
+            (wanted - own).abs() <= within * largest || wanted == own || wanted.is_nan() && own.is_nan();
         assert!(same, "{name} in {dtype}, element {at}: {own}, not {wanted}");
     }
     let again = doubles(&on(cuda(0)));
@@ -219,7 +221,8 @@ fn kinds() {
     let d = cuda(0);
     for round in 0..2 {
         for rows in 2..2 + KINDS {
-            let (left, right) = (Tensor::ones(&[rows, 3], DType::F32, d), Tensor::ones(&[3, 2], DType::F32, d));
+            let (left, right) =
+                (Tensor::ones(&[rows, 3], DType::F32, d), Tensor::ones(&[3, 2], DType::F32, d));
             let product = left.unwrap().mm(&right.unwrap()).unwrap();
             assert_eq!(product.to_vec::<f32>().unwrap(), vec![3.0; rows * 2], "round {round}");
         }
@@ -285,6 +288,19 @@ fn work() {
         }
     }
     assert_eq!(memory_stats(d).unwrap().unwrap().in_use, 0, "memory is left behind");
+}
+
+/// A product loses the device: the error names it, and is the same from then on.
+fn lost() {
+    load();
+    let d = cuda(0);
+    let of = |sizes: &[usize]| numbers(d, DType::F32, sizes);
+    let (a, b) = (of(&[5, 7]), of(&[7, 4]));
+    let text = message(a.mm(&b).and_then(|made| made.to_vec::<f32>()));
+    for part in ["CUDA_ERROR_ILLEGAL_ADDRESS (700)", "newest first: cublasLtMatmul", "started anew"] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    assert!(message(a.mm(&b)).contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
 }
 
 /// How often each function was called, by a program that ended well.
@@ -384,7 +400,10 @@ fn without_the_library_own_kernels_serve_and_it_is_said_once() {
     said(&[(VARIABLE, "off")], &[]);
     said(&[(VARIABLE, library.to_str().unwrap())], &[]);
     said(&[], &["warning", "the driver is a named file", VARIABLE, "nvidia-cublas", "`off`"]);
-    said(&[(VARIABLE, "/no/such/libcublasLt.so.12")], &["/no/such/libcublasLt.so.12", "cannot be read", "mend it"]);
+    said(
+        &[(VARIABLE, "/no/such/libcublasLt.so.12")],
+        &["/no/such/libcublasLt.so.12", "cannot be read", "mend it"],
+    );
     said(&[(VARIABLE, "libcublasLt.so.12")], &["is no absolute path"]);
     said(&[(VARIABLE, driver.to_str().unwrap())], &["has no cublasLtGetVersion"]);
     let old = ("KEYWAY_STAND_IN_BLAS_VERSION", "111103");
@@ -408,7 +427,9 @@ fn every_call_of_the_library_may_fail() {
             // What is destroyed has nobody to tell.
             let expected = match name.ends_with("Destroy") {
                 true => "RESULT all is well".to_string(),
-                false => format!("{name} answered CUBLAS_STATUS_INTERNAL_ERROR (14): an internal operation failed"),
+                false => {
+                    format!("{name} answered CUBLAS_STATUS_INTERNAL_ERROR (14): an internal operation failed")
+                }
             };
             assert!(text.contains(&expected) && !text.contains("LASTING"), "{fail}\n{text}");
             failures += 1;
@@ -416,4 +437,67 @@ fn every_call_of_the_library_may_fail() {
     }
     println!("{failures} failures");
     assert!(failures > 50, "{failures}");
+}
+
+#[test]
+fn a_product_that_loses_the_device_is_named() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    for seed in ["1", "2", "3"] {
+        let machine = [(VARIABLE, library.to_str().unwrap()), ("KEYWAY_STAND_IN_SEED", seed)];
+        run("lost", &driver, &[machine[0], machine[1], ("KEYWAY_STAND_IN_BLAS_BREAKS", "1")]);
+    }
+}
+
+/// Links to the stand-ins in a folder that nobody else may write.
+#[cfg(unix)]
+fn linked(folder: &Path, files: &[&Path]) {
+    use std::os::unix::fs::{DirBuilderExt, symlink};
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).unwrap();
+    for file in files {
+        symlink(file, folder.join(file.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Whether the system's loader knows a library, with what this program has in its environment.
+#[cfg(unix)]
+fn is_known(name: &std::ffi::CStr) -> bool {
+    // SAFETY: opens a library of the system's, which stays.
+    !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) }.is_null()
+}
+
+/// With a driver that the system's loader finds: the loader's library, a toolkit's, and that of PyPI's package.
+#[cfg(unix)]
+#[test]
+fn the_library_is_found_where_it_is_looked_for() {
+    let Some(driver) = stand_in() else { return };
+    if is_known(c"libcublasLt.so.12") || is_known(c"libcublasLt.so.13") {
+        return eprintln!("skipped: this system has a cuBLASLt of its own");
+    }
+    let root = driver.with_file_name(format!("places-{}", std::process::id()));
+    let library = blas(&driver);
+    let kernels = driver.with_file_name("libkeyway_cuda_kernels.so");
+    let (system, toolkit, python) = (root.join("system"), root.join("toolkit"), root.join("python"));
+    linked(&system, &[&driver, &kernels]);
+    linked(&toolkit.join("lib64"), &[&driver, &library]);
+    linked(&python.join("lib/python3.11/site-packages/nvidia/cublas/lib"), &[&driver, &library]);
+    let text = |path: &Path| path.to_str().unwrap().to_string();
+    let (own, system, toolkit, python) =
+        (text(driver.parent().unwrap()), text(&system), text(&toolkit), text(&python));
+    let path = "LD_LIBRARY_PATH";
+    for machine in [
+        vec![(path, own.as_str())],
+        vec![(path, system.as_str()), ("CUDA_HOME", toolkit.as_str())],
+        vec![(path, system.as_str()), ("VIRTUAL_ENV", python.as_str())],
+    ] {
+        let mut machine = machine;
+        machine.push(("KEYWAY_CUDA_DRIVER", ""));
+        let counts = counted("once", &driver, &machine);
+        assert!(of(&counts, "cublasLtMatmul") > 0, "{machine:?}");
+    }
+    let output = start("once", &driver, &[(path, system.as_str()), ("KEYWAY_CUDA_DRIVER", "")]);
+    let text = texts(&output);
+    let said = ["libcublasLt.so.13 cannot be loaded", "looked into /usr/local/cuda/lib64"];
+    assert!(output.status.success() && said.iter().all(|part| text.contains(part)), "{text}");
+    std::fs::remove_dir_all(&root).unwrap();
 }
