@@ -4,7 +4,7 @@
 // driver's random order has it. What the real library asks of its caller is looked at: attributes have their sizes, layouts
 // fit each other, leading dimensions hold a column, an algorithm is used for what it was found for, with memory that is
 // aligned as was promised and a workspace of the size that it needs. As there, neither C is read where beta is 0, nor A
-// and B where alpha is.
+// and B where alpha is. Who allows that parts of sums are added up in place gets other bits each time.
 //
 // The environment says what kind of library this is, beside what driver.cpp says (KEYWAY_STAND_IN_FAIL and
 // KEYWAY_STAND_IN_COUNT take these functions too, which fail with an internal error):
@@ -27,8 +27,9 @@ constexpr int ILLEGAL_ADDRESS = 700;
 enum Type { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
 enum Compute { COMPUTE_32F = 68, COMPUTE_64F = 70 };
 enum Epilogue { DEFAULT = 1, BIAS = 4 };
-// The bit of the mask that lets parts of sums be added up in a workspace.
-constexpr unsigned REDUCTION_COMPUTE_TYPE = 2;
+// The bits of the mask that let parts of sums be added up in place, in the order in which they are ready, and in a
+// workspace.
+constexpr unsigned REDUCTION_INPLACE = 1, REDUCTION_COMPUTE_TYPE = 2;
 constexpr uint64_t BIAS_ALIGNED = 16, WORKSPACE_ALIGNED = 16;
 
 #define API extern "C" __attribute__((visibility("default")))
@@ -64,8 +65,9 @@ struct Algorithm {
   uint64_t found_for;
   uint64_t workspace;
   uint32_t splits;
+  uint32_t in_any_order;
   uint32_t aligned[4];
-  uint32_t rest[7];
+  uint32_t rest[6];
 };
 static_assert(sizeof(Algorithm) == 64, "cublasLtMatmulAlgo_t has 64 bytes");
 struct Found {
@@ -221,6 +223,9 @@ struct Value<Bf16> {
   }
 };
 
+// Products that were given to streams.
+uint64_t launches;
+
 struct Work {
   Product product;
   Layout layouts[4];
@@ -263,7 +268,8 @@ void multiply(const Work& w) {
     }
     for (uint64_t at = 0; splits > 1 && at < results; at++) {
       Acc sum = 0;
-      for (uint32_t split = 0; split < splits; split++) sum += parts[split * results + at];
+      const uint32_t first = w.algorithm.in_any_order ? uint32_t(launches % splits) : 0;
+      for (uint32_t split = 0; split < splits; split++) sum += parts[(first + split) % splits * results + at];
       store(batch, at % s.m, at / s.m, sum);
     }
   }
@@ -415,6 +421,7 @@ API int cublasLtMatmulAlgoGetHeuristic(void* handle, void* of, void* a, void* b,
   if (splits > 1 && part * splits <= prefers.workspace && (prefers.reductions & REDUCTION_COMPUTE_TYPE)) {
     algorithm.splits = uint32_t(splits);
     algorithm.workspace = part * splits;
+    algorithm.in_any_order = (prefers.reductions & REDUCTION_INPLACE) != 0;
   }
   found[0] = Found{algorithm, size_t(algorithm.workspace), OK, 1.0f, {}};
   *count = 1;
@@ -456,6 +463,7 @@ API int cublasLtMatmul(void* handle, void* of, const void* alpha, const void* a,
     return wrong("the workspace is too small or not aligned");
   work->algorithm = *algorithm;
   work->workspace = uint64_t(workspace);
+  launches++;
   if (driver()->give(stream, run, work.get())) return EXECUTION_FAILED;
   work.release();
   return OK;

@@ -191,9 +191,17 @@ fn streams() {
     }
 }
 
-/// Several threads and both devices at once.
+/// Both devices in turn, and several threads at once.
 fn threads() {
     load();
+    let sides = [0, 1].map(|index| {
+        let of = |sizes: &[usize]| numbers(cuda(index), DType::F32, sizes);
+        (of(&[5, 300]), of(&[300, 4]))
+    });
+    // Memory comes from the cache from the second round on, so that nothing but the product needs the driver.
+    for _ in 0..4 {
+        sides.iter().for_each(|(a, b)| drop(a.mm(b).unwrap()));
+    }
     std::thread::scope(|scope| {
         for index in 0..4u16 {
             scope.spawn(move || {
