@@ -292,7 +292,7 @@ mod tests {
             beta in prop_oneof![Just(1.0f32), Just(0.5)],
         ) {
             let [batches, rows, columns, inner] = sizes;
-            let base = |i: usize| (i as u64 + 1) << 20 | at[i] * bytes;
+            let base = |i: usize| ((i as u64 + 1) << 20) | (at[i] * bytes);
             let out = matrices(base(0), [rows, columns], all[0]);
             let left = matrices(base(1), [rows, inner], all[1]);
             let right = matrices(base(2), [inner, columns], all[2]);
