@@ -24,8 +24,8 @@
 //! - products of matrices of f16, bf16, f32 and f64 are cuBLASLt's where it is installed (`blas/`), by calls of it that are
 //!   resolved here like the driver's: `cudarc`'s safe layer takes TF32 for f32, has no f64, and makes descriptors anew each
 //!   time. f32 is summed in f32, f16 and bf16 in f32; transposed sides are flags, not copies. An algorithm is kept for each
-//!   kind of product and adds up parts of sums in a workspace, in order; by NVIDIA's documentation bits are then the same on
-//!   every run. Of cuBLAS only the `Lt` library is used: it has no state that streams share. Where it is missing, the log
+//!   kind of product and adds up parts of sums from a workspace; by NVIDIA's documentation bits are then the same on every
+//!   run, which is not measured yet. Of cuBLAS only the `Lt` library is used: it has no state that streams share. Where it is missing, the log
 //!   says so once and own kernels serve; a call of it that fails is an error;
 //! - else products, and convolutions, are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units, with f16
 //!   and bf16 summed in f32; cuDNN and tensor cores are not used yet. Few results of many terms are split over

@@ -4,9 +4,10 @@
 //! What it cannot take, and everything where it is not there, is left to the kernels of `product.cu`.
 //!
 //! A product of one kind (dtype, sizes, strides, alignment) always has the same algorithm, whose parts of a sum are added up
-//! in order in a workspace, so its bits are the same on every run with the same library on the same kind of GPU. The
-//! workspace is of the call's stream, by the device's memory, and of at most [`WORKSPACE`] bytes; where there is none, that
-//! is out of memory, and no other algorithm is taken instead.
+//! in a step of their own, from a workspace. By NVIDIA's documentation its bits are then the same on every run with the same
+//! library on the same kind of GPU; on a GPU this is not measured yet. The workspace is of the call's stream, by the device's
+//! memory, and of at most [`WORKSPACE`] bytes; where there is none, that is out of memory, and no other algorithm is taken
+//! instead.
 
 mod find;
 mod library;
