@@ -1,5 +1,6 @@
 //! What this library keeps of each device.
 
+use crate::blas::Blas;
 use crate::driver::{Attribute, Context, driver};
 use crate::memory::Memory;
 use crate::modules::Modules;
@@ -17,6 +18,8 @@ pub struct Gpu {
     pub memory: Memory,
     /// The kernels that were loaded.
     pub modules: Modules,
+    /// What it keeps of cuBLASLt.
+    pub blas: Blas,
     /// What a person calls it, with its compute capability.
     pub name: String,
     /// Multiprocessors.
@@ -65,6 +68,7 @@ pub fn gpu(index: u32) -> Result<&'static Gpu, Error> {
         total_memory: context.total_memory()?,
         memory: Memory::default(),
         modules: Modules::default(),
+        blas: Blas::new(major),
         context,
     };
     Ok(slot.get_or_init(|| made))

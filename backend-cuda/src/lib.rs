@@ -2,7 +2,7 @@
 //!
 //! The library is one file. It links nothing of NVIDIA's: the driver is opened when the device is first asked for, and the
 //! kernels lie in the library as compressed images. **Nothing of it has run on a GPU yet**; it is tested on a stand-in for
-//! the driver (`test-plugins/cuda-driver`), which runs the same kernel sources on the processor.
+//! the driver (`test-plugins/cuda-driver`), which runs the same kernel sources on the processor, and on one for cuBLASLt.
 //!
 //! Decisions:
 //! - the driver's functions are resolved here, once, from `libcuda.so.1` (`driver/library.rs`), and `cudarc` gives the
@@ -21,13 +21,20 @@
 //! - what is written or added at indices takes the sources of a place in their order, by a stable sort of the places: there
 //!   are no atomic sums, and sums have the bits of the CPU's. Sorts are one radix sort, which short lines replace by
 //!   counting;
-//! - products of matrices and convolutions are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units, with f16
-//!   and bf16 summed in f32; cuBLAS, cuDNN and tensor cores are not used yet. Few results of many terms are split over
+//! - products of matrices of f16, bf16, f32 and f64 are cuBLASLt's where it is installed (`blas/`), by calls of it that are
+//!   resolved here like the driver's: `cudarc`'s safe layer takes TF32 for f32, has no f64, and makes descriptors anew each
+//!   time. f32 is summed in f32, f16 and bf16 in f32; transposed sides are flags, not copies. An algorithm is kept for each
+//!   kind of product and adds up parts of sums from a workspace; by NVIDIA's documentation bits are then the same on every
+//!   run, which is not measured yet. Of cuBLAS only the `Lt` library is used: it has no state that streams share. Where it is missing, the log
+//!   says so once and own kernels serve; a call of it that fails is an error;
+//! - else products, and convolutions, are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units, with f16
+//!   and bf16 summed in f32; cuDNN and tensor cores are not used yet. Few results of many terms are split over
 //!   blocks by sizes alone, and the parts are added up in order;
 //! - pooling and interpolation are sums and maxima by tables, which the host makes for each call, and their gradients are
 //!   the same with the tables transposed: each thread writes its own element, so no sum needs an atomic.
 #![deny(missing_docs)]
 
+mod blas;
 mod device;
 mod driver;
 mod gpu;

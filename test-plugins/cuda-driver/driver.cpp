@@ -659,3 +659,24 @@ API int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsi
   const ShimIndex grid{gx, gy, gz}, block{bx, by, bz};
   return give(stream, {[=] { return run(function, grid, block, arguments); }, nullptr, nullptr, 0});
 }
+
+// What the stand-in for cuBLASLt, which lies beside this library, takes of it.
+API bool stand_in_fails(const char* name) {
+  std::lock_guard<std::recursive_mutex> guard(lock);
+  return fails(name);
+}
+// The device whose context is current; below 0 where there is none.
+API int stand_in_device() { return initialised ? current : -1; }
+// Queues work on a stream of that device. What it answers other than 0 loses the device.
+API int stand_in_give(void* handle, int (*work)(void*), void* data) {
+  std::lock_guard<std::recursive_mutex> guard(lock);
+  if (current < 0) return INVALID_CONTEXT;
+  if (devices[current].lost) return devices[current].lost;
+  Stream* stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  return give(stream, {[=] { return work(data); }, nullptr, nullptr, 0});
+}
+API bool stand_in_holds(uintptr_t at, size_t bytes) {
+  std::lock_guard<std::recursive_mutex> guard(lock);
+  return holds(at, bytes);
+}

@@ -391,6 +391,20 @@ impl Context {
         Ok(Entry(function))
     }
 
+    /// Makes the context current, for a library of NVIDIA's that works in it.
+    pub fn enter(&self) -> Result<(), Error> {
+        self.call(|_| Ok(()))
+    }
+
+    /// Remembers what is launched, for the error of a lost device.
+    pub fn remember(&self, name: &str) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = recent.launches % RECENT;
+        recent.names[at].clear();
+        recent.names[at].push_str(name);
+        recent.launches += 1;
+    }
+
     /// Launches a kernel.
     pub fn launch<A: Argument>(
         &self,
@@ -399,14 +413,7 @@ impl Context {
         argument: &A,
         stream: Queue,
     ) -> Result<(), Error> {
-        {
-            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = recent.launches % RECENT;
-            recent.names[at].clear();
-            recent.names[at].push_str(name);
-            recent.launches += 1;
-        }
-
+        self.remember(name);
         let mut parameters = [std::ptr::from_ref(argument).cast_mut().cast::<c_void>()];
         self.call(|l| {
             // SAFETY: the kernel takes one structure of this type, which the driver copies before it returns; the stream

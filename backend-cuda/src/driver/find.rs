@@ -1,7 +1,8 @@
-//! Where the driver is looked for.
+//! Where the driver is looked for, and which files are trusted as NVIDIA's libraries.
 
 use super::failed;
 use keyway_sdk::Error;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Names another file as the driver, by absolute path: for tests, and for drivers in unusual places.
@@ -9,17 +10,27 @@ const VARIABLE: &str = "KEYWAY_CUDA_DRIVER";
 /// What the system's loader knows the driver by. Not `libcuda.so`, which in a toolkit is a stub for linking.
 const NAME: &str = "libcuda.so.1";
 
+/// What an environment variable says, if it says anything and this process may listen to it.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty() && !is_privileged())
+}
+
+/// Whether the driver is another file than the system's.
+pub fn is_named() -> bool {
+    variable(VARIABLE).is_some()
+}
+
 /// The driver's path or name.
 pub fn path() -> Result<PathBuf, Error> {
-    match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-        Some(value) if !is_privileged() => {
+    match variable(VARIABLE) {
+        Some(value) => {
             let path = PathBuf::from(value);
             trust(&path).map_err(|reason| {
                 failed(format!("{VARIABLE} names {}, which {reason}; mend it or unset it", path.display()))
             })?;
             Ok(path)
         }
-        _ => Ok(NAME.into()),
+        None => Ok(NAME.into()),
     }
 }
 
@@ -50,7 +61,7 @@ fn is_privileged() -> bool {
 
 /// Fails, with the reason, unless nobody but its owner, who is this user or root, may change the file or its folder.
 #[cfg(unix)]
-fn trust(path: &Path) -> Result<(), String> {
+pub fn trust(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
     if !path.is_absolute() {
         return Err("is no absolute path".into());
@@ -70,8 +81,9 @@ fn trust(path: &Path) -> Result<(), String> {
     if real.is_file() { Ok(()) } else { Err("is no file".into()) }
 }
 
+/// Fails: there are no rules here by which a file could be trusted.
 #[cfg(not(unix))]
-fn trust(_path: &Path) -> Result<(), String> {
+pub fn trust(_path: &Path) -> Result<(), String> {
     Err("is not served on this system".into())
 }
 

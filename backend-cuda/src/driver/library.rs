@@ -104,7 +104,7 @@ functions! {
 }
 
 /// What the loader says: its message stands in the source of the error.
-fn reason(error: &libloading::Error) -> String {
+pub fn reason(error: &libloading::Error) -> String {
     let inner = std::error::Error::source(error).map(ToString::to_string);
     inner.unwrap_or_else(|| error.to_string())
 }

@@ -6,8 +6,10 @@ mod find;
 mod library;
 
 pub use context::{Argument, Attribute, Context, Entry};
+pub use failure::Failure;
+pub use find::{is_named, trust, variable};
+pub use library::reason;
 
-use failure::Failure;
 use keyway_sdk::Error;
 use library::Library;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +21,8 @@ const OLDEST: i32 = 12090;
 /// The driver, ready.
 pub struct Driver {
     library: Library,
+    /// The version of CUDA that it is for, as `cuDriverGetVersion` counts.
+    pub version: i32,
     /// The number of devices.
     pub count: u32,
 }
@@ -76,7 +80,7 @@ fn start() -> Result<Driver, Error> {
     })?;
     let mut count = 0;
     library.device_count(&mut count).map_err(Failure::plain)?;
-    Ok(Driver { library, count: u32::try_from(count).unwrap_or(0) })
+    Ok(Driver { library, version, count: u32::try_from(count).unwrap_or(0) })
 }
 
 /// The driver's threads are not there in a forked child, where its functions would wait for ever.

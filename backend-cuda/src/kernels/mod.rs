@@ -78,6 +78,8 @@ mod triangle;
 mod unary;
 mod unpool;
 
+pub use scratch::{On, Scratch};
+
 /// The device of a call, by its output.
 fn device_of(call: &Call<'_>) -> Result<&'static Gpu, Error> {
     gpu(u32::from(call.output(0)?.device_index()))

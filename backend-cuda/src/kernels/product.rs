@@ -1,8 +1,10 @@
 //! Products of matrices and vectors.
 
 use super::elements::rounded_scalar;
+use super::launch::Operand;
 use super::nets::{Array, BATCHES, Shape};
-use super::{Kernel, device_of};
+use super::{Kernel, device_of, scratch};
+use crate::blas::{self, Matrices};
 use crate::driver::Argument;
 use keyway_sdk::author::{Call, Error};
 
@@ -110,9 +112,32 @@ fn multiply(
             data => Side { data: data.wrapping_add(begin as u64 * side.batch as u64 * bytes as u64), ..side },
         };
         let [out, left, right, input] = [out, left, right, input].map(moved);
+        let of = |side: Side| Matrices { at: side.data, strides: [side.batch, side.row, side.column] };
+        let product = blas::Product {
+            dtype: kernel.dtype,
+            sizes: [count, rows, columns, inner],
+            out: of(out),
+            left: of(left),
+            right: of(right),
+            input: (input.data != 0).then(|| of(input)),
+            alpha,
+            beta,
+        };
+        if blas::multiply(on, &product, || filled(on, bytes, &product))? {
+            continue;
+        }
         let shape = Shape::new(count, [rows, columns, inner], by_term)?;
         let argument = |shape| ProductArgument { out, left, right, input, alpha, beta, shape };
         shape.launch(on, (kernel, "mm"), (count, ACCUMULATOR), argument)?;
     }
     Ok(())
+}
+
+/// Copies a product's input to where the result will be.
+fn filled(on: scratch::On, bytes: usize, product: &blas::Product<'_>) -> Result<(), Error> {
+    let Some(input) = product.input else { return Ok(()) };
+    let sizes = [0, 1, 2].map(|i| product.sizes[i] as i64);
+    let at = |data| Operand { data, ..Operand::default() };
+    let (out, strides) = (product.out, product.out.strides);
+    scratch::copy(on, bytes, &sizes, (at(out.at), &strides), (at(input.at), &input.strides))
 }

@@ -1,5 +1,5 @@
 //! Builds the stand-in for the driver: `driver.cpp` as `libcuda.so.1`, and beside it the kernels of `backend-cuda`, compiled
-//! for the processor after `shim.h`.
+//! for the processor after `shim.h`, and the stand-in for cuBLASLt, `cublaslt.cpp`.
 //!
 //! It needs a C++ compiler that has `_Float16` (g++ 12 or newer, clang++), and no CUDA. What is up to date is kept.
 
@@ -105,13 +105,21 @@ pub fn build(repository: &Path, target: &Path) -> Result<PathBuf, Reason> {
         make(command, &library)?;
     }
     let driver = out.join("libcuda.so.1");
-    let source = own.join("driver.cpp");
-    if is_older(&driver, newest.max(modified(&source))) {
-        let mut command = Command::new(&compiler);
-        command.args(OPTIONS).args(["-shared", "-Wl,-z,defs"]).arg(&source).arg("-ldl");
-        make(command, &driver)?;
+    for (source, library) in [("driver.cpp", driver.clone()), ("cublaslt.cpp", blas(&driver))] {
+        let source = own.join(source);
+        if is_older(&library, newest.max(modified(&source))) {
+            let mut command = Command::new(&compiler);
+            command.args(OPTIONS).args(["-shared", "-Wl,-z,defs"]).arg(&source).arg("-ldl");
+            make(command, &library)?;
+        }
     }
     Ok(driver)
+}
+
+/// The stand-in for cuBLASLt of a driver that [`build`] built.
+#[must_use]
+pub fn blas(driver: &Path) -> PathBuf {
+    driver.with_file_name("libcublasLt.so.12")
 }
 
 /// Builds a program of a source with kernels, for tests of the shim in the folder `own`.

@@ -4,6 +4,8 @@
 mod support;
 
 use keyway_conformance::runner::{self, Limits, Selection, worker};
+use keyway_test_cuda_driver::blas;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -55,31 +57,40 @@ const OPS: &[&str] = &[
     "grid_sample",
 ];
 
+/// The ops that cuBLASLt serves.
+const PRODUCTS: &[&str] = &["mm", "addmm", "bmm", "baddbmm", "mv"];
+
+/// What a worker is to judge: the quick cases of [`OPS`], or all cases of [`PRODUCTS`].
+const QUICK: &str = "quick";
+const ALL: &str = "products";
+
 /// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.
 #[test]
 fn worker() {
-    if std::env::var_os(WORKER).is_none() {
-        return;
-    }
-    let ops = OPS.iter().map(ToString::to_string).collect();
+    let (ops, quick) = match std::env::var(WORKER).as_deref() {
+        Ok(QUICK) => (OPS, true),
+        Ok(ALL) => (PRODUCTS, false),
+        _ => return,
+    };
+    let ops = ops.iter().map(ToString::to_string).collect();
     let job = worker::Job {
         name: None,
         library: Some(support::built("keyway_backend_cuda")),
         backends: Vec::new(),
-        selection: Selection { ops, quick: true, ..Selection::default() },
+        selection: Selection { ops, quick, ..Selection::default() },
         listed: std::env::args().all(|word| word != runner::UNLISTED),
     };
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-#[test]
-fn every_case_is_as_expected() {
-    let Some(driver) = support::stand_in() else { return };
+/// Judges what `which` says with this library for products, or with none; the number of cases.
+#[track_caller]
+fn judge(which: &str, driver: &Path, library: &str) -> usize {
     let command = || {
         let mut command = Command::new(std::env::current_exe().unwrap());
         // What the runner adds is no option of the test harness.
         command.args(["worker", "--exact", "--nocapture", "--"]);
-        command.env(WORKER, "1").env("KEYWAY_CUDA_DRIVER", &driver);
+        command.env(WORKER, which).env("KEYWAY_CUDA_DRIVER", driver).env("KEYWAY_CUDA_BLAS", library);
         command
     };
     let limits = Limits { jobs: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
@@ -93,6 +104,20 @@ fn every_case_is_as_expected() {
         .collect();
     let (count, all) = (failed.len(), ran.finished.len());
     assert!(failed.is_empty(), "{count} of {all} cases:\n{}", failed[..count.min(20)].join("\n"));
-    assert!(all > 5000, "{all}");
     println!("{all} cases");
+    all
+}
+
+#[test]
+fn every_case_is_as_expected() {
+    let Some(driver) = support::stand_in() else { return };
+    let all = judge(QUICK, &driver, "off");
+    assert!(all > 5000, "{all}");
+}
+
+#[test]
+fn every_case_of_a_product_is_as_expected_with_cublaslt() {
+    let Some(driver) = support::stand_in() else { return };
+    let all = judge(ALL, &driver, blas(&driver).to_str().unwrap());
+    assert!(all > 1000, "{all}");
 }

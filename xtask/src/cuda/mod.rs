@@ -34,9 +34,10 @@ pub enum Task {
     },
     /// Compile every kernel file and compare with the images that are there; skipped, with the reason, without Python.
     Check,
-    /// Build the stand-in for the driver by a C++ compiler, and say how to use it.
+    /// Build the stand-ins for the driver and cuBLASLt by a C++ compiler, and say how to use them.
     StandIn,
-    /// Judge the staged backend on the stand-in; skipped, with the reason, without a C++ compiler.
+    /// Judge the staged backend on the stand-in, products of matrices by its kernels and by the stand-in for cuBLASLt;
+    /// skipped, with the reason, without a C++ compiler.
     Judge,
 }
 
@@ -171,8 +172,11 @@ fn stale(workspace: &Workspace, all: &[Image]) -> Result<Vec<PathBuf>> {
 
 /// The longest that a case may take: the stand-in runs one thread of a kernel after the other.
 const CASE_SECONDS: &str = "120";
-/// What names another driver to the backend.
+/// What names another driver to the backend, and another cuBLASLt or none.
 const DRIVER: &str = "KEYWAY_CUDA_DRIVER";
+const BLAS: &str = "KEYWAY_CUDA_BLAS";
+/// The ops that cuBLASLt serves.
+const PRODUCTS: &[&str] = &["mm", "addmm", "bmm", "baddbmm", "mv"];
 
 fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
     keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
@@ -180,11 +184,13 @@ fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
 
 fn stand_in(workspace: &Workspace) -> Result<()> {
     let driver = build(workspace).map_err(|reason| Failure::StandIn { reason: reason.to_string() })?;
-    println!("the stand-in is built; to use it: {DRIVER}={}", driver.display());
+    let library = keyway_test_cuda_driver::blas(&driver);
+    let (driver, library) = (driver.display(), library.display());
+    println!("the stand-in is built; to use it: {DRIVER}={driver} {BLAS}={library}");
     Ok(())
 }
 
-/// `keyway conformance` of the program and the backend in `dist/`.
+/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt, then products with it.
 fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
@@ -194,10 +200,17 @@ fn judge(workspace: &Workspace) -> Result<()> {
         }
         Err(reason) => return Err(Failure::StandIn { reason: reason.to_string() }),
     };
-    let mut command = workspace.command(workspace.path("dist/bin/keyway"));
-    command.args(["conformance", "keyway-cuda", "--timeout", CASE_SECONDS]).env(DRIVER, driver);
-    workspace::run(
-        &mut command,
-        "the cases that are not as expected stand above; `cargo xtask dist` stages the program",
-    )
+    let library = keyway_test_cuda_driver::blas(&driver);
+    let judged = |blas: &Path, only: &[&str]| {
+        let mut command = workspace.command(workspace.path("dist/bin/keyway"));
+        command.args(["conformance", "keyway-cuda", "--timeout", CASE_SECONDS]);
+        command.args(only.iter().flat_map(|op| ["--op", op])).env(DRIVER, &driver).env(BLAS, blas);
+        workspace::run(
+            &mut command,
+            "the cases that are not as expected stand above; `cargo xtask dist` stages the program",
+        )
+    };
+    judged(Path::new("off"), &[])?;
+    println!("\nThe products that cuBLASLt serves, by its stand-in:");
+    judged(&library, PRODUCTS)
 }

@@ -12,6 +12,7 @@ const HOMES: &[&str] = &[
     "abi",
     "abi-root",
     "author",
+    "blas",
     "cpu-conv",
     "cpu-loops",
     "device",

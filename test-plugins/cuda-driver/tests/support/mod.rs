@@ -56,6 +56,7 @@ pub fn start(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> Output 
         .args(["scenarios", "--exact", "--nocapture", "--test-threads", "1"])
         .env(SCENARIO, scenario)
         .env("KEYWAY_CUDA_DRIVER", driver)
+        .env_remove("KEYWAY_CUDA_BLAS")
         .env_remove("CUDA_VISIBLE_DEVICES")
         .env_remove("RUST_BACKTRACE")
         .envs(machine.iter().copied());

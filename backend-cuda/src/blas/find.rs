@@ -1,0 +1,250 @@
+//! Where cuBLASLt is looked for.
+//!
+//! In order: the file that [`VARIABLE`] names, and nothing else then; the system's loader; a toolkit's folders; the folders of
+//! PyPI's packages, in the Python environment that is active and in the one that this library lies in. Files that are found
+//! here, and not by the system's loader, go by the rules that a named driver goes by. A process that runs with another user's
+//! rights takes no word of its environment.
+
+use crate::driver::{is_named, trust, variable};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Names another file as cuBLASLt, by absolute path; `off` leaves products to the kernels of this library.
+pub const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
+/// The value of it that asks for no library.
+const OFF: &str = "off";
+/// The versions that serve, newest first: the library's name, and the oldest driver, as `cuDriverGetVersion` counts.
+const VERSIONS: [(&str, i32); 2] = [("libcublasLt.so.13", 13000), ("libcublasLt.so.12", 12000)];
+
+/// What is to be tried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Choice {
+    /// Nothing: that was asked for.
+    Off,
+    /// Nothing, for this reason.
+    None(String),
+    /// This file alone.
+    Named(PathBuf),
+    /// Names that the system's loader may know, then names in folders, in this order.
+    Search(Vec<&'static str>, Vec<PathBuf>),
+}
+
+/// What is to be tried with a driver of this version.
+pub fn choose(version: i32) -> Choice {
+    let own = own_path();
+    chosen(version, is_named(), own.as_deref(), &variable)
+}
+
+/// The same, with what this process has given.
+fn chosen(
+    version: i32,
+    driver_is_named: bool,
+    own: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Choice {
+    match variable(VARIABLE) {
+        Some(value) if value == OFF => return Choice::Off,
+        Some(value) => return Choice::Named(value.into()),
+        None => {}
+    }
+    if driver_is_named {
+        // cuBLASLt opens the driver by itself, by the name that the system knows.
+        return Choice::None(format!(
+            "the driver is a named file, and what is on this system works with the system's driver; {VARIABLE} names a \
+             library for this one"
+        ));
+    }
+    let names = VERSIONS.iter().filter(|(_, oldest)| version >= *oldest).map(|(name, _)| *name).collect();
+    Choice::Search(names, folders(own, variable))
+}
+
+/// The folders of toolkits and of PyPI's packages. Those that are not there are left out where they are looked into.
+fn folders(own: Option<&Path>, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let named = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let toolkits = [named("CUDA_HOME"), named("CUDA_PATH")].into_iter().flatten();
+    let usual = ["/usr/local/cuda", "/opt/cuda"].map(PathBuf::from);
+    let mut all: Vec<PathBuf> = toolkits.chain(usual).map(|toolkit| toolkit.join("lib64")).collect();
+    let mut packages = Vec::new();
+    for environment in [named("VIRTUAL_ENV"), named("CONDA_PREFIX")].into_iter().flatten() {
+        let lib = environment.join("lib");
+        packages.extend(site_packages(&lib));
+        all.push(lib);
+    }
+    let is_site =
+        |path: &&Path| path.file_name().is_some_and(|n| n == "site-packages" || n == "dist-packages");
+    packages.extend(own.into_iter().flat_map(Path::ancestors).find(is_site).map(Path::to_path_buf));
+    // Those of CUDA 13 lie in a folder together, those of 12 in one each.
+    all.extend(
+        packages.iter().flat_map(|p| ["cu13", "cublas"].map(|part| p.join("nvidia").join(part).join("lib"))),
+    );
+    let mut seen = Vec::new();
+    all.retain(|path| {
+        !seen.contains(path) && {
+            seen.push(path.clone());
+            true
+        }
+    });
+    all
+}
+
+/// `python3.*/site-packages` of a folder, in the order of their names.
+fn site_packages(lib: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(lib).into_iter().flatten().flatten();
+    let is_python = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("python3"));
+    let mut found: Vec<PathBuf> = entries
+        .filter(|entry| is_python(&entry.file_name()))
+        .map(|entry| entry.path().join("site-packages"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// What [`open`] opened, or why nothing: `None` where that was asked for.
+pub type Opened<T> = Result<T, Option<String>>;
+
+/// Opens the first that is there and works. `load` opens a path or a name.
+pub fn open<T>(choice: &Choice, load: impl Fn(&Path) -> Result<T, String>) -> Opened<T> {
+    let (names, folders) = match choice {
+        Choice::Off => return Err(None),
+        Choice::None(reason) => return Err(Some(reason.clone())),
+        Choice::Named(path) => {
+            let opened = trust(path).and_then(|()| load(path));
+            let told = |reason| {
+                Some(format!("{VARIABLE} names {}, which {reason}; mend it or unset it", path.display()))
+            };
+            return opened.map_err(told);
+        }
+        Choice::Search(names, folders) => (names, folders),
+    };
+    let mut refused = Vec::new();
+    for name in names {
+        match load(Path::new(name)) {
+            Ok(opened) => return Ok(opened),
+            Err(reason) => refused.push(format!("{name} {reason}")),
+        }
+    }
+    for path in folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name))) {
+        if !path.exists() {
+            continue;
+        }
+        match trust(&path).and_then(|()| load(&path)) {
+            Ok(opened) => return Ok(opened),
+            Err(reason) => refused.push(format!("{} {reason}", path.display())),
+        }
+    }
+    let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    Err(Some(format!("{}; looked into {}", refused.join("; "), folders.join(", "))))
+}
+
+/// The path of this library.
+#[cfg(unix)]
+fn own_path() -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    let own: fn() -> Option<PathBuf> = own_path;
+    // SAFETY: the address is one of this library's, and the place is valid for what is written.
+    if unsafe { libc::dladdr(own as *const std::ffi::c_void, info.as_mut_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: it was zeroed, which is a value of it, and then filled in.
+    let name = unsafe { info.assume_init() }.dli_fname;
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's name of a library, which ends with a 0 and lives as long as the library.
+    let name = unsafe { std::ffi::CStr::from_ptr(name) };
+    Path::new(OsStr::from_bytes(name.to_bytes())).canonicalize().ok()
+}
+
+#[cfg(not(unix))]
+fn own_path() -> Option<PathBuf> {
+    None
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn with(variables: &[(&str, &str)], version: i32, driver_is_named: bool, own: &str) -> Choice {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        chosen(version, driver_is_named, Some(Path::new(own)), &variable)
+    }
+
+    #[test]
+    fn a_named_file_is_the_only_one_and_off_is_none() {
+        assert_eq!(with(&[(VARIABLE, "/a/b")], 13000, true, "/x"), Choice::Named("/a/b".into()));
+        assert_eq!(with(&[(VARIABLE, "off")], 13000, false, "/x"), Choice::Off);
+        assert!(matches!(with(&[], 13000, true, "/x"), Choice::None(reason) if reason.contains(VARIABLE)));
+    }
+
+    #[test]
+    fn places_come_in_order_and_versions_by_the_driver() {
+        let Choice::Search(names, folders) =
+            with(&[("CUDA_HOME", "/t"), ("CUDA_PATH", "relative")], 13000, false, "/v/site-packages/k/l.so")
+        else {
+            panic!("a search");
+        };
+        assert_eq!(names, ["libcublasLt.so.13", "libcublasLt.so.12"]);
+        let expected = [
+            "/t/lib64",
+            "/usr/local/cuda/lib64",
+            "/opt/cuda/lib64",
+            "/v/site-packages/nvidia/cu13/lib",
+            "/v/site-packages/nvidia/cublas/lib",
+        ];
+        assert_eq!(folders, expected.map(PathBuf::from));
+        let Choice::Search(names, _) = with(&[], 12090, false, "/x") else { panic!("a search") };
+        assert_eq!(names, ["libcublasLt.so.12"], "a driver for CUDA 12 runs no library of 13");
+    }
+
+    #[test]
+    fn the_first_that_is_trusted_and_opens_is_taken() {
+        let root = std::env::temp_dir().join(format!("keyway-cuda-blas-{}", std::process::id()));
+        let folder = |name: &str| {
+            let folder = root.join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
+            folder
+        };
+        let file = |folder: &Path, mode| {
+            let path = folder.join("lib");
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            path
+        };
+        let (open_to_all, broken, good) = (folder("a"), folder("b"), folder("c"));
+        file(&open_to_all, 0o666);
+        let (broken_file, good_file) = (file(&broken, 0o644), file(&good, 0o644));
+        let load = |path: &Path| match path {
+            path if path == good_file => Ok(path.to_path_buf()),
+            path if path.is_absolute() => Err("is no library".to_string()),
+            _ => Err("is not known".to_string()),
+        };
+        let search = |folders: &[&PathBuf]| {
+            open(&Choice::Search(vec!["lib"], folders.iter().map(|f| f.to_path_buf()).collect()), load)
+        };
+        assert_eq!(search(&[&open_to_all, &root, &broken, &good]), Ok(good_file.clone()));
+        let told = search(&[&open_to_all, &root, &broken]).unwrap_err().unwrap();
+        for part in ["lib is not known", "a/lib others may write", "b/lib is no library", "looked into"] {
+            assert!(told.contains(part), "{told}");
+        }
+        let named = |path: &Path| open(&Choice::Named(path.into()), load);
+        assert_eq!(named(&good_file), Ok(good_file.clone()));
+        for (path, part) in [
+            (broken_file.as_path(), "is no library"),
+            (&open_to_all.join("lib"), "others may write"),
+            (Path::new("lib"), "is no absolute path"),
+            (&root.join("absent"), "cannot be read"),
+        ] {
+            let told = named(path).unwrap_err().unwrap();
+            assert!(told.contains(part) && told.contains(VARIABLE), "{told}");
+        }
+        assert_eq!(open(&Choice::Off, load), Err(None));
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

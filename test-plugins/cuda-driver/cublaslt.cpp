@@ -1,0 +1,470 @@
+// A stand-in for libcublasLt.so: the functions of cuBLASLt that backend-cuda calls, by plain loops over the processor.
+//
+// It works with the stand-in for the driver that lies beside it: a product is queued on the stream, and done when the
+// driver's random order has it. What the real library asks of its caller is looked at: attributes have their sizes, layouts
+// fit each other, leading dimensions hold a column, an algorithm is used for what it was found for, with memory that is
+// aligned as was promised and a workspace of the size that it needs. As there, neither C is read where beta is 0, nor A
+// and B where alpha is. Who allows that parts of sums are added up in place gets other bits each time.
+//
+// The environment says what kind of library this is, beside what driver.cpp says (KEYWAY_STAND_IN_FAIL and
+// KEYWAY_STAND_IN_COUNT take these functions too, which fail with an internal error):
+//   KEYWAY_STAND_IN_BLAS_VERSION  its version (120901)
+//   KEYWAY_STAND_IN_BLAS_LACKS    what it has no algorithm for: `bias`, the epilogue, or `all`
+//   KEYWAY_STAND_IN_BLAS_BREAKS   N, the N-th product loses the device when it is done
+#include <dlfcn.h>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace {
+enum Status { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
+constexpr int ILLEGAL_ADDRESS = 700;
+enum Type { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
+enum Compute { COMPUTE_32F = 68, COMPUTE_64F = 70 };
+enum Epilogue { DEFAULT = 1, BIAS = 4 };
+// The bits of the mask that let parts of sums be added up in place, in the order in which they are ready, and in a
+// workspace.
+constexpr unsigned REDUCTION_INPLACE = 1, REDUCTION_COMPUTE_TYPE = 2;
+constexpr uint64_t BIAS_ALIGNED = 16, WORKSPACE_ALIGNED = 16;
+
+#define API extern "C" __attribute__((visibility("default")))
+
+struct Handle {
+  int device;
+};
+struct Product {
+  unsigned compute, scale;
+  int32_t transposed[2] = {0, 0};
+  uint32_t epilogue = DEFAULT;
+  uint64_t bias = 0;
+};
+struct Layout {
+  unsigned type;
+  uint64_t rows, columns;
+  int64_t leading;
+  int32_t batches = 1;
+  int64_t batch = 0;
+  bool operator==(const Layout& other) const {
+    return type == other.type && rows == other.rows && columns == other.columns && leading == other.leading &&
+           batches == other.batches && batch == other.batch;
+  }
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t reductions = 7;
+  uint32_t aligned[4] = {256, 256, 256, 256};
+};
+
+// What stands in `cublasLtMatmulAlgo_t`.
+struct Algorithm {
+  uint64_t found_for;
+  uint64_t workspace;
+  uint32_t splits;
+  uint32_t in_any_order;
+  uint32_t aligned[4];
+  uint32_t rest[6];
+};
+static_assert(sizeof(Algorithm) == 64, "cublasLtMatmulAlgo_t has 64 bytes");
+struct Found {
+  Algorithm algorithm;
+  size_t workspace;
+  unsigned state;
+  float waves;
+  int reserved[4];
+};
+
+std::mutex lock;
+// What was made and not destroyed.
+std::set<const void*> live;
+
+struct Driver {
+  bool (*fails)(const char*);
+  int (*device)();
+  int (*give)(void*, int (*)(void*), void*);
+  bool (*holds)(uintptr_t, size_t);
+};
+const Driver* driver() {
+  static Driver found;
+  static const bool is_there = [] {
+    Dl_info own;
+    if (!dladdr(reinterpret_cast<void*>(&driver), &own)) return false;
+    std::string path(own.dli_fname);
+    path = path.substr(0, path.rfind('/') + 1) + "libcuda.so.1";
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) return false;
+    found.fails = reinterpret_cast<bool (*)(const char*)>(dlsym(library, "stand_in_fails"));
+    found.device = reinterpret_cast<int (*)()>(dlsym(library, "stand_in_device"));
+    found.give = reinterpret_cast<int (*)(void*, int (*)(void*), void*)>(dlsym(library, "stand_in_give"));
+    found.holds = reinterpret_cast<bool (*)(uintptr_t, size_t)>(dlsym(library, "stand_in_holds"));
+    return found.fails && found.device && found.give && found.holds;
+  }();
+  return is_there ? &found : nullptr;
+}
+
+#define ENTER(name)                                 \
+  std::lock_guard<std::mutex> guard(lock);          \
+  if (!driver()) return NOT_INITIALIZED;            \
+  if (driver()->fails(#name)) return INTERNAL_ERROR;
+
+Status wrong(const char* what) {
+  std::fprintf(stderr, "stand-in cuBLASLt: %s\n", what);
+  return INVALID_VALUE;
+}
+
+template <class T>
+Status make(void** out, T value) {
+  *out = new T(value);
+  live.insert(*out);
+  return OK;
+}
+template <class T>
+Status destroy(void* handle) {
+  if (!live.erase(handle)) return wrong("what is destroyed is not there");
+  delete static_cast<T*>(handle);
+  return OK;
+}
+// Takes an attribute's value, whose size the caller says.
+template <class T>
+Status set(T& to, const void* value, size_t bytes) {
+  if (!value || bytes != sizeof(T)) return wrong("an attribute has another size");
+  std::memcpy(&to, value, bytes);
+  return OK;
+}
+
+bool lacks(const char* what) {
+  const char* text = std::getenv("KEYWAY_STAND_IN_BLAS_LACKS");
+  return text && std::strcmp(text, what) == 0;
+}
+
+size_t bytes_of(unsigned type) { return type == R_64F ? 8 : type == R_32F ? 4 : 2; }
+
+// FNV-1a over what an algorithm depends on.
+struct Hash {
+  uint64_t value = 1469598103934665603ull;
+  template <class T>
+  Hash& add(const T& of) {
+    unsigned char bytes[sizeof(T)];
+    std::memcpy(bytes, &of, sizeof(T));
+    for (unsigned char byte : bytes) value = (value ^ byte) * 1099511628211ull;
+    return *this;
+  }
+};
+uint64_t kind_of(const Product& product, const Layout* const (&layouts)[4]) {
+  Hash hash;
+  hash.add(product.compute).add(product.scale).add(product.transposed).add(product.epilogue);
+  for (const Layout* of : layouts) {
+    hash.add(of->type).add(of->rows).add(of->columns).add(of->leading).add(of->batches).add(of->batch);
+  }
+  return hash.value;
+}
+
+// Sizes of the result, and terms.
+struct Sizes {
+  uint64_t m, n, k;
+};
+Status check(const Product& product, const Layout* const (&layouts)[4], Sizes& sizes) {
+  const auto size = [&](int i, bool columns) {
+    const Layout& of = *layouts[i];
+    return (i < 2 && product.transposed[i]) != columns ? of.columns : of.rows;
+  };
+  sizes = {size(0, false), size(1, true), size(0, true)};
+  if (size(1, false) != sizes.k) return wrong("the sides' terms differ in number");
+  for (int i = 2; i < 4; i++)
+    if (size(i, false) != sizes.m || size(i, true) != sizes.n) return wrong("C or D has other sizes than the product");
+  if (!sizes.m || !sizes.n || !sizes.k) return wrong("a size is 0");
+  for (const Layout* of : layouts) {
+    if (of->leading < int64_t(of->rows)) return wrong("a leading dimension is below the number of rows");
+    if (of->batches < 1 || of->batches > 65535 || of->batches != layouts[3]->batches) return wrong("batches differ");
+    if (of->batches > 1 && of->batch < 0) return wrong("a batch stride is below 0");
+    if (of->type != layouts[0]->type) return NOT_SUPPORTED;
+  }
+  const Layout& out = *layouts[3];
+  if (out.batches > 1 && out.batch < int64_t((out.columns - 1) * out.leading + out.rows) &&
+      out.leading < int64_t((out.batches - 1) * out.batch + out.rows))
+    return wrong("matrices of the result overlap");
+  const bool wide = layouts[0]->type == R_64F;
+  if (product.compute != unsigned(wide ? COMPUTE_64F : COMPUTE_32F) || product.scale != unsigned(wide ? R_64F : R_32F))
+    return NOT_SUPPORTED;
+  if (product.epilogue != DEFAULT && (product.epilogue != BIAS || wide || lacks("bias"))) return NOT_SUPPORTED;
+  return lacks("all") ? NOT_SUPPORTED : OK;
+}
+
+struct Bf16 {
+  uint16_t bits;
+};
+template <class T>
+struct Value {
+  static T of(T x) { return x; }
+  static T to(T x) { return x; }
+};
+template <>
+struct Value<_Float16> {
+  static float of(_Float16 x) { return float(x); }
+  static _Float16 to(float x) { return _Float16(x); }
+};
+template <>
+struct Value<Bf16> {
+  static float of(Bf16 x) {
+    const uint32_t bits = uint32_t(x.bits) << 16;
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+  }
+  static Bf16 to(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    if (x != x) return {uint16_t(bits >> 16 | 0x40)};
+    return {uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+  }
+};
+
+// Products that were given to streams.
+uint64_t launches;
+
+struct Work {
+  Product product;
+  Layout layouts[4];
+  Sizes sizes;
+  uint64_t at[4];
+  double alpha, beta;
+  Algorithm algorithm;
+  uint64_t workspace;
+};
+
+template <class T, class Acc>
+void multiply(const Work& w) {
+  const Sizes& s = w.sizes;
+  const uint32_t splits = w.algorithm.splits;
+  const uint64_t chunk = (s.k + splits - 1) / splits, results = s.m * s.n;
+  const Acc alpha = Acc(w.alpha), beta = Acc(w.beta);
+  Acc* parts = reinterpret_cast<Acc*>(w.workspace);
+  const auto element = [&](int i, int batch, uint64_t row, uint64_t column) {
+    const Layout& of = w.layouts[i];
+    if (i < 2 && w.product.transposed[i]) std::swap(row, column);
+    const int64_t moved = of.batch * batch + int64_t(row) + int64_t(column) * of.leading;
+    return reinterpret_cast<T*>(w.at[i]) + moved;
+  };
+  const auto store = [&](int batch, uint64_t i, uint64_t j, Acc sum) {
+    Acc made = alpha * sum;
+    if (beta != 0) made += beta * Value<T>::of(*element(2, batch, i, j));
+    if (w.product.epilogue == BIAS) made += Value<T>::of(reinterpret_cast<const T*>(w.product.bias)[i]);
+    *element(3, batch, i, j) = Value<T>::to(made);
+  };
+  for (int batch = 0; batch < w.layouts[3].batches; batch++) {
+    for (uint32_t split = 0; split < splits; split++) {
+      for (uint64_t at = 0; at < results; at++) {
+        const uint64_t i = at % s.m, j = at / s.m;
+        Acc sum = 0;
+        for (uint64_t t = split * chunk; alpha != 0 && t < s.k && t < (split + 1) * chunk; t++)
+          sum += Value<T>::of(*element(0, batch, i, t)) * Value<T>::of(*element(1, batch, t, j));
+        if (splits > 1) parts[split * results + at] = sum;
+        else store(batch, i, j, sum);
+      }
+    }
+    for (uint64_t at = 0; splits > 1 && at < results; at++) {
+      Acc sum = 0;
+      const uint32_t first = w.algorithm.in_any_order ? uint32_t(launches % splits) : 0;
+      for (uint32_t split = 0; split < splits; split++) sum += parts[(first + split) % splits * results + at];
+      store(batch, at % s.m, at / s.m, sum);
+    }
+  }
+}
+
+int run(void* data) {
+  const std::unique_ptr<Work> work(static_cast<Work*>(data));
+  static uint64_t products;
+  const char* breaks = std::getenv("KEYWAY_STAND_IN_BLAS_BREAKS");
+  if (breaks && ++products == std::strtoull(breaks, nullptr, 10)) return ILLEGAL_ADDRESS;
+  const auto held = [&](const char* what, uint64_t at, size_t bytes) {
+    const bool is = driver()->holds(at, bytes);
+    if (!is) std::fprintf(stderr, "stand-in cuBLASLt: %s is no device memory, %zu bytes at %p\n", what, bytes, (void*)at);
+    return is;
+  };
+  const size_t bytes = bytes_of(work->layouts[0].type);
+  const char* names[] = {"A", "B", "C", "D"};
+  for (int i = 0; i < 4; i++) {
+    const Layout& of = work->layouts[i];
+    if (i == 2 && work->beta == 0) continue;
+    for (int batch = 0; batch < of.batches; batch++) {
+      const size_t whole = ((of.columns - 1) * of.leading + of.rows) * bytes;
+      if (!held(names[i], work->at[i] + of.batch * batch * bytes, whole)) return ILLEGAL_ADDRESS;
+    }
+  }
+  if (work->product.epilogue == BIAS && !held("the bias", work->product.bias, work->sizes.m * bytes)) return ILLEGAL_ADDRESS;
+  if (work->algorithm.workspace && !held("the workspace", work->workspace, work->algorithm.workspace)) return ILLEGAL_ADDRESS;
+  switch (work->layouts[0].type) {
+    case R_64F: multiply<double, double>(*work); break;
+    case R_32F: multiply<float, float>(*work); break;
+    case R_16F: multiply<_Float16, float>(*work); break;
+    default: multiply<Bf16, float>(*work);
+  }
+  return 0;
+}
+}  // namespace
+
+API size_t cublasLtGetVersion() {
+  const char* text = std::getenv("KEYWAY_STAND_IN_BLAS_VERSION");
+  return text ? std::strtoull(text, nullptr, 10) : 120901;
+}
+API const char* cublasLtGetStatusName(unsigned status) {
+  switch (status) {
+    case OK: return "CUBLAS_STATUS_SUCCESS";
+    case NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default: return "unrecognized status";
+  }
+}
+API const char* cublasLtGetStatusString(unsigned status) {
+  return status == INTERNAL_ERROR ? "an internal operation failed" : cublasLtGetStatusName(status);
+}
+API int cublasLtCreate(void** handle) {
+  ENTER(cublasLtCreate)
+  const int device = driver()->device();
+  return device < 0 ? NOT_INITIALIZED : make(handle, Handle{device});
+}
+API int cublasLtMatmulDescCreate(void** made, unsigned compute, unsigned scale) {
+  ENTER(cublasLtMatmulDescCreate)
+  Product product;
+  product.compute = compute;
+  product.scale = scale;
+  return make(made, product);
+}
+API int cublasLtMatmulDescSetAttribute(void* of, unsigned which, const void* value, size_t bytes) {
+  ENTER(cublasLtMatmulDescSetAttribute)
+  if (!live.count(of)) return wrong("a descriptor is not there");
+  Product& product = *static_cast<Product*>(of);
+  switch (which) {
+    case 3: return set(product.transposed[0], value, bytes);
+    case 4: return set(product.transposed[1], value, bytes);
+    case 7: return set(product.epilogue, value, bytes);
+    case 8: return set(product.bias, value, bytes);
+    default: return wrong("an attribute of a product is unknown");
+  }
+}
+API int cublasLtMatmulDescDestroy(void* of) {
+  ENTER(cublasLtMatmulDescDestroy)
+  return destroy<Product>(of);
+}
+API int cublasLtMatrixLayoutCreate(void** made, unsigned type, uint64_t rows, uint64_t columns, int64_t leading) {
+  ENTER(cublasLtMatrixLayoutCreate)
+  Layout layout;
+  layout.type = type;
+  layout.rows = rows;
+  layout.columns = columns;
+  layout.leading = leading;
+  return make(made, layout);
+}
+API int cublasLtMatrixLayoutSetAttribute(void* of, unsigned which, const void* value, size_t bytes) {
+  ENTER(cublasLtMatrixLayoutSetAttribute)
+  if (!live.count(of)) return wrong("a layout is not there");
+  Layout& layout = *static_cast<Layout*>(of);
+  switch (which) {
+    case 5: return set(layout.batches, value, bytes);
+    case 6: return set(layout.batch, value, bytes);
+    default: return wrong("an attribute of a layout is unknown");
+  }
+}
+API int cublasLtMatrixLayoutDestroy(void* of) {
+  ENTER(cublasLtMatrixLayoutDestroy)
+  return destroy<Layout>(of);
+}
+API int cublasLtMatmulPreferenceCreate(void** made) {
+  ENTER(cublasLtMatmulPreferenceCreate)
+  return make(made, Preference());
+}
+API int cublasLtMatmulPreferenceSetAttribute(void* of, unsigned which, const void* value, size_t bytes) {
+  ENTER(cublasLtMatmulPreferenceSetAttribute)
+  if (!live.count(of)) return wrong("a preference is not there");
+  Preference& preference = *static_cast<Preference*>(of);
+  switch (which) {
+    case 1: return set(preference.workspace, value, bytes);
+    case 3: return set(preference.reductions, value, bytes);
+    case 5: case 6: case 7: case 8: return set(preference.aligned[which - 5], value, bytes);
+    default: return wrong("an attribute of a preference is unknown");
+  }
+}
+API int cublasLtMatmulPreferenceDestroy(void* of) {
+  ENTER(cublasLtMatmulPreferenceDestroy)
+  return destroy<Preference>(of);
+}
+API int cublasLtMatmulAlgoGetHeuristic(void* handle, void* of, void* a, void* b, void* c, void* d, void* preference,
+                                       int wanted, Found* found, int* count) {
+  ENTER(cublasLtMatmulAlgoGetHeuristic)
+  for (const void* used : {handle, of, a, b, c, d, preference})
+    if (!live.count(used)) return wrong("what the heuristic is asked about is not there");
+  if (wanted < 1 || !found || !count) return wrong("no algorithm is wanted");
+  const Product& product = *static_cast<Product*>(of);
+  const Layout* const layouts[4] = {static_cast<Layout*>(a), static_cast<Layout*>(b), static_cast<Layout*>(c),
+                                    static_cast<Layout*>(d)};
+  const Preference& prefers = *static_cast<Preference*>(preference);
+  *count = 0;
+  Sizes sizes;
+  if (const Status status = check(product, layouts, sizes)) return status;
+  Algorithm algorithm{};
+  algorithm.found_for = kind_of(product, layouts);
+  algorithm.splits = 1;
+  for (int i = 0; i < 4; i++) {
+    algorithm.aligned[i] = prefers.aligned[i];
+    if (prefers.aligned[i] % bytes_of(layouts[i]->type)) return wrong("elements are not aligned");
+  }
+  // Few results of many terms are split, where parts may lie in a workspace that is large enough.
+  const uint64_t part = sizes.m * sizes.n * (product.compute == COMPUTE_64F ? 8 : 4);
+  const uint64_t splits = sizes.k / 64 < 4 ? sizes.k / 64 : 4;
+  if (splits > 1 && part * splits <= prefers.workspace && (prefers.reductions & REDUCTION_COMPUTE_TYPE)) {
+    algorithm.splits = uint32_t(splits);
+    algorithm.workspace = part * splits;
+    algorithm.in_any_order = (prefers.reductions & REDUCTION_INPLACE) != 0;
+  }
+  found[0] = Found{algorithm, size_t(algorithm.workspace), OK, 1.0f, {}};
+  *count = 1;
+  return OK;
+}
+API int cublasLtMatmul(void* handle, void* of, const void* alpha, const void* a, void* a_layout, const void* b,
+                       void* b_layout, const void* beta, const void* c, void* c_layout, void* d, void* d_layout,
+                       const Algorithm* algorithm, void* workspace, size_t workspace_bytes, void* stream) {
+  ENTER(cublasLtMatmul)
+  for (const void* used : {static_cast<const void*>(handle), static_cast<const void*>(of), static_cast<const void*>(a_layout),
+                           static_cast<const void*>(b_layout), static_cast<const void*>(c_layout),
+                           static_cast<const void*>(d_layout)})
+    if (!live.count(used)) return wrong("what a product is made with is not there");
+  if (static_cast<Handle*>(handle)->device != driver()->device()) return wrong("another device's context is current");
+  auto work = std::make_unique<Work>();
+  work->product = *static_cast<Product*>(of);
+  const Layout* const layouts[4] = {static_cast<Layout*>(a_layout), static_cast<Layout*>(b_layout),
+                                    static_cast<Layout*>(c_layout), static_cast<Layout*>(d_layout)};
+  if (const Status status = check(work->product, layouts, work->sizes)) return status;
+  if (!alpha || !beta || !algorithm) return wrong("a factor or the algorithm is missing");
+  if (algorithm->found_for != kind_of(work->product, layouts)) return wrong("the algorithm was found for another product");
+  const bool wide = work->product.scale == R_64F;
+  work->alpha = wide ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);
+  work->beta = wide ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
+  const void* at[4] = {a, b, c, d};
+  for (int i = 0; i < 4; i++) {
+    work->layouts[i] = *layouts[i];
+    work->at[i] = uint64_t(at[i]);
+    if (i == 2 && work->beta == 0) continue;
+    for (int batch = 0; batch < layouts[i]->batches; batch++) {
+      const uint64_t own = work->at[i] + layouts[i]->batch * batch * bytes_of(layouts[i]->type);
+      if (!own || own % algorithm->aligned[i]) return wrong("a matrix is not aligned as was promised");
+    }
+  }
+  if (c == d && !(*layouts[2] == *layouts[3])) return wrong("C and D are one matrix with two layouts");
+  if (work->product.epilogue == BIAS && (!work->product.bias || work->product.bias % BIAS_ALIGNED))
+    return wrong("the bias is missing or not aligned");
+  if (workspace_bytes < algorithm->workspace || (algorithm->workspace && (!workspace || uint64_t(workspace) % WORKSPACE_ALIGNED)))
+    return wrong("the workspace is too small or not aligned");
+  work->algorithm = *algorithm;
+  work->workspace = uint64_t(workspace);
+  launches++;
+  if (driver()->give(stream, run, work.get())) return EXECUTION_FAILED;
+  work.release();
+  return OK;
+}

@@ -1,0 +1,511 @@
+//! Products of matrices by the stand-in for cuBLASLt, compared with the CPU backend, and what is done without it.
+
+mod support;
+
+use keyway::{DType, Device, Tensor};
+use keyway_dispatcher::device::{Event, Stream, memory_stats, reset_peak, set_memory_limit, synchronize};
+use keyway_test_cuda_driver::blas;
+use std::collections::BTreeMap;
+use std::path::Path;
+use support::{cuda, load, message, run, stand_in, start, texts};
+
+const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
+const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
+
+/// Not a test of its own: what a started program does.
+#[test]
+fn scenarios() {
+    match support::scenario().as_deref() {
+        None => {}
+        Some("values") => values(),
+        Some("left") => left(),
+        Some("streams") => streams(),
+        Some("threads") => threads(),
+        Some("kinds") => kinds(),
+        Some("memory") => memory(),
+        Some("once") => once(),
+        Some("work") => work(),
+        Some("lost") => lost(),
+        Some(other) => panic!("there is no scenario {other}"),
+    }
+}
+
+type Make = fn(&dyn Fn(&[usize]) -> Tensor) -> keyway::Result<Tensor>;
+
+/// Products that cuBLASLt takes, one call of it each.
+const SERVED: &[(&str, Make)] = &[
+    ("mm", |of| of(&[70, 40]).mm(&of(&[40, 130]))),
+    ("mm of a row", |of| of(&[1, 9]).mm(&of(&[9, 33]))),
+    ("mm of a column", |of| of(&[33, 9]).mm(&of(&[9, 1]))),
+    ("an outer product", |of| of(&[7, 1]).mm(&of(&[1, 5]))),
+    ("odd sizes", |of| of(&[13, 17]).mm(&of(&[17, 11]))),
+    ("the left side transposed", |of| of(&[17, 13]).t()?.mm(&of(&[17, 11]))),
+    ("the right side transposed", |of| of(&[13, 17]).mm(&of(&[11, 17]).t()?)),
+    ("both transposed", |of| of(&[17, 13]).t()?.mm(&of(&[11, 17]).t()?)),
+    ("columns of a wider matrix", |of| of(&[13, 30]).narrow(1, 3, 17)?.mm(&of(&[17, 11]))),
+    ("rows from an odd place", |of| of(&[20, 17]).narrow(0, 3, 13)?.mm(&of(&[20, 11]).narrow(0, 1, 17)?)),
+    ("many terms in a workspace", |of| of(&[6, 1500]).mm(&of(&[1500, 10]))),
+    ("mv", |of| of(&[90, 300]).mv(&of(&[300]))),
+    ("mv transposed", |of| of(&[300, 90]).t()?.mv(&of(&[300]))),
+    ("mv by every third", |of| of(&[9, 8]).mv(&of(&[8, 3]).select(1, 1)?)),
+    ("bmm", |of| of(&[3, 20, 70]).bmm(&of(&[3, 70, 6]))),
+    ("bmm transposed", |of| of(&[3, 70, 20]).transpose(1, 2)?.bmm(&of(&[3, 6, 70]).transpose(1, 2)?)),
+    ("bmm with one right side", |of| of(&[3, 20, 7]).bmm(&of(&[1, 7, 6]).expand(&[3, 7, 6])?)),
+    ("bmm by the second dimension", |of| {
+        of(&[20, 3, 7]).transpose(0, 1)?.bmm(&of(&[7, 3, 6]).transpose(0, 1)?)
+    }),
+    ("bmm with a workspace", |of| of(&[3, 4, 700]).bmm(&of(&[3, 700, 5]))),
+    ("a bias", |of| of(&[11]).addmm(&of(&[13, 17]), &of(&[17, 11]))),
+    ("a bias that is not aligned", |of| of(&[12]).narrow(0, 1, 11)?.addmm(&of(&[13, 17]), &of(&[17, 11]))),
+    ("a bias of many terms", |of| of(&[10]).addmm(&of(&[6, 900]), &of(&[10, 900]).t()?)),
+    ("a bias times a factor", |of| of(&[11]).addmm_scaled(&of(&[13, 17]), &of(&[17, 11]), 0.5, 2.0)),
+    ("a column is added", |of| of(&[13, 1]).addmm(&of(&[13, 17]), &of(&[17, 11]))),
+    ("a number is added", |of| of(&[]).addmm_scaled(&of(&[13, 17]), &of(&[17, 11]), -1.0, 1.0)),
+    ("a matrix is added", |of| of(&[13, 11]).addmm_scaled(&of(&[13, 17]), &of(&[17, 11]), 2.0, 0.5)),
+    ("a transposed matrix is added", |of| of(&[11, 13]).t()?.addmm(&of(&[13, 17]), &of(&[17, 11]))),
+    ("baddbmm", |of| of(&[3, 20, 6]).baddbmm_scaled(&of(&[3, 20, 7]), &of(&[3, 7, 6]), 0.5, -1.0)),
+    ("baddbmm with one matrix", |of| of(&[20, 6]).baddbmm(&of(&[3, 20, 7]), &of(&[3, 7, 6]))),
+    ("baddbmm with a bias", |of| of(&[6]).baddbmm(&of(&[3, 20, 7]), &of(&[3, 7, 6]))),
+    ("baddbmm with one of each", |of| of(&[3, 1, 1]).baddbmm(&of(&[3, 20, 7]), &of(&[3, 7, 6]))),
+    ("in place", |of| of(&[13, 11]).addmm_(&of(&[13, 17]), &of(&[17, 11]))),
+    ("a factor of 0 takes nothing of what is no number", |of| {
+        let nan = of(&[13, 11]).mul(f64::NAN)?;
+        nan.addmm_scaled(&of(&[13, 17]), &of(&[17, 11]), 0.0, 1.0)
+    }),
+    ("a result that lies transposed", |of| {
+        let mut out = of(&[11, 13]).t()?;
+        of(&[13, 17]).mm_out(&of(&[17, 11]), &mut out)?;
+        Ok(out)
+    }),
+    ("a result within a wider one", |of| {
+        let whole = of(&[13, 20]);
+        of(&[13, 17]).mm_out(&of(&[17, 11]), &mut whole.narrow(1, 4, 11)?)?;
+        Ok(whole)
+    }),
+];
+
+/// Products that cuBLASLt does not take.
+const LEFT: &[(&str, Make)] = &[
+    ("no terms", |of| of(&[4, 0]).mm(&of(&[0, 5]))),
+    ("no terms and a bias", |of| of(&[5]).addmm(&of(&[4, 0]), &of(&[0, 5]))),
+    ("no rows", |of| of(&[0, 3]).mm(&of(&[3, 5]))),
+    ("one result", |of| of(&[1, 300]).mm(&of(&[300, 1]))),
+    ("dot", |of| of(&[300]).dot(&of(&[300]))),
+    ("a factor of 0 and infinity", |of| {
+        of(&[5]).addmm_scaled(&of(&[4, 3]).mul(f64::INFINITY)?, &of(&[3, 5]), 1.0, 0.0)
+    }),
+    ("two strides", |of| of(&[4, 3, 2]).select(2, 0)?.mm(&of(&[3, 5]))),
+    ("one row for all", |of| of(&[1, 3]).expand(&[4, 3])?.mm(&of(&[3, 5]))),
+    ("integers", |of| {
+        of(&[4, 3]).mul(9.0)?.to_dtype(DType::I32)?.mm(&of(&[3, 5]).mul(9.0)?.to_dtype(DType::I32)?)
+    }),
+];
+
+/// Numbers between -1 and 1 of some disorder.
+fn numbers(device: Device, dtype: DType, sizes: &[usize]) -> Tensor {
+    let count = sizes.iter().product::<usize>();
+    let values = (0..count).map(|i| ((i * 7919 + 13) % 1009) as f32 / 504.5 - 1.0).collect();
+    Tensor::from_vec(values, sizes).unwrap().to_dtype(dtype).unwrap().to_device(device).unwrap()
+}
+
+fn doubles(tensor: &Tensor) -> Vec<f64> {
+    tensor.to_device(Device::CPU).unwrap().to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
+}
+
+/// What `make` makes on the device is what it makes on the CPU, and twice the same.
+#[track_caller]
+fn compare(name: &str, dtype: DType, make: Make) {
+    let on = |device| make(&|sizes| numbers(device, dtype, sizes)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let (expected, got) = (on(Device::CPU), on(cuda(0)));
+    assert_eq!((got.sizes(), got.dtype()), (expected.sizes(), expected.dtype()), "{name}");
+    let (expected, got) = (doubles(&expected), doubles(&got));
+    let within = match dtype {
+        DType::F64 => 1e-13,
+        DType::F32 => 2e-5,
+        DType::F16 => 2e-3,
+        _ => 1e-2,
+    };
+    let finite = expected.iter().filter(|x| x.is_finite());
+    let largest = finite.fold(1f64, |most, x| most.max(x.abs()));
+    for (at, (wanted, own)) in expected.iter().zip(&got).enumerate() {
+        let same =
+            (wanted - own).abs() <= within * largest || wanted == own || wanted.is_nan() && own.is_nan();
+        assert!(same, "{name} in {dtype}, element {at}: {own}, not {wanted}");
+    }
+    let again = doubles(&on(cuda(0)));
+    let bits = |all: &[f64]| all.iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
+    assert!(bits(&got) == bits(&again), "{name} in {dtype}: other bits the second time");
+}
+
+fn compare_all(all: &[(&str, Make)]) {
+    load();
+    for dtype in FLOATS {
+        for (name, make) in all {
+            compare(name, dtype, *make);
+        }
+    }
+}
+
+fn values() {
+    compare_all(SERVED);
+}
+
+fn left() {
+    compare_all(LEFT);
+}
+
+/// Products of two streams, done in random orders: an event is what orders them.
+fn streams() {
+    load();
+    let d = cuda(0);
+    let of = |sizes: &[usize]| numbers(d, DType::F32, sizes);
+    let (first, second) = (Stream::new(d).unwrap(), Stream::new(d).unwrap());
+    let wanted = {
+        let of = |sizes: &[usize]| numbers(Device::CPU, DType::F32, sizes);
+        doubles(&of(&[8, 200]).mm(&of(&[200, 12])).unwrap().mm(&of(&[12, 9])).unwrap())
+    };
+    for round in 0..40 {
+        let (a, b, c) = (of(&[8, 200]), of(&[200, 12]), of(&[12, 9]));
+        let (before, after) = (Event::new(d).unwrap(), Event::new(d).unwrap());
+        before.record(&Stream::current(d).unwrap()).unwrap();
+        let product = {
+            let _on = first.enter();
+            first.wait(&before).unwrap();
+            let product = a.mm(&b).unwrap();
+            after.record(&first).unwrap();
+            product
+        };
+        let product = {
+            let _on = second.enter();
+            second.wait(&after).unwrap();
+            // A workspace of this stream's own, while the first one's work is not done.
+            let other = a.mm(&b).unwrap();
+            let made = product.mm(&c).unwrap();
+            drop(other);
+            made
+        };
+        second.synchronize().unwrap();
+        for (own, wanted) in doubles(&product).iter().zip(&wanted) {
+            assert!((own - wanted).abs() < 1e-3, "round {round}: {own}, not {wanted}");
+        }
+    }
+}
+
+/// Both devices in turn, and several threads at once.
+fn threads() {
+    load();
+    let sides = [0, 1].map(|index| {
+        let of = |sizes: &[usize]| numbers(cuda(index), DType::F32, sizes);
+        (of(&[5, 300]), of(&[300, 4]))
+    });
+    // Memory comes from the cache from the second round on, so that nothing but the product needs the driver.
+    for _ in 0..4 {
+        sides.iter().for_each(|(a, b)| drop(a.mm(b).unwrap()));
+    }
+    std::thread::scope(|scope| {
+        for index in 0..4u16 {
+            scope.spawn(move || {
+                let d = cuda(index % 2);
+                for round in 0..20 {
+                    let make = |device| {
+                        let of = |sizes: &[usize]| numbers(device, DType::F32, sizes);
+                        let size = 3 + (usize::from(index) * 7 + round) % 9;
+                        doubles(&of(&[size]).addmm(&of(&[5, 150]), &of(&[150, size])).unwrap())
+                    };
+                    for (own, wanted) in make(d).iter().zip(make(Device::CPU)) {
+                        assert!((own - wanted).abs() < 1e-3, "{own}, not {wanted}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// More kinds of products than are kept.
+const KINDS: usize = 300;
+
+fn kinds() {
+    load();
+    let d = cuda(0);
+    for round in 0..2 {
+        for rows in 2..2 + KINDS {
+            let (left, right) =
+                (Tensor::ones(&[rows, 3], DType::F32, d), Tensor::ones(&[3, 2], DType::F32, d));
+            let product = left.unwrap().mm(&right.unwrap()).unwrap();
+            assert_eq!(product.to_vec::<f32>().unwrap(), vec![3.0; rows * 2], "round {round}");
+        }
+    }
+}
+
+fn memory() {
+    load();
+    let d = cuda(0);
+    let of = |sizes: &[usize]| numbers(d, DType::F32, sizes);
+    let (a, b) = (of(&[64, 2000]), of(&[2000, 64]));
+    let stats = || {
+        synchronize(d).unwrap();
+        memory_stats(d).unwrap().unwrap()
+    };
+    reset_peak(d).unwrap();
+    let before = stats().in_use;
+    let product = a.mm(&b).unwrap();
+    let (result, workspace) = (64 * 64 * 4, 4 * 64 * 64 * 4);
+    assert_eq!(stats().in_use, before + result);
+    assert_eq!(stats().peak_in_use, before + result + workspace, "the workspace is counted");
+    drop(product);
+    // Without a workspace it is an error, and no other algorithm gives other bits.
+    set_memory_limit(d, before + result + workspace - 1).unwrap();
+    let text = message(a.mm(&b));
+    assert!(text.contains("out of memory") && text.contains(&workspace.to_string()), "{text}");
+    assert_eq!(stats().in_use, before);
+    set_memory_limit(d, 0).unwrap();
+    a.mm(&b).unwrap();
+}
+
+/// Products with another driver or library than the tests usually have; what is said goes to standard error.
+fn once() {
+    load();
+    for _ in 0..3 {
+        for dtype in FLOATS {
+            compare("mm", dtype, |of| of(&[7, 200]).mm(&of(&[200, 5])));
+            compare("addmm", dtype, |of| of(&[5]).addmm(&of(&[7, 20]), &of(&[20, 5])));
+        }
+    }
+}
+
+/// Products of each kind, each step of which may fail.
+fn work() {
+    load();
+    let d = cuda(0);
+    let some = || -> keyway::Result<()> {
+        let of = |sizes: &[usize]| numbers(d, DType::F32, sizes);
+        let products = [
+            of(&[5, 300]).mm(&of(&[300, 4]))?,
+            of(&[4]).addmm(&of(&[5, 7]), &of(&[7, 4]))?,
+            of(&[5, 1]).addmm(&of(&[5, 7]), &of(&[7, 4]))?,
+            of(&[3, 5, 7]).bmm(&of(&[3, 7, 4]))?,
+        ];
+        assert_eq!(products.iter().map(|p| p.to_vec::<f32>().unwrap().len()).sum::<usize>(), 120);
+        Ok(())
+    };
+    match some() {
+        Ok(()) => println!("RESULT all is well"),
+        Err(error) => {
+            println!("RESULT {error}");
+            some().unwrap_or_else(|error| println!("LASTING {error}"));
+        }
+    }
+    assert_eq!(memory_stats(d).unwrap().unwrap().in_use, 0, "memory is left behind");
+}
+
+/// A product loses the device: the error names it, and is the same from then on.
+fn lost() {
+    load();
+    let d = cuda(0);
+    let of = |sizes: &[usize]| numbers(d, DType::F32, sizes);
+    let (a, b) = (of(&[5, 7]), of(&[7, 4]));
+    let text = message(a.mm(&b).and_then(|made| made.to_vec::<f32>()));
+    for part in ["CUDA_ERROR_ILLEGAL_ADDRESS (700)", "newest first: cublasLtMatmul", "started anew"] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    assert!(message(a.mm(&b)).contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+}
+
+/// How often each function was called, by a program that ended well.
+#[track_caller]
+fn counted(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> BTreeMap<String, usize> {
+    let name = format!("counts-{scenario}-{}-{}", std::process::id(), machine.len());
+    let counts = driver.with_file_name(name);
+    let mut machine = machine.to_vec();
+    machine.push(("KEYWAY_STAND_IN_COUNT", counts.to_str().unwrap()));
+    run(scenario, driver, &machine);
+    let text = std::fs::read_to_string(&counts).unwrap();
+    std::fs::remove_file(&counts).unwrap();
+    let line = |line: &str| {
+        let (name, count) = line.split_once(' ').unwrap();
+        (name.to_string(), count.parse().unwrap())
+    };
+    text.lines().map(line).collect()
+}
+
+fn of(counts: &BTreeMap<String, usize>, name: &str) -> usize {
+    counts.get(name).copied().unwrap_or(0)
+}
+
+#[test]
+fn products_are_those_of_the_cpu_in_every_order() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    let named = (VARIABLE, library.to_str().unwrap());
+    for seed in ["1", "2", "3"] {
+        let seed = ("KEYWAY_STAND_IN_SEED", seed);
+        let counts = counted("values", &driver, &[named, seed]);
+        assert_eq!(of(&counts, "cublasLtMatmul"), SERVED.len() * FLOATS.len() * 2);
+        // Each kind is asked about once.
+        let asked = of(&counts, "cublasLtMatmulAlgoGetHeuristic");
+        assert!(asked <= SERVED.len() * FLOATS.len(), "{asked}");
+        run("values", &driver, &[named, seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
+        run("streams", &driver, &[named, seed]);
+        run("streams", &driver, &[named, seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
+        run("threads", &driver, &[named, seed]);
+    }
+}
+
+#[test]
+fn what_the_library_does_not_take_is_left_to_own_kernels() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    let named = (VARIABLE, library.to_str().unwrap());
+    let counts = counted("left", &driver, &[named]);
+    assert_eq!(of(&counts, "cublasLtMatmul"), 0);
+    // Nor what it has no algorithm for.
+    let counts = counted("values", &driver, &[named, ("KEYWAY_STAND_IN_BLAS_LACKS", "all")]);
+    assert_eq!(of(&counts, "cublasLtMatmul"), 0);
+    assert!(of(&counts, "cublasLtMatmulAlgoGetHeuristic") > 0);
+    // A bias that it cannot add is copied to where the result will be.
+    let counts = counted("values", &driver, &[named, ("KEYWAY_STAND_IN_BLAS_LACKS", "bias")]);
+    assert_eq!(of(&counts, "cublasLtMatmul"), SERVED.len() * FLOATS.len() * 2);
+}
+
+#[test]
+fn kinds_are_kept_up_to_a_bound() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    let counts = counted("kinds", &driver, &[(VARIABLE, library.to_str().unwrap())]);
+    assert_eq!(of(&counts, "cublasLtMatmul"), 2 * KINDS);
+    let left = |what: &str| {
+        of(&counts, &format!("cublasLt{what}Create")) - of(&counts, &format!("cublasLt{what}Destroy"))
+    };
+    assert_eq!((left("MatmulDesc"), left("MatrixLayout")), (256, 4 * 256));
+    assert_eq!(of(&counts, "cublasLtCreate"), 1, "one handle a device");
+}
+
+#[test]
+fn the_workspace_is_memory_of_the_device() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    for allocator in ["", "pool"] {
+        let allocator = ("KEYWAY_CUDA_ALLOCATOR", allocator);
+        run("memory", &driver, &[(VARIABLE, library.to_str().unwrap()), allocator]);
+    }
+}
+
+/// Without the library, or with one that does not serve, own kernels make the products, and the log says so once.
+#[test]
+fn without_the_library_own_kernels_serve_and_it_is_said_once() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    let said = |machine: &[(&str, &str)], parts: &[&str]| {
+        let output = start("once", &driver, machine);
+        let text = texts(&output);
+        assert!(output.status.success(), "{machine:?}\n{text}");
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("no cuBLASLt")).collect();
+        assert_eq!(lines.len(), usize::from(!parts.is_empty()), "{machine:?}\n{text}");
+        for part in parts {
+            assert!(lines[0].contains(part), "`{part}` is not in: {}", lines[0]);
+        }
+    };
+    said(&[(VARIABLE, "off")], &[]);
+    said(&[(VARIABLE, library.to_str().unwrap())], &[]);
+    said(&[], &["warning", "the driver is a named file", VARIABLE, "nvidia-cublas", "`off`"]);
+    said(
+        &[(VARIABLE, "/no/such/libcublasLt.so.12")],
+        &["/no/such/libcublasLt.so.12", "cannot be read", "mend it"],
+    );
+    said(&[(VARIABLE, "libcublasLt.so.12")], &["is no absolute path"]);
+    said(&[(VARIABLE, driver.to_str().unwrap())], &["has no cublasLtGetVersion"]);
+    let old = ("KEYWAY_STAND_IN_BLAS_VERSION", "111103");
+    said(&[(VARIABLE, library.to_str().unwrap()), old], &["is of version 11.11.3", "12.0 or newer"]);
+}
+
+/// Every call of the library fails once: an error that names the function, nothing left behind, and the program goes on.
+#[test]
+fn every_call_of_the_library_may_fail() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    let named = (VARIABLE, library.to_str().unwrap());
+    let counts = counted("work", &driver, &[named]);
+    let mut failures = 0;
+    for (name, count) in counts.iter().filter(|(name, _)| name.starts_with("cublasLt")) {
+        for n in 1..=*count {
+            let fail = format!("{name}:{n}");
+            let output = start("work", &driver, &[named, ("KEYWAY_STAND_IN_FAIL", &fail)]);
+            let text = texts(&output);
+            assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
+            // What is destroyed has nobody to tell.
+            let expected = match name.ends_with("Destroy") {
+                true => "RESULT all is well".to_string(),
+                false => {
+                    format!("{name} answered CUBLAS_STATUS_INTERNAL_ERROR (14): an internal operation failed")
+                }
+            };
+            assert!(text.contains(&expected) && !text.contains("LASTING"), "{fail}\n{text}");
+            failures += 1;
+        }
+    }
+    println!("{failures} failures");
+    assert!(failures > 50, "{failures}");
+}
+
+#[test]
+fn a_product_that_loses_the_device_is_named() {
+    let Some(driver) = stand_in() else { return };
+    let library = blas(&driver);
+    for seed in ["1", "2", "3"] {
+        let machine = [(VARIABLE, library.to_str().unwrap()), ("KEYWAY_STAND_IN_SEED", seed)];
+        run("lost", &driver, &[machine[0], machine[1], ("KEYWAY_STAND_IN_BLAS_BREAKS", "1")]);
+    }
+}
+
+/// Links to the stand-ins in a folder that nobody else may write.
+#[cfg(unix)]
+fn linked(folder: &Path, files: &[&Path]) {
+    use std::os::unix::fs::{DirBuilderExt, symlink};
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).unwrap();
+    for file in files {
+        symlink(file, folder.join(file.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Whether the system's loader knows a library, with what this program has in its environment.
+#[cfg(unix)]
+fn is_known(name: &std::ffi::CStr) -> bool {
+    // SAFETY: opens a library of the system's, which stays.
+    !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) }.is_null()
+}
+
+/// With a driver that the system's loader finds: the loader's library, a toolkit's, and that of PyPI's package.
+#[cfg(unix)]
+#[test]
+fn the_library_is_found_where_it_is_looked_for() {
+    let Some(driver) = stand_in() else { return };
+    if is_known(c"libcublasLt.so.12") || is_known(c"libcublasLt.so.13") {
+        return eprintln!("skipped: this system has a cuBLASLt of its own");
+    }
+    let root = driver.with_file_name(format!("places-{}", std::process::id()));
+    let library = blas(&driver);
+    let kernels = driver.with_file_name("libkeyway_cuda_kernels.so");
+    let (system, toolkit, python) = (root.join("system"), root.join("toolkit"), root.join("python"));
+    linked(&system, &[&driver, &kernels]);
+    linked(&toolkit.join("lib64"), &[&driver, &library]);
+    linked(&python.join("lib/python3.11/site-packages/nvidia/cublas/lib"), &[&driver, &library]);
+    let text = |path: &Path| path.to_str().unwrap().to_string();
+    let (own, system, toolkit, python) =
+        (text(driver.parent().unwrap()), text(&system), text(&toolkit), text(&python));
+    let path = "LD_LIBRARY_PATH";
+    for machine in [
+        vec![(path, own.as_str())],
+        vec![(path, system.as_str()), ("CUDA_HOME", toolkit.as_str())],
+        vec![(path, system.as_str()), ("VIRTUAL_ENV", python.as_str())],
+    ] {
+        let mut machine = machine;
+        machine.push(("KEYWAY_CUDA_DRIVER", ""));
+        let counts = counted("once", &driver, &machine);
+        assert!(of(&counts, "cublasLtMatmul") > 0, "{machine:?}");
+    }
+    let output = start("once", &driver, &[(path, system.as_str()), ("KEYWAY_CUDA_DRIVER", "")]);
+    let text = texts(&output);
+    let said = ["libcublasLt.so.13 cannot be loaded", "looked into /usr/local/cuda/lib64"];
+    assert!(output.status.success() && said.iter().all(|part| text.contains(part)), "{text}");
+    std::fs::remove_dir_all(&root).unwrap();
+}
