@@ -162,6 +162,36 @@ pub fn for_tests(workspace: &Workspace, packages: &[&str]) -> Result<Built> {
     Ok(Built(messages(&mut command)?))
 }
 
+/// The programs of a package's tests, in the dev profile, or of its benches, in the release profile, in the order of the names.
+pub fn of_target(
+    workspace: &Workspace,
+    package: &str,
+    kind: &'static str,
+    names: &[&str],
+) -> Result<Vec<PathBuf>> {
+    let mut command = workspace.cargo();
+    command.args(["build", "--message-format=json-render-diagnostics", "--package", package]);
+    names.iter().for_each(|name| {
+        command.arg(format!("--{kind}")).arg(name);
+    });
+    if kind == "bench" {
+        command.arg("--release");
+    }
+    let messages = messages(&mut command)?;
+    let program = |name: &&str| {
+        artefacts(&messages)
+            .filter(|message| message["target"]["name"] == **name && has_kind(message, kind))
+            .filter_map(|message| message["executable"].as_str())
+            .last()
+            .map(PathBuf::from)
+            .ok_or_else(|| Failure::NoArtefact {
+                package: format!("{package}'s {kind} {name}"),
+                kind: "executable",
+            })
+    };
+    names.iter().map(program).collect()
+}
+
 /// What the compiler is told for the library's own crate alone. For x86-64-v4 it would keep to vectors of 256 bits, for
 /// the sake of early CPUs that lower their clock under wider ones; with 512 bits the elementary functions take two
 /// thirds of the time on CPUs since. The compiler warns that it passes the feature on without knowing it.

@@ -10,6 +10,7 @@ mod cuda;
 mod demo;
 mod dist;
 mod failure;
+mod gpu;
 mod header;
 mod loom;
 mod miri;
@@ -50,6 +51,8 @@ enum Task {
     /// Compile the kernels for NVIDIA's GPUs, or compare their images; build the stand-in for the driver.
     #[command(subcommand)]
     Cuda(cuda::Task),
+    /// Stage `dist/` and, in `dist/gpu`, tests, benches and a script that runs everything on a machine with a GPU.
+    Gpu,
     /// Run the benches and print one JSON line a case.
     Bench(bench::Options),
 }
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Cuda(task) => cuda::run(&workspace, &task),
+        Task::Gpu => gpu::run(&workspace),
         Task::Bench(options) => bench::run(&workspace, &options),
     });
     match result {

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Everything that a machine with a GPU can tell, in one go: run.sh [FOLDER]. Each step's output is kept in FOLDER (`gpu-out`),
+# the last lines say which steps failed or were skipped, and why. The exit status is 0 only if none failed.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+out=${1:-gpu-out}
+mkdir -p "$out"
+keyway=$here/../bin/keyway
+device=${KEYWAY_GPU_DEVICE:-cuda:0}
+summary=()
+failed=0
+
+step() {
+    local name=$1 begin=$SECONDS
+    shift
+    printf '\n=== %s: %s\n' "$name" "$*"
+    if "$@" 2>&1 | tee "$out/$name.txt"; then
+        summary+=("$name: ok, $((SECONDS - begin)) s")
+    else
+        summary+=("$name: FAILED, $((SECONDS - begin)) s")
+        failed=1
+    fi
+}
+
+skip() {
+    summary+=("$1: skipped: $2")
+}
+
+# The driver that the system's loader finds; a variable names another one.
+driver=${KEYWAY_CUDA_DRIVER:-$(ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1 .*x86-64.* => //p' | head -n 1)}
+
+step machine sh -c 'nvidia-smi || echo "nvidia-smi is not there"; uname -srm; nproc'
+step list "$keyway" backend list
+step doctor "$keyway" doctor
+if [ -n "$driver" ]; then
+    for test in index nets; do
+        step "test-$test" env KEYWAY_TEST_CUDA_DRIVER="$driver" "$here/tests/$test" --nocapture
+    done
+else
+    skip tests "no libcuda.so.1 was found; KEYWAY_CUDA_DRIVER names one by its absolute path"
+fi
+step conformance "$keyway" conformance keyway-cuda --json "$out/conformance.json"
+for model in mlp cnn bag; do
+    for on in cpu "$device"; do
+        step "train-$model-${on%%:*}" "$keyway" train digits --model "$model" --device "$on" --json "$out/train-$model-${on%%:*}.json"
+    done
+done
+if command -v compute-sanitizer >/dev/null; then
+    ops=(--op add --op sum --op softmax --op sort --op index_select --op scatter_add --op mm --op conv --op max_pool)
+    for tool in memcheck racecheck synccheck; do
+        step "sanitizer-$tool" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 1 \
+            "$keyway" conformance keyway-cuda --quick --timeout 300 "${ops[@]}"
+    done
+else
+    skip sanitizer "compute-sanitizer, of NVIDIA's toolkit, is not there"
+fi
+step bench env KEYWAY_BACKEND_PATH="$here/../backends" "$here/device" "$device"
+if python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+    step beside-pytorch env KEYWAY_BACKEND_PATH="$here/../backends" \
+        python3 "$here/beside_pytorch.py" "$here/device" "$device" --out "$out/beside-pytorch.jsonl"
+else
+    skip beside-pytorch "python3 has no PyTorch that sees a GPU"
+fi
+
+printf '\n'
+printf '%s\n' "${summary[@]}" | tee "$out/summary.txt"
+exit $failed
