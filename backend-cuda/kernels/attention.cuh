@@ -26,9 +26,24 @@ struct Attention {
   // Heads of the query for each of the key, and the first of those that this launch serves, counted in heads of the key.
   u32 repeats, first_head;
   u32 causal, mask_kind;
+  // Of query, key, value and gradient, a bit each: whether 8 elements of a row are a piece of memory aligned to 16 bytes. Read
+  // by tensor cores alone.
+  u32 pieces;
 };
 
 constexpr u32 ATTENTION_THREADS = 128;
+
+// A score and an element of a mask.
+template <class W>
+CALLED W with_mask(W score, const void* mask, i64 place, u32 kind) {
+  switch (kind) {
+    case ALLOWED: return static_cast<const bool*>(mask)[place] ? score : -Infinite<W>::value();
+    case ADDED_F16: return score + (W)Element<f16>::widen(static_cast<const f16*>(mask)[place]);
+    case ADDED_BF16: return score + (W)Element<bf16>::widen(static_cast<const bf16*>(mask)[place]);
+    case ADDED_F32: return score + (W) static_cast<const float*>(mask)[place];
+    default: return score + (W) static_cast<const double*>(mask)[place];
+  }
+}
 
 // The operands' matrices for one head of the query.
 template <class T>
@@ -56,13 +71,7 @@ struct Heads {
     if (p.causal && key > query) return -Infinite<W>::value();
     if (p.mask_kind == NO_MASK) return score;
     const i64 place = at[3] + repeat * p.mask.step + query * p.mask.row + key * p.mask.column;
-    switch (p.mask_kind) {
-      case ALLOWED: return static_cast<const bool*>(p.mask.data)[place] ? score : -Infinite<W>::value();
-      case ADDED_F16: return score + (W)Element<f16>::widen(static_cast<const f16*>(p.mask.data)[place]);
-      case ADDED_BF16: return score + (W)Element<bf16>::widen(static_cast<const bf16*>(p.mask.data)[place]);
-      case ADDED_F32: return score + (W) static_cast<const float*>(p.mask.data)[place];
-      default: return score + (W) static_cast<const double*>(p.mask.data)[place];
-    }
+    return with_mask(score, p.mask.data, place, p.mask_kind);
   }
 };
 

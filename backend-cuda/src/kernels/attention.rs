@@ -31,6 +31,10 @@ const FORWARD: usize = 16384;
 const BACKWARD: usize = 8192;
 /// How long the rows of a head may be, for each of the kernels.
 const WIDTHS: [usize; 2] = [128, 256];
+/// The same by tensor cores, rows of a block, and its threads: of the forward pass and of gradients.
+const CORES_WIDTHS: [usize; 2] = [64, 128];
+const CORES_ROWS: [usize; 2] = [64, 32];
+const CORES_THREADS: [usize; 2] = [128, 64];
 /// Heads that one launch serves.
 const HEADS: usize = 65535;
 
@@ -60,6 +64,7 @@ struct AttentionArgument {
     first_head: u32,
     causal: u32,
     mask_kind: u32,
+    pieces: u32,
 }
 // SAFETY: `Attention` has these fields.
 unsafe impl Argument for AttentionArgument {}
@@ -73,6 +78,8 @@ struct Problem {
     wide: usize,
     /// The kernels' width.
     most: usize,
+    /// Whether tensor cores multiply.
+    by_cores: bool,
 }
 
 /// What a call gives.
@@ -129,7 +136,11 @@ fn repeats(lead: &[i64], [key, value]: [&[i64]; 2], grouped: bool) -> Result<usi
 
 impl Problem {
     /// None where there are no results to make.
-    fn new(kernel: Kernel, given: &Given<'_>, lead: &[i64]) -> Result<Option<Problem>, Error> {
+    fn new(
+        (call, kernel): (&Call<'_>, Kernel),
+        given: &Given<'_>,
+        lead: &[i64],
+    ) -> Result<Option<Problem>, Error> {
         let [Some(query), Some(key), Some(value)] =
             [QUERY, KEY, VALUE].map(|at| given.operands[at])
         else {
@@ -197,14 +208,26 @@ impl Problem {
             first_head: 0,
             causal: u32::from(given.causal),
             mask_kind: given.mask_kind,
+            pieces: 0,
         };
         let wide = if is_double { 8 } else { 4 };
-        Ok((heads > 0).then_some(Problem { argument, heads, wide, most }))
+        let mut problem = Problem { argument, heads, wide, most, by_cores: false };
+        let narrow = CORES_WIDTHS.iter().find(|most| width.max(values) <= **most);
+        if let (Some(&most), true) = (narrow, device_of(call)?.multiplies(kernel.dtype)) {
+            (problem.most, problem.by_cores) = (most, true);
+            for (bit, at) in [QUERY, KEY, VALUE, GRAD].into_iter().enumerate() {
+                problem.argument.pieces |= u32::from(in_pieces(&operands[at], &strides[at])) << bit;
+            }
+        }
+        Ok((heads > 0).then_some(problem))
     }
 
-    /// Rows of a tile of so many bytes.
-    fn rows(&self, bytes: usize) -> usize {
-        bytes / (self.most * self.wide)
+    /// Rows of a block of the forward pass and of gradients.
+    fn rows(&self) -> [usize; 2] {
+        match self.by_cores {
+            true => CORES_ROWS,
+            false => [FORWARD, BACKWARD].map(|bytes| bytes / (self.most * self.wide)),
+        }
     }
 
     /// Launches a kernel for all heads: `blocks` of it for each, and one for each head of the query or of the key.
@@ -224,16 +247,23 @@ impl Problem {
             argument.first_head = first as u32;
             argument.delta = if delta == 0 { 0 } else { delta + own as u64 };
             let (gpu, stream) = (device_of(call)?, call.stream());
-            let grid = ([blocks, count * each], THREADS as u32);
             let (dtype, most) = (kernel.dtype, self.most);
-            let go = |entry: std::fmt::Arguments<'_>| {
-                launch(gpu, ATTENTION, entry, grid, &argument, stream)
+            let name = match pass {
+                Pass::Forward => "",
+                Pass::Delta => "_delta",
+                Pass::OfQuery => "_query",
+                Pass::OfKey => "_key",
             };
+            let go = |kernel: Kernel, threads: usize, entry: std::fmt::Arguments<'_>| {
+                launch(gpu, kernel, entry, ([blocks, count * each], threads as u32), &argument, stream)
+            };
+            let threads = CORES_THREADS[usize::from(pass != Pass::Forward)];
             match pass {
-                Pass::Forward => go(format_args!("attention_{dtype}_{most}"))?,
-                Pass::Delta => go(format_args!("attention_{dtype}_delta"))?,
-                Pass::OfQuery => go(format_args!("attention_{dtype}_query_{most}"))?,
-                Pass::OfKey => go(format_args!("attention_{dtype}_key_{most}"))?,
+                Pass::Delta => go(ATTENTION, THREADS, format_args!("attention_{dtype}_delta"))?,
+                _ if self.by_cores => {
+                    go(CORES, threads, format_args!("attention_{dtype}{name}_cores_{most}"))?;
+                }
+                _ => go(ATTENTION, THREADS, format_args!("attention_{dtype}{name}_{most}"))?,
             }
         }
         Ok(())
@@ -244,14 +274,14 @@ impl Problem {
         if queries == 0 {
             return Ok(());
         }
-        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(self.rows(FORWARD))), 0)
+        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(self.rows()[0])), 0)
     }
 
     fn backward(&self, call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         let (queries, keys) = (self.argument.queries as usize, self.argument.keys as usize);
         let all = self.heads * self.argument.repeats as usize * queries;
         let delta = Scratch::new((device_of(call)?, call.stream()), all, self.wide)?;
-        let rows = self.rows(BACKWARD);
+        let [_, rows] = self.rows();
         if queries > 0 {
             self.launch((call, kernel), (Pass::Delta, queries.div_ceil(THREADS / 32)), delta.at())?;
             self.launch((call, kernel), (Pass::OfQuery, queries.div_ceil(rows)), delta.at())?;
@@ -273,6 +303,13 @@ enum Pass {
     OfKey,
 }
 
+/// Whether rows of 8 elements are pieces of memory aligned to 16 bytes.
+fn in_pieces(of: &Matrix, lead: &[i64]) -> bool {
+    of.column == 1 && super::nets::in_pieces(of.data, &[of.row, of.step]) && super::nets::in_pieces(0, lead)
+}
+
+/// The kernels of `tensor.cu`.
+const CORES: Kernel = Kernel { family: "tensor", name: "attention", dtype: "" };
 /// The kernels of `attention.cu`.
 const ATTENTION: Kernel = Kernel { family: "attention", name: "attention", dtype: "" };
 
@@ -290,7 +327,7 @@ fn attention(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     given.scale = if call.is_none(6)? { None } else { Some(call.float(6)?) };
     let out = Array::output(call, 0)?;
     given.operands[OUT] = Some(out);
-    match Problem::new(kernel, &given, lead_of(out.sizes))? {
+    match Problem::new((call, kernel), &given, lead_of(out.sizes))? {
         Some(problem) => problem.forward(call, kernel),
         None => Ok(()),
     }
@@ -301,7 +338,7 @@ fn flash(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     (given.causal, given.scale) = (call.bool(4)?, Some(call.float(5)?));
     let (out, logsumexp) = (Array::output(call, 0)?, Array::output(call, 1)?);
     (given.operands[OUT], given.operands[LOGSUMEXP]) = (Some(out), Some(logsumexp));
-    match Problem::new(kernel, &given, lead_of(out.sizes))? {
+    match Problem::new((call, kernel), &given, lead_of(out.sizes))? {
         Some(problem) => problem.forward(call, kernel),
         None => Ok(()),
     }
@@ -321,7 +358,7 @@ fn flash_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     for (at, operand) in given.operands[OF_QUERY..=OF_VALUE].iter_mut().enumerate() {
         *operand = Some(Array::output(call, at)?);
     }
-    match Problem::new(kernel, &given, lead_of(out.sizes))? {
+    match Problem::new((call, kernel), &given, lead_of(out.sizes))? {
         Some(problem) => problem.backward(call, kernel),
         None => Ok(()),
     }

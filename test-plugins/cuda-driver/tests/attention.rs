@@ -5,7 +5,22 @@ mod support;
 
 use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
 use keyway::{DType, Device, Tensor};
+use std::path::Path;
 use support::{cuda, load, run, stand_in};
+
+/// Kernels that must have run.
+const FUSED: &[&str] = &[
+    "attention_f32_128",
+    "attention_f32_256",
+    "attention_f64_query_128",
+    "attention_f32_key_256",
+    "attention_f16_delta",
+    "attention_f16_256",
+    "attention_f16_cores_64",
+    "attention_bf16_cores_128",
+    "attention_bf16_query_cores_64",
+    "attention_f16_key_cores_128",
+];
 
 /// Not a test of its own: what a started program does.
 #[test]
@@ -23,7 +38,15 @@ fn scenarios() {
 fn attention_and_its_gradients_are_as_on_the_cpu() {
     let Some(driver) = stand_in() else { return };
     for seed in ["3", "4", "5"] {
-        run("attention", &driver, &[("KEYWAY_STAND_IN_SEED", seed)]);
+        let launched = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("attention-{seed}"));
+        let file = launched.to_str().unwrap();
+        run("attention", &driver, &[("KEYWAY_STAND_IN_SEED", seed), ("KEYWAY_STAND_IN_LAUNCHED", file)]);
+        let launched = std::fs::read_to_string(&launched).unwrap();
+        for entry in FUSED {
+            assert!(launched.contains(&format!("{entry} ")), "{entry}: {launched}");
+        }
+        // Scores are neither made nor turned into weights.
+        assert!(!launched.contains("softmax"), "{launched}");
     }
 }
 
@@ -64,6 +87,7 @@ const CASES: &[Case] = &[
     case(&[2, 37, 64], &[2, 130, 64], &[2, 130, 64], Mask::Causal, true),
     case(&[2, 3, 65, 40], &[2, 3, 67, 40], &[2, 3, 67, 40], Mask::Allowed(&[2, 1, 1, 67]), true),
     case(&[2, 3, 35, 9], &[2, 3, 66, 9], &[2, 3, 66, 9], Mask::Allowed(&[35, 66]), false),
+    case(&[2, 70, 120], &[2, 45, 120], &[2, 45, 72], Mask::None, true),
     case(&[2, 3, 35, 16], &[2, 3, 66, 16], &[2, 3, 66, 16], Mask::Added(&[3, 1, 66]), true),
     case(&[2, 6, 40, 16], &[2, 2, 40, 16], &[2, 2, 40, 16], Mask::Causal, true),
     case(&[3, 33, 200], &[3, 20, 200], &[3, 20, 7], Mask::None, false),
