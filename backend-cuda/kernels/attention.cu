@@ -121,7 +121,7 @@ DEV void attend(const Attention& p) {
   const Ending<W> ending(p, largest, over_lanes<Added, Own::LANES>(sum));
   if (own >= p.queries) return;
   Own::store(heads.out(), p.out, own, made, p.values, ending.factor);
-  if (lane == 0 && p.logsumexp.data != nullptr) heads.logsumexp(own) = ending.logsumexp;
+  if (lane == 0 && p.logsumexp.data != nullptr) heads.logsumexp_out(own) = ending.logsumexp;
 }
 
 // Where `delta` has the number of a query: by head of the query.

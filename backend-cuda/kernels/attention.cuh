@@ -26,6 +26,8 @@ struct Attention {
   // Heads of the query for each of the key, and the first of those that this launch serves, counted in heads of the key.
   u32 repeats, first_head;
   u32 causal, mask_kind;
+  // Whether the logarithms of sums that are read are of the operands' dtype.
+  u32 narrow_sums;
   // Of query, key, value and gradient, a bit each: whether 8 elements of a row are a piece of memory aligned to 16 bytes. Read
   // by tensor cores alone.
   u32 pieces;
@@ -62,9 +64,12 @@ struct Heads {
   METHOD T* of_query() const { return begin(p.of_query, 7); }
   METHOD T* of_key() const { return begin(p.of_key, 8); }
   METHOD T* of_value() const { return begin(p.of_value, 9); }
-  // Of one query.
-  METHOD W& logsumexp(u32 query) const {
-    return static_cast<W*>(p.logsumexp.data)[at[5] + repeat * p.logsumexp.step + query * p.logsumexp.row];
+  // Of one query: where it is written, and what is read.
+  METHOD i64 logsumexp_at(u32 query) const { return at[5] + repeat * p.logsumexp.step + query * p.logsumexp.row; }
+  METHOD W& logsumexp_out(u32 query) const { return static_cast<W*>(p.logsumexp.data)[logsumexp_at(query)]; }
+  METHOD W logsumexp(u32 query) const {
+    if (p.narrow_sums) return Element<T>::widen(static_cast<const T*>(p.logsumexp.data)[logsumexp_at(query)]);
+    return logsumexp_out(query);
   }
   // A score with what the mask says of it.
   METHOD W masked(W score, u32 query, u32 key) const {
@@ -86,6 +91,7 @@ struct Ending {
   METHOD Ending(const Attention& p, W largest, W sum) {
     const bool nothing = p.keys == 0 || (p.mask_kind != NO_MASK && largest == -Infinite<W>::value());
     factor = nothing ? W(0) : W(1) / sum;
-    logsumexp = nothing ? W(0) : largest + log_(sum);
+    const bool endless = largest == Infinite<W>::value();
+    logsumexp = nothing ? W(0) : endless ? largest : largest + log_(sum);
   }
 };

@@ -7,10 +7,20 @@
 
 constexpr u32 STEP = 32;
 
+template <class T>
+struct SmallRange {
+  static constexpr bool value = false;
+};
+template <>
+struct SmallRange<f16> {
+  static constexpr bool value = true;
+};
+
 // Rows of `WIDTH` elements in shared memory; eight of them begin in different banks.
 template <class T, u32 WIDTH>
 struct Rows {
   static constexpr u32 PITCH = WIDTH + 8, PARTS = WIDTH / 16;
+  static constexpr bool RANGE_IS_SMALL = SmallRange<T>::value;
 
   // `COUNT` rows from `first` on; zeros below the last, and behind the last column up to a multiple of 16.
   template <u32 COUNT>
@@ -55,29 +65,47 @@ struct Rows {
 
   // Adds the rows of a tile, each times the numbers of 16 rows for it.
   METHOD static void add(Sums (&to)[WIDTH / 8], const Sums (&factors)[STEP / 8], const u16* tile, u32 columns) {
+    LeftPart first[STEP / 16], second[STEP / 16];
 #pragma unroll
-    for (u32 k = 0; k < STEP; k += 16) {
-      LeftPart parts[2];
+    for (u32 k = 0; k < STEP / 16; k++) {
 #pragma unroll
       for (u32 i = 0; i < 4; i++) {
-        const Sums& of = factors[k / 8 + i / 2];
+        const Sums& of = factors[2 * k + i / 2];
         const float low = of.of[i % 2 * 2], high = of.of[i % 2 * 2 + 1];
-        parts[0].pair[i] = paired<T>(low, high);
-        parts[1].pair[i] = paired<T>(rest(low), rest(high));
+        first[k].pair[i] = paired<T>(held(low), held(high));
+        second[k].pair[i] = paired<T>(rest(low), rest(high));
       }
+    }
 #pragma unroll
-      for (u32 n = 0; n < WIDTH / 8; n += 2) {
-        if (n * 8 >= columns) continue;
+    for (u32 n = 0; n < WIDTH / 8; n += 2) {
+      if (n * 8 >= columns) continue;
+      Sums rests[2] = {};
+#pragma unroll
+      for (u32 k = 0; k < STEP / 16; k++) {
         RightPart right[2];
-        load_right<PITCH>(right, tile + k * PITCH + n * 8, true);
+        load_right<PITCH>(right, tile + k * 16 * PITCH + n * 8, true);
 #pragma unroll
-        for (u32 j = 0; j < 4; j++) Cores<T>::add(to[n + j % 2], parts[j / 2], right[j % 2]);
+        for (u32 j = 0; j < 2; j++) {
+          Cores<T>::add(to[n + j], first[k], right[j]);
+          Cores<T>::add(rests[j], second[k], right[j]);
+        }
+      }
+      // Nothing times infinity is no number, and is not what the first numbers make of it.
+#pragma unroll
+      for (u32 i = 0; i < 8; i++) {
+        const float rest = rests[i / 4].of[i % 4];
+        to[n + i / 4].of[i % 4] += is_finite(rest) ? rest : 0.0f;
       }
     }
   }
+  // A number whose rounding is finite if it is: at most the largest of f16, which gradients of scores come near in no training.
+  METHOD static float held(float x) {
+    constexpr float MOST = 65504.0f;
+    return RANGE_IS_SMALL && is_finite(x) && magnitude_(x) > MOST ? (x > 0.0f ? MOST : -MOST) : x;
+  }
   METHOD static float rest(float x) {
-    const float rounded = Element<T>::widen(Element<T>::narrow(x));
-    return is_finite(rounded) ? x - rounded : 0.0f;
+    const float own = held(x), rounded = Element<T>::widen(Element<T>::narrow(own));
+    return is_finite(rounded) ? held(x - rounded) : 0.0f;
   }
 
   // One of a thread's two rows.
@@ -180,7 +208,7 @@ DEV void attend_by_cores(const Attention& p) {
     const u32 row = own + 8 * below;
     if (row >= p.queries) continue;
     Own::store(heads.out(), p.out, row, made, below, p.values, ending.factor);
-    if (lane % 4 == 0 && p.logsumexp.data != nullptr) heads.logsumexp(row) = ending.logsumexp;
+    if (lane % 4 == 0 && p.logsumexp.data != nullptr) heads.logsumexp_out(row) = ending.logsumexp;
   }
 }
 

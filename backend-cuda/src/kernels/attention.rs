@@ -64,6 +64,7 @@ struct AttentionArgument {
     first_head: u32,
     causal: u32,
     mask_kind: u32,
+    narrow_sums: u32,
     pieces: u32,
 }
 // SAFETY: `Attention` has these fields.
@@ -90,6 +91,8 @@ struct Given<'a> {
     scale: Option<f64>,
     /// Whether the key may have fewer heads than the query.
     grouped: bool,
+    /// Whether the logarithms of sums are of the operands' dtype.
+    narrow_sums: bool,
 }
 
 impl<'a> Given<'a> {
@@ -104,7 +107,7 @@ impl<'a> Given<'a> {
             None => 0,
             Some(_) => mask_kind(dtype_name(call.tensor(first + 3)?.dtype()))?,
         };
-        Ok(Given { operands, mask_kind, causal: false, scale: None, grouped: true })
+        Ok(Given { operands, mask_kind, causal: false, scale: None, grouped: true, narrow_sums: false })
     }
 }
 
@@ -208,6 +211,7 @@ impl Problem {
             first_head: 0,
             causal: u32::from(given.causal),
             mask_kind: given.mask_kind,
+            narrow_sums: u32::from(given.narrow_sums),
             pieces: 0,
         };
         let wide = if is_double { 8 } else { 4 };
@@ -348,9 +352,11 @@ fn flash_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut given = Given::of(call, 1)?;
     (given.causal, given.scale) = (call.bool(7)?, Some(call.float(8)?));
     let wide = if kernel.dtype == "f64" { "f64" } else { "f32" };
-    if dtype_name(call.tensor(6)?.dtype()) != wide {
+    let of_sums = dtype_name(call.tensor(6)?.dtype());
+    if of_sums != wide && of_sums != kernel.dtype {
         return Err(unsupported("logarithms of sums of another dtype"));
     }
+    given.narrow_sums = of_sums != wide;
     let out = Array::argument(call, 5)?;
     given.operands[GRAD] = Some(Array::argument(call, 0)?);
     given.operands[OUT] = Some(out);

@@ -111,7 +111,8 @@ fn fused(inputs: &Inputs, first: usize) -> Result<[Array; 3], Unknown> {
         return Ok([query, key, value]);
     }
     let heads = query.sizes[query.ndim() - 3];
-    let (key, value) = (repeated(&key, heads)?, repeated(&value, heads)?);
+    let as_many = |t: Array| if t.sizes[t.ndim() - 3] == heads { Ok(t) } else { repeated(&t, heads) };
+    let (key, value) = (as_many(key)?, as_many(value)?);
     Ok([query, key, value])
 }
 

@@ -25,8 +25,11 @@ const FUSED: &[&str] = &[
 /// Not a test of its own: what a started program does.
 #[test]
 fn scenarios() {
-    if support::scenario().is_some() {
+    if let Some(scenario) = support::scenario() {
         load();
+        if scenario == "long" {
+            return long();
+        }
         for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
             CASES.iter().for_each(|case| case.check(dtype));
         }
@@ -48,6 +51,31 @@ fn attention_and_its_gradients_are_as_on_the_cpu() {
         // Scores are neither made nor turned into weights.
         assert!(!launched.contains("softmax"), "{launched}");
     }
+}
+
+/// On a device whose memory holds a quarter of the scores.
+#[test]
+fn long_sequences_keep_no_scores() {
+    let Some(driver) = stand_in() else { return };
+    run("long", &driver, &[("KEYWAY_STAND_IN_MEMORY", "4000000")]);
+}
+
+/// Two thousand queries that look at as many keys, forward and backward.
+fn long() {
+    let of = |nth: usize| {
+        let made = Tensor::from_vec(numbers(&[2000, 8], nth), &[2000, 8]).unwrap();
+        made.to_dtype(DType::F32).unwrap().to_device(cuda(0)).unwrap().set_requires_grad(true).unwrap()
+    };
+    let (q, k, v) = (of(0), of(1), of(2));
+    let options = AttentionOptions { is_causal: true, ..Default::default() };
+    let y = q.scaled_dot_product_attention(&k, &v, options).unwrap();
+    // The first query looks at the first key alone.
+    let (row, first) = (y.detach().narrow(0, 0, 1).unwrap(), v.detach().narrow(0, 0, 1).unwrap());
+    assert_eq!(row.to_f64_vec().unwrap(), first.to_f64_vec().unwrap());
+    y.sum().unwrap().backward().unwrap();
+    // Each query's weights have the sum 1, so that all gradients of the values together are as many as there are queries.
+    let all: f64 = v.grad().unwrap().to_f64_vec().unwrap().iter().sum();
+    assert!((all - 16000.0).abs() < 1.0, "{all}");
 }
 
 /// What a mask is.

@@ -53,6 +53,9 @@ const OPS: &[&str] = &[
     "max_pool_backward",
     "interpolate",
     "grid_sample",
+    "scaled_dot_product_attention",
+    "flash_attention",
+    "flash_attention_backward",
 ];
 
 /// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.
