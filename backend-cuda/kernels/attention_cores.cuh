@@ -7,20 +7,39 @@
 
 constexpr u32 STEP = 32;
 
-template <class T>
-struct SmallRange {
-  static constexpr bool value = false;
-};
-template <>
-struct SmallRange<f16> {
-  static constexpr bool value = true;
+// What a number is for the four threads of a row.
+template <class J>
+DEV float over_row_of_four(float own) {
+  own = J::join(own, __shfl_xor_sync(0xffffffff, own, 1));
+  return J::join(own, __shfl_xor_sync(0xffffffff, own, 2));
+}
+
+// The power of two by which the largest finite one of a row of numbers becomes one from 1 to 2, and the way back.
+struct Power {
+  float by, back;
+  METHOD Power(const Sums (&numbers)[STEP / 8], u32 below, bool wanted) : by(1.0f), back(1.0f) {
+    if (!wanted) return;
+    float most = 0.0f;
+#pragma unroll
+    for (u32 n = 0; n < STEP / 8; n++) {
+#pragma unroll
+      for (u32 second = 0; second < 2; second++) {
+        const float own = magnitude_(numbers[n].of[2 * below + second]);
+        if (is_finite(own) && own > most) most = own;
+      }
+    }
+    most = over_row_of_four<Largest>(most);
+    if (most == 0.0f) return;
+    const u32 exponent = bits_of(most) >> 23, held = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
+    by = float_of((254 - held) << 23);
+    back = float_of(held << 23);
+  }
 };
 
 // Rows of `WIDTH` elements in shared memory; eight of them begin in different banks.
 template <class T, u32 WIDTH>
 struct Rows {
   static constexpr u32 PITCH = WIDTH + 8, PARTS = WIDTH / 16;
-  static constexpr bool RANGE_IS_SMALL = SmallRange<T>::value;
 
   // `COUNT` rows from `first` on; zeros below the last, and behind the last column up to a multiple of 16.
   template <u32 COUNT>
@@ -63,49 +82,47 @@ struct Rows {
     }
   }
 
-  // Adds the rows of a tile, each times the numbers of 16 rows for it.
+  // Adds the rows of a tile, each times the numbers of 16 rows for it. If these may be large or small, those of a row are
+  // multiplied by a power of two first, for f16 holds few orders of magnitude.
+  template <bool SCALED>
   METHOD static void add(Sums (&to)[WIDTH / 8], const Sums (&factors)[STEP / 8], const u16* tile, u32 columns) {
+    const Power power[2] = {Power(factors, 0, SCALED), Power(factors, 1, SCALED)};
     LeftPart first[STEP / 16], second[STEP / 16];
 #pragma unroll
     for (u32 k = 0; k < STEP / 16; k++) {
 #pragma unroll
       for (u32 i = 0; i < 4; i++) {
         const Sums& of = factors[2 * k + i / 2];
-        const float low = of.of[i % 2 * 2], high = of.of[i % 2 * 2 + 1];
-        first[k].pair[i] = paired<T>(held(low), held(high));
+        const float low = of.of[i % 2 * 2] * power[i % 2].by, high = of.of[i % 2 * 2 + 1] * power[i % 2].by;
+        first[k].pair[i] = paired<T>(low, high);
         second[k].pair[i] = paired<T>(rest(low), rest(high));
       }
     }
 #pragma unroll
     for (u32 n = 0; n < WIDTH / 8; n += 2) {
       if (n * 8 >= columns) continue;
-      Sums rests[2] = {};
+      Sums sums[2] = {}, rests[2] = {};
 #pragma unroll
       for (u32 k = 0; k < STEP / 16; k++) {
         RightPart right[2];
         load_right<PITCH>(right, tile + k * 16 * PITCH + n * 8, true);
 #pragma unroll
         for (u32 j = 0; j < 2; j++) {
-          Cores<T>::add(to[n + j], first[k], right[j]);
+          Cores<T>::add(sums[j], first[k], right[j]);
           Cores<T>::add(rests[j], second[k], right[j]);
         }
       }
       // Nothing times infinity is no number, and is not what the first numbers make of it.
 #pragma unroll
       for (u32 i = 0; i < 8; i++) {
-        const float rest = rests[i / 4].of[i % 4];
-        to[n + i / 4].of[i % 4] += is_finite(rest) ? rest : 0.0f;
+        const float rest = rests[i / 4].of[i % 4], made = sums[i / 4].of[i % 4] + (is_finite(rest) ? rest : 0.0f);
+        to[n + i / 4].of[i % 4] += made * power[i % 4 / 2].back;
       }
     }
   }
-  // A number whose rounding is finite if it is: at most the largest of f16, which gradients of scores come near in no training.
-  METHOD static float held(float x) {
-    constexpr float MOST = 65504.0f;
-    return RANGE_IS_SMALL && is_finite(x) && magnitude_(x) > MOST ? (x > 0.0f ? MOST : -MOST) : x;
-  }
   METHOD static float rest(float x) {
-    const float own = held(x), rounded = Element<T>::widen(Element<T>::narrow(own));
-    return is_finite(rounded) ? held(x - rounded) : 0.0f;
+    const float rounded = Element<T>::widen(Element<T>::narrow(x));
+    return is_finite(rounded) ? x - rounded : 0.0f;
   }
 
   // One of a thread's two rows.
@@ -121,12 +138,10 @@ struct Rows {
   }
 };
 
-// What a number is for the four threads of a row.
-template <class J>
-DEV float over_row_of_four(float own) {
-  own = J::join(own, __shfl_xor_sync(0xffffffff, own, 1));
-  return J::join(own, __shfl_xor_sync(0xffffffff, own, 2));
-}
+template <class T>
+constexpr bool SMALL_RANGE = false;
+template <>
+constexpr bool SMALL_RANGE<f16> = true;
 
 enum Pieces : u32 { QUERY_PIECES = 1, KEY_PIECES = 2, VALUE_PIECES = 4, GRAD_PIECES = 8 };
 
@@ -199,7 +214,7 @@ DEV void attend_by_cores(const Attention& p) {
     }
     copies_arrived<1>();
     __syncthreads();
-    Own::add(made, score, value, p.values);
+    Own::template add<false>(made, score, value, p.values);
     __syncthreads();
   }
 #pragma unroll
@@ -270,8 +285,8 @@ DEV void gradient_by_cores(const Attention& p) {
           }
         }
       }
-      if constexpr (OF_KEY) Own::add(of_value, score, grad, p.values);
-      Own::add(made, along, OF_KEY ? query : key, p.width);
+      if constexpr (OF_KEY) Own::template add<SMALL_RANGE<T>>(of_value, score, grad, p.values);
+      Own::template add<SMALL_RANGE<T>>(made, along, OF_KEY ? query : key, p.width);
     }
     if (!OF_KEY) break;
   }
