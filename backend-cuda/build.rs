@@ -30,7 +30,8 @@ fn make() -> Result<(), String> {
         // A family may have lists of its own.
         let lists = lists(&format!("{header}\n{source}"));
         write(&out.join(format!("{family}.rs")), &registrations(&family, &source, &lists)?)?;
-        let named = source.lines().next().and_then(|line| line.strip_prefix("// targets: ")).unwrap_or(TARGET);
+        let named =
+            source.lines().next().and_then(|line| line.strip_prefix("// targets: ")).unwrap_or(TARGET);
         for target in named.split_whitespace() {
             let image = root.join(format!("images/{family}.{target}.ptx.z"));
             if !image.is_file() {

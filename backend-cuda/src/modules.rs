@@ -132,7 +132,9 @@ mod tests {
     fn a_chip_gets_the_image_of_the_highest_that_is_not_above_it() {
         let has = |chip: u32, entry: &str| image("tensor", chip).unwrap().entries.contains_key(entry);
         assert!([75, 80, 86, 90, 120].iter().all(|chip| has(*chip, "mm_f16_cores")));
-        assert!([80, 86, 90, 120].iter().all(|chip| has(*chip, "mm_bf16_cores")) && !has(75, "mm_bf16_cores"));
+        assert!(
+            [80, 86, 90, 120].iter().all(|chip| has(*chip, "mm_bf16_cores")) && !has(75, "mm_bf16_cores")
+        );
         assert!(image("tensor", 70).is_err());
     }
 

@@ -144,9 +144,7 @@ impl Problem {
         given: &Given<'_>,
         lead: &[i64],
     ) -> Result<Option<Problem>, Error> {
-        let [Some(query), Some(key), Some(value)] =
-            [QUERY, KEY, VALUE].map(|at| given.operands[at])
-        else {
+        let [Some(query), Some(key), Some(value)] = [QUERY, KEY, VALUE].map(|at| given.operands[at]) else {
             return Err(unsupported("attention of nothing"));
         };
         let (_, [queries, width]) = matrix(&query)?;

@@ -120,7 +120,9 @@ impl Gathered {
     /// Whether tensor cores may take pieces of 8 elements of each operand. Of the left one along the terms or the rows, of the
     /// image along the terms, where these are channels that lie side by side.
     fn pieces(&self, [left_by_term, right_by_term]: [bool; 2]) -> [bool; 2] {
-        let strides = |dims: &[Dim<5>], k: usize| dims.iter().filter(|dim| dim.size > 1).map(move |dim| dim.strides[k] as i64).collect::<Vec<i64>>();
+        let strides = |dims: &[Dim<5>], k: usize| {
+            dims.iter().filter(|dim| dim.size > 1).map(move |dim| dim.strides[k] as i64).collect::<Vec<i64>>()
+        };
         let whole = |dim: &Dim<5>| dim.size.is_multiple_of(8);
         let Some(at) = self.terms.iter().rposition(|dim| dim.size > 1) else { return [false; 2] };
         let (inner, outer) = (self.terms[at], &self.terms[..at]);

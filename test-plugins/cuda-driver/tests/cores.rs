@@ -28,8 +28,11 @@ fn tensor_cores_give_what_the_cpu_gives() {
     for (seed, chip) in [("3", "90"), ("4", "80"), ("5", "86"), ("6", "75")] {
         let counts = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cores-{chip}"));
         let file = counts.to_str().unwrap();
-        let machine =
-            [("KEYWAY_STAND_IN_SEED", seed), ("KEYWAY_STAND_IN_CHIP", chip), ("KEYWAY_STAND_IN_LAUNCHED", file)];
+        let machine = [
+            ("KEYWAY_STAND_IN_SEED", seed),
+            ("KEYWAY_STAND_IN_CHIP", chip),
+            ("KEYWAY_STAND_IN_LAUNCHED", file),
+        ];
         run("cores", &driver, &machine);
         let launched = fs::read_to_string(&counts).unwrap();
         for (entry, is_there) in [
@@ -78,7 +81,9 @@ fn products(device: Device, dtype: DType) -> Vec<Tensor> {
     let turned = |sizes: &[usize]| of(&[sizes[1], sizes[0]]).t().unwrap();
     let mut made = Vec::new();
     // In pieces where the sizes are multiples of 8.
-    for [rows, inner, columns] in [[70, 40, 136], [72, 104, 130], [65, 33, 67], [8, 8, 8], [9, 17, 100], [1, 5, 1]] {
+    for [rows, inner, columns] in
+        [[70, 40, 136], [72, 104, 130], [65, 33, 67], [8, 8, 8], [9, 17, 100], [1, 5, 1]]
+    {
         let (left, right) = ([rows, inner], [inner, columns]);
         made.push(of(&left).mm(&of(&right)).unwrap());
         made.push(turned(&left).mm(&turned(&right)).unwrap());
@@ -101,8 +106,9 @@ fn products(device: Device, dtype: DType) -> Vec<Tensor> {
 fn convolutions(device: Device, dtype: DType) -> Vec<Tensor> {
     let mut made = Vec::new();
     let formats = [MemoryFormat::Contiguous, MemoryFormat::ChannelsLast];
-    for (format, (channels, groups, stride)) in
-        formats.into_iter().flat_map(|format| [(16, 1, 1), (16, 2, 2), (6, 1, 2)].map(|other| (format, other)))
+    for (format, (channels, groups, stride)) in formats
+        .into_iter()
+        .flat_map(|format| [(16, 1, 1), (16, 2, 2), (6, 1, 2)].map(|other| (format, other)))
     {
         let tracked = |sizes: &[usize]| {
             let made = numbers((device, dtype), sizes);

@@ -23,8 +23,9 @@ pub(super) fn with_gradient(
     let [query, key, value] = operands;
     let wanted = is_grad_enabled() && operands.iter().any(|t| t.requires_grad());
     // The fused gradients have none for a mask.
-    let direct = operands.into_iter().chain(mask).all(|t| t.as_ref().is_strided() && t.device() == query.device())
-        && !mask.is_some_and(Tensor::requires_grad);
+    let direct =
+        operands.into_iter().chain(mask).all(|t| t.as_ref().is_strided() && t.device() == query.device())
+            && !mask.is_some_and(Tensor::requires_grad);
     if !wanted || !direct || !leads_fit(query.sizes(), key.sizes(), value.sizes()) {
         return Ok(None);
     }

@@ -109,7 +109,10 @@ pub static DEF: OpDef = OpDef {
         let none = || SampleArg::None;
         let square: [&[usize]; 3] = [&[2, 3], &[2, 3], &[2, 3]];
         vec![
-            error(call([&[3], &[2, 3], &[2, 3]], [&[2, 3], &[2]], none(), false, 1.0), "2 or more dimensions"),
+            error(
+                call([&[3], &[2, 3], &[2, 3]], [&[2, 3], &[2]], none(), false, 1.0),
+                "2 or more dimensions",
+            ),
             error(call(square, [&[2, 4], &[2]], none(), false, 1.0), "of the result's shape [2, 3]"),
             error(call(square, [&[2, 3], &[3]], none(), false, 1.0), "a number for each query"),
             error(call(square, [&[2, 3], &[2]], plain(&[4, 2, 2]), false, 1.0), "broadcasts to the scores'"),
