@@ -127,6 +127,24 @@ fn matrix<'a>(of: &Array<'a>) -> Result<(&'a [i64], [usize; 2]), Error> {
     }
 }
 
+/// The matrix of operand `at`, and its strides along the outer dimensions, the last of which counts heads of the key.
+fn placed(at: usize, of: &Array<'_>, outer: usize, shared: i64) -> (Matrix, Vec<i64>) {
+    // What has a number for each query is a matrix of one column. A mask may have fewer dimensions.
+    let inner = if at == LOGSUMEXP { 1 } else { 2 };
+    let step = |back: usize| match of.sizes.len().checked_sub(back) {
+        Some(d) if of.sizes[d] != 1 => of.strides[d],
+        _ => 0,
+    };
+    let mut strides: Vec<i64> = (0..outer).map(|d| step(outer - d + inner)).collect();
+    let column = if inner == 2 { step(1) } else { 0 };
+    let mut matrix = Matrix { data: of.data, row: step(inner), column, step: 0 };
+    if let (Some(last), false) = (strides.last_mut(), matches!(at, KEY | VALUE | OF_KEY | OF_VALUE)) {
+        matrix.step = *last;
+        *last *= shared;
+    }
+    (matrix, strides)
+}
+
 /// How many heads of the query share one of the key: 1 where all have as many.
 fn repeats(lead: &[i64], [key, value]: [&[i64]; 2], grouped: bool) -> Result<usize, Error> {
     let (Some(&heads), true) = (lead.last(), grouped) else { return Ok(1) };
@@ -159,30 +177,11 @@ impl Problem {
             *last /= shared as i64;
         }
         let mut operands = [Matrix::default(); OPERANDS];
-        let mut strides: [Vec<i64>; OPERANDS] = Default::default();
+        let mut strides: [Vec<i64>; OPERANDS] = std::array::from_fn(|_| vec![0; lead.len()]);
         for (at, operand) in given.operands.iter().enumerate() {
-            strides[at] = vec![0; lead.len()];
-            let Some(operand) = operand else { continue };
-            // What has a number for each query is a matrix of one column. A mask may have fewer dimensions.
-            let inner = if at == LOGSUMEXP { 1 } else { 2 };
-            let own = operand.sizes.len();
-            let step = |back: usize| match own.checked_sub(back) {
-                Some(d) if operand.sizes[d] != 1 => operand.strides[d],
-                _ => 0,
-            };
-            for d in 0..lead.len() {
-                strides[at][d] = step(lead.len() - d + inner);
+            if let Some(operand) = operand {
+                (operands[at], strides[at]) = placed(at, operand, lead.len(), shared as i64);
             }
-            let of_key = matches!(at, KEY | VALUE | OF_KEY | OF_VALUE);
-            let mut matrix = Matrix { data: operand.data, row: step(inner), ..Matrix::default() };
-            if inner == 2 {
-                matrix.column = step(1);
-            }
-            if let (Some(last), false) = (strides[at].last_mut(), of_key) {
-                matrix.step = *last;
-                *last *= shared as i64;
-            }
-            operands[at] = matrix;
         }
         let lists: [&[i64]; OPERANDS] = std::array::from_fn(|at| &strides[at][..]);
         let dims: Vec<Dim<OPERANDS>> = in_order(&sizes, lists);
