@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The lowest chip that images are for.
+/// The lowest chip that images are for. A file that begins with `// targets: ` names those of its images.
 const TARGET: &str = "compute_75";
 
 fn main() {
@@ -30,12 +30,18 @@ fn make() -> Result<(), String> {
         // A family may have lists of its own.
         let lists = lists(&format!("{header}\n{source}"));
         write(&out.join(format!("{family}.rs")), &registrations(&family, &source, &lists)?)?;
-        let image = root.join(format!("images/{family}.{TARGET}.ptx.z"));
-        if !image.is_file() {
-            return Err(format!("{} is not there; run `cargo xtask cuda images`", image.display()));
+        let named =
+            source.lines().next().and_then(|line| line.strip_prefix("// targets: ")).unwrap_or(TARGET);
+        for target in named.split_whitespace() {
+            let image = root.join(format!("images/{family}.{target}.ptx.z"));
+            if !image.is_file() {
+                return Err(format!("{} is not there; run `cargo xtask cuda images`", image.display()));
+            }
+            let chip = target.trim_start_matches("compute_");
+            let path = image.display().to_string();
+            let _ = writeln!(images, "    ({family:?}, {chip}, include_bytes!({path:?})),");
+            count += 1;
         }
-        let _ = writeln!(images, "    ({family:?}, include_bytes!({:?})),", image.display().to_string());
-        count += 1;
     }
     write(&out.join("images.rs"), &format!("const IMAGES: [Image; {count}] = [\n{images}];\n"))
 }

@@ -15,6 +15,12 @@ typedef unsigned long long u64;
 
 #define DEV static __device__ __forceinline__
 #define METHOD __device__ __forceinline__
+// A function that stays one: many places call it.
+#ifdef KEYWAY_SHIM
+#define CALLED static
+#else
+#define CALLED static __device__ __noinline__
+#endif
 
 // A kernel takes one structure by value: `KERNEL(name, Arguments) { .. p.field .. }`. The structure is declared in Rust
 // with the same fields; its size is compared with the image's when the kernel is loaded.

@@ -22,10 +22,23 @@ pub struct Gpu {
     pub blas: Blas,
     /// What a person calls it, with its compute capability.
     pub name: String,
+    /// Its compute capability, ten times.
+    pub chip: u32,
     /// Multiprocessors.
     pub units: u32,
     /// Bytes of memory in all.
     pub total_memory: u64,
+}
+
+impl Gpu {
+    /// Whether there are tensor cores for this dtype, and kernels for them. f32 is never rounded for them.
+    pub fn multiplies(&self, dtype: &str) -> bool {
+        match dtype {
+            "f16" => true,
+            "bf16" => self.chip >= 80,
+            _ => false,
+        }
+    }
 }
 
 static GPUS: [OnceLock<Gpu>; MOST] = [const { OnceLock::new() }; MOST];
@@ -66,8 +79,9 @@ pub fn gpu(index: u32) -> Result<&'static Gpu, Error> {
         name: format!("{}, compute capability {major}.{minor}", context.name()?),
         units: context.attribute(Attribute::Multiprocessors)?,
         total_memory: context.total_memory()?,
+        chip: 10 * major + minor,
         memory: Memory::default(),
-        modules: Modules::default(),
+        modules: Modules::new(10 * major + minor),
         blas: Blas::new(major),
         context,
     };

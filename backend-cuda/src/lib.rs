@@ -11,7 +11,9 @@
 //!   is dropped to the next unrelated call;
 //! - the `.cu` files in `kernels/` are the one list of kernels. Each has lines that say op, signature, host function and
 //!   dtypes; the build script makes registrations of them, the C++ preprocessor entries;
-//! - images are PTX of the lowest chip that is served, compiled by NVRTC 12.9, so the oldest driver is one of CUDA 12.9.
+//! - images are PTX of the lowest chip that is served, and of a family that names more targets (`tensor.cu`, whose kernels
+//!   multiply bf16 from capability 8.0 on) one for each, of which a device loads the highest that it can. They are compiled
+//!   by NVRTC 12.9, so the oldest driver is one of CUDA 12.9.
 //!   An image is taken apart by entries, and each entry is loaded when it is first launched: the driver compiles PTX
 //!   slowly, and a program needs few of some two thousand;
 //! - memory comes from a cache for each stream. A block that is freed serves the same stream at once, since its work is
@@ -27,9 +29,16 @@
 //!   kind of product and adds up parts of sums from a workspace; by NVIDIA's documentation bits are then the same on every
 //!   run, which is not measured yet. Of cuBLAS only the `Lt` library is used: it has no state that streams share. Where it is missing, the log
 //!   says so once and own kernels serve; a call of it that fails is an error;
-//! - else products, and convolutions, are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units, with f16
-//!   and bf16 summed in f32; cuDNN and tensor cores are not used yet. Few results of many terms are split over
-//!   blocks by sizes alone, and the parts are added up in order;
+//! - else products, and all convolutions, are one tiled kernel (`kernels/tile.cuh`) on the chip's ordinary units. Few
+//!   results of many terms are split over blocks by sizes alone, and the parts are added up in order;
+//! - of f16, and of bf16 from capability 8.0 on, the same products go by tensor cores (`kernels/tensor_tile.cuh`), summed in
+//!   f32, where there are 8 rows, columns and terms. f32 is never rounded for them. Their instructions stand behind
+//!   functions of a few lines (`kernels/tensor.cuh`), which the stand-in emulates;
+//! - attention keeps no scores (`kernels/attention.cu`, and by tensor cores `kernels/attention_cores.cuh`): queries go over
+//!   the keys by tiles, and gradients compute the scores again, that of the query in blocks over queries, those of key and
+//!   value in blocks over keys, so that no sum needs an atomic. Heads of more than 256 numbers and dropout go to the
+//!   decomposition. By tensor cores a weight is the sum of two numbers of the operands' dtype, half again as many
+//!   products for the digits of f32;
 //! - pooling and interpolation are sums and maxima by tables, which the host makes for each call, and their gradients are
 //!   the same with the tables transposed: each thread writes its own element, so no sum needs an atomic.
 #![deny(missing_docs)]

@@ -8,20 +8,26 @@ use std::ffi::CString;
 use std::io::Read;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-/// An image of a family: its name, and the compressed PTX.
-type Image = (&'static str, &'static [u8]);
+/// An image of a family: its name, the compute capability (ten times) of the lowest chip that it is for, and the compressed PTX.
+type Image = (&'static str, u32, &'static [u8]);
 
 // `IMAGES`, which the build script makes of the files in `images/`.
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
 /// The entries that one device has loaded.
-#[derive(Default)]
 pub struct Modules {
+    /// The device's compute capability, ten times.
+    chip: u32,
     loaded: RwLock<HashMap<String, Entry>>,
     loading: Mutex<()>,
 }
 
 impl Modules {
+    /// Of a device of this compute capability, ten times.
+    pub fn new(chip: u32) -> Modules {
+        Modules { chip, loaded: RwLock::default(), loading: Mutex::default() }
+    }
+
     /// An entry of a family, loaded where it was not.
     pub fn entry(&self, context: &Context, family: &str, name: &str) -> Result<Entry, Error> {
         if let Some(entry) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
@@ -31,7 +37,7 @@ impl Modules {
         if let Some(entry) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(*entry);
         }
-        let text = image(family)?.with_entry(name).ok_or_else(|| Error::Failed {
+        let text = image(family, self.chip)?.with_entry(name).ok_or_else(|| Error::Failed {
             detail: format!("the image of `{family}` has no entry `{name}`; run `cargo xtask cuda images`"),
         })?;
         let c_string = |text: String| {
@@ -52,16 +58,17 @@ struct Parts {
     entries: HashMap<String, (usize, usize)>,
 }
 
-/// The unpacked image of a family, kept for the life of the process.
-fn image(family: &str) -> Result<&'static Parts, Error> {
+/// The unpacked image of a family, kept for the life of the process: of those that serve a chip the one for the highest.
+fn image(family: &str, chip: u32) -> Result<&'static Parts, Error> {
     static UNPACKED: [OnceLock<Result<Parts, String>>; IMAGES.len()] =
         [const { OnceLock::new() }; IMAGES.len()];
     let failed = |detail: &str| Error::Failed { detail: format!("the image of `{family}`: {detail}") };
-    let at =
-        IMAGES.iter().position(|(name, _)| *name == family).ok_or_else(|| failed("not in this library"))?;
+    let serves = |(_, (name, target, _)): &(usize, &Image)| *name == family && *target <= chip;
+    let best = IMAGES.iter().enumerate().filter(serves).max_by_key(|(_, (_, target, _))| *target);
+    let (at, _) = best.ok_or_else(|| failed("not in this library"))?;
     let parts = UNPACKED[at].get_or_init(|| {
         let mut text = String::new();
-        ZlibDecoder::new(IMAGES[at].1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+        ZlibDecoder::new(IMAGES[at].2).read_to_string(&mut text).map_err(|error| error.to_string())?;
         Parts::new(text).ok_or_else(|| "is no PTX that this library can take apart".to_string())
     });
     parts.as_ref().map_err(|reason| failed(reason))
@@ -122,11 +129,22 @@ mod tests {
     }
 
     #[test]
+    fn a_chip_gets_the_image_of_the_highest_that_is_not_above_it() {
+        let has = |chip: u32, entry: &str| image("tensor", chip).unwrap().entries.contains_key(entry);
+        assert!([75, 80, 86, 90, 120].iter().all(|chip| has(*chip, "mm_f16_cores")));
+        assert!(
+            [80, 86, 90, 120].iter().all(|chip| has(*chip, "mm_bf16_cores")) && !has(75, "mm_bf16_cores")
+        );
+        assert!(image("tensor", 70).is_err());
+    }
+
+    #[test]
     fn each_image_in_this_library_can_be_unpacked() {
-        for (family, _) in IMAGES {
-            let parts = image(family).unwrap_or_else(|error| panic!("{error}"));
+        for (family, target, _) in IMAGES {
+            let parts = image(family, target).unwrap_or_else(|error| panic!("{error}"));
             assert!(!parts.entries.is_empty(), "{family}");
-            assert!(parts.text.starts_with("//") && parts.text.contains(".target sm_75"), "{family}");
+            let line = format!(".target sm_{target}\n");
+            assert!(parts.text.starts_with("//") && parts.text.contains(&line), "{family}");
         }
     }
 }

@@ -9,11 +9,13 @@
 //   KEYWAY_STAND_IN_DEVICES  number of devices (2)
 //   KEYWAY_STAND_IN_MEMORY   bytes of memory of each (1 GiB)
 //   KEYWAY_STAND_IN_VERSION  the driver's version (13000)
+//   KEYWAY_STAND_IN_CHIP     the compute capability, ten times (90)
 //   KEYWAY_STAND_IN_SEED     what the random order begins with (1)
 //   KEYWAY_STAND_IN_FAIL     NAME:N, the N-th call of that function fails with an unknown error; *:N, the N-th of any
 //   KEYWAY_STAND_IN_SKIP     NAME, every call of that function, which orders work, does nothing and says that all is well
 //   KEYWAY_STAND_IN_FAULT    NAME, kernels of that name find none of the memory that they are given
 //   KEYWAY_STAND_IN_COUNT    a file that the number of calls of each function is written to at the end
+//   KEYWAY_STAND_IN_LAUNCHED the same of the kernels that ran
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -117,7 +119,7 @@ std::map<uintptr_t, size_t> pinned;
 std::map<Event*, std::shared_ptr<Event>> events;
 std::set<Module*> modules;
 std::map<std::string, std::unique_ptr<Function>> functions;
-std::map<std::string, uint64_t> calls;
+std::map<std::string, uint64_t> calls, launched;
 uint64_t all_calls;
 std::mt19937_64 random_numbers;
 void* kernels;
@@ -309,6 +311,7 @@ int run(const Function* function, ShimIndex grid, ShimIndex block, const std::ve
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigaction(SIGSEGV, &action, &before);
+  launched[function->name]++;
   kernel_now = function->name.c_str();
   const char* wanted = std::getenv("KEYWAY_STAND_IN_FAULT");
   const bool is_faulty = wanted && function->name == wanted;
@@ -352,12 +355,16 @@ bool read_entries(const std::string& text, std::map<std::string, size_t>& entrie
   return true;
 }
 
-void write_counts() {
-  const char* path = std::getenv("KEYWAY_STAND_IN_COUNT");
+void write_map(const char* variable, const std::map<std::string, uint64_t>& counts) {
+  const char* path = std::getenv(variable);
   FILE* file = path ? std::fopen(path, "w") : nullptr;
   if (!file) return;
-  for (const auto& call : calls) std::fprintf(file, "%s %llu\n", call.first.c_str(), (unsigned long long)call.second);
+  for (const auto& call : counts) std::fprintf(file, "%s %llu\n", call.first.c_str(), (unsigned long long)call.second);
   std::fclose(file);
+}
+void write_counts() {
+  write_map("KEYWAY_STAND_IN_COUNT", calls);
+  write_map("KEYWAY_STAND_IN_LAUNCHED", launched);
 }
 }  // namespace
 
@@ -427,8 +434,8 @@ API int cuDeviceGetAttribute(int* value, int attribute, int) {
   ENTER(cuDeviceGetAttribute)
   switch (attribute) {
     case 16: *value = 4; return OK;   // multiprocessors
-    case 75: *value = 9; return OK;   // compute capability, major
-    case 76: *value = 0; return OK;   // and minor
+    case 75: *value = int(setting("KEYWAY_STAND_IN_CHIP", 90) / 10); return OK;   // compute capability, major
+    case 76: *value = int(setting("KEYWAY_STAND_IN_CHIP", 90) % 10); return OK;   // and minor
     case 115: *value = 1; return OK;  // memory pools
     default: return INVALID_VALUE;
   }

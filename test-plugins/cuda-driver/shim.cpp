@@ -20,6 +20,13 @@ constexpr size_t STACK = 37184 + 32768;
 // What a thread waits for.
 enum Wait { ENDED, BLOCK, WARP };
 
+// A copy of 16 bytes that was begun, of which so many are read, in a group.
+struct Copy {
+  void* to;
+  const void* from;
+  unsigned bytes, group;
+};
+
 struct Fibre {
   void* stack = nullptr;
 #if defined(__x86_64__)
@@ -31,6 +38,9 @@ struct Fibre {
   Wait wait = ENDED;
   // How many values its thread has exchanged.
   unsigned exchanged = 0;
+  // Copies that its thread waits for, and the group of the next.
+  std::vector<Copy> copies;
+  unsigned group = 0;
 };
 
 std::vector<Fibre*> fibres;
@@ -97,6 +107,8 @@ void live() {
     while (next_thread < order.size()) {
       own->thread = shim_context.thread = index_of(order[next_thread++]);
       own->exchanged = 0;
+      own->copies.clear();
+      own->group = 0;
       kernel->run(arguments);
       own = running;
     }
@@ -222,6 +234,45 @@ void shim_exchange(void* value, unsigned bytes, unsigned from) {
   std::memcpy(mine[number].bytes, value, bytes);
   hold(WARP);
   std::memcpy(value, mine[number / 32 * 32 + from % 32].bytes, bytes);
+}
+
+void shim_gather(const void* value, unsigned bytes, void* all) {
+  Fibre* own = running;
+  const unsigned number = number_of(shim_context.thread), first = number / 32 * 32;
+  Slot* mine = slots[own->exchanged++ % 2];
+  std::memcpy(mine[number].bytes, value, bytes);
+  hold(WARP);
+  for (unsigned lane = 0; lane < 32; lane++)
+    std::memcpy(static_cast<char*>(all) + lane * bytes, mine[first + lane].bytes, bytes);
+}
+
+void shim_check_16(const void* at, bool shared) {
+  if (reinterpret_cast<uintptr_t>(at) % 16 != 0) fail("an address that should be aligned to 16 bytes is not");
+  const char* place = static_cast<const char*>(at);
+  if (shared && !(place >= shared_memory && place + 16 <= shared_memory + SHARED)) fail("no address of shared memory");
+}
+
+void shim_copy_16(void* to, const void* from, unsigned bytes) {
+  shim_check_16(to, true);
+  shim_check_16(from, false);
+  if (bytes > 16) fail("a copy of more than 16 bytes");
+  std::memset(to, 0xff, 16);
+  running->copies.push_back(Copy{to, from, bytes, running->group});
+}
+
+void shim_copies_begun() { running->group++; }
+
+void shim_copies_arrived(unsigned later) {
+  std::vector<Copy> waiting;
+  for (const Copy& copy : running->copies) {
+    if (copy.group + later >= running->group) {
+      waiting.push_back(copy);
+      continue;
+    }
+    std::memset(copy.to, 0, 16);
+    if (copy.bytes) std::memcpy(copy.to, copy.from, copy.bytes);
+  }
+  running->copies.swap(waiting);
 }
 
 unsigned shim_ballot(bool vote) {

@@ -34,6 +34,14 @@ void shim_warp_barrier();
 // Gives the value of this thread to its warp, and takes that of a lane.
 void shim_exchange(void* value, unsigned bytes, unsigned from);
 unsigned shim_ballot(bool vote);
+// Gives up to 16 bytes of this thread to its warp, and takes those of all lanes.
+void shim_gather(const void* value, unsigned bytes, void* all);
+// Of an address: whether it is aligned to 16 bytes, and, if `shared`, of shared memory; if not, the program ends.
+void shim_check_16(const void* at, bool shared);
+// A copy that is made when it is waited for; until then nothing is known of what it writes.
+void shim_copy_16(void* to, const void* from, unsigned bytes);
+void shim_copies_begun();
+void shim_copies_arrived(unsigned later);
 
 #define threadIdx (shim_context.thread)
 #define blockIdx (shim_context.block)
@@ -68,6 +76,39 @@ template <class T>
 static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta) {
   const unsigned lane = shim_lane();
   return __shfl_sync(mask, value, int(lane >= delta ? lane - delta : lane));
+}
+// What a warp loads by `ldmatrix`, four matrices of 8 x 8.
+static inline void shim_load_matrices(unsigned (&to)[4], const unsigned short* row, bool turned) {
+  const unsigned short* rows[32];
+  shim_check_16(row, true);
+  shim_gather(&row, sizeof(row), rows);
+  const unsigned major = shim_lane() / 4, minor = shim_lane() % 4 * 2;
+  for (unsigned i = 0; i < 4; i++) {
+    const unsigned short low = turned ? rows[8 * i + minor][major] : rows[8 * i + major][minor];
+    const unsigned short high = turned ? rows[8 * i + minor + 1][major] : rows[8 * i + major][minor + 1];
+    to[i] = unsigned(low) | unsigned(high) << 16;
+  }
+}
+// What a warp adds by `mma.sync.m16n8k16`: each thread computes its own sums of what all threads hold.
+template <class Widen>
+static inline void shim_mma(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2], Widen widen) {
+  struct {
+    unsigned pair[4];
+  } left[32];
+  struct {
+    unsigned pair[2];
+  } right[32];
+  shim_gather(a, sizeof(a), left);
+  shim_gather(b, sizeof(b), right);
+  const unsigned row = shim_lane() / 4, column = shim_lane() % 4 * 2;
+  for (unsigned k = 0; k < 16; k++) {
+    const unsigned holder = k % 8 / 2, half = k / 8, shift = k % 2 * 16;
+    for (unsigned i = 0; i < 4; i++) {
+      const unsigned of_a = left[row * 4 + holder].pair[2 * half + i / 2] >> shift;
+      const unsigned of_b = right[(column + i % 2) * 4 + holder].pair[half] >> shift;
+      sums[i] += widen((unsigned short)of_a) * widen((unsigned short)of_b);
+    }
+  }
 }
 static inline unsigned __ballot_sync(unsigned, bool vote) { return shim_ballot(vote); }
 static inline bool __any_sync(unsigned, bool vote) { return shim_ballot(vote) != 0; }

@@ -1,7 +1,7 @@
 //! Convolutions and their gradients.
 
 use super::launch::{Dims, Divisor};
-use super::nets::{Array, BATCHES, Image, Shape, dim, three, unsupported};
+use super::nets::{Array, BATCHES, Image, Shape, dim, in_pieces, three, unsupported};
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use keyway_sdk::author::strided::Dim;
@@ -93,7 +93,8 @@ impl Gathered {
         let left_by_term = terms.is_some_and(|dim| dim.strides[0] == 1) && self.left.2 != 1;
         let by_term = [left_by_term, steps(terms) < steps(columns)];
         let sizes = [self.rows, count(&self.columns), count(&self.terms)];
-        let shape = Shape::new(groups, sizes, by_term)?;
+        let on = (device_of(call)?, call.stream());
+        let shape = Shape::new(groups, sizes, by_term)?.on_cores(on.0, kernel, self.pieces(by_term));
         let argument = |shape| ConvArgument {
             out: self.out.0,
             left: self.left.0,
@@ -111,8 +112,32 @@ impl Gathered {
             terms: Dims::new(&self.terms),
             shape,
         };
-        let on = (device_of(call)?, call.stream());
         shape.launch(on, (kernel, "conv"), (groups, ACCUMULATOR), argument)
+    }
+}
+
+impl Gathered {
+    /// Whether tensor cores may take pieces of 8 elements of each operand. Of the left one along the terms or the rows, of the
+    /// image along the terms, where these are channels that lie side by side.
+    fn pieces(&self, [left_by_term, right_by_term]: [bool; 2]) -> [bool; 2] {
+        let strides = |dims: &[Dim<5>], k: usize| {
+            dims.iter().filter(|dim| dim.size > 1).map(move |dim| dim.strides[k] as i64).collect::<Vec<i64>>()
+        };
+        let whole = |dim: &Dim<5>| dim.size.is_multiple_of(8);
+        let Some(at) = self.terms.iter().rposition(|dim| dim.size > 1) else { return [false; 2] };
+        let (inner, outer) = (self.terms[at], &self.terms[..at]);
+        let left_steps = match left_by_term {
+            true => [strides(outer, 0), vec![self.left.1, self.left.2]].concat(),
+            false => [strides(&self.terms, 0), vec![self.left.1]].concat(),
+        };
+        let along = if left_by_term { whole(&inner) && inner.strides[0] == 1 } else { self.left.2 == 1 };
+        let of_image = [strides(outer, 1), strides(&self.columns, 1), vec![self.image.1]].concat();
+        let axes = self.axis.iter().filter(|axis| axis.size > 1).map(|axis| axis.stride);
+        let channels = right_by_term && whole(&inner) && inner.strides[1..] == [1, 0, 0, 0];
+        [
+            along && in_pieces(self.left.0, &left_steps),
+            channels && in_pieces(self.image.0, &[of_image, axes.collect()].concat()),
+        ]
     }
 }
 

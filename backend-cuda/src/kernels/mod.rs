@@ -54,6 +54,7 @@ mod space;
 mod tables;
 
 mod arrange;
+mod attention;
 mod binary;
 mod cast;
 mod choose;

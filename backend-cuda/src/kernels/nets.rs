@@ -206,6 +206,12 @@ impl Sharing {
     }
 }
 
+/// Whether 8 neighbouring elements of 16 bits are always a piece of memory aligned to 16 bytes: `steps` are all strides but that
+/// along them.
+pub fn in_pieces(data: u64, steps: &[i64]) -> bool {
+    data.is_multiple_of(16) && steps.iter().all(|step| step % 8 == 0)
+}
+
 /// Device memory that is freed after what `work` launches; 0 bytes are none.
 pub fn with_scratch(
     on: (&Gpu, Queue),
@@ -229,12 +235,18 @@ pub struct Shape {
     splits: u32,
     left_by_term: u32,
     right_by_term: u32,
+    left_pieces: u32,
+    right_pieces: u32,
+    by_cores: u32,
 }
 
 /// Results of a block, along both sides, the terms that it loads at once, and its threads.
 const TILE: usize = 64;
 const DEPTH: usize = 16;
 const TILE_THREADS: usize = 256;
+/// Threads of a block by tensor cores, and the least rows, columns and terms that these are for.
+const CORE_THREADS: usize = 128;
+const CORES_LEAST: u32 = 8;
 /// Blocks that are worth having, and the least terms of each.
 const BLOCKS: usize = 256;
 const TERMS: usize = 256;
@@ -267,7 +279,21 @@ impl Shape {
             splits: splits as u32,
             left_by_term,
             right_by_term,
+            left_pieces: 0,
+            right_pieces: 0,
+            by_cores: 0,
         })
+    }
+
+    /// By tensor cores, if the chip has them for this dtype and there is work for them; `pieces` says of each side whether it
+    /// [lies in pieces](in_pieces).
+    #[must_use]
+    pub fn on_cores(self, gpu: &Gpu, kernel: super::Kernel, pieces: [bool; 2]) -> Shape {
+        if !gpu.multiplies(kernel.dtype) || self.rows.min(self.columns).min(self.inner) < CORES_LEAST {
+            return self;
+        }
+        let [left_pieces, right_pieces] = pieces.map(u32::from);
+        Shape { left_pieces, right_pieces, by_cores: 1, ..self }
     }
 
     /// Launches a product of `batches`, whose argument `argument` makes with the shape; `accumulator` bytes are a sum's.
@@ -283,13 +309,20 @@ impl Shape {
         with_scratch((gpu, stream), parts as u64, |at| {
             self.parts = at;
             let argument = argument(self);
-            let go = |end: &str, blocks: usize| {
+            let go = |kernel: super::Kernel, end: &str, blocks: usize, threads: usize| {
                 let entry = format_args!("{name}_{}_{end}", kernel.dtype);
-                let grid = ([blocks, batches], TILE_THREADS as u32);
+                let grid = ([blocks, batches], threads as u32);
                 super::launch::launch(gpu, kernel, entry, grid, &argument, stream)
             };
-            go("tile", self.tiles as usize * self.splits as usize)?;
-            if self.splits > 1 { go("finish", results.div_ceil(TILE_THREADS)) } else { Ok(()) }
+            let tiles = self.tiles as usize * self.splits as usize;
+            match self.by_cores {
+                0 => go(kernel, "tile", tiles, TILE_THREADS)?,
+                _ => go(super::Kernel { family: "tensor", ..kernel }, "cores", tiles, CORE_THREADS)?,
+            }
+            match self.splits {
+                0 | 1 => Ok(()),
+                _ => go(kernel, "finish", results.div_ceil(TILE_THREADS), TILE_THREADS),
+            }
         })
     }
 }

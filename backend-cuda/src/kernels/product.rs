@@ -2,7 +2,7 @@
 
 use super::elements::rounded_scalar;
 use super::launch::Operand;
-use super::nets::{Array, BATCHES, Shape};
+use super::nets::{Array, BATCHES, Shape, in_pieces};
 use super::{Kernel, device_of, scratch};
 use crate::blas::{self, Matrices};
 use crate::driver::Argument;
@@ -86,6 +86,12 @@ fn broadcast(call: &Call<'_>) -> Result<Side, Error> {
     Ok(matrix(&Array { sizes, strides: &strides, ..input }, false).0)
 }
 
+/// Whether tensor cores may take pieces of an operand, whose strides are those of its rows or columns and of its terms.
+fn by_pieces(side: Side, [outer, term]: [i64; 2], by_term: bool) -> bool {
+    let (along, other) = if by_term { (term, outer) } else { (outer, term) };
+    along == 1 && in_pieces(side.data, &[other, side.batch])
+}
+
 fn multiply(
     call: &Call<'_>,
     kernel: Kernel,
@@ -127,6 +133,11 @@ fn multiply(
             continue;
         }
         let shape = Shape::new(count, [rows, columns, inner], by_term)?;
+        let pieces = [
+            by_pieces(left, [left.row, left.column], by_term[0]),
+            by_pieces(right, [right.column, right.row], by_term[1]),
+        ];
+        let shape = shape.on_cores(on.0, kernel, pieces);
         let argument = |shape| ProductArgument { out, left, right, input, alpha, beta, shape };
         shape.launch(on, (kernel, "mm"), (count, ACCUMULATOR), argument)?;
     }

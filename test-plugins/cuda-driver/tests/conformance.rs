@@ -55,6 +55,9 @@ const OPS: &[&str] = &[
     "max_pool_backward",
     "interpolate",
     "grid_sample",
+    "scaled_dot_product_attention",
+    "flash_attention",
+    "flash_attention_backward",
 ];
 
 /// The ops that cuBLASLt serves.

@@ -1,5 +1,5 @@
 // Kernels whose results are known, in every order of threads; `tests/shim.rs` runs this program.
-#include "../../../backend-cuda/kernels/keyway.cuh"
+#include "../../../backend-cuda/kernels/tensor.cuh"
 #include <cstdio>
 
 extern "C" bool shim_launch(const ShimKernel*, ShimIndex, ShimIndex, const void*, unsigned long long);
@@ -44,6 +44,68 @@ KERNEL(racy, Arguments) {
   p.out[threadIdx.x] = shared[127 - threadIdx.x];
 }
 
+struct MatrixArguments {
+  float* out;
+  const u16* left;
+  const u16* right;
+  u32 left_turned, right_turned, waits;
+};
+
+// A product of 16 x 16 and 16 x 16 elements by a warp of four, which copy the operands in the background. An operand that is
+// turned lies by terms.
+template <class T>
+DEV void multiply_once(const MatrixArguments& p) {
+  SHARED(u16, left, 16 * 24);
+  SHARED(u16, right, 16 * 24);
+  const u32 row = threadIdx.x % 32 / 2, half = threadIdx.x % 2 * 8;
+  if (threadIdx.x < 32) copy_16(left + row * 24 + half, p.left + row * 16 + half, 16);
+  else if (threadIdx.x < 64) copy_16(right + row * 24 + half, p.right + row * 16 + half, 16);
+  copies_begun();
+  if (p.waits) copies_arrived<0>();
+  __syncthreads();
+  LeftPart a;
+  RightPart b[2];
+  load_left<24>(a, left, p.left_turned);
+  load_right<24>(b, right, p.right_turned);
+  Sums sums[2] = {};
+  for (int n = 0; n < 2; n++) Cores<T>::add(sums[n], a, b[n]);
+  const u32 lane = threadIdx.x % 32;
+  if (threadIdx.x >= 32) return;
+  for (u32 i = 0; i < 8; i++) {
+    p.out[(lane / 4 + i % 4 / 2 * 8) * 16 + i / 4 * 8 + lane % 4 * 2 + i % 2] = sums[i / 4].of[i % 4];
+  }
+}
+KERNEL(multiply_f16, MatrixArguments) { multiply_once<f16>(p); }
+KERNEL(multiply_bf16, MatrixArguments) { multiply_once<bf16>(p); }
+
+// How many of the products by tensor cores are not those of a loop.
+template <class T>
+int wrong_products(const ShimKernel& kernel, unsigned long long seed, bool waits) {
+  alignas(16) u16 left[256], right[256];
+  float out[256];
+  int wrong = 0;
+  for (u32 turned = 0; turned < 4; turned++) {
+    for (int i = 0; i < 256; i++) {
+      left[i] = Element<T>::narrow(float(i * 37 % 101) / 16 - 3).bits;
+      right[i] = Element<T>::narrow(float(i * 53 % 97) / 8 - 5).bits;
+    }
+    MatrixArguments arguments{out, left, right, turned & 1, turned >> 1, waits};
+    if (!shim_launch(&kernel, {1, 1, 1}, {128, 1, 1}, &arguments, seed)) return 256;
+    for (int row = 0; row < 16; row++) {
+      for (int column = 0; column < 16; column++) {
+        float sum = 0;
+        for (int k = 0; k < 16; k++) {
+          const u16 a = left[turned & 1 ? k * 16 + row : row * 16 + k];
+          const u16 b = right[turned >> 1 ? k * 16 + column : column * 16 + k];
+          sum += Element<T>::widen(T{a}) * Element<T>::widen(T{b});
+        }
+        wrong += !(out[row * 16 + column] == sum);
+      }
+    }
+  }
+  return wrong;
+}
+
 int main() {
   i64 in[1024], out[1024];
   for (int i = 0; i < 1024; i++) in[i] = i * 7 % 31;
@@ -70,6 +132,10 @@ int main() {
     bool right = true;
     for (int i = 0; i < 128; i++) right = right && out[i] == in[127 - i];
     racy_right += right;
+    const int wrong = wrong_products<f16>(multiply_f16_shim, seed, true) + wrong_products<bf16>(multiply_bf16_shim, seed, true);
+    if (wrong != 0) return std::printf("%d elements of products by tensor cores\n", wrong), 1;
+    // What was copied is not there before it is waited for.
+    if (wrong_products<f16>(multiply_f16_shim, seed, false) < 512) return std::printf("copies came too early\n"), 1;
   }
   std::printf("racy was right %d times of 12\n", racy_right);
   return racy_right == 0 ? 0 : 1;

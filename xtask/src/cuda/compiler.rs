@@ -1,6 +1,5 @@
 //! NVRTC, of a pinned version, from PyPI.
 
-use super::TARGET;
 use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
 use std::path::{Path, PathBuf};
@@ -41,11 +40,11 @@ impl Compiler {
         Ok(Compiler { python, script, folder })
     }
 
-    /// The image of a family.
-    pub fn compile(&self, kernels: &Path, family: &str) -> Result<Vec<u8>> {
-        let out = self.folder.join(format!("{family}.ptx"));
+    /// The image of a family for a chip.
+    pub fn compile(&self, kernels: &Path, family: &str, target: &str) -> Result<Vec<u8>> {
+        let out = self.folder.join(format!("{family}.{target}.ptx"));
         let mut command = Command::new(&self.python);
-        command.arg(&self.script).arg(kernels).args([family, TARGET]).arg(&out);
+        command.arg(&self.script).arg(kernels).args([family, target]).arg(&out);
         workspace::run(&mut command, "the compiler's messages stand above")?;
         std::fs::read(&out).map_err(Failure::file("read", &out))
     }

@@ -17,8 +17,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The lowest chip that images are for, as `build.rs` of the backend has it.
-pub const TARGET: &str = "compute_75";
+/// The lowest chip that images are for, as `build.rs` of the backend has it; what begins a file that names others.
+const TARGET: &str = "compute_75";
+const NAMES_TARGETS: &str = "// targets: ";
 /// The most that all images may take.
 const LIMIT: u64 = 4_000_000;
 const KERNELS: &str = "backend-cuda/kernels";
@@ -86,7 +87,8 @@ fn images(workspace: &Workspace, only: &[String]) -> Result<()> {
         let bytes = image.path.metadata().map_err(Failure::file("measure", &image.path))?.len();
         total += bytes;
         let state = if new { "written" } else { "up to date" };
-        println!("{:>9} B of {:>9}  {}: {state}", bytes, image.ptx.len(), image.family);
+        let name = image.path.file_name().unwrap_or_default().display();
+        println!("{:>9} B of {:>9}  {name}: {state}", bytes, image.ptx.len());
     }
     if !only.is_empty() {
         return Ok(());
@@ -95,7 +97,7 @@ fn images(workspace: &Workspace, only: &[String]) -> Result<()> {
         std::fs::remove_file(&path).map_err(Failure::file("remove", &path))?;
         println!("removed {}", path.display());
     }
-    println!("{total:>9} B in {} images for {TARGET}", all.len());
+    println!("{total:>9} B in {} images", all.len());
     if total > LIMIT {
         Err(Failure::Images { what: format!("they take {total} bytes, the limit is {LIMIT}") })
     } else {
@@ -131,16 +133,23 @@ fn compile(workspace: &Workspace, compiler: &Compiler, only: &[String]) -> Resul
     }
     families.retain(|family| only.is_empty() || only.contains(family));
     families.sort();
-    let jobs = Mutex::new(families);
+    let mut jobs = Vec::new();
+    for family in families {
+        let source = folder.join(format!("{family}.cu"));
+        let text = std::fs::read_to_string(&source).map_err(Failure::file("read", &source))?;
+        let named = text.lines().next().and_then(|line| line.strip_prefix(NAMES_TARGETS)).unwrap_or(TARGET);
+        jobs.extend(named.split_whitespace().map(|target| (family.clone(), target.to_string())));
+    }
+    let jobs = Mutex::new(jobs);
     let done = Mutex::new(Vec::new());
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let keep = |made| done.lock().unwrap_or_else(PoisonError::into_inner).push(made);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(family) = next() {
-                    keep(compiler.compile(&folder, &family).map(|ptx| Image {
-                        path: workspace.path(IMAGES).join(format!("{family}.{TARGET}.ptx.z")),
+                while let Some((family, target)) = next() {
+                    keep(compiler.compile(&folder, &family, &target).map(|ptx| Image {
+                        path: workspace.path(IMAGES).join(format!("{family}.{target}.ptx.z")),
                         family,
                         ptx,
                     }));
@@ -150,7 +159,7 @@ fn compile(workspace: &Workspace, compiler: &Compiler, only: &[String]) -> Resul
     });
     let made = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut all = made.into_iter().collect::<Result<Vec<Image>>>()?;
-    all.sort_by(|a, b| a.family.cmp(&b.family));
+    all.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(all)
 }
 

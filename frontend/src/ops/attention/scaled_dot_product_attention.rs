@@ -1,5 +1,7 @@
 //! `scaled_dot_product_attention`
 
+use super::flash_attention::with_gradient;
+use super::scores::{in_heads, scores, weights};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
@@ -128,59 +130,24 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
-    let query = tensor(args, 0)?;
-    let heads = args.bool(7)?.then(|| query.sizes()[query.ndim() - 3]);
-    let [key, value] = [1, 2].map(|i| in_heads(&widened(&tensor(args, i)?)?, heads));
-    let (wide, key, value) = (widened(&query)?, key?, value?);
+    let [query, key, value] = [tensor(args, 0)?, tensor(args, 1)?, tensor(args, 2)?];
+    let (mask, p, causal, grouped) = (optional(args, 3)?, args.float(4)?, args.bool(5)?, args.bool(7)?);
     let length = query.sizes()[query.ndim() - 1] as f64;
     let scale = if matches!(args.get(6), Arg::None) { 1.0 / length.sqrt() } else { args.float(6)? };
-    let scores = wide.mul(scale)?.matmul(&key.transpose(-2, -1)?)?;
-    let weights = match optional(args, 3)? {
-        Some(mask) => masked_softmax(&scores, &mask)?,
-        None if args.bool(5)? => {
-            let [queries, keys] = [2, 1].map(|back| scores.sizes()[scores.ndim() - back]);
-            let later = Tensor::ones(&[queries, keys], DType::BOOL, scores.device())?.triu(1)?;
-            scores.masked_fill(&later, f64::NEG_INFINITY)?.softmax(-1)?
-        }
-        None => scores.softmax(-1)?,
-    };
-    let p = args.float(4)?;
+    let as_many = grouped || key.sizes()[..key.ndim() - 2] == query.sizes()[..query.ndim() - 2];
+    if p == 0.0
+        && as_many
+        && let Some(made) = with_gradient([&query, &key, &value], mask.as_ref(), causal, scale)?
+    {
+        return Ok(made);
+    }
+    let heads = grouped.then(|| query.sizes()[query.ndim() - 3]);
+    let [key, value] = [key, value].map(|t| in_heads(&widened(&t)?, heads));
+    let (wide, key, value) = (widened(&query)?, key?, value?);
+    let scores = scores(&wide.mul(scale)?, &key, mask.as_ref(), causal)?;
+    let weights = weights(&scores, mask.is_some())?;
     let weights = if p > 0.0 { weights.dropout(p, true)? } else { weights };
     cast(weights.matmul(&value)?, query.dtype())
-}
-
-/// A key or value in as many heads as the query has, if those are to be as many.
-fn in_heads(t: &Tensor, heads: Option<usize>) -> Result<Tensor> {
-    match heads {
-        Some(heads) => repeated(t, heads / t.sizes()[t.ndim() - 3].max(1)),
-        None => Ok(t.clone()),
-    }
-}
-
-/// Each head (dimension -3) `times` times in a row.
-fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
-    if times == 1 {
-        return Ok(t.clone());
-    }
-    let mut sizes = Dims::from_slice(t.sizes());
-    let head = t.ndim() - 3;
-    sizes.insert(head + 1, times);
-    let spread = t.unsqueeze(head as i64 + 1)?.expand(&sizes)?;
-    sizes.remove(head + 1);
-    sizes[head] *= times;
-    spread.reshape_as_sizes(&sizes)
-}
-
-/// The softmax of masked scores. A row whose scores are all minus infinity gives zeros, and no gradient: it is
-/// taken out before the softmax, whose derivative would be NaN there.
-fn masked_softmax(scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    let scores = if mask.dtype() == DType::BOOL {
-        scores.masked_fill(&mask.logical_not()?, f64::NEG_INFINITY)?
-    } else {
-        scores.add(&cast(mask.clone(), scores.dtype())?)?
-    };
-    let blind = scores.detach().eq(f64::NEG_INFINITY)?.all_dims(&[-1], true)?;
-    scores.masked_fill(&blind, 0)?.softmax(-1)?.masked_fill(&blind, 0)
 }
 
 fn call(

@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod arguments;
+mod attention;
 mod calls;
 mod corners;
 mod ending;
@@ -80,6 +81,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         reading::FAULTS,
         arguments::FAULTS,
         numbers::FAULTS,
+        attention::FAULTS,
         sums::FAULTS,
         writing::FAULTS,
         memory::FAULTS,

@@ -1,0 +1,26 @@
+// targets: compute_75 compute_80
+//
+// Kernels of other families by tensor cores: products of matrices, convolutions and attention of f16 and bf16. The host functions of
+// those families launch them where the chip has them; what adds up the parts of split sums is theirs.
+#include "attention_cores.cuh"
+#include "conv.cuh"
+#include "product.cuh"
+#include "tensor_tile.cuh"
+
+#define CORES(dtype, T)                                                                                \
+  KERNEL(mm_##dtype##_cores, Product) { multiply_by_cores<T>(Matrices<T>{p}, p.shape); }               \
+  KERNEL(conv_##dtype##_cores, Convolution) { multiply_by_cores<T>(Gathered<T>{p}, p.shape); }
+
+#define ATTENTION_CORES(dtype, T, width)                                                                        \
+  KERNEL(attention_##dtype##_cores_##width, Attention) { attend_by_cores<T, width>(p); }                        \
+  KERNEL(attention_##dtype##_query_cores_##width, Attention) { gradient_by_cores<T, width, false>(p); }         \
+  KERNEL(attention_##dtype##_key_cores_##width, Attention) { gradient_by_cores<T, width, true>(p); }
+
+CORES(f16, f16)
+ATTENTION_CORES(f16, f16, 64)
+ATTENTION_CORES(f16, f16, 128)
+#if KEYWAY_SM80
+CORES(bf16, bf16)
+ATTENTION_CORES(bf16, bf16, 64)
+ATTENTION_CORES(bf16, bf16, 128)
+#endif

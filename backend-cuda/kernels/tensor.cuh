@@ -1,0 +1,146 @@
+// Tensor cores and copies in the background, behind functions of a few lines each, which the stand-in emulates
+// (test-plugins/cuda-driver/shim.h). Every thread of a warp calls them together.
+//
+// A product of 16 x 16 and 16 x 8 elements is added to 16 x 8 sums in f32. Of a thread's four sums, lane / 4 is the row of the
+// first two and eight less than that of the others, and lane % 4 * 2 the first column.
+#pragma once
+#include "nets.cuh"
+
+// Whether the image's chip multiplies bf16, and copies in the background.
+#if defined(KEYWAY_SHIM) || __CUDA_ARCH__ >= 800
+#define KEYWAY_SM80 1
+#else
+#define KEYWAY_SM80 0
+#endif
+
+// A thread's part of the operands: pairs of neighbouring elements.
+struct LeftPart {
+  u32 pair[4];
+};
+struct RightPart {
+  u32 pair[2];
+};
+struct Sums {
+  float of[4];
+};
+
+#ifndef KEYWAY_SHIM
+DEV u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
+#endif
+
+// Four matrices of 8 x 8 elements of 16 bits from shared memory: lane l names row l % 8 of matrix l / 8, aligned to 16 bytes.
+// Each thread has a pair of each, in row lane / 4; of the transposed matrix if `TURNED`.
+template <bool TURNED>
+DEV void load_matrices(u32 (&to)[4], const u16* row) {
+#ifdef KEYWAY_SHIM
+  shim_load_matrices(to, row, TURNED);
+#else
+  if constexpr (TURNED) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(shared_address(row)) : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(shared_address(row)) : "memory");
+  }
+#endif
+}
+
+// sums += left * right.
+template <class T>
+struct Cores;
+
+template <>
+struct Cores<f16> {
+  DEV void add(Sums& sums, const LeftPart& a, const RightPart& b) {
+#ifdef KEYWAY_SHIM
+    shim_mma(sums.of, a.pair, b.pair, [](u16 bits) { return Element<f16>::widen(f16{bits}); });
+#elif KEYWAY_SM80
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(sums.of[0]), "+f"(sums.of[1]), "+f"(sums.of[2]), "+f"(sums.of[3])
+                 : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "r"(b.pair[0]), "r"(b.pair[1]));
+#else
+    // The halves of the terms, one after the other.
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                   : "+f"(sums.of[0]), "+f"(sums.of[1]), "+f"(sums.of[2]), "+f"(sums.of[3])
+                   : "r"(a.pair[2 * half]), "r"(a.pair[2 * half + 1]), "r"(b.pair[half]));
+    }
+#endif
+  }
+};
+
+template <>
+struct Cores<bf16> {
+  DEV void add(Sums& sums, const LeftPart& a, const RightPart& b) {
+#ifdef KEYWAY_SHIM
+    shim_mma(sums.of, a.pair, b.pair, [](u16 bits) { return Element<bf16>::widen(bf16{bits}); });
+#elif KEYWAY_SM80
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(sums.of[0]), "+f"(sums.of[1]), "+f"(sums.of[2]), "+f"(sums.of[3])
+                 : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "r"(b.pair[0]), "r"(b.pair[1]));
+#endif
+  }
+};
+
+// Copies 16 bytes of global memory to shared memory, of which `bytes` are read and the others become zeros. Both addresses are
+// aligned to 16. What was begun before `copies_begun` arrives as a group, and is there after `copies_arrived`, for the threads
+// that meet at a barrier after it, but for the last `LATER` groups.
+DEV void copy_16(u16* to, const void* from, u32 bytes) {
+#ifdef KEYWAY_SHIM
+  shim_copy_16(to, from, bytes);
+#elif KEYWAY_SM80
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+#else
+  // Without such copies they are made at once.
+  u16 made[8];
+#pragma unroll
+  for (int i = 0; i < 8; i++) made[i] = 2 * i < bytes ? static_cast<const u16*>(from)[i] : (u16)0;
+#pragma unroll
+  for (int i = 0; i < 8; i++) to[i] = made[i];
+#endif
+}
+DEV void copies_begun() {
+#ifdef KEYWAY_SHIM
+  shim_copies_begun();
+#elif KEYWAY_SM80
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int LATER>
+DEV void copies_arrived() {
+#ifdef KEYWAY_SHIM
+  shim_copies_arrived(LATER);
+#elif KEYWAY_SM80
+  asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+#endif
+}
+
+// The parts of operands in shared memory. A left operand lies by rows, `PITCH` elements each of its terms, or by terms if
+// `turned`; a right one by columns, each of its terms, or by terms if `turned`. `at` is the first row or column and term.
+template <u32 PITCH>
+DEV void load_left(LeftPart& to, const u16* from, bool turned) {
+  const u32 lane = threadIdx.x % 32;
+  if (turned) load_matrices<true>(to.pair, from + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8);
+  else load_matrices<false>(to.pair, from + lane % 16 * PITCH + lane / 16 * 8);
+}
+// Two parts, of neighbouring columns.
+template <u32 PITCH>
+DEV void load_right(RightPart (&to)[2], const u16* from, bool turned) {
+  const u32 lane = threadIdx.x % 32;
+  u32 all[4];
+  if (turned) load_matrices<true>(all, from + (lane / 8 % 2 * 8 + lane % 8) * PITCH + lane / 16 * 8);
+  else load_matrices<false>(all, from + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8);
+  to[0] = RightPart{{all[0], all[1]}};
+  to[1] = RightPart{{all[2], all[3]}};
+}
+
+// Of a pair of numbers, rounded.
+template <class T>
+DEV u32 paired(float low, float high) {
+  return (u32)Element<T>::narrow(low).bits | (u32)Element<T>::narrow(high).bits << 16;
+}

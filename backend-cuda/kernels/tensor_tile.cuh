@@ -1,0 +1,147 @@
+// The product of tile.cuh by tensor cores: a block has 64 x 64 results, each of its four warps 32 x 32 of them, and the
+// operands come through shared memory, 32 deep, the next of them while the present ones are multiplied.
+//
+// An operand lies in shared memory by its rows (of the right one: columns) or by its terms, as neighbouring elements of it
+// lie in memory. Where these are contiguous and aligned, 8 are copied at once in the background; else each is loaded alone.
+#pragma once
+#include "tensor.cuh"
+#include "tile.cuh"
+
+constexpr u32 CORE_DEPTH = 32, CORE_THREADS = 128, WARP_TILE = 32;
+// Rows of 16-byte pieces, each of which begins in other banks than the seven before it.
+constexpr u32 PITCH_BY_ROW = CORE_DEPTH + 8, PITCH_BY_TERM = TILE + 8;
+constexpr u32 SIDE_ELEMENTS = TILE * PITCH_BY_ROW;
+
+// Which elements of an operand there are: from a row and a term on, up to these.
+struct Window {
+  u32 row, term, rows, terms;
+};
+
+// An operand gives `bits(row, term)`, and `piece(row, term)`, where 8 elements lie, along the terms or the rows.
+template <class O>
+DEV void fetch(u16* to, const O& operand, const Window& w, bool by_term, bool pieces) {
+  if (pieces) {
+    constexpr u32 COUNT = TILE * CORE_DEPTH / 8;
+#pragma unroll
+    for (u32 i = 0; i < COUNT / CORE_THREADS; i++) {
+      const u32 at = i * CORE_THREADS + threadIdx.x;
+      const u32 row = by_term ? at / (CORE_DEPTH / 8) : at % (TILE / 8) * 8;
+      const u32 term = by_term ? at % (CORE_DEPTH / 8) * 8 : at / (TILE / 8);
+      u16* place = to + (by_term ? row * PITCH_BY_ROW + term : term * PITCH_BY_TERM + row);
+      const u32 own = by_term ? w.term + term : w.row + row, end = by_term ? w.terms : w.rows;
+      const bool inside = w.row + row < w.rows && w.term + term < w.terms;
+      const u32 left = inside ? (end - own < 8 ? end - own : 8) : 0;
+      bool there = left != 0;
+      const void* from = there ? operand.piece(w.row + row, w.term + term, there) : nullptr;
+      copy_16(place, there ? from : operand.anywhere(), there ? left * 2 : 0);
+    }
+    return;
+  }
+#pragma unroll 4
+  for (u32 i = 0; i < TILE * CORE_DEPTH / CORE_THREADS; i++) {
+    const u32 at = i * CORE_THREADS + threadIdx.x;
+    const u32 row = by_term ? at / CORE_DEPTH : at % TILE, term = by_term ? at % CORE_DEPTH : at / TILE;
+    const bool inside = w.row + row < w.rows && w.term + term < w.terms;
+    to[by_term ? row * PITCH_BY_ROW + term : term * PITCH_BY_TERM + row] =
+        inside ? operand.bits(w.row + row, w.term + term) : (u16)0;
+  }
+}
+
+template <class S>
+struct LeftOf {
+  const S& source;
+  METHOD u16 bits(u32 row, u32 term) const { return source.left_at(row, term)->bits; }
+  METHOD const void* piece(u32 row, u32 term, bool&) const { return source.left_at(row, term); }
+  METHOD const void* anywhere() const { return source.left_at(0, 0); }
+};
+template <class S>
+struct RightOf {
+  const S& source;
+  METHOD u16 bits(u32 column, u32 term) const {
+    bool there = true;
+    const auto* at = source.right_at(term, column, there);
+    return there ? at->bits : (u16)0;
+  }
+  METHOD const void* piece(u32 column, u32 term, bool& there) const { return source.right_at(term, column, there); }
+  METHOD const void* anywhere() const { return source.right_begin(); }
+};
+
+// T is what the operands are of; the source is that of `multiply`, with addresses in the place of elements.
+template <class T, class S>
+DEV void multiply_by_cores(const S& source, const Shape& shape) {
+  SHARED(u16, left, 2 * SIDE_ELEMENTS);
+  SHARED(u16, right, 2 * SIDE_ELEMENTS);
+  const u32 tile = blockIdx.x % shape.tiles, split = blockIdx.x / shape.tiles;
+  const u32 row0 = tile / shape.across * TILE, column0 = tile % shape.across * TILE;
+  const u32 begin = split * shape.chunk;
+  const u32 end = shape.inner - begin < shape.chunk ? shape.inner : begin + shape.chunk;
+  const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const u32 own_row = warp / 2 * WARP_TILE, own_column = warp % 2 * WARP_TILE;
+  const bool left_by_term = shape.left_by_term, right_by_term = shape.right_by_term;
+  Sums sums[2][4] = {};
+  const auto load = [&](u32 first, u32 stage) {
+    const Window rows{row0, first, shape.rows, end}, columns{column0, first, shape.columns, end};
+    fetch(left + stage * SIDE_ELEMENTS, LeftOf<S>{source}, rows, left_by_term, shape.left_pieces);
+    fetch(right + stage * SIDE_ELEMENTS, RightOf<S>{source}, columns, right_by_term, shape.right_pieces);
+    copies_begun();
+  };
+  if (begin < end) load(begin, 0);
+  u32 stage = 0;
+#pragma unroll 1
+  for (u32 first = begin; first < end; first += CORE_DEPTH, stage ^= 1) {
+    if (end - first > CORE_DEPTH) {
+      load(first + CORE_DEPTH, stage ^ 1);
+      copies_arrived<1>();
+    } else {
+      copies_arrived<0>();
+    }
+    __syncthreads();
+    const u16 *a = left + stage * SIDE_ELEMENTS, *b = right + stage * SIDE_ELEMENTS;
+#pragma unroll
+    for (u32 k = 0; k < CORE_DEPTH; k += 16) {
+      LeftPart of_left[2];
+      RightPart of_right[4];
+#pragma unroll
+      for (u32 i = 0; i < 2; i++) {
+        const u32 row = own_row + 16 * i;
+        if (left_by_term) load_left<PITCH_BY_ROW>(of_left[i], a + row * PITCH_BY_ROW + k, false);
+        else load_left<PITCH_BY_TERM>(of_left[i], a + k * PITCH_BY_TERM + row, true);
+      }
+#pragma unroll
+      for (u32 j = 0; j < 4; j += 2) {
+        const u32 column = own_column + 8 * j;
+        RightPart two[2];
+        if (right_by_term) load_right<PITCH_BY_ROW>(two, b + column * PITCH_BY_ROW + k, false);
+        else load_right<PITCH_BY_TERM>(two, b + k * PITCH_BY_TERM + column, true);
+        of_right[j] = two[0];
+        of_right[j + 1] = two[1];
+      }
+#pragma unroll
+      for (u32 i = 0; i < 2; i++)
+#pragma unroll
+        for (u32 j = 0; j < 4; j++) Cores<T>::add(sums[i][j], of_left[i], of_right[j]);
+    }
+    // The other stage is read by nobody when the next step writes to it.
+    __syncthreads();
+  }
+#pragma unroll
+  for (u32 j = 0; j < 4; j++) {
+#pragma unroll
+    for (u32 second = 0; second < 2; second++) {
+      const u32 column = column0 + own_column + 8 * j + lane % 4 * 2 + second;
+      if (column >= shape.columns) continue;
+      const i64 at = source.column(column);
+#pragma unroll
+      for (u32 i = 0; i < 2; i++) {
+#pragma unroll
+        for (u32 below = 0; below < 2; below++) {
+          const u32 row = row0 + own_row + 16 * i + lane / 4 + 8 * below;
+          if (row >= shape.rows) continue;
+          const float sum = sums[i][j].of[2 * below + second];
+          if (shape.splits == 1) source.store(row, column, at, sum);
+          else static_cast<float*>(shape.parts)[part_at(shape, split, row, column)] = sum;
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,368 @@
+//! Attention that keeps no scores, and its gradients.
+
+use super::launch::{DIMS, Dims, launch};
+use super::nets::{Array, counted, unsupported};
+use super::scratch::Scratch;
+use super::space::in_order;
+use super::{Kernel, device_of};
+use crate::driver::Argument;
+use keyway_sdk::author::strided::Dim;
+use keyway_sdk::author::{Call, Error, dtype_name};
+
+family!("attention");
+
+/// Operands of a call, as attention.cuh numbers them.
+const OPERANDS: usize = 10;
+const QUERY: usize = 0;
+const KEY: usize = 1;
+const VALUE: usize = 2;
+const MASK: usize = 3;
+const OUT: usize = 4;
+const LOGSUMEXP: usize = 5;
+const GRAD: usize = 6;
+const OF_QUERY: usize = 7;
+const OF_KEY: usize = 8;
+const OF_VALUE: usize = 9;
+
+/// Threads of a block.
+const THREADS: usize = 128;
+/// Bytes of a tile of queries or keys: of the forward pass, and of gradients, which keep four of them.
+const FORWARD: usize = 16384;
+const BACKWARD: usize = 8192;
+/// How long the rows of a head may be, for each of the kernels.
+const WIDTHS: [usize; 2] = [128, 256];
+/// The same by tensor cores, rows of a block, and its threads: of the forward pass and of gradients.
+const CORES_WIDTHS: [usize; 2] = [64, 128];
+const CORES_ROWS: [usize; 2] = [64, 32];
+const CORES_THREADS: [usize; 2] = [128, 64];
+/// Heads that one launch serves.
+const HEADS: usize = 65535;
+
+/// `Matrix` in attention.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+struct Matrix {
+    data: u64,
+    row: i64,
+    column: i64,
+    step: i64,
+}
+
+/// `Attention` in attention.cuh.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct AttentionArgument {
+    operands: [Matrix; OPERANDS],
+    delta: u64,
+    lead: Dims<OPERANDS>,
+    scale: u64,
+    queries: u32,
+    keys: u32,
+    width: u32,
+    values: u32,
+    repeats: u32,
+    first_head: u32,
+    causal: u32,
+    mask_kind: u32,
+    narrow_sums: u32,
+    pieces: u32,
+}
+// SAFETY: `Attention` has these fields.
+unsafe impl Argument for AttentionArgument {}
+
+/// What the kernels work on.
+struct Problem {
+    argument: AttentionArgument,
+    /// Heads of the key, over all outer dimensions.
+    heads: usize,
+    /// Bytes of a number that is computed with.
+    wide: usize,
+    /// The kernels' width.
+    most: usize,
+    /// Whether tensor cores multiply.
+    by_cores: bool,
+}
+
+/// What a call gives.
+struct Given<'a> {
+    operands: [Option<Array<'a>>; OPERANDS],
+    mask_kind: u32,
+    causal: bool,
+    scale: Option<f64>,
+    /// Whether the key may have fewer heads than the query.
+    grouped: bool,
+    /// Whether the logarithms of sums are of the operands' dtype.
+    narrow_sums: bool,
+}
+
+impl<'a> Given<'a> {
+    /// Query, key and value, the first of which is argument `first`, and a mask behind them.
+    fn of(call: &Call<'a>, first: usize) -> Result<Given<'a>, Error> {
+        let mut operands = [None; OPERANDS];
+        for (at, operand) in operands[QUERY..=VALUE].iter_mut().enumerate() {
+            *operand = Some(Array::argument(call, first + at)?);
+        }
+        operands[MASK] = Array::optional(call, first + 3)?;
+        let mask_kind = match operands[MASK] {
+            None => 0,
+            Some(_) => mask_kind(dtype_name(call.tensor(first + 3)?.dtype()))?,
+        };
+        Ok(Given { operands, mask_kind, causal: false, scale: None, grouped: true, narrow_sums: false })
+    }
+}
+
+/// `MaskKind` in attention.cuh.
+fn mask_kind(dtype: &str) -> Result<u32, Error> {
+    match ["bool", "f16", "bf16", "f32", "f64"].iter().position(|name| *name == dtype) {
+        Some(at) => Ok(at as u32 + 1),
+        None => Err(unsupported(&format!("a mask of dtype {dtype}"))),
+    }
+}
+
+/// The last two sizes of an operand, and those before them.
+fn matrix<'a>(of: &Array<'a>) -> Result<(&'a [i64], [usize; 2]), Error> {
+    match of.sizes {
+        [lead @ .., rows, columns] => Ok((lead, [*rows as usize, *columns as usize])),
+        _ => Err(unsupported("attention of a vector")),
+    }
+}
+
+/// The matrix of operand `at`, and its strides along the outer dimensions, the last of which counts heads of the key.
+fn placed(at: usize, of: &Array<'_>, outer: usize, shared: i64) -> (Matrix, Vec<i64>) {
+    // What has a number for each query is a matrix of one column. A mask may have fewer dimensions.
+    let inner = if at == LOGSUMEXP { 1 } else { 2 };
+    let step = |back: usize| match of.sizes.len().checked_sub(back) {
+        Some(d) if of.sizes[d] != 1 => of.strides[d],
+        _ => 0,
+    };
+    let mut strides: Vec<i64> = (0..outer).map(|d| step(outer - d + inner)).collect();
+    let column = if inner == 2 { step(1) } else { 0 };
+    let mut matrix = Matrix { data: of.data, row: step(inner), column, step: 0 };
+    if let (Some(last), false) = (strides.last_mut(), matches!(at, KEY | VALUE | OF_KEY | OF_VALUE)) {
+        matrix.step = *last;
+        *last *= shared;
+    }
+    (matrix, strides)
+}
+
+/// How many heads of the query share one of the key: 1 where all have as many.
+fn repeats(lead: &[i64], [key, value]: [&[i64]; 2], grouped: bool) -> Result<usize, Error> {
+    let (Some(&heads), true) = (lead.last(), grouped) else { return Ok(1) };
+    let [of_key, of_value] = [key, value].map(|lead| lead.last().copied().unwrap_or(1).max(1));
+    match of_key == of_value && heads % of_key == 0 {
+        true => Ok((heads / of_key).max(1) as usize),
+        false => Err(unsupported("attention whose keys and values have different numbers of heads")),
+    }
+}
+
+impl Problem {
+    /// None where there are no results to make.
+    fn new(
+        (call, kernel): (&Call<'_>, Kernel),
+        given: &Given<'_>,
+        lead: &[i64],
+    ) -> Result<Option<Problem>, Error> {
+        let [Some(query), Some(key), Some(value)] = [QUERY, KEY, VALUE].map(|at| given.operands[at]) else {
+            return Err(unsupported("attention of nothing"));
+        };
+        let (_, [queries, width]) = matrix(&query)?;
+        let ((key_lead, [keys, _]), (value_lead, [_, values])) = (matrix(&key)?, matrix(&value)?);
+        let Some(&most) = WIDTHS.iter().find(|most| width.max(values) <= **most) else {
+            return Err(unsupported(&format!("attention with heads of {}", width.max(values))));
+        };
+        let shared = repeats(lead, [key_lead, value_lead], given.grouped)?;
+        // The dimension of heads as those of the key.
+        let mut sizes = lead.to_vec();
+        if let Some(last) = sizes.last_mut() {
+            *last /= shared as i64;
+        }
+        let mut operands = [Matrix::default(); OPERANDS];
+        let mut strides: [Vec<i64>; OPERANDS] = std::array::from_fn(|_| vec![0; lead.len()]);
+        for (at, operand) in given.operands.iter().enumerate() {
+            if let Some(operand) = operand {
+                (operands[at], strides[at]) = placed(at, operand, lead.len(), shared as i64);
+            }
+        }
+        let lists: [&[i64]; OPERANDS] = std::array::from_fn(|at| &strides[at][..]);
+        let dims: Vec<Dim<OPERANDS>> = in_order(&sizes, lists);
+        if dims.len() > DIMS {
+            return Err(unsupported("attention over so many dimensions that cannot be joined"));
+        }
+        let heads = sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size.max(0) as usize));
+        counted(heads.saturating_mul(shared))?;
+        if shared > HEADS {
+            return Err(unsupported("a key that so many heads share"));
+        }
+        let scale = given.scale.unwrap_or(1.0 / (width as f64).sqrt());
+        let is_double = kernel.dtype == "f64";
+        let argument = AttentionArgument {
+            operands,
+            delta: 0,
+            lead: Dims::new(&dims),
+            scale: if is_double { scale.to_bits() } else { u64::from((scale as f32).to_bits()) },
+            queries: counted(queries)?,
+            keys: counted(keys)?,
+            width: width as u32,
+            values: values as u32,
+            repeats: shared as u32,
+            first_head: 0,
+            causal: u32::from(given.causal),
+            mask_kind: given.mask_kind,
+            narrow_sums: u32::from(given.narrow_sums),
+            pieces: 0,
+        };
+        let wide = if is_double { 8 } else { 4 };
+        let mut problem = Problem { argument, heads, wide, most, by_cores: false };
+        let narrow = CORES_WIDTHS.iter().find(|most| width.max(values) <= **most);
+        if let (Some(&most), true) = (narrow, device_of(call)?.multiplies(kernel.dtype)) {
+            (problem.most, problem.by_cores) = (most, true);
+            for (bit, at) in [QUERY, KEY, VALUE, GRAD].into_iter().enumerate() {
+                problem.argument.pieces |= u32::from(in_pieces(&operands[at], &strides[at])) << bit;
+            }
+        }
+        Ok((heads > 0).then_some(problem))
+    }
+
+    /// Rows of a block of the forward pass and of gradients.
+    fn rows(&self) -> [usize; 2] {
+        match self.by_cores {
+            true => CORES_ROWS,
+            false => [FORWARD, BACKWARD].map(|bytes| bytes / (self.most * self.wide)),
+        }
+    }
+
+    /// Launches a kernel for all heads: `blocks` of it for each, and one for each head of the query or of the key.
+    fn launch(
+        &self,
+        (call, kernel): (&Call<'_>, Kernel),
+        (pass, blocks): (Pass, usize),
+        delta: u64,
+    ) -> Result<(), Error> {
+        let each = if pass == Pass::OfKey { 1 } else { self.argument.repeats as usize };
+        let at_once = HEADS / each;
+        for first in (0..self.heads).step_by(at_once) {
+            let count = at_once.min(self.heads - first);
+            let query_heads = first * self.argument.repeats as usize;
+            let own = query_heads * self.argument.queries as usize * self.wide;
+            let mut argument = self.argument;
+            argument.first_head = first as u32;
+            argument.delta = if delta == 0 { 0 } else { delta + own as u64 };
+            let (gpu, stream) = (device_of(call)?, call.stream());
+            let (dtype, most) = (kernel.dtype, self.most);
+            let name = match pass {
+                Pass::Forward => "",
+                Pass::Delta => "_delta",
+                Pass::OfQuery => "_query",
+                Pass::OfKey => "_key",
+            };
+            let go = |kernel: Kernel, threads: usize, entry: std::fmt::Arguments<'_>| {
+                launch(gpu, kernel, entry, ([blocks, count * each], threads as u32), &argument, stream)
+            };
+            let threads = CORES_THREADS[usize::from(pass != Pass::Forward)];
+            match pass {
+                Pass::Delta => go(ATTENTION, THREADS, format_args!("attention_{dtype}_delta"))?,
+                _ if self.by_cores => {
+                    go(CORES, threads, format_args!("attention_{dtype}{name}_cores_{most}"))?;
+                }
+                _ => go(ATTENTION, THREADS, format_args!("attention_{dtype}{name}_{most}"))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn forward(&self, call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+        let queries = self.argument.queries as usize;
+        if queries == 0 {
+            return Ok(());
+        }
+        self.launch((call, kernel), (Pass::Forward, queries.div_ceil(self.rows()[0])), 0)
+    }
+
+    fn backward(&self, call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+        let (queries, keys) = (self.argument.queries as usize, self.argument.keys as usize);
+        let all = self.heads * self.argument.repeats as usize * queries;
+        let delta = Scratch::new((device_of(call)?, call.stream()), all, self.wide)?;
+        let [_, rows] = self.rows();
+        if queries > 0 {
+            self.launch((call, kernel), (Pass::Delta, queries.div_ceil(THREADS / 32)), delta.at())?;
+            self.launch((call, kernel), (Pass::OfQuery, queries.div_ceil(rows)), delta.at())?;
+        }
+        match keys {
+            0 => Ok(()),
+            _ => self.launch((call, kernel), (Pass::OfKey, keys.div_ceil(rows)), delta.at()),
+        }
+    }
+}
+
+/// What is computed by a launch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Forward,
+    /// What the gradient and the result of each query have in common.
+    Delta,
+    OfQuery,
+    OfKey,
+}
+
+/// Whether rows of 8 elements are pieces of memory aligned to 16 bytes.
+fn in_pieces(of: &Matrix, lead: &[i64]) -> bool {
+    of.column == 1 && super::nets::in_pieces(of.data, &[of.row, of.step]) && super::nets::in_pieces(0, lead)
+}
+
+/// The kernels of `tensor.cu`.
+const CORES: Kernel = Kernel { family: "tensor", name: "attention", dtype: "" };
+/// The kernels of `attention.cu`.
+const ATTENTION: Kernel = Kernel { family: "attention", name: "attention", dtype: "" };
+
+/// The sizes before the last two.
+fn lead_of(sizes: &[i64]) -> &[i64] {
+    &sizes[..sizes.len().saturating_sub(2)]
+}
+
+fn attention(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    if call.float(4)? > 0.0 {
+        return Err(unsupported("attention with dropout"));
+    }
+    let mut given = Given::of(call, 0)?;
+    (given.causal, given.grouped) = (call.bool(5)?, call.bool(7)?);
+    given.scale = if call.is_none(6)? { None } else { Some(call.float(6)?) };
+    let out = Array::output(call, 0)?;
+    given.operands[OUT] = Some(out);
+    match Problem::new((call, kernel), &given, lead_of(out.sizes))? {
+        Some(problem) => problem.forward(call, kernel),
+        None => Ok(()),
+    }
+}
+
+fn flash(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut given = Given::of(call, 0)?;
+    (given.causal, given.scale) = (call.bool(4)?, Some(call.float(5)?));
+    let (out, logsumexp) = (Array::output(call, 0)?, Array::output(call, 1)?);
+    (given.operands[OUT], given.operands[LOGSUMEXP]) = (Some(out), Some(logsumexp));
+    match Problem::new((call, kernel), &given, lead_of(out.sizes))? {
+        Some(problem) => problem.forward(call, kernel),
+        None => Ok(()),
+    }
+}
+
+fn flash_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
+    let mut given = Given::of(call, 1)?;
+    (given.causal, given.scale) = (call.bool(7)?, Some(call.float(8)?));
+    let wide = if kernel.dtype == "f64" { "f64" } else { "f32" };
+    let of_sums = dtype_name(call.tensor(6)?.dtype());
+    if of_sums != wide && of_sums != kernel.dtype {
+        return Err(unsupported("logarithms of sums of another dtype"));
+    }
+    given.narrow_sums = of_sums != wide;
+    let out = Array::argument(call, 5)?;
+    given.operands[GRAD] = Some(Array::argument(call, 0)?);
+    given.operands[OUT] = Some(out);
+    given.operands[LOGSUMEXP] = Some(Array::argument(call, 6)?);
+    for (at, operand) in given.operands[OF_QUERY..=OF_VALUE].iter_mut().enumerate() {
+        *operand = Some(Array::output(call, at)?);
+    }
+    match Problem::new((call, kernel), &given, lead_of(out.sizes))? {
+        Some(problem) => problem.backward(call, kernel),
+        None => Ok(()),
+    }
+}

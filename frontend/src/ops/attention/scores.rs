@@ -1,0 +1,204 @@
+//! What the ops of attention share: scores, weights, heads that share a key, and the checks of the fused ops.
+
+use crate::error::Result;
+use crate::ops::composite::{cast, optional, tensor, widened};
+use crate::ops::rules::{require, wrong_shape, wrong_value};
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::{Dims, broadcast};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args};
+use keyway_dispatcher::tensor::TensorRef;
+
+/// A key or value in as many heads as the query has, if those are to be as many.
+pub(super) fn in_heads(t: &Tensor, heads: Option<usize>) -> Result<Tensor> {
+    match heads {
+        Some(heads) => repeated(t, heads / t.sizes()[t.ndim() - 3].max(1)),
+        None => Ok(t.clone()),
+    }
+}
+
+/// Each head (dimension -3) `times` times in a row.
+fn repeated(t: &Tensor, times: usize) -> Result<Tensor> {
+    if times == 1 {
+        return Ok(t.clone());
+    }
+    let mut sizes = Dims::from_slice(t.sizes());
+    let head = t.ndim() - 3;
+    sizes.insert(head + 1, times);
+    let spread = t.unsqueeze(head as i64 + 1)?.expand(&sizes)?;
+    sizes.remove(head + 1);
+    sizes[head] *= times;
+    spread.reshape_as_sizes(&sizes)
+}
+
+/// The sums over the heads that share one of `like`: what [`repeated`] leads a gradient back by.
+fn shared(t: Tensor, like: &Tensor) -> Result<Tensor> {
+    if t.sizes() == like.sizes() {
+        return Ok(t);
+    }
+    let head = t.ndim() - 3;
+    let own = like.sizes()[head];
+    let mut sizes = Dims::from_slice(t.sizes());
+    sizes[head] = sizes[head].checked_div(own).unwrap_or(0);
+    sizes.insert(head, own);
+    t.reshape_as_sizes(&sizes)?.sum_dims(&[head as i64 + 1], false)
+}
+
+/// Scores, with minus infinity where a query does not look; `query` is multiplied by the scale.
+pub(super) fn scores(query: &Tensor, key: &Tensor, mask: Option<&Tensor>, causal: bool) -> Result<Tensor> {
+    let scores = query.matmul(&key.transpose(-2, -1)?)?;
+    match mask {
+        Some(mask) if mask.dtype() == DType::BOOL => {
+            scores.masked_fill(&mask.logical_not()?, f64::NEG_INFINITY)
+        }
+        Some(mask) => scores.add(&cast(mask.clone(), scores.dtype())?),
+        None if causal => {
+            let [queries, keys] = [2, 1].map(|back| scores.sizes()[scores.ndim() - back]);
+            let later = Tensor::ones(&[queries, keys], DType::BOOL, scores.device())?.triu(1)?;
+            scores.masked_fill(&later, f64::NEG_INFINITY)
+        }
+        None => Ok(scores),
+    }
+}
+
+/// Which queries look at nothing.
+fn blind(scores: &Tensor) -> Result<Tensor> {
+    scores.detach().eq(f64::NEG_INFINITY)?.all_dims(&[-1], true)
+}
+
+/// The softmax of scores. Where a mask leaves all scores of a row minus infinity it gives zeros, and no gradient: the row is
+/// taken out before the softmax, whose derivative would be NaN there.
+pub(super) fn weights(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
+    if !is_masked {
+        return scores.softmax(-1);
+    }
+    let blind = blind(scores)?;
+    scores.masked_fill(&blind, 0)?.softmax(-1)?.masked_fill(&blind, 0)
+}
+
+/// The logarithms of the sums of the exponentials of scores; 0 where a mask or no keys leave nothing to look at.
+pub(super) fn logsumexp(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
+    let made = scores.logsumexp(&[-1], false)?;
+    match is_masked || scores.sizes().last() == Some(&0) {
+        true => made.masked_fill(&blind(scores)?.squeeze_dim(-1)?, 0),
+        false => Ok(made),
+    }
+}
+
+/// Query, key and value of a fused op, of which argument `first` is the query, wide and in as many heads as the query has; and
+/// what comes after them.
+pub(super) struct Given {
+    pub query: Tensor,
+    pub key: Tensor,
+    pub value: Tensor,
+    /// As they were given.
+    own: [Tensor; 3],
+    pub mask: Option<Tensor>,
+    pub causal: bool,
+    pub scale: f64,
+}
+
+impl Given {
+    /// Of a call whose arguments `at` are the causal flag and the scale.
+    pub(super) fn of(args: &Args<'_>, first: usize, at: usize) -> Result<Given> {
+        let own = [tensor(args, first)?, tensor(args, first + 1)?, tensor(args, first + 2)?];
+        Given::new(own, optional(args, first + 3)?, args.bool(at)?, args.float(at + 1)?)
+    }
+
+    /// Of these.
+    pub(super) fn new(own: [Tensor; 3], mask: Option<Tensor>, causal: bool, scale: f64) -> Result<Given> {
+        let heads = own[0].ndim().checked_sub(3).map(|d| own[0].sizes()[d]);
+        let query = widened(&own[0])?.mul(scale)?;
+        let [key, value] = [1, 2].map(|i| in_heads(&widened(&own[i])?, heads));
+        Ok(Given { query, key: key?, value: value?, own, mask, causal, scale })
+    }
+
+    /// Scores.
+    pub(super) fn scores(&self) -> Result<Tensor> {
+        scores(&self.query, &self.key, self.mask.as_ref(), self.causal)
+    }
+
+    /// The gradients of query, key and value, by weights and the gradients of the scores.
+    pub(super) fn gradients(&self, grad: &Tensor, weights: &Tensor, slopes: &Tensor) -> Result<[Tensor; 3]> {
+        let turned = |t: &Tensor| t.transpose(-2, -1);
+        let of_query = slopes.matmul(&self.key)?.mul(self.scale)?;
+        let of_key = turned(slopes)?.matmul(&self.query)?;
+        let of_value = turned(weights)?.matmul(grad)?;
+        Ok([of_query, shared(of_key, &self.own[1])?, shared(of_value, &self.own[2])?])
+    }
+
+    /// The gradients of weights.
+    pub(super) fn of_weights(&self, grad: &Tensor) -> Result<Tensor> {
+        grad.matmul(&self.value.transpose(-2, -1)?)
+    }
+}
+
+/// Checks query, key, value and mask of a fused op, of which argument `first` is the query and argument `at` the causal flag,
+/// and gives the sizes of the result and of one number for each query.
+pub(super) fn check(args: &Args<'_>, first: usize, at: usize) -> RuleResult<[Dims; 2]> {
+    let [query, key, value] = [args.tensor(first)?, args.tensor(first + 1)?, args.tensor(first + 2)?];
+    for (i, t) in [query, key, value].into_iter().enumerate() {
+        if t.ndim() < 2 {
+            return Err(wrong_shape(args, first + i, "of 2 or more dimensions".into(), t.sizes()));
+        }
+        require(args, first + i, t.dtype(), t.dtype() == query.dtype(), "of the query's dtype")?;
+    }
+    require(args, first, query.dtype(), query.dtype().is_float(), "a float dtype; cast integers first")?;
+    let last = |t: &TensorRef, back: usize| t.sizes()[t.ndim() - back];
+    if last(key, 1) != last(query, 1) {
+        let expected = format!("[.., keys, {}], as the query's last dimension is", last(query, 1));
+        return Err(wrong_shape(args, first + 1, expected, key.sizes()));
+    }
+    if last(value, 2) != last(key, 2) {
+        let expected = format!("[.., {}, ev], a row for each key", last(key, 2));
+        return Err(wrong_shape(args, first + 2, expected, value.sizes()));
+    }
+    if !leads_fit(query.sizes(), key.sizes(), value.sizes()) {
+        let expected = format!(
+            "with key and value alike in all but the last dimension, and as the query {:?} before the last two but for a \
+             number of heads that divides its own",
+            query.sizes()
+        );
+        return Err(wrong_shape(args, first + 1, expected, key.sizes()));
+    }
+    let each = Dims::from_slice(&query.sizes()[..query.ndim() - 1]);
+    let (mut made, mut scores) = (each.clone(), each.clone());
+    made.push(last(value, 1));
+    scores.push(last(key, 2));
+    if let Some(mask) = args.optional_tensor(first + 3)? {
+        if broadcast(args.name(), mask.sizes(), &scores)? != scores {
+            let expected = format!("of a shape that broadcasts to the scores' {scores:?}");
+            return Err(wrong_shape(args, first + 3, expected, mask.sizes()));
+        }
+        let allowed = mask.dtype() == DType::BOOL || mask.dtype().is_float();
+        require(args, first + 3, mask.dtype(), allowed, "bool or a float dtype")?;
+    }
+    if !matches!(args.get(first + 3), Arg::None) && args.bool(at)? {
+        let expected = "false where a mask is given; put the triangle into the mask".to_string();
+        return Err(wrong_value(args, at, expected));
+    }
+    args.float(at + 1)?;
+    Ok([made, each])
+}
+
+/// Whether the fused ops take operands of these sizes: alike before the last two, but for a number of heads that divides the
+/// query's.
+pub(super) fn leads_fit(query: &[usize], key: &[usize], value: &[usize]) -> bool {
+    let lead = |sizes: &[usize]| Dims::from_slice(&sizes[..sizes.len() - 2]);
+    let (query, mut key, value) = (lead(query), lead(key), lead(value));
+    if key != value {
+        return false;
+    }
+    if let (Some(heads), Some(own)) = (query.last(), key.last_mut())
+        && *own > 0
+        && heads.is_multiple_of(*own)
+    {
+        *own = *heads;
+    }
+    query == key
+}
+
+/// The dtype that is computed in.
+pub(super) fn wide(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}

@@ -1,0 +1,202 @@
+//! Attention at sizes that the suite's quick cases do not have: several tiles, heads that share a key, masks that broadcast, no
+//! keys; forward and backward. The CPU backend gives what is expected, and each result has the same bits every time.
+
+mod support;
+
+use keyway::ops::attention::scaled_dot_product_attention::AttentionOptions;
+use keyway::{DType, Device, Tensor};
+use std::path::Path;
+use support::{cuda, load, run, stand_in};
+
+/// Kernels that must have run.
+const FUSED: &[&str] = &[
+    "attention_f32_128",
+    "attention_f32_256",
+    "attention_f64_query_128",
+    "attention_f32_key_256",
+    "attention_f16_delta",
+    "attention_f16_256",
+    "attention_f16_cores_64",
+    "attention_bf16_cores_128",
+    "attention_bf16_query_cores_64",
+    "attention_f16_key_cores_128",
+];
+
+/// Not a test of its own: what a started program does.
+#[test]
+fn scenarios() {
+    if let Some(scenario) = support::scenario() {
+        load();
+        if scenario == "long" {
+            return long();
+        }
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+            CASES.iter().for_each(|case| case.check(dtype));
+        }
+    }
+}
+
+/// In an order of the threads each: forward, backward, at random.
+#[test]
+fn attention_and_its_gradients_are_as_on_the_cpu() {
+    let Some(driver) = stand_in() else { return };
+    for seed in ["3", "4", "5"] {
+        let launched = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("attention-{seed}"));
+        let file = launched.to_str().unwrap();
+        run("attention", &driver, &[("KEYWAY_STAND_IN_SEED", seed), ("KEYWAY_STAND_IN_LAUNCHED", file)]);
+        let launched = std::fs::read_to_string(&launched).unwrap();
+        for entry in FUSED {
+            assert!(launched.contains(&format!("{entry} ")), "{entry}: {launched}");
+        }
+        // Scores are neither made nor turned into weights.
+        assert!(!launched.contains("softmax"), "{launched}");
+    }
+}
+
+/// On a device whose memory holds a quarter of the scores.
+#[test]
+fn long_sequences_keep_no_scores() {
+    let Some(driver) = stand_in() else { return };
+    run("long", &driver, &[("KEYWAY_STAND_IN_MEMORY", "4000000")]);
+}
+
+/// Two thousand queries that look at as many keys, forward and backward.
+fn long() {
+    let of = |nth: usize| {
+        let made = Tensor::from_vec(numbers(&[2000, 8], nth), &[2000, 8]).unwrap();
+        made.to_dtype(DType::F32).unwrap().to_device(cuda(0)).unwrap().set_requires_grad(true).unwrap()
+    };
+    let (q, k, v) = (of(0), of(1), of(2));
+    let options = AttentionOptions { is_causal: true, ..Default::default() };
+    let y = q.scaled_dot_product_attention(&k, &v, options).unwrap();
+    // The first query looks at the first key alone.
+    let (row, first) = (y.detach().narrow(0, 0, 1).unwrap(), v.detach().narrow(0, 0, 1).unwrap());
+    assert_eq!(row.to_f64_vec().unwrap(), first.to_f64_vec().unwrap());
+    y.sum().unwrap().backward().unwrap();
+    // Each query's weights have the sum 1, so that all gradients of the values together are as many as there are queries.
+    let all: f64 = v.grad().unwrap().to_f64_vec().unwrap().iter().sum();
+    assert!((all - 16000.0).abs() < 1.0, "{all}");
+}
+
+/// What a mask is.
+#[derive(Clone, Copy, Debug)]
+enum Mask {
+    None,
+    Causal,
+    /// Of this shape; the first rows may see nothing.
+    Allowed(&'static [usize]),
+    Added(&'static [usize]),
+}
+
+#[derive(Debug)]
+struct Case {
+    query: &'static [usize],
+    key: &'static [usize],
+    value: &'static [usize],
+    mask: Mask,
+    /// Whether the operands are transposed views, as those of a projection in several heads are.
+    turned: bool,
+}
+
+const fn case(
+    query: &'static [usize],
+    key: &'static [usize],
+    value: &'static [usize],
+    mask: Mask,
+    turned: bool,
+) -> Case {
+    Case { query, key, value, mask, turned }
+}
+
+const CASES: &[Case] = &[
+    case(&[1, 1], &[1, 1], &[1, 1], Mask::None, false),
+    case(&[37, 5], &[70, 5], &[70, 3], Mask::None, false),
+    case(&[2, 70, 33], &[2, 37, 33], &[2, 37, 65], Mask::Causal, false),
+    case(&[2, 37, 64], &[2, 130, 64], &[2, 130, 64], Mask::Causal, true),
+    case(&[2, 3, 65, 40], &[2, 3, 67, 40], &[2, 3, 67, 40], Mask::Allowed(&[2, 1, 1, 67]), true),
+    case(&[2, 3, 35, 9], &[2, 3, 66, 9], &[2, 3, 66, 9], Mask::Allowed(&[35, 66]), false),
+    case(&[2, 70, 120], &[2, 45, 120], &[2, 45, 72], Mask::None, true),
+    case(&[2, 3, 35, 16], &[2, 3, 66, 16], &[2, 3, 66, 16], Mask::Added(&[3, 1, 66]), true),
+    case(&[2, 6, 40, 16], &[2, 2, 40, 16], &[2, 2, 40, 16], Mask::Causal, true),
+    case(&[3, 33, 200], &[3, 20, 200], &[3, 20, 7], Mask::None, false),
+    case(&[2, 5, 4], &[2, 0, 4], &[2, 0, 3], Mask::None, false),
+    case(&[2, 0, 4], &[2, 5, 4], &[2, 5, 3], Mask::None, false),
+];
+
+/// Numbers between -1 and 1 of some disorder.
+fn numbers(sizes: &[usize], from: usize) -> Vec<f64> {
+    let count = sizes.iter().product::<usize>();
+    (from..from + count).map(|i| ((i * 7919 + 13) % 1009) as f64 / 504.5 - 1.0).collect()
+}
+
+impl Case {
+    fn operand(&self, sizes: &[usize], nth: usize, (device, dtype): (Device, DType)) -> Tensor {
+        let mut order = sizes.to_vec();
+        let n = order.len();
+        let turned = self.turned && n > 2;
+        if turned {
+            order.swap(n - 3, n - 2);
+        }
+        let made = Tensor::from_vec(numbers(&order, nth * 31), &order).unwrap();
+        // As much as the dtype holds, on every device.
+        let made = made.to_dtype(dtype).unwrap().to_device(device).unwrap();
+        if turned { made.transpose(n as i64 - 3, n as i64 - 2).unwrap() } else { made }
+    }
+
+    /// The result without gradients, with them, and these.
+    fn results(&self, device: Device, dtype: DType) -> Vec<Vec<f64>> {
+        let on = (device, dtype);
+        let operands = [self.query, self.key, self.value];
+        let [q, k, v]: [Tensor; 3] = std::array::from_fn(|i| self.operand(operands[i], i, on));
+        let mask = match self.mask {
+            Mask::None | Mask::Causal => None,
+            Mask::Allowed(sizes) => {
+                let last = sizes[sizes.len() - 1];
+                let seen = |(i, x): (usize, &f64)| *x > -0.3 && (sizes.len() > 2 || i >= 2 * last);
+                let allowed = numbers(sizes, 5).iter().enumerate().map(seen).collect::<Vec<bool>>();
+                Some(Tensor::from_vec(allowed, sizes).unwrap().to_device(device).unwrap())
+            }
+            Mask::Added(sizes) => {
+                let hidden = |x: &f64| if *x < -0.5 { f64::NEG_INFINITY } else { *x };
+                let added = numbers(sizes, 5).iter().map(hidden).collect::<Vec<f64>>();
+                let added = Tensor::from_vec(added, sizes).unwrap().to_dtype(dtype).unwrap();
+                Some(added.to_device(device).unwrap())
+            }
+        };
+        let heads = |sizes: &[usize]| sizes.len().checked_sub(3).map(|d| sizes[d]);
+        let options = AttentionOptions {
+            attn_mask: mask.as_ref(),
+            is_causal: matches!(self.mask, Mask::Causal),
+            enable_gqa: heads(self.query) != heads(self.key),
+            ..Default::default()
+        };
+        let mut made = vec![q.scaled_dot_product_attention(&k, &v, options).unwrap()];
+        let [q, k, v] = [q, k, v].map(|t| t.detach().set_requires_grad(true).unwrap());
+        let y = q.scaled_dot_product_attention(&k, &v, options).unwrap();
+        made.push(y.detach());
+        let grad = self.operand(y.sizes(), 7, on);
+        y.mul(&grad).unwrap().sum().unwrap().backward().unwrap();
+        made.extend([q, k, v].map(|leaf| leaf.grad().unwrap()));
+        made.iter().map(|t| t.to_f64_vec().unwrap()).collect()
+    }
+
+    fn check(&self, dtype: DType) {
+        let (expected, got) = (self.results(Device::CPU, dtype), self.results(cuda(0), dtype));
+        let tolerance = match dtype {
+            DType::F64 => 1e-12,
+            DType::F32 => 2e-5,
+            DType::F16 => 2e-3,
+            _ => 1.6e-2,
+        };
+        for (which, (expected, got)) in expected.iter().zip(&got).enumerate() {
+            assert_eq!(expected.len(), got.len(), "{self:?} {dtype} {which}");
+            let largest = expected.iter().fold(1f64, |most, x| most.max(x.abs()));
+            for (at, (wanted, own)) in expected.iter().zip(got).enumerate() {
+                let off = (wanted - own).abs();
+                assert!(off <= tolerance * largest, "{self:?} {dtype} {which}, {at}: {own}, not {wanted}");
+            }
+        }
+        let bits = |all: &[Vec<f64>]| all.concat().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
+        assert!(bits(&got) == bits(&self.results(cuda(0), dtype)), "{self:?}: other bits the second time");
+    }
+}
