@@ -8,6 +8,7 @@ use crate::memory::{Shared, read_bytes};
 use crate::op::{Arg, Args, Call, Out, Outputs};
 use crate::registry::table;
 use crate::tensor::TensorRef;
+use std::ops::Range;
 
 /// Unaliases results: one that is an argument itself becomes a tensor of its own that shares the memory, but not the place
 /// in a graph.
@@ -82,6 +83,57 @@ pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) ->
         Arg::Tensors(list) => list.iter().all(|t| free(t)),
         _ => true,
     })
+}
+
+/// Targets that are compared with each argument.
+const FEW: usize = 4;
+
+/// As [`may_overwrite`], of each target. Of many, none may share memory with another one either.
+pub(super) fn may_overwrite_all(args: &Args<'_>, targets: &[TensorRef], alias: bool) -> bool {
+    match targets.len() <= FEW {
+        true => targets.iter().all(|target| may_overwrite(args, target, alias)),
+        false => may_overwrite_many(args, targets, alias),
+    }
+}
+
+/// As [`may_overwrite_all`], by the order of the addresses: the time follows the number of tensors, not that of pairs.
+#[inline(never)]
+fn may_overwrite_many(args: &Args<'_>, targets: &[TensorRef], alias: bool) -> bool {
+    let Some(device) = targets.first().map(|t| t.device()) else { return true };
+    if targets.iter().any(|t| t.device() != device) {
+        return false;
+    }
+    let mut all: Vec<(Range<usize>, &TensorRef, bool)> = Vec::new();
+    all.extend(targets.iter().filter_map(|t| Some((t.reach()?, t, true))));
+    for arg in args.values {
+        let list = match arg {
+            Arg::Tensor(t) => std::slice::from_ref(t),
+            Arg::Tensors(list) => list,
+            _ => &[],
+        };
+        let near = list.iter().filter(|t| t.device() == device);
+        all.extend(near.filter_map(|&t| Some((t.reach()?, t, false))));
+    }
+    all.sort_unstable_by_key(|(range, _, written)| (range.start, !*written));
+    // What lies together without a gap; only tensors that are exactly one may lie so, where one of them is written.
+    let mut rest = &all[..];
+    while let Some((first, _)) = rest.split_first() {
+        let mut end = first.0.end;
+        let mut count = 1;
+        while let Some((range, ..)) = rest.get(count).filter(|(range, ..)| range.start < end) {
+            end = end.max(range.end);
+            count += 1;
+        }
+        let (group, later) = rest.split_at(count);
+        rest = later;
+        let mut written = group.iter().filter(|(_, _, written)| *written);
+        let Some((_, target, _)) = written.next() else { continue };
+        let exact = |(_, t, written): &(_, &TensorRef, bool)| *written || target.coincides(t);
+        if written.next().is_some() || (count > 1 && !(alias && group.iter().all(exact))) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Hands results over, copying them where the caller gave tensors to write to.

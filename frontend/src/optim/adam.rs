@@ -1,12 +1,14 @@
 //! Adam and AdamW.
 
 use super::Optimizer;
+use super::fused::{Batch, Batches, numbered};
 use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative};
 use super::moments::{Moments, lazy_step};
 use super::rows::Gradient;
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
 use crate::ops::index::adam_rows::Step;
+use crate::ops::optim::adam_step::{self, Lists};
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`Adam`] and [`AdamW`]; the names and defaults are PyTorch's, whose `AdamW` has a weight decay of 0.01:
@@ -87,14 +89,39 @@ impl Core {
 
     fn step(&mut self) -> Result<()> {
         let _off = no_grad();
-        let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for ((parameter, options), moments) in parameters.zip(&mut self.moments) {
-            let Some(grad) = parameter.grad() else { continue };
-            let moments = match moments {
-                Some(moments) => moments,
-                None => moments.insert(Moments::zeros(parameter)?),
-            };
-            update(parameter, grad, moments, options, self.decoupled)?;
+        let parameters = numbered(&self.groups);
+        let grads: Vec<Option<Tensor>> = parameters.iter().map(|(_, p)| p.grad()).collect();
+        for (nth, (_, parameter)) in parameters.iter().enumerate() {
+            if grads[nth].is_some() && self.moments[nth].is_none() {
+                self.moments[nth] = Some(Moments::zeros(parameter)?);
+            }
+        }
+        let Batches { together, mut alone } = Batches::new(&parameters, &grads, |nth| {
+            let moments = self.moments[nth].as_ref();
+            (moments.map_or(Vec::new(), |m| vec![&m.first, &m.second]), moments.map_or(0, |m| m.steps))
+        });
+        for Batch { key: steps, members } in together {
+            let mut lists = Lists::default();
+            for &nth in &members {
+                let (Some(grad), Some(m)) = (&grads[nth], &self.moments[nth]) else { continue };
+                lists.parameters.push(parameters[nth].1);
+                lists.grads.push(grad);
+                lists.means.push(&m.first);
+                lists.squares.push(&m.second);
+            }
+            let options = &self.groups[parameters[members[0]].0].options;
+            if adam_step::in_place(&lists, &numbers(options, steps + 1, self.decoupled))? {
+                for nth in members {
+                    self.moments[nth].iter_mut().for_each(|m| m.steps = steps + 1);
+                }
+            } else {
+                alone.extend(members);
+            }
+        }
+        for nth in alone {
+            let (Some(grad), Some(moments)) = (grads[nth].clone(), &mut self.moments[nth]) else { continue };
+            let (group, parameter) = parameters[nth];
+            update(parameter, grad, moments, &self.groups[group].options, self.decoupled)?;
         }
         Ok(())
     }
@@ -107,18 +134,27 @@ impl Core {
     }
 }
 
-/// One parameter's step. The corrections of both means are moved out of the tensors into the numbers, so that one tensor
-/// of the parameter's size is all that is needed besides the moments.
+/// The numbers of step `steps`, counted from 1. The corrections of both means are moved out of the tensors into the numbers:
+/// `p - lr * (first / c1) / (sqrt(second / c2) + eps)`, multiplied through by `sqrt(c2)`.
+fn numbers(o: &AdamOptions, steps: i64, decoupled: bool) -> Step {
+    let root = (1.0 - o.beta2.powf(steps as f64)).sqrt();
+    Step {
+        beta1: o.beta1,
+        beta2: o.beta2,
+        eps: o.eps * root,
+        rate: o.lr * root / (1.0 - o.beta1.powf(steps as f64)),
+        decay: if decoupled { 0.0 } else { o.weight_decay },
+        shrink: if decoupled { 1.0 - o.lr * o.weight_decay } else { 1.0 },
+    }
+}
+
+/// The step of one parameter, with one tensor of its size besides the moments.
 fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled: bool) -> Result<()> {
     // A gradient that is refused counts as no step.
     let steps = m.steps + 1;
-    // p - lr * (first / c1) / (sqrt(second / c2) + eps), multiplied through by sqrt(c2).
-    let root = (1.0 - o.beta2.powf(steps as f64)).sqrt();
-    let rate = o.lr * root / (1.0 - o.beta1.powf(steps as f64));
-    let shrink = if decoupled { 1.0 - o.lr * o.weight_decay } else { 1.0 };
-    let decay = if decoupled { 0.0 } else { o.weight_decay };
+    let step = numbers(o, steps, decoupled);
+    let Step { eps, rate, decay, shrink, .. } = step;
     if o.lazy && !grad.as_ref().is_strided() {
-        let step = Step { beta1: o.beta1, beta2: o.beta2, eps: o.eps * root, rate, decay, shrink };
         lazy_step(p, &grad, m, step)?;
         m.steps = steps;
         return Ok(());
@@ -141,7 +177,7 @@ fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled:
     if shrink != 1.0 {
         p.mul_(shrink)?;
     }
-    let denominator = m.second.sqrt()?.add_(o.eps * root)?;
+    let denominator = m.second.sqrt()?.add_(eps)?;
     p.addcdiv_(&m.first, &denominator, -rate)?;
     Ok(())
 }
