@@ -3,9 +3,11 @@
 mod context;
 mod failure;
 mod find;
+mod graph;
 mod library;
 
 pub use context::{Argument, Attribute, Context, Entry};
+pub use graph::Executable;
 
 use failure::Failure;
 use keyway_sdk::Error;

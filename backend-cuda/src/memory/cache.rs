@@ -12,6 +12,10 @@ pub trait Source {
     fn take(&self, bytes: u64) -> Result<u64, Error>;
     /// Gives a segment back, after all work of the device.
     fn give(&self, at: u64) -> Result<(), Error>;
+    /// Whether segments can be given back now.
+    fn may_give(&self) -> bool {
+        true
+    }
 }
 
 /// Blocks are multiples of this.
@@ -85,7 +89,9 @@ impl Cache {
         // Of what is cached for other streams, nothing can be used before the device was waited for.
         let taken = match source.take(wanted) {
             Err(Error::OutOfMemory { .. }) => {
-                self.empty(source)?;
+                if source.may_give() {
+                    self.empty(source)?;
+                }
                 match source.take(wanted) {
                     Err(Error::OutOfMemory { .. }) => source.take(exact).map(|at| (at, exact)),
                     other => other.map(|at| (at, wanted)),
@@ -160,7 +166,9 @@ impl Cache {
 
     /// Gives segments without a block in use back to the driver.
     pub fn empty(&mut self, source: &impl Source) -> Result<(), Error> {
-        let used: BTreeSet<u64> = self.blocks.values().filter(|b| !b.free).map(|b| b.segment).collect();
+        // Those of a pool, whose number is odd, are used by each launch of its graph.
+        let is_used = |block: &&Block| !block.free || block.stream % 2 == 1;
+        let used: BTreeSet<u64> = self.blocks.values().filter(is_used).map(|b| b.segment).collect();
         let gone: Vec<u64> = self.segments.keys().copied().filter(|at| !used.contains(at)).collect();
         for at in gone {
             source.give(at)?;
@@ -171,6 +179,12 @@ impl Cache {
             self.blocks.retain(|block, _| !(at..end).contains(block));
         }
         Ok(())
+    }
+
+    /// Makes the blocks of a pool that are in use those of a stream.
+    pub fn leave(&mut self, pool: usize, stream: usize) {
+        let used = self.blocks.values_mut().filter(|block| block.stream == pool && !block.free);
+        used.for_each(|block| block.stream = stream);
     }
 
     /// Gives the free blocks of a stream that has ended, and whose work is done, to the default stream.
@@ -235,6 +249,29 @@ mod tests {
         assert!(cache.free(first).is_err(), "it is free");
         cache.retire(1);
         assert_eq!(cache.allocate(&source, 1000, 0).unwrap(), (first, true));
+    }
+
+    #[test]
+    fn a_pool_keeps_what_is_free_in_it() {
+        let (source, mut cache) = (Limited::new(1 << 30), Cache::default());
+        let (stream, pool) = (16, 3);
+        let (scratch, _) = cache.allocate(&source, 1000, pool).unwrap();
+        let (kept, _) = cache.allocate(&source, 1000, pool).unwrap();
+        cache.free(scratch).unwrap();
+        assert_eq!(cache.allocate(&source, 1000, pool).unwrap(), (scratch, true));
+        cache.free(scratch).unwrap();
+        cache.leave(pool, stream);
+        // What was in use comes back to the stream, the rest to nobody.
+        cache.free(kept).unwrap();
+        assert_eq!(cache.allocate(&source, 1000, stream).unwrap(), (kept, true));
+        cache.free(kept).unwrap();
+        cache.empty(&source).unwrap();
+        assert_eq!(cache.held(), SMALL_SEGMENT);
+        cache.retire(pool);
+        assert_eq!(cache.allocate(&source, 1000, 0).unwrap(), (scratch, true));
+        cache.free(scratch).unwrap();
+        cache.empty(&source).unwrap();
+        assert_eq!(cache.held(), 0);
     }
 
     #[test]

@@ -67,17 +67,17 @@ fn sgd_step(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let [lr, momentum, dampening] = [inputs.float(3)?, inputs.float(4)?, inputs.float(5)?];
     let (decay, nesterov, first) = (inputs.float(6)?, inputs.bool(7)?, inputs.bool(8)?);
     let with = |grad: f64, p: f64| grad + if decay == 0.0 { 0.0 } else { decay * p };
+    let shrink = 1.0 - lr * decay;
     if momentum == 0.0 && inputs.arrays(2)?.is_empty() {
         return stepped(inputs, [0, 1], [0], |[p, grad]| {
-            let d = with(grad, p);
-            ([p - lr * d], vec![d, lr * decay * p, lr * grad])
+            ([shrink * p - lr * grad], vec![shrink * p, lr * grad])
         });
     }
     stepped(inputs, [0, 1, 2], [0, 2], |[p, grad, v]| {
         let d = with(grad, p);
         let v = if first { d } else { momentum * v + (1.0 - dampening) * d };
-        let direction = if nesterov { d + momentum * v } else { v };
-        ([p - lr * direction, v], vec![d, lr * decay * p, lr * grad, lr * momentum * v])
+        let moved = if nesterov { shrink * p - lr * grad - lr * momentum * v } else { p - lr * v };
+        ([moved, v], vec![d, decay * p, shrink * p, lr * grad, lr * momentum * v])
     })
 }
 

@@ -27,6 +27,7 @@
 mod adagrad;
 mod adam;
 mod clip;
+mod clock;
 mod fused;
 mod group;
 mod moments;

@@ -1,6 +1,7 @@
 //! Stochastic gradient descent.
 
 use super::Optimizer;
+use super::clock::refuse_first;
 use super::fused::{Batch, Batches, numbered};
 use super::group::{Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save};
 use crate::autograd::no_grad;
@@ -161,6 +162,7 @@ impl Optimizer for Sgd {
         for (nth, (group, parameter)) in parameters.iter().enumerate() {
             let has_buffer = self.groups[*group].options.momentum != 0.0;
             if has_buffer && grads[nth].is_some() && self.directions[nth].is_none() {
+                refuse_first(OWNER, parameter)?;
                 fresh[nth] = Some(parameter.detach().empty_like()?);
             }
         }

@@ -24,11 +24,12 @@ pub(crate) struct Lists<'a> {
     pub squares: Vec<&'a Tensor>,
 }
 
-/// Steps parameters and means in place, in one walk, if a kernel does that; says whether.
+/// Steps parameters and means in place, in one walk, if a kernel does that; says whether. `eps` and `rate` may be given as tensors,
+/// which then count.
 ///
 /// # Errors
 /// What the backend reports.
-pub(crate) fn in_place(lists: &Lists<'_>, step: &Step) -> Result<bool> {
+pub(crate) fn in_place(lists: &Lists<'_>, step: &Step, tensors: Option<&[Tensor; 2]>) -> Result<bool> {
     if !is_served(&DEF, &lists.parameters)? {
         return Ok(false);
     }
@@ -44,8 +45,8 @@ pub(crate) fn in_place(lists: &Lists<'_>, step: &Step) -> Result<bool> {
             Arg::Tensors(&squares),
             beta1.into(),
             beta2.into(),
-            eps.into(),
-            rate.into(),
+            tensors.map_or(eps.into(), |[eps, _]| eps.into()),
+            tensors.map_or(rate.into(), |[_, rate]| rate.into()),
             decay.into(),
             shrink.into(),
         ],

@@ -160,9 +160,9 @@ fn errors() -> Vec<ErrorSample> {
 
 /// `sgd_step`: a step of gradient descent for all parameters of a list, with `d = grad + weight_decay * p` for a parameter `p`:
 /// its buffer becomes `v = momentum * v + (1 - dampening) * d`, or `d` where the step is the `first`, and the parameter
-/// `p - lr * v`, or `p - lr * (d + momentum * v)` with `nesterov`, or `p - lr * d` where the list of
-/// buffers is empty, as it may be without momentum. The results are the parameters, then the buffers. In f32 and f64 each operation is rounded apart, the terms
-/// of `d` one by one; f16 and bf16 are computed in f32 and rounded once.
+/// `p - lr * v`; with `nesterov`, `(1 - lr * weight_decay) * p - lr * grad - lr * momentum * v`; where the list of buffers is empty,
+/// as it may be without momentum, that without its last term. The results are the parameters, then the buffers. In f32 and f64
+/// each operation is rounded apart, the terms of `d` one by one; f16 and bf16 are computed in f32 and rounded once.
 pub static DEF: OpDef = OpDef {
     schema: "sgd_step(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffers, float lr, float momentum, float dampening, float weight_decay, bool nesterov, bool first) -> Tensor[]",
     rule: Rule::Structured(rule),
