@@ -73,9 +73,9 @@ pub fn capture<T>(device: Device, work: impl FnOnce() -> Result<T>) -> Result<(T
         let reason = "this thread's work is being captured already";
         return Err(Error::Captured { op: "graph::capture", reason, instead: "let one capture hold both" });
     }
-    // What is given to other streams before is done when the work is; a replay follows its own stream.
-    synchronize(device)?;
     let stream = Stream::new(device)?;
+    // Memory that was given back in the order of other streams is free now.
+    synchronize(device)?;
     let (made, recorded) = capture::Graph::capture(&stream, work)?;
     Ok((made, Graph { recorded, device, _stream: stream }))
 }

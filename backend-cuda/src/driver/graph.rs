@@ -94,8 +94,9 @@ impl Context {
             return Err(ended.err().unwrap_or_else(|| failed("the capture gave no graph".into())));
         }
         // SAFETY: the place is valid, and the graph was just made.
-        let made =
-            ended.and_then(|()| self.call(|l| unsafe { l.cuGraphInstantiateWithFlags(&mut executable, graph, 0) }));
+        let made = ended.and_then(|()| {
+            self.call(|l| unsafe { l.cuGraphInstantiateWithFlags(&mut executable, graph, 0) })
+        });
         // SAFETY: the graph was just made, and what is launched is a copy of it.
         let destroyed = self.call(|l| unsafe { l.cuGraphDestroy(graph) });
         made?;

@@ -3,7 +3,8 @@
 use super::failure::Failure;
 use super::{failed, find};
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUjit_option, CUmodule, CUstream,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUjit_option, CUmodule,
+    CUstream,
 };
 use keyway_sdk::Error;
 use std::ffi::{CStr, c_char, c_float, c_int, c_uint, c_void};

@@ -1,9 +1,9 @@
 //! `adam_step` and `sgd_step`: steps of optimisers, one launch for as many tensors as an argument has places for.
 
+use super::elements::Taken;
 use super::launch::launch;
 use super::scratch::{On, copy};
 use super::space::Laid;
-use super::elements::Taken;
 use super::{Kernel, device_of};
 use crate::driver::Argument;
 use keyway_sdk::author::{Call, Error, Group};

@@ -1,8 +1,8 @@
 //! Adam and AdamW.
 
 use super::Optimizer;
-use super::fused::{Batch, Batches, numbered};
 use super::clock::{Clock, common_steps, refuse_captured, refuse_first};
+use super::fused::{Batch, Batches, numbered};
 use super::group::{Group, Options, check_moments, memory_of, parameters, refuse, require_not_negative};
 use super::moments::{Moments, lazy_step};
 use super::rows::Gradient;
@@ -121,7 +121,8 @@ impl Core {
             }
             let options = &self.groups[parameters[members[0]].0].options;
             let corrected = self.clock.as_ref().map(|clock| clock.numbers(options)).transpose()?;
-            if adam_step::in_place(&lists, &numbers(options, steps + 1, self.decoupled), corrected.as_ref())? {
+            if adam_step::in_place(&lists, &numbers(options, steps + 1, self.decoupled), corrected.as_ref())?
+            {
                 for nth in members {
                     self.moments[nth].iter_mut().for_each(|m| m.steps = steps + 1);
                 }

@@ -130,7 +130,8 @@ fn call(shapes: &[&[usize]], last: [SampleArg; 6]) -> Vec<SampleArg> {
 }
 
 fn samples() -> Vec<Sample> {
-    let numbers = |shapes: &[&[usize]], numbers: [f64; 6]| sample(call(shapes, numbers.map(SampleArg::Float)));
+    let numbers =
+        |shapes: &[&[usize]], numbers: [f64; 6]| sample(call(shapes, numbers.map(SampleArg::Float)));
     let usual = [0.875, 0.75, 0.125, 0.25, 0.0, 1.0];
     let tensor = |value: f64| fixed(&[], DType::F64, Fill::Values(vec![value]));
     let [beta1, beta2, _, _, decay, shrink] = usual.map(SampleArg::Float);

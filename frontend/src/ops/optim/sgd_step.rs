@@ -168,7 +168,13 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(
         |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[Part::widened("mul"), Part::widened("add"), Part::new("to_dtype"), Part::widened("to_dtype"), Part::new("copy")],
+        &[
+            Part::widened("mul"),
+            Part::widened("add"),
+            Part::new("to_dtype"),
+            Part::widened("to_dtype"),
+            Part::new("copy"),
+        ],
     ),
     derivative: Derivative::Composite,
     forms: Forms::Out,

@@ -31,7 +31,12 @@ enum Words {
 /// Work that is captured, which would draw the same numbers with each replay.
 fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
     let reason = "each replay would draw the same numbers, whose place in the stream is recorded";
-    crate::graph::refuse("a random op", target.device(), reason, "draw outside, and copy what was drawn into an input")?;
+    crate::graph::refuse(
+        "a random op",
+        target.device(),
+        reason,
+        "draw outside, and copy what was drawn into an input",
+    )?;
     let per_block = match words {
         Words::One => 4,
         Words::Two => 2,
