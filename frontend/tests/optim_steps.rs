@@ -156,7 +156,10 @@ fn steps_that_are_counted_on_the_device_go_on_from_saved_ones() {
         adam.step().unwrap();
     };
     let (mut by_host, mut by_device) = (make(false), make(true));
-    (0..5).for_each(|_| (step(&mut by_host), step(&mut by_device)).0);
+    for _ in 0..5 {
+        step(&mut by_host);
+        step(&mut by_device);
+    }
     let (a, b) = (by_host.1.state_dict().unwrap(), by_device.1.state_dict().unwrap());
     assert_eq!(b["state.0.step"].to_vec::<i64>().unwrap(), [5]);
     for (key, value) in &a {
@@ -166,7 +169,8 @@ fn steps_that_are_counted_on_the_device_go_on_from_saved_ones() {
     }
     by_device.1.load_state_dict(&a).unwrap();
     by_device.0.detach().copy_(&by_host.0.detach()).unwrap();
-    (step(&mut by_host), step(&mut by_device));
+    step(&mut by_host);
+    step(&mut by_device);
     let (a, b) = (by_host.0.detach().to_f64_vec().unwrap(), by_device.0.detach().to_f64_vec().unwrap());
     assert!(a.iter().zip(&b).all(|(x, y)| (x - y).abs() <= 1e-14), "{a:?} {b:?}");
 }

@@ -93,8 +93,8 @@ impl Context {
         if ended.is_err() && graph.is_null() {
             return Err(ended.err().unwrap_or_else(|| failed("the capture gave no graph".into())));
         }
-        // SAFETY: the place is valid, and the graph was just made.
         let made = ended.and_then(|()| {
+            // SAFETY: the place is valid, and the graph was just made.
             self.call(|l| unsafe { l.cuGraphInstantiateWithFlags(&mut executable, graph, 0) })
         });
         // SAFETY: the graph was just made, and what is launched is a copy of it.

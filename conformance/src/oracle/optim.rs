@@ -25,10 +25,10 @@ fn stepped<const N: usize, const M: usize>(
     }
     let mut made: [Vec<Array>; M] = std::array::from_fn(|_| Vec::new());
     for nth in 0..all[0].len() {
-        let own: Vec<Vec<f64>> = all.iter().map(|list| list[nth].floats()).collect();
         let mut new: [Array; M] = changed.map(|list| all[list][nth].clone());
+        let mut elements: Vec<_> = all.iter().map(|list| list[nth].floats().into_iter()).collect();
         for at in 0..all[0][nth].numel() {
-            let from: [f64; N] = std::array::from_fn(|k| own[k][at]);
+            let from: [f64; N] = std::array::from_fn(|k| elements[k].next().unwrap_or(f64::NAN));
             let (values, mut steps) = step(from);
             steps.extend(values);
             let open = steps.iter().any(|&step| leaves_range(first.dtype, step, &from));

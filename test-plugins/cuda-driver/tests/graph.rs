@@ -135,8 +135,10 @@ fn training() {
         // And the optimiser goes on without the graph, and with its state.
         drop(graph);
         captured.optimizer.load_state_dict(&state).unwrap();
-        (captured.feed(STEPS), eager.feed(STEPS));
-        (captured.step().unwrap(), eager.step().unwrap());
+        for training in [&mut captured, &mut eager] {
+            training.feed(STEPS);
+            training.step().unwrap();
+        }
         assert_eq!(captured.bits(), eager.bits(), "{name}: after the graph");
     }
     // Corrections that the device counts are those that the host counts, to their last digits.
@@ -146,8 +148,10 @@ fn training() {
     by_host.optimizer = Box::new(AdamW::new(parameters, options).unwrap());
     let mut by_device = Training::new("adamw", d);
     for step in 0..20 {
-        (by_host.feed(step), by_device.feed(step));
-        (by_host.step().unwrap(), by_device.step().unwrap());
+        for training in [&mut by_host, &mut by_device] {
+            training.feed(step);
+            training.step().unwrap();
+        }
     }
     for (a, b) in
         by_host.bits().into_iter().zip(by_device.bits()).map(|(a, b)| (f32::from_bits(a), f32::from_bits(b)))

@@ -14,6 +14,7 @@ const HOMES: &[&str] = &[
     "author",
     "cpu-conv",
     "cpu-loops",
+    "capture",
     "device",
     "devices",
     "driver",

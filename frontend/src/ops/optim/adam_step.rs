@@ -132,6 +132,8 @@ fn call(shapes: &[&[usize]], last: [SampleArg; 6]) -> Vec<SampleArg> {
 fn samples() -> Vec<Sample> {
     let numbers =
         |shapes: &[&[usize]], numbers: [f64; 6]| sample(call(shapes, numbers.map(SampleArg::Float)));
+    // Too many elements to take differences by each.
+    let many = |shapes: &[&[usize]], own: [f64; 6]| Sample { smooth: false, ..numbers(shapes, own) };
     let usual = [0.875, 0.75, 0.125, 0.25, 0.0, 1.0];
     let tensor = |value: f64| fixed(&[], DType::F64, Fill::Values(vec![value]));
     let [beta1, beta2, _, _, decay, shrink] = usual.map(SampleArg::Float);
@@ -139,11 +141,11 @@ fn samples() -> Vec<Sample> {
         numbers(&[&[5]], usual),
         numbers(&[&[3, 4], &[4], &[]], usual),
         // Empty ones between others, and more than a vector or a block of threads holds.
-        numbers(&[&[0], &[7, 41], &[2, 0, 3], &[1030], &[1]], [0.5, 0.875, 0.25, 0.5, 0.125, 0.75]),
+        many(&[&[0], &[7, 41], &[2, 0, 3], &[1030], &[1]], [0.5, 0.875, 0.25, 0.5, 0.125, 0.75]),
         numbers(&[&[2, 3, 4, 5], &[3], &[2, 3]], [0.5, 0.5, 0.5, 0.5, 0.0, 0.5]),
         numbers(&[&[6]], [0.0, 0.0, 1.0, 1.0, 0.5, 1.0]),
         // More tensors than go into the argument of one launch.
-        numbers(&[&[3][..]; 200], usual),
+        many(&[&[3][..]; 200], usual),
         sample(call(&[&[3, 2], &[5]], [beta1, beta2, tensor(0.125), tensor(0.25), decay, shrink])),
     ]
 }
@@ -187,6 +189,7 @@ pub static DEF: OpDef = OpDef {
             Part::widened("sub"),
             Part::widened("to_dtype"),
             Part::new("to_dtype"),
+            Part::new("clone"),
         ],
     ),
     derivative: Derivative::Composite,
