@@ -8,7 +8,6 @@ use crate::memory::{Shared, read_bytes};
 use crate::op::{Arg, Args, Call, Out, Outputs};
 use crate::registry::table;
 use crate::tensor::TensorRef;
-use std::ops::Range;
 
 /// Unaliases results: one that is an argument itself becomes a tensor of its own that shares the memory, but not the place
 /// in a graph.
@@ -92,28 +91,30 @@ const FEW: usize = 4;
 pub(super) fn may_overwrite_all(args: &Args<'_>, targets: &[TensorRef], alias: bool) -> bool {
     match targets.len() <= FEW {
         true => targets.iter().all(|target| may_overwrite(args, target, alias)),
-        false => may_overwrite_many(args, targets, alias),
+        false => {
+            let arguments = args.values.iter().flat_map(|arg| match arg {
+                Arg::Tensor(t) => std::slice::from_ref(t),
+                Arg::Tensors(list) => list,
+                _ => &[],
+            });
+            may_overwrite_many(arguments.copied(), targets, alias)
+        }
     }
 }
 
 /// As [`may_overwrite_all`], by the order of the addresses: the time follows the number of tensors, not that of pairs.
-#[inline(never)]
-fn may_overwrite_many(args: &Args<'_>, targets: &[TensorRef], alias: bool) -> bool {
+fn may_overwrite_many<'a>(
+    arguments: impl Iterator<Item = &'a TensorRef>,
+    targets: &'a [TensorRef],
+    alias: bool,
+) -> bool {
     let Some(device) = targets.first().map(|t| t.device()) else { return true };
     if targets.iter().any(|t| t.device() != device) {
         return false;
     }
-    let mut all: Vec<(Range<usize>, &TensorRef, bool)> = Vec::new();
-    all.extend(targets.iter().filter_map(|t| Some((t.reach()?, t, true))));
-    for arg in args.values {
-        let list = match arg {
-            Arg::Tensor(t) => std::slice::from_ref(t),
-            Arg::Tensors(list) => list,
-            _ => &[],
-        };
-        let near = list.iter().filter(|t| t.device() == device);
-        all.extend(near.filter_map(|&t| Some((t.reach()?, t, false))));
-    }
+    let near = arguments.filter(|t| t.device() == device).map(|t| (t, false));
+    let both = targets.iter().map(|t| (t, true)).chain(near);
+    let mut all: Vec<_> = both.filter_map(|(t, written)| Some((t.reach()?, t, written))).collect();
     all.sort_unstable_by_key(|(range, _, written)| (range.start, !*written));
     // What lies together without a gap; only tensors that are exactly one may lie so, where one of them is written.
     let mut rest = &all[..];
@@ -195,4 +196,38 @@ fn content(t: &TensorRef) -> Result<Vec<u8>> {
         read_bytes(storage, dense.offset() * dense.dtype().size(), &mut bytes)?;
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::dtype::DType;
+    use crate::base::key::Device;
+    use crate::tensor::TensorImpl;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn many_are_judged_as_each_pair_is(
+            targets in prop::collection::vec((0usize..60, 0usize..4, 1usize..3), 0..6),
+            others in prop::collection::vec((0usize..60, 0usize..4, 1usize..3), 0..8),
+            same in prop::collection::vec(any::<bool>(), 6),
+            alias in any::<bool>(),
+        ) {
+            let base = TensorImpl::empty(&[80], DType::F32, Device::CPU).unwrap();
+            let part = |&(offset, size, stride): &(usize, usize, usize)| {
+                TensorImpl::view(&base, offset, &[size], Some(&[stride]), false).unwrap()
+            };
+            let targets: Vec<TensorRef> = targets.iter().map(part).collect();
+            // Some arguments are the targets themselves.
+            let own = targets.iter().zip(&same).filter(|(_, same)| **same).map(|(t, _)| t.clone());
+            let arguments: Vec<TensorRef> = others.iter().map(part).chain(own).collect();
+            let free = |t: &TensorRef| {
+                arguments.iter().all(|a| (alias && t.coincides(a)) || !t.meets(a))
+            };
+            let apart = (0..targets.len()).all(|i| (0..i).all(|j| !targets[i].meets(&targets[j])));
+            let expected = apart && targets.iter().all(free);
+            prop_assert_eq!(may_overwrite_many(arguments.iter(), &targets, alias), expected);
+        }
+    }
 }
