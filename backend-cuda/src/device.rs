@@ -4,8 +4,8 @@ use crate::driver::is_forked;
 use crate::gpu::{self, Gpu, gpu};
 use keyway_sdk::abi::codes::device_flag::ASYNCHRONOUS;
 use keyway_sdk::abi::device::{DeviceApi, Queue, RawMemoryStats};
-use keyway_sdk::abi::extension::PeerApi;
-use keyway_sdk::author::{Device, Error, Peer, Properties, device_api, peer_api};
+use keyway_sdk::abi::extension::{CaptureApi, PeerApi};
+use keyway_sdk::author::{Device, Error, Peer, Properties, capture_api, device_api, peer_api};
 use std::ffi::c_void;
 
 /// The table that the host is given.
@@ -35,6 +35,7 @@ impl Device for Cuda {
     const PINNED: bool = true;
     const ASYNC_COPIES: bool = true;
     const PEER: Option<&'static PeerApi> = Some(&peer_api::<Self>());
+    const CAPTURE: Option<&'static CaptureApi> = Some(&capture_api::<Self>());
 
     fn count() -> Result<u32, Error> {
         gpu::count()
@@ -214,7 +215,7 @@ impl Device for Cuda {
         stream: Queue,
     ) -> Result<(), Error> {
         // SAFETY: pinned memory, which the host keeps until the stream's work so far is done.
-        unsafe { gpu(index)?.context.copy_in(address(target), source, bytes, stream) }
+        unsafe { gpu(index)?.context.copy_in_pinned(address(target), source, bytes, stream) }
     }
 
     unsafe fn copy_to_host_async(
@@ -225,7 +226,7 @@ impl Device for Cuda {
         stream: Queue,
     ) -> Result<(), Error> {
         // SAFETY: pinned memory, which the host keeps, and nobody reads, until the stream's work so far is done.
-        unsafe { gpu(index)?.context.copy_out(target, address(source), bytes, stream) }
+        unsafe { gpu(index)?.context.copy_out_pinned(target, address(source), bytes, stream) }
     }
 }
 

@@ -18,6 +18,11 @@
 //!   slowly, and a program needs few of some two thousand;
 //! - memory comes from a cache for each stream. A block that is freed serves the same stream at once, since its work is
 //!   in order, and never another one before the device was waited for;
+//! - captured work is a graph of the driver's (`capture.rs`). Memory that kernels take and give back meanwhile is a pool of that
+//!   graph's own; what waits for the captured stream is refused before the driver is asked, so that the capture ends in order.
+//!   A kernel that looks at its inputs first, or makes a table on the host, cannot be captured yet;
+//! - a step of an optimiser is one launch for 88 tensors, whose addresses are in the kernel's argument: no table is copied, so
+//!   that the launch can be captured;
 //! - kernels whose inputs may be wrong in their values (a whole number divided by 0, an index or a place that is not there, a
 //!   target that is no class) look first, and wait for the answer;
 //! - what is written or added at indices takes the sources of a place in their order, by a stable sort of the places: there
@@ -44,6 +49,7 @@
 #![deny(missing_docs)]
 
 mod blas;
+mod capture;
 mod device;
 mod driver;
 mod gpu;

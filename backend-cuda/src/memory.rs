@@ -9,6 +9,7 @@ use crate::driver::Context;
 use cache::{Cache, Source};
 use keyway_sdk::Error;
 use keyway_sdk::abi::device::{Queue, RawMemoryStats};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The memory of one device.
@@ -21,7 +22,15 @@ pub struct Memory {
 struct State {
     cache: Cache,
     stats: RawMemoryStats,
+    /// The pools of the streams that are captured now.
+    pools: BTreeMap<usize, usize>,
+    /// How many pools there were.
+    made: usize,
 }
+
+/// Blocks that serve one graph's kernels alone.
+#[derive(Debug)]
+pub struct Pool(usize);
 
 /// Chooses who keeps memory.
 const VARIABLE: &str = "KEYWAY_CUDA_ALLOCATOR";
@@ -38,6 +47,9 @@ impl Source for Context {
     }
     fn give(&self, at: u64) -> Result<(), Error> {
         self.free(at)
+    }
+    fn may_give(&self) -> bool {
+        !self.is_capturing()
     }
 }
 
@@ -56,7 +68,10 @@ impl Memory {
         }
         let taken = match pooled() {
             true => context.allocate_on(bytes, stream).map(|at| (at, false)),
-            false => state.cache.allocate(context, bytes, stream.addr()),
+            false => {
+                let user = state.pools.get(&stream.addr()).copied().unwrap_or(stream.addr());
+                state.cache.allocate(context, bytes, user)
+            }
         };
         let (at, hit) = taken.map_err(|error| match error {
             // What a driver that cannot be asked has left is not known.
@@ -87,6 +102,35 @@ impl Memory {
         stats.held = if pooled() { stats.in_use } else { state.cache.held() };
         stats.frees += 1;
         Ok(())
+    }
+
+    /// Takes blocks for a stream from a pool of its own from now on.
+    pub fn begin_pool(&self, stream: Queue) -> Result<(), Error> {
+        if pooled() {
+            return Err(Error::Failed {
+                detail: format!(
+                    "work is not captured where memory is the driver's pool, whose addresses may change; unset {VARIABLE}"
+                ),
+            });
+        }
+        let state = &mut *self.state();
+        state.made += 1;
+        // A stream's address is even.
+        state.pools.insert(stream.addr(), state.made << 1 | 1);
+        Ok(())
+    }
+
+    /// Ends that. What is in use then is the stream's, and comes back to it; the rest stays the pool's.
+    pub fn end_pool(&self, stream: Queue) -> Pool {
+        let state = &mut *self.state();
+        let pool = state.pools.remove(&stream.addr()).unwrap_or_default();
+        state.cache.leave(pool, stream.addr());
+        Pool(pool)
+    }
+
+    /// Lets the blocks of a pool serve the default stream. All work with them is done.
+    pub fn drop_pool(&self, pool: Pool) {
+        self.state().cache.retire(pool.0);
     }
 
     /// Lets the blocks of a stream that has ended serve the default stream. The stream's work is done.

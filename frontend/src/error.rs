@@ -42,6 +42,16 @@ pub enum Error {
         /// The backend of this project that brings it.
         served_by: &'static str,
     },
+    /// Work that cannot be captured, see [`graph`](crate::graph).
+    #[error("{op} cannot be captured: {reason}; {instead}")]
+    Captured {
+        /// The op, or who else was asked.
+        op: &'static str,
+        /// Why a replay would not be right.
+        reason: &'static str,
+        /// What to do.
+        instead: &'static str,
+    },
     /// A vector whose length does not fit the shape.
     #[error("{op}: shape {sizes:?} has {expected} elements, but {got} values came")]
     Length {
@@ -129,6 +139,12 @@ impl fmt::Debug for Error {
                 .field("op", op)
                 .field("sizes", sizes)
                 .field("got", got)
+                .finish(),
+            Error::Captured { op, reason, instead } => f
+                .debug_struct("Captured")
+                .field("op", op)
+                .field("reason", reason)
+                .field("instead", instead)
                 .finish(),
             Error::NoLayout { op, layout, served_by } => f
                 .debug_struct("NoLayout")

@@ -24,6 +24,7 @@ pub mod autograd;
 pub mod backend;
 pub mod data;
 pub mod error;
+pub mod graph;
 pub mod interposer;
 pub mod io;
 pub mod nn;

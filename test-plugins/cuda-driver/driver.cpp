@@ -39,7 +39,8 @@ namespace {
 enum Result {
   OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
   INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600,
-  ILLEGAL_ADDRESS = 700, PEER_ALREADY = 704, PEER_NOT = 705, LAUNCH_FAILED = 719, UNKNOWN = 999,
+  ILLEGAL_ADDRESS = 700, PEER_ALREADY = 704, PEER_NOT = 705, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900,
+  CAPTURE_INVALIDATED = 901, UNKNOWN = 999,
 };
 struct ResultName {
   Result code;
@@ -62,6 +63,9 @@ const ResultName NAMES[] = {
     {PEER_ALREADY, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
     {PEER_NOT, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", "peer access has not been enabled"},
     {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
+    {CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+     "operation failed due to a previous error during capture"},
     {UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
@@ -86,9 +90,22 @@ struct Task {
   std::shared_ptr<Event> waits, marks;
   uint64_t ticket = 0;
 };
+// The work of a captured stream, in order; copied into what is launched.
+struct Graph {
+  int device;
+  std::vector<std::function<int()>> work;
+};
 struct Stream {
   int device;
   std::deque<Task> tasks;
+  // Where work goes instead of being done, while it is captured, and whether something was asked that cannot be recorded.
+  std::unique_ptr<Graph> captured = nullptr;
+  bool invalid = false;
+};
+struct Executable {
+  Graph graph;
+  // The end of the launch before: launches of one graph are done one after the other.
+  std::shared_ptr<Event> last;
 };
 struct Device {
   Stream none;
@@ -118,6 +135,8 @@ std::map<uintptr_t, Block> blocks;
 std::map<uintptr_t, size_t> pinned;
 std::map<Event*, std::shared_ptr<Event>> events;
 std::set<Module*> modules;
+std::set<Graph*> graphs;
+std::set<Executable*> executables;
 std::map<std::string, std::unique_ptr<Function>> functions;
 std::map<std::string, uint64_t> calls, launched;
 uint64_t all_calls;
@@ -195,7 +214,18 @@ int wait_until(const std::function<bool()>& done) {
   return OK;
 }
 
+// What cannot be recorded spoils the capture of a stream.
+int spoil(Stream* stream) {
+  stream->invalid = true;
+  return CAPTURE_UNSUPPORTED;
+}
+
 int give(Stream* stream, Task task) {
+  if (stream->captured) {
+    if (task.waits || task.marks) return spoil(stream);
+    stream->captured->work.push_back(std::move(task.work));
+    return OK;
+  }
   stream->tasks.push_back(std::move(task));
   // Now and then work is done at once.
   while (random_numbers() % 4 == 0 && step()) {
@@ -211,10 +241,13 @@ Stream* stream_of(void* handle) {
 }
 
 int wait_for(Stream* stream) {
+  if (stream->captured) return spoil(stream);
   const int result = wait_until([&] { return stream->tasks.empty(); });
   return devices[stream->device].lost ? devices[stream->device].lost : result;
 }
 int wait_for_all(int device) {
+  for (auto& stream : devices[device].streams)
+    if (stream && stream->captured) return spoil(stream.get());
   const int result = wait_until([&] {
     bool empty = devices[device].none.tasks.empty();
     for (auto& stream : devices[device].streams) empty = empty && (!stream || stream->tasks.empty());
@@ -489,7 +522,10 @@ API int cuMemFree_v2(uintptr_t at) {
 }
 API int cuMemAllocAsync(uintptr_t* out, size_t bytes, void* handle) {
   ENTER_CONTEXT(cuMemAllocAsync)
-  if (!stream_of(handle)) return INVALID_HANDLE;
+  Stream* stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  // Memory of a graph's own is not stood in for.
+  if (stream->captured) return spoil(stream);
   int result = allocate(current, bytes, out);
   if (result == OUT_OF_MEMORY) {
     // What queued work still frees comes back.
@@ -524,6 +560,8 @@ API int cuMemcpyHtoDAsync_v2(uintptr_t to, const void* from, size_t bytes, void*
   const uintptr_t source = uintptr_t(from);
   if (is_pinned(source, bytes))
     return give(stream, {[=] { return copy(to, source, bytes, true, false); }, nullptr, nullptr, 0});
+  // Recorded, it would read this memory when that is somebody else's.
+  if (stream->captured) return spoil(stream);
   auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
   return give(stream, {[=] { return copy(to, uintptr_t(staged->data()), bytes, true, false); }, nullptr, nullptr, 0});
 }
@@ -532,6 +570,7 @@ API int cuMemcpyDtoHAsync_v2(void* to, uintptr_t from, size_t bytes, void* handl
   Stream* stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
   const uintptr_t target = uintptr_t(to);
+  if (stream->captured && !is_pinned(target, bytes)) return spoil(stream);
   give(stream, {[=] { return copy(target, from, bytes, false, true); }, nullptr, nullptr, 0});
   return is_pinned(target, bytes) ? OK : wait_for(stream);
 }
@@ -551,7 +590,8 @@ API int cuStreamCreate(void** out, unsigned flags) {
   ENTER_CONTEXT(cuStreamCreate)
   // A stream that the default one waits for would hide that an order is missing.
   if (flags != 1) return INVALID_VALUE;
-  devices[current].streams.push_back(std::make_unique<Stream>(Stream{current, {}}));
+  devices[current].streams.push_back(std::make_unique<Stream>());
+  devices[current].streams.back()->device = current;
   *out = devices[current].streams.back().get();
   return OK;
 }
@@ -569,6 +609,70 @@ API int cuStreamSynchronize(void* handle) {
   ENTER_ORDERING(cuStreamSynchronize)
   Stream* stream = stream_of(handle);
   return stream ? wait_for(stream) : INVALID_HANDLE;
+}
+API int cuStreamBeginCapture_v2(void* handle, unsigned mode) {
+  ENTER_CONTEXT(cuStreamBeginCapture_v2)
+  Stream* stream = stream_of(handle);
+  if (!stream) return INVALID_HANDLE;
+  // The default stream cannot be captured; the modes that look at other calls of the thread are not stood in for.
+  if (!handle || stream->captured) return CAPTURE_UNSUPPORTED;
+  if (mode != 2) return INVALID_VALUE;
+  stream->captured = std::make_unique<Graph>(Graph{current, {}});
+  stream->invalid = false;
+  return OK;
+}
+API int cuStreamEndCapture(void* handle, void** out) {
+  *out = nullptr;
+  Stream* stream = nullptr;
+  std::unique_ptr<Graph> graph;
+  {
+    // A capture ends also where its end fails.
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    stream = current < 0 ? nullptr : stream_of(handle);
+    if (stream) graph = std::move(stream->captured);
+  }
+  ENTER_CONTEXT(cuStreamEndCapture)
+  if (!stream) return INVALID_HANDLE;
+  if (!graph) return INVALID_VALUE;
+  if (stream->invalid) return CAPTURE_INVALIDATED;
+  graphs.insert(graph.get());
+  *out = graph.release();
+  return OK;
+}
+API int cuGraphInstantiateWithFlags(void** out, void* handle, unsigned long long) {
+  ENTER_CONTEXT(cuGraphInstantiateWithFlags)
+  Graph* graph = static_cast<Graph*>(handle);
+  if (!graphs.count(graph)) return INVALID_HANDLE;
+  auto executable = std::make_unique<Executable>(Executable{*graph, nullptr});
+  executables.insert(executable.get());
+  *out = executable.release();
+  return OK;
+}
+API int cuGraphDestroy(void* handle) {
+  ENTER_CONTEXT(cuGraphDestroy)
+  Graph* graph = static_cast<Graph*>(handle);
+  if (!graphs.erase(graph)) return INVALID_HANDLE;
+  delete graph;
+  return OK;
+}
+API int cuGraphLaunch(void* handle, void* to) {
+  ENTER_CONTEXT(cuGraphLaunch)
+  Executable* executable = static_cast<Executable*>(handle);
+  Stream* stream = stream_of(to);
+  if (!executables.count(executable) || !stream) return INVALID_HANDLE;
+  if (executable->graph.device != current) return INVALID_CONTEXT;
+  if (stream->captured) return spoil(stream);
+  if (executable->last) give(stream, {nullptr, executable->last, nullptr, executable->last->recorded});
+  for (const auto& work : executable->graph.work) give(stream, {work, nullptr, nullptr, 0});
+  executable->last = std::make_shared<Event>();
+  return give(stream, {nullptr, nullptr, executable->last, ++executable->last->recorded});
+}
+API int cuGraphExecDestroy(void* handle) {
+  ENTER_CONTEXT(cuGraphExecDestroy)
+  Executable* executable = static_cast<Executable*>(handle);
+  if (!executables.erase(executable)) return INVALID_HANDLE;
+  delete executable;
+  return OK;
 }
 API int cuEventCreate(void** out, unsigned) {
   ENTER_CONTEXT(cuEventCreate)

@@ -35,7 +35,8 @@ pub struct Cells<'a, C> {
 }
 
 impl<'a, C: Element> Cells<'a, C> {
-    fn of(tensor: Tensor<'a>) -> Result<Self, Error> {
+    /// A tensor of a call.
+    pub fn of(tensor: Tensor<'a>) -> Result<Self, Error> {
         if dtype_size(tensor.dtype()) != Some(size_of::<C>()) || tensor.n_components() != 0 {
             return Err(Error::InvalidArgument {
                 argument: "tensor",

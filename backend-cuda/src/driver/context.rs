@@ -2,6 +2,7 @@
 //! libraries in the process change it too.
 
 use super::failure::{Failure, NOT_READY, OUT_OF_MEMORY, PEER_ALREADY, PEER_NOT};
+use super::graph::Capturing;
 use super::library::Library;
 use super::{driver, failed};
 use cudarc::driver::sys::{CUcontext, CUdevice, CUfunction, CUjit_option, CUmodule};
@@ -38,6 +39,8 @@ pub struct Context {
     lost: OnceLock<String>,
     /// The entries that were launched last, newest at `launches % RECENT`.
     recent: Mutex<Recent>,
+    /// The streams whose work is captured.
+    pub(super) capturing: Capturing,
 }
 
 #[derive(Clone, Copy)]
@@ -74,7 +77,8 @@ impl Context {
         // SAFETY: the place is valid, and the driver was started.
         unsafe { library.cuDeviceGet(&mut device, number) }.map_err(Failure::plain)?;
         let (context, lost) = (OnceLock::new(), OnceLock::new());
-        Ok(Context { library, device, index, context, lost, recent: Mutex::default() })
+        let (recent, capturing) = (Mutex::default(), Capturing::default());
+        Ok(Context { library, device, index, context, lost, recent, capturing })
     }
 
     /// The device's name.
@@ -118,7 +122,7 @@ impl Context {
     }
 
     /// Calls the driver with the context current.
-    fn call<T>(&self, work: impl FnOnce(&Library) -> Result<T, Failure>) -> Result<T, Error> {
+    pub(super) fn call<T>(&self, work: impl FnOnce(&Library) -> Result<T, Failure>) -> Result<T, Error> {
         if super::is_forked() {
             driver()?;
         }
@@ -158,6 +162,7 @@ impl Context {
 
     /// Waits for all work of the device.
     pub fn synchronize(&self) -> Result<(), Error> {
+        self.capturing.refuse_all("synchronisation of the device")?;
         // SAFETY: the context is current.
         self.call(|l| unsafe { l.cuCtxSynchronize() })
     }
@@ -180,6 +185,7 @@ impl Context {
 
     /// Frees what [`Context::allocate`] gave, after all work of the device.
     pub fn free(&self, at: u64) -> Result<(), Error> {
+        self.capturing.refuse_all("memory that goes back to the driver")?;
         // SAFETY: an address that was not given is an error of the driver's.
         self.call(|l| unsafe { l.cuMemFree_v2(at) })
     }
@@ -225,6 +231,23 @@ impl Context {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
+        // Recorded, the copy would read memory that is somebody else's by then.
+        self.capturing.refuse(stream, "a copy from memory of the host that is not pinned")?;
+        // SAFETY: the caller's.
+        unsafe { self.copy_in_pinned(to, from, bytes, stream) }
+    }
+
+    /// As [`Context::copy_in`], of page-locked memory that recorded work may read as well.
+    ///
+    /// # Safety
+    /// `from` is valid for `bytes` bytes until the stream is waited for, and as long as a graph that this is recorded in.
+    pub unsafe fn copy_in_pinned(
+        &self,
+        to: u64,
+        from: *const c_void,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
         // SAFETY: the caller's.
         self.call(|l| unsafe { l.cuMemcpyHtoDAsync_v2(to, from, bytes as usize, stream.cast()) })
     }
@@ -234,6 +257,22 @@ impl Context {
     /// # Safety
     /// `to` is valid for `bytes` bytes, and nobody else uses it, until the stream is waited for.
     pub unsafe fn copy_out(
+        &self,
+        to: *mut c_void,
+        from: u64,
+        bytes: u64,
+        stream: Queue,
+    ) -> Result<(), Error> {
+        self.capturing.refuse(stream, "a copy to the host, as of a value that is read,")?;
+        // SAFETY: the caller's.
+        unsafe { self.copy_out_pinned(to, from, bytes, stream) }
+    }
+
+    /// As [`Context::copy_out`], to page-locked memory that recorded work may write as well.
+    ///
+    /// # Safety
+    /// As for [`Context::copy_out`], and `to` is valid as long as a graph that this is recorded in.
+    pub unsafe fn copy_out_pinned(
         &self,
         to: *mut c_void,
         from: u64,
@@ -280,6 +319,7 @@ impl Context {
 
     /// Waits for a stream.
     pub fn synchronize_stream(&self, stream: Queue) -> Result<(), Error> {
+        self.capturing.refuse(stream, "synchronisation of it")?;
         // SAFETY: the stream lives.
         self.call(|l| unsafe { l.cuStreamSynchronize(stream.cast()) })
     }

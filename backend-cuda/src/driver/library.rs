@@ -3,7 +3,8 @@
 use super::failure::Failure;
 use super::{failed, find};
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUjit_option, CUmodule, CUstream,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUjit_option, CUmodule,
+    CUstream,
 };
 use keyway_sdk::Error;
 use std::ffi::{CStr, c_char, c_float, c_int, c_uint, c_void};
@@ -87,6 +88,12 @@ functions! {
     cuStreamDestroy_v2(stream: CUstream);
     cuStreamSynchronize(stream: CUstream);
     cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+    cuStreamBeginCapture_v2(stream: CUstream, mode: c_uint);
+    cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
+    cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: u64);
+    cuGraphDestroy(graph: CUgraph);
+    cuGraphLaunch(executable: CUgraphExec, stream: CUstream);
+    cuGraphExecDestroy(executable: CUgraphExec);
     cuEventCreate(event: *mut CUevent, flags: c_uint);
     cuEventDestroy_v2(event: CUevent);
     cuEventRecord(event: CUevent, stream: CUstream);

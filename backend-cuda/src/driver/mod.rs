@@ -3,11 +3,13 @@
 mod context;
 mod failure;
 mod find;
+mod graph;
 mod library;
 
 pub use context::{Argument, Attribute, Context, Entry};
 pub use failure::Failure;
 pub use find::{is_named, trust, variable};
+pub use graph::Executable;
 pub use library::reason;
 
 use keyway_sdk::Error;

@@ -74,6 +74,7 @@ mod resample;
 mod scan;
 mod scatter;
 mod softmax;
+mod step;
 mod ternary;
 mod triangle;
 mod unary;

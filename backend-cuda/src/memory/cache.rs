@@ -12,6 +12,10 @@ pub trait Source {
     fn take(&self, bytes: u64) -> Result<u64, Error>;
     /// Gives a segment back, after all work of the device.
     fn give(&self, at: u64) -> Result<(), Error>;
+    /// Whether segments can be given back now.
+    fn may_give(&self) -> bool {
+        true
+    }
 }
 
 /// Blocks are multiples of this.
@@ -28,6 +32,7 @@ const STEP: u64 = 2 << 20;
 #[derive(Clone, Copy, Debug)]
 struct Block {
     bytes: u64,
+    /// Whom it serves: a stream by its address, which is even, or a pool by its number, which is odd.
     stream: usize,
     free: bool,
     /// Where its segment begins.
@@ -85,7 +90,9 @@ impl Cache {
         // Of what is cached for other streams, nothing can be used before the device was waited for.
         let taken = match source.take(wanted) {
             Err(Error::OutOfMemory { .. }) => {
-                self.empty(source)?;
+                if source.may_give() {
+                    self.empty(source)?;
+                }
                 match source.take(wanted) {
                     Err(Error::OutOfMemory { .. }) => source.take(exact).map(|at| (at, exact)),
                     other => other.map(|at| (at, wanted)),
@@ -160,7 +167,9 @@ impl Cache {
 
     /// Gives segments without a block in use back to the driver.
     pub fn empty(&mut self, source: &impl Source) -> Result<(), Error> {
-        let used: BTreeSet<u64> = self.blocks.values().filter(|b| !b.free).map(|b| b.segment).collect();
+        // Those of a pool, whose number is odd, are used by each launch of its graph.
+        let is_used = |block: &&Block| !block.free || block.stream % 2 == 1;
+        let used: BTreeSet<u64> = self.blocks.values().filter(is_used).map(|b| b.segment).collect();
         let gone: Vec<u64> = self.segments.keys().copied().filter(|at| !used.contains(at)).collect();
         for at in gone {
             source.give(at)?;
@@ -171,6 +180,12 @@ impl Cache {
             self.blocks.retain(|block, _| !(at..end).contains(block));
         }
         Ok(())
+    }
+
+    /// Makes the blocks of a pool that are in use those of a stream.
+    pub fn leave(&mut self, pool: usize, stream: usize) {
+        let used = self.blocks.values_mut().filter(|block| block.stream == pool && !block.free);
+        used.for_each(|block| block.stream = stream);
     }
 
     /// Gives the free blocks of a stream that has ended, and whose work is done, to the default stream.
@@ -224,27 +239,50 @@ mod tests {
     #[test]
     fn a_freed_block_serves_its_own_stream_alone() {
         let (source, mut cache) = (Limited::new(1 << 30), Cache::default());
-        let (first, hit) = cache.allocate(&source, 1000, 1).unwrap();
+        let (first, hit) = cache.allocate(&source, 1000, 2).unwrap();
         assert!(!hit);
         cache.free(first).unwrap();
-        let (other, _) = cache.allocate(&source, 1000, 2).unwrap();
+        let (other, _) = cache.allocate(&source, 1000, 4).unwrap();
         assert_ne!(other, first);
-        assert_eq!(cache.allocate(&source, 1000, 1).unwrap(), (first, true));
+        assert_eq!(cache.allocate(&source, 1000, 2).unwrap(), (first, true));
         assert!(cache.free(first + 512).is_err(), "no block begins there");
         cache.free(first).unwrap();
         assert!(cache.free(first).is_err(), "it is free");
-        cache.retire(1);
+        cache.retire(2);
         assert_eq!(cache.allocate(&source, 1000, 0).unwrap(), (first, true));
+    }
+
+    #[test]
+    fn a_pool_keeps_what_is_free_in_it() {
+        let (source, mut cache) = (Limited::new(1 << 30), Cache::default());
+        let (stream, pool) = (16, 3);
+        let (scratch, _) = cache.allocate(&source, 1000, pool).unwrap();
+        let (kept, _) = cache.allocate(&source, 1000, pool).unwrap();
+        cache.free(scratch).unwrap();
+        assert_eq!(cache.allocate(&source, 1000, pool).unwrap(), (scratch, true));
+        cache.free(scratch).unwrap();
+        cache.leave(pool, stream);
+        // What was in use comes back to the stream, the rest to nobody.
+        cache.free(kept).unwrap();
+        assert_eq!(cache.allocate(&source, 1000, stream).unwrap(), (kept, true));
+        cache.free(kept).unwrap();
+        cache.empty(&source).unwrap();
+        assert_eq!(cache.held(), SMALL_SEGMENT);
+        cache.retire(pool);
+        assert_eq!(cache.allocate(&source, 1000, 0).unwrap(), (scratch, true));
+        cache.free(scratch).unwrap();
+        cache.empty(&source).unwrap();
+        assert_eq!(cache.held(), 0);
     }
 
     #[test]
     fn where_memory_runs_out_cached_segments_go_back_first() {
         let (source, mut cache) = (Limited::new(64 << 20), Cache::default());
-        let (large, _) = cache.allocate(&source, 40 << 20, 1).unwrap();
-        assert!(matches!(cache.allocate(&source, 40 << 20, 2), Err(Error::OutOfMemory { .. })));
+        let (large, _) = cache.allocate(&source, 40 << 20, 2).unwrap();
+        assert!(matches!(cache.allocate(&source, 40 << 20, 4), Err(Error::OutOfMemory { .. })));
         cache.free(large).unwrap();
         assert_eq!(cache.held(), 40 << 20);
-        let (again, hit) = cache.allocate(&source, 40 << 20, 2).unwrap();
+        let (again, hit) = cache.allocate(&source, 40 << 20, 4).unwrap();
         assert!(!hit);
         cache.free(again).unwrap();
         cache.empty(&source).unwrap();
@@ -265,7 +303,7 @@ mod tests {
                 if free && !live.is_empty() {
                     let (at, _) = live.swap_remove(bytes as usize % live.len());
                     cache.free(at).unwrap();
-                } else if let Ok((at, _)) = cache.allocate(&source, bytes, stream) {
+                } else if let Ok((at, _)) = cache.allocate(&source, bytes, 2 * stream) {
                     prop_assert_eq!(at % 256, 0);
                     for (other, size) in &live {
                         prop_assert!(at + bytes <= *other || other + size <= at);
@@ -276,7 +314,7 @@ mod tests {
             for (at, _) in live {
                 cache.free(at).unwrap();
             }
-            (1..4).for_each(|stream| cache.retire(stream));
+            (1..4).for_each(|stream| cache.retire(2 * stream));
             prop_assert_eq!(cache.blocks.len(), cache.segments.len(), "each segment is one block again");
             cache.empty(&source).unwrap();
             prop_assert_eq!((cache.held(), *source.left.borrow()), (0, 1 << 30));

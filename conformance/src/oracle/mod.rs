@@ -16,6 +16,7 @@ mod loss;
 mod memory;
 mod norm;
 mod number;
+mod optim;
 mod pointwise;
 mod pool;
 mod promotion;
@@ -69,6 +70,7 @@ const FAMILIES: &[Family] = &[
     resample::ALL,
     attention::ALL,
     loss::ALL,
+    optim::ALL,
 ];
 
 /// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.

@@ -3,7 +3,7 @@
 use super::convert::{cast, contiguous};
 use super::invoke;
 use super::others::{Asked, Next, after_failure};
-use super::outputs::{check_target, deliver, may_overwrite, targets, unalias};
+use super::outputs::{check_target, deliver, may_overwrite_all, targets, unalias};
 use super::strides::choose_strides;
 use crate::base::error::Result;
 use crate::call::ledger::{self, Served};
@@ -188,8 +188,9 @@ fn into_given(
     for (target, spec) in targets.iter().zip(&plan.outputs) {
         check_target(args, target, &spec.sizes, spec.dtype)?;
         direct &= target.dtype() == spec.dtype && target.device() == place.device;
-        direct &= target.is_strided() && may_overwrite(args, target, plan.alias);
+        direct &= target.is_strided();
     }
+    direct = direct && may_overwrite_all(args, &targets, plan.alias);
     if !direct {
         let fresh = Call { args: call.args, out: Out::New };
         let made = run(kernel, &fresh, args, Asked { allocates: false, ..asked }, next)?;

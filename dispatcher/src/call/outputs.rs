@@ -84,6 +84,59 @@ pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) ->
     })
 }
 
+/// Targets that are compared with each argument.
+const FEW: usize = 4;
+
+/// As [`may_overwrite`], of each target. Of many, none may share memory with another one either.
+pub(super) fn may_overwrite_all(args: &Args<'_>, targets: &[TensorRef], alias: bool) -> bool {
+    match targets.len() <= FEW {
+        true => targets.iter().all(|target| may_overwrite(args, target, alias)),
+        false => {
+            let arguments = args.values.iter().flat_map(|arg| match arg {
+                Arg::Tensor(t) => std::slice::from_ref(t),
+                Arg::Tensors(list) => list,
+                _ => &[],
+            });
+            may_overwrite_many(arguments.copied(), targets, alias)
+        }
+    }
+}
+
+/// As [`may_overwrite_all`], by the order of the addresses: the time follows the number of tensors, not that of pairs.
+fn may_overwrite_many<'a>(
+    arguments: impl Iterator<Item = &'a TensorRef>,
+    targets: &'a [TensorRef],
+    alias: bool,
+) -> bool {
+    let Some(device) = targets.first().map(|t| t.device()) else { return true };
+    if targets.iter().any(|t| t.device() != device) {
+        return false;
+    }
+    let near = arguments.filter(|t| t.device() == device).map(|t| (t, false));
+    let both = targets.iter().map(|t| (t, true)).chain(near);
+    let mut all: Vec<_> = both.filter_map(|(t, written)| Some((t.reach()?, t, written))).collect();
+    all.sort_unstable_by_key(|(range, _, written)| (range.start, !*written));
+    // What lies together without a gap; only tensors that are exactly one may lie so, where one of them is written.
+    let mut rest = &all[..];
+    while let Some((first, _)) = rest.split_first() {
+        let mut end = first.0.end;
+        let mut count = 1;
+        while let Some((range, ..)) = rest.get(count).filter(|(range, ..)| range.start < end) {
+            end = end.max(range.end);
+            count += 1;
+        }
+        let (group, later) = rest.split_at(count);
+        rest = later;
+        let mut written = group.iter().filter(|(_, _, written)| *written);
+        let Some((_, target, _)) = written.next() else { continue };
+        let exact = |(_, t, written): &(_, &TensorRef, bool)| *written || target.coincides(t);
+        if written.next().is_some() || (count > 1 && !(alias && group.iter().all(exact))) {
+            return false;
+        }
+    }
+    true
+}
+
 /// Hands results over, copying them where the caller gave tensors to write to.
 pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
     if matches!(call.out, Out::New) {
@@ -143,4 +196,38 @@ fn content(t: &TensorRef) -> Result<Vec<u8>> {
         read_bytes(storage, dense.offset() * dense.dtype().size(), &mut bytes)?;
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::dtype::DType;
+    use crate::base::key::Device;
+    use crate::tensor::TensorImpl;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn many_are_judged_as_each_pair_is(
+            targets in prop::collection::vec((0usize..60, 0usize..4, 1usize..3), 0..6),
+            others in prop::collection::vec((0usize..60, 0usize..4, 1usize..3), 0..8),
+            same in prop::collection::vec(any::<bool>(), 6),
+            alias in any::<bool>(),
+        ) {
+            let base = TensorImpl::empty(&[80], DType::F32, Device::CPU).unwrap();
+            let part = |&(offset, size, stride): &(usize, usize, usize)| {
+                TensorImpl::view(&base, offset, &[size], Some(&[stride]), false).unwrap()
+            };
+            let targets: Vec<TensorRef> = targets.iter().map(part).collect();
+            // Some arguments are the targets themselves.
+            let own = targets.iter().zip(&same).filter(|(_, same)| **same).map(|(t, _)| t.clone());
+            let arguments: Vec<TensorRef> = others.iter().map(part).chain(own).collect();
+            let free = |t: &TensorRef| {
+                arguments.iter().all(|a| (alias && t.coincides(a)) || !t.meets(a))
+            };
+            let apart = (0..targets.len()).all(|i| (0..i).all(|j| !targets[i].meets(&targets[j])));
+            let expected = apart && targets.iter().all(free);
+            prop_assert_eq!(may_overwrite_many(arguments.iter(), &targets, alias), expected);
+        }
+    }
 }

@@ -100,6 +100,11 @@ fn wrong_stream(expected: &str, got: String) -> Error {
     Error::Value { op: "Graph", argument: "stream", expected: expected.to_string(), got }
 }
 
+/// Whether this thread's work on a device is being recorded.
+pub fn is_captured(device: Device) -> bool {
+    super::stream::current_stream_ref(device).is_some_and(|handle| handle.recording().is_active())
+}
+
 /// Recorded work of one stream, to be launched again and again.
 ///
 /// A launch works on the memory that the recorded calls worked on: put new values into their inputs with `copy_`, launch,

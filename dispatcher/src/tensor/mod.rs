@@ -17,6 +17,7 @@ use crate::memory::{Extension, Shared, Storage};
 use geometry::Geometry;
 use keyway_sdk::abi::tensor::RawTensor;
 use std::marker::PhantomPinned;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -189,25 +190,30 @@ impl TensorImpl {
             && dims::same(self.strides(), other.strides())
     }
 
+    /// The addresses from a strided tensor's first element to the end of its last one; `None` for what is composite or has no
+    /// elements, which meets nothing.
+    #[inline]
+    pub(crate) fn reach(&self) -> Option<Range<usize>> {
+        if self.numel() == 0 || !self.is_strided() {
+            return None;
+        }
+        let reach = |(&n, &s): (&usize, &usize)| (n - 1) * s;
+        let last = match self.is_contiguous() {
+            true => self.numel() - 1,
+            false => self.sizes().iter().zip(self.strides()).map(reach).sum(),
+        };
+        let begin = self.raw.get().data.addr();
+        Some(begin..begin + (last + 1) * self.dtype().size())
+    }
+
     /// Whether the memory of two strided tensors meets, from the first element of each to its last. What is composite meets
     /// nothing.
     #[inline]
     pub(crate) fn meets(&self, other: &TensorImpl) -> bool {
-        let range = |t: &TensorImpl| {
-            let reach = |(&n, &s): (&usize, &usize)| (n - 1) * s;
-            let last = match t.is_contiguous() {
-                true => t.numel() - 1,
-                false => t.sizes().iter().zip(t.strides()).map(reach).sum(),
-            };
-            let (begin, size) = (t.raw.get().data.addr(), t.dtype().size());
-            (begin, begin + (last + 1) * size)
-        };
-        if [self, other].iter().any(|t| t.numel() == 0 || !t.is_strided()) || self.device() != other.device()
-        {
-            return false;
+        match (self.reach(), other.reach()) {
+            (Some(a), Some(b)) => self.device() == other.device() && a.start < b.end && b.start < a.end,
+            _ => false,
         }
-        let ((a0, a1), (b0, b1)) = (range(self), range(other));
-        a0 < b1 && b0 < a1
     }
 
     /// Whether the tensor is one strided buffer.

@@ -32,6 +32,7 @@ pub mod linalg;
 pub mod loss;
 pub mod memory;
 pub mod norm;
+pub mod optim;
 pub mod pointwise;
 pub mod pool;
 pub mod random;
@@ -57,6 +58,7 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         image::ALL,
         loss::ALL,
         attention::ALL,
+        optim::ALL,
     ];
     families.into_iter().flatten().copied()
 }

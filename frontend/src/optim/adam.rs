@@ -1,13 +1,16 @@
 //! Adam and AdamW.
 
 use super::Optimizer;
-use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative};
+use super::clock::{Clock, common_steps, refuse_captured, refuse_first};
+use super::fused::{Batch, Batches, numbered};
+use super::group::{Group, Options, check_moments, memory_of, parameters, refuse, require_not_negative};
 use super::moments::{Moments, lazy_step};
 use super::rows::Gradient;
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
 use crate::ops::index::adam_rows::Step;
-use crate::{Result, Tensor, profiler};
+use crate::ops::optim::adam_step::{self, Lists};
+use crate::{Device, Result, Tensor, profiler};
 
 /// The options of [`Adam`] and [`AdamW`]; the names and defaults are PyTorch's, whose `AdamW` has a weight decay of 0.01:
 /// see [`AdamOptions::adamw`].
@@ -78,47 +81,123 @@ struct Core {
     moments: Vec<Option<Moments>>,
     /// Whether weight decay acts on the parameter rather than on its gradient.
     decoupled: bool,
+    /// The count of steps on the device, where captured work counts them.
+    clock: Option<Clock>,
 }
 
 impl Core {
     fn new(owner: &'static str, groups: Vec<Group<AdamOptions>>, decoupled: bool) -> Result<Core> {
-        Ok(Core { owner, moments: memory_of(owner, &groups)?, groups, decoupled })
+        Ok(Core { owner, moments: memory_of(owner, &groups)?, groups, decoupled, clock: None })
     }
 
     fn step(&mut self) -> Result<()> {
         let _off = no_grad();
-        let parameters = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for ((parameter, options), moments) in parameters.zip(&mut self.moments) {
-            let Some(grad) = parameter.grad() else { continue };
-            let moments = match moments {
-                Some(moments) => moments,
-                None => moments.insert(Moments::zeros(parameter)?),
-            };
-            update(parameter, grad, moments, options, self.decoupled)?;
+        let parameters = numbered(&self.groups);
+        let grads: Vec<Option<Tensor>> = parameters.iter().map(|(_, p)| p.grad()).collect();
+        if self.clock.is_none() {
+            parameters.iter().try_for_each(|(_, p)| refuse_captured(self.owner, p))?;
+        }
+        for (nth, (_, parameter)) in parameters.iter().enumerate() {
+            if grads[nth].is_some() && self.moments[nth].is_none() {
+                refuse_first(self.owner, parameter)?;
+                self.moments[nth] = Some(Moments::zeros(parameter)?);
+            }
+        }
+        let Batches { together, mut alone } = Batches::new(&parameters, &grads, |nth| {
+            let moments = self.moments[nth].as_ref();
+            (moments.map_or(Vec::new(), |m| vec![&m.first, &m.second]), moments.map_or(0, |m| m.steps))
+        });
+        if let Some(clock) = &self.clock {
+            clock.advance()?;
+        }
+        for Batch { key: steps, members } in together {
+            let mut lists = Lists::default();
+            for &nth in &members {
+                let (Some(grad), Some(m)) = (&grads[nth], &self.moments[nth]) else { continue };
+                lists.parameters.push(parameters[nth].1);
+                lists.grads.push(grad);
+                lists.means.push(&m.first);
+                lists.squares.push(&m.second);
+            }
+            let options = &self.groups[parameters[members[0]].0].options;
+            let corrected = self.clock.as_ref().map(|clock| clock.numbers(options)).transpose()?;
+            if adam_step::in_place(&lists, &numbers(options, steps + 1, self.decoupled), corrected.as_ref())?
+            {
+                for nth in members {
+                    self.moments[nth].iter_mut().for_each(|m| m.steps = steps + 1);
+                }
+            } else {
+                alone.extend(members);
+            }
+        }
+        if let (Some(_), Some(&nth)) = (&self.clock, alone.first()) {
+            let got = format!("another for parameter {nth}, or no kernel of `adam_step` on its device");
+            let expected = "used with strided gradients that lie as their parameters do";
+            return Err(refuse(self.owner, "capturable", expected, got).into());
+        }
+        for nth in alone {
+            let (Some(grad), Some(moments)) = (grads[nth].clone(), &mut self.moments[nth]) else { continue };
+            let (group, parameter) = parameters[nth];
+            update(parameter, grad, moments, &self.groups[group].options, self.decoupled)?;
         }
         Ok(())
     }
 
+    /// Counts steps on the device of the parameters from now on.
+    fn count_on_device(&mut self) -> Result<()> {
+        let parameters = numbered(&self.groups);
+        let device = parameters.first().map_or(Device::CPU, |(_, p)| p.device());
+        if let Some((_, other)) = parameters.iter().find(|(_, p)| p.device() != device) {
+            let got = format!("parameters on {device} and {}", other.device());
+            return Err(refuse(self.owner, "capturable", "used with parameters on one device", got).into());
+        }
+        let steps = common_steps(self.owner, &self.moments)?;
+        self.clock = Some(Clock::new(device, steps)?);
+        Ok(())
+    }
+
+    fn state_dict(&self) -> Result<StateDict> {
+        let mut state = Moments::save(&self.groups, &self.moments)?;
+        if let Some(clock) = &self.clock {
+            let steps = clock.steps()?;
+            let counts = state.iter_mut().filter(|(name, _)| name.ends_with(".step"));
+            counts.into_iter().try_for_each(|(_, count)| Tensor::scalar(steps).map(|made| *count = made))?;
+        }
+        Ok(state)
+    }
+
     fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
         let (options, moments) = Moments::load(self.owner, &self.groups, state)?;
+        if let Some(clock) = &self.clock {
+            clock.set(common_steps(self.owner, &moments)?)?;
+        }
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
         self.moments = moments;
         Ok(())
     }
 }
 
-/// One parameter's step. The corrections of both means are moved out of the tensors into the numbers, so that one tensor
-/// of the parameter's size is all that is needed besides the moments.
+/// The numbers of step `steps`, counted from 1. The corrections of both means are moved out of the tensors into the numbers:
+/// `p - lr * (first / c1) / (sqrt(second / c2) + eps)`, multiplied through by `sqrt(c2)`.
+fn numbers(o: &AdamOptions, steps: i64, decoupled: bool) -> Step {
+    let root = (1.0 - o.beta2.powf(steps as f64)).sqrt();
+    Step {
+        beta1: o.beta1,
+        beta2: o.beta2,
+        eps: o.eps * root,
+        rate: o.lr * root / (1.0 - o.beta1.powf(steps as f64)),
+        decay: if decoupled { 0.0 } else { o.weight_decay },
+        shrink: if decoupled { 1.0 - o.lr * o.weight_decay } else { 1.0 },
+    }
+}
+
+/// The step of one parameter, with one tensor of its size besides the moments.
 fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled: bool) -> Result<()> {
     // A gradient that is refused counts as no step.
     let steps = m.steps + 1;
-    // p - lr * (first / c1) / (sqrt(second / c2) + eps), multiplied through by sqrt(c2).
-    let root = (1.0 - o.beta2.powf(steps as f64)).sqrt();
-    let rate = o.lr * root / (1.0 - o.beta1.powf(steps as f64));
-    let shrink = if decoupled { 1.0 - o.lr * o.weight_decay } else { 1.0 };
-    let decay = if decoupled { 0.0 } else { o.weight_decay };
+    let step = numbers(o, steps, decoupled);
+    let Step { eps, rate, decay, shrink, .. } = step;
     if o.lazy && !grad.as_ref().is_strided() {
-        let step = Step { beta1: o.beta1, beta2: o.beta2, eps: o.eps * root, rate, decay, shrink };
         lazy_step(p, &grad, m, step)?;
         m.steps = steps;
         return Ok(());
@@ -141,7 +220,7 @@ fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled:
     if shrink != 1.0 {
         p.mul_(shrink)?;
     }
-    let denominator = m.second.sqrt()?.add_(o.eps * root)?;
+    let denominator = m.second.sqrt()?.add_(eps)?;
     p.addcdiv_(&m.first, &denominator, -rate)?;
     Ok(())
 }
@@ -169,6 +248,16 @@ macro_rules! optimizer {
                 Ok($name(Core::new($text, groups, $decoupled)?))
             }
 
+            /// Counts the steps on the parameters' device, so that a step which was captured ([`graph`](crate::graph)) counts
+            /// each replay. All parameters, which have gradients of their own order and are on one device, share the count.
+            ///
+            /// # Errors
+            /// Parameters on several devices, or of which some have had more steps than others; what the backend reports.
+            pub fn capturable(mut self) -> Result<$name> {
+                self.0.count_on_device()?;
+                Ok(self)
+            }
+
             /// The groups, with the options as they are now.
             pub fn groups(&self) -> &[Group<AdamOptions>] {
                 &self.0.groups
@@ -194,7 +283,7 @@ macro_rules! optimizer {
             }
 
             fn state_dict(&self) -> Result<StateDict> {
-                Moments::save(&self.0.groups, &self.0.moments)
+                self.0.state_dict()
             }
 
             fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {

@@ -16,6 +16,8 @@
 //! ```
 //!
 //! Decisions:
+//! - all parameters whose gradients and means lie as they do are stepped by one op, which a backend may serve by one walk or
+//!   one launch; where no kernel does, and for the others, a step is composed of ops for each parameter;
 //! - updates run in place and outside the graph; terms are added to a parameter one by one where a sum would need memory of
 //!   its own, so SGD allocates nothing after its first step;
 //! - the state is a state dict of plain tensors, options included, so it is saved as weights are;
@@ -25,6 +27,8 @@
 mod adagrad;
 mod adam;
 mod clip;
+mod clock;
+mod fused;
 mod group;
 mod moments;
 mod optimizer;

@@ -1,9 +1,12 @@
 //! Stochastic gradient descent.
 
 use super::Optimizer;
+use super::clock::refuse_first;
+use super::fused::{Batch, Batches, numbered};
 use super::group::{Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
+use crate::ops::optim::sgd_step::{self, Step};
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`Sgd`]; the names and defaults are PyTorch's.
@@ -152,11 +155,52 @@ impl Optimizer for Sgd {
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("Sgd.step");
         let _off = no_grad();
-        let all = self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
-        for ((parameter, options), direction) in all.zip(&mut self.directions) {
-            if let Some(grad) = parameter.grad() {
-                update(parameter, &grad, direction, options)?;
+        let parameters = numbered(&self.groups);
+        let grads: Vec<Option<Tensor>> = parameters.iter().map(|(_, p)| p.grad()).collect();
+        // Buffers hold nothing before the step that makes them.
+        let mut fresh: Vec<Option<Tensor>> = vec![None; parameters.len()];
+        for (nth, (group, parameter)) in parameters.iter().enumerate() {
+            let has_buffer = self.groups[*group].options.momentum != 0.0;
+            if has_buffer && grads[nth].is_some() && self.directions[nth].is_none() {
+                refuse_first(OWNER, parameter)?;
+                fresh[nth] = Some(parameter.detach().empty_like()?);
             }
+        }
+        let buffer = |nth: usize| match self.groups[parameters[nth].0].options.momentum {
+            0.0 => None,
+            _ => fresh[nth].as_ref().or(self.directions[nth].as_ref()),
+        };
+        let Batches { together, mut alone } = Batches::new(&parameters, &grads, |nth| {
+            (buffer(nth).into_iter().collect(), fresh[nth].is_some())
+        });
+        let (mut made, mut failed) = (Vec::new(), None);
+        for Batch { key: first, members } in together {
+            let own: Vec<&Tensor> = members.iter().map(|&nth| parameters[nth].1).collect();
+            let of: Vec<&Tensor> = members.iter().filter_map(|&nth| grads[nth].as_ref()).collect();
+            let buffers: Vec<&Tensor> = members.iter().filter_map(|&nth| buffer(nth)).collect();
+            let SgdOptions { lr, momentum, dampening, weight_decay, nesterov } =
+                self.groups[parameters[members[0]].0].options;
+            let step = Step { lr, momentum, dampening, weight_decay, nesterov, first };
+            match sgd_step::in_place(&own, &of, &buffers, step) {
+                Ok(true) => made.extend(members),
+                Ok(false) => alone.extend(members),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        for nth in made {
+            if let Some(buffer) = fresh[nth].take() {
+                self.directions[nth] = Some(buffer);
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        for nth in alone {
+            let (Some(grad), (group, parameter)) = (&grads[nth], parameters[nth]) else { continue };
+            update(parameter, grad, &mut self.directions[nth], &self.groups[group].options)?;
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ mod half_bits;
 pub mod host;
 pub mod interposer;
 mod layout;
+mod lists;
 mod op;
 mod reach;
 mod reduction;
@@ -40,6 +41,7 @@ pub use host::{
 };
 pub use interposer::{Argument, Form, Interposed, Interposer};
 pub use layout::{Layout, LayoutOps, layout_api, layout_ops_api};
+pub use lists::{Group, Groups};
 pub use op::{Compute, Elementwise, Op, Placement, RuleCall, op};
 pub use tensor::{OwnedTensor, Tensor};
 pub use view::{Iter, Lanes, View, ViewMut};

@@ -1,8 +1,9 @@
-//! What the sources must not know: the dispatcher names no op, the frontend names no concrete device.
+//! What the sources must not know: the dispatcher names no op, the frontend names no concrete device, and neither has an
+//! identifier with the name of a device or of a maker's library in it.
 
 use super::Violation;
 use super::source::File;
-use super::tokens::Tokens;
+use super::tokens::{Token, Tokens};
 use std::collections::BTreeSet;
 
 /// Where ops are defined, one file each: `frontend/src/ops/<family>/<op>.rs`.
@@ -13,6 +14,13 @@ const NOT_AN_OP: &[&str] = &["index", "max", "min", "view"];
 const DEVICES: &[&str] = &[
     "cuda", "hip", "metal", "mps", "npu", "opencl", "rocm", "sycl", "tpu", "vulkan", "webgpu", "wgpu", "xpu",
 ];
+/// Names of makers, and of their libraries, which are no part of an identifier either.
+const MAKERS: &[&str] = &[
+    "amdgpu", "cublas", "cublaslt", "cudart", "cudnn", "cufft", "curand", "cusparse", "hipblas", "miopen",
+    "nccl", "nvidia", "nvrtc", "nvtx", "ptx", "rocblas",
+];
+/// Identifiers that may have such a name in them, each with its file: none needs one.
+const KNOWN_NAMES: &[(&str, &str)] = &[];
 /// The name of host memory, which exists with no plugin at all.
 const HOST: &str = "cpu";
 /// The only modules of the frontend that may name host memory.
@@ -20,7 +28,7 @@ const HOST_MEMORY: &[&str] = &["frontend/src/ops/memory/to_device.rs"];
 /// How the names of backends' packages and libraries begin.
 const BACKEND_PREFIXES: &[&str] = &["keyway-backend-", "keyway_backend_"];
 
-/// Checks both absences.
+/// Checks these absences.
 pub fn check(files: &[File]) -> Vec<Violation> {
     let ops = op_names(files);
     let mut found = Vec::new();
@@ -31,8 +39,10 @@ pub fn check(files: &[File]) -> Vec<Violation> {
     for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
         if file.path.starts_with("dispatcher/src/") {
             found.extend(literals(file).filter_map(|(line, text)| op(file, line, text, &ops)));
+            found.extend(identifiers(file));
         } else if file.path.starts_with("frontend/src/") {
             found.extend(literals(file).filter_map(|(line, text)| device(file, line, text)));
+            found.extend(identifiers(file));
         }
     }
     found
@@ -78,6 +88,43 @@ fn device(file: &File, line: usize, text: &str) -> Option<Violation> {
     })
 }
 
+/// The identifiers outside tests that have the name of a device or of a maker in them.
+fn identifiers(file: &File) -> Vec<Violation> {
+    let Some(tokens) = file.tokens() else { return Vec::new() };
+    let mut found = Vec::new();
+    tokens.each(|token| {
+        let Token::Word(line, word) = token else { return };
+        let named = words(word)
+            .into_iter()
+            .find(|part| DEVICES.contains(&part.as_str()) || MAKERS.contains(&part.as_str()));
+        let known = KNOWN_NAMES.contains(&(file.path.as_str(), word.as_str()));
+        if let (Some(part), false, false) = (named, known, tokens.is_test(*line)) {
+            let what = format!("the identifier `{word}` names `{part}`, which a plugin brings");
+            let mend = "name what it is for any device; what is one maker's belongs into that backend";
+            found.push(Violation::new(&file.path, *line, what, mend));
+        }
+    });
+    found
+}
+
+/// The words of an identifier in lower case: `CudaGraph`, `CUDAGraph` and `CUDA_GRAPH` are `cuda` and `graph`.
+fn words(identifier: &str) -> Vec<String> {
+    let all: Vec<char> = identifier.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, &c) in all.iter().enumerate() {
+        let before = at.checked_sub(1).map_or('_', |before| all[before]);
+        let begins = !before.is_uppercase() || all.get(at + 1).is_some_and(|after| after.is_lowercase());
+        if c == '_' || (c.is_uppercase() && begins) {
+            words.push(String::new());
+        }
+        if let (true, Some(last)) = (c != '_', words.last_mut()) {
+            last.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +146,17 @@ mod tests {
     #[test]
     fn without_op_files_the_rule_says_so() {
         assert_eq!(check(&[File::new("dispatcher/src/table.rs", "\"add\"")]).len(), 1);
+    }
+
+    #[test]
+    fn no_identifier_names_a_device_or_a_maker() {
+        let text = "// cuda_graph\nfn cuda_graph() {}\nstruct CudaGraph;\nconst CUBLAS_HANDLE: u8 = 1;\nlet x = a.metal();\n\
+                    fn ship_metallic_cpu() {}\nlet CUDAGraph = 1;\n#[cfg(test)]\nmod t { fn cuda() {} }";
+        for path in ["frontend/src/graph.rs", "dispatcher/src/device/capture.rs"] {
+            assert_eq!(faults(path, text), [2, 3, 4, 5, 7], "{path}");
+        }
+        assert_eq!(faults("backend-cuda/src/device.rs", text), [0; 0]);
+        assert_eq!(words("CudaGraph2D_x"), ["cuda", "graph2", "d", "x"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ const HOMES: &[&str] = &[
     "abi-root",
     "author",
     "blas",
+    "capture",
     "cpu-conv",
     "cpu-loops",
     "device",

@@ -103,7 +103,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// The square root, whose derivative at 0 counts as 0: what is there has had no gradient.
-fn root(square: &Tensor) -> Result<Tensor> {
+pub(crate) fn root(square: &Tensor) -> Result<Tensor> {
     let none = square.eq(0.0)?;
     square.masked_fill(&none, 1.0)?.sqrt()?.masked_fill(&none, 0.0)
 }

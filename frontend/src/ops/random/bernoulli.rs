@@ -22,7 +22,7 @@ impl Tensor {
     /// # Errors
     /// A dtype that is no float. A probability outside 0..=1 counts as the nearer of both.
     pub fn bernoulli(&self) -> Result<Tensor> {
-        let [seed, offset] = super::place(self, super::Words::One);
+        let [seed, offset] = super::place(self, super::Words::One)?;
         DEF.run(&[self.into(), Arg::None, seed, offset])
     }
 

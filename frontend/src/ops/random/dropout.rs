@@ -32,7 +32,7 @@ impl Tensor {
         if !self.as_ref().is_strided() {
             return map_stored(&self.coalesce()?, |values| values.dropout(p, true));
         }
-        let [seed, offset] = super::place(self, super::Words::One);
+        let [seed, offset] = super::place(self, super::Words::One)?;
         DEF.run(&[self.into(), Arg::Float(p), seed, offset])
     }
 }

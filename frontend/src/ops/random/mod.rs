@@ -26,7 +26,17 @@ enum Words {
 }
 
 /// The seed and the offset for one call on `target`, which nobody else gets.
-fn place(target: &Tensor, words: Words) -> [Arg<'static>; 2] {
+///
+/// # Errors
+/// Work that is captured, which would draw the same numbers with each replay.
+fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
+    let reason = "each replay would draw the same numbers, whose place in the stream is recorded";
+    crate::graph::refuse(
+        "a random op",
+        target.device(),
+        reason,
+        "draw outside, and copy what was drawn into an input",
+    )?;
     let per_block = match words {
         Words::One => 4,
         Words::Two => 2,
@@ -34,14 +44,14 @@ fn place(target: &Tensor, words: Words) -> [Arg<'static>; 2] {
     let taken =
         crate::rng::generator::current(target.device()).reserve(target.numel().div_ceil(per_block) as u64);
     // The bits of both cross as signed integers.
-    [Arg::Int(taken.seed as i64), Arg::Int(taken.offset as i64)]
+    Ok([Arg::Int(taken.seed as i64), Arg::Int(taken.offset as i64)])
 }
 
 /// Runs an in-place random op on `target` with `values` before the place in the stream.
 fn draw_into(def: &'static OpDef, target: &Tensor, values: &[Arg<'_>], words: Words) -> Result<Tensor> {
     let mut all: SmallVec<[Arg<'_>; 6]> = SmallVec::from_iter([target.into()]);
     all.extend_from_slice(values);
-    all.extend_from_slice(&place(target, words));
+    all.extend_from_slice(&place(target, words)?);
     def.run_in_place(&all)
 }
 

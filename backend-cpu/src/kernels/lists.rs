@@ -1,0 +1,70 @@
+//! Lists of tensors that are gone through together: elements at one place of all lists are read once and written once, whatever
+//! the number and the sizes of the tensors.
+
+use super::cells::{Cells, copy_all};
+use keyway_cpu_loops::Cost;
+use keyway_sdk::author::{Call, Error, Float, Group, parallel_for};
+use std::ops::Range;
+
+/// Elements that are gone through at once.
+const BLOCK: usize = 1024;
+
+/// Goes through the lists `changed` and the list `read` of a call, whose outputs are the changed tensors, list by list: `step` is
+/// given elements at the same places of all of them.
+///
+/// # Errors
+/// As [`Call::groups`], before anything is written.
+pub(super) fn for_each_block<T: Float, const W: usize>(
+    call: &Call<'_>,
+    changed: [usize; W],
+    read: usize,
+    step: impl Fn([&mut [T]; W], &[T]) + Sync,
+) -> Result<(), Error> {
+    let found = call.groups(changed, read)?;
+    for (from, to) in found.apart {
+        copy_all(&Cells::<T>::of(to)?, &Cells::of(from)?)?;
+    }
+    let mut end = 0;
+    let ends = found.groups.iter().map(|group| {
+        end += group.count;
+        end
+    });
+    let walk = Walk { ends: ends.collect(), groups: found.groups };
+    parallel_for(walk.ends.last().copied().unwrap_or(0), Cost::Medium.grain(), |range| {
+        walk.each_block(range, &step);
+    })
+}
+
+/// The groups one behind the other, with the elements up to the end of each.
+struct Walk<const W: usize> {
+    groups: Vec<Group<W>>,
+    ends: Vec<usize>,
+}
+
+// SAFETY: the pointers are those of a call's tensors, whose elements threads part among each other by their numbers.
+unsafe impl<const W: usize> Sync for Walk<W> {}
+
+impl<const W: usize> Walk<W> {
+    fn each_block<T: Float>(&self, range: Range<usize>, step: &impl Fn([&mut [T]; W], &[T])) {
+        let mut at = range.start;
+        let first = self.ends.partition_point(|&end| end <= at);
+        for (group, &group_end) in self.groups.iter().zip(&self.ends).skip(first) {
+            let (begin, end) = (group_end - group.count, group_end.min(range.end));
+            while at < end {
+                let (offset, len) = (at - begin, BLOCK.min(end - at));
+                // SAFETY: every tensor of a group is dense with `count` elements of `T`, of which these are some; outputs share
+                // no memory with each other or with what is read (`Call::groups`), and a range is one thread's.
+                unsafe {
+                    let changed = group
+                        .changed
+                        .map(|first| std::slice::from_raw_parts_mut(first.cast::<T>().add(offset), len));
+                    step(changed, std::slice::from_raw_parts(group.read.cast::<T>().add(offset), len));
+                }
+                at += len;
+            }
+            if at >= range.end {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `sgd_step`: all parameters in one walk, in which parameters and buffers are read and written once.
+
+use super::lists::for_each_block;
+use keyway_sdk::author::{Call, Error, Float, Real};
+use keyway_sdk::half::{bf16, f16};
+
+/// The numbers of a step.
+#[derive(Clone, Copy)]
+struct Step<A> {
+    /// What a buffer is multiplied by, and what its gradient is; without the first the buffer is not read.
+    keep: Option<A>,
+    share: A,
+    /// How much of a parameter comes to its buffer.
+    decay: A,
+    /// What a parameter is multiplied by, where the buffer does not take its decay.
+    shrink: A,
+    /// What is taken of the gradient, and of the buffer.
+    of_grad: A,
+    of_buffer: A,
+}
+
+impl<A: Real> Step<A> {
+    fn of(call: &Call<'_>, has_buffers: bool) -> Result<Self, Error> {
+        let [lr, momentum, dampening] = [call.float(3)?, call.float(4)?, call.float(5)?];
+        let (weight_decay, nesterov, first) = (call.float(6)?, call.bool(7)?, call.bool(8)?);
+        let share = if first { 1.0 } else { 1.0 - dampening };
+        // The buffer holds all of the direction, or the gradient comes beside it.
+        let apart = nesterov || !has_buffers;
+        let of_buffer = if apart { lr * momentum } else { lr };
+        Ok(Step {
+            keep: (!first).then_some(A::from_f64(momentum)),
+            share: A::from_f64(share),
+            decay: A::from_f64(share * weight_decay),
+            shrink: A::from_f64(if apart { 1.0 - lr * weight_decay } else { 1.0 }),
+            of_grad: A::from_f64(if apart { lr } else { 0.0 }),
+            of_buffer: A::from_f64(of_buffer),
+        })
+    }
+
+    /// Some elements without buffers, in the type of sums, each operation rounded apart.
+    #[inline(always)]
+    fn plain<T: Float<Acc = A>>(self, p: &mut [T], grad: &[T]) {
+        for (p, grad) in p.iter_mut().zip(grad) {
+            *p = T::from_acc(self.shrink * p.to_acc() - self.of_grad * grad.to_acc());
+        }
+    }
+
+    /// As [`Step::plain`], with buffers.
+    #[inline(always)]
+    fn block<T: Float<Acc = A>, const KEEPS: bool, const APART: bool>(
+        self,
+        [p, v]: [&mut [T]; 2],
+        grad: &[T],
+    ) {
+        let keep = self.keep.unwrap_or(A::ZERO);
+        for ((p, v), grad) in p.iter_mut().zip(v).zip(grad) {
+            let (own, grad) = (p.to_acc(), grad.to_acc());
+            // What the buffer holds before the first step, an infinity perhaps, is no part of it.
+            let kept = if KEEPS { keep * v.to_acc() + self.share * grad } else { grad };
+            // Without decay an infinite element is no part of its buffer.
+            let buffer = if self.decay == A::ZERO { kept } else { kept + self.decay * own };
+            let own = if APART { self.shrink * own - self.of_grad * grad } else { own };
+            *p = T::from_acc(own - self.of_buffer * buffer);
+            *v = T::from_acc(buffer);
+        }
+    }
+}
+
+fn sgd_step<T: Float>(call: &Call<'_>) -> Result<(), Error> {
+    let has_buffers = !call.tensors(2)?.is_empty();
+    let step = Step::<T::Acc>::of(call, has_buffers)?;
+    if !has_buffers {
+        return for_each_block(call, [0], 1, |[p], grad| step.plain::<T>(p, grad));
+    }
+    match (step.keep.is_some(), call.bool(7)?) {
+        (false, false) => for_each_block(call, [0, 2], 1, |c, g| step.block::<T, false, false>(c, g)),
+        (false, true) => for_each_block(call, [0, 2], 1, |c, g| step.block::<T, false, true>(c, g)),
+        (true, false) => for_each_block(call, [0, 2], 1, |c, g| step.block::<T, true, false>(c, g)),
+        (true, true) => for_each_block(call, [0, 2], 1, |c, g| step.block::<T, true, true>(c, g)),
+    }
+}
+
+kernel!("sgd_step", "LLLffffbb>L", sgd_step, [f32, f64, f16, bf16]);

@@ -1,0 +1,97 @@
+//! Captured work: graphs of the driver's.
+//!
+//! Memory that kernels take and give back while a stream is captured is a pool of that graph's own, which nothing else uses
+//! until the graph is destroyed and its launches are done. What the host allocates meanwhile is the host's to keep.
+
+use crate::device::Cuda;
+use crate::driver::Executable;
+use crate::gpu::gpu;
+use crate::memory::Pool;
+use keyway_sdk::abi::device::Queue;
+use keyway_sdk::author::{Capture, Error};
+use std::sync::{Mutex, PoisonError};
+
+/// A graph, ready to be launched.
+struct Captured {
+    executable: Executable,
+    pool: Pool,
+    /// Marks the end of the launch before, once there was one; launches of one graph are done one after the other.
+    launched: Mutex<Option<usize>>,
+}
+
+impl Captured {
+    /// # Safety
+    /// `graph` came from `Cuda::end` and was not destroyed; the host upholds this.
+    unsafe fn of<'a>(graph: Queue) -> &'a Captured {
+        // SAFETY: the caller's.
+        unsafe { &*graph.cast::<Captured>() }
+    }
+}
+
+impl Capture for Cuda {
+    unsafe fn begin(index: u32, stream: Queue) -> Result<(), Error> {
+        let gpu = gpu(index)?;
+        gpu.memory.begin_pool(stream)?;
+        gpu.context.begin_capture(stream).inspect_err(|_| {
+            let pool = gpu.memory.end_pool(stream);
+            gpu.memory.drop_pool(pool);
+        })
+    }
+
+    unsafe fn end(index: u32, stream: Queue) -> Result<Queue, Error> {
+        let gpu = gpu(index)?;
+        let ended = gpu.context.end_capture(stream);
+        let pool = gpu.memory.end_pool(stream);
+        match ended {
+            Ok(executable) => {
+                let captured = Captured { executable, pool, launched: Mutex::default() };
+                Ok(Box::into_raw(Box::new(captured)).cast())
+            }
+            Err(error) => {
+                // Nothing of what was captured was done.
+                gpu.memory.drop_pool(pool);
+                Err(error)
+            }
+        }
+    }
+
+    unsafe fn launch(index: u32, graph: Queue, stream: Queue) -> Result<(), Error> {
+        let gpu = gpu(index)?;
+        // SAFETY: the host's graph.
+        let captured = unsafe { Captured::of(graph) };
+        let mut launched = captured.launched.lock().unwrap_or_else(PoisonError::into_inner);
+        let event = match *launched {
+            Some(event) => event,
+            None => *launched.insert(gpu.context.new_event()?.expose_provenance()),
+        };
+        let event = std::ptr::with_exposed_provenance_mut(event);
+        let result = gpu.context.launch_graph(&captured.executable, stream);
+        // Also where it failed: part of the work may have been given to the stream.
+        let marked = gpu.context.record(event, stream);
+        if marked.is_err() {
+            // Nothing else says when the pool is free.
+            gpu.context.synchronize_stream(stream)?;
+        }
+        result.and(marked)
+    }
+
+    unsafe fn destroy(index: u32, graph: Queue) -> Result<(), Error> {
+        let gpu = gpu(index)?;
+        // SAFETY: the host's graph, which it gives up here.
+        let captured = unsafe { Box::from_raw(graph.cast::<Captured>()) };
+        let launched = captured.launched.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // The pool serves other streams from now on, which must not meet launches under way.
+        let waited = match launched.map(std::ptr::with_exposed_provenance_mut) {
+            None => Ok(()),
+            Some(event) => {
+                let waited = gpu.context.synchronize_event(event);
+                waited.and(gpu.context.destroy_event(event))
+            }
+        };
+        let destroyed = gpu.context.destroy_graph(captured.executable);
+        if waited.is_ok() {
+            gpu.memory.drop_pool(captured.pool);
+        }
+        waited.and(destroyed)
+    }
+}

@@ -1,0 +1,121 @@
+//! The capture of a stream's work, and what came of it.
+
+use super::context::Context;
+use super::failed;
+use cudarc::driver::sys::{CUgraph, CUgraphExec, CUstream};
+use keyway_sdk::Error;
+use keyway_sdk::abi::device::Queue;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A graph that can be launched.
+#[derive(Debug)]
+pub struct Executable(CUgraphExec);
+
+// SAFETY: the driver's handle may be used from any thread, one at a time, as the host upholds.
+unsafe impl Send for Executable {}
+// SAFETY: as for Send.
+unsafe impl Sync for Executable {}
+
+/// The streams of a device whose work is captured now.
+#[derive(Default)]
+pub(super) struct Capturing {
+    count: AtomicUsize,
+    streams: Mutex<BTreeSet<usize>>,
+}
+
+impl Capturing {
+    fn change(&self, change: impl FnOnce(&mut BTreeSet<usize>)) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut streams);
+        self.count.store(streams.len(), Ordering::Release);
+    }
+
+    /// Whether a stream's work is captured.
+    fn has(&self, stream: Queue) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+            && self.streams.lock().unwrap_or_else(PoisonError::into_inner).contains(&stream.addr())
+    }
+
+    /// Whether any stream's work is.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Refuses what cannot be done while a stream's work is captured.
+    pub(super) fn refuse(&self, stream: Queue, what: &str) -> Result<(), Error> {
+        if self.has(stream) { Err(refusal(what)) } else { Ok(()) }
+    }
+
+    /// Refuses what cannot be done while any stream's work is captured.
+    pub(super) fn refuse_all(&self, what: &str) -> Result<(), Error> {
+        if self.any() { Err(refusal(what)) } else { Ok(()) }
+    }
+}
+
+#[cold]
+fn refusal(what: &str) -> Error {
+    failed(format!(
+        "the stream is being captured: {what} waits for work that is recorded and not done; do it before the capture, or \
+         after it from what the captured work leaves on the device"
+    ))
+}
+
+impl Context {
+    /// Whether any stream's work is captured now.
+    pub fn is_capturing(&self) -> bool {
+        self.capturing.any()
+    }
+
+    /// Records a stream's work from now on instead of doing it. Other threads, and other calls of this one, go on as before.
+    pub fn begin_capture(&self, stream: Queue) -> Result<(), Error> {
+        // The driver looks at nothing but the stream itself: memory may be allocated and modules loaded meanwhile.
+        const RELAXED: u32 = 2;
+        // SAFETY: the stream lives, as the host upholds.
+        self.call(|l| unsafe { l.cuStreamBeginCapture_v2(stream.cast(), RELAXED) })?;
+        self.capturing.change(|streams| {
+            streams.insert(stream.addr());
+        });
+        Ok(())
+    }
+
+    /// Ends the recording, also where it fails, and makes it ready to be launched.
+    pub fn end_capture(&self, stream: Queue) -> Result<Executable, Error> {
+        self.capturing.change(|streams| {
+            streams.remove(&stream.addr());
+        });
+        let mut graph: CUgraph = std::ptr::null_mut();
+        let mut executable: CUgraphExec = std::ptr::null_mut();
+        let raw: CUstream = stream.cast();
+        // SAFETY: the place is valid, and the stream lives.
+        let ended = self.call(|l| unsafe { l.cuStreamEndCapture(raw, &mut graph) });
+        if ended.is_err() && graph.is_null() {
+            return Err(ended.err().unwrap_or_else(|| failed("the capture gave no graph".into())));
+        }
+        let made = ended.and_then(|()| {
+            // SAFETY: the place is valid, and the graph was just made.
+            self.call(|l| unsafe { l.cuGraphInstantiateWithFlags(&mut executable, graph, 0) })
+        });
+        // SAFETY: the graph was just made, and what is launched is a copy of it.
+        let destroyed = self.call(|l| unsafe { l.cuGraphDestroy(graph) });
+        made?;
+        let executable = Executable(executable);
+        match destroyed {
+            Ok(()) => Ok(executable),
+            Err(error) => self.destroy_graph(executable).and(Err(error)),
+        }
+    }
+
+    /// Gives recorded work to a stream.
+    pub fn launch_graph(&self, executable: &Executable, stream: Queue) -> Result<(), Error> {
+        // SAFETY: the graph lives, and so does the stream.
+        self.call(|l| unsafe { l.cuGraphLaunch(executable.0, stream.cast()) })
+    }
+
+    /// Destroys a graph; launches under way are still done.
+    pub fn destroy_graph(&self, executable: Executable) -> Result<(), Error> {
+        // SAFETY: the graph is given up here.
+        self.call(|l| unsafe { l.cuGraphExecDestroy(executable.0) })
+    }
+}

@@ -1,0 +1,107 @@
+//! Work that is captured once and replayed many times, with one call of the host instead of one for each op.
+//!
+//! [`capture`] runs a function whose work on a device is recorded and not done. Each [`Graph::replay`] does it, on the very same
+//! memory: put new values into the inputs with `copy_`, replay, read what the function gave back. The graph keeps all memory
+//! that the work uses, in the place where it is; nothing else uses it meanwhile.
+//!
+//! Which devices capture work, their backends say; the CPU does not. The function runs once, so what it does on the host is not
+//! done again:
+//! - do the same work once or twice before the capture: kernels are loaded and optimisers make their state then, which a
+//!   replay would make anew;
+//! - what waits for the device is an error inside: `item`, `to_vec`, copies of host memory that is not pinned, kernels that look
+//!   at their indices first. The capture ends, nothing of it was done, and the error is the function's;
+//! - random ops are errors: their place in the stream of random numbers is the host's, so each replay would draw the same;
+//! - numbers are recorded as they are. A learning rate that changes needs another capture; [`Adam`](crate::optim::Adam) counts
+//!   its steps on the device once [`capturable`](crate::optim::Adam::capturable) was called;
+//! - gradients are those tensors that the captured `backward` made, if `zero_grad` comes first in the function.
+//!
+//! ```no_run
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::optim::{Optimizer, Sgd, SgdOptions};
+//! use keyway::{DType, Device, Tensor, graph};
+//! let device = Device::new("cuda", 0)?;
+//! let (x, y) = (Tensor::ones(&[64, 8], DType::F32, device)?, Tensor::ones(&[64, 1], DType::F32, device)?);
+//! let w = Tensor::zeros(&[8, 1], DType::F32, device)?.set_requires_grad(true)?;
+//! let options = SgdOptions { lr: 0.01, momentum: 0.9, ..SgdOptions::default() };
+//! let mut optimizer = Sgd::new(vec![w.clone()], options)?;
+//! let mut step = || -> keyway::Result<Tensor> {
+//!     optimizer.zero_grad();
+//!     let difference = x.mm(&w)?.sub(&y)?;
+//!     let loss = difference.mul(&difference)?.mean()?;
+//!     loss.backward()?;
+//!     optimizer.step()?;
+//!     Ok(loss.detach())
+//! };
+//! step()?;
+//! let (loss, captured) = graph::capture(device, step)?;
+//! for _ in 0..100 {
+//!     x.copy_(&Tensor::ones(&[64, 8], DType::F32, device)?)?; // the next batch
+//!     captured.replay()?;
+//! }
+//! println!("{}", loss.item::<f32>()?);
+//! # Ok(()) }
+//! ```
+
+use crate::{Device, Error, Result};
+use keyway_dispatcher::device::capture::{self, is_captured};
+use keyway_dispatcher::device::{Stream, synchronize};
+
+/// Captured work. Dropping it waits for its last replay.
+#[derive(Debug)]
+pub struct Graph {
+    recorded: capture::Graph,
+    device: Device,
+    /// What the work was captured on: a stream of the graph's own.
+    _stream: Stream,
+}
+
+/// Captures what `work` gives to a device on this thread, without doing it; what `work` returned, and the graph.
+///
+/// # Errors
+/// A device that does not capture work; what `work` reports, and what the device says of the capture.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Device, graph};
+/// let error = graph::capture(Device::CPU, || Ok(())).unwrap_err();
+/// assert!(error.to_string().contains("cpu"));
+/// # Ok(()) }
+/// ```
+pub fn capture<T>(device: Device, work: impl FnOnce() -> Result<T>) -> Result<(T, Graph)> {
+    crate::runtime::start()?;
+    if is_captured(device) {
+        let reason = "this thread's work is being captured already";
+        return Err(Error::Captured { op: "graph::capture", reason, instead: "let one capture hold both" });
+    }
+    let stream = Stream::new(device)?;
+    // Memory that was given back in the order of other streams is free now.
+    synchronize(device)?;
+    let (made, recorded) = capture::Graph::capture(&stream, work)?;
+    Ok((made, Graph { recorded, device, _stream: stream }))
+}
+
+impl Graph {
+    /// Does the work once more, after what this thread gave to the device before: on the same memory, in the order in which it
+    /// was captured. Returns when the work is given to the device, as an op does.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn replay(&self) -> Result<()> {
+        Ok(self.recorded.launch(&Stream::current(self.device)?)?)
+    }
+
+    /// The device.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+}
+
+/// Refuses what a replay would not do as a caller expects.
+pub(crate) fn refuse(
+    op: &'static str,
+    device: Device,
+    reason: &'static str,
+    instead: &'static str,
+) -> Result<()> {
+    if is_captured(device) { Err(Error::Captured { op, reason, instead }) } else { Ok(()) }
+}

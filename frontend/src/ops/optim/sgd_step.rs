@@ -1,0 +1,190 @@
+//! `sgd_step`
+
+use super::lists::{is_served, list, plan, refs, tensors};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, in_format_of, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, sample};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Out, Part, Plan, Rule};
+
+/// The numbers of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// The learning rate.
+    pub lr: f64,
+    /// How much is kept of the buffers.
+    pub momentum: f64,
+    /// The share of the gradient that is left out of the buffers, but for the first step.
+    pub dampening: f64,
+    /// How much of a parameter is added to its gradient.
+    pub weight_decay: f64,
+    /// Nesterov momentum.
+    pub nesterov: bool,
+    /// Whether the buffers hold nothing yet.
+    pub first: bool,
+}
+
+/// Steps parameters and their momentum buffers in place, in one walk, if a kernel does that; says whether. Without momentum there
+/// are no buffers.
+///
+/// # Errors
+/// What the backend reports.
+pub(crate) fn in_place(
+    parameters: &[&Tensor],
+    grads: &[&Tensor],
+    buffers: &[&Tensor],
+    step: Step,
+) -> Result<bool> {
+    if !is_served(&DEF, parameters)? {
+        return Ok(false);
+    }
+    let [parameters, grads, buffers] = [parameters, grads, buffers].map(refs);
+    let changed = [&parameters[..], &buffers].concat();
+    let Step { lr, momentum, dampening, weight_decay, nesterov, first } = step;
+    DEF.call(
+        &[
+            Arg::Tensors(&parameters),
+            Arg::Tensors(&grads),
+            Arg::Tensors(&buffers),
+            lr.into(),
+            momentum.into(),
+            dampening.into(),
+            weight_decay.into(),
+            nesterov.into(),
+            first.into(),
+        ],
+        Out::Given(&changed),
+    )?;
+    Ok(true)
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let has_buffers = args.float(4)? != 0.0 || !args.tensors(2)?.is_empty();
+    let plan = plan(args, if has_buffers { &[0, 2] } else { &[0] }, &[1])?;
+    [3, 5, 6].into_iter().try_for_each(|i| args.float(i).map(drop))?;
+    [7, 8].into_iter().try_for_each(|i| args.bool(i).map(drop))?;
+    Ok(plan)
+}
+
+/// A parameter and its buffer after a step.
+fn stepped(p: &Tensor, grad: &Tensor, buffer: Option<&Tensor>, o: Step) -> Result<(Tensor, Option<Tensor>)> {
+    let buffer = match buffer {
+        None => None,
+        Some(buffer) => {
+            let (made, share) = match o.first {
+                true => (grad.clone(), 1.0),
+                false => {
+                    let share = 1.0 - o.dampening;
+                    (buffer.mul(o.momentum)?.add_scaled(grad, share)?, share)
+                }
+            };
+            let decay = share * o.weight_decay;
+            Some(if decay == 0.0 { made } else { made.add_scaled(p, decay)? })
+        }
+    };
+    if let (false, Some(buffer)) = (o.nesterov, &buffer) {
+        return Ok((p.add_scaled(buffer, -o.lr)?, Some(buffer.clone())));
+    }
+    let shrunk = if o.weight_decay == 0.0 { p.clone() } else { p.mul(1.0 - o.lr * o.weight_decay)? };
+    let moved = shrunk.add_scaled(grad, -o.lr)?;
+    match buffer {
+        Some(buffer) => Ok((moved.add_scaled(&buffer, -o.lr * o.momentum)?, Some(buffer))),
+        None => Ok((moved, None)),
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Vec<Tensor>> {
+    let [parameters, grads, buffers] = [tensors(args, 0)?, tensors(args, 1)?, tensors(args, 2)?];
+    let step = Step {
+        lr: args.float(3)?,
+        momentum: args.float(4)?,
+        dampening: args.float(5)?,
+        weight_decay: args.float(6)?,
+        nesterov: args.bool(7)?,
+        first: args.bool(8)?,
+    };
+    let mut made = [Vec::new(), Vec::new()];
+    for (nth, (p, grad)) in parameters.iter().zip(&grads).enumerate() {
+        let buffer = buffers.get(nth).map(widened).transpose()?;
+        let (moved, buffer) = stepped(&widened(p)?, &widened(grad)?, buffer.as_ref(), step)?;
+        let news = [Some((p, moved)), buffers.get(nth).zip(buffer)];
+        for (list, (like, new)) in made.iter_mut().zip(news.into_iter().flatten()) {
+            let new = in_format_of(like, cast(new, like.dtype())?)?;
+            // The first buffer is the gradient, of which it must be a copy.
+            list.push(if new.is_same(grad) { new.copied()? } else { new });
+        }
+    }
+    Ok(made.into_iter().flatten().collect())
+}
+
+/// The arguments of a call for parameters of these sizes; the numbers are `[lr, momentum, dampening, weight_decay]`.
+fn call(shapes: &[&[usize]], numbers: [f64; 4], nesterov: bool, first: bool) -> Vec<SampleArg> {
+    let buffers: &[&[usize]] = if numbers[1] == 0.0 { &[] } else { shapes };
+    let lists = [shapes, shapes, buffers].map(|shapes| list(shapes, -2.0, 2.0));
+    let flags = [nesterov, first].map(SampleArg::Bool);
+    lists.into_iter().chain(numbers.map(SampleArg::Float)).chain(flags).collect()
+}
+
+fn samples() -> Vec<Sample> {
+    let one = |shapes: &[&[usize]], numbers, nesterov, first| sample(call(shapes, numbers, nesterov, first));
+    // Too many elements to take differences by each.
+    let many = |shapes: &[&[usize]], numbers, nesterov, first| Sample {
+        smooth: false,
+        ..one(shapes, numbers, nesterov, first)
+    };
+    vec![
+        one(&[&[5]], [0.25, 0.0, 0.0, 0.0], false, false),
+        one(&[&[3, 4], &[4], &[]], [0.25, 0.5, 0.0, 0.0], false, false),
+        // Empty ones between others, and more than a vector or a block of threads holds.
+        many(&[&[0], &[7, 41], &[2, 0, 3], &[1030], &[1]], [0.5, 0.75, 0.25, 0.125], false, false),
+        one(&[&[2, 3, 4, 5], &[3], &[2, 3]], [0.25, 0.5, 0.0, 0.5], true, false),
+        one(&[&[6], &[2, 2]], [0.25, 0.5, 0.5, 0.25], false, true),
+        one(&[&[6]], [0.25, 0.5, 0.0, 0.0], true, true),
+        // More tensors than go into the argument of one launch.
+        many(&[&[3][..]; 200], [0.25, 0.5, 0.0, 0.0], false, false),
+        one(&[&[3], &[2, 3]], [0.25, 0.0, 0.0, 0.5], false, false),
+    ]
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let usual = || call(&[&[3, 2], &[5]], [0.5; 4], false, false);
+    let with = |i: usize, arg: SampleArg| {
+        let mut args = usual();
+        args[i] = arg;
+        args
+    };
+    vec![
+        error(call(&[], [0.5; 4], false, false), "one tensor at least"),
+        error(with(1, list(&[&[3, 2]], 0.0, 1.0)), "a tensor for each of the 2 parameters"),
+        error(with(2, list(&[&[3, 2], &[4]], 0.0, 1.0)), "of shape [5], that of parameter 1"),
+        error(with(2, list(&[], 0.0, 1.0)), "a tensor for each of the 2 parameters"),
+    ]
+}
+
+/// `sgd_step`: a step of gradient descent for all parameters of a list, with `d = grad + weight_decay * p` for a parameter `p`:
+/// its buffer becomes `v = momentum * v + (1 - dampening) * d`, or `d` where the step is the `first`, and the parameter
+/// `p - lr * v`; with `nesterov`, `(1 - lr * weight_decay) * p - lr * grad - lr * momentum * v`; where the list of buffers is empty,
+/// as it may be without momentum, that without its last term. The results are the parameters, then the buffers. In f32 and f64
+/// each operation is rounded apart, the terms of `d` one by one; f16 and bf16 are computed in f32 and rounded once.
+pub static DEF: OpDef = OpDef {
+    schema: "sgd_step(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffers, float lr, float momentum, float dampening, float weight_decay, bool nesterov, bool first) -> Tensor[]",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
+        &[
+            Part::widened("mul"),
+            Part::widened("add"),
+            Part::new("to_dtype"),
+            Part::widened("to_dtype"),
+            Part::new("clone"),
+        ],
+    ),
+    derivative: Derivative::Composite,
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

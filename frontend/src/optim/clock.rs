@@ -1,0 +1,64 @@
+//! Steps that are counted on the device, and what cannot be captured of a step.
+
+use super::adam::AdamOptions;
+use super::group::refuse;
+use super::moments::Moments;
+use crate::{DType, Device, Result, Tensor, graph};
+
+/// The number of steps so far, in f64 on the device: captured work counts on with each replay.
+#[derive(Debug)]
+pub(super) struct Clock(Tensor);
+
+impl Clock {
+    /// After so many steps.
+    pub(super) fn new(device: Device, steps: i64) -> Result<Clock> {
+        Ok(Clock(Tensor::full(&[], steps as f64, DType::F64, device)?))
+    }
+
+    /// Counts one step.
+    pub(super) fn advance(&self) -> Result<()> {
+        self.0.add_(1.0).map(drop)
+    }
+
+    /// The count, waited for.
+    pub(super) fn steps(&self) -> Result<i64> {
+        Ok(self.0.item::<f64>()? as i64)
+    }
+
+    /// Sets the count.
+    pub(super) fn set(&self, steps: i64) -> Result<()> {
+        self.0.fill_(steps as f64).map(drop)
+    }
+
+    /// `eps` and the rate of this step, the corrections of the means moved into them: `1 - beta^t` is `1 - exp(t ln beta)`.
+    pub(super) fn numbers(&self, o: &AdamOptions) -> Result<[Tensor; 2]> {
+        let correction = |beta: f64| self.0.mul(beta.ln())?.exp()?.mul(-1.0)?.add(1.0);
+        let root = correction(o.beta2)?.sqrt()?;
+        Ok([root.mul(o.eps)?, root.mul(o.lr)?.div(&correction(o.beta1)?)?])
+    }
+}
+
+/// The steps that all parameters have had.
+pub(super) fn common_steps(owner: &'static str, moments: &[Option<Moments>]) -> Result<i64> {
+    let mut counts = moments.iter().flatten().map(|m| m.steps);
+    let steps = counts.next().unwrap_or(0);
+    match counts.find(|&other| other != steps) {
+        None => Ok(steps),
+        Some(other) => {
+            let got = format!("parameters with {steps} and {other}");
+            Err(refuse(owner, "capturable", "used where all parameters have had as many steps", got).into())
+        }
+    }
+}
+
+/// Refuses to capture a step whose numbers are the host's.
+pub(super) fn refuse_captured(owner: &'static str, parameter: &Tensor) -> Result<()> {
+    let reason = "its corrections follow the number of the step, which the host counts";
+    graph::refuse(owner, parameter.device(), reason, "call `capturable` after `new`")
+}
+
+/// Refuses to capture a first step, which makes what later ones go on from.
+pub(super) fn refuse_first(owner: &'static str, parameter: &Tensor) -> Result<()> {
+    let reason = "the first step makes what is remembered of a parameter, and each replay would make it anew";
+    graph::refuse(owner, parameter.device(), reason, "make one step before the capture")
+}

@@ -1,0 +1,121 @@
+//! Lists of tensors that a kernel goes through together, as a step of an optimiser does.
+
+use super::call::Call;
+use super::element::dtype_size;
+use super::error::Error;
+use super::tensor::Tensor;
+use std::ffi::c_void;
+use std::ops::Range;
+
+/// The tensors at one place of the lists, by their first elements. All have `count` elements, which lie in one order without
+/// gaps.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<const W: usize> {
+    /// The outputs, one of each changed list.
+    pub changed: [*mut c_void; W],
+    /// What is read alone.
+    pub read: *const c_void,
+    /// Elements of each.
+    pub count: usize,
+}
+
+/// What [`Call::groups`] finds.
+#[derive(Debug)]
+pub struct Groups<'a, const W: usize> {
+    /// The groups, in the order of the lists.
+    pub groups: Vec<Group<W>>,
+    /// Outputs that are not their arguments, which are given first: what is copied before the outputs are changed in place.
+    pub apart: Vec<(Tensor<'a>, Tensor<'a>)>,
+}
+
+fn refused<T>(what: &str) -> Result<T, Error> {
+    Err(Error::Unsupported { what: what.to_string() })
+}
+
+/// The addresses from a tensor's first element to the end of its last; none where it has no elements.
+fn reach(t: &Tensor<'_>, size: usize) -> Range<usize> {
+    let begin = t.data_ptr().addr();
+    let last: i64 = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| (n - 1).max(0) * s).sum();
+    begin..begin + if t.numel() == 0 { 0 } else { (last as usize + 1) * size }
+}
+
+/// Whether elements lie side by side, in whatever order of the dimensions.
+fn is_dense(t: &Tensor<'_>) -> bool {
+    let mut dims: Vec<_> = t.sizes().iter().zip(t.strides()).filter(|(size, _)| **size != 1).collect();
+    dims.sort_by_key(|(_, stride)| **stride);
+    let mut next = 1;
+    t.numel() == 0
+        || dims.into_iter().all(|(size, stride)| {
+            let dense = *stride == next;
+            next *= size;
+            dense
+        })
+}
+
+/// Where outputs lie, in the order of the addresses.
+struct Places(Vec<(Range<usize>, usize)>);
+
+impl Places {
+    /// Of outputs that do not meet each other.
+    fn new(outputs: &[Tensor<'_>], size: usize) -> Option<Places> {
+        let mut all: Vec<_> = outputs.iter().map(|t| reach(t, size)).zip(0..).collect();
+        all.retain(|(range, _)| !range.is_empty());
+        all.sort_unstable_by_key(|(range, _)| range.start);
+        all.windows(2).all(|pair| pair[0].0.end <= pair[1].0.start).then_some(Places(all))
+    }
+
+    /// Whether a tensor meets no output, or is exactly the one of this number.
+    fn allow(&self, range: &Range<usize>, own: Option<usize>) -> bool {
+        let first = self.0.partition_point(|(place, _)| place.end <= range.start);
+        match self.0.get(first) {
+            Some((place, nth)) if !range.is_empty() => {
+                range.end <= place.start || (Some(*nth) == own && place == range)
+            }
+            _ => true,
+        }
+    }
+}
+
+impl<'a> Call<'a> {
+    /// The tensors of the list arguments `changed` and `read`, by their place in the lists, for a call whose outputs are those
+    /// of `changed`, list by list, of one dtype. No output shares memory with anything but its own argument.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for lists of different lengths, for tensors of one group that do not lie in one order without
+    /// gaps, and for outputs that share memory; [`Error::InvalidArgument`] for arguments that are no lists.
+    pub fn groups<const W: usize>(&self, changed: [usize; W], read: usize) -> Result<Groups<'a, W>, Error> {
+        let reads = self.tensors(read)?;
+        let count = reads.len();
+        let outputs = (0..W * count).map(|nth| self.output(nth)).collect::<Result<Vec<_>, _>>()?;
+        let size = outputs.first().and_then(|out| dtype_size(out.dtype())).unwrap_or(1);
+        let shared = "tensors to change that share memory";
+        let Some(places) = Places::new(&outputs, size) else { return refused(shared) };
+        let mut made = Groups { groups: Vec::with_capacity(count), apart: Vec::new() };
+        for (list, argument) in changed.into_iter().enumerate() {
+            let own = self.tensors(argument)?;
+            if own.len() != count {
+                return refused("lists of different lengths");
+            }
+            for (t, number) in own.iter().zip(list * count..) {
+                if !places.allow(&reach(&t, size), Some(number)) {
+                    return refused(shared);
+                }
+                if t.data_ptr() != outputs[number].data_ptr() || t.strides() != outputs[number].strides() {
+                    made.apart.push((t, self.output(number)?));
+                }
+            }
+        }
+        for (nth, t) in reads.iter().enumerate() {
+            let outs: [&Tensor<'_>; W] = std::array::from_fn(|list| &outputs[list * count + nth]);
+            if !is_dense(&t) || outs.iter().any(|out| out.strides() != t.strides()) {
+                return refused("a parameter, its gradient and what is kept of it in different orders");
+            }
+            if !places.allow(&reach(&t, size), None) {
+                return refused(shared);
+            }
+            let changed = outs.map(Tensor::data_ptr);
+            made.groups.push(Group { changed, read: t.data_ptr(), count: t.numel() });
+        }
+        Ok(made)
+    }
+}
