@@ -14,6 +14,7 @@
 //   KEYWAY_STAND_IN_FAIL     NAME:N, the N-th call of that function fails with an unknown error; *:N, the N-th of any
 //   KEYWAY_STAND_IN_SKIP     NAME, every call of that function, which orders work, does nothing and says that all is well
 //   KEYWAY_STAND_IN_FAULT    NAME, kernels of that name find none of the memory that they are given
+//   KEYWAY_STAND_IN_ORDER    0 to 3, the order of the threads of every block, as in `Way` of shim.cpp (another with each launch)
 //   KEYWAY_STAND_IN_COUNT    a file that the number of calls of each function is written to at the end
 //   KEYWAY_STAND_IN_LAUNCHED the same of the kernels that ran
 #include <dlfcn.h>

@@ -3,6 +3,7 @@
 // A thread runs on a fibre. One that ends gives its fibre to the next thread; only a thread that waits at a barrier keeps
 // it. So a kernel without barriers needs one fibre, and a switch costs a few nanoseconds.
 #include "shim.h"
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +49,8 @@ const ShimKernel* kernel;
 const void* arguments;
 Fibre* running;
 std::vector<unsigned> order;
-size_t next_thread;
+// The next that begins, and the end of those that may.
+size_t next_thread, last_thread;
 
 // As much as each chip gives a block without asking for more.
 constexpr size_t SHARED = 48 * 1024;
@@ -104,7 +106,7 @@ ShimIndex index_of(unsigned number) {
 void live() {
   for (;;) {
     Fibre* own = running;
-    while (next_thread < order.size()) {
+    while (next_thread < last_thread) {
       own->thread = shim_context.thread = index_of(order[next_thread++]);
       own->exchanged = 0;
       own->copies.clear();
@@ -155,43 +157,76 @@ void resume(Fibre* fibre) {
   enter(fibre);
 }
 
-void run_block(std::mt19937_64& random, int way) {
+// The orders of a block's threads: as they are numbered, from the last to the first, and mixed, all of them together; and a
+// warp after the other, each as far as it comes without the others.
+enum Way { NUMBERED, BACKWARDS, MIXED, BY_WARPS, WAYS };
+
+void order_threads(std::mt19937_64& random, Way way) {
+  const size_t count = order.size();
+  for (size_t i = 0; i < count; i++) order[i] = way == BACKWARDS ? count - 1 - i : i;
+  if (way != MIXED && way != BY_WARPS) return;
+  const size_t unit = way == MIXED ? 1 : 32;
+  for (size_t i = count / unit; i > 1; i--) {
+    const auto last = order.begin() + (i - 1) * unit;
+    std::swap_ranges(last, last + unit, order.begin() + random() % i * unit);
+  }
+}
+
+// Threads that wait, of those that go on together.
+using Group = std::vector<Fibre*>;
+
+void resume_all(Group& group, Wait wait) {
+  Group now;
+  now.swap(group);
+  for (Fibre* fibre : now) {
+    if (fibre->wait == wait) resume(fibre);
+    if (fibre->wait != ENDED) group.push_back(fibre);
+  }
+}
+
+// Until all of them wait for the block. A warp goes on where all of its threads wait for each other.
+void resume_warps(Group& group) {
+  for (;;) {
+    std::map<unsigned, bool> warps;
+    bool any = false;
+    for (const Fibre* fibre : group) {
+      const bool for_warp = fibre->wait == WARP;
+      if (warps.emplace(warp_of(fibre->thread), for_warp).first->second != for_warp)
+        fail("threads of a warp wait for different things");
+      any = any || for_warp;
+    }
+    if (!any) return;
+    resume_all(group, WARP);
+  }
+}
+
+void run_block(std::mt19937_64& random, Way way) {
   // No kernel may rely on what a block before it left.
   std::memset(shared_memory, 0xff, shared_used);
   shared_used = 0;
   shared_parts.clear();
-  const size_t count = order.size();
-  for (size_t i = 0; i < count; i++) order[i] = way == 1 ? count - 1 - i : i;
-  if (way == 2) {
-    for (size_t i = count; i > 1; i--) std::swap(order[i - 1], order[random() % i]);
-  }
-  next_thread = 0;
-  std::vector<Fibre*> waiting;
+  order_threads(random, way);
+  const size_t count = order.size(), unit = way == BY_WARPS ? 32 : count;
+  std::vector<Group> groups;
   size_t used = 0;
-  while (next_thread < count) {
-    if (used == fibres.size()) fibres.push_back(new_fibre());
-    Fibre* fibre = fibres[used++];
-    resume(fibre);
-    if (fibre->wait != ENDED) waiting.push_back(fibre);
-  }
-  while (!waiting.empty()) {
-    // A warp goes on where all of its threads wait for each other; the block, where all threads do.
-    std::map<unsigned, bool> warps;
-    for (const Fibre* fibre : waiting) {
-      const auto found = warps.emplace(warp_of(fibre->thread), fibre->wait == WARP).first;
-      if (found->second != (fibre->wait == WARP)) fail("threads of a warp wait for different things");
-    }
-    bool any_warp = false;
-    for (const auto& warp : warps) any_warp = any_warp || warp.second;
-    std::vector<Fibre*> now;
-    now.swap(waiting);
-    for (Fibre* fibre : now) {
-      if (any_warp && fibre->wait != WARP) {
-        waiting.push_back(fibre);
-        continue;
-      }
+  for (next_thread = 0; next_thread < count;) {
+    last_thread = std::min(next_thread + unit, count);
+    Group group;
+    while (next_thread < last_thread) {
+      if (used == fibres.size()) fibres.push_back(new_fibre());
+      Fibre* fibre = fibres[used++];
       resume(fibre);
-      if (fibre->wait != ENDED) waiting.push_back(fibre);
+      if (fibre->wait != ENDED) group.push_back(fibre);
+    }
+    resume_warps(group);
+    if (!group.empty()) groups.push_back(std::move(group));
+  }
+  for (bool any = !groups.empty(); any;) {
+    any = false;
+    for (Group& group : groups) {
+      resume_all(group, BLOCK);
+      resume_warps(group);
+      any = any || !group.empty();
     }
   }
 }
@@ -211,6 +246,9 @@ struct alignas(16) Slot {
   char bytes[16];
 };
 Slot slots[2][1024];
+
+// The order of all launches, as a number of `Way`.
+const char* const always = std::getenv("KEYWAY_STAND_IN_ORDER");
 
 // The barrier that is left out, by the name of its file without folders and its line.
 const char* const skipped = std::getenv("KEYWAY_STAND_IN_SKIP_BARRIER");
@@ -311,7 +349,7 @@ extern "C" __attribute__((visibility("default"))) bool shim_launch(const ShimKer
   shim_context.blocks = blocks;
   order.resize(size_t(threads.x) * threads.y * threads.z);
   std::mt19937_64 random(seed);
-  const int way = int(seed % 3);
+  const Way way = Way((always ? std::strtoull(always, nullptr, 10) : seed) % WAYS);
   if (sigsetjmp(escape, 1) != 0) {
     // The stacks of threads that were under way hold what nobody ends.
     fibres.clear();

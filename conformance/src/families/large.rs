@@ -43,8 +43,12 @@ const DEEP_SIZES: [usize; 8] = [2, 1, 2, 3, 1, 2, 2, 3];
 const ONE: &str = "size";
 /// Elements of the largest tensor, enough that work is split.
 const MANY: f64 = 40_000.0;
+/// The same of halves: products have terms for several tiles one after the other.
+const MANY_HALVES: f64 = 100_000.0;
 /// How many times the usual tolerance sums of so many elements may be off: it is wrong pieces that are looked for.
 const LOOSE: f64 = 100.0;
+/// The same of halves, which are off by what they are rounded by in the end, not by the number of terms.
+const LOOSE_HALF: f64 = 4.0;
 /// Elements of a reduction in half precision: bf16 counts to 256, f16 to 2,048.
 const LONG: f64 = 5000.0;
 /// What one size becomes: short and odd ones, and one behind each of the lengths that kernels work in.
@@ -68,6 +72,11 @@ fn longest(op: &Op) -> Option<usize> {
     (0..op.samples.len()).filter(|&nth| suits(&op.samples[nth])).min_by_key(|&nth| ndim(&op.samples[nth]))
 }
 
+/// The dtypes of 16 bits that the op takes.
+fn halves(op: &Op) -> impl Iterator<Item = DType> {
+    [DType::F16, DType::BF16].into_iter().filter(|&dtype| op.def.dtypes.has(dtype))
+}
+
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| !op.def.is(Facts::MAY_OVERFLOW)) {
         let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
@@ -79,12 +88,16 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             if op.def.forms == Forms::InPlace {
                 push(dtype, nth, SPLIT_IN_PLACE);
             }
+            // Products of halves go by kernels of their own, such as tensor cores, that take whole tiles.
+            if is_in(op.def, &[linalg::ALL, conv::ALL, attention::ALL]) {
+                let others = halves(op).filter(|&half| half != dtype);
+                others.for_each(|half| push(half, nth, SPLIT));
+            }
         }
         if is_in(op.def, &[reduce::ALL, norm::ALL])
             && let Some(nth) = longest(op)
         {
-            let half = [DType::F16, DType::BF16].into_iter().filter(|&d| op.def.dtypes.has(d));
-            half.for_each(|dtype| push(dtype, nth, HALF));
+            halves(op).for_each(|dtype| push(dtype, nth, HALF));
             scope.served(op.def).into_iter().for_each(|dtype| push(dtype, nth, LONG_SUMS));
         }
         resized_cases(scope, op, cases);
@@ -147,6 +160,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
     let (elements, loose) = match variant {
         HALF => (LONG, 1.0),
+        SPLIT if matches!(context.dtype(), DType::F16 | DType::BF16) => (MANY_HALVES, LOOSE_HALF),
         LONG_SUMS => (LONG, LOOSE),
         _ => (MANY, LOOSE),
     };

@@ -11,20 +11,32 @@ use std::time::Duration;
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
 /// The ops to judge, with commas.
 const OPS: &str = "KEYWAY_CUDA_OPS";
+/// Whether tensor cores are to multiply.
+const CORES: &str = "KEYWAY_CUDA_CORES";
 /// The families to judge: large calls, and small ones.
 const FAMILIES: [&str; 3] = ["values", "large", "sizes"];
+/// What is judged besides where tensor cores multiply, each case in this dtype.
+const OF_CORES: [&str; 2] = ["corners", "strided"];
+const DTYPE_OF_CORES: &str = "f16";
 /// The stand-in's variable.
 const SKIP: &str = "KEYWAY_STAND_IN_SKIP_BARRIER";
+/// The stand-in's, and what it says for a warp after the other.
+const ORDER: (&str, &str) = ("KEYWAY_STAND_IN_ORDER", "3");
 
 /// Ops that come to the barriers of each file.
 const SERVED: &[(&str, &[&str])] = &[
+    ("attention.cu", &["flash_attention", "flash_attention_backward"]),
+    ("attention_cores.cuh", &["flash_attention", "flash_attention_backward"]),
     ("moments.cu", &["norm"]),
     ("nets.cuh", &["softmax", "nll_loss"]),
     ("order.cu", &["sort", "topk"]),
     ("reduce.cu", &["sum"]),
+    ("tensor_tile.cuh", &["mm"]),
     ("tile.cuh", &["mm"]),
     ("unpool.cu", &["max_pool_backward"]),
 ];
+/// Files whose kernels multiply by tensor cores.
+const BY_CORES: [&str; 2] = ["attention_cores.cuh", "tensor_tile.cuh"];
 
 /// The places of all barriers, as the shim names them.
 fn barriers() -> Vec<(String, String)> {
@@ -51,14 +63,17 @@ fn worker() {
         return;
     }
     let ops = std::env::var(OPS).unwrap().split(',').map(str::to_string).collect();
+    let cores = std::env::var_os(CORES).is_some();
+    let families = FAMILIES.iter().chain(OF_CORES.iter().filter(|_| cores));
     let job = worker::Job {
         name: None,
         library: Some(support::built("keyway_backend_cuda")),
         backends: Vec::new(),
         selection: Selection {
             ops,
-            families: FAMILIES.map(str::to_string).into(),
-            quick: true,
+            families: families.map(|family| family.to_string()).collect(),
+            dtypes: cores.then(|| DTYPE_OF_CORES.to_string()).into_iter().collect(),
+            quick: !cores,
             ..Selection::default()
         },
         listed: std::env::args().all(|word| word != runner::UNLISTED),
@@ -67,12 +82,17 @@ fn worker() {
 }
 
 /// How many cases of these ops fail, of how many.
-fn judged(driver: &Path, ops: &[&str], skipped: Option<&str>) -> (usize, usize) {
+fn judged(driver: &Path, ops: &[&str], cores: bool, skipped: Option<&str>) -> (usize, usize) {
     let command = || {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["worker", "--exact", "--nocapture", "--"]);
         command.env(WORKER, "1").env(OPS, ops.join(",")).env("KEYWAY_CUDA_DRIVER", driver);
-        skipped.inspect(|place| drop(command.env(SKIP, place)));
+        if cores {
+            command.env(CORES, "1").env(ORDER.0, ORDER.1);
+        }
+        if let Some(place) = skipped {
+            command.env(SKIP, place);
+        }
         command
     };
     let limits = Limits { jobs: 2, timeout: Duration::from_secs(60), memory: 4 << 30 };
@@ -89,7 +109,7 @@ fn each_barrier_that_is_left_out_fails_a_case() {
         let Some((_, ops)) = SERVED.iter().find(|(served, _)| served == file) else {
             panic!("{file} has a barrier: name the ops that come to it in SERVED");
         };
-        let (failed, cases) = judged(&driver, ops, Some(place));
+        let (failed, cases) = judged(&driver, ops, BY_CORES.contains(&file.as_str()), Some(place));
         println!("{place}: {failed} of {cases} cases fail");
         if failed == 0 {
             escaped.push(place);
@@ -97,5 +117,5 @@ fn each_barrier_that_is_left_out_fails_a_case() {
     }
     assert!(escaped.is_empty() && !all.is_empty(), "nobody misses the barriers at {escaped:?}");
     let ops: Vec<&str> = SERVED.iter().flat_map(|(_, ops)| *ops).copied().collect();
-    assert_eq!(judged(&driver, &ops, None).0, 0);
+    assert_eq!([false, true].map(|cores| judged(&driver, &ops, cores, None).0), [0, 0]);
 }

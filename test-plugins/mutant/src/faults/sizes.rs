@@ -3,6 +3,7 @@
 use super::Fault;
 use crate::kernels::{linear, rms_norm};
 use crate::raw::{Elements, Staged};
+use crate::site::Site;
 use keyway_sdk::Error;
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -123,18 +124,10 @@ pub(super) const FAULTS: &[Fault] = &[
         },
     )
     .dtypes(&["f32"]),
-    Fault::new("product_short_sums", "adds up no more than the first 64 terms", &["mm"], |site| {
-        let (a, b, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
-        let (rows, inner, columns) = (a.sizes()[0], a.sizes()[1], b.sizes()[1]);
-        if rows < 2 || columns < 2 || inner <= 64 {
-            return site.run();
-        }
-        for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
-            out.set_at(&[i, j], (0..64).map(|k| a.at(&[i, k]) * b.at(&[k, j])).sum());
-        }
-        Ok(())
-    })
-    .dtypes(&["f32"]),
+    Fault::new("product_short_sums", "adds up no more than the first 64 terms", &["mm"], short_sums)
+        .dtypes(&["f32"]),
+    Fault::new("half_short_sums", "adds up no more than the first 64 terms of halves", &["mm"], short_sums)
+        .dtypes(&["f16"]),
     Fault::new(
         "one_argument_dense",
         "the strides of the first argument are ignored, those of the others must be row-major",
@@ -153,8 +146,21 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
 ];
 
+/// A product of matrices, of no more than 64 terms.
+fn short_sums(site: &Site<'_>) -> Result<(), Error> {
+    let (a, b, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
+    let (rows, inner, columns) = (a.sizes()[0], a.sizes()[1], b.sizes()[1]);
+    if rows < 2 || columns < 2 || inner <= 64 {
+        return site.run();
+    }
+    for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
+        out.set_at(&[i, j], (0..64).map(|k| a.at(&[i, k]) * b.at(&[k, j])).sum());
+    }
+    Ok(())
+}
+
 /// As if the elements of the first argument lay one after the other.
-fn misread(site: &crate::site::Site<'_>, input: &Elements<'_>) -> Result<(), Error> {
+fn misread(site: &Site<'_>, input: &Elements<'_>) -> Result<(), Error> {
     let (weight, out) = (site.input(1)?, site.output(0)?);
     let bias = if site.call.is_none(2)? { None } else { Some(site.input(2)?) };
     let (outputs, inputs) = (weight.sizes()[0], weight.sizes()[1]);
