@@ -14,8 +14,8 @@ use crate::workspace::{self, Workspace};
 use std::fs;
 use std::path::Path;
 
-/// The tests whose scenarios do not ask for the stand-in's own settings.
-const TESTS: &[&str] = &["index", "nets"];
+/// The tests with scenarios that do not ask for the stand-in's own settings, which the script names.
+const TESTS: &[&str] = &["index", "nets", "attention", "cores", "blas", "graph"];
 /// The package with them, and the libraries that it loads from its own folder.
 const PACKAGE: &str = "keyway-test-cuda-driver";
 const LIBRARIES: &[&str] = &["keyway-backend-cpu", "keyway-backend-cuda"];

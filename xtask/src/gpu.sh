@@ -26,19 +26,25 @@ skip() {
     summary+=("$1: skipped: $2")
 }
 
-# The driver that the system's loader finds; a variable names another one.
-driver=${KEYWAY_CUDA_DRIVER:-$(ldconfig -p 2>/dev/null | sed -n 's/.*libcuda\.so\.1 .*x86-64.* => //p' | head -n 1)}
+# Runs scenarios of a test, each in a program of its own.
+scenarios() {
+    local test=$1 scenario
+    shift
+    for scenario in "$@"; do
+        step "test-$test-$scenario" env KEYWAY_TEST_SCENARIO="$scenario" \
+            "$here/tests/$test" scenarios --exact --nocapture --test-threads 1
+    done
+}
 
 step machine sh -c 'nvidia-smi || echo "nvidia-smi is not there"; uname -srm; nproc'
 step list "$keyway" backend list
 step doctor "$keyway" doctor
-if [ -n "$driver" ]; then
-    for test in index nets; do
-        step "test-$test" env KEYWAY_TEST_CUDA_DRIVER="$driver" "$here/tests/$test" --nocapture
-    done
-else
-    skip tests "no libcuda.so.1 was found; KEYWAY_CUDA_DRIVER names one by its absolute path"
-fi
+scenarios index order places choice running random errors
+scenarios nets nets
+scenarios attention attention
+scenarios cores cores
+scenarios blas values left streams threads
+scenarios graph training memory refusals allocator
 step conformance "$keyway" conformance keyway-cuda --json "$out/conformance.json"
 for model in mlp cnn bag; do
     for on in cpu "$device"; do

@@ -12,14 +12,8 @@ use std::process::{Command, Output};
 /// Names the scenario that a started program runs.
 const SCENARIO: &str = "KEYWAY_TEST_SCENARIO";
 
-/// Names a driver to test on in the stand-in's place, by its absolute path: that of a GPU.
-const DRIVER: &str = "KEYWAY_TEST_CUDA_DRIVER";
-
 /// The driver, or none, with the reason on standard error, where there is no C++ compiler.
 pub fn stand_in() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(DRIVER) {
-        return Some(named.into());
-    }
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
     match build(repository, &target) {
