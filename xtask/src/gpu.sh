@@ -44,7 +44,7 @@ scenarios nets nets
 scenarios attention attention
 scenarios cores cores
 scenarios blas values left streams threads
-scenarios graph training memory refusals allocator
+scenarios graph training memory refusals
 step conformance "$keyway" conformance keyway-cuda --json "$out/conformance.json"
 for model in mlp cnn bag; do
     for on in cpu "$device"; do

@@ -134,8 +134,6 @@ fn start(job: &Job) -> Result<Target, (String, bool)> {
     paths.extend(job.backends.iter().cloned());
     keyway::runtime::start_with(&paths).map_err(|e| (e.to_string(), false))?;
     job.selection.check().map_err(|e| (e.to_string(), true))?;
-    let foreign = keyway::ops::by_name::foreign().map_err(|e| (e.to_string(), false))?;
-    job.selection.check_ops(&foreign).map_err(|e| (e.to_string(), true))?;
     let found = match (&job.library, &job.name) {
         (Some(library), _) => Target::of_library(library),
         (None, Some(name)) => Target::named(name),
@@ -146,6 +144,9 @@ fn start(job: &Job) -> Result<Target, (String, bool)> {
         let usage = matches!(error, TargetError::Unknown { .. });
         (error.to_string(), usage)
     })?;
+    // Some of them are the plugin's, which is loaded by now.
+    let foreign = keyway::ops::by_name::foreign().map_err(|e| (e.to_string(), false))?;
+    job.selection.check_ops(&foreign).map_err(|e| (e.to_string(), true))?;
     // It is judged, whatever else is installed and preferred.
     keyway::backend::prefer_backends(&[target.plugin]).map_err(|e| (e.to_string(), false))?;
     Ok(target)

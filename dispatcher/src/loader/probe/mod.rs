@@ -111,10 +111,12 @@ impl Probe {
             folder.map(|folder| folder.join(&name)),
             folder.and_then(Path::parent).map(|above| above.join("bin").join(&name)),
         ];
-        let tried: Vec<PathBuf> = match &self.program {
+        let mut tried: Vec<PathBuf> = match &self.program {
             Some(program) => vec![program.clone()],
             None => places.into_iter().flatten().collect(),
         };
+        // The library may lie beside the program.
+        tried.dedup();
         let there = tried.iter().find_map(|path| path.canonicalize().ok().filter(|p| p.is_file()));
         let Some(program) = there else {
             let tried: Vec<String> = tried.iter().map(|path| path.display().to_string()).collect();
