@@ -68,7 +68,7 @@ impl<A: Real> Moments<A> {
             let d = x.to_acc() - mean;
             (d, d * d)
         });
-        if squares == A::INFINITY {
+        if is_beyond(squares) {
             let numbers = x.iter().map(|x| (x.to_acc().to_f64(), 0.0));
             return Moments::of_large(numbers, x.len());
         }
@@ -76,14 +76,14 @@ impl<A: Real> Moments<A> {
     }
 
     /// Those of `count` numbers or rows, of which these are the means and variances, in f64: squares may be beyond a type that
-    /// holds their mean.
+    /// holds their mean, which is infinite where one of the numbers is.
     #[cold]
     fn of_large(rows: impl Iterator<Item = (f64, f64)> + Clone, count: usize) -> Self {
         let count = count as f64;
         let mean = rows.clone().map(|(mean, _)| mean).sum::<f64>() / count;
         let squares = rows.map(|(own, variance)| variance + (own - mean) * (own - mean)).sum::<f64>();
         let rounded = A::from_f64(mean);
-        let rest = A::from_f64(mean - rounded.to_f64());
+        let rest = if is_beyond(rounded) { A::ZERO } else { A::from_f64(mean - rounded.to_f64()) };
         Moments { mean: rounded, rest, variance: A::from_f64(squares / count) }
     }
 
@@ -96,7 +96,7 @@ impl<A: Real> Moments<A> {
             let d = (row.mean - mean) + row.rest;
             (sum + d, squares + (row.variance + d * d))
         });
-        if squares == A::INFINITY {
+        if is_beyond(squares) {
             let exact = |row: Self| (row.mean.to_f64() + row.rest.to_f64(), row.variance.to_f64());
             return Moments::of_large(rows.map(exact), n);
         }
@@ -116,6 +116,12 @@ impl<A: Real> Moments<A> {
     pub fn standard(&self, eps: A) -> Standard<A> {
         Standard { mean: self.mean, rest: self.rest, rstd: A::ONE / (self.variance + eps).sqrt() }
     }
+}
+
+/// Whether a number is infinite or none.
+#[inline(always)]
+fn is_beyond<A: Real>(number: A) -> bool {
+    !(number < A::INFINITY && number > A::ZERO - A::INFINITY)
 }
 
 /// What a row is normalised by: `x` becomes `((x - mean) - rest) * rstd`.

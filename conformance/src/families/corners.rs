@@ -1,8 +1,9 @@
 //! Values where formulas change: 0 and the corners of piecewise functions, equal elements, constant rows, large means; and
 //! the derivatives there. A derivative at a corner is right between those on its two sides, and is never NaN.
 
+use super::determinism::enlarged;
 use super::gradients_by_oracle::widened;
-use super::{Context, Family, Scope, factor, has_tested, is_in, tensors, tested};
+use super::{Context, Family, Scope, factor, has_tested, is_in, names_sizes, tensors, tested};
 use crate::array::{Array, Number, wrapped};
 use crate::case::Case;
 use crate::compare;
@@ -21,7 +22,7 @@ use keyway::{DType, Tensor};
 /// The values.
 pub const FAMILY: Family = Family {
     name: "corners",
-    about: "values at 0 and other corners, of equal elements, constant rows and large means",
+    about: "values at 0 and other corners, of equal elements, constant rows and large means; corners, NaN and infinities among many",
     cases,
     run,
 };
@@ -52,16 +53,29 @@ const FILLINGS: [Filling; 4] = [
 
 /// Fillings whose digits are lost by a sum of squares or a mean that is rounded. They are given to one tensor alone: large
 /// weights or gradients beside it would cost digits in products, which no kernel can keep.
-const LARGE: [Filling; 2] = [
-    ("constant", |_| 1234.567),
-    ("large_mean", |index| {
-        let place = index.iter().fold(7, |place, i| (place * 31 + i * 17) % 101);
-        1e4 + place as f64 / 50.0
-    }),
-];
+const LARGE: [Filling; 2] =
+    [("constant", |_| 1234.567), ("large_mean", |index| 1e4 + place(index) as f64 / 50.0)];
+
+/// Fillings of so many elements that vectors, tiles and what is left behind them come to see each of them.
+const MANY: &str = "many";
+const ELEMENTS: f64 = 6_000.0;
+const SPECIAL: Filling = ("special", |index| match place(index) {
+    3 => f64::NAN,
+    40 => f64::INFINITY,
+    77 => f64::NEG_INFINITY,
+    place => CORNERS[place % CORNERS.len()],
+});
+
+/// Ops some of whose arguments are results of others, to which they must fit.
+const FITTING: [&str; 1] = ["flash_attention_backward"];
+
+/// A number below 101 that looks random.
+fn place(index: &[usize]) -> usize {
+    index.iter().fold(7, |place, i| (place * 31 + i * 17) % 101)
+}
 
 fn filling(name: &str) -> Option<Filling> {
-    FILLINGS.into_iter().chain(LARGE).find(|(other, _)| *other == name)
+    FILLINGS.into_iter().chain(LARGE).chain([SPECIAL]).find(|(other, _)| *other == name)
 }
 
 /// The samples that differ in more than their tensors and shapes, small ones, with their places.
@@ -89,6 +103,12 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 let fillings = FILLINGS.iter().chain(if large { &LARGE[..] } else { &[] });
                 fillings.for_each(|(name, _)| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, *name)));
             }
+            let many = if dtype.is_float() { &["corners", SPECIAL.0][..] } else { &["corners"] };
+            if let Some(nth) = op.typical().filter(|_| !FITTING.contains(&op.def.name())) {
+                many.iter().for_each(|name| {
+                    cases.push(Case::of(FAMILY.name, op.def, dtype, nth, format!("{MANY}:{name}")));
+                });
+            }
         }
     }
 }
@@ -98,7 +118,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn filled(def: &OpDef, sample: &Sample, dtype: DType, (name, fill): Filling) -> Inputs {
     let mut inputs = inputs::of_sample(&sample.args, dtype, 0);
     let mut all = tensors(sample).enumerate();
-    let alone = LARGE.iter().any(|(large, _)| *large == name).then(|| main_tensor(def, sample));
+    // What a weight that is no number gives with padding is left to a convolution.
+    let alone =
+        LARGE.iter().any(|(large, _)| *large == name) || name == SPECIAL.0 && is_in(def, &[conv::ALL]);
+    let alone = alone.then(|| main_tensor(def, sample));
     inputs::map_arrays(&mut inputs, |array| {
         let Some((nth, sample)) = all.next() else { return };
         if sample.role != Role::Tested || alone.is_some_and(|alone| alone != nth) {
@@ -134,8 +157,11 @@ fn main_tensor(def: &OpDef, sample: &Sample) -> usize {
 }
 
 fn given(context: &Context<'_>) -> Steps<(Sample, Inputs)> {
-    let sample = context.sample()?;
-    let name = context.case.variant.split(':').next_back().unwrap_or_default();
+    let (kind, name) = context.case.variant.split_once(':').unwrap_or(("", &context.case.variant));
+    let sample = match kind {
+        MANY => enlarged(&context.sample()?, ELEMENTS),
+        _ => context.sample()?,
+    };
     let filling = filling(name).ok_or_else(|| Stop::Skipped(format!("there is no filling `{name}`")))?;
     let inputs = filled(context.def()?, &sample, context.dtype(), filling);
     Ok((sample, inputs))
@@ -146,7 +172,11 @@ fn run(context: &Context<'_>) -> Steps {
     let (sample, inputs) = given(context)?;
     let oracle = context.oracle()?;
     let prepared = context.place_bare(&inputs)?;
-    match (oracle(&inputs), prepared.call(def, Out::New)) {
+    let result = prepared.call(def, Out::New);
+    if context.case.variant.starts_with(MANY) && names_sizes(&result) {
+        return Err(Stop::Skipped("the sample does not go with these sizes".to_string()));
+    }
+    match (oracle(&inputs), result) {
         (Ok(expected), Ok(got)) => {
             // Of four digits of the mean, the deviations keep that many less than the elements have; and what is left of
             // large products of both signs, as a convolution sums them.

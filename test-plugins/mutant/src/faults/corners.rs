@@ -8,6 +8,15 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::new("sign_of_zero", "the sign of 0 is 1", &["sign"], |site| {
         site.then_map(|y| if y == 0.0 { 1.0 } else { y })
     }),
+    Fault::new("nan_among_many", "256 elements and more are never NaN", &["mul"], |site| {
+        site.run()?;
+        let out = site.output(0)?;
+        if out.len() >= 256 {
+            out.map(|y| if y.is_nan() { 0.0 } else { y });
+        }
+        Ok(())
+    })
+    .dtypes(&["f32"]),
     Fault::new("hardswish_corner", "the upper corner belongs to neither side", &["hardswish"], |site| {
         let values = site.input(0)?.values();
         site.run()?;
