@@ -100,20 +100,29 @@ def truth(name):
 OPS = {
     "all": truth("all"), "any": truth("any"),
     "amax": reduction("amax"), "amin": reduction("amin"),
+    "aminmax": lambda torch, x, dim, keepdim: tuple(
+        reduction(name)(torch, x, dim, keepdim) for name in ("amin", "amax")),
     "argmax": lambda torch, x, dim, keepdim: torch.argmax(x, dim=dim, keepdim=keepdim and dim is not None),
     "argmin": lambda torch, x, dim, keepdim: torch.argmin(x, dim=dim, keepdim=keepdim and dim is not None),
+    "count_nonzero": lambda torch, x, dim: torch.count_nonzero(x, dim=dim or None),
     "cumprod": lambda torch, x, dim: x.cumprod(dim),
     "cumsum": cumsum,
     "logsumexp": logsumexp,
     "max": extreme("max"), "min": extreme("min"),
     "mean": reduction("mean"),
+    "nanmean": reduction("nanmean"), "nansum": reduction("nansum"),
     "norm": norm,
     "prod": prod,
     "std": spread("std"), "var": spread("var"),
+    "std_mean": spread("std_mean"), "var_mean": spread("var_mean"),
     "sum": reduction("sum"),
 }
 
 NUMPY = {
+    "aminmax": lambda numpy, x, dim, keepdim: [
+        numpy_reduction(name)(numpy, x, dim, keepdim) for name in ("min", "max")],
+    "count_nonzero": lambda numpy, x, dim: numpy.count_nonzero(x, axis=tuple(dim) if dim else None),
+    "nansum": lambda numpy, x, dim, keepdim: numpy_reduction("sum", dtype=numpy.int64)(numpy, x, dim, keepdim),
     "all": numpy_reduction("all"), "any": numpy_reduction("any"),
     "amax": numpy_reduction("max"), "amin": numpy_reduction("min"),
     "argmax": numpy_place("argmax"), "argmin": numpy_place("argmin"),

@@ -3,6 +3,7 @@
 //! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the
 //! frontend and nothing of any backend; from `keyway` it takes the names of dtypes, nothing that computes.
 
+mod activation;
 mod args;
 mod attention;
 mod channels;
@@ -47,8 +48,10 @@ const FAMILIES: &[Family] = &[
     pointwise::activation::ALL,
     pointwise::arithmetic::ALL,
     pointwise::logic::ALL,
+    pointwise::pair::ALL,
     pointwise::real::ALL,
     pointwise::rounding::ALL,
+    activation::ALL,
     create::ALL,
     memory::ALL,
     random::ALL,

@@ -24,6 +24,14 @@ pub(super) const fn over_dims(schema: &'static str) -> OpDef {
         .with(Facts::EXACT)
 }
 
+/// `aminmax`.
+pub(super) const fn both_over_dims(schema: &'static str) -> OpDef {
+    let rule = Rule::Structured(rule_of_both);
+    OpDef::new(schema, rule, Derivative::Composite, || cases::over_dims(distinct, &[]))
+        .errors(|| cases::dim_errors(&[]))
+        .with(Facts::EXACT)
+}
+
 /// `max` or `min`.
 pub(super) const fn along(schema: &'static str) -> OpDef {
     let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
@@ -44,6 +52,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let mask = reduced_dims(args, 1, t.ndim())?;
     not_empty(args, t.sizes(), mask)?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype()))
+}
+
+fn rule_of_both(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rule(args)?;
+    let t = args.tensor(0)?;
+    let sizes = plan.outputs[0].sizes.clone();
+    let strides = kept(t, &sizes);
+    Ok(plan.and(sizes, t.dtype(), strides))
 }
 
 /// Shares the gradient among all elements that equal the result.
