@@ -38,6 +38,9 @@ def numpy_tensordot(numpy, a, b, dims, other):
 OPS = {
     "einsum": in_f64(einsum),
     "tensordot": lambda torch, a, b, dims, other: torch.tensordot(a, b, dims=(dims, other)),
+    "cross": lambda torch, a, b, dim: torch.linalg.cross(a, b, dim=dim),
+    "kron": lambda torch, a, b: torch.kron(a, b),
+    "trace": lambda torch, a: a.diagonal().sum(),
     "addmm": scaled("addmm"), "baddbmm": scaled("baddbmm"),
     **{name: (lambda name: lambda torch, a, b: getattr(torch, name)(a, b))(name)
        for name in ("bmm", "dot", "matmul", "mm", "mv", "outer")},
@@ -47,6 +50,8 @@ OPS = {
 NUMPY = {
     "einsum": lambda numpy, equation, operands: numpy.einsum(equation, *operands),
     "tensordot": numpy_tensordot,
+    "kron": lambda numpy, a, b: numpy.kron(a, b),
+    "trace": lambda numpy, a: numpy.trace(a, dtype=numpy.int64),
     "addmm": numpy_scaled, "baddbmm": numpy_scaled,
     **{name: product for name in ("bmm", "dot", "matmul", "mm", "mv")},
     "outer": lambda numpy, a, b: numpy.outer(a, b),

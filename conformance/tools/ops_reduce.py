@@ -100,16 +100,16 @@ def truth(name):
 OPS = {
     "all": truth("all"), "any": truth("any"),
     "amax": reduction("amax"), "amin": reduction("amin"),
-    "aminmax": lambda torch, x, dim, keepdim: tuple(
-        reduction(name)(torch, x, dim, keepdim) for name in ("amin", "amax")),
     "argmax": lambda torch, x, dim, keepdim: torch.argmax(x, dim=dim, keepdim=keepdim and dim is not None),
     "argmin": lambda torch, x, dim, keepdim: torch.argmin(x, dim=dim, keepdim=keepdim and dim is not None),
     "count_nonzero": lambda torch, x, dim: torch.count_nonzero(x, dim=dim or None),
     "cumprod": lambda torch, x, dim: x.cumprod(dim),
     "cumsum": cumsum,
+    "diff": lambda torch, x, n, dim: torch.diff(x, n=n, dim=dim),
     "logsumexp": logsumexp,
     "max": extreme("max"), "min": extreme("min"),
     "mean": reduction("mean"),
+    "median": lambda torch, x, dim, keepdim: tuple(torch.median(x, dim, keepdim)),
     "nanmean": reduction("nanmean"), "nansum": reduction("nansum"),
     "norm": norm,
     "prod": prod,
@@ -119,8 +119,7 @@ OPS = {
 }
 
 NUMPY = {
-    "aminmax": lambda numpy, x, dim, keepdim: [
-        numpy_reduction(name)(numpy, x, dim, keepdim) for name in ("min", "max")],
+    "diff": lambda numpy, x, n, dim: numpy.diff(x, n=n, axis=dim),
     "count_nonzero": lambda numpy, x, dim: numpy.count_nonzero(x, axis=tuple(dim) if dim else None),
     "nansum": lambda numpy, x, dim, keepdim: numpy_reduction("sum", dtype=numpy.int64)(numpy, x, dim, keepdim),
     "all": numpy_reduction("all"), "any": numpy_reduction("any"),

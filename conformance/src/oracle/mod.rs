@@ -13,6 +13,7 @@ mod einsum;
 mod image;
 mod index;
 mod linalg;
+mod lines;
 mod loss;
 mod memory;
 mod norm;
@@ -26,6 +27,7 @@ mod reduce;
 mod resample;
 mod shape;
 mod sparse;
+mod vectors;
 
 pub use args::{Inputs, Value};
 pub use number::plus;
@@ -57,6 +59,8 @@ const FAMILIES: &[Family] = &[
     random::ALL,
     reduce::ALL,
     linalg::ALL,
+    vectors::ALL,
+    lines::ALL,
     einsum::ALL,
     shape::ALL,
     sparse::ALL,

@@ -193,18 +193,10 @@ fn count_nonzero(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(DType::I64, made.sizes, values)])
 }
 
-/// The results of two oracles on the same dimensions.
-fn both(
-    first: Result<Vec<Array>, Unknown>,
-    second: Result<Vec<Array>, Unknown>,
-) -> Result<Vec<Array>, Unknown> {
-    Ok([first?, second?].concat())
-}
-
 /// A spread, with arguments `(self, dim, correction, keepdim)`, and the mean, with `(self, dim, keepdim)`.
 fn with_mean(inputs: &Inputs, spread: super::Oracle) -> Result<Vec<Array>, Unknown> {
     let of_mean = [0, 1, 3].map(|i| inputs.get(i).clone());
-    both(spread(inputs), mean(&Inputs(of_mean.to_vec())))
+    Ok([spread(inputs)?, mean(&Inputs(of_mean.to_vec()))?].concat())
 }
 
 /// `log Σ exp(x)`, as `m + log Σ exp(x - m)` for the largest `m`, so that nothing overflows.
@@ -226,7 +218,7 @@ fn logsumexp(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 /// The p-norm. The powers are taken of the shares of the largest element, so that they do not overflow in f64.
-fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
+pub(super) fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
     let sizes: Vec<f64> = floats(members).map(f64::abs).collect();
     if p == 0.0 {
         return Ok(sizes.iter().filter(|x| **x != 0.0).count() as f64);
@@ -303,7 +295,6 @@ pub const ALL: Family = &[
     ("all", all),
     ("amax", amax),
     ("amin", amin),
-    ("aminmax", |i| both(amin(i), amax(i))),
     ("any", any),
     ("argmax", argmax),
     ("argmin", argmin),

@@ -32,13 +32,13 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let (t, weight) = (args.tensor(0)?, args.tensor(1)?);
+    let (t, weight, typing) = (args.tensor(0)?, args.tensor(1)?, binary_real(args)?);
     let channels = if t.ndim() < 2 { 1 } else { t.sizes()[1] };
     if weight.ndim() > 1 || (weight.numel() != 1 && weight.numel() != channels) {
         let expected = format!("of at most one dimension, with 1 element or {channels}");
         return Err(wrong_shape(args, 1, expected, weight.sizes()));
     }
-    let mut plan = Plan::elementwise(args, FIRST, binary_real(args)?)?;
+    let mut plan = Plan::elementwise(args, FIRST, typing)?;
     plan.cast = FIRST_TWO;
     Ok(plan)
 }

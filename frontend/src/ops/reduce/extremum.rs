@@ -24,14 +24,6 @@ pub(super) const fn over_dims(schema: &'static str) -> OpDef {
         .with(Facts::EXACT)
 }
 
-/// `aminmax`.
-pub(super) const fn both_over_dims(schema: &'static str) -> OpDef {
-    let rule = Rule::Structured(rule_of_both);
-    OpDef::new(schema, rule, Derivative::Composite, || cases::over_dims(distinct, &[]))
-        .errors(|| cases::dim_errors(&[]))
-        .with(Facts::EXACT)
-}
-
 /// `max` or `min`.
 pub(super) const fn along(schema: &'static str) -> OpDef {
     let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
@@ -52,14 +44,6 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let mask = reduced_dims(args, 1, t.ndim())?;
     not_empty(args, t.sizes(), mask)?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype()))
-}
-
-fn rule_of_both(args: &Args<'_>) -> RuleResult<Plan> {
-    let plan = rule(args)?;
-    let t = args.tensor(0)?;
-    let sizes = plan.outputs[0].sizes.clone();
-    let strides = kept(t, &sizes);
-    Ok(plan.and(sizes, t.dtype(), strides))
 }
 
 /// Shares the gradient among all elements that equal the result.
@@ -125,7 +109,7 @@ fn rule_place(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// Gives the gradient to the element at the place that the second output names.
-fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+pub(super) fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
         let sizes = b.sizes(0);
         let places = b.unreduce(&b.output(1)?, 0, b.arg(1), b.bool(2)?)?;

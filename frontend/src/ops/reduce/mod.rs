@@ -1,5 +1,6 @@
 //! Ops that make one number out of many.
 
+mod aminmax;
 mod cases;
 mod extremum;
 mod spread;
@@ -9,16 +10,17 @@ crate::ops::family! {
     all,
     amax,
     amin,
-    aminmax,
     any,
     argmax,
     argmin,
     count_nonzero,
     cumprod,
     cumsum,
+    diff,
     logsumexp,
     max,
     mean,
+    median,
     min,
     nanmean,
     nansum,
