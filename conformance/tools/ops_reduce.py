@@ -1,5 +1,7 @@
 """Reductions."""
 
+from stepwise import in_f64
+
 
 def reduction(name, **fixed):
     """`name(self, dim, keepdim)`; no dims means all."""
@@ -105,11 +107,10 @@ OPS = {
     "count_nonzero": lambda torch, x, dim: torch.count_nonzero(x, dim=dim or None),
     "cumprod": lambda torch, x, dim: x.cumprod(dim),
     "cumsum": cumsum,
-    "diff": lambda torch, x, n, dim: torch.diff(x, n=n, dim=dim),
+    "diff": in_f64(lambda torch, x, n, dim: torch.diff(x, n=n, dim=dim)),
     "logsumexp": logsumexp,
     "max": extreme("max"), "min": extreme("min"),
     "mean": reduction("mean"),
-    "median": lambda torch, x, dim, keepdim: tuple(torch.median(x, dim, keepdim)),
     "nanmean": reduction("nanmean"), "nansum": reduction("nansum"),
     "norm": norm,
     "prod": prod,

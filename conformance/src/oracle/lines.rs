@@ -1,6 +1,6 @@
-//! What lines of elements have: differences, a middle, members.
+//! Differences of neighbours, and members of a list.
 
-use super::number::{along, order};
+use super::number::along;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number};
 use keyway::DType;
@@ -38,44 +38,6 @@ fn diff(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// The lower middle of the elements in order, and where it is if that is certain; NaN if there is one.
-fn median(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    let a = inputs.array(0)?;
-    let dim = inputs.dim(1, a.ndim())?;
-    let size = a.sizes.get(dim).copied().unwrap_or(1);
-    if a.dtype == DType::BOOL || (size == 0 && a.sizes.iter().enumerate().all(|(d, &n)| d == dim || n > 0)) {
-        return unknown("it takes numbers, one at least");
-    }
-    let middle = |line: &[Number]| -> Option<(Number, Number)> {
-        if let Some(nan) = line.iter().find(|v| v.float().is_nan()) {
-            return Some((*nan, Number::Any));
-        }
-        let mut places: Vec<usize> = (0..line.len()).collect();
-        places.sort_by(|&i, &j| order(line[i], line[j]));
-        let &place = places.get(line.len().saturating_sub(1) / 2)?;
-        let alone = line.iter().filter(|v| order(**v, line[place]).is_eq()).count() == 1;
-        Some((line[place], if alone { Number::Int(place as i128) } else { Number::Any }))
-    };
-    let pick = |line: &[Number], nth: usize| -> Vec<Number> {
-        middle(line).map(|(value, place)| if nth == 0 { value } else { place }).into_iter().collect()
-    };
-    let length = usize::from(size > 0);
-    let mut made = [
-        along(a, dim, a.dtype, length, |line| pick(line, 0)),
-        along(a, dim, DType::I64, length, |line| pick(line, 1)),
-    ];
-    for array in &mut made {
-        match (inputs.bool(2)?, a.ndim() > 0) {
-            (true, true) => array.sizes[dim] = 1,
-            (false, true) => {
-                array.sizes.remove(dim);
-            }
-            _ => {}
-        }
-    }
-    Ok(Vec::from(made))
-}
-
 /// Whether each element equals one of the others.
 fn isin(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
@@ -92,7 +54,7 @@ fn isin(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 /// Its ops.
-pub const ALL: Family = &[("diff", diff), ("isin", isin), ("median", median)];
+pub const ALL: Family = &[("diff", diff), ("isin", isin)];
 
 #[cfg(test)]
 mod tests {
@@ -114,11 +76,6 @@ mod tests {
         let twice = [Value::Int(2), Value::Int(0)];
         assert_eq!(of("diff", &[&[1.0, 4.0, 9.0, 16.0]], &twice)[0].floats(), [2.0, 2.0]);
         assert!(of("diff", &[&[1.0]], &twice)[0].values.is_empty());
-        let rest = [Value::Int(0), Value::Bool(false)];
-        let made = of("median", &[&[4.0, 1.0, 3.0, 2.0]], &rest);
-        assert_eq!((made[0].floats(), made[1].ints()), (vec![2.0], vec![3]));
-        assert!(of("median", &[&[4.0, nan, 3.0]], &rest)[0].floats()[0].is_nan());
-        assert_eq!(of("median", &[&[2.0, 2.0]], &rest)[1].values, [Number::Any]);
         let made = of("isin", &[&[nan, 0.0, 2.0], &[-0.0, nan]], &[Value::Bool(false)]);
         assert_eq!(made[0].floats(), [0.0, 1.0, 0.0]);
     }

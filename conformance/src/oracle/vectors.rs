@@ -20,24 +20,6 @@ fn trace(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::scalar(dtype, total(dtype, &diagonal))])
 }
 
-/// Each element of the first times all of the second.
-fn kron(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    let dtype = inputs.promote(&[0, 1])?;
-    let (mut a, mut b) = (inputs.array(0)?.cast(dtype), inputs.array(1)?.cast(dtype));
-    while a.ndim() < b.ndim() {
-        a.sizes.insert(0, 1);
-    }
-    while b.ndim() < a.ndim() {
-        b.sizes.insert(0, 1);
-    }
-    let sizes: Vec<usize> = a.sizes.iter().zip(&b.sizes).map(|(m, n)| m * n).collect();
-    Ok(vec![Array::from_fn(dtype, sizes, |index| {
-        let block: Vec<usize> = index.iter().zip(&b.sizes).map(|(&i, &n)| i / n).collect();
-        let within: Vec<usize> = index.iter().zip(&b.sizes).map(|(&i, &n)| i % n).collect();
-        times(a.at(&block), b.at(&within))
-    })])
-}
-
 /// `(a2 b3 - a3 b2, a3 b1 - a1 b3, a1 b2 - a2 b1)` along a dimension.
 fn cross(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
@@ -120,13 +102,8 @@ fn cosine_similarity(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 /// Its ops.
-pub const ALL: Family = &[
-    ("cosine_similarity", cosine_similarity),
-    ("cross", cross),
-    ("kron", kron),
-    ("normalize", normalize),
-    ("trace", trace),
-];
+pub const ALL: Family =
+    &[("cosine_similarity", cosine_similarity), ("cross", cross), ("normalize", normalize), ("trace", trace)];
 
 #[cfg(test)]
 mod tests {
@@ -145,8 +122,6 @@ mod tests {
     #[test]
     fn values_by_hand() {
         assert_eq!(of("trace", &[(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])], &[]).floats(), [6.0]);
-        let made = of("kron", &[(&[2], &[1.0, 2.0]), (&[2, 2], &[0.0, 1.0, 2.0, 3.0])], &[]);
-        assert_eq!((made.sizes.clone(), made.floats()), (vec![2, 4], vec![0., 1., 0., 2., 2., 3., 4., 6.]));
         let vectors: [(&[usize], &[f64]); 2] = [(&[3], &[1.0, 2.0, 3.0]), (&[3], &[4.0, 5.0, 6.0])];
         assert_eq!(of("cross", &vectors, &[Value::Int(0)]).floats(), [-3.0, 6.0, -3.0]);
         let rest = [Value::Float(2.0), Value::Ints(vec![0]), Value::Float(1e-12)];

@@ -2,6 +2,7 @@
 
 mod added;
 mod equation;
+mod kron;
 
 crate::ops::family! {
     addmm,
@@ -10,7 +11,6 @@ crate::ops::family! {
     cross,
     dot,
     einsum,
-    kron,
     linear,
     matmul,
     mm,

@@ -2,12 +2,12 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
+use crate::ops::composite::{cast, decomposed, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::rules::{FIRST_TWO, binary_real, keeping, reduced_sizes};
+use crate::ops::rules::{FIRST_TWO, binary_real, reduced_sizes};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, tensor as filled};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
 
 impl Tensor {
     /// The cosines of the angles between the vectors along `dim` of both, which broadcast and promote; 0 beside a vector of
@@ -41,7 +41,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let dim = args.dim(2, sizes.len())?;
     args.float(3)?;
     let dtype = binary_real(args)?.compute;
-    let mut plan = keeping(args.tensor(0)?, dtype, reduced_sizes(&sizes, 1 << dim, false), dtype);
+    let sizes = reduced_sizes(&sizes, 1 << dim, false);
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
     plan.cast = FIRST_TWO;
     Ok(plan)
 }
@@ -55,8 +56,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         let x = if x.sizes() == &sizes[..] { x } else { x.expand(&sizes)? };
         x.div(&x.norm(2.0, &[dim], true)?.clamp_min(eps)?)
     };
-    let made = unit(0)?.mul(&unit(1)?)?.sum_dims(&[dim], false)?;
-    in_format_of(&tensor(args, 0)?, cast(made, dtype)?)
+    cast(unit(0)?.mul(&unit(1)?)?.sum_dims(&[dim], false)?, dtype)
 }
 
 /// `cosine_similarity`

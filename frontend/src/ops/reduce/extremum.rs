@@ -109,7 +109,7 @@ fn rule_place(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// Gives the gradient to the element at the place that the second output names.
-pub(super) fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
+fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
         let sizes = b.sizes(0);
         let places = b.unreduce(&b.output(1)?, 0, b.arg(1), b.bool(2)?)?;

@@ -3,6 +3,7 @@
 mod aminmax;
 mod cases;
 mod extremum;
+mod median;
 mod spread;
 mod truth;
 
@@ -20,7 +21,6 @@ crate::ops::family! {
     logsumexp,
     max,
     mean,
-    median,
     min,
     nanmean,
     nansum,
