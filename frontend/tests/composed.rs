@@ -226,3 +226,34 @@ fn kronecker_products() {
     assert_eq!(x.kron(&i64s(&[], &[0, 2])).unwrap().sizes(), [0, 4]);
     differentiable("kron", &[leaf(&[2, 3]), leaf(&[2])], |t| t[0].kron(&t[1])?.square());
 }
+
+#[test]
+fn distances_of_all_pairs() {
+    let x = Tensor::from_vec(vec![0.0f64, 0.0, 1.0, 2.0, -1.0, 3.0], &[3, 2]).unwrap();
+    let y = Tensor::from_vec(vec![0.0f64, 0.0, 1.0, -2.0], &[2, 2]).unwrap();
+    let of = |p| x.cdist(&y, p).unwrap().to_vec::<f64>().unwrap();
+    assert_eq!(of(1.0), [0.0, 3.0, 3.0, 4.0, 4.0, 7.0]);
+    assert_eq!(of(0.0), [0.0, 2.0, 2.0, 1.0, 2.0, 2.0]);
+    assert_eq!(of(f64::INFINITY), [0.0, 2.0, 2.0, 4.0, 3.0, 5.0]);
+    assert_eq!(of(2.0)[3], 4.0);
+    let none = Tensor::zeros(&[2, 0], DType::F32, Device::CPU).unwrap();
+    assert_eq!(none.cdist(&none, f64::INFINITY).unwrap().to_vec::<f32>().unwrap(), [0.0; 4]);
+    let batch = Tensor::zeros(&[4, 1, 5, 2], DType::F64, Device::CPU).unwrap();
+    assert_eq!(batch.cdist(&y, 2.0).unwrap().sizes(), [4, 1, 5, 2]);
+    refuses(
+        x.cdist(&Tensor::zeros(&[2, 3], DType::F64, Device::CPU).unwrap(), 2.0),
+        "of 2 elements in a row",
+    );
+    refuses(x.select(0, 0).unwrap().cdist(&y, 2.0), "of 2 dimensions at least");
+    refuses(x.cdist(&y, -1.0), "0 or more");
+    refuses(i64s(&[1, 2], &[1, 2]).cdist(&i64s(&[1, 2], &[1, 2]), 2.0), "float");
+    for p in [1.0, 2.0, 3.0] {
+        differentiable("cdist", &[leaf(&[2, 2]), leaf(&[3, 2]).mul(-0.7).unwrap().detach()], |t| {
+            t[0].cdist(&t[1], p)
+        });
+    }
+    // Equal rows are 0 apart, and pull nowhere.
+    let t = x.detach().set_requires_grad(true).unwrap();
+    t.cdist(&x, 2.0).unwrap().select(0, 0).unwrap().select(0, 0).unwrap().backward().unwrap();
+    assert_eq!(t.grad().unwrap().to_vec::<f64>().unwrap(), [0.0; 6]);
+}

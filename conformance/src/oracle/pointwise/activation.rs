@@ -104,7 +104,7 @@ fn mish(inputs: &Inputs) -> Outcome {
 }
 
 /// G. Klambauer and others, "Self-normalizing neural networks", 2017: the factor below 0, and that of everything.
-const SELU: (f64, f64) = (1.673_263_242_354_377_284_8, 1.050_700_987_355_480_493_4);
+const SELU: (f64, f64) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
 
 fn selu(inputs: &Inputs) -> Outcome {
     let (alpha, scale) = SELU;

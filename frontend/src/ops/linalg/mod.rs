@@ -1,6 +1,7 @@
 //! Products of matrices and vectors.
 
 mod added;
+mod cdist;
 mod equation;
 mod kron;
 

@@ -36,7 +36,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
-    sum::DEF.run(&[(&x.ne(0)?).into(), args.get(1), Arg::Bool(false)])
+    let counted = if x.dtype() == DType::BOOL { x } else { x.ne(0)? };
+    sum::DEF.run(&[(&counted).into(), args.get(1), Arg::Bool(false)])
 }
 
 /// `count_nonzero`
