@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::{Device, Tensor};
 use keyway_dispatcher::error::Error;
+use std::ops::Range;
 
 impl Tensor {
     /// The rows and the columns of the elements on and below a diagonal of a matrix of this size, in row-major order, as i64
@@ -19,8 +20,10 @@ impl Tensor {
     /// # Errors
     /// Memory that does not suffice.
     pub fn tril_indices(rows: usize, columns: usize, offset: i64, device: Device) -> Result<Tensor> {
-        let end = |row: i64| row.saturating_add(offset).saturating_add(1);
-        indices("tril_indices", rows, columns, device, |row| (0, end(row)))
+        // Column `c` of row `r` belongs to it where `c - r <= offset`.
+        let first = usize::try_from(offset.checked_neg().unwrap_or(i64::MAX)).unwrap_or(0);
+        let end = |row: usize| within(row as i128 + i128::from(offset) + 1, columns);
+        indices("tril_indices", first.min(rows)..rows, columns, device, |row| 0..end(row))
     }
 
     /// As [`Tensor::tril_indices`], of the elements on and above that diagonal.
@@ -36,51 +39,48 @@ impl Tensor {
     /// # Errors
     /// Memory that does not suffice.
     pub fn triu_indices(rows: usize, columns: usize, offset: i64, device: Device) -> Result<Tensor> {
-        let start = |row: i64| row.saturating_add(offset);
-        indices("triu_indices", rows, columns, device, |row| (start(row), i64::MAX))
+        let start = |row: usize| within(row as i128 + i128::from(offset), columns);
+        let end = within(columns as i128 - i128::from(offset), rows);
+        indices("triu_indices", 0..end, columns, device, |row| start(row)..columns)
     }
 }
 
-/// Row by row the columns from one to before the other.
+/// The number, or the end of `0..=most` that is nearer.
+fn within(at: i128, most: usize) -> usize {
+    usize::try_from(at.max(0)).map_or(most, |at| at.min(most))
+}
+
+/// The columns of each of these rows, of which none is empty but where there are no columns.
 fn indices(
     op: &'static str,
-    rows: usize,
+    rows: Range<usize>,
     columns: usize,
     device: Device,
-    range: impl Fn(i64) -> (i64, i64),
+    of_row: impl Fn(usize) -> Range<usize>,
 ) -> Result<Tensor> {
-    let bounds = |row: usize| {
-        let (start, end) = range(row as i64);
-        let within = |at: i64| usize::try_from(at.max(0)).map_or(columns, |at| at.min(columns));
-        (within(start), within(end))
-    };
-    // No row of no columns is looked at.
-    let rows = if columns == 0 { 0 } else { rows };
-    let count = (0..rows).try_fold(0usize, |sum, row| {
-        let (start, end) = bounds(row);
-        sum.checked_add(end.saturating_sub(start))
-    });
-    let bytes = count.and_then(|count| count.checked_mul(16)).filter(|&bytes| bytes <= isize::MAX as usize);
-    let (Some(count), Some(_)) = (count, bytes) else {
-        let expected = "fewer elements than memory holds".to_string();
-        let got = format!("{rows} rows of {columns}");
-        return Err(Error::Value { op, argument: "rows", expected, got }.into());
-    };
-    let mut places: Vec<i64> = Vec::new();
-    let too_many = |_| Error::Value {
+    let rows = if columns == 0 { 0..0 } else { rows };
+    let too_many = || Error::Value {
         op,
         argument: "rows",
-        expected: "fewer elements than memory holds".to_string(),
-        got: format!("{count} elements"),
+        expected: "a number of elements that memory holds".to_string(),
+        got: format!("{} rows of up to {columns} elements", rows.len()),
     };
-    places.try_reserve_exact(2 * count).map_err(too_many)?;
-    for row in 0..rows {
-        let (start, end) = bounds(row);
-        places.extend((start..end).map(|_| row as i64));
+    // Each row has an element, so that no more rows than memory holds are looked at.
+    let mut places: [Vec<i64>; 2] = [Vec::new(), Vec::new()];
+    for list in &mut places {
+        list.try_reserve_exact(rows.len()).map_err(|_| too_many())?;
     }
-    for row in 0..rows {
-        let (start, end) = bounds(row);
-        places.extend((start..end).map(|column| column as i64));
+    for row in rows.clone() {
+        let own = of_row(row);
+        for list in &mut places {
+            list.try_reserve(own.len()).map_err(|_| too_many())?;
+        }
+        places[0].extend(own.clone().map(|_| row as i64));
+        places[1].extend(own.map(|column| column as i64));
     }
-    Tensor::from_vec(places, &[2, count])?.to_device(device)
+    let [mut all, columns_of] = places;
+    let count = all.len();
+    all.try_reserve_exact(count).map_err(|_| too_many())?;
+    all.extend(columns_of);
+    Tensor::from_vec(all, &[2, count])?.to_device(device)
 }
