@@ -207,6 +207,7 @@ OPS = {
     "roll": lambda torch, x, shifts, dims: x.roll(shifts, dims),
     "scatter": scatter,
     "scatter_add": in_f64(lambda torch, x, dim, at, src: x.scatter_add(dim, at, src)),
+    "isin": lambda torch, a, among, invert: torch.isin(a, among, invert=invert),
     "searchsorted": searchsorted,
     "sort": lambda torch, x, dim, descending, stable: tuple(torch.sort(x, dim=dim, descending=descending, stable=True)),
     "stack": lambda torch, tensors, dim: torch.stack(tensors, dim),
@@ -240,6 +241,7 @@ NUMPY = {
     "scatter": numpy_scatter,
     "scatter_add": lambda numpy, x, dim, at, src:
         numpy_scatter(numpy, x, dim, at, src, lambda a, b: (a + b).astype(x.dtype)),
+    "isin": lambda numpy, a, among, invert: numpy.isin(a, among, invert=invert),
     "searchsorted": numpy_searchsorted,
     "sort": lambda numpy, x, dim, descending, stable: numpy_sort(numpy, x, dim, descending),
     "stack": lambda numpy, tensors, dim: numpy.stack(tensors, dim),

@@ -38,6 +38,8 @@ def numpy_tensordot(numpy, a, b, dims, other):
 OPS = {
     "einsum": in_f64(einsum),
     "tensordot": lambda torch, a, b, dims, other: torch.tensordot(a, b, dims=(dims, other)),
+    "cross": in_f64(lambda torch, a, b, dim: torch.linalg.cross(a, b, dim=dim)),
+    "trace": lambda torch, a: a.diagonal().sum(),
     "addmm": scaled("addmm"), "baddbmm": scaled("baddbmm"),
     **{name: (lambda name: lambda torch, a, b: getattr(torch, name)(a, b))(name)
        for name in ("bmm", "dot", "matmul", "mm", "mv", "outer")},
@@ -45,8 +47,10 @@ OPS = {
 }
 
 NUMPY = {
+    "cross": lambda numpy, a, b, dim: numpy.cross(a, b, axis=dim),
     "einsum": lambda numpy, equation, operands: numpy.einsum(equation, *operands),
     "tensordot": numpy_tensordot,
+    "trace": lambda numpy, a: numpy.trace(a, dtype=numpy.int64),
     "addmm": numpy_scaled, "baddbmm": numpy_scaled,
     **{name: product for name in ("bmm", "dot", "matmul", "mm", "mv")},
     "outer": lambda numpy, a, b: numpy.outer(a, b),

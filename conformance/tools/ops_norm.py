@@ -81,6 +81,10 @@ OPS = {
     "layer_norm": in_f64(layer_norm),
     "layer_norm_backward": in_f64(layer_norm_backward),
     "log_softmax": along("log_softmax"),
+    "cosine_similarity": in_f64(lambda torch, a, b, dim, eps: torch.nn.functional.cosine_similarity(
+        a, b, dim=dim, eps=eps)),
+    "normalize": lambda torch, x, p, dim, eps: torch.nn.functional.normalize(
+        x, p, dim=tuple(dim) or tuple(range(x.dim())), eps=eps),
     "softmax": along("softmax"),
 }
 

@@ -38,6 +38,13 @@ def quotient(torch, a, b, mode):
     return torch.div(a, b, rounding_mode=mode)
 
 
+def isclose(torch, a, b, rtol, atol, equal_nan):
+    """PyTorch promotes nothing here."""
+    a, b = operand(torch, a, b), operand(torch, b, a)
+    dtype = torch.result_type(a, b)
+    return torch.isclose(a.to(dtype), b.to(dtype), rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
 def functional(name):
     return lambda torch, *args: getattr(torch.nn.functional, name)(*args)
 
@@ -45,8 +52,8 @@ def functional(name):
 UNARY = """abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf exp expm1 floor isfinite isinf isnan
 log log10 log1p log2 logical_not neg reciprocal round rsqrt sigmoid sign sin sinh sqrt square tan tanh
 trunc""".split()
-BINARY = """atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor eq ge gt le
-logical_and logical_or logical_xor lt maximum minimum mul ne""".split()
+BINARY = """atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign eq ge gt hypot le
+logaddexp logical_and logical_or logical_xor lt maximum minimum mul ne xlogy""".split()
 
 OPS = {
     **{name: unary(name) for name in UNARY},
@@ -54,6 +61,7 @@ OPS = {
     "add": lambda torch, a, b, alpha: torch.add(a, b, alpha=alpha),
     "addcdiv": lambda torch, a, b, c, value: torch.addcdiv(a, b, c, value=value),
     "addcmul": lambda torch, a, b, c, value: torch.addcmul(a, b, c, value=value),
+    "celu": functional("celu"),
     "clamp": lambda torch, a, low, high: torch.clamp(a, low, high),
     "div": lambda torch, a, b, mode: (
         quotient(torch, operand(torch, a, b), b, None) if mode is None
@@ -64,16 +72,21 @@ OPS = {
     "gelu": lambda torch, a, approximate: torch.nn.functional.gelu(a, approximate=approximate),
     "gelu_backward": lambda torch, g, a, approximate: torch.ops.aten.gelu_backward(g, a, approximate=approximate),
     "hardswish": functional("hardswish"),
+    "isclose": isclose,
     "leaky_relu": functional("leaky_relu"),
     "lerp": lambda torch, a, b, weight: torch.lerp(a, b, weight),
+    "mish": functional("mish"),
+    "nan_to_num": lambda torch, a, nan, above, below: torch.nan_to_num(a, nan, above, below),
     "pow": in_f64(lambda torch, a, b: torch.pow(a, b)),
     "relu": functional("relu"),
     "relu_backward": lambda torch, g, y: torch.ops.aten.threshold_backward(g, y, 0),
     "remainder": in_f64(dividing(lambda torch, a, b: torch.remainder(a, b), lambda torch, a: torch.zeros_like(a))),
+    "selu": functional("selu"),
     "sigmoid_backward": lambda torch, g, y: torch.ops.aten.sigmoid_backward(g, y),
     "silu": functional("silu"),
     "silu_backward": lambda torch, g, x: torch.ops.aten.silu_backward(g, x),
     "softplus": functional("softplus"),
+    "softshrink": functional("softshrink"),
     "sub": lambda torch, a, b, alpha: torch.sub(operand(torch, a, b), operand(torch, b, a), alpha=alpha),
     "tanh_backward": lambda torch, g, y: torch.ops.aten.tanh_backward(g, y),
     "where": lambda torch, c, a, b: torch.where(c, a, b),
@@ -148,5 +161,6 @@ EXPLAINED = {
     "pow/f32/values/extremes": "a large power shows each bit of the exponent, a number that is rounded to f32 here",
     "gelu_backward/*/values/extremes": "PyTorch's `1 + erf` and `1 - tanh^2` lose digits that a large gradient shows",
     "gelu_backward/*/zero/extremes": "the same: what is left of the derivative has the other sign",
+    "softshrink/*/zero": "PyTorch's vectors give 0 where its last elements give 0 with the sign of the element",
     "lerp/f64/zero/extremes": "a product below the least f64, which PyTorch does not round by itself",
 }

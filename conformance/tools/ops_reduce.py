@@ -1,5 +1,7 @@
 """Reductions."""
 
+from stepwise import in_f64
+
 
 def reduction(name, **fixed):
     """`name(self, dim, keepdim)`; no dims means all."""
@@ -102,18 +104,25 @@ OPS = {
     "amax": reduction("amax"), "amin": reduction("amin"),
     "argmax": lambda torch, x, dim, keepdim: torch.argmax(x, dim=dim, keepdim=keepdim and dim is not None),
     "argmin": lambda torch, x, dim, keepdim: torch.argmin(x, dim=dim, keepdim=keepdim and dim is not None),
+    "count_nonzero": lambda torch, x, dim: torch.count_nonzero(x, dim=dim or None),
     "cumprod": lambda torch, x, dim: x.cumprod(dim),
     "cumsum": cumsum,
+    "diff": in_f64(lambda torch, x, n, dim: torch.diff(x, n=n, dim=dim)),
     "logsumexp": logsumexp,
     "max": extreme("max"), "min": extreme("min"),
     "mean": reduction("mean"),
+    "nanmean": reduction("nanmean"), "nansum": reduction("nansum"),
     "norm": norm,
     "prod": prod,
     "std": spread("std"), "var": spread("var"),
+    "std_mean": spread("std_mean"), "var_mean": spread("var_mean"),
     "sum": reduction("sum"),
 }
 
 NUMPY = {
+    "diff": lambda numpy, x, n, dim: numpy.diff(x, n=n, axis=dim),
+    "count_nonzero": lambda numpy, x, dim: numpy.count_nonzero(x, axis=tuple(dim) if dim else None),
+    "nansum": lambda numpy, x, dim, keepdim: numpy_reduction("sum", dtype=numpy.int64)(numpy, x, dim, keepdim),
     "all": numpy_reduction("all"), "any": numpy_reduction("any"),
     "amax": numpy_reduction("max"), "amin": numpy_reduction("min"),
     "argmax": numpy_place("argmax"), "argmin": numpy_place("argmin"),

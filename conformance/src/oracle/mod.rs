@@ -3,6 +3,7 @@
 //! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the
 //! frontend and nothing of any backend; from `keyway` it takes the names of dtypes, nothing that computes.
 
+mod activation;
 mod args;
 mod attention;
 mod channels;
@@ -12,6 +13,7 @@ mod einsum;
 mod image;
 mod index;
 mod linalg;
+mod lines;
 mod loss;
 mod memory;
 mod norm;
@@ -25,6 +27,7 @@ mod reduce;
 mod resample;
 mod shape;
 mod sparse;
+mod vectors;
 
 pub use args::{Inputs, Value};
 pub use number::plus;
@@ -47,13 +50,17 @@ const FAMILIES: &[Family] = &[
     pointwise::activation::ALL,
     pointwise::arithmetic::ALL,
     pointwise::logic::ALL,
+    pointwise::pair::ALL,
     pointwise::real::ALL,
     pointwise::rounding::ALL,
+    activation::ALL,
     create::ALL,
     memory::ALL,
     random::ALL,
     reduce::ALL,
     linalg::ALL,
+    vectors::ALL,
+    lines::ALL,
     einsum::ALL,
     shape::ALL,
     sparse::ALL,

@@ -166,6 +166,39 @@ fn all(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, [1, 2], dtype, DType::BOOL, |members| Ok(Number::Bool(members.iter().all(|v| v.truth()))))
 }
 
+/// What is not NaN.
+fn numbers_of(members: &[Number]) -> Vec<Number> {
+    members.iter().copied().filter(|v| !v.float().is_nan()).collect()
+}
+
+fn nansum(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let dtype = wide(inputs.array(0)?.dtype);
+    reduced(inputs, [1, 2], dtype, dtype, |members| Ok(total(dtype, &numbers_of(members))))
+}
+
+fn nanmean(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let dtype = float(inputs)?;
+    reduced(inputs, [1, 2], dtype, dtype, |members| {
+        let members = numbers_of(members);
+        let uncertain = may_overflow(dtype, &floats(&members).collect::<Vec<_>>());
+        Ok(if uncertain { Number::Any } else { Number::Float(average(&members)) })
+    })
+}
+
+fn count_nonzero(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let a = inputs.array(0)?;
+    let made = groups(a, &marked(inputs, 1, a.ndim())?, false);
+    let count = |members: &Vec<Number>| members.iter().filter(|v| v.truth()).count() as i128;
+    let values = made.members.iter().map(|members| Number::Int(count(members))).collect();
+    Ok(vec![Array::new(DType::I64, made.sizes, values)])
+}
+
+/// A spread, with arguments `(self, dim, correction, keepdim)`, and the mean, with `(self, dim, keepdim)`.
+fn with_mean(inputs: &Inputs, spread: super::Oracle) -> Result<Vec<Array>, Unknown> {
+    let of_mean = [0, 1, 3].map(|i| inputs.get(i).clone());
+    Ok([spread(inputs)?, mean(&Inputs(of_mean.to_vec()))?].concat())
+}
+
 /// `log Σ exp(x)`, as `m + log Σ exp(x - m)` for the largest `m`, so that nothing overflows.
 pub(super) fn log_sum_exp(members: &[Number]) -> f64 {
     if floats(members).any(f64::is_nan) {
@@ -185,7 +218,7 @@ fn logsumexp(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 /// The p-norm. The powers are taken of the shares of the largest element, so that they do not overflow in f64.
-fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
+pub(super) fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
     let sizes: Vec<f64> = floats(members).map(f64::abs).collect();
     if p == 0.0 {
         return Ok(sizes.iter().filter(|x| **x != 0.0).count() as f64);
@@ -265,22 +298,28 @@ pub const ALL: Family = &[
     ("any", any),
     ("argmax", argmax),
     ("argmin", argmin),
+    ("count_nonzero", count_nonzero),
     ("cumprod", cumprod),
     ("cumsum", cumsum),
     ("logsumexp", logsumexp),
     ("max", max),
     ("mean", mean),
     ("min", min),
+    ("nanmean", nanmean),
+    ("nansum", nansum),
     ("norm", norm),
     ("prod", prod),
     ("std", std),
+    ("std_mean", |i| with_mean(i, std)),
     ("sum", sum_of),
     ("var", var),
+    ("var_mean", |i| with_mean(i, var)),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oracle::Value;
 
     fn numbers(values: &[f64]) -> Vec<Number> {
         values.iter().map(|&v| Number::Float(v)).collect()
@@ -293,6 +332,20 @@ mod tests {
         assert_eq!((average(&x), variance(&x, 0.0), variance(&x, 1.0)), (5.0, 4.0, 32.0 / 7.0));
         assert!(variance(&x[..1], 1.0).is_nan());
         assert_eq!(variance(&x, 9.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn what_is_not_nan_and_what_is_not_zero() {
+        let x = Array::new(DType::F64, [2, 2], numbers(&[f64::NAN, 3.0, f64::NAN, f64::NAN]));
+        let of = |op: &str, rest: &[Value]| {
+            let inputs = Inputs([&[Value::Array(x.clone()), Value::Ints(vec![1])], rest].concat());
+            crate::oracle::find(op).expect("an oracle")(&inputs).expect("an answer").swap_remove(0)
+        };
+        let no = [Value::Bool(false)];
+        assert_eq!(of("nansum", &no).floats(), [3.0, 0.0]);
+        let mean = of("nanmean", &no).floats();
+        assert!(mean[0] == 3.0 && mean[1].is_nan());
+        assert_eq!(of("count_nonzero", &[]).ints(), [2, 2]);
     }
 
     #[test]

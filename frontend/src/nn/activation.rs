@@ -88,6 +88,26 @@ activation! {
     /// # Ok(()) }
     /// ```
     Hardswish => |input| input.hardswish();
+
+    /// `x * tanh(log(1 + exp(x)))`.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Mish, Module}};
+    /// assert_eq!(Mish.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+    /// # Ok(()) }
+    /// ```
+    Mish => |input| input.mish();
+
+    /// `x`, or `1.6733 * (exp(x) - 1)` below 0, times 1.0507.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Selu}};
+    /// assert_eq!(Selu.forward(&Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+    /// # Ok(()) }
+    /// ```
+    Selu => |input| input.selu();
 }
 
 activation! {
@@ -130,6 +150,46 @@ activation! {
         /// What it tends to, negated, far below 0.
         alpha: f64 = 1.0,
     } => |self, input| input.elu(self.alpha);
+
+    /// `x`, or `alpha * (exp(x / alpha) - 1)` below 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Celu, Module}};
+    /// assert_eq!(Celu::default().forward(&Tensor::scalar(2.0f32)?)?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    Celu {
+        /// What it tends to, negated, far below 0.
+        alpha: f64 = 1.0,
+    } => |self, input| input.celu(self.alpha);
+
+    /// `x` nearer to 0 by `lambd`, and 0 within it.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Module, Softshrink}};
+    /// assert_eq!(Softshrink::default().forward(&Tensor::scalar(2.0f32)?)?.item::<f32>()?, 1.5);
+    /// # Ok(()) }
+    /// ```
+    Softshrink {
+        /// How much nearer.
+        lambd: f64 = 0.5,
+    } => |self, input| input.softshrink(self.lambd);
+
+    /// The first half of a dimension times the sigmoid of the second.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::{Glu, Module}};
+    /// let y = Glu::default().forward(&Tensor::from_slice(&[3.0f32, 0.0])?)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.5]);
+    /// # Ok(()) }
+    /// ```
+    Glu {
+        /// The dimension; -1 is the last.
+        dim: i64 = -1,
+    } => |self, input| input.glu(self.dim);
 
     /// `log(1 + exp(beta * x)) / beta`, or `x` where `beta * x` is above the threshold.
     ///

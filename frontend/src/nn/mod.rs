@@ -56,7 +56,8 @@ pub use crate::ops::image::{InterpolateMode, InterpolateOptions, Resize, UnfoldO
 pub use crate::ops::index::embedding_bag::BagMode;
 pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 pub use activation::{
-    Elu, Gelu, Hardswish, LeakyRelu, LogSoftmax, Relu, Sigmoid, Silu, Softmax, Softplus, Tanh,
+    Celu, Elu, Gelu, Glu, Hardswish, LeakyRelu, LogSoftmax, Mish, Relu, Selu, Sigmoid, Silu, Softmax,
+    Softplus, Softshrink, Tanh,
 };
 pub use adaptive_pool::{
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,

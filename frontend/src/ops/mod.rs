@@ -23,6 +23,7 @@ macro_rules! family {
 pub(crate) use family;
 pub(crate) use forms::forms;
 
+pub mod activation;
 pub mod attention;
 pub mod conv;
 pub mod create;
@@ -47,6 +48,7 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         create::ALL,
         random::ALL,
         pointwise::ALL,
+        activation::ALL,
         reduce::ALL,
         linalg::ALL,
         shape::ALL,

@@ -108,6 +108,17 @@ pub fn binary_float(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
+/// Two arguments, promoted to a float dtype.
+///
+/// # Errors
+/// `DType`.
+pub fn binary_real(args: &Args<'_>) -> Result<Typing> {
+    let dtype = args.promote(FIRST_TWO)?;
+    let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
+    require(args, 0, dtype, allowed, "a floating-point dtype; cast it with `to_dtype`")?;
+    Ok(Typing::of(dtype))
+}
+
 /// Two arguments, promoted; a number must be one that the integer dtype holds: the result is computed from it, or is it.
 ///
 /// # Errors

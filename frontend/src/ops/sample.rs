@@ -170,3 +170,9 @@ pub fn refuses_integers(rest: &[SampleArg]) -> Vec<ErrorSample> {
     let integers = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
     vec![error([integers].into_iter().chain(rest.iter().cloned()), "a floating-point dtype")]
 }
+
+/// The error sample of an op of two tensors that takes floats alone: see [`binary_real`](super::rules::binary_real).
+pub fn refuses_integer_pairs() -> Vec<ErrorSample> {
+    let integers = || fixed(&[2], DType::I64, Fill::Values(vec![0.0, 1.0]));
+    vec![error([integers(), integers()], "a floating-point dtype")]
+}

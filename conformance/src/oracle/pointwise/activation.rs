@@ -94,6 +94,42 @@ fn hardswish(inputs: &Inputs) -> Outcome {
     each([inputs.array(0)?, &made[0]], dtype, |[x, y]| Ok(if open(x.float()) { Number::Any } else { y }))
 }
 
+/// `x tanh(log(1 + e^x))`. The tangent of a logarithm is a quotient of polynomials, in which nothing cancels.
+fn mish(inputs: &Inputs) -> Outcome {
+    floats_above(inputs, |x| {
+        // Above 40 the quotient is 1.
+        let e = x.min(40.0).exp();
+        x * ((e * (e + 2.0)) / (e * (e + 2.0) + 2.0))
+    })
+}
+
+/// G. Klambauer and others, "Self-normalizing neural networks", 2017: the factor below 0, and that of everything.
+const SELU: (f64, f64) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
+
+fn selu(inputs: &Inputs) -> Outcome {
+    let (alpha, scale) = SELU;
+    floats(inputs, |x| scale * if x <= 0.0 { alpha * x.exp_m1() } else { x })
+}
+
+/// `x` above 0, `alpha * (e^(x / alpha) - 1)` elsewhere. For an alpha below 0 that grows without bounds, and its digits with
+/// those of the quotient.
+fn celu(inputs: &Inputs) -> Outcome {
+    let alpha = inputs.float(1)?;
+    if alpha == 0.0 {
+        return unknown("there is no quotient by 0");
+    }
+    floats(inputs, |x| if x <= 0.0 { alpha * (x / alpha).exp_m1() } else { x })
+}
+
+/// Nearer to 0 by `lambd`, and 0 within it.
+fn softshrink(inputs: &Inputs) -> Outcome {
+    let lambd = inputs.float(1)?;
+    if lambd.is_nan() || lambd < 0.0 {
+        return unknown("a negative distance");
+    }
+    floats(inputs, |x| if x.is_nan() { x } else { (x.abs() - lambd).max(0.0).copysign(x) })
+}
+
 /// The gradient where the output is not 0 or less.
 fn relu_backward(inputs: &Inputs) -> Outcome {
     real_pairs(inputs, |grad, output| if output <= 0.0 { 0.0 } else { grad })
@@ -124,16 +160,20 @@ fn silu_backward(inputs: &Inputs) -> Outcome {
 
 /// Its ops.
 pub const ALL: Family = &[
+    ("celu", celu),
     ("elu", elu),
     ("gelu", gelu),
     ("gelu_backward", gelu_backward),
     ("hardswish", hardswish),
     ("leaky_relu", leaky_relu),
+    ("mish", mish),
     ("relu_backward", relu_backward),
+    ("selu", selu),
     ("sigmoid_backward", sigmoid_backward),
     ("silu", |i| floats_above(i, |x| x / (1.0 + (-x).exp()))),
     ("silu_backward", silu_backward),
     ("softplus", softplus),
+    ("softshrink", softshrink),
     ("tanh_backward", tanh_backward),
 ];
 
@@ -158,6 +198,12 @@ mod tests {
         let custom = [Value::Int(1), Value::Int(20)];
         near(&floats("softplus", &[&[0.0, 30.0]], &custom), &[2f64.ln(), 30.0]);
         near(&floats("silu", &[&[0.0, 1.0]], &[]), &[0.0, e / (1.0 + e)]);
+        // tanh(log(1 + e)) is ((1 + e)^2 - 1) / ((1 + e)^2 + 1).
+        let square = (1.0 + e) * (1.0 + e);
+        near(&floats("mish", &[&[0.0, 1.0, 800.0]], &[]), &[0.0, (square - 1.0) / (square + 1.0), 800.0]);
+        near(&floats("selu", &[&[1.0, -1.0]], &[]), &[1.050_700_987_355_48, -1.111_330_737_812_562_7]);
+        near(&floats("celu", &[&[-1.0, 2.0]], &[Value::Float(0.5)]), &[0.5 / (e * e) - 0.5, 2.0]);
+        near(&floats("softshrink", &[&[-2.0, 0.25, 0.5, 2.0]], &[Value::Float(0.5)]), &[-1.5, 0.0, 0.0, 1.5]);
     }
 
     /// Each gradient is the slope of its function, here by a central difference.

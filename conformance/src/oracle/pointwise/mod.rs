@@ -7,6 +7,7 @@
 pub(super) mod activation;
 pub(super) mod arithmetic;
 pub(super) mod logic;
+pub(super) mod pair;
 pub(super) mod real;
 pub(super) mod rounding;
 pub(super) mod special;

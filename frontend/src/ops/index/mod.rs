@@ -1,9 +1,15 @@
 //! Ops that join, move and choose elements by their place.
 
 mod bags;
+mod bincount;
+mod block_diag;
 mod geometry;
+mod repeat_interleave;
+mod take;
 
 crate::ops::family! {
+    #[allow(clippy::module_inception)]
+    index,
     adam_rows,
     argsort,
     cat,
@@ -13,12 +19,11 @@ crate::ops::family! {
     embedding_sparse,
     flip,
     gather,
-    #[allow(clippy::module_inception)]
-    index,
     index_add,
     index_copy,
     index_put,
     index_select,
+    isin,
     masked_fill,
     masked_select,
     nonzero,

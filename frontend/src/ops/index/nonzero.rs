@@ -22,6 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     /// What the backend reports.
+    #[doc(alias = "argwhere")]
     pub fn nonzero(&self) -> Result<Tensor> {
         DEF.run(&[self.into()])
     }

@@ -1,12 +1,15 @@
 //! Products of matrices and vectors.
 
 mod added;
+mod cdist;
 mod equation;
+mod kron;
 
 crate::ops::family! {
     addmm,
     baddbmm,
     bmm,
+    cross,
     dot,
     einsum,
     linear,
@@ -15,4 +18,5 @@ crate::ops::family! {
     mv,
     outer,
     tensordot,
+    trace,
 }

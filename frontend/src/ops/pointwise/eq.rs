@@ -1,6 +1,8 @@
 //! `eq`
 
 use super::derived;
+use crate::Tensor;
+use crate::error::Result;
 use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::Arg;
@@ -18,6 +20,29 @@ forms! {
     /// # Errors
     /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
     pub fn eq<'a>(&'a self, other: impl Into<Arg<'a>>);
+}
+
+impl Tensor {
+    /// Whether `other` has the same sizes and every element equals its counterpart, in the dtype that both promote to. NaN
+    /// equals nothing. Waits for the device.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1i64, 2])?;
+    /// assert!(a.equal(&Tensor::from_slice(&[1.0f32, 2.0])?)? && !a.equal(&Tensor::scalar(1i64)?)?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Dtypes that have no common one, tensors on different devices.
+    #[doc(alias = "array_equal")]
+    pub fn equal(&self, other: &Tensor) -> Result<bool> {
+        if self.sizes() != other.sizes() {
+            return Ok(false);
+        }
+        self.eq(other)?.all()?.item::<bool>()
+    }
 }
 
 /// `eq`

@@ -5,6 +5,7 @@ mod bitwise;
 mod derived;
 mod logical;
 mod modulus;
+mod pair;
 mod rival;
 mod rounding;
 
@@ -27,7 +28,9 @@ crate::ops::family! {
     bitwise_right_shift,
     bitwise_xor,
     ceil,
+    celu,
     clamp,
+    copysign,
     cos,
     cosh,
     div,
@@ -44,6 +47,8 @@ crate::ops::family! {
     gelu_backward,
     gt,
     hardswish,
+    hypot,
+    isclose,
     isfinite,
     isinf,
     isnan,
@@ -54,6 +59,7 @@ crate::ops::family! {
     log10,
     log1p,
     log2,
+    logaddexp,
     logical_and,
     logical_not,
     logical_or,
@@ -61,7 +67,9 @@ crate::ops::family! {
     lt,
     maximum,
     minimum,
+    mish,
     mul,
+    nan_to_num,
     ne,
     neg,
     pow,
@@ -71,6 +79,7 @@ crate::ops::family! {
     remainder,
     round,
     rsqrt,
+    selu,
     sigmoid,
     sigmoid_backward,
     sign,
@@ -79,6 +88,7 @@ crate::ops::family! {
     sin,
     sinh,
     softplus,
+    softshrink,
     sqrt,
     square,
     sub,
@@ -87,4 +97,5 @@ crate::ops::family! {
     tanh_backward,
     trunc,
     where_,
+    xlogy,
 }

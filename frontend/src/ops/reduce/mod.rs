@@ -1,7 +1,9 @@
 //! Ops that make one number out of many.
 
+mod aminmax;
 mod cases;
 mod extremum;
+mod median;
 mod spread;
 mod truth;
 
@@ -12,15 +14,21 @@ crate::ops::family! {
     any,
     argmax,
     argmin,
+    count_nonzero,
     cumprod,
     cumsum,
+    diff,
     logsumexp,
     max,
     mean,
     min,
+    nanmean,
+    nansum,
     norm,
     prod,
     std,
+    std_mean,
     sum,
     var,
+    var_mean,
 }

@@ -1,14 +1,15 @@
-//! What `var` and `std` share: the arguments `(self, dim, correction, keepdim)`.
+//! What `var` and `std` share, alone and with the mean: the arguments `(self, dim, correction, keepdim)`.
 
-use super::{cases, sum};
+use super::{cases, mean, sum};
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, centred, one, tensor, widened};
-use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes, require};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::rules::{keeping, kept, reduced_count, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, sample, tensor as filled};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan, Rule};
 
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
@@ -75,4 +76,26 @@ pub(super) fn samples() -> Vec<Sample> {
 
 pub(super) fn errors() -> Vec<ErrorSample> {
     cases::dim_errors(&[SampleArg::Float(0.5)])
+}
+
+/// `var_mean` or `std_mean`.
+pub(super) const fn beside_mean(schema: &'static str) -> OpDef {
+    OpDef::new(schema, Rule::Structured(rule_of_both), Derivative::Composite, samples)
+        .dtypes(Dtypes::FLOAT)
+        .errors(errors)
+}
+
+fn rule_of_both(args: &Args<'_>) -> RuleResult<Plan> {
+    let plan = rule(args)?;
+    let t = args.tensor(0)?;
+    let sizes = plan.outputs[0].sizes.clone();
+    let strides = kept(t, &sizes);
+    Ok(plan.and(sizes, t.dtype(), strides))
+}
+
+/// What `spread` gives, and the mean.
+pub(super) fn with_mean(args: &Args<'_>, spread: &'static OpDef) -> RuleResult<Outputs> {
+    let around = spread.run(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
+    let middle = mean::DEF.run(&[args.get(0), args.get(1), args.get(3)])?;
+    Ok(Outputs::from_iter([around.into_ref(), middle.into_ref()]))
 }

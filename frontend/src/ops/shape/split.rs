@@ -82,6 +82,60 @@ impl Tensor {
         }
         self.split(self.size(dim)?.div_ceil(chunks), dim)
     }
+
+    /// Exactly `sections` views along dimension `dim`, of sizes that differ by 1 at most, the larger ones first.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let parts = Tensor::from_slice(&[1, 2, 3, 4, 5])?.tensor_split(3, 0)?;
+    /// assert_eq!(parts[2].to_vec::<i32>()?, [5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No sections, a dimension out of range, no dimension.
+    #[doc(alias = "array_split")]
+    pub fn tensor_split(&self, sections: usize, dim: i64) -> Result<Vec<Tensor>> {
+        if sections == 0 {
+            return Err(Error::Value {
+                op: "tensor_split",
+                argument: "sections",
+                expected: "1 or more".to_string(),
+                got: "0".to_string(),
+            }
+            .into());
+        }
+        let whole = self.size(dim)?;
+        let sizes: Vec<usize> =
+            (0..sections).map(|k| whole / sections + usize::from(k < whole % sections)).collect();
+        self.split_sizes(&sizes, dim)
+    }
+
+    /// Views of dimension `dim` from each of `indices` to before the next, and of what is before the first and from the last
+    /// on. They count from the end if negative; what lies beyond an end counts as that end.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let parts = Tensor::from_slice(&[1, 2, 3, 4])?.tensor_split_at(&[1, -1], 0)?;
+    /// assert_eq!(parts[1].to_vec::<i32>()?, [2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dimension out of range, no dimension.
+    #[doc(alias = "tensor_split")]
+    pub fn tensor_split_at(&self, indices: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+        if self.ndim() == 0 {
+            return self.split_sizes(&[1], dim);
+        }
+        let whole = self.size(dim)? as i64;
+        let bound = |i: i64| if i < 0 { i.saturating_add(whole) } else { i }.clamp(0, whole);
+        let starts = std::iter::once(0).chain(indices.iter().map(|&i| bound(i)));
+        let ends = indices.iter().map(|&i| bound(i)).chain([whole]);
+        starts.zip(ends).map(|(start, end)| self.narrow(dim, start, (end - start).max(0) as usize)).collect()
+    }
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Vec<ViewSpec>> {

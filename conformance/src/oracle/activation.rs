@@ -1,0 +1,63 @@
+//! Activations that are more than a function of each element.
+
+use super::{Family, Inputs, Unknown};
+use crate::array::{Array, Number};
+
+/// The first half of a dimension times the sigmoid of the second.
+fn glu(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let a = inputs.array(0)?;
+    let dim = inputs.dim(1, a.ndim())?;
+    let size = a.sizes.get(dim).copied().unwrap_or(1);
+    if !a.dtype.is_float() || size % 2 == 1 {
+        return Err(Unknown("it takes floats, and a dimension of even size".into()));
+    }
+    let mut sizes = a.sizes.clone();
+    sizes[dim] = size / 2;
+    Ok(vec![Array::from_fn(a.dtype, sizes, |index| {
+        let mut gate = index.to_vec();
+        gate[dim] += size / 2;
+        let (own, gate) = (a.broadcast_at(index).float(), a.broadcast_at(&gate).float());
+        Number::Float(own / (1.0 + (-gate).exp()))
+    })])
+}
+
+/// `x` above 0, elsewhere `x` times the weight, of which there is one or one for each index of dimension 1.
+fn prelu(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let dtype = inputs.promote(&[0, 1])?;
+    let (a, weight) = (inputs.array(0)?.cast(dtype), inputs.array(1)?.cast(dtype));
+    let channels = a.sizes.get(1).copied().unwrap_or(1);
+    if !dtype.is_float() || weight.ndim() > 1 || ![1, channels].contains(&weight.numel()) {
+        return Err(Unknown("it takes floats, and a weight for all or one for each channel".into()));
+    }
+    Ok(vec![Array::from_fn(dtype, a.sizes.clone(), |index| {
+        let x = a.broadcast_at(index).float();
+        let channel = if weight.numel() == 1 { 0 } else { index[1] };
+        Number::Float(if x > 0.0 { x } else { x * weight.values[channel].float() })
+    })])
+}
+
+/// Its ops.
+pub const ALL: Family = &[("glu", glu), ("prelu", prelu)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Value;
+    use keyway::DType;
+
+    fn array(sizes: &[usize], values: &[f64]) -> Array {
+        Array::new(DType::F64, sizes.to_vec(), values.iter().map(|&v| Number::Float(v)).collect())
+    }
+
+    #[test]
+    fn values_by_hand() {
+        // The sigmoid of log 3 is 3/4.
+        let x = array(&[2, 2], &[4.0, 3f64.ln(), -2.0, 0.0]);
+        let made = glu(&Inputs(vec![Value::Array(x.clone()), Value::Int(-1)])).expect("an answer");
+        assert_eq!((made[0].sizes.clone(), made[0].floats()), (vec![2, 1], vec![3.0, -1.0]));
+        assert!(glu(&Inputs(vec![Value::Array(array(&[3], &[0.0; 3])), Value::Int(0)])).is_err());
+        let x = array(&[2, 2], &[-1.0, -1.0, 2.0, -3.0]);
+        let made = prelu(&Inputs(vec![Value::Array(x), Value::Array(array(&[2], &[0.5, 0.25]))]));
+        assert_eq!(made.expect("an answer")[0].floats(), [-0.5, -0.25, 2.0, -0.75]);
+    }
+}

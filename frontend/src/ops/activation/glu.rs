@@ -1,0 +1,107 @@
+//! `glu`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{kept, wrong_shape};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use keyway_dispatcher::dims::Dims;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+
+impl Tensor {
+    /// The first half of dimension `dim` times the sigmoid of the second: a gated linear unit (Y. Dauphin and others,
+    /// "Language modeling with gated convolutional networks", 2017).
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, -2.0, 0.0, 0.0])?;
+    /// assert_eq!(x.glu(-1)?.to_vec::<f32>()?, [1.5, -1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float; a dimension out of range or of odd size; no dimension.
+    pub fn glu(&self, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Int(dim)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let t = float_tensor(args, 0)?;
+    let dim = args.dim(1, t.ndim())?;
+    let mut sizes = Dims::from_slice(t.sizes());
+    match sizes.get_mut(dim) {
+        Some(size) if size.is_multiple_of(2) => *size /= 2,
+        _ => {
+            let expected = format!("of an even number of elements along dimension {dim}");
+            return Err(wrong_shape(args, 0, expected, t.sizes()));
+        }
+    }
+    let strides = kept(t, &sizes);
+    Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
+}
+
+/// The halves of dimension `dim`.
+fn halves(t: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
+    let half = t.size(dim)? / 2;
+    Ok((t.narrow(dim, 0, half)?, t.narrow(dim, half as i64, half)?))
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let t = tensor(args, 0)?;
+    let (own, gate) = halves(&t, args.int(1)?)?;
+    let made = widened(&own)?.mul(&widened(&gate)?.sigmoid()?)?;
+    in_format_of(&t, cast(made, t.dtype())?)
+}
+
+/// `glu`
+pub static DEF: OpDef = OpDef {
+    schema: "glu(Tensor self, int dim=-1) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("sigmoid"),
+            Part::widened("mul"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+            Part::new("clone"),
+        ],
+    ),
+    derivative: Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let (grad, dim) = (widened(b.grad(0)?)?, b.int(1)?);
+            let (own, gate) = halves(&b.input(0)?, dim)?;
+            let (own, share) = (widened(&own)?, widened(&gate)?.sigmoid()?);
+            let to_own = grad.mul(&share)?;
+            let to_gate = share.rsub(1)?.mul(&own)?.mul(&to_own)?;
+            Tensor::cat(&[&to_own, &to_gate], dim)
+        })
+    }),
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call = |sizes: &[usize], dim: i64| sample([plain(sizes), SampleArg::Int(dim)]);
+        vec![
+            call(&[6], 0),
+            call(&[3, 4], -1),
+            call(&[4, 3], 0),
+            call(&[2, 4, 3], 1),
+            call(&[2, 4, 2, 3], -3),
+            call(&[2, 1, 2, 3, 2], 2),
+            call(&[3, 0], 1),
+        ]
+    },
+    errors: || {
+        let dim = |sizes: &[usize], dim: i64, message| error([plain(sizes), SampleArg::Int(dim)], message);
+        vec![
+            dim(&[3], 0, "an even number of elements"),
+            dim(&[], 0, "an even number of elements"),
+            dim(&[4], 1, "out of range"),
+        ]
+    },
+    entry: Entry::new(),
+};

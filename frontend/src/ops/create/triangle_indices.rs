@@ -1,0 +1,86 @@
+//! The places of a matrix's triangles.
+
+use crate::error::Result;
+use crate::{Device, Tensor};
+use keyway_dispatcher::error::Error;
+use std::ops::Range;
+
+impl Tensor {
+    /// The rows and the columns of the elements on and below a diagonal of a matrix of this size, in row-major order, as i64
+    /// `[2, count]`; `offset` counts the diagonals above the main one.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, Tensor};
+    /// let at = Tensor::tril_indices(2, 2, 0, Device::CPU)?;
+    /// assert_eq!(at.to_vec::<i64>()?, [0, 1, 1, 0, 0, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Memory that does not suffice.
+    pub fn tril_indices(rows: usize, columns: usize, offset: i64, device: Device) -> Result<Tensor> {
+        // Column `c` of row `r` belongs to it where `c - r <= offset`.
+        let first = usize::try_from(offset.checked_neg().unwrap_or(i64::MAX)).unwrap_or(0);
+        let end = |row: usize| within(row as i128 + i128::from(offset) + 1, columns);
+        indices("tril_indices", first.min(rows)..rows, columns, device, |row| 0..end(row))
+    }
+
+    /// As [`Tensor::tril_indices`], of the elements on and above that diagonal.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Device, Tensor};
+    /// let at = Tensor::triu_indices(2, 2, 1, Device::CPU)?;
+    /// assert_eq!(at.to_vec::<i64>()?, [0, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Memory that does not suffice.
+    pub fn triu_indices(rows: usize, columns: usize, offset: i64, device: Device) -> Result<Tensor> {
+        let start = |row: usize| within(row as i128 + i128::from(offset), columns);
+        let end = within(columns as i128 - i128::from(offset), rows);
+        indices("triu_indices", 0..end, columns, device, |row| start(row)..columns)
+    }
+}
+
+/// The number, or the end of `0..=most` that is nearer.
+fn within(at: i128, most: usize) -> usize {
+    usize::try_from(at.max(0)).map_or(most, |at| at.min(most))
+}
+
+/// The columns of each of these rows, of which none is empty but where there are no columns.
+fn indices(
+    op: &'static str,
+    rows: Range<usize>,
+    columns: usize,
+    device: Device,
+    of_row: impl Fn(usize) -> Range<usize>,
+) -> Result<Tensor> {
+    let rows = if columns == 0 { 0..0 } else { rows };
+    let too_many = || Error::Value {
+        op,
+        argument: "rows",
+        expected: "a number of elements that memory holds".to_string(),
+        got: format!("{} rows of up to {columns} elements", rows.len()),
+    };
+    // Each row has an element, so that no more rows than memory holds are looked at.
+    let mut places: [Vec<i64>; 2] = [Vec::new(), Vec::new()];
+    for list in &mut places {
+        list.try_reserve_exact(rows.len()).map_err(|_| too_many())?;
+    }
+    for row in rows.clone() {
+        let own = of_row(row);
+        for list in &mut places {
+            list.try_reserve(own.len()).map_err(|_| too_many())?;
+        }
+        places[0].extend(own.clone().map(|_| row as i64));
+        places[1].extend(own.map(|column| column as i64));
+    }
+    let [mut all, columns_of] = places;
+    let count = all.len();
+    all.try_reserve_exact(count).map_err(|_| too_many())?;
+    all.extend(columns_of);
+    Tensor::from_vec(all, &[2, count])?.to_device(device)
+}

@@ -1,0 +1,44 @@
+//! Matrices along a diagonal.
+
+use crate::Tensor;
+use crate::error::Result;
+use keyway_dispatcher::error::Error;
+
+impl Tensor {
+    /// One matrix with these along its diagonal and 0 elsewhere. A vector counts as a row, a tensor without dimensions as a
+    /// matrix of one element. The dtypes promote.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::from_slice(&[1, 2])?, Tensor::scalar(3)?);
+    /// assert_eq!(Tensor::block_diag(&[&a, &b])?.to_vec::<i32>()?, [1, 2, 0, 0, 0, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No tensor; one of more than two dimensions; dtypes that have no common one, tensors on different devices.
+    pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
+        let mut blocks = Vec::new();
+        for t in tensors {
+            blocks.push(match *t.sizes() {
+                [] => t.reshape(&[1, 1])?,
+                [_] => t.unsqueeze(0)?,
+                [_, _] => (*t).clone(),
+                _ => {
+                    let expected = "of at most 2 dimensions".to_string();
+                    let got = t.sizes().into();
+                    return Err(Error::Shape { op: "block_diag", argument: "tensors", expected, got }.into());
+                }
+            });
+        }
+        let width: usize = blocks.iter().map(|block| block.sizes()[1]).sum();
+        let (mut rows, mut before) = (Vec::new(), 0);
+        for block in &blocks {
+            let own = block.sizes()[1];
+            rows.push(block.constant_pad(&[before as i64, (width - before - own) as i64], 0)?);
+            before += own;
+        }
+        Tensor::cat(&rows.iter().collect::<Vec<_>>(), 0)
+    }
+}

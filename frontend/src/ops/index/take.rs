@@ -1,0 +1,22 @@
+//! Elements by their place among all.
+
+use crate::Tensor;
+use crate::error::Result;
+
+impl Tensor {
+    /// The elements at `index` in row-major order, in the shape of `index`; negative ones count from the end.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+    /// assert_eq!(a.take(&Tensor::from_slice(&[-1i64, 0])?)?.to_vec::<i32>()?, [4, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An index that is no tensor of integers, or outside `-numel..numel`.
+    pub fn take(&self, index: &Tensor) -> Result<Tensor> {
+        super::index::at(&self.reshape(&[-1])?, std::slice::from_ref(index), &[0])
+    }
+}

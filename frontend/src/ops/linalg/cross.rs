@@ -1,0 +1,105 @@
+//! `cross`
+
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{FIRST_TWO, kept, require, wrong_shape};
+use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+
+impl Tensor {
+    /// The vector products along `dim`, which has 3 elements; the other dimensions broadcast, the dtypes promote.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (x, y) = (Tensor::from_slice(&[1, 0, 0])?, Tensor::from_slice(&[0, 1, 0])?);
+    /// assert_eq!(x.cross(&y, -1)?.to_vec::<i32>()?, [0, 0, 1]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Bool; tensors of different numbers of dimensions, or whose dimension `dim` has not 3 elements; shapes that do not
+    /// broadcast.
+    pub fn cross(&self, other: &Tensor, dim: i64) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), Arg::Int(dim)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let (a, b) = (args.tensor(0)?, args.tensor(1)?);
+    if a.ndim() != b.ndim() {
+        return Err(wrong_shape(args, 1, format!("of {} dimensions, as the first", a.ndim()), b.sizes()));
+    }
+    let dim = args.dim(2, a.ndim())?;
+    for (i, t) in [a, b].into_iter().enumerate() {
+        if t.sizes().get(dim) != Some(&3) {
+            return Err(wrong_shape(args, i, format!("of 3 elements along dimension {dim}"), t.sizes()));
+        }
+    }
+    let dtype = args.promote(FIRST_TWO)?;
+    require(args, 0, dtype, dtype != DType::BOOL, "a number dtype; cast it with `to_dtype`")?;
+    let sizes = args.broadcast(FIRST_TWO)?;
+    let strides = kept(a, &sizes);
+    let mut plan = Plan::one(dtype, sizes, dtype, strides);
+    plan.cast = FIRST_TWO;
+    Ok(plan)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (dtype, dim) = (args.promote(FIRST_TWO)?, args.int(2)?);
+    let operand = |i: usize| widened(&cast(tensor(args, i)?, dtype)?);
+    let (a, b) = (operand(0)?, operand(1)?);
+    let at = |t: &Tensor, i: i64| t.select(dim, i);
+    let entry = |i: i64| -> Result<Tensor> {
+        let (j, k) = ((i + 1) % 3, (i + 2) % 3);
+        at(&a, j)?.mul(&at(&b, k)?)?.sub(&at(&a, k)?.mul(&at(&b, j)?)?)
+    };
+    let made = Tensor::stack(&[&entry(0)?, &entry(1)?, &entry(2)?], dim)?;
+    in_format_of(&tensor(args, 0)?, cast(made, dtype)?)
+}
+
+/// `cross`
+pub static DEF: OpDef = OpDef {
+    schema: "cross(Tensor self, Tensor other, int dim=-1) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("mul"),
+            Part::widened("sub"),
+            Part::widened("stack"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+            Part::new("clone"),
+        ],
+    ),
+    derivative: Derivative::Composite,
+    forms: Forms::New,
+    dtypes: Dtypes::NUMERIC,
+    samples: || {
+        let call = |a: &[usize], b: &[usize], dim| sample([plain(a), plain(b), SampleArg::Int(dim)]);
+        vec![
+            call(&[3], &[3], 0),
+            call(&[4, 3], &[4, 3], -1),
+            call(&[3, 2], &[3, 1], 0),
+            call(&[2, 3, 4], &[1, 3, 4], 1),
+            call(&[2, 3, 2, 2], &[2, 3, 1, 2], -3),
+            call(&[0, 3], &[1, 3], 1),
+        ]
+    },
+    errors: || {
+        let call = |a: &[usize], b: &[usize], dim, message| {
+            error([plain(a), plain(b), SampleArg::Int(dim)], message)
+        };
+        vec![
+            call(&[2], &[2], 0, "of 3 elements along dimension 0"),
+            call(&[2, 3], &[3], -1, "of 2 dimensions"),
+            call(&[2, 3], &[4, 3], -1, "do not broadcast"),
+            call(&[3], &[3], 1, "out of range"),
+        ]
+    },
+    entry: Entry::new(),
+};

@@ -1,0 +1,32 @@
+//! Kronecker products.
+
+use crate::Tensor;
+use crate::error::Result;
+
+impl Tensor {
+    /// The Kronecker product: each element of `self` times all of `other`, in blocks. The one with fewer dimensions is taken
+    /// as if it had more of size 1 in front.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_vec(vec![1, 2], &[1, 2])?;
+    /// let b = Tensor::from_vec(vec![1, 10], &[1, 2])?;
+    /// assert_eq!(a.kron(&b)?.to_vec::<i32>()?, [1, 10, 2, 20]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Dtypes that have no common one, tensors on different devices, memory that does not suffice.
+    pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
+        let count = self.ndim().max(other.ndim());
+        let size = |t: &Tensor, d: usize| (d + t.ndim()).checked_sub(count).map_or(1, |at| t.sizes()[at]);
+        let pairs: Vec<[usize; 2]> = (0..count).map(|d| [size(self, d), size(other, d)]).collect();
+        // The dimensions of both alternate in the product, and are joined in pairs after it.
+        let blocks: Vec<usize> = pairs.iter().flat_map(|&[own, _]| [own, 1]).collect();
+        let within: Vec<usize> = pairs.iter().flat_map(|&[_, other]| [1, other]).collect();
+        let product = self.reshape_as_sizes(&blocks)?.mul(&other.reshape_as_sizes(&within)?)?;
+        let joined: Vec<usize> = pairs.iter().map(|[own, other]| own * other).collect();
+        product.contiguous()?.reshape_as_sizes(&joined)
+    }
+}

@@ -1,0 +1,109 @@
+//! `cosine_similarity`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules::{FIRST_TWO, binary_real, reduced_sizes};
+use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, tensor as filled};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The cosines of the angles between the vectors along `dim` of both, which broadcast and promote; 0 beside a vector of
+    /// length 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (a, b) = (Tensor::from_slice(&[1.0f32, 0.0])?, Tensor::from_slice(&[-2.0f32, 0.0])?);
+    /// assert_eq!(a.cosine_similarity(&b, 0)?.item::<f32>()?, -1.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Operands that are no floats; a dimension out of range; shapes that do not broadcast.
+    pub fn cosine_similarity(&self, other: &Tensor, dim: i64) -> Result<Tensor> {
+        self.cosine_similarity_with(other, dim, 1e-8)
+    }
+
+    /// [`Tensor::cosine_similarity`] with `eps` in the place of lengths below it.
+    ///
+    /// # Errors
+    /// As [`Tensor::cosine_similarity`].
+    pub fn cosine_similarity_with(&self, other: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), Arg::Int(dim), Arg::Float(eps)])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let sizes = args.broadcast(FIRST_TWO)?;
+    let dim = args.dim(2, sizes.len())?;
+    args.float(3)?;
+    let dtype = binary_real(args)?.compute;
+    let sizes = reduced_sizes(&sizes, 1 << dim, false);
+    let mut plan = Plan::one(dtype, sizes, dtype, Strides::Contiguous);
+    plan.cast = FIRST_TWO;
+    Ok(plan)
+}
+
+/// The sum of products of vectors that were divided by their lengths first, so that nothing overflows that need not.
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (dtype, dim, eps) = (args.promote(FIRST_TWO)?, args.int(2)?, args.float(3)?);
+    let sizes = args.broadcast(FIRST_TWO)?;
+    let unit = |i: usize| {
+        let x = widened(&cast(tensor(args, i)?, dtype)?)?;
+        let x = if x.sizes() == &sizes[..] { x } else { x.expand(&sizes)? };
+        x.div(&x.norm(2.0, &[dim], true)?.clamp_min(eps)?)
+    };
+    cast(unit(0)?.mul(&unit(1)?)?.sum_dims(&[dim], false)?, dtype)
+}
+
+/// `cosine_similarity`
+pub static DEF: OpDef = OpDef {
+    schema: "cosine_similarity(Tensor self, Tensor other, int dim=1, float eps=1e-08) -> Tensor",
+    rule: Rule::Structured(rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("norm"),
+            Part::widened("clamp"),
+            Part::widened("div"),
+            Part::widened("mul"),
+            Part::widened("sum"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
+    derivative: Derivative::Composite,
+    forms: Forms::New,
+    dtypes: Dtypes::FLOAT,
+    samples: || {
+        let call = |a: &[usize], b: &[usize], dim| {
+            let x = filled(a, Fill::Distinct(0.3, 2.0));
+            sample([x, plain(b), SampleArg::Int(dim), SampleArg::Float(1e-8)])
+        };
+        vec![
+            call(&[7], &[7], 0),
+            call(&[3, 4], &[3, 4], 1),
+            call(&[3, 4], &[4], -1),
+            call(&[2, 1, 4], &[3, 4], 2),
+            call(&[2, 3, 4], &[2, 3, 4], 1),
+            call(&[2, 3, 2, 2], &[2, 3, 2, 2], 1),
+            call(&[0, 3], &[1, 3], 1),
+        ]
+    },
+    errors: || {
+        let rest = |dim| [SampleArg::Int(dim), SampleArg::Float(1e-8)];
+        let call = |a: &[usize], b: &[usize], dim, message| {
+            error([plain(a), plain(b)].into_iter().chain(rest(dim)), message)
+        };
+        let ints = || fixed(&[2], crate::DType::I64, Fill::Index(3));
+        vec![
+            call(&[3], &[3], 1, "out of range"),
+            call(&[2, 3], &[2], 1, "do not broadcast"),
+            error([ints(), ints()].into_iter().chain(rest(0)), "a floating-point dtype"),
+        ]
+    },
+    entry: Entry::new(),
+};

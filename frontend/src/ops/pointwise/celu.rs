@@ -1,0 +1,77 @@
+//! `celu`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, unary_of};
+use crate::ops::{forms, rules, sample};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Part, Typing};
+
+forms! {
+    /// Each element above 0 as it is, each other one as `alpha * (e^(x / alpha) - 1)`, so that the slope at 0 is 1 whatever
+    /// `alpha` is (1 by custom; J. Barron, "Continuously differentiable exponential linear units", 2017).
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[-100.0f32, 2.0])?.celu(0.5)?.to_vec::<f32>()?, [-0.5, 2.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float; an `alpha` of 0.
+    pub fn celu<'a>(&'a self, alpha: impl Into<Arg<'a>>), in_place: celu_;
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    if args.float(1)? == 0.0 {
+        return Err(rules::wrong_value(args, 1, "a number other than 0".to_string()));
+    }
+    rules::unary_real(args)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, alpha) = (tensor(args, 0)?, args.float(1)?);
+    let x = widened(&t)?;
+    let below = x.mul(1.0 / alpha)?.expm1()?.mul(alpha)?;
+    cast(x.gt(0)?.select_where(&x, &below)?, t.dtype())
+}
+
+fn samples() -> Vec<Sample> {
+    let fill = Fill::AwayFrom(-2.2, 2.2, 0.05);
+    [unary_of(&fill, &[SampleArg::Int(1)]), unary_of(&fill, &[SampleArg::Float(0.5)])].concat()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let zero = error([plain(&[2]), SampleArg::Float(0.0)], "other than 0");
+    [vec![zero], sample::refuses_integers(&[SampleArg::Int(1)])].concat()
+}
+
+/// `celu`
+pub static DEF: OpDef = OpDef::unary(
+    "celu(Tensor self, Scalar alpha=1) -> Tensor",
+    rule,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let (grad, x) = (widened(b.grad(0)?)?, widened(&b.input(0)?)?);
+            let below = x.minimum(0)?.mul(1.0 / b.float(1)?)?.exp()?;
+            x.gt(0)?.select_where(&grad, &grad.mul(&below)?)
+        })
+    }),
+)
+.dtypes(Dtypes::FLOAT)
+.samples(samples)
+.errors(errors)
+.decomposed(Decomposition {
+    run: |args| one(compose(args)),
+    parts: &[
+        Part::widened("mul"),
+        Part::widened("expm1"),
+        Part::widened("gt"),
+        Part::widened("where"),
+        Part::widened("to_dtype"),
+        Part::new("to_dtype"),
+    ],
+});

@@ -1,0 +1,90 @@
+//! `hypot`
+
+use super::pair;
+use crate::error::Result;
+use crate::ops::composite::{cast, one};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::sample::{
+    Fill, PAIRS, Sample, SampleArg, broadcast_errors, refuses_integer_pairs, sample, tensor,
+};
+use crate::ops::{forms, rules};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+
+forms! {
+    /// `sqrt(self^2 + other^2)` without overflow on the way, broadcast and promoted: the length of the side opposite the right
+    /// angle. Infinite if either is, also beside NaN, as IEEE 754 says. The gradient at the origin is 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[3.0f32, -3e38])?.hypot(4.0)?.to_vec::<f32>()?, [5.0, 3e38]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Operands that are no floats; shapes that do not broadcast, tensors on different devices.
+    pub fn hypot<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: hypot_, out: hypot_out;
+}
+
+/// The longer side times `sqrt(1 + (shorter / longer)^2)`.
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (x, y, dtype) = pair::real(args)?;
+    let (x, y) = (x.abs()?, y.abs()?);
+    let (longer, shorter) = (x.maximum(&y)?, x.minimum(&y)?);
+    let made = shorter.div(&longer)?.square()?.add(1)?.sqrt()?.mul(&longer)?;
+    // 0 / 0 and the quotient of infinities are NaN.
+    let made = longer.eq(0)?.select_where(&longer, &made)?;
+    let infinite = x.eq(f64::INFINITY)?.logical_or(&y.eq(f64::INFINITY)?)?;
+    cast(infinite.select_where(f64::INFINITY, &made)?, dtype)
+}
+
+fn samples() -> Vec<Sample> {
+    let x = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![0.5, -1.25, 2.0, -0.75, 1.5, 3.0, -2.0]));
+    let y = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![1.0, -1.5, 0.5, 2.5, -2.0]));
+    let pairs = PAIRS.iter().map(|(a, b)| sample([x(a), y(b)]));
+    pairs.chain([sample([x(&[3, 4]), SampleArg::Float(1.5)]), sample([SampleArg::Int(1), y(&[2])])]).collect()
+}
+
+/// `side / length`, 0 where the length is 0.
+fn share(side: &Tensor, length: &Tensor) -> Result<Tensor> {
+    let none = length.eq(0)?;
+    none.select_where(0, &side.div(&none.select_where(1, length)?)?)
+}
+
+/// `hypot`
+pub static DEF: OpDef = OpDef::binary(
+    "hypot(Tensor self, Tensor other) -> Tensor",
+    rules::binary_real,
+    Derivative::Formula {
+        saves: 0b11,
+        saves_outputs: 0b1,
+        formula: |b, g| {
+            let ([x, y], length) = (pair::saved(b)?, b.output(0)?);
+            g.set(0, || b.grad(0)?.mul(&share(&x, &length)?))?;
+            g.set(1, || b.grad(0)?.mul(&share(&y, &length)?))
+        },
+    },
+)
+.dtypes(Dtypes::FLOAT)
+.samples(samples)
+.errors(|| [broadcast_errors(&[]), refuses_integer_pairs()].concat())
+.decomposed(Decomposition {
+    run: |args| one(compose(args)),
+    parts: &[
+        Part::widened("abs"),
+        Part::widened("maximum"),
+        Part::widened("minimum"),
+        Part::widened("div"),
+        Part::widened("square"),
+        Part::widened("add"),
+        Part::widened("sqrt"),
+        Part::widened("mul"),
+        Part::widened("eq"),
+        Part::widened("where"),
+        Part::widened("fill"),
+        Part::widened("to_dtype"),
+        Part::new("to_dtype"),
+        Part::fixed("logical_or", DType::BOOL),
+    ],
+});

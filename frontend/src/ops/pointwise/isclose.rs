@@ -1,0 +1,177 @@
+//! `isclose`
+
+use super::{eq, pair};
+use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::rules;
+use crate::ops::sample::{
+    ErrorSample, Fill, PAIRS, Sample, SampleArg, error, plain, sample, tensor as filled,
+};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Part, Rule, Typing};
+
+/// The tolerances by custom, relative and absolute.
+const CUSTOM: (f64, f64) = (1e-5, 1e-8);
+
+impl Tensor {
+    /// Whether each element is near that of `other`: equal, or `|self - other| <= 1e-8 + 1e-5 * |other|`, both broadcast and
+    /// promoted. Integers are compared as f32 unless they are equal. An infinity is near itself alone, and NaN near nothing.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// assert_eq!(a.isclose(&Tensor::from_slice(&[1.000_001f32, 2.1])?)?.to_vec::<bool>()?, [true, false]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that have no common one, tensors on different devices.
+    pub fn isclose<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<Tensor> {
+        self.isclose_within(other, CUSTOM.0, CUSTOM.1, false)
+    }
+
+    /// [`Tensor::isclose`] with `atol + rtol * |other|` as the bound; NaN is near NaN if `equal_nan`.
+    ///
+    /// # Errors
+    /// As [`Tensor::isclose`]; a tolerance that is negative or NaN.
+    pub fn isclose_within<'a>(
+        &'a self,
+        other: impl Into<Arg<'a>>,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<Tensor> {
+        DEF.run(&[self.into(), other.into(), Arg::Float(rtol), Arg::Float(atol), Arg::Bool(equal_nan)])
+    }
+
+    /// Whether [`Tensor::isclose`] holds of all elements; so of none. Waits for the device.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let a = Tensor::from_slice(&[1.0f32, 2.0])?;
+    /// assert!(a.allclose(&a.mul(1.000_001)?)?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::isclose`].
+    pub fn allclose<'a>(&'a self, other: impl Into<Arg<'a>>) -> Result<bool> {
+        self.isclose(other)?.all()?.item::<bool>()
+    }
+
+    /// Whether [`Tensor::isclose_within`] holds of all elements; so of none. Waits for the device.
+    ///
+    /// # Errors
+    /// As [`Tensor::isclose_within`].
+    pub fn allclose_within<'a>(
+        &'a self,
+        other: impl Into<Arg<'a>>,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<bool> {
+        self.isclose_within(other, rtol, atol, equal_nan)?.all()?.item::<bool>()
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    for i in [2, 3] {
+        let tolerance = args.float(i)?;
+        if tolerance.is_nan() || tolerance < 0.0 {
+            return Err(rules::wrong_value(args, i, "0 or more".to_string()));
+        }
+    }
+    rules::comparison(args)
+}
+
+/// Equal ones first: of infinities the difference is NaN, and integers need not be exact as f32.
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let near = eq::DEF.run(&[args.get(0), args.get(1)])?;
+    let (x, y, _) = pair::real(args)?;
+    let distance = x.sub(&y)?.abs()?;
+    let bound = y.abs()?.mul(args.float(2)?)?.add(args.float(3)?)?;
+    let near = near.logical_or(&distance.isfinite()?.logical_and(&distance.le(&bound)?)?)?;
+    if !args.bool(4)? {
+        return Ok(near);
+    }
+    let mut both: Option<Tensor> = None;
+    for i in 0..2 {
+        let nan = match args.get(i) {
+            Arg::Tensor(_) => tensor(args, i)?.isnan()?,
+            Arg::Float(v) if v.is_nan() => continue,
+            _ => return Ok(near),
+        };
+        both = Some(both.map_or_else(|| Ok(nan.clone()), |other| other.logical_and(&nan))?);
+    }
+    both.map_or_else(|| Ok(near.clone()), |both| near.logical_or(&both))
+}
+
+fn samples() -> Vec<Sample> {
+    let rest = |nan| [SampleArg::Float(0.125), SampleArg::Float(0.25), SampleArg::Bool(nan)];
+    let left = |sizes: &[usize]| filled(sizes, Fill::Values(vec![1.0, -2.0, 0.5, 3.0, -1.5, 2.0, -3.0]));
+    let right = |sizes: &[usize]| filled(sizes, Fill::Values(vec![1.1, -2.25, 0.0, 4.0, -1.5]));
+    let with = |a: SampleArg, b: SampleArg, nan| sample([a, b].into_iter().chain(rest(nan)));
+    let custom = [SampleArg::Float(CUSTOM.0), SampleArg::Float(CUSTOM.1), SampleArg::Bool(false)];
+    PAIRS
+        .iter()
+        .map(|(a, b)| with(left(a), right(b), false))
+        .chain([
+            with(left(&[3, 4]), right(&[4]), true),
+            with(left(&[3, 4]), SampleArg::Float(1.0), false),
+            sample([left(&[7]), left(&[7])].into_iter().chain(custom)),
+        ])
+        .collect()
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let call = |b: &[usize], rtol, atol, message| {
+        let rest = [SampleArg::Float(rtol), SampleArg::Float(atol), SampleArg::Bool(false)];
+        error([plain(&[3]), plain(b)].into_iter().chain(rest), message)
+    };
+    vec![
+        call(&[4], 0.0, 0.0, "do not broadcast"),
+        call(&[3], -1.0, 0.0, "0 or more"),
+        call(&[3], 0.0, f64::NAN, "0 or more"),
+    ]
+}
+
+/// `isclose`
+pub static DEF: OpDef = OpDef {
+    schema: "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::new("eq"),
+            Part::new("isnan"),
+            Part::widened("sub"),
+            Part::widened("abs"),
+            Part::widened("mul"),
+            Part::widened("add"),
+            Part::widened("isfinite"),
+            Part::widened("le"),
+            Part::widened("fill"),
+            Part::widened("to_dtype"),
+            Part::fixed("sub", DType::F32),
+            Part::fixed("abs", DType::F32),
+            Part::fixed("mul", DType::F32),
+            Part::fixed("add", DType::F32),
+            Part::fixed("isfinite", DType::F32),
+            Part::fixed("le", DType::F32),
+            Part::fixed("fill", DType::F32),
+            Part::fixed("to_dtype", DType::F32),
+            Part::fixed("logical_and", DType::BOOL),
+            Part::fixed("logical_or", DType::BOOL),
+        ],
+    ),
+    derivative: Derivative::NotDifferentiable,
+    forms: Forms::New,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors,
+    entry: Entry::new(),
+};

@@ -1,0 +1,62 @@
+//! `mish`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::{forms, rules, sample};
+use keyway_dispatcher::op::{Args, Decomposition, Part};
+
+forms! {
+    /// `x * tanh(log(1 + e^x))` of each element `x` (D. Misra, "Mish: a self regularized non-monotonic activation function",
+    /// 2019).
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32, 50.0])?.mish()?.to_vec::<f32>()?, [0.0, 50.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float.
+    pub fn mish(&self), in_place: mish_;
+}
+
+/// `tanh(log(1 + e^x))`; above 20 the logarithm is `x` itself.
+fn gate(x: &Tensor) -> Result<Tensor> {
+    x.softplus(1.0, 20.0)?.tanh()
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let t = tensor(args, 0)?;
+    let x = widened(&t)?;
+    cast(x.mul(&gate(&x)?)?, t.dtype())
+}
+
+/// `mish`
+pub static DEF: OpDef = OpDef::unary(
+    "mish(Tensor self) -> Tensor",
+    rules::unary_real,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let x = widened(&b.input(0)?)?;
+            let gate = gate(&x)?;
+            let slope = gate.square()?.rsub(1)?.mul(&x.sigmoid()?)?.mul(&x)?.add(&gate)?;
+            widened(b.grad(0)?)?.mul(&slope)
+        })
+    }),
+)
+.dtypes(Dtypes::FLOAT)
+.samples(|| sample::unary(-4.0, 4.0))
+.errors(|| sample::refuses_integers(&[]))
+.decomposed(Decomposition {
+    run: |args| one(compose(args)),
+    parts: &[
+        Part::widened("softplus"),
+        Part::widened("tanh"),
+        Part::widened("mul"),
+        Part::widened("to_dtype"),
+        Part::new("to_dtype"),
+    ],
+});

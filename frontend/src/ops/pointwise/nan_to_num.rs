@@ -1,0 +1,91 @@
+//! `nan_to_num`
+
+use crate::error::Result;
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled, unary_of};
+use crate::ops::{forms, rules};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+
+forms! {
+    /// Each element that is finite; 0 for NaN, and the largest and the smallest finite number of the dtype for the infinities.
+    /// Their gradient is 0. Integers and bool stay as they are.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, f32::INFINITY])?;
+    /// assert_eq!(x.nan_to_num()?.to_vec::<f32>()?, [1.0, 0.0, f32::MAX]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn nan_to_num(&self), defaults: [Arg::None, Arg::None, Arg::None], in_place: nan_to_num_, out: nan_to_num_out;
+}
+
+impl Tensor {
+    /// [`Tensor::nan_to_num`] with these numbers; `None` stands for the usual one. A number beyond the dtype's range is
+    /// infinite there.
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn nan_to_num_with(
+        &self,
+        nan: Option<f64>,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::optional(nan), Arg::optional(posinf), Arg::optional(neginf)])
+    }
+}
+
+/// The largest finite number of a float dtype.
+fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 65504.0,
+        DType::BF16 => 255.0 * 2f64.powi(120),
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    if !x.dtype().is_float() {
+        return x.copied();
+    }
+    let or = |i: usize, usual: f64| if matches!(args.get(i), Arg::None) { Ok(usual) } else { args.float(i) };
+    let most = largest(x.dtype());
+    let made = x.eq(f64::INFINITY)?.select_where(or(2, most)?, &x)?;
+    let made = x.eq(f64::NEG_INFINITY)?.select_where(or(3, -most)?, &made)?;
+    x.isnan()?.select_where(or(1, 0.0)?, &made)
+}
+
+fn samples() -> Vec<Sample> {
+    let none = || SampleArg::None;
+    let odd = || filled(&[7], Fill::Values(vec![1.5, f64::NAN, f64::INFINITY, -0.5, f64::NEG_INFINITY, 0.0]));
+    let with = |rest: [SampleArg; 3]| {
+        let call = sample([odd()].into_iter().chain(rest));
+        Sample { smooth: false, ..call }
+    };
+    let mut samples = unary_of(&Fill::Uniform(-2.0, 2.0), &[none(), none(), none()]);
+    samples.push(with([none(), none(), none()]));
+    samples.push(with([SampleArg::Float(0.5), SampleArg::Float(100.0), SampleArg::Float(-100.0)]));
+    samples
+}
+
+/// `nan_to_num`
+pub static DEF: OpDef = OpDef::unary(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    rules::unary,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.input(0)?.isfinite()?.select_where(b.grad(0)?, 0))),
+)
+.samples(samples)
+.decomposed(Decomposition {
+    run: |args| one(compose(args)),
+    parts: &[Part::new("eq"), Part::new("isnan"), Part::new("where"), Part::new("clone")],
+})
+.with(Facts::EXACT)
+.with(Facts::SIGNED_ZEROS);

@@ -1,0 +1,55 @@
+//! `selu`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::sample::{Fill, unary_of};
+use crate::ops::{forms, rules, sample};
+use keyway_dispatcher::op::{Args, Decomposition, Part};
+
+forms! {
+    /// 1.0507 times each element above 0, and `1.0507 * 1.6733 * (e^x - 1)` of each other one: the numbers with which the mean
+    /// 0 and the variance 1 of many inputs are kept (G. Klambauer and others, "Self-normalizing neural networks", 2017).
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32, -0.0])?.selu()?.to_vec::<f32>()?, [0.0, -0.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float.
+    pub fn selu(&self), in_place: selu_;
+}
+
+/// The factor below 0, and that of everything.
+const ALPHA: f64 = 1.673_263_242_354_377_2;
+const SCALE: f64 = 1.050_700_987_355_480_5;
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let t = tensor(args, 0)?;
+    cast(widened(&t)?.elu(ALPHA)?.mul(SCALE)?, t.dtype())
+}
+
+/// `selu`
+pub static DEF: OpDef = OpDef::unary(
+    "selu(Tensor self) -> Tensor",
+    rules::unary_real,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let (grad, x) = (widened(b.grad(0)?)?, widened(&b.input(0)?)?);
+            // No exponential is taken of what it may overflow for.
+            let below = grad.mul(&x.minimum(0)?.exp()?)?.mul(ALPHA * SCALE)?;
+            x.gt(0)?.select_where(&grad.mul(SCALE)?, &below)
+        })
+    }),
+)
+.dtypes(Dtypes::FLOAT)
+.samples(|| unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
+.errors(|| sample::refuses_integers(&[]))
+.decomposed(Decomposition {
+    run: |args| one(compose(args)),
+    parts: &[Part::widened("elu"), Part::widened("mul"), Part::widened("to_dtype"), Part::new("to_dtype")],
+});

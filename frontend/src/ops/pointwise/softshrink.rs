@@ -1,0 +1,89 @@
+//! `softshrink`
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::sample::{
+    ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor as filled, unary_of,
+};
+use crate::ops::{forms, rules, sample as samples_of};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Decomposition, Part, Typing};
+
+forms! {
+    /// Each element brought nearer to 0 by `lambd` (0.5 by custom), and 0 where it is not farther away than that. The gradient
+    /// there is 0.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[-2.0f32, 0.5, 1.0])?.softshrink(0.5)?.to_vec::<f32>()?, [-1.5, 0.0, 0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float; a `lambd` that is negative or NaN.
+    pub fn softshrink<'a>(&'a self, lambd: impl Into<Arg<'a>>), in_place: softshrink_;
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    let lambd = args.float(1)?;
+    if lambd.is_nan() || lambd < 0.0 {
+        return Err(rules::wrong_value(args, 1, "0 or more".to_string()));
+    }
+    rules::unary_real(args)
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let (t, lambd) = (tensor(args, 0)?, args.float(1)?);
+    let x = widened(&t)?;
+    // A product, so that NaN stays.
+    let inner = x.lt(-lambd)?.select_where(&x.add(lambd)?, &x.mul(0)?)?;
+    cast(x.gt(lambd)?.select_where(&x.sub(lambd)?, &inner)?, t.dtype())
+}
+
+fn samples() -> Vec<Sample> {
+    let fill = Fill::AwayFrom(-2.2, 2.2, 0.05);
+    let corners = filled(&[6], Fill::Values(vec![-0.5, 0.5, 0.0, -1.0, 1.0, -0.0]));
+    let mut samples = [unary_of(&fill, &[SampleArg::Int(1)]), unary_of(&fill, &[SampleArg::Int(0)])].concat();
+    samples.push(Sample { smooth: false, ..sample([corners, SampleArg::Float(0.5)]) });
+    samples
+}
+
+fn errors() -> Vec<ErrorSample> {
+    let negative = error([plain(&[2]), SampleArg::Float(-0.5)], "0 or more");
+    [vec![negative], samples_of::refuses_integers(&[SampleArg::Int(1)])].concat()
+}
+
+/// `softshrink`
+pub static DEF: OpDef = OpDef::unary(
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    rule,
+    Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let (x, lambd) = (b.input(0)?, b.float(1)?);
+            // By 0 nothing is changed, 0 no more than its neighbours.
+            if lambd == 0.0 {
+                return Ok(b.grad(0)?.clone());
+            }
+            x.le(lambd)?.logical_and(&x.ge(-lambd)?)?.select_where(0, b.grad(0)?)
+        })
+    }),
+)
+.dtypes(Dtypes::FLOAT)
+.samples(samples)
+.errors(errors)
+.decomposed(Decomposition {
+    run: |args| one(compose(args)),
+    parts: &[
+        Part::widened("lt"),
+        Part::widened("gt"),
+        Part::widened("add"),
+        Part::widened("sub"),
+        Part::widened("mul"),
+        Part::widened("where"),
+        Part::widened("to_dtype"),
+        Part::new("to_dtype"),
+    ],
+});

@@ -1,0 +1,77 @@
+//! `nanmean`
+
+use super::{cases, nansum, sum};
+use crate::error::Result;
+use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Sample, plain};
+use crate::{DType, Tensor};
+use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+
+impl Tensor {
+    /// The mean of all elements but NaN; NaN if there is no other. Integers are an error.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0])?;
+    /// assert_eq!(x.nanmean()?.item::<f32>()?, 1.5);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float.
+    pub fn nanmean(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
+    }
+
+    /// [`Tensor::nanmean`] over `dims`, which stay as size 1 if `keepdim`. No dims means all.
+    ///
+    /// # Errors
+    /// A dtype that is not a float; a dimension out of range or given twice.
+    pub fn nanmean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let t = tensor(args, 0)?;
+    let x = widened(&t)?;
+    let there = x.isnan()?.logical_not()?;
+    let count = sum::DEF.run(&[(&there).into(), args.get(1), args.get(2)])?.to_dtype(x.dtype())?;
+    let total = nansum::DEF.run(&[(&x).into(), args.get(1), args.get(2)])?;
+    cast(total.div(&count)?, t.dtype())
+}
+
+fn samples() -> Vec<Sample> {
+    let mut samples = cases::over_dims(plain, &[]);
+    samples.extend([nansum::with_nan(&[1]), nansum::with_nan(&[0, 1])]);
+    samples
+}
+
+/// `nanmean`
+pub static DEF: OpDef = OpDef {
+    schema: "nanmean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    rule: Rule::Structured(|args| {
+        float_tensor(args, 0)?;
+        sum::rule(args)
+    }),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[
+            Part::widened("isnan"),
+            Part::fixed("logical_not", DType::BOOL),
+            Part::fixed("sum", DType::BOOL),
+            Part::widened("nansum"),
+            Part::widened("div"),
+            Part::widened("to_dtype"),
+            Part::new("to_dtype"),
+        ],
+    ),
+    derivative: Derivative::Composite,
+    forms: Forms::Out,
+    dtypes: Dtypes::FLOAT,
+    samples,
+    errors: || cases::dim_errors(&[]),
+    entry: Entry::new(),
+};

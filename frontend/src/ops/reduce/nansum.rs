@@ -1,0 +1,77 @@
+//! `nansum`
+
+use super::{cases, sum};
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::composite::{decomposed, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::sample::{Fill, Sample, plain, tensor as filled};
+use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+
+impl Tensor {
+    /// The sum of all elements but NaN, which count as 0. Sums of integers and bool are i64.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::NAN, 2.0])?;
+    /// assert_eq!(x.nansum()?.item::<f32>()?, 3.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the backend reports.
+    pub fn nansum(&self) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::None, Arg::Bool(false)])
+    }
+
+    /// [`Tensor::nansum`] over `dims`, which stay as size 1 if `keepdim`. No dims means all.
+    ///
+    /// # Errors
+    /// A dimension out of range or given twice.
+    pub fn nansum_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+        DEF.run(&[self.into(), Arg::Ints(dims), Arg::Bool(keepdim)])
+    }
+}
+
+fn compose(args: &Args<'_>) -> Result<Tensor> {
+    let x = tensor(args, 0)?;
+    let x = if x.dtype().is_float() { x.isnan()?.select_where(0, &x)? } else { x };
+    sum::DEF.run(&[(&x).into(), args.get(1), args.get(2)])
+}
+
+/// Rows of numbers with NaN among them, and one of NaN alone.
+pub(super) fn with_nan(dims: &[i64]) -> Sample {
+    let nan = f64::NAN;
+    let values = Fill::Values(vec![0.5, nan, -1.5, nan, nan, nan, 2.0, 0.25, nan]);
+    let call = cases::over(filled(&[3, 3], values), Some(dims), &[], false);
+    Sample { smooth: false, ..call }
+}
+
+fn samples() -> Vec<Sample> {
+    let mut samples = cases::over_dims(plain, &[]);
+    samples.push(cases::over(plain(&[2, 0, 4]), Some(&[1]), &[], false));
+    samples.extend([with_nan(&[1]), with_nan(&[0, 1])]);
+    samples
+}
+
+/// `nansum`
+pub static DEF: OpDef = OpDef {
+    schema: "nansum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    rule: Rule::Structured(sum::rule),
+    decomposition: decomposed(
+        |args| one(compose(args)),
+        &[Part::new("isnan"), Part::new("where"), Part::new("sum")],
+    ),
+    derivative: Derivative::of_inputs(0b1, |b, g| {
+        g.set(0, || {
+            let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+            b.input(0)?.isnan()?.select_where(0, &grad)
+        })
+    }),
+    forms: Forms::Out,
+    dtypes: Dtypes::ALL,
+    samples,
+    errors: || cases::dim_errors(&[]),
+    entry: Entry::new(),
+};
