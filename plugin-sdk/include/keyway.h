@@ -940,7 +940,8 @@ typedef struct KeywayLayoutOpsList {
 
 /* What a plugin brings. Filled in by `initialize`, so that nothing runs before the host says so. */
 struct KeywayPluginContents {
-    /* Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more. */
+    /* Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more. The host reads
+     * nothing beyond it. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
@@ -964,7 +965,7 @@ struct KeywayPluginContents {
 struct KeywayPluginApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
-    /* The ABI version of this table. */
+    /* The ABI version of this table: one of those that the manifest states. */
     uint32_t abi_version;
     /* Called once, first. `host` lives as long as the process. Fills in `out`. */
     int32_t (*initialize)(const KeywayHostApi *host, KeywayPluginContents *out);
