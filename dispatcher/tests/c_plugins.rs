@@ -183,17 +183,19 @@ fn of_contents_that_are_shorter_nothing_beyond_their_size_is_read() {
 }
 
 #[test]
-fn what_a_rule_states_beyond_reason_is_an_error_of_the_call() {
+fn what_a_rule_or_a_kernel_says_beyond_reason_is_an_error_of_the_call() {
     let _one = one_at_a_time();
     for (fault, parts) in [
         (30, &["`ndim`", "at most 64", "1000000000"][..]),
         (31, &["`of`", "an argument of the op, of which there are 1", "1"]),
+        (32, &["`tag`", "a code of `tag`", "99"]),
     ] {
         let name = format!("fault{fault}");
         let Some(loaded) = load(&name, &[&format!("-DFAULT={fault}")]) else { return };
         assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
         let t = table_support::zeros(&[3], DType::F32);
-        let op = find_op(&format!("other_{name}")).unwrap();
+        let called = if fault == 32 { "twice" } else { "other" };
+        let op = find_op(&format!("{called}_{name}")).unwrap();
         let text = call(Args { op, values: &[Arg::Tensor(&t)] }, Out::New).unwrap_err().to_string();
         for part in parts {
             assert!(text.contains(part), "fault {fault}: `{part}` is missing in: {text}");

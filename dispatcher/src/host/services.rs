@@ -456,7 +456,15 @@ pub(super) unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
             }
             tag::FLOATS => Owned::Floats(Vec::new()),
             tag::STR => Owned::Str(RawStr { ptr: arg.value as *const u8, len }.read().into_owned()),
-            _ => Owned::Plain(Arg::None),
+            tag::NONE => Owned::Plain(Arg::None),
+            other => {
+                return Err(Error::Value {
+                    op: "call_op",
+                    argument: "tag",
+                    expected: "a code of `tag`".to_string(),
+                    got: other.to_string(),
+                });
+            }
         }
     })
 }
