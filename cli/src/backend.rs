@@ -14,7 +14,7 @@ use crate::screen::{self, Screen};
 use comfy_table::ContentArrangement;
 use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::{
-    Candidate, Discovery, Preferences, Searched, Verdict, missing_entries, relative_entries,
+    Candidate, Discovery, Preferences, Searched, Verdict, missing_entries, probe, relative_entries,
 };
 use keyway::dispatcher::registry::edit_distance;
 use keyway_conformance::certificate::{self, Standing};
@@ -81,6 +81,8 @@ struct Listed<'a> {
 #[derive(Serialize)]
 struct List<'a> {
     backends: Vec<Listed<'a>>,
+    /// Why no backend was loaded, so that `chosen` is what the files say.
+    untried: Option<String>,
     /// None before the backends are loaded, because one of them has not passed its trial.
     devices: Vec<devices::Found>,
     searched: &'a [Searched],
@@ -97,9 +99,9 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
         Command::Verify(options) => return verify::run(options, choice, screen),
         _ => {}
     }
-    let discovery = match command {
+    let (discovery, untried) = match command {
         Command::List(_) => installed::tried(choice)?,
-        _ => installed::discover(choice),
+        _ => (installed::discover(choice), None),
     };
     match command {
         Command::Install(_) | Command::Remove(_) | Command::Verify(_) => {}
@@ -111,11 +113,12 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
                 without_effect: installed::unreached(candidate),
             };
             let backends = discovery.candidates.iter().map(listed).collect();
-            screen.json(&List { backends, devices: devices::all(), searched: &discovery.searched });
+            let devices = devices::all();
+            screen.json(&List { backends, untried, devices, searched: &discovery.searched });
             return installed::check(&discovery);
         }
         Command::List(_) => {
-            list(&discovery, screen);
+            list(&discovery, untried.as_deref(), screen);
             return installed::check(&discovery);
         }
         Command::Paths(Options { json: true }) => screen.json(&discovery.searched),
@@ -201,7 +204,7 @@ fn prefer(options: &Prefer, discovery: &Discovery, screen: &mut Screen) -> Resul
     Ok(())
 }
 
-fn list(discovery: &Discovery, screen: &mut Screen) {
+fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
     if discovery.candidates.is_empty() {
         screen.line("No backend is installed. These places were searched:\n");
         paths(&discovery.searched, screen);
@@ -220,9 +223,12 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         let library = candidate.found_as.display().to_string();
         let chosen = matches!(candidate.verdict, Verdict::Chosen);
         let name = candidate.checked.as_ref().map(|c| c.manifest.name.as_str());
-        let state = match preferred.iter().any(|p| chosen && Some(p.as_str()) == name) {
-            true => "preferred".to_string(),
-            false => state(&candidate.verdict).to_string(),
+        let state = if chosen && untried.is_some() {
+            "not tried".to_string()
+        } else if preferred.iter().any(|p| chosen && Some(p.as_str()) == name) {
+            "preferred".to_string()
+        } else {
+            state(&candidate.verdict).to_string()
         };
         let row = match &candidate.checked {
             Some(checked) => {
@@ -255,6 +261,11 @@ fn list(discovery: &Discovery, screen: &mut Screen) {
         if let Some(text) = below.next_if(|_| row > 0) {
             screen.line(format!("    {text}"));
         }
+    }
+    if let Some(why) = untried.filter(|_| discovery.chosen().next().is_some()) {
+        screen.line(format!(
+            "\nNo library was loaded, because {why}. `keyway doctor` loads them all the same, as a program does."
+        ));
     }
     devices::list(screen);
     amiss(&discovery.searched, screen);
@@ -306,7 +317,8 @@ pub fn state(verdict: &Verdict) -> &'static str {
 /// Says which entries of the environment lead nowhere, and what of the preferences cannot be used.
 pub fn amiss(searched: &[Searched], screen: &mut Screen) {
     let preferences = Preferences::of_user().problem();
-    for line in [relative_entries(searched), missing_entries(searched), preferences].into_iter().flatten() {
+    let amiss = [relative_entries(searched), missing_entries(searched), preferences, probe::problem()];
+    for line in amiss.into_iter().flatten() {
         screen.line(format!("\n{line}"));
     }
 }

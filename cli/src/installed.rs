@@ -30,18 +30,18 @@ pub fn discover(choice: &Choice) -> Discovery {
 }
 
 /// What there is, with what only loading shows, as far as each library that is used is known good or can be tried in a
-/// process of its own. Else what the files say.
+/// process of its own. Else what the files say, and why nothing was loaded.
 ///
 /// # Errors
 /// Two definitions of one op.
-pub fn tried(choice: &Choice) -> Result<Discovery, Failure> {
+pub fn tried(choice: &Choice) -> Result<(Discovery, Option<String>), Failure> {
     let loader = Loader::new(Config::of_process(choice.backends.clone()));
     let discovery = loader.discover();
-    if !loader.can_vouch(&discovery) {
-        return Ok(discovery);
+    if let Some(why) = loader.cannot_vouch(&discovery) {
+        return Ok((discovery, Some(why)));
     }
     runtime::start_with(&choice.backends)?;
-    Ok(runtime::backends().map_or(discovery, |backends| backends.discovery.clone()))
+    Ok((runtime::backends().map_or(discovery, |backends| backends.discovery.clone()), None))
 }
 
 /// A failure if a library that was found cannot be used. One that is there twice does no harm.

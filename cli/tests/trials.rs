@@ -286,6 +286,108 @@ fn a_library_that_ends_the_program_makes_no_success_of_it() {
 }
 
 #[test]
+fn what_is_sound_in_its_trial_and_ends_programs_is_quarantined_after_the_second() {
+    for how in ["setup:abort_in_use", "setup:exit_in_use"] {
+        let corpus = Corpus::new(&[how]);
+        std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
+        for _ in 0..2 {
+            let ran = corpus.run(&["explain", "add"]);
+            assert_ne!(ran.code, Some(0), "{how}: {}", ran.out);
+        }
+        for _ in 0..2 {
+            let ran = corpus.run(&["explain", "add"]).expect(0);
+            assert!(ran.out.contains("keyway-cpu"), "{how}: {}", ran.out);
+            for part in [&file(how), "two programs ended while they loaded it", "keyway backend verify"] {
+                assert!(ran.err.contains(part), "{how}: `{part}` is missing in: {}", ran.err);
+            }
+            assert_eq!(corpus.records(), 1, "{how}: the mark is gone, the record is there");
+        }
+        // As by hand: it is tried again, and has two programs more.
+        corpus.run(&["backend", "verify"]).expect(0);
+        assert_eq!(corpus.records(), 0, "{how}");
+    }
+}
+
+#[test]
+fn what_a_program_has_loaded_well_leaves_no_mark() {
+    let corpus = Corpus::new(&["never:nothing"]);
+    let known = || std::fs::read_to_string(corpus.state.path().join("keyway/verified.json")).unwrap();
+    corpus.run(&["explain", "add"]);
+    let first = known();
+    assert!(first.contains("\"loaded\":[{") && corpus.records() == 0, "{first}");
+    corpus.run(&["explain", "add"]);
+    assert_eq!(known(), first);
+}
+
+#[test]
+fn a_judge_says_first_that_a_library_is_quarantined() {
+    let corpus = Corpus::new(&["setup:abort"]);
+    corpus.run(&["doctor"]).expect(1);
+    let library = corpus.path("setup:abort");
+    for op in ["no_such_op", "add"] {
+        let ran = corpus.run(&["conformance", "--op", op, "--library", library.to_str().unwrap()]).expect(1);
+        let said = "could not be loaded: expected a library that can be loaded, got one quarantined because";
+        assert!(ran.err.contains(said) && !ran.err.contains("no_such_op"), "{op}: {}", ran.err);
+    }
+}
+
+#[test]
+fn what_is_no_probe_is_asked_once() {
+    let corpus = Corpus::new(&["never:a", "never:b", "never:c"]);
+    let (probe, asked) = (corpus.state.path().join("hangs"), corpus.state.path().join("asked"));
+    std::fs::write(&probe, format!("#!/bin/sh\necho asked >> {}\nsleep 60\n", asked.display())).unwrap();
+    std::fs::set_permissions(&probe, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    for arguments in [["explain", "add"].as_slice(), &["backend", "verify"]] {
+        let _ = std::fs::remove_file(&asked);
+        let mut command = corpus.command(arguments);
+        command.env("KEYWAY_PROBE", &probe).env("KEYWAY_PROBE_SECONDS", "1");
+        let ran = run(command);
+        assert!(ran.err.contains("did not end within 1 s"), "{arguments:?}: {}", ran.err);
+        assert_eq!(std::fs::read_to_string(&asked).unwrap(), "asked\n", "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_was_not_tried_is_not_said_to_be_used() {
+    let corpus = Corpus::new(&["setup:abort"]);
+    let missing = corpus.state.path().join("nothing");
+    for (probe, why) in
+        [("off", "KEYWAY_PROBE is `off`"), (missing.to_str().unwrap(), "there is no `keyway-probe`")]
+    {
+        let with = |arguments: &[&str]| {
+            let mut command = corpus.command(arguments);
+            command.env("KEYWAY_PROBE", probe);
+            run(command).expect(0)
+        };
+        let ran = with(&["backend", "list"]);
+        assert!(
+            ran.out.contains("not tried") && ran.out.contains(why) && !ran.out.contains(" used"),
+            "{}",
+            ran.out
+        );
+        let report = with(&["backend", "list", "--json"]).json();
+        assert!(report["untried"].as_str().unwrap().contains(why), "{report}");
+    }
+    // One that is tried is used or rejected.
+    assert!(corpus.run(&["backend", "list", "--json"]).expect(1).json()["untried"].is_null());
+}
+
+#[test]
+fn a_time_limit_that_is_none_is_told() {
+    let corpus = Corpus::new(&["never:nothing"]);
+    for limit in ["abc", "0", "-1", "nan"] {
+        for (arguments, on_screen) in [(["explain", "add"], false), (["backend", "list"], true)] {
+            let mut command = corpus.command(&arguments);
+            command.env("KEYWAY_PROBE_SECONDS", limit);
+            let ran = run(command);
+            let said = format!("KEYWAY_PROBE_SECONDS: `{limit}` ignored, not a number of seconds above 0");
+            assert!(ran.err.contains(&said), "{}", ran.err);
+            assert_eq!(ran.out.contains(&said), on_screen, "{}", ran.out);
+        }
+    }
+}
+
+#[test]
 fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
     let mut kinds = vec![
         ("ctor:file_size", "the limit of file sizes"),

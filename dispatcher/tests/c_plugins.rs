@@ -104,6 +104,10 @@ fn each_fault_is_refused_with_the_table_and_the_field() {
         (17, &["layouts[0]", "1 names in `components`", "the pointer 0x0"]),
         (23, &["kernels[0]", "a `dtype`", "an empty one"]),
         (24, &["interposers[0]", "the function `run`", "a null pointer"]),
+        (25, &["contents[0]", "`struct_size` of at least 72", "got 0"]),
+        (26, &["contents[0]", "`struct_size` of at most 120", "got 4000"]),
+        (27, &["contents[0]", "`struct_size` of at least 72", "got 71"]),
+        (29, &["interfaces[0]", "an `abi_version` within ABI 1", "got 7"]),
     ] {
         let name = format!("fault{fault}");
         let Some(loaded) = load(&name, &[&format!("-DFAULT={fault}")]) else { return };
@@ -162,4 +166,39 @@ fn a_size_beyond_reason_and_a_signature_of_another_op_do_no_harm() {
     let why = explain(op, Device::CPU, Layout::STRIDED, DType::F32);
     let reason = &why.candidates[0].reason;
     assert_eq!(reason, "it was written against `TT>T`, but the op is `T>T`");
+}
+
+#[test]
+fn of_contents_that_are_shorter_nothing_beyond_their_size_is_read() {
+    let _one = one_at_a_time();
+    let Some(loaded) = load("fault28", &["-DFAULT=28"]) else { return };
+    assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+    let tables = loaded.plugins[0].tables();
+    assert_eq!((tables.devices.len(), tables.kernels.len(), tables.interposers.len()), (1, 2, 0));
+    assert_eq!(
+        (loaded.plugins[0].contents().interposers.len, loaded.plugins[0].contents().dtypes.len),
+        (0, 0)
+    );
+    assert_eq!(twice("fault28", Device::CPU), [3.0, -4.0, 8.0]);
+}
+
+#[test]
+fn what_a_rule_or_a_kernel_says_beyond_reason_is_an_error_of_the_call() {
+    let _one = one_at_a_time();
+    for (fault, parts) in [
+        (30, &["`ndim`", "at most 64", "1000000000"][..]),
+        (31, &["`of`", "an argument of the op, of which there are 1", "1"]),
+        (32, &["`tag`", "a code of `tag`", "99"]),
+    ] {
+        let name = format!("fault{fault}");
+        let Some(loaded) = load(&name, &[&format!("-DFAULT={fault}")]) else { return };
+        assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
+        let t = table_support::zeros(&[3], DType::F32);
+        let called = if fault == 32 { "twice" } else { "other" };
+        let op = find_op(&format!("{called}_{name}")).unwrap();
+        let text = call(Args { op, values: &[Arg::Tensor(&t)] }, Out::New).unwrap_err().to_string();
+        for part in parts {
+            assert!(text.contains(part), "fault {fault}: `{part}` is missing in: {text}");
+        }
+    }
 }

@@ -67,9 +67,13 @@ struct KeywayStr {
     size_t len;
 };
 
-/* Integer codes of the contract. A code, once given, never changes its meaning. */
+/* Integer codes of the contract. A code, once given, never changes its meaning.
+ *
+ * Each list says what a reader does with a number or a bit that it does not know: it refuses what asks for something that it
+ * would not do, with an error that names the number, and passes over what only tells it more. */
 
-/* The status of a call across the boundary. */
+/* The status of a call across the boundary.
+ * An unknown one is a failure. */
 /* The call did what it was asked. */
 #define KEYWAY_STATUS_OK 0
 /* The kernel failed; the message says how. */
@@ -86,7 +90,8 @@ struct KeywayStr {
 #define KEYWAY_STATUS_DEVICE_LOST 6
 
 /* Element types. Host and plugin share these numbers; other dtypes get numbers from `VENDOR_FIRST` on
- * when their name is interned, and are described by a `KeywayDTypeApi`. */
+ * when their name is interned, and are described by a `KeywayDTypeApi`.
+ * A number that is neither here nor interned is refused. */
 /* One byte, 0 or 1. */
 #define KEYWAY_DTYPE_BOOL 0
 /* Unsigned 8-bit integer. */
@@ -120,7 +125,8 @@ struct KeywayStr {
 /* The first number for a dtype that a plugin brings. */
 #define KEYWAY_DTYPE_VENDOR_FIRST 32
 
-/* The kind of values of a `KeywayDTypeApi`, in the order of promotion. */
+/* The kind of values of a `KeywayDTypeApi`, in the order of promotion.
+ * The host refuses a dtype of an unknown one. */
 /* Truth values. */
 #define KEYWAY_DTYPE_CATEGORY_BOOL 0
 /* Integers of 0 or more. */
@@ -134,7 +140,8 @@ struct KeywayStr {
 /* Anything else. */
 #define KEYWAY_DTYPE_CATEGORY_OTHER 5
 
-/* What a `KeywayArg` holds. */
+/* What a `KeywayArg` holds.
+ * The host refuses a call with an unknown one; a kernel answers it with `UNSUPPORTED`. */
 /* Nothing: an optional argument that was not given. */
 #define KEYWAY_TAG_NONE 0
 /* `value` is a `const KeywayTensor *`. */
@@ -156,7 +163,8 @@ struct KeywayStr {
 /* `value` is a dtype number. */
 #define KEYWAY_TAG_DTYPE 9
 
-/* Flags of a `KeywayTensor`. */
+/* Flags of a `KeywayTensor`.
+ * A kernel passes over unknown bits: what they tell it may leave unused. */
 /* Elements lie in row-major order without gaps. */
 #define KEYWAY_TENSOR_FLAG_CONTIGUOUS 1
 /* `data` is host memory that holds one element, although the call runs on another device; all strides */
@@ -166,17 +174,20 @@ struct KeywayStr {
 /* dtype: for kernels that compute in a wider type than that of the elements. Only beside `HOST_SCALAR`. */
 #define KEYWAY_TENSOR_FLAG_NUMBER 4
 
-/* What a device can do. */
+/* What a device can do.
+ * The host passes over unknown bits: they are of what it does not use. */
 /* The host may read and write the device's memory through its pointers. */
 #define KEYWAY_DEVICE_FLAG_HOST_ACCESSIBLE 1
 /* Work is queued on streams and finishes later. */
 #define KEYWAY_DEVICE_FLAG_ASYNCHRONOUS 2
 
-/* What a kernel asks of the host. */
+/* What a kernel asks of the host.
+ * The host refuses a plugin with an unknown bit. */
 /* The output's size depends on the data: the kernel makes its outputs with `set_output`. */
 #define KEYWAY_KERNEL_FLAG_ALLOCATES 1
 
-/* What an op of a plugin is. */
+/* What an op of a plugin is.
+ * The host refuses a plugin with an unknown bit. */
 /* Element-wise, computed in f32 where the arguments are integers: the result is a float. */
 #define KEYWAY_OP_FLAG_TO_FLOAT 1
 /* Element-wise, with a result of bool. */
@@ -185,7 +196,8 @@ struct KeywayStr {
 #define KEYWAY_OP_FLAG_BACKWARD_WANTS 4
 
 /* How the elements of a new strided tensor lie, for `KeywayHostApi.tensor_new`, and those of an
- * output, for `KeywayHostApi.rule_output`. */
+ * output, for `KeywayHostApi.rule_output`.
+ * The host refuses an unknown one; `tensor_new` takes the first three. */
 /* Row-major without gaps. */
 #define KEYWAY_MEMORY_FORMAT_CONTIGUOUS 0
 /* Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions. */
@@ -200,11 +212,13 @@ struct KeywayStr {
 /* is, else row-major. */
 #define KEYWAY_MEMORY_FORMAT_IMAGES 5
 
-/* What an interposer is. */
+/* What an interposer is.
+ * The host refuses a plugin with an unknown bit. */
 /* It acts on every thread that does not exclude it; without this flag, on threads that switch it on. */
 #define KEYWAY_INTERPOSER_FLAG_DEFAULT_ON 1
 
-/* What a call that an interposer sees is. */
+/* What a call that an interposer sees is.
+ * An interposer passes over unknown bits. */
 /* The thread runs a backward pass. */
 #define KEYWAY_INTERPOSED_FLAG_BACKWARD 1
 /* The result is written to argument 0. */
@@ -212,7 +226,8 @@ struct KeywayStr {
 /* The results are written to tensors of the caller (`out=`). */
 #define KEYWAY_INTERPOSED_FLAG_OUT 4
 
-/* Names that `KeywayHostApi.intern` turns into numbers. */
+/* Names that `KeywayHostApi.intern` turns into numbers.
+ * Of an unknown one `intern` gives 65535, which is no name's number, and `name` an error. */
 /* A device such as `cpu`. */
 #define KEYWAY_NAME_KIND_DEVICE 0
 /* A layout such as `strided`. */
@@ -220,7 +235,8 @@ struct KeywayStr {
 /* A dtype such as `f32`. */
 #define KEYWAY_NAME_KIND_DTYPE 2
 
-/* Severity of a log line. */
+/* Severity of a log line.
+ * A line of an unknown one is handed on with its number; the host's own log leaves it out. */
 /* Something failed. */
 #define KEYWAY_LEVEL_ERROR 1
 /* Something is doubtful. */
@@ -231,7 +247,8 @@ struct KeywayStr {
 #define KEYWAY_LEVEL_DEBUG 4
 
 /* Interfaces: those of a plugin, which `get_interface` gives, and those of a device, which
- * `KeywayDeviceApi.extension` gives. */
+ * `KeywayDeviceApi.extension` gives.
+ * Who does not know one gives null for it. */
 /* `KeywayPluginApi`. */
 #define KEYWAY_INTERFACE_PLUGIN 1
 /* From here on interfaces are experimental: one that changes gets another id. */
@@ -687,7 +704,7 @@ struct KeywayDTypeApi {
     uint32_t alignment;
     /* See `KEYWAY_DTYPE_CATEGORY_*`. */
     uint32_t category;
-    /* Zero. */
+    /* Zero; the host refuses another number. */
     uint64_t flags;
     /* The built-in dtype that stands for this one where it is promoted with any other; of the same category or a later
      * one. Empty: this one promotes with itself and with numbers alone. */
@@ -799,7 +816,8 @@ struct KeywayOutput {
     uint16_t reserved;
     /* How the elements lie, see `KEYWAY_MEMORY_FORMAT_*`. */
     uint32_t format;
-    /* The argument, for the format `LIKE`; the mask of arguments, for `IMAGES`. */
+    /* The argument, for the format `LIKE`, one of those of the op; the mask of arguments, for `IMAGES`, of which bits beyond the
+     * op's arguments are passed over. */
     uint32_t of;
     /* Zero. */
     uint32_t reserved_end;
@@ -940,7 +958,8 @@ typedef struct KeywayLayoutOpsList {
 
 /* What a plugin brings. Filled in by `initialize`, so that nothing runs before the host says so. */
 struct KeywayPluginContents {
-    /* Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more. */
+    /* Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more. The host reads
+     * nothing beyond it. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
@@ -964,7 +983,7 @@ struct KeywayPluginContents {
 struct KeywayPluginApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
-    /* The ABI version of this table. */
+    /* The ABI version of this table: one of those that the manifest states. */
     uint32_t abi_version;
     /* Called once, first. `host` lives as long as the process. Fills in `out`. */
     int32_t (*initialize)(const KeywayHostApi *host, KeywayPluginContents *out);

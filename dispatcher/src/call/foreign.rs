@@ -20,7 +20,7 @@ pub(super) fn plan(rule: Option<KernelFn>, args: &Args<'_>) -> Result<Plan> {
     let like_first = like_first(args);
     let Some(run) = rule else { return like_first };
     let device = place(args)?.device;
-    let mut context = CallContext::default();
+    let mut context = CallContext { n_args: args.values.len(), ..CallContext::default() };
     let code = general(args.values, Marshalling::AS_IS, &[], 0, device, Some(&mut context), run);
     let failed = |status: i32, message: String| {
         Err(Error::Backend { op: args.name(), plugin: args.op.spec.owner, status, message })

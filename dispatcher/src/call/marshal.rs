@@ -23,6 +23,8 @@ pub(crate) struct CallContext {
     pub(crate) stated: SmallVec<[OutSpec; 1]>,
     /// How they are computed; its outputs are those in `stated`.
     pub(crate) plan: Option<Plan>,
+    /// The number of arguments of the call for which a rule states them; 0 where no rule is asked.
+    pub(crate) n_args: usize,
 }
 
 const ZEROS: [usize; 64] = [0; 64];

@@ -60,23 +60,27 @@ pub(super) unsafe extern "C" fn rule_output(
         // SAFETY: as above.
         let sizes = unsafe { read_sizes("sizes", output.ndim, output.sizes)? };
         // SAFETY: as above.
-        let strides = unsafe { stated_strides(&output, &sizes)? };
+        let strides = unsafe { stated_strides(&output, &sizes, context.n_args)? };
         context.stated.push(OutSpec { sizes, dtype: read_dtype(output.dtype)?, strides });
         Ok(())
     })
 }
 
-/// How an output lies, as a rule states it.
+/// How an output lies, as a rule of an op of `n_args` arguments states it.
 ///
 /// # Safety
 /// `strides` must be null or point to `ndim` numbers; the plugin upholds this.
-unsafe fn stated_strides(output: &RawOutput, sizes: &Dims) -> Result<Strides> {
+unsafe fn stated_strides(output: &RawOutput, sizes: &Dims, n_args: usize) -> Result<Strides> {
     let wrong = |argument, expected: &str, got: String| {
         Err(bad_rule("rule_output", argument, expected.to_string(), got))
     };
     Ok(match output.format {
         memory_format::CONTIGUOUS => Strides::Contiguous,
         memory_format::PRESERVE => Strides::Preserve,
+        memory_format::LIKE if output.of as usize >= n_args => {
+            let expected = format!("an argument of the op, of which there are {n_args}");
+            return wrong("of", &expected, output.of.to_string());
+        }
         memory_format::LIKE => Strides::Like(output.of as usize),
         memory_format::IMAGES => Strides::Images(output.of),
         memory_format::CHANNELS_LAST if (3..=5).contains(&sizes.len()) => {

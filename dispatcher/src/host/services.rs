@@ -204,6 +204,11 @@ pub(super) unsafe fn read_sizes(argument: &'static str, ndim: u32, sizes: *const
     if ndim == 0 {
         return Ok(Dims::new());
     }
+    // Before anything is read: the list is as short as the plugin made it.
+    if ndim as usize > dims::MAX_NDIM {
+        let expected = format!("at most {}", dims::MAX_NDIM);
+        return Err(Error::Value { op: "host service", argument: "ndim", expected, got: ndim.to_string() });
+    }
     // SAFETY: per this function's contract.
     let sizes = unsafe { std::slice::from_raw_parts(sizes, ndim as usize) };
     sizes
@@ -451,7 +456,15 @@ pub(super) unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
             }
             tag::FLOATS => Owned::Floats(Vec::new()),
             tag::STR => Owned::Str(RawStr { ptr: arg.value as *const u8, len }.read().into_owned()),
-            _ => Owned::Plain(Arg::None),
+            tag::NONE => Owned::Plain(Arg::None),
+            other => {
+                return Err(Error::Value {
+                    op: "call_op",
+                    argument: "tag",
+                    expected: "a code of `tag`".to_string(),
+                    got: other.to_string(),
+                });
+            }
         }
     })
 }

@@ -38,11 +38,11 @@ pub(super) trait Entry: Table + 'static {
 }
 
 macro_rules! entry {
-    ($type:ident, $table:literal, $($kind:ident $field:ident),+ $(; flags $known:expr)?) => {
+    ($type:ident, $table:literal $(, $kind:ident $field:ident)* $(; flags $known:expr)?) => {
         impl Entry for $type {
             const TABLE: &'static str = $table;
             const CHECKED: &'static [Field] = &[
-                $(Field::$kind(stringify!($field), offset_of!($type, $field)),)+
+                $(Field::$kind(stringify!($field), offset_of!($type, $field)),)*
                 $(Field::Flags(offset_of!($type, flags), $known))?
             ];
         }
@@ -65,9 +65,10 @@ entry!(
 entry!(RawInterposer, "interposers", Name name, Function run; flags interposer_flag::DEFAULT_ON);
 entry!(DTypeApi, "dtypes", Name name, Text promotes_to, Function to_f64, Function from_f64);
 entry!(PluginApi, "interfaces", Function initialize);
+entry!(PluginContents, "contents");
 entry!(EntryPoint, "entry", Function negotiate, Function get_interface);
 
-fn bad<T: Entry>(index: usize, expected: impl Into<String>, got: impl Into<String>) -> LoadError {
+pub(super) fn bad<T: Entry>(index: usize, expected: impl Into<String>, got: impl Into<String>) -> LoadError {
     LoadError::BadTable { table: T::TABLE, index, expected: expected.into(), got: got.into() }
 }
 
@@ -156,6 +157,29 @@ pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<
     // SAFETY: the structure is whole and aligned and lives as long as the process; its functions were found not null,
     // and what a shorter one lacks is zero, which `Table` allows.
     Ok(unsafe { &*whole })
+}
+
+/// Takes over the host's own structure after the plugin has filled it in: of no more bytes than the plugin says, which are no
+/// more than there are.
+///
+/// # Safety
+/// `filled` must be a whole structure that was initialised as such, that nobody writes any longer and that lives as long as
+/// the process; the plugin upholds that nobody writes.
+pub(super) unsafe fn adopt_filled(
+    filled: *const PluginContents,
+) -> Result<&'static PluginContents, LoadError> {
+    // SAFETY: a whole structure, which begins with its size.
+    let size = unsafe { stated_size(filled) };
+    let most = size_of::<PluginContents>();
+    if size > most {
+        return Err(bad::<PluginContents>(
+            0,
+            format!("a `struct_size` of at most {most}"),
+            format!("{size}"),
+        ));
+    }
+    // SAFETY: no more is stated than there is.
+    unsafe { adopt(0, filled) }
 }
 
 /// Checks a list and returns it as references to whole structures.

@@ -178,13 +178,16 @@ impl Loader {
         Discovery::run(&self.config)
     }
 
-    /// Whether each library that is to be used is known good, or can be tried in a process of its own first, so that
-    /// loading them harms nobody.
-    pub fn can_vouch(&self, discovery: &Discovery) -> bool {
-        discovery.chosen().all(|candidate| {
-            let known = || candidate.sha256().is_ok_and(|hash| discovery.known.passed(&hash));
-            let tried = || self.config.probe.find(&candidate.path, &self.config.trust).is_ok();
-            self.config.probe.enabled && (tried() || known())
+    /// Why loading might do harm: a library that is to be used is neither known good, nor can it be tried in a process of its
+    /// own first. `None` where nothing is against it.
+    pub fn cannot_vouch(&self, discovery: &Discovery) -> Option<String> {
+        discovery.chosen().find_map(|candidate| {
+            if !self.config.probe.enabled {
+                return Some(format!("{} is `off`", probe::PROBE_VARIABLE));
+            }
+            let why = self.config.probe.find(&candidate.path, &self.config.trust).err()?;
+            let known = candidate.sha256().is_ok_and(|hash| discovery.known.passed(&hash));
+            (!known).then(|| format!("there is no `keyway-probe`: {why}"))
         })
     }
 
@@ -209,12 +212,15 @@ impl Loader {
             for index in discovery.plugins[group].clone() {
                 let candidate = &discovery.candidates[index];
                 let Some(checked) = &candidate.checked else { continue };
-                let opened = vetting.vet(candidate, checked).and_then(|file| {
+                let opened = vetting.vet(candidate, checked).and_then(|vet::Vetted { file, loading }| {
                     // Nobody's results are another's to change. Threads are started later, and inherit this one's.
                     let arithmetic = floating_point::Control::now();
                     let opened =
                         open::open(&candidate.path, checked, file, self.config.host_abi, host, &take_error);
                     arithmetic.restore();
+                    if opened.is_ok() {
+                        vetting.loaded(loading);
+                    }
                     opened
                 });
                 match opened {

@@ -160,6 +160,11 @@ fn initialize(
     }
     // SAFETY: not null; the contract of `get_interface` says that the table lives as long as the process.
     let api = unsafe { contents::adopt(0, api) }?;
+    // A plugin that speaks several versions may have one table for all of them.
+    if !(manifest.abi_min..=manifest.abi_max).contains(&api.abi_version) {
+        let expected = format!("an `abi_version` within {}, as the manifest says,", manifest.abi());
+        return Err(contents::bad::<PluginApi>(0, expected, api.abi_version.to_string()));
+    }
 
     fn empty<T>() -> RawList<T> {
         RawList { items: std::ptr::null(), len: 0 }
@@ -190,7 +195,7 @@ fn initialize(
         status => return Err(LoadError::InitFailed { status, message: excerpt(&message, MAX_DETAIL) }),
     }
     // SAFETY: the structure is leaked and, now that `initialize` is done, nobody writes it.
-    let contents: &'static PluginContents = unsafe { &*contents };
+    let contents = unsafe { contents::adopt_filled(contents) }?;
     // SAFETY: the plugin upholds the contract of its lists.
     let tables = unsafe { contents::check(contents) }?;
     let handed_over =

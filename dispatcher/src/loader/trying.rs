@@ -1,41 +1,60 @@
-//! Which library is being tried now, so that a trial which ends the program that runs it is not forgotten.
+//! Which library is being tried or loaded now, so that one which ends the program that does so is not forgotten.
 //!
-//! One file for each hash, in the folder of quarantine, which is locked from before the trial until after it, and removed
-//! then. The system gives the lock up with the process: a file that nobody locks tells of a trial whose program is gone.
-//! Several programs may try one library at once; the first alone has the file, and a lock that is held speaks against no
-//! library.
+//! One file for each hash and kind of work, in the folder of quarantine, which is locked from before the work until after it,
+//! and removed then. The system gives the lock up with the process: a file that nobody locks tells of a program that is gone.
+//! Several programs may try or load one library at once; the first alone has the file, and a lock that is held speaks against
+//! no library.
 
 use super::quarantine::Quarantine;
 use super::side;
 use super::trust::is_sha256;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-/// So many programs that came to their end in a trial are the library's doing. One may have been interrupted by its user,
-/// who did not want to wait for a driver.
+/// So many programs that came to their end at it are the library's doing. One may have been interrupted by its user, who did
+/// not want to wait for a driver.
 const ENOUGH: u32 = 2;
 
-/// A trial under way; dropped, it is over.
+/// What is done with a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// It is tried in a process of its own.
+    Trial,
+    /// It is loaded into the program.
+    Load,
+}
+
+impl Work {
+    /// How the name of its file ends.
+    fn suffix(self) -> &'static str {
+        match self {
+            Work::Trial => "trying",
+            Work::Load => "loading",
+        }
+    }
+}
+
+/// Work under way; dropped, it is over.
 pub(super) struct Trying {
     path: PathBuf,
     file: File,
 }
 
-/// What is found before a trial.
+/// What is found before the work.
 pub(super) enum Before {
-    /// Nothing speaks against one. What is given is kept until it is over; it is none where another program tries the same
-    /// library now, or where nothing can be written down.
+    /// Nothing speaks against it. What is given is kept until it is over; it is none where another program does the same
+    /// with this library now, or where nothing can be written down.
     Try(Option<Trying>),
-    /// Earlier trials ended their programs.
+    /// Earlier work of this kind ended its programs.
     Ended,
 }
 
-/// Writes down that the library of this hash is being tried. `forget` counts nothing of what earlier trials left.
-pub(super) fn begin(quarantine: &Quarantine, sha256: &str, forget: bool) -> Before {
-    let path =
-        quarantine.folder.as_ref().filter(|_| is_sha256(sha256)).map(|f| f.join(format!("{sha256}.trying")));
+/// Writes down that the library of this hash is being tried or loaded. `forget` counts nothing of what earlier work left.
+pub(super) fn begin(quarantine: &Quarantine, sha256: &str, work: Work, forget: bool) -> Before {
+    let name = format!("{sha256}.{}", work.suffix());
+    let path = quarantine.folder.as_ref().filter(|_| is_sha256(sha256)).map(|f| f.join(name));
     let Some((path, mut file)) = path.and_then(|path| Some((path.clone(), open(path)?))) else {
         return Before::Try(None);
     };
@@ -49,9 +68,9 @@ pub(super) fn begin(quarantine: &Quarantine, sha256: &str, forget: bool) -> Befo
     }
     let ended = if forget { 0 } else { ended };
     // The number is for people: what counts is the lock.
-    let line = format!("{} trials begun, the last by process {}\n", ended + 1, std::process::id());
+    let line = format!("{} times begun, the last by process {}\n", ended + 1, std::process::id());
     let written = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(line.as_bytes()));
-    // A full disk: the trial is not remembered.
+    // A full disk: it is not remembered.
     Before::Try(written.ok().map(|()| Trying { path, file }))
 }
 
@@ -67,14 +86,15 @@ fn open(path: PathBuf) -> Option<File> {
         .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
         .open(path)
         .ok()?;
-    let plain = file.metadata().is_ok_and(|meta| meta.is_file());
-    (plain && file.try_lock().is_ok()).then_some(file)
+    // Locked first, so that it is seen whether another has removed the file since: what it says is not of this work.
+    let there = |file: &File| file.metadata().is_ok_and(|meta| meta.is_file() && meta.nlink() > 0);
+    (file.try_lock().is_ok() && there(&file)).then_some(file)
 }
 
 impl Drop for Trying {
     fn drop(&mut self) {
-        // While it is locked, so that no other takes it for one that was left. One that stays is no harm: its next trial
-        // counts it once.
+        // While it is locked, so that no other takes it for one that was left. One that stays is no harm: the next
+        // time counts it once.
         let _ = std::fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }
@@ -90,7 +110,7 @@ mod tests {
         let quarantine = Quarantine { folder: Some(folder.path().join("state/quarantine")) };
         let hash = "a".repeat(64);
         let path = quarantine.folder.as_ref().unwrap().join(format!("{hash}.trying"));
-        let begin = |forget| begin(&quarantine, &hash, forget);
+        let begin = |forget| begin(&quarantine, &hash, Work::Trial, forget);
         // What a process that is killed leaves: the file without a lock.
         let killed = || {
             let Before::Try(Some(trying)) = begin(false) else { panic!("not tried") };
@@ -111,10 +131,11 @@ mod tests {
         assert!(matches!(begin(false), Before::Ended) && !path.exists());
         killed();
         killed();
+        assert!(matches!(super::begin(&quarantine, &hash, Work::Load, false), Before::Try(Some(_))));
         assert!(matches!(begin(true), Before::Try(Some(_))));
         std::fs::write(&path, [0xff; 200]).unwrap();
         assert!(matches!(begin(false), Before::Try(Some(_))), "a damaged record is none");
         let nowhere = Quarantine::default();
-        assert!(matches!(super::begin(&nowhere, &hash, false), Before::Try(None)));
+        assert!(matches!(super::begin(&nowhere, &hash, Work::Load, false), Before::Try(None)));
     }
 }

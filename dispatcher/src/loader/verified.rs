@@ -1,4 +1,4 @@
-//! Libraries that passed a trial, so that the next start needs none.
+//! Libraries that passed a trial, so that the next start needs none, and those that a program has loaded since.
 //!
 //! One small file in the user's folder of state. It remembers the hash of each file by what the system says of it
 //! (device, inode, size, times), so that a start reads no library whole, and the hashes that passed, each with what the
@@ -39,6 +39,9 @@ pub(super) struct Known {
     files: Vec<Hashed>,
     #[serde(default)]
     passed: Vec<Passed>,
+    /// What programs loaded, and lived.
+    #[serde(default)]
+    loaded: Vec<Passed>,
 }
 
 impl Known {
@@ -49,8 +52,12 @@ impl Known {
 
     /// Whether these bytes passed a trial by this host on this system.
     pub(super) fn passed(&self, sha256: &str) -> bool {
-        let (host, system) = (machine::host(), machine::system());
-        self.passed.iter().any(|p| p.sha256 == sha256 && p.host == host && p.system == system)
+        is_in(&self.passed, sha256)
+    }
+
+    /// Whether a program of this host loaded these bytes on this system, and went on.
+    pub(super) fn loaded(&self, sha256: &str) -> bool {
+        is_in(&self.loaded, sha256)
     }
 
     fn note_hash(&mut self, stamp: &Stamp, sha256: &str) {
@@ -66,16 +73,22 @@ impl Known {
         let surplus = self.files.len().saturating_sub(MAX_ENTRIES);
         self.files.drain(..surplus);
     }
+}
 
-    fn note_passed(&mut self, sha256: &str) {
-        if self.passed(sha256) {
-            return;
-        }
-        let (sha256, system) = (sha256.to_string(), machine::system().to_string());
-        self.passed.push(Passed { sha256, host: machine::host(), system });
-        let surplus = self.passed.len().saturating_sub(MAX_ENTRIES);
-        self.passed.drain(..surplus);
+/// Whether this host on this system is among those of a hash.
+fn is_in(list: &[Passed], sha256: &str) -> bool {
+    let (host, system) = (machine::host(), machine::system());
+    list.iter().any(|p| p.sha256 == sha256 && p.host == host && p.system == system)
+}
+
+fn note(list: &mut Vec<Passed>, sha256: &str) {
+    if is_in(list, sha256) {
+        return;
     }
+    let (sha256, system) = (sha256.to_string(), machine::system().to_string());
+    list.push(Passed { sha256, host: machine::host(), system });
+    let surplus = list.len().saturating_sub(MAX_ENTRIES);
+    list.drain(..surplus);
 }
 
 /// Something that a search or a trial found out.
@@ -85,6 +98,8 @@ pub(super) enum News {
     Hash(Stamp, String),
     /// A hash passed its trial.
     Passed(String),
+    /// A program loaded a hash, and went on.
+    Loaded(String),
     /// A hash failed, so that an earlier pass no longer counts.
     Failed(String),
 }
@@ -117,8 +132,12 @@ impl Verified {
         for news in news {
             match news {
                 News::Hash(stamp, sha256) => known.note_hash(stamp, sha256),
-                News::Passed(sha256) => known.note_passed(sha256),
-                News::Failed(sha256) => known.passed.retain(|p| p.sha256 != *sha256),
+                News::Passed(sha256) => note(&mut known.passed, sha256),
+                News::Loaded(sha256) => note(&mut known.loaded, sha256),
+                News::Failed(sha256) => {
+                    known.passed.retain(|p| p.sha256 != *sha256);
+                    known.loaded.retain(|p| p.sha256 != *sha256);
+                }
             }
         }
         if known == before { Ok(()) } else { side::write(file, &serde_json::to_vec(&known)?) }
@@ -141,7 +160,10 @@ mod tests {
         let verified = Verified { file: Some(folder.path().join("state/verified.json")) };
         let (a, b) = ("a".repeat(64), "b".repeat(64));
         verified.add(&[News::Hash(stamp(1, 7), a.clone()), News::Passed(a.clone())]).unwrap();
+        assert!(!verified.read().loaded(&a));
+        verified.add(&[News::Loaded(a.clone())]).unwrap();
         let known = verified.read();
+        assert!(known.loaded(&a) && !known.loaded(&b));
         assert_eq!(known.hash_of(&stamp(1, 7)), Some(a.as_str()));
         assert_eq!(known.hash_of(&stamp(1, 8)), None, "a file that changed is read again");
         assert!(known.passed(&a) && !known.passed(&b));
@@ -149,7 +171,7 @@ mod tests {
         verified.add(&[News::Hash(stamp(1, 8), b.clone()), News::Failed(a.clone())]).unwrap();
         let known = verified.read();
         assert_eq!((known.hash_of(&stamp(1, 7)), known.hash_of(&stamp(1, 8))), (None, Some(b.as_str())));
-        assert!(!known.passed(&a));
+        assert!(!known.passed(&a) && !known.loaded(&a));
     }
 
     #[test]
@@ -160,7 +182,7 @@ mod tests {
         assert_eq!(known, Known::default());
         for inode in 0..2 * MAX_ENTRIES as u64 {
             known.note_hash(&stamp(inode, 0), "x");
-            known.note_passed(&inode.to_string());
+            note(&mut known.passed, &inode.to_string());
         }
         assert_eq!((known.files.len(), known.passed.len()), (MAX_ENTRIES, MAX_ENTRIES));
     }

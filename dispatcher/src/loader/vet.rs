@@ -6,7 +6,7 @@ use super::error::LoadError;
 use super::precheck::{self, Checked};
 use super::probe::{self, Outcome};
 use super::quarantine::{Cause, QuarantineRecord};
-use super::trying::{self, Before};
+use super::trying::{self, Before, Trying, Work};
 use super::verified::{Known, News};
 use super::{open, trust};
 use std::fs::File;
@@ -33,37 +33,74 @@ pub(super) struct Vetting<'a> {
     news: Vec<News>,
 }
 
+/// A library that may be opened in this process.
+pub(super) struct Vetted {
+    /// The file that was checked.
+    pub(super) file: File,
+    /// Kept until the library is open and set up.
+    pub(super) loading: Loading,
+}
+
+/// That a library is being loaded here.
+#[derive(Default)]
+pub(super) struct Loading {
+    /// Its hash, where this is to be remembered.
+    sha256: Option<String>,
+    _mark: Option<Trying>,
+}
+
 impl<'a> Vetting<'a> {
     pub(super) fn new(config: &'a Config, known: Known) -> Vetting<'a> {
         Vetting { config, known, news: Vec::new() }
     }
 
     /// Opens the file of a candidate that may be loaded. It is the file that was checked.
-    pub(super) fn vet(&mut self, candidate: &Candidate, checked: &Checked) -> Result<File, LoadError> {
+    pub(super) fn vet(&mut self, candidate: &Candidate, checked: &Checked) -> Result<Vetted, LoadError> {
         let (file, stamp) = precheck::open_regular(&candidate.path)?;
         if open::is_open(&candidate.path) {
-            return Ok(file);
+            return Ok(Vetted { file, loading: Loading::default() });
         }
         if stamp != checked.stamp {
             return Err(LoadError::Changed);
         }
         if !self.config.probe.enabled {
-            return Ok(file);
+            return Ok(Vetted { file, loading: Loading::default() });
         }
         let sha256 = candidate.sha256()?;
-        if self.known.passed(&sha256) {
-            return Ok(file);
-        }
-        match self.try_open(&candidate.path, &file, &sha256, stamp.id.size, false) {
-            Ok(Outcome::Sound) => Ok(file),
-            // What the trial did not load is not loaded here: there it ended nothing but itself.
-            Ok(Outcome::Answered(reason)) => Err(LoadError::Trial { reason }),
-            Ok(Outcome::Failed(failed)) => Err(self.record(&candidate.path, &sha256, stamp.id.size, &failed)),
-            Ok(Outcome::NoProbe(why)) | Err(why) => {
-                warn_of_missing_probe(&why);
-                Ok(file)
+        if !self.known.passed(&sha256) {
+            match self.try_open(&candidate.path, &file, &sha256, stamp.id.size, false) {
+                Ok(Outcome::Sound) => {}
+                // What the trial did not load is not loaded here: there it ended nothing but itself.
+                Ok(Outcome::Answered(reason)) => return Err(LoadError::Trial { reason }),
+                Ok(Outcome::Failed(failed)) => {
+                    return Err(self.record(&candidate.path, &sha256, stamp.id.size, &failed));
+                }
+                Ok(Outcome::NoProbe(why)) | Err(why) => warn_of_missing_probe(&why),
             }
         }
+        let loading = self.begin_to_load(&candidate.path, sha256, stamp.id.size)?;
+        Ok(Vetted { file, loading })
+    }
+
+    /// Writes down that the library is about to be loaded here, unless a program has lived through that before.
+    fn begin_to_load(&mut self, path: &Path, sha256: String, size: u64) -> Result<Loading, LoadError> {
+        if self.known.loaded(&sha256) {
+            return Ok(Loading::default());
+        }
+        match trying::begin(&self.config.quarantine, &sha256, Work::Load, false) {
+            Before::Try(mark) => Ok(Loading { sha256: Some(sha256), _mark: mark }),
+            Before::Ended => {
+                let reason = "two programs ended while they loaded it";
+                let failed =
+                    probe::Failed { cause: Cause::Crash, reason: reason.to_string(), holds_while: None };
+                Err(self.record(path, &sha256, size, &failed))
+            }
+        }
+    }
+
+    /// Notes that a library was opened and set up in this process.
+    pub(super) fn loaded(&mut self, loading: Loading) {
+        self.news.extend(loading.sha256.map(News::Loaded));
     }
 
     /// Tries a library; an error says why that is not possible. `again` is said by who wants to try one whose trials ended
@@ -77,7 +114,7 @@ impl<'a> Vetting<'a> {
         again: bool,
     ) -> Result<Outcome, String> {
         let program = self.config.probe.find(path, &self.config.trust)?;
-        let _trying = match trying::begin(&self.config.quarantine, sha256, again) {
+        let _trying = match trying::begin(&self.config.quarantine, sha256, Work::Trial, again) {
             Before::Try(trying) => trying,
             Before::Ended => {
                 let reason = "a trial of it ended the program that ran it".to_string();

@@ -48,6 +48,12 @@ static void *placed(const void *table, size_t whole, size_t size) {
 /* ---- Kernels ---- */
 
 static int32_t twice(const KeywayCall *call) {
+    if (IS(32)) {
+        const KeywayArg strange = { 99, 0, 0 };
+        KeywayTensorHandle made = NULL;
+        uint32_t n_made = 0;
+        return host->call_op((KeywayStr)KEYWAY_STR("other_" NAME), 1, &strange, 1, &made, &n_made);
+    }
     const KeywayTensor *in = (const KeywayTensor *)(uintptr_t)call->args[0].value;
     const KeywayTensor *out = call->outputs[0];
     for (int64_t i = 0; i < out->numel; i++) {
@@ -147,6 +153,20 @@ static const KeywayLayoutApi layout = {
     .components = IS(17) ? NULL : parts,
 };
 
+/* What the rule of the second op states wrongly. */
+static int32_t wrong_rule(const KeywayCall *call) {
+    static const int64_t sizes[] = { 3 };
+    KeywayOutput stated = {
+        .struct_size = sizeof stated,
+        .ndim = IS(30) ? 1000000000u : 1,
+        .sizes = sizes,
+        .dtype = KEYWAY_DTYPE_F32,
+        .format = IS(31) ? KEYWAY_MEMORY_FORMAT_LIKE : KEYWAY_MEMORY_FORMAT_CONTIGUOUS,
+        .of = IS(31) ? 1 : 0,
+    };
+    return host->rule_output(call->context, 0, &stated);
+}
+
 static const KeywayOp op = { .schema = KEYWAY_STR("twice_" NAME "(Tensor self) -> Tensor") };
 static const KeywayOp second = {
 #if IS(18)
@@ -156,6 +176,7 @@ static const KeywayOp second = {
 #else
     .schema = KEYWAY_STR("other_" NAME "(Tensor self) -> Tensor"),
 #endif
+    .rule = IS(30) || IS(31) ? wrong_rule : NULL,
 };
 
 static int32_t watch(const KeywayInterposed *call) {
@@ -232,7 +253,13 @@ static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out)
     if (IS(12)) {
         own.known.devices.len = SIZE_MAX;
     }
-#if defined SMALLER
+#if IS(25) || IS(26) || IS(27) || IS(28)
+    /* By hand, with another size than that of what is written. */
+    memcpy(out, &own, sizeof own.known);
+    memset((unsigned char *)out + offsetof(KeywayPluginContents, interposers), STRANGE,
+           sizeof own.known - offsetof(KeywayPluginContents, interposers));
+    out->struct_size = IS(25) ? 0 : IS(26) ? 4000 : IS(27) ? 71 : 72;
+#elif defined SMALLER
     keyway_fill(out, &own, offsetof(KeywayPluginContents, interposers));
 #elif defined LARGER
     keyway_fill(out, &own, sizeof own);
@@ -242,8 +269,8 @@ static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out)
     return KEYWAY_STATUS_OK;
 }
 
-#if IS(8) || IS(9) || IS(10) || IS(14) || IS(15)
-static const KeywayPluginApi api = { sizeof api, 1, IS(10) ? NULL : initialize };
+#if IS(8) || IS(9) || IS(10) || IS(14) || IS(15) || IS(29)
+static const KeywayPluginApi api = { sizeof api, IS(29) ? 7 : 1, IS(10) ? NULL : initialize };
 
 static uint32_t negotiate(uint32_t least, uint32_t most) {
     (void)least;

@@ -1,6 +1,10 @@
 //! Integer codes of the contract. A code, once given, never changes its meaning.
+//!
+//! Each list says what a reader does with a number or a bit that it does not know: it refuses what asks for something that it
+//! would not do, with an error that names the number, and passes over what only tells it more.
 
 /// The status of a call across the boundary.
+/// An unknown one is a failure.
 pub mod status {
     /// The call did what it was asked.
     pub const OK: i32 = 0;
@@ -20,6 +24,7 @@ pub mod status {
 
 /// Element types. Host and plugin share these numbers; other dtypes get numbers from `VENDOR_FIRST` on
 /// when their name is interned, and are described by a [`DTypeApi`](super::dtype::DTypeApi).
+/// A number that is neither here nor interned is refused.
 pub mod dtype {
     /// One byte, 0 or 1.
     pub const BOOL: u16 = 0;
@@ -56,6 +61,7 @@ pub mod dtype {
 }
 
 /// The kind of values of a [`DTypeApi`](super::dtype::DTypeApi), in the order of promotion.
+/// The host refuses a dtype of an unknown one.
 pub mod dtype_category {
     /// Truth values.
     pub const BOOL: u32 = 0;
@@ -72,6 +78,7 @@ pub mod dtype_category {
 }
 
 /// What a [`RawArg`](super::tensor::RawArg) holds.
+/// The host refuses a call with an unknown one; a kernel answers it with `UNSUPPORTED`.
 pub mod tag {
     /// Nothing: an optional argument that was not given.
     pub const NONE: u32 = 0;
@@ -96,6 +103,7 @@ pub mod tag {
 }
 
 /// Flags of a [`RawTensor`](super::tensor::RawTensor).
+/// A kernel passes over unknown bits: what they tell it may leave unused.
 pub mod tensor_flag {
     /// Elements lie in row-major order without gaps.
     pub const CONTIGUOUS: u32 = 1;
@@ -108,6 +116,7 @@ pub mod tensor_flag {
 }
 
 /// What a device can do.
+/// The host passes over unknown bits: they are of what it does not use.
 pub mod device_flag {
     /// The host may read and write the device's memory through its pointers.
     pub const HOST_ACCESSIBLE: u64 = 1;
@@ -116,12 +125,14 @@ pub mod device_flag {
 }
 
 /// What a kernel asks of the host.
+/// The host refuses a plugin with an unknown bit.
 pub mod kernel_flag {
     /// The output's size depends on the data: the kernel makes its outputs with `set_output`.
     pub const ALLOCATES: u32 = 1;
 }
 
 /// What an op of a plugin is.
+/// The host refuses a plugin with an unknown bit.
 pub mod op_flag {
     /// Element-wise, computed in f32 where the arguments are integers: the result is a float.
     pub const TO_FLOAT: u32 = 1;
@@ -133,6 +144,7 @@ pub mod op_flag {
 
 /// How the elements of a new strided tensor lie, for [`HostApi::tensor_new`](super::host::HostApi), and those of an
 /// output, for [`HostApi::rule_output`](super::host::HostApi).
+/// The host refuses an unknown one; `tensor_new` takes the first three.
 pub mod memory_format {
     /// Row-major without gaps.
     pub const CONTIGUOUS: u32 = 0;
@@ -150,12 +162,14 @@ pub mod memory_format {
 }
 
 /// What an interposer is.
+/// The host refuses a plugin with an unknown bit.
 pub mod interposer_flag {
     /// It acts on every thread that does not exclude it; without this flag, on threads that switch it on.
     pub const DEFAULT_ON: u32 = 1;
 }
 
 /// What a call that an interposer sees is.
+/// An interposer passes over unknown bits.
 pub mod interposed_flag {
     /// The thread runs a backward pass.
     pub const BACKWARD: u32 = 1;
@@ -166,6 +180,7 @@ pub mod interposed_flag {
 }
 
 /// Names that [`HostApi::intern`](super::host::HostApi) turns into numbers.
+/// Of an unknown one `intern` gives 65535, which is no name's number, and `name` an error.
 pub mod name_kind {
     /// A device such as `cpu`.
     pub const DEVICE: u32 = 0;
@@ -176,6 +191,7 @@ pub mod name_kind {
 }
 
 /// Severity of a log line.
+/// A line of an unknown one is handed on with its number; the host's own log leaves it out.
 pub mod level {
     /// Something failed.
     pub const ERROR: u32 = 1;
@@ -189,6 +205,7 @@ pub mod level {
 
 /// Interfaces: those of a plugin, which `get_interface` gives, and those of a device, which
 /// [`DeviceApi::extension`](super::device::DeviceApi::extension) gives.
+/// Who does not know one gives null for it.
 pub mod interface {
     /// [`PluginApi`](super::plugin::PluginApi).
     pub const PLUGIN: u32 = 1;

@@ -32,7 +32,7 @@ pub struct DTypeApi {
     pub alignment: u32,
     /// See [`codes::dtype_category`](super::codes::dtype_category).
     pub category: u32,
-    /// Zero.
+    /// Zero; the host refuses another number.
     pub flags: u64,
     /// The built-in dtype that stands for this one where it is promoted with any other; of the same category or a later
     /// one. Empty: this one promotes with itself and with numbers alone.

@@ -24,7 +24,8 @@
 //!   so, the Rust type stays as it is, and who wants more asks for the larger structure by that size.
 //! - **Arrays of structures that may grow are arrays of pointers.**
 //! - **Enumerations cross as integers** ([`codes`]), never as Rust enums; an unknown number is an answer, not an error
-//!   of the program.
+//!   of the program: each list says whether it is refused or passed over. What is called reserved is written as zero and
+//!   not read.
 //! - **What does not fit into this is a new interface**, with a number of its own in [`codes::interface`]; what cannot be
 //!   told apart by sizes and interfaces is a new ABI version, which both sides negotiate.
 //!

@@ -103,7 +103,8 @@ pub struct RawOutput {
     pub reserved: u16,
     /// How the elements lie, see [`codes::memory_format`](super::codes::memory_format).
     pub format: u32,
-    /// The argument, for the format `LIKE`; the mask of arguments, for `IMAGES`.
+    /// The argument, for the format `LIKE`, one of those of the op; the mask of arguments, for `IMAGES`, of which bits beyond the
+    /// op's arguments are passed over.
     pub of: u32,
     /// Zero.
     pub reserved_end: u32,

@@ -44,7 +44,8 @@ pub struct RawList<T> {
 #[repr(C)]
 #[derive(Debug)]
 pub struct PluginContents {
-    /// Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more.
+    /// Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more. The host reads
+    /// nothing beyond it.
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
@@ -70,7 +71,7 @@ pub struct PluginContents {
 pub struct PluginApi {
     /// Size of this structure in bytes.
     pub struct_size: u32,
-    /// The ABI version of this table.
+    /// The ABI version of this table: one of those that the manifest states.
     pub abi_version: u32,
     /// Called once, first. `host` lives as long as the process. Fills in `out`.
     pub initialize: unsafe extern "C" fn(host: *const HostApi, out: *mut PluginContents) -> i32,

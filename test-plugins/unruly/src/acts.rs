@@ -51,6 +51,10 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
             Ok(program) if program.ends_with("keyway-probe") => {}
             _ => std::process::exit(0),
         },
+        "abort_in_use" => match std::env::current_exe() {
+            Ok(program) if program.ends_with("keyway-probe") => {}
+            _ => std::process::abort(),
+        },
         // SAFETY: the calls take no pointers.
         "parent" => unsafe {
             let _ = libc::kill(libc::getppid(), libc::SIGKILL);

@@ -25,10 +25,12 @@ use super::trust::TrustPolicy;
 use super::{LoadError, machine, privilege};
 use process::{End, Ended};
 pub(crate) use protocol::{LIBRARY_VARIABLE, Report, Stage};
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The environment variable that names the program, or says `off`.
@@ -55,6 +57,29 @@ pub struct Probe {
     /// How long one library may take.
     pub limit: Duration,
 }
+
+/// The time limit that a text states.
+fn limit(text: &OsStr) -> Option<Duration> {
+    let seconds = text.to_str()?.parse::<f64>().ok().filter(|seconds| *seconds > 0.0)?;
+    Some(Duration::from_secs_f64(seconds.min(MAX_SECONDS)))
+}
+
+/// What is wrong with `KEYWAY_PROBE_SECONDS`, as one sentence; `None` if nothing is, or if it is not asked.
+pub fn problem() -> Option<String> {
+    let text =
+        std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty() && !privilege::is_privileged())?;
+    limit(&text).is_none().then(|| {
+        format!(
+            "{LIMIT_VARIABLE}: `{}` ignored, not a number of seconds above 0: a library may take {} s to load; correct \
+             the variable, or unset it",
+            text.display(),
+            LIMIT.as_secs()
+        )
+    })
+}
+
+/// The programs that showed in this process that they try no libraries, with why: each would take its time for each library.
+static UNFIT: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
 
 /// How a library failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +113,7 @@ impl Probe {
     pub fn of_process() -> Probe {
         let variable = |name| (!privilege::is_privileged()).then(|| std::env::var_os(name)).flatten();
         let named = variable(PROBE_VARIABLE).filter(|name| !name.is_empty());
-        let seconds = variable(LIMIT_VARIABLE).and_then(|text| text.to_str()?.parse::<f64>().ok());
+        let limit = variable(LIMIT_VARIABLE).and_then(|text| limit(&text));
         Probe {
             enabled: named.as_deref() != Some("off".as_ref()),
             program: named.map(PathBuf::from),
@@ -96,9 +121,7 @@ impl Probe {
             beside: std::env::current_exe()
                 .ok()
                 .and_then(|p| Some(p.canonicalize().ok()?.parent()?.to_path_buf())),
-            limit: seconds
-                .filter(|s| *s > 0.0)
-                .map_or(LIMIT, |s| Duration::from_secs_f64(s.min(MAX_SECONDS))),
+            limit: limit.unwrap_or(LIMIT),
         }
     }
 
@@ -135,6 +158,10 @@ impl Probe {
 
     /// Tries an open library; `path` is its name in messages.
     pub(super) fn run(&self, program: &Path, path: &Path, library: &File) -> Outcome {
+        let unfit = || UNFIT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = unfit().get(program) {
+            return Outcome::NoProbe(why.clone());
+        }
         let input = match library.try_clone() {
             Ok(file) => Stdio::from(file),
             Err(error) => return Outcome::NoProbe(error.to_string()),
@@ -143,7 +170,13 @@ impl Probe {
         // Of a panic the message is wanted, not the way there.
         command.args(&self.arguments).env(LIBRARY_VARIABLE, path).env("RUST_BACKTRACE", "0").stdin(input);
         match process::run(&mut command, self.limit) {
-            Ok(ended) => judge(&ended, self.limit, program),
+            Ok(ended) => {
+                let outcome = judge(&ended, self.limit, program);
+                if let Outcome::NoProbe(why) = &outcome {
+                    unfit().insert(program.to_path_buf(), why.clone());
+                }
+                outcome
+            }
             Err(error) => Outcome::NoProbe(format!("{}: {error}", program.display())),
         }
     }
@@ -252,6 +285,16 @@ mod tests {
         );
         let (cause, ..) = why(judged(&["refused now no driver"], End::Signal(6), ""));
         assert_eq!(cause, Cause::Crash, "it may not end the process afterwards either");
+    }
+
+    #[test]
+    fn a_time_limit_is_a_number_of_seconds_above_0() {
+        for (text, expected) in [("2.5", Some(2500)), ("1", Some(1000)), ("inf", Some(86_400_000))] {
+            assert_eq!(limit(text.as_ref()).map(|limit| limit.as_millis()), expected, "{text}");
+        }
+        for text in ["abc", "0", "-1", "nan", "3 s", ""] {
+            assert_eq!(limit(text.as_ref()), None, "{text}");
+        }
     }
 
     #[test]
