@@ -41,7 +41,7 @@ fn train(model: &Sequential, epochs: u64) {
             loss::cross_entropy(&scores, &batch.targets, Default::default()).unwrap().backward().unwrap();
             optimizer.step().unwrap();
         }
-        schedule.step(&mut optimizer);
+        schedule.step(&mut optimizer).unwrap();
     }
 }
 
@@ -192,7 +192,7 @@ fn epochs(model: &Sequential, optimizer: &mut Sgd, from: u64, to: u64) {
     let (train, _) = Digits::train_test().unwrap();
     let loader = DataLoader::new(train, 128).unwrap().shuffle(2);
     let mut schedule = CosineAnnealingLr::new(optimizer, 4, 0.0).unwrap();
-    schedule.seek(from, optimizer);
+    schedule.seek(from, optimizer).unwrap();
     for epoch in from..to {
         for batch in loader.epoch(epoch) {
             let batch = batch.unwrap();
@@ -201,7 +201,7 @@ fn epochs(model: &Sequential, optimizer: &mut Sgd, from: u64, to: u64) {
             loss::cross_entropy(&scores, &batch.targets, Default::default()).unwrap().backward().unwrap();
             optimizer.step().unwrap();
         }
-        schedule.step(optimizer);
+        schedule.step(optimizer).unwrap();
     }
 }
 
@@ -236,7 +236,7 @@ fn a_training_is_taken_up_again_with_the_same_bits() {
     let unseeded = bits(&second);
     optimizer.load_state_dict(&loaded[1]).unwrap();
     // The schedule is made from the first rate, which the optimiser's state has changed.
-    optimizer.set_learning_rates(&[0.1]);
+    optimizer.set_learning_rates(&[0.1]).unwrap();
     second.load_generator_state_dict(&loaded[2]).unwrap();
     epochs(&second, &mut optimizer, 2, 4);
     assert_eq!(bits(&second), bits(&whole));
@@ -245,7 +245,7 @@ fn a_training_is_taken_up_again_with_the_same_bits() {
     second.load_state_dict(&loaded[0]).unwrap();
     assert_eq!(bits(&second), unseeded);
     optimizer.load_state_dict(&loaded[1]).unwrap();
-    optimizer.set_learning_rates(&[0.1]);
+    optimizer.set_learning_rates(&[0.1]).unwrap();
     epochs(&second, &mut optimizer, 2, 4);
     assert_ne!(bits(&second), bits(&whole));
 }

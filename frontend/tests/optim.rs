@@ -240,7 +240,7 @@ fn a_run_goes_on_from_its_saved_state() {
         second.b.copy_(&first.b).unwrap();
         drop(_off);
         let mut resumed = make(second.parameters()).unwrap();
-        resumed.set_learning_rates(&[7.0]);
+        resumed.set_learning_rates(&[7.0]).unwrap();
         resumed.load_state_dict(&keyway::io::safetensors::load(&path).unwrap()).unwrap();
         second.train(resumed.as_mut(), 30, |_| ());
         near(name, &second.values(), &expected);
@@ -271,7 +271,7 @@ fn groups_and_schedules_are_pytorchs() {
     let options = SgdOptions { lr: 0.05, momentum: 0.9, ..Default::default() };
     let mut optimizer = Sgd::new(problem.parameters(), options).unwrap();
     let mut schedule = StepLr::new(&optimizer, 10, 0.5).unwrap();
-    problem.train(&mut optimizer, 50, |optimizer| schedule.step(optimizer));
+    problem.train(&mut optimizer, 50, |optimizer| schedule.step(optimizer).unwrap());
     let expected = [
         0.0008743323264892602,
         0.16016558719292467,
@@ -285,7 +285,7 @@ fn groups_and_schedules_are_pytorchs() {
     let problem = Problem::new();
     let mut optimizer = Sgd::new(problem.parameters(), slow).unwrap();
     let mut schedule = CosineAnnealingLr::new(&optimizer, 40, 0.01).unwrap();
-    problem.train(&mut optimizer, 50, |optimizer| schedule.step(optimizer));
+    problem.train(&mut optimizer, 50, |optimizer| schedule.step(optimizer).unwrap());
     let expected = [
         -0.01186736601383014,
         -0.44913385920301174,

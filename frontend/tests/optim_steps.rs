@@ -176,35 +176,41 @@ fn steps_that_are_counted_on_the_device_go_on_from_saved_ones() {
 }
 
 #[test]
-fn parameters_of_one_memory_are_refused_by_the_kernel_and_stepped_all_the_same() {
-    // Two views that meet: no walk changes both at once.
-    let whole = numbers(3, &[10], DType::F32);
-    let (a, b) = (whole.narrow(0, 0, 6).unwrap(), whole.narrow(0, 4, 6).unwrap());
-    let grads = [numbers(4, &[6], DType::F32), numbers(5, &[6], DType::F32)];
-    let step = |own: [&Tensor; 2]| {
-        let [a, b] = own.map(|t| t.detach());
+fn tensors_to_change_that_share_elements_are_refused_by_the_op() {
+    keyway::runtime::start().unwrap();
+    let step = |parameters: &[&Tensor], grads: &[&Tensor]| {
         let entry = keyway_dispatcher::registry::find_op("sgd_step").unwrap();
-        let (parameters, grads) = ([a.as_ref(), b.as_ref()], [grads[0].as_ref(), grads[1].as_ref()]);
-        let values = [
-            Arg::Tensors(&parameters),
-            Arg::Tensors(&grads),
-            Arg::Tensors(&[]),
-            Arg::Float(0.5),
-            Arg::Float(0.0),
-            Arg::Float(0.0),
-            Arg::Float(0.0),
-            Arg::Bool(false),
-            Arg::Bool(false),
-        ];
+        let (p, g): (Vec<_>, Vec<_>) =
+            (parameters.iter().map(|&t| t.as_ref()).collect(), grads.iter().map(|&t| t.as_ref()).collect());
+        let mut values = vec![Arg::Tensors(&p), Arg::Tensors(&g), Arg::Tensors(&[])];
+        values.extend([0.5, 0.0, 0.0, 0.0].map(Arg::Float));
+        values.extend([false, false].map(Arg::Bool));
         let args = keyway_dispatcher::op::Args { op: entry, values: &values };
-        keyway_dispatcher::call::call(args, Out::Given(&parameters)).unwrap();
+        keyway_dispatcher::call::call(args, Out::Given(&p)).map(drop)
     };
-    let expected = a.sub(&grads[0].mul(0.5).unwrap()).unwrap();
-    let second = b.sub(&grads[1].mul(0.5).unwrap()).unwrap();
-    step([&a, &b]);
-    // Both steps are of what was there before; the second parameter was written last.
-    assert_eq!(bits(&b), bits(&second));
-    assert_eq!(bits(&a)[..4], bits(&expected)[..4]);
+    let whole = numbers(3, &[12], DType::F32);
+    let before = bits(&whole);
+    let part = |at, len| whole.narrow(0, at, len).unwrap();
+    let (a, b, grad) = (part(0, 6), part(4, 6), numbers(4, &[6], DType::F32));
+    let own: Vec<Tensor> = (0..6).map(|seed| numbers(seed, &[6], DType::F32)).collect();
+    // Few tensors, and more than are compared in pairs.
+    for count in [0, own.len()] {
+        for [first, second] in [[&a, &b], [&b, &a], [&a, &part(0, 6)]] {
+            let parameters: Vec<&Tensor> = own[..count].iter().chain([first, second]).collect();
+            let text = step(&parameters, &vec![&grad; count + 2]).unwrap_err().to_string();
+            assert!(text.contains("sgd_step") && text.contains("another output"), "{text}");
+            assert_eq!(bits(&whole), before);
+        }
+    }
+    // Side by side, and columns between each other, are tensors of their own.
+    let half = grad.mul(0.5).unwrap();
+    let expected: Vec<u64> = [bits(&a.sub(&half).unwrap()), bits(&part(6, 6).sub(&half).unwrap())].concat();
+    step(&[&a, &part(6, 6)], &[&grad, &grad]).unwrap();
+    assert_eq!(bits(&whole), expected);
+    let columns = [0, 1].map(|from| whole.slice(0, Some(from), None, 2).unwrap());
+    let expected = columns.each_ref().map(|column| bits(&column.sub(&half).unwrap()));
+    step(&[&columns[0], &columns[1]], &[&grad, &grad]).unwrap();
+    assert_eq!(columns.each_ref().map(bits), expected);
 }
 
 #[test]

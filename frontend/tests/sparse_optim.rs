@@ -286,7 +286,9 @@ fn a_run_goes_on_from_its_saved_state() {
         second.copy_(&first).unwrap();
         drop(off);
         let mut resumed = make(vec![second.clone()]).unwrap();
-        resumed.set_learning_rates(&[7.0]);
+        resumed.set_learning_rates(&[7.0]).unwrap();
+        let text = resumed.set_learning_rates(&[-7.0]).unwrap_err().to_string();
+        assert!(text.contains("lr"), "{text}");
         resumed.load_state_dict(&keyway::io::safetensors::load(&path).unwrap()).unwrap();
         train(&second, resumed.as_mut(), 5..8, true);
         assert_eq!(f64s(&second), f64s(&whole), "{name}");

@@ -83,7 +83,7 @@ impl Task {
         if let Some(checkpoint) = resumed {
             checkpoint.restore(&model, &mut optimizer, &self.data.sha256)?;
             done = checkpoint.done.clone();
-            schedule.seek(done.losses.len() as u64, &mut optimizer);
+            schedule.seek(done.losses.len() as u64, &mut optimizer)?;
         }
 
         let mut progress = Progress::new(epochs as usize, done.losses.len());
@@ -106,7 +106,7 @@ impl Task {
                 progress.abandon();
                 return Err(Failure::Diverged { epoch: epoch + 1, loss: mean, lr });
             }
-            schedule.step(&mut optimizer);
+            schedule.step(&mut optimizer)?;
             done.losses.push(mean);
             done.seconds += start.elapsed().as_secs_f64();
             if let Some(target) = target {

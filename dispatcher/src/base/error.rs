@@ -131,7 +131,7 @@ pub enum Error {
         /// The sizes.
         sizes: Box<[usize]>,
     },
-    /// An output that shares memory with itself or in part with an input.
+    /// An output that shares memory with itself, with another output, or in part with an input.
     #[error("{op}: the output's memory overlaps {with}; write into a `copied()` tensor instead")]
     Overlap {
         /// The op.

@@ -4,7 +4,7 @@
 //! So results that were given to write to are written as bytes.
 
 use super::convert::to_device;
-use super::outputs::check_target;
+use super::outputs::{check_apart, check_target};
 use crate::base::error::{Error, Result};
 use crate::base::intern::DEVICES;
 use crate::base::key::{Device, KeySet};
@@ -86,6 +86,7 @@ fn run_there(call: &Call<'_>, device: Device, to: u16, warn: bool) -> Result<Out
     for target in &targets {
         check_target(&call.args, target, target.sizes(), target.dtype())?;
     }
+    check_apart(name, targets.iter().copied())?;
     let twins = targets.iter().map(|t| twin(t, there)).collect::<Result<Outputs>>()?;
     // An argument that is also written to must be the same tensor over there.
     let move_one = |t: &TensorRef| match targets.iter().position(|o| Shared::ptr_eq(o, t)) {

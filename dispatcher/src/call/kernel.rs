@@ -3,7 +3,7 @@
 use super::convert::{cast, contiguous};
 use super::invoke;
 use super::others::{Asked, Next, after_failure};
-use super::outputs::{check_target, deliver, may_overwrite_all, targets, unalias};
+use super::outputs::{check_apart, check_target, deliver, may_overwrite_all, targets, unalias};
 use super::strides::choose_strides;
 use crate::base::error::Result;
 use crate::call::ledger::{self, Served};
@@ -151,7 +151,9 @@ fn into_made(
     let Asked { plan, place, .. } = asked;
     let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
     // A tensor that cannot be written is refused before the work is done.
-    for (nth, target) in targets(call)?.iter().enumerate() {
+    let given = targets(call)?;
+    check_apart(args.name(), given.iter())?;
+    for (nth, target) in given.iter().enumerate() {
         let dtype = match plan.outputs.get(nth) {
             Some(spec) if !target.is_strided() => spec.dtype,
             _ => target.dtype(),
@@ -190,6 +192,7 @@ fn into_given(
         direct &= target.dtype() == spec.dtype && target.device() == place.device;
         direct &= target.is_strided();
     }
+    check_apart(args.name(), targets.iter())?;
     direct = direct && may_overwrite_all(args, &targets, plan.alias);
     if !direct {
         let fresh = Call { args: call.args, out: Out::New };

@@ -84,6 +84,23 @@ pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) ->
     })
 }
 
+/// Refuses targets of which two certainly share elements: each lies without gaps, and their memory meets. Of tensors with gaps
+/// that is not known, and they are written one after the other.
+pub(super) fn check_apart<'a>(
+    op: &'static str,
+    targets: impl ExactSizeIterator<Item = &'a TensorRef>,
+) -> Result<()> {
+    if targets.len() < 2 {
+        return Ok(());
+    }
+    let dense = targets.filter(|t| t.is_strided() && dims::is_dense(t.sizes(), t.strides()));
+    let mut all: Vec<_> = dense.filter_map(|t| Some((t.device(), t.reach()?))).collect();
+    all.sort_unstable_by_key(|(device, range)| (*device, range.start));
+    let meet =
+        |pair: &[(_, std::ops::Range<usize>)]| pair[0].0 == pair[1].0 && pair[1].1.start < pair[0].1.end;
+    if all.windows(2).any(meet) { Err(Error::Overlap { op, with: "another output" }) } else { Ok(()) }
+}
+
 /// Targets that are compared with each argument.
 const FEW: usize = 4;
 
@@ -146,6 +163,7 @@ pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
     for (target, result) in targets.iter().zip(&made) {
         check_target(&call.args, target, result.sizes(), result.dtype())?;
     }
+    check_apart(call.args.name(), targets.iter())?;
     for (target, result) in targets.iter().zip(&made) {
         if target.is_strided() {
             copy_into(target, result)?

@@ -193,7 +193,7 @@ impl TensorImpl {
     /// The addresses from a strided tensor's first element to the end of its last one; `None` for what is composite or has no
     /// elements, which meets nothing.
     #[inline]
-    pub(crate) fn reach(&self) -> Option<Range<usize>> {
+    pub fn reach(&self) -> Option<Range<usize>> {
         if self.numel() == 0 || !self.is_strided() {
             return None;
         }

@@ -158,7 +158,7 @@ fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
             sum += f64::from(loss.detach().item::<f32>()?) * inputs.size(0)? as f64;
         }
         losses.push(sum / rows as f64);
-        schedule.step(&mut optimizer);
+        schedule.step(&mut optimizer)?;
     }
     let _off = no_grad();
     let batch = test.batch(&(0..test.rows()).collect::<Vec<_>>())?;

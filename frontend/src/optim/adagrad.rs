@@ -2,7 +2,8 @@
 
 use super::Optimizer;
 use super::group::{
-    Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, steps_of,
+    Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, set_rates,
+    steps_of,
 };
 use super::rows::Gradient;
 use crate::autograd::no_grad;
@@ -53,11 +54,15 @@ impl Options for AdagradOptions {
         }
     }
 
-    fn check(&self) -> Result<(), ModuleError> {
+    fn check(&self, owner: &'static str) -> Result<(), ModuleError> {
         Self::NAMES
             .iter()
             .zip(self.values())
-            .try_for_each(|(name, value)| require_not_negative(OWNER, name, value))
+            .try_for_each(|(name, value)| require_not_negative(owner, name, value))
+    }
+
+    fn set_lr(&mut self, lr: f64) {
+        self.lr = lr;
     }
 }
 
@@ -179,8 +184,8 @@ impl Optimizer for Adagrad {
         self.groups.iter().map(|group| group.options.lr).collect()
     }
 
-    fn set_learning_rates(&mut self, rates: &[f64]) {
-        self.groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.lr = rate);
+    fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
+        set_rates(OWNER, &mut self.groups, rates)
     }
 
     fn state_dict(&self) -> Result<StateDict> {

@@ -1,9 +1,11 @@
 //! Adam and AdamW.
 
 use super::Optimizer;
-use super::clock::{Clock, common_steps, refuse_captured, refuse_first};
-use super::fused::{Batch, Batches, numbered};
-use super::group::{Group, Options, check_moments, memory_of, parameters, refuse, require_not_negative};
+use super::clock::{Clock, check_same, common_steps, refuse_captured, refuse_first};
+use super::fused::{Batch, Batches, is_half, numbered};
+use super::group::{
+    Group, Options, check_moments, memory_of, parameters, refuse, require_not_negative, set_rates,
+};
 use super::moments::{Moments, lazy_step};
 use super::rows::Gradient;
 use crate::autograd::no_grad;
@@ -65,11 +67,15 @@ impl Options for AdamOptions {
         }
     }
 
-    fn check(&self) -> Result<(), ModuleError> {
-        require_not_negative("Adam", "lr", self.lr)?;
-        require_not_negative("Adam", "eps", self.eps)?;
-        require_not_negative("Adam", "weight_decay", self.weight_decay)?;
-        check_moments("Adam", self.beta1, self.beta2)
+    fn check(&self, owner: &'static str) -> Result<(), ModuleError> {
+        require_not_negative(owner, "lr", self.lr)?;
+        require_not_negative(owner, "eps", self.eps)?;
+        require_not_negative(owner, "weight_decay", self.weight_decay)?;
+        check_moments(owner, self.beta1, self.beta2)
+    }
+
+    fn set_lr(&mut self, lr: f64) {
+        self.lr = lr;
     }
 }
 
@@ -94,19 +100,37 @@ impl Core {
         let _off = no_grad();
         let parameters = numbered(&self.groups);
         let grads: Vec<Option<Tensor>> = parameters.iter().map(|(_, p)| p.grad()).collect();
-        if self.clock.is_none() {
-            parameters.iter().try_for_each(|(_, p)| refuse_captured(self.owner, p))?;
+        if grads.iter().all(Option::is_none) {
+            return Ok(());
         }
+        match self.clock {
+            None => parameters.iter().try_for_each(|(_, p)| refuse_captured(self.owner, p))?,
+            Some(_) => check_same(self.owner, &grads, &self.moments)?,
+        }
+        let is_new = |nth: usize| grads[nth].is_some() && self.moments[nth].is_none();
+        let mut fresh: Vec<Option<Moments>> = Vec::new();
         for (nth, (_, parameter)) in parameters.iter().enumerate() {
-            if grads[nth].is_some() && self.moments[nth].is_none() {
+            let new = is_new(nth).then(|| {
                 refuse_first(self.owner, parameter)?;
-                self.moments[nth] = Some(Moments::zeros(parameter)?);
-            }
+                Moments::zeros(parameter)
+            });
+            fresh.push(new.transpose()?);
         }
-        let Batches { together, mut alone } = Batches::new(&parameters, &grads, |nth| {
-            let moments = self.moments[nth].as_ref();
+        let Batches { together, alone } = Batches::new(&parameters, &grads, adam_step::is_served, |nth| {
+            let moments = self.moments[nth].as_ref().or(fresh[nth].as_ref());
             (moments.map_or(Vec::new(), |m| vec![&m.first, &m.second]), moments.map_or(0, |m| m.steps))
-        });
+        })?;
+        if let (Some(_), Some(&nth)) = (&self.clock, alone.first()) {
+            let got = format!(
+                "another for parameter {nth}, or memory that it shares with another one, or no kernel of `adam_step` on its device"
+            );
+            let expected = "used with strided gradients that lie as their parameters do";
+            return Err(refuse(self.owner, "capturable", expected, got).into());
+        }
+        // What is refused above has changed nothing.
+        for (own, new) in self.moments.iter_mut().zip(fresh).filter(|(_, new)| new.is_some()) {
+            *own = new;
+        }
         if let Some(clock) = &self.clock {
             clock.advance()?;
         }
@@ -121,19 +145,10 @@ impl Core {
             }
             let options = &self.groups[parameters[members[0]].0].options;
             let corrected = self.clock.as_ref().map(|clock| clock.numbers(options)).transpose()?;
-            if adam_step::in_place(&lists, &numbers(options, steps + 1, self.decoupled), corrected.as_ref())?
-            {
-                for nth in members {
-                    self.moments[nth].iter_mut().for_each(|m| m.steps = steps + 1);
-                }
-            } else {
-                alone.extend(members);
+            adam_step::in_place(&lists, &numbers(options, steps + 1, self.decoupled), corrected.as_ref())?;
+            for nth in members {
+                self.moments[nth].iter_mut().for_each(|m| m.steps = steps + 1);
             }
-        }
-        if let (Some(_), Some(&nth)) = (&self.clock, alone.first()) {
-            let got = format!("another for parameter {nth}, or no kernel of `adam_step` on its device");
-            let expected = "used with strided gradients that lie as their parameters do";
-            return Err(refuse(self.owner, "capturable", expected, got).into());
         }
         for nth in alone {
             let (Some(grad), Some(moments)) = (grads[nth].clone(), &mut self.moments[nth]) else { continue };
@@ -191,7 +206,7 @@ fn numbers(o: &AdamOptions, steps: i64, decoupled: bool) -> Step {
     }
 }
 
-/// The step of one parameter, with one tensor of its size besides the moments.
+/// The step of one parameter, with one tensor of its size besides the moments, or some in f32 for f16 and bf16.
 fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled: bool) -> Result<()> {
     // A gradient that is refused counts as no step.
     let steps = m.steps + 1;
@@ -199,6 +214,13 @@ fn update(p: &Tensor, grad: Tensor, m: &mut Moments, o: &AdamOptions, decoupled:
     let Step { eps, rate, decay, shrink, .. } = step;
     if o.lazy && !grad.as_ref().is_strided() {
         lazy_step(p, &grad, m, step)?;
+        m.steps = steps;
+        return Ok(());
+    }
+    if is_half(p) {
+        let grad = grad.to_dense()?;
+        let (means, squares) = (vec![&m.first], vec![&m.second]);
+        adam_step::in_place(&Lists { parameters: vec![p], grads: vec![&grad], means, squares }, &step, None)?;
         m.steps = steps;
         return Ok(());
     }
@@ -249,7 +271,9 @@ macro_rules! optimizer {
             }
 
             /// Counts the steps on the parameters' device, so that a step which was captured ([`graph`](crate::graph)) counts
-            /// each replay. All parameters, which have gradients of their own order and are on one device, share the count.
+            /// each replay. All parameters, which have gradients of their own order, share no memory and are on one device,
+            /// share the count: a step in which other ones have gradients than in the steps before is refused, and changes
+            /// nothing.
             ///
             /// # Errors
             /// Parameters on several devices, or of which some have had more steps than others; what the backend reports.
@@ -278,8 +302,8 @@ macro_rules! optimizer {
                 self.0.groups.iter().map(|group| group.options.lr).collect()
             }
 
-            fn set_learning_rates(&mut self, rates: &[f64]) {
-                self.0.groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.lr = rate);
+            fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
+                set_rates(self.0.owner, &mut self.0.groups, rates)
             }
 
             fn state_dict(&self) -> Result<StateDict> {

@@ -51,6 +51,26 @@ pub(super) fn common_steps(owner: &'static str, moments: &[Option<Moments>]) -> 
     }
 }
 
+/// Refuses gradients of other parameters than those that have had steps, whose count all share.
+pub(super) fn check_same<M>(
+    owner: &'static str,
+    grads: &[Option<Tensor>],
+    moments: &[Option<M>],
+) -> Result<()> {
+    if moments.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let differs = |(grad, moments): (&Option<Tensor>, &Option<M>)| grad.is_some() != moments.is_some();
+    let Some(nth) = grads.iter().zip(moments).position(differs) else { return Ok(()) };
+    let expected =
+        "used with gradients of the same parameters in each step; give others an optimiser of their own";
+    let got = match grads[nth] {
+        Some(_) => format!("the first gradient of parameter {nth} after steps of others"),
+        None => format!("no gradient of parameter {nth}, which has had steps"),
+    };
+    Err(refuse(owner, "capturable", expected, got).into())
+}
+
 /// Refuses to capture a step whose numbers are the host's.
 pub(super) fn refuse_captured(owner: &'static str, parameter: &Tensor) -> Result<()> {
     let reason = "its corrections follow the number of the step, which the host counts";

@@ -1,8 +1,8 @@
 //! Parameters that one call of a fused step serves.
 
 use super::group::Group;
-use crate::Tensor;
 use crate::ops::optim::go_together;
+use crate::{DType, Device, Result, Tensor};
 
 /// Parameters of one group, dtype and device whose `key` is the same, by their numbers among all.
 pub(super) struct Batch<K> {
@@ -10,7 +10,7 @@ pub(super) struct Batch<K> {
     pub(super) members: Vec<usize>,
 }
 
-/// Those parameters that have a gradient: in batches, or to be stepped one by one.
+/// Those parameters that have a gradient: in batches, or to be stepped one by one, in order.
 pub(super) struct Batches<K> {
     pub(super) together: Vec<Batch<K>>,
     pub(super) alone: Vec<usize>,
@@ -22,34 +22,133 @@ pub(super) fn numbered<O>(groups: &[Group<O>]) -> Vec<(usize, &Tensor)> {
     all.flat_map(|(nth, group)| group.parameters.iter().map(move |parameter| (nth, parameter))).collect()
 }
 
+/// Whether single ops would round after each operation what the fused ops compute in f32 and round once.
+pub(super) fn is_half(t: &Tensor) -> bool {
+    matches!(t.dtype(), DType::F16 | DType::BF16)
+}
+
 impl<K: PartialEq> Batches<K> {
-    /// Those go together whose gradient, and what is remembered of them, lie as they do. `memory` gives that and the key.
+    /// Those go together whose gradient, and what is remembered of them, lie as they do and share no memory with another
+    /// parameter's, where a kernel serves the step (`served`). `memory` gives what is remembered, and the key.
     pub(super) fn new<'a>(
         parameters: &[(usize, &'a Tensor)],
         grads: &'a [Option<Tensor>],
+        served: impl Fn(&Tensor) -> Result<bool>,
         memory: impl Fn(usize) -> (Vec<&'a Tensor>, K),
-    ) -> Batches<K> {
+    ) -> Result<Batches<K>> {
         let mut made = Batches { together: Vec::new(), alone: Vec::new() };
-        for (nth, &(group, parameter)) in parameters.iter().enumerate() {
+        let mut found = Vec::with_capacity(parameters.len());
+        let mut places = Places::default();
+        for (nth, &(_, parameter)) in parameters.iter().enumerate() {
             let Some(grad) = &grads[nth] else { continue };
             let (mut tensors, key) = memory(nth);
-            tensors.extend([parameter, grad]);
-            if !go_together(&tensors) {
+            tensors.push(parameter);
+            tensors.iter().for_each(|t| places.push(nth, t, true));
+            places.push(nth, grad, false);
+            tensors.push(grad);
+            found.push((nth, key, go_together(&tensors)));
+        }
+        let shared = places.shared(parameters.len());
+        for (nth, key, fits) in found {
+            let (group, parameter) = parameters[nth];
+            if !fits || shared[nth] {
                 made.alone.push(nth);
                 continue;
             }
-            let fits = |batch: &&mut Batch<K>| {
+            let is_like = |batch: &&mut Batch<K>| {
                 let (first_group, first) = parameters[batch.members[0]];
                 batch.key == key
                     && first_group == group
                     && first.dtype() == parameter.dtype()
                     && first.device() == parameter.device()
             };
-            match made.together.iter_mut().find(fits) {
+            match made.together.iter_mut().find(is_like) {
                 Some(batch) => batch.members.push(nth),
-                None => made.together.push(Batch { key, members: vec![nth] }),
+                None if served(parameter)? => made.together.push(Batch { key, members: vec![nth] }),
+                None => made.alone.push(nth),
             }
         }
-        made
+        Ok(made)
+    }
+}
+
+/// The memory of one tensor of a parameter.
+struct Place {
+    device: Device,
+    begin: usize,
+    end: usize,
+    owner: usize,
+    is_written: bool,
+}
+
+/// The memory that a step reads and writes.
+#[derive(Default)]
+struct Places(Vec<Place>);
+
+impl Places {
+    fn push(&mut self, owner: usize, t: &Tensor, is_written: bool) {
+        if let Some(range) = t.as_ref().reach() {
+            let (begin, end) = (range.start, range.end);
+            self.0.push(Place { device: t.device(), begin, end, owner, is_written });
+        }
+    }
+
+    /// Of `count` parameters, those whose memory may meet another one's, where one of both is written: the order of their steps
+    /// counts. The time follows the number of tensors, not that of pairs.
+    fn shared(mut self, count: usize) -> Vec<bool> {
+        let mut shared = vec![false; count];
+        self.0.sort_unstable_by_key(|place| (place.device, place.begin));
+        let mut rest = &self.0[..];
+        // What lies together without a gap.
+        while let Some(first) = rest.first() {
+            let (mut end, mut length) = (first.end, 1);
+            let meets = |place: &&Place, end| place.device == first.device && place.begin < end;
+            while let Some(place) = rest.get(length).filter(|place| meets(place, end)) {
+                end = end.max(place.end);
+                length += 1;
+            }
+            let (chain, later) = rest.split_at(length);
+            rest = later;
+            if chain.iter().any(|p| p.is_written) && chain.iter().any(|p| p.owner != first.owner) {
+                chain.iter().for_each(|place| shared[place.owner] = true);
+            }
+        }
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_meets_another_ones_memory_is_found(
+            parts in prop::collection::vec((0usize..200, 1usize..20, 0usize..8, any::<bool>(), 0u16..2), 0..12),
+        ) {
+            let place = |&(begin, size, owner, is_written, index): &(usize, usize, usize, bool, u16)| {
+                let device = Device { index, ..Device::CPU };
+                Place { device, begin, end: begin + size, owner, is_written }
+            };
+            let all: Vec<Place> = parts.iter().map(place).collect();
+            let shared = Places(parts.iter().map(place).collect()).shared(8);
+            for a in &all {
+                for b in &all {
+                    let meet = a.device == b.device && a.begin < b.end && b.begin < a.end;
+                    if meet && a.owner != b.owner && (a.is_written || b.is_written) {
+                        prop_assert!(shared[a.owner] && shared[b.owner]);
+                    }
+                }
+            }
+            // Nobody is kept apart who meets nobody.
+            for owner in 0..8 {
+                let lonely = all.iter().filter(|a| a.owner == owner).all(|a| {
+                    let others = all.iter().filter(|b| b.owner != owner && b.device == a.device);
+                    others.into_iter().all(|b| a.end <= b.begin || b.end <= a.begin)
+                });
+                prop_assert!(!(lonely && shared[owner]));
+            }
+        }
     }
 }

@@ -36,8 +36,10 @@ pub(super) trait Options: Copy {
     fn values(&self) -> Vec<f64>;
     /// Options of these values. Missing ones keep their defaults.
     fn from_values(values: &[f64]) -> Self;
-    /// Refuses values out of range.
-    fn check(&self) -> Result<(), ModuleError>;
+    /// Refuses values out of range, in the name of an optimiser.
+    fn check(&self, owner: &'static str) -> Result<(), ModuleError>;
+    /// Sets the learning rate, unchecked.
+    fn set_lr(&mut self, lr: f64);
 }
 
 /// An option out of range.
@@ -74,7 +76,7 @@ pub(super) fn check_moments(owner: &'static str, beta1: f64, beta2: f64) -> Resu
 
 /// Refuses groups with wrong options or with tensors that cannot be changed.
 fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<(), ModuleError> {
-    groups.iter().try_for_each(|group| group.options.check())?;
+    groups.iter().try_for_each(|group| group.options.check(owner))?;
     let all: Vec<&Tensor> = groups.iter().flat_map(|group| &group.parameters).collect();
     if all.is_empty() {
         return Err(refuse(owner, "parameters", "at least one tensor; pass `module.parameters()`", "none"));
@@ -97,6 +99,17 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
             return Err(ModuleError::Twice { owner, index });
         }
     }
+    Ok(())
+}
+
+/// Sets the learning rate of each group that there is a rate for, or none if one is refused.
+pub(super) fn set_rates<O: Options>(
+    owner: &'static str,
+    groups: &mut [Group<O>],
+    rates: &[f64],
+) -> Result<()> {
+    groups.iter().zip(rates).try_for_each(|(_, &rate)| require_not_negative(owner, "lr", rate))?;
+    groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.set_lr(rate));
     Ok(())
 }
 
@@ -177,7 +190,7 @@ pub(super) fn load<O: Options>(
         .map(|tensors| {
             let values: Result<Vec<f64>> = tensors.iter().map(number).collect();
             let options = O::from_values(&values?);
-            options.check()?;
+            options.check(owner)?;
             Ok(options)
         })
         .collect();

@@ -3,6 +3,7 @@
 use super::group::{Group, Loaded, Options, load, save, steps_of};
 use super::rows::Rows;
 use crate::nn::StateDict;
+use crate::ops::composite::{cast, widened};
 use crate::ops::index::adam_rows::{self, Step};
 use crate::{Result, Tensor};
 
@@ -73,23 +74,28 @@ pub(super) fn lazy_step(p: &Tensor, grad: &Tensor, m: &Moments, step: Step) -> R
     {
         return Ok(());
     }
+    // Halves are computed in f32, and rounded where they are written.
+    let dtype = p.dtype();
     let rows = Rows::of(&grad)?;
+    let values = widened(&rows.values)?;
+    let read = |table| widened(&rows.read(table)?);
+    let write = |table, new: &Tensor| rows.write(table, &cast(new.clone(), dtype)?);
     let Step { beta1, beta2, eps, rate, decay, shrink } = step;
-    let moved = rows.read(p)?;
+    let moved = read(p)?;
     let decayed;
     let grad = if decay == 0.0 {
-        &rows.values
+        &values
     } else {
-        decayed = rows.values.add_scaled(&moved, decay)?;
+        decayed = values.add_scaled(&moved, decay)?;
         &decayed
     };
     if shrink != 1.0 {
         moved.mul_(shrink)?;
     }
-    let first = rows.read(&m.first)?.mul_(beta1)?.add_scaled_(grad, 1.0 - beta1)?;
-    rows.write(&m.first, &first)?;
-    let second = rows.read(&m.second)?.mul_(beta2)?.addcmul_(grad, grad, 1.0 - beta2)?;
-    rows.write(&m.second, &second)?;
+    let first = read(&m.first)?.mul_(beta1)?.add_scaled_(grad, 1.0 - beta1)?;
+    write(&m.first, &first)?;
+    let second = read(&m.second)?.mul_(beta2)?.addcmul_(grad, grad, 1.0 - beta2)?;
+    write(&m.second, &second)?;
     let denominator = second.sqrt_()?.add_(eps)?;
-    rows.write(p, &moved.addcdiv_(&first, &denominator, -rate)?)
+    write(p, &moved.addcdiv_(&first, &denominator, -rate)?)
 }

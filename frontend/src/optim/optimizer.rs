@@ -42,11 +42,14 @@ pub trait Optimizer {
     /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
     /// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
     /// let mut optimizer = Sgd::new(vec![w], SgdOptions::default())?;
-    /// optimizer.set_learning_rates(&[0.25]);
+    /// optimizer.set_learning_rates(&[0.25])?;
     /// assert_eq!(optimizer.learning_rates(), [0.25]);
     /// # Ok(()) }
     /// ```
-    fn set_learning_rates(&mut self, rates: &[f64]);
+    ///
+    /// # Errors
+    /// A rate that is negative or not finite; then none is set.
+    fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()>;
 
     /// The options and what the optimiser remembers of each parameter, by name: `group.0.lr`, `state.3.momentum`. The
     /// tensors are copies.

@@ -12,18 +12,24 @@ pub trait LrScheduler: Debug {
     fn epoch(&self) -> u64;
 
     /// Goes to an epoch by its number, as when a run is taken up again.
-    fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer);
+    ///
+    /// # Errors
+    /// A rate that is negative or not finite, as too large a `gamma` leads to; then nothing is changed.
+    fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer) -> Result<()>;
 
     /// Goes to the next epoch. Call it once after each.
-    fn step(&mut self, optimizer: &mut dyn Optimizer) {
-        self.seek(self.epoch() + 1, optimizer);
+    ///
+    /// # Errors
+    /// As [`LrScheduler::seek`].
+    fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
+        self.seek(self.epoch() + 1, optimizer)
     }
 }
 
 /// Sets the rate of each group to a formula of its first rate.
-fn set(optimizer: &mut dyn Optimizer, base: &[f64], rate: impl Fn(f64) -> f64) {
+fn set(optimizer: &mut dyn Optimizer, base: &[f64], rate: impl Fn(f64) -> f64) -> Result<()> {
     let rates: Vec<f64> = base.iter().map(|&base| rate(base)).collect();
-    optimizer.set_learning_rates(&rates);
+    optimizer.set_learning_rates(&rates)
 }
 
 /// Multiplies the rates by `gamma` every `step_size` epochs.
@@ -38,7 +44,7 @@ fn set(optimizer: &mut dyn Optimizer, base: &[f64], rate: impl Fn(f64) -> f64) {
 /// let mut rates = Vec::new();
 /// for _epoch in 0..5 {
 ///     rates.extend(optimizer.learning_rates());
-///     schedule.step(&mut optimizer);
+///     schedule.step(&mut optimizer)?;
 /// }
 /// assert_eq!(rates, [1.0, 1.0, 0.5, 0.5, 0.25]);
 /// # Ok(()) }
@@ -70,10 +76,11 @@ impl LrScheduler for StepLr {
         self.epoch
     }
 
-    fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer) {
-        self.epoch = epoch;
+    fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer) -> Result<()> {
         let times = i32::try_from(epoch / self.step_size).unwrap_or(i32::MAX);
-        set(optimizer, &self.base, |base| base * self.gamma.powi(times));
+        set(optimizer, &self.base, |base| base * self.gamma.powi(times))?;
+        self.epoch = epoch;
+        Ok(())
     }
 }
 
@@ -88,7 +95,7 @@ impl LrScheduler for StepLr {
 /// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
 /// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
 /// let mut schedule = CosineAnnealingLr::new(&optimizer, 10, 0.0)?;
-/// schedule.seek(5, &mut optimizer);
+/// schedule.seek(5, &mut optimizer)?;
 /// assert!((optimizer.learning_rates()[0] - 0.5).abs() < 1e-12);
 /// # Ok(()) }
 /// ```
@@ -119,10 +126,11 @@ impl LrScheduler for CosineAnnealingLr {
         self.epoch
     }
 
-    fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer) {
-        self.epoch = epoch;
+    fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer) -> Result<()> {
         let angle = std::f64::consts::PI * epoch as f64 / self.t_max as f64;
         let share = (1.0 + angle.cos()) / 2.0;
-        set(optimizer, &self.base, |base| self.eta_min + (base - self.eta_min) * share);
+        set(optimizer, &self.base, |base| self.eta_min + (base - self.eta_min) * share)?;
+        self.epoch = epoch;
+        Ok(())
     }
 }

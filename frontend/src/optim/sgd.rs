@@ -2,8 +2,10 @@
 
 use super::Optimizer;
 use super::clock::refuse_first;
-use super::fused::{Batch, Batches, numbered};
-use super::group::{Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save};
+use super::fused::{Batch, Batches, is_half, numbered};
+use super::group::{
+    Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, set_rates,
+};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
 use crate::ops::optim::sgd_step::{self, Step};
@@ -47,18 +49,22 @@ impl Options for SgdOptions {
         }
     }
 
-    fn check(&self) -> Result<(), ModuleError> {
-        require_not_negative(OWNER, "lr", self.lr)?;
-        require_not_negative(OWNER, "momentum", self.momentum)?;
-        require_not_negative(OWNER, "weight_decay", self.weight_decay)?;
+    fn check(&self, owner: &'static str) -> Result<(), ModuleError> {
+        require_not_negative(owner, "lr", self.lr)?;
+        require_not_negative(owner, "momentum", self.momentum)?;
+        require_not_negative(owner, "weight_decay", self.weight_decay)?;
         if !self.dampening.is_finite() {
-            return Err(refuse(OWNER, "dampening", "a finite number", self.dampening));
+            return Err(refuse(owner, "dampening", "a finite number", self.dampening));
         }
         if self.nesterov && (self.momentum == 0.0 || self.dampening != 0.0) {
             let got = format!("momentum {} and dampening {}", self.momentum, self.dampening);
-            return Err(refuse(OWNER, "nesterov", "off, or with momentum above 0 and no dampening", got));
+            return Err(refuse(owner, "nesterov", "off, or with momentum above 0 and no dampening", got));
         }
         Ok(())
+    }
+
+    fn set_lr(&mut self, lr: f64) {
+        self.lr = lr;
     }
 }
 
@@ -118,8 +124,30 @@ impl Sgd {
     }
 }
 
-/// One parameter's step. The terms of `d` are added one by one, which needs no memory for `d`.
+/// The numbers of a step.
+fn numbers(o: &SgdOptions, first: bool) -> Step {
+    let SgdOptions { lr, momentum, dampening, weight_decay, nesterov } = *o;
+    Step { lr, momentum, dampening, weight_decay, nesterov, first }
+}
+
+/// One parameter's step. The terms of `d` are added one by one, which needs no memory for `d`; for f16 and bf16 there are some
+/// tensors in f32.
 fn update(p: &Tensor, grad: &Tensor, direction: &mut Option<Tensor>, o: &SgdOptions) -> Result<()> {
+    let touches_all = grad.as_ref().is_strided() || o.momentum != 0.0 || o.weight_decay != 0.0;
+    if is_half(p) && touches_all {
+        let first = direction.is_none();
+        let buffer = match direction {
+            _ if o.momentum == 0.0 => None,
+            Some(buffer) => Some(buffer.clone()),
+            None => Some(p.detach().empty_like()?),
+        };
+        let buffers: Vec<&Tensor> = buffer.iter().collect();
+        sgd_step::in_place(&[p], &[&grad.to_dense()?], &buffers, numbers(o, first))?;
+        if buffer.is_some() {
+            *direction = buffer;
+        }
+        return Ok(());
+    }
     if o.momentum != 0.0 {
         let gradient_share = match direction {
             Some(v) => {
@@ -170,34 +198,27 @@ impl Optimizer for Sgd {
             0.0 => None,
             _ => fresh[nth].as_ref().or(self.directions[nth].as_ref()),
         };
-        let Batches { together, mut alone } = Batches::new(&parameters, &grads, |nth| {
+        let Batches { together, alone } = Batches::new(&parameters, &grads, sgd_step::is_served, |nth| {
             (buffer(nth).into_iter().collect(), fresh[nth].is_some())
-        });
-        let (mut made, mut failed) = (Vec::new(), None);
+        })?;
+        let (mut made, mut result) = (Vec::new(), Ok(()));
         for Batch { key: first, members } in together {
             let own: Vec<&Tensor> = members.iter().map(|&nth| parameters[nth].1).collect();
             let of: Vec<&Tensor> = members.iter().filter_map(|&nth| grads[nth].as_ref()).collect();
             let buffers: Vec<&Tensor> = members.iter().filter_map(|&nth| buffer(nth)).collect();
-            let SgdOptions { lr, momentum, dampening, weight_decay, nesterov } =
-                self.groups[parameters[members[0]].0].options;
-            let step = Step { lr, momentum, dampening, weight_decay, nesterov, first };
-            match sgd_step::in_place(&own, &of, &buffers, step) {
-                Ok(true) => made.extend(members),
-                Ok(false) => alone.extend(members),
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
+            let step = numbers(&self.groups[parameters[members[0]].0].options, first);
+            result = sgd_step::in_place(&own, &of, &buffers, step);
+            if result.is_err() {
+                break;
             }
+            made.extend(members);
         }
         for nth in made {
             if let Some(buffer) = fresh[nth].take() {
                 self.directions[nth] = Some(buffer);
             }
         }
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        result?;
         for nth in alone {
             let (Some(grad), (group, parameter)) = (&grads[nth], parameters[nth]) else { continue };
             update(parameter, grad, &mut self.directions[nth], &self.groups[group].options)?;
@@ -213,8 +234,8 @@ impl Optimizer for Sgd {
         self.groups.iter().map(|group| group.options.lr).collect()
     }
 
-    fn set_learning_rates(&mut self, rates: &[f64]) {
-        self.groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.lr = rate);
+    fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
+        set_rates(OWNER, &mut self.groups, rates)
     }
 
     fn state_dict(&self) -> Result<StateDict> {

@@ -1,7 +1,7 @@
 //! Adam for sparse gradients alone.
 
 use super::Optimizer;
-use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative};
+use super::group::{Group, Options, check_moments, memory_of, parameters, require_not_negative, set_rates};
 use super::moments::{Moments, lazy_step};
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -42,10 +42,14 @@ impl Options for SparseAdamOptions {
         }
     }
 
-    fn check(&self) -> Result<(), ModuleError> {
-        require_not_negative(OWNER, "lr", self.lr)?;
-        require_not_negative(OWNER, "eps", self.eps)?;
-        check_moments(OWNER, self.beta1, self.beta2)
+    fn check(&self, owner: &'static str) -> Result<(), ModuleError> {
+        require_not_negative(owner, "lr", self.lr)?;
+        require_not_negative(owner, "eps", self.eps)?;
+        check_moments(owner, self.beta1, self.beta2)
+    }
+
+    fn set_lr(&mut self, lr: f64) {
+        self.lr = lr;
     }
 }
 
@@ -148,8 +152,8 @@ impl Optimizer for SparseAdam {
         self.groups.iter().map(|group| group.options.lr).collect()
     }
 
-    fn set_learning_rates(&mut self, rates: &[f64]) {
-        self.groups.iter_mut().zip(rates).for_each(|(group, &rate)| group.options.lr = rate);
+    fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
+        set_rates(OWNER, &mut self.groups, rates)
     }
 
     fn state_dict(&self) -> Result<StateDict> {

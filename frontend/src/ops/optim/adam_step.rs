@@ -1,6 +1,6 @@
 //! `adam_step`
 
-use super::lists::{is_served, list, plan, refs, tensors};
+use super::lists::{self, list, plan, refs, tensors};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
@@ -24,15 +24,19 @@ pub(crate) struct Lists<'a> {
     pub squares: Vec<&'a Tensor>,
 }
 
-/// Steps parameters and means in place, in one walk, if a kernel does that; says whether. `eps` and `rate` may be given as tensors,
-/// which then count.
+/// Whether a kernel serves the step of such a parameter. Composed of other ops, it would copy it.
+///
+/// # Errors
+/// What starting the runtime reports.
+pub(crate) fn is_served(parameter: &Tensor) -> Result<bool> {
+    lists::is_served(&DEF, parameter)
+}
+
+/// Steps parameters and means in place. `eps` and `rate` may be given as tensors, which then count.
 ///
 /// # Errors
 /// What the backend reports.
-pub(crate) fn in_place(lists: &Lists<'_>, step: &Step, tensors: Option<&[Tensor; 2]>) -> Result<bool> {
-    if !is_served(&DEF, &lists.parameters)? {
-        return Ok(false);
-    }
+pub(crate) fn in_place(lists: &Lists<'_>, step: &Step, tensors: Option<&[Tensor; 2]>) -> Result<()> {
     let [parameters, grads, means, squares] =
         [&lists.parameters, &lists.grads, &lists.means, &lists.squares].map(|list| refs(list));
     let changed = [&parameters[..], &means, &squares].concat();
@@ -52,7 +56,7 @@ pub(crate) fn in_place(lists: &Lists<'_>, step: &Step, tensors: Option<&[Tensor;
         ],
         Out::Given(&changed),
     )?;
-    Ok(true)
+    Ok(())
 }
 
 /// Refuses what is neither a number nor an f64 without dimensions, which is not rounded to the dtype of the parameters.

@@ -70,13 +70,12 @@ pub(crate) fn go_together(tensors: &[&Tensor]) -> bool {
         && rest.iter().all(|t| same(&t))
 }
 
-/// Whether a kernel serves a step of such parameters. Composed of other ops, it would copy them all.
+/// Whether a kernel serves a step of such a parameter. Composed of other ops, it would copy it.
 ///
 /// # Errors
 /// What starting the runtime reports.
-pub(super) fn is_served(def: &'static OpDef, parameters: &[&Tensor]) -> Result<bool> {
-    let Some(first) = parameters.first() else { return Ok(false) };
-    let served = server(def.entry()?, first.device(), Layout::STRIDED, first.dtype());
+pub(super) fn is_served(def: &'static OpDef, parameter: &Tensor) -> Result<bool> {
+    let served = server(def.entry()?, parameter.device(), Layout::STRIDED, parameter.dtype());
     Ok(matches!(served, Some(Candidate::Kernel(_))))
 }
 

@@ -1,6 +1,6 @@
 //! `sgd_step`
 
-use super::lists::{is_served, list, plan, refs, tensors};
+use super::lists::{self, list, plan, refs, tensors};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, widened};
@@ -26,8 +26,15 @@ pub(crate) struct Step {
     pub first: bool,
 }
 
-/// Steps parameters and their momentum buffers in place, in one walk, if a kernel does that; says whether. Without momentum there
-/// are no buffers.
+/// Whether a kernel serves the step of such a parameter. Composed of other ops, it would copy it.
+///
+/// # Errors
+/// What starting the runtime reports.
+pub(crate) fn is_served(parameter: &Tensor) -> Result<bool> {
+    lists::is_served(&DEF, parameter)
+}
+
+/// Steps parameters and their momentum buffers in place. Without momentum there are no buffers.
 ///
 /// # Errors
 /// What the backend reports.
@@ -36,10 +43,7 @@ pub(crate) fn in_place(
     grads: &[&Tensor],
     buffers: &[&Tensor],
     step: Step,
-) -> Result<bool> {
-    if !is_served(&DEF, parameters)? {
-        return Ok(false);
-    }
+) -> Result<()> {
     let [parameters, grads, buffers] = [parameters, grads, buffers].map(refs);
     let changed = [&parameters[..], &buffers].concat();
     let Step { lr, momentum, dampening, weight_decay, nesterov, first } = step;
@@ -57,7 +61,7 @@ pub(crate) fn in_place(
         ],
         Out::Given(&changed),
     )?;
-    Ok(true)
+    Ok(())
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
