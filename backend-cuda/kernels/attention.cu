@@ -124,15 +124,39 @@ DEV void attend(const Attention& p) {
   if (lane == 0 && p.logsumexp.data != nullptr) heads.logsumexp_out(own) = ending.logsumexp;
 }
 
-// Where `delta` has the number of a query: by head of the query.
-template <class W>
-DEV W& delta_of(const Attention& p, u32 head, u32 query) {
-  return static_cast<W*>(p.delta)[(u64)head * p.queries + query];
-}
-
-// The product of each query's gradient and its result.
+// The largest score of a query, and the sum of the exponentials of the distances from it, by a warp.
 template <class T>
-DEV void sum_delta(const Attention& p) {
+struct Scored {
+  typedef Wide<T> W;
+  W largest, sum;
+  METHOD Scored(const Heads<T>& heads, u32 query) : largest(-Infinite<W>::value()), sum(W(0)) {
+    const Attention& p = heads.p;
+    const W scale = Immediate<W>::of(p.scale);
+    const T* own = heads.query() + query * p.query.row;
+    const u32 seen = keys_seen(p, query + 1);
+    for (u32 key = threadIdx.x % 32; key < seen; key += 32) {
+      const T* other = heads.key() + key * p.key.row;
+      W dot = W(0);
+      for (u32 k = 0; k < p.width; k++) {
+        dot = fused(Element<T>::widen(own[k * p.query.column]) * scale, Element<T>::widen(other[k * p.key.column]), dot);
+      }
+      const W score = heads.masked(dot, query, key), most = larger(largest, score);
+      if (most == -Infinite<W>::value()) continue;
+      sum = sum * exp_(largest - most) + exp_(score - most);
+      largest = most;
+    }
+    const W most = over_lanes<Largest, 32>(largest);
+    sum = over_lanes<Added, 32>(most == -Infinite<W>::value() ? W(0) : sum * exp_(largest - most));
+    largest = most;
+  }
+};
+
+// From here on the logarithm of a sum has too few digits to say the sum: those of a score and a mask of large numbers are lost.
+constexpr float LARGE_LOGARITHM = 64.0f;
+
+// Statistics of queries, each by a warp.
+template <class T>
+DEV void take_statistics(const Attention& p) {
   typedef Wide<T> W;
   const u32 query = blockIdx.x * (ATTENTION_THREADS / 32) + threadIdx.x / 32;
   const Heads<T> heads(p, blockIdx.y / p.repeats, blockIdx.y % p.repeats);
@@ -144,7 +168,16 @@ DEV void sum_delta(const Attention& p) {
     }
   }
   sum = over_lanes<Added, 32>(sum);
-  if (query < p.queries && threadIdx.x % 32 == 0) delta_of<W>(p, blockIdx.y, query) = sum;
+  if (query >= p.queries) return;
+  QueryStatistics<W> made{sum, heads.logsumexp(query), W(1)};
+  if (is_finite(made.from) && magnitude_(made.from) >= W(LARGE_LOGARITHM)) {
+    const Scored<T> scored(heads, query);
+    if (is_finite(scored.largest)) {
+      made.from = scored.largest;
+      made.factor = W(1) / scored.sum;
+    }
+  }
+  if (threadIdx.x % 32 == 0) statistics_of<W>(p, blockIdx.y, query) = made;
 }
 
 // Gradients of the queries of a block.
@@ -164,7 +197,7 @@ DEV void query_gradient(const Attention& p) {
   const W scale = Immediate<W>::of(p.scale);
   Own::load(query, heads.query(), p.query, first, p.queries, p.width, scale);
   Own::load(grad, heads.grad(), p.grad, first, p.queries, p.values, W(1));
-  const W logsumexp = has_row ? heads.logsumexp(own) : W(0), delta = has_row ? delta_of<W>(p, blockIdx.y, own) : W(0);
+  const QueryStatistics<W> of = has_row ? statistics_of<W>(p, blockIdx.y, own) : QueryStatistics<W>{};
   W made[Own::EACH];
 #pragma unroll
   for (u32 i = 0; i < Own::EACH; i++) made[i] = W(0);
@@ -182,7 +215,7 @@ DEV void query_gradient(const Attention& p) {
       if (j >= count || !has_row) continue;
       const W score = heads.masked(Own::dot(query + row * Own::PITCH, key + j * Own::PITCH, p.width), own, begin + j);
       const W along = Own::dot(grad + row * Own::PITCH, value + j * Own::PITCH, p.values);
-      slopes[row * Own::SIDE + j] = exp_(score - logsumexp) * (along - delta);
+      slopes[row * Own::SIDE + j] = exp_(score - of.from) * of.factor * (along - of.delta);
     }
     __syncwarp();
     if (has_row) Own::add(made, slopes + row * Own::SIDE, key, count, p.width);
@@ -227,9 +260,10 @@ DEV void key_gradient(const Attention& p) {
         if (i >= count || !has_row) continue;
         const W score = heads.masked(Own::dot(query + i * Own::PITCH, key + row * Own::PITCH, p.width), begin + i, own);
         const W along = Own::dot(grad + i * Own::PITCH, value + row * Own::PITCH, p.values);
-        const W share = exp_(score - heads.logsumexp(begin + i));
+        const QueryStatistics<W> of = statistics_of<W>(p, head, begin + i);
+        const W share = exp_(score - of.from) * of.factor;
         shares[row * Own::SIDE + i] = share;
-        slopes[row * Own::SIDE + i] = share * (along - delta_of<W>(p, head, begin + i));
+        slopes[row * Own::SIDE + i] = share * (along - of.delta);
       }
       __syncwarp();
       if (!has_row) continue;
@@ -247,7 +281,7 @@ DEV void key_gradient(const Attention& p) {
 // Heads of up to 128 and of up to 256 numbers.
 #define ATTENTION(name, signature, host, dtypes) dtypes(ATTENTION_ENTRIES, name)
 #define ATTENTION_ENTRIES(dtype, T, name)                                                       \
-  KERNEL(attention_##dtype##_delta, Attention) { sum_delta<T>(p); }                             \
+  KERNEL(attention_##dtype##_statistics, Attention) { take_statistics<T>(p); }                  \
   ATTENTION_WIDTH(dtype, T, 128)                                                                \
   ATTENTION_WIDTH(dtype, T, 256)
 #define ATTENTION_WIDTH(dtype, T, width)                                                        \

@@ -17,8 +17,8 @@ constexpr u32 OPERANDS = 10;
 struct Attention {
   Matrix query, key, value, mask, out, logsumexp, grad;
   Matrix of_query, of_key, of_value;
-  // A number for each query: what its gradient and its result have in common.
-  void* delta;
+  // A `QueryStatistics` for each query.
+  void* statistics;
   // Where each operand's matrix begins, by the head of the key.
   Dims<OPERANDS> lead;
   u64 scale;
@@ -34,6 +34,19 @@ struct Attention {
 };
 
 constexpr u32 ATTENTION_THREADS = 128;
+
+// What gradients need of a query: the product of its gradient and its result; and that its weights are a factor times the
+// exponentials of the scores' distances from a number.
+template <class W>
+struct QueryStatistics {
+  W delta, from, factor;
+};
+
+// By head of the query.
+template <class W>
+DEV QueryStatistics<W>& statistics_of(const Attention& p, u32 head, u32 query) {
+  return static_cast<QueryStatistics<W>*>(p.statistics)[(u64)head * p.queries + query];
+}
 
 // A score and an element of a mask.
 template <class W>

@@ -278,8 +278,9 @@ DEV void gradient_by_cores(const Attention& p) {
           const u32 at = OF_KEY ? other : row, seen = OF_KEY ? row : other;
           float &share = score[n].of[i], &slope = along[n].of[i];
           if (at < p.queries && seen < p.keys) {
-            share = exp_(heads.masked(share * scale, at, seen) - heads.logsumexp(at));
-            slope = share * (slope - static_cast<const float*>(p.delta)[(u64)head * p.queries + at]);
+            const QueryStatistics<float> of = statistics_of<float>(p, head, at);
+            share = exp_(heads.masked(share * scale, at, seen) - of.from) * of.factor;
+            slope = share * (slope - of.delta);
           } else {
             share = slope = 0.0f;
           }

@@ -9,6 +9,7 @@ use crate::driver::Context;
 use cache::{Cache, Source};
 use keyway_sdk::Error;
 use keyway_sdk::abi::device::{Queue, RawMemoryStats};
+use keyway_sdk::author::{Level, log};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -38,7 +39,17 @@ const VARIABLE: &str = "KEYWAY_CUDA_ALLOCATOR";
 /// Whether the driver's pool is used.
 fn pooled() -> bool {
     static POOLED: OnceLock<bool> = OnceLock::new();
-    *POOLED.get_or_init(|| std::env::var_os(VARIABLE).is_some_and(|value| value == "pool"))
+    *POOLED.get_or_init(|| {
+        let Some(value) = std::env::var_os(VARIABLE) else { return false };
+        if value != "pool" && !value.is_empty() {
+            let text = format!(
+                "{VARIABLE} is {value:?}, which is no allocator, and the cache is used: `pool` is the driver's own pool; \
+                 unset it for the cache"
+            );
+            log(Level::Warn, &text);
+        }
+        value == "pool"
+    })
 }
 
 impl Source for Context {
@@ -128,12 +139,12 @@ impl Memory {
         Pool(pool)
     }
 
-    /// Lets the blocks of a pool serve the default stream. All work with them is done.
+    /// Lets the blocks of a pool serve others. All work with them is done.
     pub fn drop_pool(&self, pool: Pool) {
         self.state().cache.retire(pool.0);
     }
 
-    /// Lets the blocks of a stream that has ended serve the default stream. The stream's work is done.
+    /// Lets the blocks of a stream that has ended serve others. The stream's work is done.
     pub fn retire(&self, stream: Queue) {
         self.state().cache.retire(stream.addr());
     }

@@ -85,7 +85,7 @@ std::set<const void*> live;
 struct Driver {
   bool (*fails)(const char*);
   int (*device)();
-  int (*give)(void*, int (*)(void*), void*);
+  int (*give)(void*, int (*)(void*), void*, void (*)(void*));
   bool (*holds)(uintptr_t, size_t);
 };
 const Driver* driver() {
@@ -99,7 +99,7 @@ const Driver* driver() {
     if (!library) return false;
     found.fails = reinterpret_cast<bool (*)(const char*)>(dlsym(library, "stand_in_fails"));
     found.device = reinterpret_cast<int (*)()>(dlsym(library, "stand_in_device"));
-    found.give = reinterpret_cast<int (*)(void*, int (*)(void*), void*)>(dlsym(library, "stand_in_give"));
+    found.give = reinterpret_cast<decltype(found.give)>(dlsym(library, "stand_in_give"));
     found.holds = reinterpret_cast<bool (*)(uintptr_t, size_t)>(dlsym(library, "stand_in_holds"));
     return found.fails && found.device && found.give && found.holds;
   }();
@@ -276,7 +276,7 @@ void multiply(const Work& w) {
 }
 
 int run(void* data) {
-  const std::unique_ptr<Work> work(static_cast<Work*>(data));
+  const Work* const work = static_cast<const Work*>(data);
   static uint64_t products;
   const char* breaks = std::getenv("KEYWAY_STAND_IN_BLAS_BREAKS");
   if (breaks && ++products == std::strtoull(breaks, nullptr, 10)) return ILLEGAL_ADDRESS;
@@ -464,7 +464,6 @@ API int cublasLtMatmul(void* handle, void* of, const void* alpha, const void* a,
   work->algorithm = *algorithm;
   work->workspace = uint64_t(workspace);
   launches++;
-  if (driver()->give(stream, run, work.get())) return EXECUTION_FAILED;
-  work.release();
-  return OK;
+  const auto drop = [](void* data) { delete static_cast<Work*>(data); };
+  return driver()->give(stream, run, work.release(), drop) ? EXECUTION_FAILED : OK;
 }

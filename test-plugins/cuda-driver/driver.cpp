@@ -780,13 +780,15 @@ API bool stand_in_fails(const char* name) {
 // The device whose context is current; below 0 where there is none.
 API int stand_in_device() { return initialised ? current : -1; }
 // Queues work on a stream of that device. What it answers other than 0 loses the device.
-API int stand_in_give(void* handle, int (*work)(void*), void* data) {
+// The work's data is this library's from now on: what a captured stream is given runs with each launch of the graph.
+API int stand_in_give(void* handle, int (*work)(void*), void* data, void (*drop)(void*)) {
+  const std::shared_ptr<void> kept(data, drop);
   std::lock_guard<std::recursive_mutex> guard(lock);
   if (current < 0) return INVALID_CONTEXT;
   if (devices[current].lost) return devices[current].lost;
   Stream* stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
-  return give(stream, {[=] { return work(data); }, nullptr, nullptr, 0});
+  return give(stream, {[=] { return work(kept.get()); }, nullptr, nullptr, 0});
 }
 API bool stand_in_holds(uintptr_t at, size_t bytes) {
   std::lock_guard<std::recursive_mutex> guard(lock);

@@ -317,6 +317,11 @@ impl Context {
         self.call(|l| unsafe { l.cuStreamDestroy_v2(stream.cast()) })
     }
 
+    /// Refuses what the host must see the results of while the stream's work is captured.
+    pub fn refuse_captured(&self, stream: Queue, what: &str) -> Result<(), Error> {
+        self.capturing.refuse(stream, what)
+    }
+
     /// Waits for a stream.
     pub fn synchronize_stream(&self, stream: Queue) -> Result<(), Error> {
         self.capturing.refuse(stream, "synchronisation of it")?;

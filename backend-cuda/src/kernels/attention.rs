@@ -35,6 +35,8 @@ const WIDTHS: [usize; 2] = [128, 256];
 const CORES_WIDTHS: [usize; 2] = [64, 128];
 const CORES_ROWS: [usize; 2] = [64, 32];
 const CORES_THREADS: [usize; 2] = [128, 64];
+/// Numbers of a `QueryStatistics` in attention.cuh.
+const STATISTICS: usize = 3;
 /// Heads that one launch serves.
 const HEADS: usize = 65535;
 
@@ -53,7 +55,7 @@ struct Matrix {
 #[derive(Clone, Copy)]
 struct AttentionArgument {
     operands: [Matrix; OPERANDS],
-    delta: u64,
+    statistics: u64,
     lead: Dims<OPERANDS>,
     scale: u64,
     queries: u32,
@@ -193,11 +195,12 @@ impl Problem {
         if shared > HEADS {
             return Err(unsupported("a key that so many heads share"));
         }
-        let scale = given.scale.unwrap_or(1.0 / (width as f64).sqrt());
+        // Scores of no numbers are 0 whatever they are multiplied by, and the usual scale of none is infinite.
+        let scale = if width == 0 { 1.0 } else { given.scale.unwrap_or(1.0 / (width as f64).sqrt()) };
         let is_double = kernel.dtype == "f64";
         let argument = AttentionArgument {
             operands,
-            delta: 0,
+            statistics: 0,
             lead: Dims::new(&dims),
             scale: if is_double { scale.to_bits() } else { u64::from((scale as f32).to_bits()) },
             queries: counted(queries)?,
@@ -236,22 +239,22 @@ impl Problem {
         &self,
         (call, kernel): (&Call<'_>, Kernel),
         (pass, blocks): (Pass, usize),
-        delta: u64,
+        statistics: u64,
     ) -> Result<(), Error> {
         let each = if pass == Pass::OfKey { 1 } else { self.argument.repeats as usize };
         let at_once = HEADS / each;
         for first in (0..self.heads).step_by(at_once) {
             let count = at_once.min(self.heads - first);
             let query_heads = first * self.argument.repeats as usize;
-            let own = query_heads * self.argument.queries as usize * self.wide;
+            let own = query_heads * self.argument.queries as usize * STATISTICS * self.wide;
             let mut argument = self.argument;
             argument.first_head = first as u32;
-            argument.delta = if delta == 0 { 0 } else { delta + own as u64 };
+            argument.statistics = if statistics == 0 { 0 } else { statistics + own as u64 };
             let (gpu, stream) = (device_of(call)?, call.stream());
             let (dtype, most) = (kernel.dtype, self.most);
             let name = match pass {
                 Pass::Forward => "",
-                Pass::Delta => "_delta",
+                Pass::Statistics => "_statistics",
                 Pass::OfQuery => "_query",
                 Pass::OfKey => "_key",
             };
@@ -260,7 +263,7 @@ impl Problem {
             };
             let threads = CORES_THREADS[usize::from(pass != Pass::Forward)];
             match pass {
-                Pass::Delta => go(ATTENTION, THREADS, format_args!("attention_{dtype}_delta"))?,
+                Pass::Statistics => go(ATTENTION, THREADS, format_args!("attention_{dtype}_statistics"))?,
                 _ if self.by_cores => {
                     go(CORES, threads, format_args!("attention_{dtype}{name}_cores_{most}"))?;
                 }
@@ -281,15 +284,15 @@ impl Problem {
     fn backward(&self, call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         let (queries, keys) = (self.argument.queries as usize, self.argument.keys as usize);
         let all = self.heads * self.argument.repeats as usize * queries;
-        let delta = Scratch::new((device_of(call)?, call.stream()), all, self.wide)?;
+        let statistics = Scratch::new((device_of(call)?, call.stream()), all, STATISTICS * self.wide)?;
         let [_, rows] = self.rows();
         if queries > 0 {
-            self.launch((call, kernel), (Pass::Delta, queries.div_ceil(THREADS / 32)), delta.at())?;
-            self.launch((call, kernel), (Pass::OfQuery, queries.div_ceil(rows)), delta.at())?;
+            self.launch((call, kernel), (Pass::Statistics, queries.div_ceil(THREADS / 32)), statistics.at())?;
+            self.launch((call, kernel), (Pass::OfQuery, queries.div_ceil(rows)), statistics.at())?;
         }
         match keys {
             0 => Ok(()),
-            _ => self.launch((call, kernel), (Pass::OfKey, keys.div_ceil(rows)), delta.at()),
+            _ => self.launch((call, kernel), (Pass::OfKey, keys.div_ceil(rows)), statistics.at()),
         }
     }
 }
@@ -298,8 +301,8 @@ impl Problem {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Forward,
-    /// What the gradient and the result of each query have in common.
-    Delta,
+    /// What gradients need of each query.
+    Statistics,
     OfQuery,
     OfKey,
 }

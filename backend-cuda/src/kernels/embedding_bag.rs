@@ -1,7 +1,7 @@
 //! `embedding_bag`: rows of a matrix put together as they are read.
 
 use super::elements::Taken;
-use super::indices::check;
+use super::indices::{CHECKED, check};
 use super::launch::{Dims, Operand, POSITIONS, launch};
 use super::scratch::{On, Scratch, copy, words};
 use super::space::{Laid, countable, dense, each, in_order};
@@ -45,6 +45,7 @@ fn offsets(on: On, call: &Call<'_>, n: usize) -> Result<Option<(Scratch, usize, 
     }
     let given = Laid::argument(call, 2, Taken::Raw)?;
     let count = given.numel();
+    on.0.context.refuse_captured(on.1, CHECKED)?;
     let made = Scratch::new(on, count, 8)?;
     copy(on, 8, &given.sizes, (made.operand(), &dense(&given.sizes)), (given.operand, &given.strides))?;
     let all: Vec<i64> = words(on, made.at(), count)?.into_iter().map(|word| word as i64).collect();

@@ -40,6 +40,9 @@ unsafe impl Argument for OffsetArgument {}
 
 const INDEX: Kernel = Kernel { family: "index", name: "index", dtype: "i64" };
 
+/// Why ops on indices are not captured.
+pub const CHECKED: &str = "the op checks its indices on the host, which";
+
 /// Refuses indices outside `low..size` of dimension `dim`; `low` is `-size` where an index may count from the end, else 0.
 /// Waits for the answer: a kernel has no error to answer with.
 pub fn check(
@@ -62,6 +65,7 @@ pub fn check(
         let only = index.operand.value as i64;
         return if (low..size).contains(&only) { Ok(()) } else { Err(wrong(only)) };
     }
+    on.0.context.refuse_captured(on.1, CHECKED)?;
     let found = Scratch::filled(on, 1, u64::MAX)?;
     let mut first = 0;
     for piece in pieces(&in_order(&index.sizes, [&index.strides]), POSITIONS) {

@@ -1,7 +1,8 @@
 //! A cache of device memory: segments from the driver, cut into blocks, each block for one stream.
 //!
 //! A block that is freed may serve its stream at once: the stream's work is in order. Another stream never gets it while
-//! it is cached; where memory runs out, whole segments go back to the driver, which waits for the device.
+//! it is cached; where memory runs out, whole segments go back to the driver, which waits for the device. Blocks of a stream or
+//! a pool that has ended, whose work is done, serve whoever asks next.
 
 use keyway_sdk::Error;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,10 +30,13 @@ const LARGE_SEGMENT: u64 = 20 << 20;
 const ALONE: u64 = 10 << 20;
 const STEP: u64 = 2 << 20;
 
+/// Nobody, as whom a block serves: work with it is done. No stream has this address.
+const NOBODY: usize = usize::MAX - 1;
+
 #[derive(Clone, Copy, Debug)]
 struct Block {
     bytes: u64,
-    /// Whom it serves: a stream by its address, which is even, or a pool by its number, which is odd.
+    /// Whom it serves: a stream by its address, which is even, or a pool by its number, which is odd, or [`NOBODY`].
     stream: usize,
     free: bool,
     /// Where its segment begins.
@@ -86,7 +90,6 @@ impl Cache {
         } else {
             round(size, STEP).ok_or_else(|| none.clone())?
         };
-        let exact = if small { SMALL_SEGMENT } else { round(size, STEP).unwrap_or(size) };
         // Of what is cached for other streams, nothing can be used before the device was waited for.
         let taken = match source.take(wanted) {
             Err(Error::OutOfMemory { .. }) => {
@@ -94,7 +97,7 @@ impl Cache {
                     self.empty(source)?;
                 }
                 match source.take(wanted) {
-                    Err(Error::OutOfMemory { .. }) => source.take(exact).map(|at| (at, exact)),
+                    Err(Error::OutOfMemory { .. }) => source.take(size).map(|at| (at, size)),
                     other => other.map(|at| (at, wanted)),
                 }
             }
@@ -108,21 +111,24 @@ impl Cache {
         Ok((self.cached(size, small, stream).ok_or(none)?, false))
     }
 
-    /// The smallest free block that fits, cut to size.
+    /// The smallest free block that fits, cut to size: of the stream's own, else of nobody's.
     fn cached(&mut self, size: u64, small: bool, stream: usize) -> Option<u64> {
-        let last = (stream, small, u64::MAX, u64::MAX);
-        let found = *self.free.range((stream, small, size, 0)..=last).next()?;
+        let least = |of: usize| {
+            self.free.range((of, small, size, 0)..=(of, small, u64::MAX, u64::MAX)).next().copied()
+        };
+        let found = least(stream).or_else(|| least(NOBODY))?;
         let (_, _, bytes, at) = found;
         let rest = bytes - size;
         let splits = rest >= if small { GRAIN } else { SMALL };
         self.free.remove(&found);
         let block = self.blocks.get_mut(&at)?;
         block.free = false;
+        block.stream = stream;
         let segment = block.segment;
         if splits {
             block.bytes = size;
-            self.blocks.insert(at + size, Block { bytes: rest, stream, free: true, segment });
-            self.free.insert((stream, small, rest, at + size));
+            self.blocks.insert(at + size, Block { bytes: rest, stream: found.0, free: true, segment });
+            self.free.insert((found.0, small, rest, at + size));
         }
         Some(at)
     }
@@ -188,14 +194,14 @@ impl Cache {
         used.for_each(|block| block.stream = stream);
     }
 
-    /// Gives the free blocks of a stream that has ended, and whose work is done, to the default stream.
+    /// Makes the free blocks of a stream or a pool that has ended, and whose work is done, nobody's.
     pub fn retire(&mut self, stream: usize) {
         let own: Vec<(usize, bool, u64, u64)> =
             self.free.range((stream, false, 0, 0)..=(stream, true, u64::MAX, u64::MAX)).copied().collect();
         for entry in own.into_iter().filter(|_| stream != 0) {
             self.free.remove(&entry);
             if let Some(block) = self.blocks.get_mut(&entry.3) {
-                block.stream = 0;
+                block.stream = NOBODY;
             }
             self.settle(entry.3);
         }
@@ -276,6 +282,24 @@ mod tests {
     }
 
     #[test]
+    fn pools_that_come_and_go_use_the_same_segments() {
+        let (source, mut cache) = (Limited::new(1 << 30), Cache::default());
+        for nth in 1..1000 {
+            let (pool, stream) = (2 * nth + 1, 16 * nth);
+            let [scratch, kept, large] =
+                [1000, 5000, 3 << 20].map(|bytes| cache.allocate(&source, bytes, pool).unwrap().0);
+            cache.free(scratch).unwrap();
+            cache.leave(pool, stream);
+            cache.retire(pool);
+            cache.free(kept).unwrap();
+            cache.free(large).unwrap();
+            cache.retire(stream);
+            assert_eq!(cache.held(), SMALL_SEGMENT + LARGE_SEGMENT);
+        }
+        assert_eq!(cache.blocks.len(), 2, "each segment is one block again");
+    }
+
+    #[test]
     fn where_memory_runs_out_cached_segments_go_back_first() {
         let (source, mut cache) = (Limited::new(64 << 20), Cache::default());
         let (large, _) = cache.allocate(&source, 40 << 20, 2).unwrap();
@@ -290,6 +314,14 @@ mod tests {
         // A segment of the usual size does not fit, one of the block's size does.
         let source = Limited::new(6 << 20);
         assert!(Cache::default().allocate(&source, 5 << 20, 0).is_ok());
+        // Nor one of a step, but what is asked for.
+        let source = Limited::new(1_000_000);
+        let mut cache = Cache::default();
+        let (at, _) = cache.allocate(&source, 32768, 0).unwrap();
+        assert_eq!(cache.held(), 32768);
+        cache.free(at).unwrap();
+        cache.empty(&source).unwrap();
+        assert_eq!(cache.held(), 0);
     }
 
     proptest! {

@@ -14,7 +14,7 @@ const FUSED: &[&str] = &[
     "attention_f32_256",
     "attention_f64_query_128",
     "attention_f32_key_256",
-    "attention_f16_delta",
+    "attention_f16_statistics",
     "attention_f16_256",
     "attention_f16_cores_64",
     "attention_bf16_cores_128",
@@ -86,6 +86,8 @@ enum Mask {
     /// Of this shape; the first rows may see nothing.
     Allowed(&'static [usize]),
     Added(&'static [usize]),
+    /// Such a number for all keys of every second query, of a dtype that holds it.
+    Hidden(f64, &'static [usize]),
 }
 
 #[derive(Debug)]
@@ -121,6 +123,12 @@ const CASES: &[Case] = &[
     case(&[3, 33, 200], &[3, 20, 200], &[3, 20, 7], Mask::None, false),
     case(&[2, 5, 4], &[2, 0, 4], &[2, 0, 3], Mask::None, false),
     case(&[2, 0, 4], &[2, 5, 4], &[2, 5, 3], Mask::None, false),
+    // Scores of no numbers are equal.
+    case(&[2, 5, 0], &[2, 7, 0], &[2, 7, 4], Mask::None, false),
+    // A logarithm of a sum that has no digits left for the sum.
+    case(&[4, 8], &[9, 8], &[9, 8], Mask::Hidden(-1e9, &[4, 9]), false),
+    case(&[2, 35, 16], &[2, 40, 16], &[2, 40, 3], Mask::Hidden(f32::MIN as f64, &[35, 40]), true),
+    case(&[2, 4, 7, 150], &[2, 2, 70, 150], &[2, 2, 70, 9], Mask::Hidden(1e6, &[7, 70]), false),
 ];
 
 /// Numbers between -1 and 1 of some disorder.
@@ -160,6 +168,14 @@ impl Case {
                 let hidden = |x: &f64| if *x < -0.5 { f64::NEG_INFINITY } else { *x };
                 let added = numbers(sizes, 5).iter().map(hidden).collect::<Vec<f64>>();
                 let added = Tensor::from_vec(added, sizes).unwrap().to_dtype(dtype).unwrap();
+                Some(added.to_device(device).unwrap())
+            }
+            Mask::Hidden(number, sizes) => {
+                let (count, keys) = (sizes.iter().product::<usize>(), sizes[sizes.len() - 1]);
+                let added =
+                    (0..count).map(|i| if i / keys % 2 == 0 { number } else { 0.0 }).collect::<Vec<f64>>();
+                let wide = if dtype == DType::F64 { dtype } else { DType::F32 };
+                let added = Tensor::from_vec(added, sizes).unwrap().to_dtype(wide).unwrap();
                 Some(added.to_device(device).unwrap())
             }
         };

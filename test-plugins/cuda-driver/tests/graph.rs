@@ -18,8 +18,11 @@ fn scenarios() {
         None => {}
         Some("training") => training(),
         Some("memory") => memory(),
+        Some("many") => many(),
+        Some("products") => products(),
         Some("refusals") => refusals(),
         Some("allocator") => allocator(),
+        Some("garbage") => garbage(),
         Some("failures") => failures(),
         Some("launches") => launches(),
         Some(other) => panic!("there is no scenario {other}"),
@@ -193,6 +196,44 @@ fn memory() {
     }
 }
 
+/// Graphs that come and go leave no memory behind.
+fn many() {
+    load();
+    let d = cuda(0);
+    let a = ramp(&[8, 8]).to_device(d).unwrap();
+    let held = || memory_stats(d).unwrap().unwrap().held;
+    let mut most = 0;
+    for nth in 0..100 {
+        let (made, graph) = graph::capture(d, || a.mul(2.0)?.softmax(1)).unwrap();
+        graph.replay().unwrap();
+        drop(made.to_vec::<f32>().unwrap());
+        drop((made, graph));
+        if nth == 4 {
+            most = held();
+        }
+    }
+    assert!(held() <= most && most <= 8 << 20, "{most} bytes, then {}", held());
+}
+
+/// Products by cuBLASLt, recorded: alone, with a bias, and after the graph.
+fn products() {
+    load();
+    let d = cuda(0);
+    let (a, bias) = (ramp(&[16, 16]).to_device(d).unwrap(), ramp(&[16]).to_device(d).unwrap());
+    let work = || a.mm(&a)?.linear(&a, Some(&bias));
+    let expected = work().unwrap().to_vec::<f32>().unwrap();
+    for _ in 0..3 {
+        let (made, graph) = graph::capture(d, work).unwrap();
+        for _ in 0..3 {
+            made.zero_().unwrap();
+            graph.replay().unwrap();
+            assert_eq!(made.to_vec::<f32>().unwrap(), expected);
+        }
+        drop(graph);
+        assert_eq!(work().unwrap().to_vec::<f32>().unwrap(), expected);
+    }
+}
+
 fn refusals() {
     load();
     let d = cuda(0);
@@ -218,7 +259,10 @@ fn refusals() {
     refused("synchronize", waits, &|| Ok(synchronize(d)?));
     refused("a stream", waits, &|| Ok(Stream::current(d)?.synchronize()?));
     let index = Tensor::from_slice(&[0i64, 2]).unwrap().to_device(d).unwrap();
-    refused("indices", waits, &|| a.index_select(0, &index).map(drop));
+    let looks = "checks its indices on the host";
+    refused("indices", looks, &|| a.index_select(0, &index).map(drop));
+    refused("indices of rows", looks, &|| a.embedding(&index, None).map(drop));
+    refused("classes", looks, &|| index.one_hot(Some(4)).map(drop));
     refused("another capture", "being captured already", &|| graph::capture(d, || Ok(())).map(drop));
     refused("random numbers", "the same numbers", &|| Tensor::rand(&[3], DType::F32, d).map(drop));
     refused("dropout", "the same numbers", &|| a.dropout(0.5, true).map(drop));
@@ -251,6 +295,13 @@ fn refusals() {
     assert!(text.contains("a device that can capture work") && text.contains("cpu"), "{text}");
     let text = message(graph::capture(cuda(9), || Ok(())));
     assert!(text.contains("cuda:9"), "{text}");
+}
+
+fn garbage() {
+    load();
+    for _ in 0..2 {
+        drop(ramp(&[3]).to_device(cuda(0)).unwrap());
+    }
 }
 
 fn allocator() {
@@ -331,6 +382,33 @@ fn recorded_work_keeps_its_memory() {
     for seed in ["1", "2"] {
         run("memory", &driver, &[("KEYWAY_STAND_IN_SEED", seed)]);
     }
+}
+
+#[test]
+fn graphs_that_come_and_go_hold_no_memory() {
+    let Some(driver) = stand_in() else { return };
+    run("many", &driver, &[]);
+}
+
+#[test]
+fn products_of_the_library_are_recorded() {
+    let Some(driver) = stand_in() else { return };
+    let library = driver.with_file_name("libcublasLt.so.12");
+    for seed in ["1", "2"] {
+        run(
+            "products",
+            &driver,
+            &[("KEYWAY_CUDA_BLAS", library.to_str().unwrap()), ("KEYWAY_STAND_IN_SEED", seed)],
+        );
+    }
+}
+
+#[test]
+fn an_allocator_that_is_unknown_is_said_once() {
+    let Some(driver) = stand_in() else { return };
+    let said = texts(&start("garbage", &driver, &[("KEYWAY_CUDA_ALLOCATOR", "garbage")]));
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("KEYWAY_CUDA_ALLOCATOR")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("garbage") && lines[0].contains("`pool`"), "{said}");
 }
 
 #[test]
