@@ -21,6 +21,7 @@ fn near(what: &str, got: &Tensor, expected: &[f64], tolerance: f64) {
     assert!(close && got.len() == expected.len(), "{what}: expected {expected:?}, got {got:?}");
 }
 
+type MakeOne<'a> = dyn Fn(Tensor) -> Box<dyn Optimizer> + 'a;
 type Make = fn(Vec<Tensor>) -> Box<dyn Optimizer>;
 
 fn sgd(parameters: Vec<Tensor>) -> Box<dyn Optimizer> {
@@ -117,7 +118,7 @@ fn halves_have_the_same_numbers_however_they_lie() {
     let plain_of = |p: Tensor| -> Box<dyn Optimizer> {
         Box::new(Sgd::new(vec![p], SgdOptions { momentum: 0.0, ..sgd }).unwrap())
     };
-    let makes: [(&str, &dyn Fn(Tensor) -> Box<dyn Optimizer>); 5] = [
+    let makes: [(&str, &MakeOne<'_>); 5] = [
         ("adam", &adam_of),
         ("adamw", &adamw_of),
         ("sgd", &sgd_of),
