@@ -13,7 +13,10 @@
 //! - random ops are errors: their place in the stream of random numbers is the host's, so each replay would draw the same;
 //! - numbers are recorded as they are. A learning rate that changes needs another capture; [`Adam`](crate::optim::Adam) counts
 //!   its steps on the device once [`capturable`](crate::optim::Adam::capturable) was called;
-//! - gradients are those tensors that the captured `backward` made, if `zero_grad` comes first in the function.
+//! - gradients are those tensors that the captured `backward` made, if `zero_grad` comes first in the function;
+//! - a replay is no op: it is not counted as a change of the tensors that it writes, so do not call `backward` of what was
+//!   computed from them before it;
+//! - while one thread captures, other threads' `capture` and `synchronize` of that device are errors.
 //!
 //! ```no_run
 //! # fn main() -> keyway::Result<()> {
@@ -58,7 +61,7 @@ pub struct Graph {
 /// Captures what `work` gives to a device on this thread, without doing it; what `work` returned, and the graph.
 ///
 /// # Errors
-/// A device that does not capture work; what `work` reports, and what the device says of the capture.
+/// A device that does not capture work; another thread that captures on the device now; what `work` reports, and what the device says of the capture.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -81,8 +84,8 @@ pub fn capture<T>(device: Device, work: impl FnOnce() -> Result<T>) -> Result<(T
 }
 
 impl Graph {
-    /// Does the work once more, after what this thread gave to the device before: on the same memory, in the order in which it
-    /// was captured. Returns when the work is given to the device, as an op does.
+    /// Does the work once more on this thread's current stream of the device, after what was given to that stream before: on the
+    /// same memory, in the order in which it was captured. Returns when the work is given to the device, as an op does.
     ///
     /// # Errors
     /// What the device reports.
