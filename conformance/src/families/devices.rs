@@ -274,15 +274,18 @@ const BUSY: usize = 1 << 20;
 const COPIES: u8 = 24;
 const LAST: u8 = COPIES - 1;
 
-/// How often a stream is given all sources: again and longer, because this thread may lose its processor for
-/// longer than short work takes, and then a device that waits for nothing looks like one that does.
-const LENGTHS: [usize; 5] = [3, 3, 6, 12, 24];
+/// Bytes of the copies that go before them: again with larger ones, because this thread may lose its processor
+/// to the device's for as long as a copy takes, and then a device that waits for nothing looks like one that
+/// does.
+const AHEAD: [usize; 5] = [0, 4 << 20, 16 << 20, 64 << 20, 128 << 20];
+const COPIES_AHEAD: usize = 4;
 
 /// Work that takes a stream a while.
 struct Work {
     device: Device,
     sources: Vec<Storage>,
-    times: usize,
+    /// The target and the source of the copies that go ahead.
+    ahead: (Storage, Storage),
 }
 
 impl Work {
@@ -294,11 +297,11 @@ impl Work {
         Ok(target)
     }
 
-    /// Copies every source to the memory, `times` times over, on the stream that this thread has entered.
+    /// Copies every source to the memory, on the stream that this thread has entered.
     fn overwrite(&self, target: &Storage) -> Result<(), DispatchError> {
-        (0..self.times)
-            .flat_map(|_| &self.sources)
-            .try_for_each(|source| copy_bytes_async(target, 0, source, 0, BUSY))
+        let (to, from) = &self.ahead;
+        (0..COPIES_AHEAD).try_for_each(|_| copy_bytes_async(to, 0, from, 0, from.bytes()))?;
+        self.sources.iter().try_for_each(|source| copy_bytes_async(target, 0, source, 0, BUSY))
     }
 }
 
@@ -316,11 +319,17 @@ fn at_each_length_of(device: Device, bytes: impl Fn(u8) -> Vec<u8>, check: impl 
             Ok(source)
         })
         .collect::<Result<Vec<_>, DispatchError>>()?;
-    let mut work = Work { device, sources, times: 0 };
-    LENGTHS.into_iter().try_for_each(|times| {
-        work.times = times;
-        check(&work)
-    })
+    let ahead = |bytes| Ok((Storage::allocate(device, bytes)?, Storage::allocate_pinned(device, bytes)?));
+    let mut work = Work { device, sources, ahead: ahead(0)? };
+    for bytes in AHEAD {
+        work.ahead = match ahead(bytes) {
+            // A device with less memory is judged beside shorter work.
+            Err(DispatchError::OutOfMemory { .. }) => break,
+            other => other?,
+        };
+        check(&work)?;
+    }
+    Ok(())
 }
 
 /// A kernel works on the stream that its thread has entered: after what that was given before.
