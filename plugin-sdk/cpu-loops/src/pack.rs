@@ -166,6 +166,8 @@ mod tests {
 
     #[test]
     fn blocks_of_any_strides_are_copied_for_each_size_of_element() {
-        [1, 2, 4, 8].into_iter().for_each(check);
+        // Under Miri, which is a thousand times slower, the least and the largest.
+        let sizes: &[usize] = if cfg!(miri) { &[1, 8] } else { &[1, 2, 4, 8] };
+        sizes.iter().copied().for_each(check);
     }
 }
