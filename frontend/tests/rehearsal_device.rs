@@ -184,6 +184,9 @@ fn running_out_of_memory_and_going_on() {
     let text = message(Tensor::empty(&[1024], DType::F32, d));
     assert!(text.contains("out of memory on test.keyway/remote:0: 4096 bytes were asked for"), "{text}");
     assert!(text.contains("2048 bytes can be had") && text.contains("free tensors"), "{text}");
+    // The number asked for is said once, what is held already beside it.
+    assert_eq!(text.matches("4096").count(), 1, "{text}");
+    assert!(text.contains(&format!("{} bytes are in use, 0 cached", before + 2048)), "{text}");
     // Also in the middle of a call; the arguments are as they were.
     let other = small.mul(2.0).unwrap();
     assert!(message(small.add(&other)).contains("out of memory"), "nothing is left");
