@@ -4,7 +4,8 @@ use keyway::nn::{
     BatchNorm1d, Dropout, Flatten, LayerNorm, Linear, Members, Module, Relu, Sequential, Slot, StateDict,
     loss,
 };
-use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd, SgdOptions};
+use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
+use keyway::optim::{Optimizer, Sgd, SgdOptions};
 use keyway::rng::Philox;
 use keyway::{DType, Result, Tensor, autograd, io};
 

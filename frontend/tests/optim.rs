@@ -1,7 +1,8 @@
 //! Optimisers against 50 steps of PyTorch 2.15 in f64.
+use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler, StepLr};
 use keyway::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, CosineAnnealingLr, Group, LrScheduler, Optimizer, Sgd,
-    SgdOptions, StepLr, clip_grad_norm_, clip_grad_value_,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, Optimizer, Sgd, SgdOptions, clip_grad_norm_,
+    clip_grad_value_,
 };
 use keyway::{DType, Result, Tensor};
 

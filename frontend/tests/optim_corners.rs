@@ -2,9 +2,8 @@
 //! options out of range. The numbers are PyTorch's, version 2.15.
 
 use keyway::nn::StateDict;
-use keyway::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, LrScheduler, Optimizer, Sgd, SgdOptions, StepLr,
-};
+use keyway::optim::lr_scheduler::{LrScheduler, StepLr};
+use keyway::optim::{Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, Optimizer, Sgd, SgdOptions};
 use keyway::{DType, Device, Result, Tensor};
 
 fn full(sizes: &[usize], value: f64, dtype: DType) -> Tensor {

@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use keyway::autograd::no_grad;
 use keyway::data::DataLoader;
 use keyway::nn::{Module, Reduction, Sequential, loss};
-use keyway::optim::{CosineAnnealingLr, LrScheduler, Optimizer, Sgd};
+use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
+use keyway::optim::{Optimizer, Sgd};
 use keyway::{Device, Result, Tensor, profiler};
 use std::time::Instant;
 

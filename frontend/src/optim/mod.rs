@@ -23,8 +23,7 @@
 //! - updates run in place and outside the graph; terms are added to a parameter one by one where a sum would need memory of
 //!   its own, so SGD in f32 allocates nothing after its first step;
 //! - the state is a state dict of plain tensors, options included, so it is saved as weights are;
-//! - what is not linear in the gradient coalesces a sparse one and works on copies of its rows, which are a few of many;
-//! - a schedule is a formula of the step's number, so it is put back by that number alone.
+//! - what is not linear in the gradient coalesces a sparse one and works on copies of its rows, which are a few of many.
 
 mod adagrad;
 mod adam;
@@ -32,10 +31,10 @@ mod clip;
 mod clock;
 mod fused;
 mod group;
+pub mod lr_scheduler;
 mod moments;
 mod optimizer;
 mod rows;
-mod schedule;
 mod sgd;
 mod sparse_adam;
 
@@ -44,6 +43,5 @@ pub use adam::{Adam, AdamOptions, AdamW};
 pub use clip::{clip_grad_norm_, clip_grad_value_};
 pub use group::Group;
 pub use optimizer::Optimizer;
-pub use schedule::{CosineAnnealingLr, LrScheduler, StepLr};
 pub use sgd::{Sgd, SgdOptions};
 pub use sparse_adam::{SparseAdam, SparseAdamOptions};

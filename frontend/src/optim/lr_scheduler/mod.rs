@@ -1,0 +1,95 @@
+//! Learning rates that change from epoch to epoch.
+//!
+//! ```
+//! # fn main() -> keyway::Result<()> {
+//! use keyway::Tensor;
+//! use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler, WarmupLr};
+//! use keyway::optim::{Optimizer, Sgd, SgdOptions};
+//! let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+//! let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+//! let cosine = CosineAnnealingLr::new(&optimizer, 10, 0.0)?;
+//! let mut schedule = WarmupLr::new(&mut optimizer, 0.1, 3, cosine)?;
+//! let mut rates = Vec::new();
+//! for _epoch in 0..5 {
+//!     rates.extend(optimizer.learning_rates());
+//!     schedule.step(&mut optimizer)?;
+//! }
+//! let expected = [0.1, 0.4, 0.7, 1.0, 0.975];
+//! assert!(rates.iter().zip(expected).all(|(rate, expected)| (rate - expected).abs() < 1e-3));
+//! # Ok(()) }
+//! ```
+//!
+//! Decisions:
+//! - a schedule is a formula of the epoch's number, so it is put back by that number alone; only [`ReduceLrOnPlateau`] depends
+//!   on what came before, and has a state;
+//! - the rates that the optimiser has when a schedule is made are those that the formula begins from. A schedule whose first
+//!   rate is another one takes the optimiser mutably, and sets it at once; make one that comes after a warm-up first.
+
+mod cosine;
+mod factor;
+mod one_cycle;
+mod plateau;
+mod steps;
+mod warmup;
+
+#[cfg(test)]
+mod tests;
+
+pub use cosine::{CosineAnnealingLr, CosineAnnealingWarmRestarts};
+pub use factor::{LambdaLr, LinearLr, PolynomialLr};
+pub use one_cycle::{Anneal, OneCycleLr, OneCycleLrOptions};
+pub use plateau::{PlateauMode, PlateauOptions, PlateauState, ReduceLrOnPlateau, Threshold};
+pub use steps::{ExponentialLr, MultiStepLr, StepLr};
+pub use warmup::WarmupLr;
+
+use super::Optimizer;
+use crate::Result;
+use std::fmt::Debug;
+
+/// Sets the learning rates of an optimiser, by the formula of a schedule and the number of the epoch. `0` is the epoch in
+/// which it is made. An epoch is whatever lies between two calls of `step`: for some schedules, one batch.
+#[doc(alias = "LRScheduler")]
+pub trait LrScheduler: Debug {
+    /// The number of the epoch.
+    fn epoch(&self) -> u64;
+
+    /// Goes to an epoch by its number, as when a run is taken up again.
+    ///
+    /// # Errors
+    /// A rate that is negative or not finite, as too large a `gamma` leads to; then nothing is changed.
+    fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer) -> Result<()>;
+
+    /// Goes to the next epoch. Call it once after each.
+    ///
+    /// # Errors
+    /// As [`LrScheduler::seek`].
+    fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
+        self.seek(self.epoch() + 1, optimizer)
+    }
+}
+
+/// The rates that a schedule began from, and the epoch that it is in.
+#[derive(Clone, Debug, PartialEq)]
+struct Progress {
+    base: Vec<f64>,
+    epoch: u64,
+}
+
+impl Progress {
+    fn of(optimizer: &dyn Optimizer) -> Progress {
+        Progress { base: optimizer.learning_rates(), epoch: 0 }
+    }
+
+    /// Sets the rate of each group to a formula of its first rate.
+    fn go(&mut self, epoch: u64, optimizer: &mut dyn Optimizer, rate: impl Fn(f64) -> f64) -> Result<()> {
+        let rates: Vec<f64> = self.base.iter().map(|&base| rate(base)).collect();
+        optimizer.set_learning_rates(&rates)?;
+        self.epoch = epoch;
+        Ok(())
+    }
+}
+
+/// A whole number as an exponent.
+fn power(base: f64, times: u64) -> f64 {
+    base.powi(i32::try_from(times).unwrap_or(i32::MAX))
+}

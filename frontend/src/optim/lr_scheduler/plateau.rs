@@ -1,0 +1,169 @@
+//! Rates that fall when nothing gets better.
+
+use crate::Result;
+use crate::optim::Optimizer;
+use crate::optim::group::{refuse, require_not_negative};
+
+/// What is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlateauMode {
+    /// A smaller number, as of a loss.
+    #[default]
+    Min,
+    /// A larger number, as of an accuracy.
+    Max,
+}
+
+/// How much better a number must be to count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// By this share of the best one.
+    Relative(f64),
+    /// By this much.
+    Absolute(f64),
+}
+
+/// The options of [`ReduceLrOnPlateau`]; the names and defaults are PyTorch's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlateauOptions {
+    /// What is better.
+    pub mode: PlateauMode,
+    /// What the rates are multiplied by.
+    pub factor: f64,
+    /// How many epochs may pass without anything better.
+    pub patience: u64,
+    /// How much better a number must be to count.
+    pub threshold: Threshold,
+    /// How many epochs after a reduction are not counted.
+    pub cooldown: u64,
+    /// The rates do not fall below this.
+    pub min_lr: f64,
+    /// A reduction by no more than this is left out.
+    pub eps: f64,
+}
+
+impl Default for PlateauOptions {
+    fn default() -> PlateauOptions {
+        PlateauOptions {
+            mode: PlateauMode::Min,
+            factor: 0.1,
+            patience: 10,
+            threshold: Threshold::Relative(1e-4),
+            cooldown: 0,
+            min_lr: 0.0,
+            eps: 1e-8,
+        }
+    }
+}
+
+/// What a [`ReduceLrOnPlateau`] remembers. The rates are the optimiser's, and saved with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlateauState {
+    /// The best number.
+    pub best: f64,
+    /// Epochs since it came.
+    pub bad_epochs: u64,
+    /// Epochs that are not yet counted again.
+    pub cooldown: u64,
+}
+
+/// Multiplies the rates by `factor` when a number, such as the validation loss, has not become better for more than `patience`
+/// epochs.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// use keyway::optim::lr_scheduler::{PlateauOptions, ReduceLrOnPlateau};
+/// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+/// let w = Tensor::scalar(1.0f32)?.set_requires_grad(true)?;
+/// let mut optimizer = Sgd::new(vec![w], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
+/// let mut schedule = ReduceLrOnPlateau::new(PlateauOptions { patience: 1, factor: 0.5, ..PlateauOptions::default() })?;
+/// for loss in [3.0, 2.0, 2.0, 2.0] {
+///     schedule.step(loss, &mut optimizer)?;
+/// }
+/// assert_eq!(optimizer.learning_rates(), [0.5]);
+/// # Ok(()) }
+/// ```
+#[doc(alias = "ReduceLROnPlateau")]
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReduceLrOnPlateau {
+    options: PlateauOptions,
+    state: PlateauState,
+}
+
+const OWNER: &str = "ReduceLrOnPlateau";
+
+impl ReduceLrOnPlateau {
+    /// A schedule that has not yet seen a number.
+    ///
+    /// # Errors
+    /// A `factor` that is not below 1; one, a threshold, a `min_lr` or an `eps` that is negative or not finite.
+    pub fn new(options: PlateauOptions) -> Result<ReduceLrOnPlateau> {
+        if !(0.0..1.0).contains(&options.factor) {
+            return Err(refuse(OWNER, "factor", "at least 0 and below 1", options.factor).into());
+        }
+        let (Threshold::Relative(threshold) | Threshold::Absolute(threshold)) = options.threshold;
+        let numbers = [("threshold", threshold), ("min_lr", options.min_lr), ("eps", options.eps)];
+        numbers.into_iter().try_for_each(|(name, got)| require_not_negative(OWNER, name, got))?;
+        let best = match options.mode {
+            PlateauMode::Min => f64::INFINITY,
+            PlateauMode::Max => f64::NEG_INFINITY,
+        };
+        Ok(ReduceLrOnPlateau { options, state: PlateauState { best, bad_epochs: 0, cooldown: 0 } })
+    }
+
+    /// What it remembers, to be saved.
+    pub fn state(&self) -> PlateauState {
+        self.state
+    }
+
+    /// Puts back what [`ReduceLrOnPlateau::state`] gave.
+    pub fn set_state(&mut self, state: PlateauState) {
+        self.state = state;
+    }
+
+    /// Tells it the number of an epoch. NaN is never better.
+    ///
+    /// # Errors
+    /// What the optimiser says of its rates.
+    pub fn step(&mut self, metric: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let mut next = self.state;
+        if self.is_better(metric) {
+            (next.best, next.bad_epochs) = (metric, 0);
+        } else {
+            next.bad_epochs += 1;
+        }
+        if next.cooldown > 0 {
+            (next.cooldown, next.bad_epochs) = (next.cooldown - 1, 0);
+        }
+        if next.bad_epochs > self.options.patience {
+            let PlateauOptions { factor, min_lr, eps, .. } = self.options;
+            let reduced = |rate: f64| {
+                let lower = (rate * factor).max(min_lr);
+                if rate - lower > eps { lower } else { rate }
+            };
+            let rates: Vec<f64> = optimizer.learning_rates().into_iter().map(reduced).collect();
+            optimizer.set_learning_rates(&rates)?;
+            (next.cooldown, next.bad_epochs) = (self.options.cooldown, 0);
+        }
+        self.state = next;
+        Ok(())
+    }
+
+    fn is_better(&self, metric: f64) -> bool {
+        let best = self.state.best;
+        if best.is_infinite() {
+            // The first number, whatever the threshold.
+            return match self.options.mode {
+                PlateauMode::Min => metric < best,
+                PlateauMode::Max => metric > best,
+            };
+        }
+        match (self.options.mode, self.options.threshold) {
+            (PlateauMode::Min, Threshold::Relative(share)) => metric < best * (1.0 - share),
+            (PlateauMode::Min, Threshold::Absolute(by)) => metric < best - by,
+            (PlateauMode::Max, Threshold::Relative(share)) => metric > best * (1.0 + share),
+            (PlateauMode::Max, Threshold::Absolute(by)) => metric > best + by,
+        }
+    }
+}
