@@ -50,6 +50,14 @@ pub enum ModuleError {
         /// The shape that came.
         got: Vec<usize>,
     },
+    /// A module that only holds others.
+    #[error(
+        "{owner}: expected a module with a forward function, got one that only holds others; call those, or use `Sequential`"
+    )]
+    NoForward {
+        /// The module.
+        owner: &'static str,
+    },
     /// A tensor that an optimiser cannot change.
     #[error("{owner}: expected parameter {index} to be a strided leaf that requires grad, got {got}; {hint}")]
     NotParameter {

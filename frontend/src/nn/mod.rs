@@ -28,6 +28,7 @@ mod adaptive_pool;
 mod attention;
 mod batch_norm;
 mod channel_norm;
+mod containers;
 mod conv;
 mod conv_act;
 mod dropout;
@@ -44,6 +45,7 @@ pub mod loss;
 pub mod models;
 mod module;
 mod pool;
+mod prelu;
 mod rearrange;
 mod resample;
 mod rms_norm;
@@ -65,6 +67,7 @@ pub use adaptive_pool::{
 };
 pub use attention::MultiheadAttention;
 pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
+pub use containers::{ModuleDict, ModuleList};
 pub use conv::{Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use conv_act::{ConvAct1d, ConvAct2d, ConvAct3d};
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout};
@@ -84,6 +87,7 @@ pub use module::{Members, Module};
 pub use pool::{
     AvgPool1d, AvgPool2d, AvgPool3d, LpPool1d, LpPool2d, LpPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
 };
+pub use prelu::Prelu;
 pub use rearrange::{ChannelShuffle, PixelShuffle, PixelUnshuffle};
 pub use resample::{Fold, Unfold, Upsample};
 pub use rms_norm::RmsNorm;

@@ -1,0 +1,234 @@
+//! Modules of a module, in a list or by name.
+
+use super::{Members, Module, ModuleError};
+use crate::{Result, Tensor};
+use std::ops::Index;
+
+/// Modules in a list, whose names are their places: what a module of one's own holds when its forward function goes through
+/// them in a way of its own. [`Sequential`](super::Sequential) is the list whose forward function goes from one to the next.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Linear, Members, Module, ModuleList};
+/// use keyway::{Result, Tensor, rng::Philox};
+///
+/// /// Adds what each layer makes of the input.
+/// struct Sum {
+///     layers: ModuleList<Linear>,
+/// }
+///
+/// impl Module for Sum {
+///     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+///         self.layers.iter().try_fold(input.zeros_like()?, |sum, layer| sum.add(&layer.forward(input)?))
+///     }
+///     fn members<'a>(&'a self, members: &mut Members<'a>) {
+///         members.child("layers", &self.layers);
+///     }
+/// }
+///
+/// let mut rng = Philox::new(0);
+/// let layers = (0..2).map(|_| Linear::new(3, 3, &mut rng)).collect::<Result<_>>()?;
+/// let model = Sum { layers };
+/// assert!(model.state_dict().keys().eq(["layers.0.bias", "layers.0.weight", "layers.1.bias", "layers.1.weight"]));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ModuleList<M = Box<dyn Module>> {
+    modules: Vec<M>,
+}
+
+impl<M> ModuleList<M> {
+    /// No modules.
+    pub fn new() -> ModuleList<M> {
+        ModuleList { modules: Vec::new() }
+    }
+
+    /// Puts one more module at the end.
+    pub fn push(&mut self, module: M) {
+        self.modules.push(module);
+    }
+
+    /// The modules in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, M> {
+        self.modules.iter()
+    }
+
+    /// How many modules there are.
+    pub fn len(&self) -> usize {
+        self.modules.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.modules.is_empty()
+    }
+
+    /// The module at a place.
+    pub fn get(&self, index: usize) -> Option<&M> {
+        self.modules.get(index)
+    }
+}
+
+impl<M> Default for ModuleList<M> {
+    fn default() -> ModuleList<M> {
+        ModuleList::new()
+    }
+}
+
+impl<M> FromIterator<M> for ModuleList<M> {
+    fn from_iter<I: IntoIterator<Item = M>>(modules: I) -> ModuleList<M> {
+        ModuleList { modules: modules.into_iter().collect() }
+    }
+}
+
+impl<'a, M> IntoIterator for &'a ModuleList<M> {
+    type Item = &'a M;
+    type IntoIter = std::slice::Iter<'a, M>;
+
+    fn into_iter(self) -> std::slice::Iter<'a, M> {
+        self.iter()
+    }
+}
+
+/// The module at a place. Panics if there is none, as a slice does; [`ModuleList::get`] does not.
+impl<M> Index<usize> for ModuleList<M> {
+    type Output = M;
+
+    fn index(&self, index: usize) -> &M {
+        &self.modules[index]
+    }
+}
+
+impl<M: Module> Module for ModuleList<M> {
+    /// None.
+    ///
+    /// # Errors
+    /// Always `NoForward`.
+    fn forward(&self, _: &Tensor) -> Result<Tensor> {
+        Err(ModuleError::NoForward { owner: "ModuleList" }.into())
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        for (index, module) in self.modules.iter().enumerate() {
+            members.child(&index.to_string(), module);
+        }
+    }
+}
+
+/// Modules by name, in the order in which they were put in.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::{Linear, Module, ModuleDict, Relu};
+/// use keyway::{Tensor, rng::Philox};
+/// let mut heads: ModuleDict = ModuleDict::new();
+/// heads.insert("digit", Box::new(Linear::new(3, 10, &mut Philox::new(0))?));
+/// heads.insert("positive", Box::new(Relu));
+/// let x = Tensor::from_vec(vec![-1.0f32, 0.0, 1.0], &[1, 3])?;
+/// assert_eq!(heads.get("positive").unwrap().forward(&x)?.to_vec::<f32>()?, [0.0, 0.0, 1.0]);
+/// assert!(heads.state_dict().keys().eq(["digit.bias", "digit.weight"]));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ModuleDict<M = Box<dyn Module>> {
+    modules: Vec<(String, M)>,
+}
+
+impl<M> ModuleDict<M> {
+    /// No modules.
+    pub fn new() -> ModuleDict<M> {
+        ModuleDict { modules: Vec::new() }
+    }
+
+    /// Puts a module in; what had the name before is returned, and its place taken.
+    pub fn insert(&mut self, name: &str, module: M) -> Option<M> {
+        match self.modules.iter_mut().find(|(other, _)| other == name) {
+            Some((_, there)) => Some(std::mem::replace(there, module)),
+            None => {
+                self.modules.push((name.to_string(), module));
+                None
+            }
+        }
+    }
+
+    /// Takes a module out.
+    pub fn remove(&mut self, name: &str) -> Option<M> {
+        let at = self.modules.iter().position(|(other, _)| other == name)?;
+        Some(self.modules.remove(at).1)
+    }
+
+    /// The module of a name.
+    pub fn get(&self, name: &str) -> Option<&M> {
+        self.modules.iter().find(|(other, _)| other == name).map(|(_, module)| module)
+    }
+
+    /// The names and modules in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &M)> {
+        self.modules.iter().map(|(name, module)| (name.as_str(), module))
+    }
+
+    /// How many modules there are.
+    pub fn len(&self) -> usize {
+        self.modules.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.modules.is_empty()
+    }
+}
+
+impl<M> Default for ModuleDict<M> {
+    fn default() -> ModuleDict<M> {
+        ModuleDict::new()
+    }
+}
+
+impl<M: Module> Module for ModuleDict<M> {
+    /// None.
+    ///
+    /// # Errors
+    /// Always `NoForward`.
+    fn forward(&self, _: &Tensor) -> Result<Tensor> {
+        Err(ModuleError::NoForward { owner: "ModuleDict" }.into())
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        for (name, module) in &self.modules {
+            members.child(name, module);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::{Dropout, Prelu};
+
+    #[test]
+    fn a_list_has_no_forward_function_and_shows_its_modules() {
+        let list: ModuleList<Prelu> = (0..2).map(|_| Prelu::new(1, 0.25).unwrap()).collect();
+        assert_eq!((list.len(), list.iter().count(), list.get(2).is_none()), (2, 2, true));
+        let text = list.forward(&Tensor::scalar(1.0f32).unwrap()).unwrap_err().to_string();
+        assert!(text.contains("ModuleList") && text.contains("Sequential"), "{text}");
+        assert!(list.state_dict().keys().eq(["0.weight", "1.weight"]));
+        assert_eq!(list[1].num_parameters(), 1);
+    }
+
+    #[test]
+    fn modes_reach_modules_by_name() {
+        let mut named = ModuleDict::new();
+        assert!(named.insert("b", Dropout::new(1.0, 0).unwrap()).is_none());
+        assert!(named.insert("a", Dropout::new(1.0, 0).unwrap()).is_none());
+        assert!(named.insert("b", Dropout::new(0.5, 0).unwrap()).is_some(), "the one before");
+        assert!(named.iter().map(|(name, _)| name).eq(["b", "a"]));
+        let x = Tensor::from_slice(&[1.0f32]).unwrap();
+        let a = |named: &ModuleDict<Dropout>| {
+            named.get("a").unwrap().forward(&x).unwrap().to_vec::<f32>().unwrap()
+        };
+        assert_eq!(a(&named), [0.0]);
+        named.eval();
+        assert_eq!(a(&named), [1.0]);
+        assert!(named.remove("b").is_some() && named.remove("b").is_none() && named.len() == 1);
+    }
+}

@@ -1,0 +1,47 @@
+//! A rectifier whose slope is learned.
+
+use super::slot::Slot;
+use super::{Members, Module, ModuleError};
+use crate::{Result, Tensor};
+
+/// [`Tensor::prelu`]: elements below 0 are multiplied by a learned number, one for all or one for each channel.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Tensor, nn::{Module, Prelu}};
+/// let x = Tensor::from_slice(&[-4.0f32, 4.0])?;
+/// assert_eq!(Prelu::new(1, 0.25)?.forward(&x)?.to_vec::<f32>()?, [-1.0, 4.0]);
+/// # Ok(()) }
+/// ```
+#[doc(alias = "PReLU")]
+#[derive(Debug)]
+pub struct Prelu {
+    weight: Slot,
+}
+
+impl Prelu {
+    /// A module with so many slopes, 1 or the number of channels, each of which is `init` at first (0.25 in PyTorch).
+    ///
+    /// # Errors
+    /// No slopes.
+    pub fn new(num_parameters: usize, init: f64) -> Result<Prelu> {
+        if num_parameters == 0 {
+            let (expected, got) = ("1, or the number of channels", num_parameters.to_string());
+            return Err(
+                ModuleError::Option { owner: "Prelu", option: "num_parameters", expected, got }.into()
+            );
+        }
+        let weight = Tensor::from_vec(vec![init as f32; num_parameters], &[num_parameters])?;
+        Ok(Prelu { weight: Slot::parameter(weight)? })
+    }
+}
+
+impl Module for Prelu {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        input.prelu(&self.weight.get())
+    }
+
+    fn members<'a>(&'a self, members: &mut Members<'a>) {
+        members.parameter("weight", &self.weight);
+    }
+}
