@@ -42,6 +42,7 @@ pub(crate) fn check_target(
     dtype: crate::base::dtype::DType,
 ) -> Result<()> {
     let op = args.name();
+    target.check_writable(op)?;
     // A composite tensor keeps its other components, so that only an op's own argument can be it.
     let in_place = || matches!(args.values.first(), Some(Arg::Tensor(t)) if Shared::ptr_eq(t, target));
     if !target.is_strided() && !in_place() {

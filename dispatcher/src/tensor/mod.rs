@@ -1,5 +1,6 @@
 //! The tensor as the dispatcher knows it: geometry over a storage, or components of a composite layout.
 
+mod access;
 mod derived;
 mod format;
 mod geometry;
