@@ -52,16 +52,6 @@ fn a_storage_tells_who_gave_it_and_who_holds_it() -> Result<()> {
 }
 
 #[test]
-fn a_sparse_tensor_has_no_storage_of_its_own() -> Result<()> {
-    let mut s = counting(&[2, 2]).to_sparse(2)?;
-    refused(s.storage(), &["storage", "sparse_coo", "to_dense"]);
-    refused(s.accessor::<f32, 2>(), &["accessor", "to_dense"]);
-    refused(s.as_slice::<f32>(), &["as_slice"]);
-    assert!(s.data_ptr().is_null());
-    Ok(())
-}
-
-#[test]
 fn memory_of_an_arc_is_shared_read_only_and_dropped_last() -> Result<()> {
     let weights: Arc<[f32]> = (0..6).map(|i| i as f32).collect();
     let x = Tensor::from_owner(weights.clone(), &[2, 3])?;
