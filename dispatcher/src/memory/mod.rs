@@ -2,6 +2,8 @@
 
 mod access;
 mod accessor;
+#[cfg(test)]
+mod accessor_tests;
 mod allocator;
 mod blocks;
 pub mod bytes;
@@ -113,6 +115,11 @@ impl Storage {
     fn new(pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
         let stream =
             if matches!(owner, Owner::Device(_)) { device_abi::current_stream_ref(device) } else { None };
+        Storage::on(stream, pointer, bytes, device, owner)
+    }
+
+    #[inline(always)]
+    fn on(stream: StreamRef, pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
         Storage(shared!(Inner {
             pointer: pointer,
             bytes: bytes,
@@ -124,14 +131,29 @@ impl Storage {
         }))
     }
 
-    /// Allocates memory, its content undefined, through whoever serves the device.
+    /// Allocates memory, its content undefined, through whoever serves the device; on the CPU through the host allocator that
+    /// is chosen, if any.
     ///
     /// # Errors
     /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`.
     #[inline(always)]
     pub fn allocate(device: Device, bytes: usize) -> Result<Storage> {
-        if allocator::in_use()
-            && device == Device::CPU
+        // One test for both, which few threads need.
+        if device_abi::any_stream() | allocator::in_use() {
+            return Storage::allocate_by_choice(device, bytes);
+        }
+        match device_abi::server(device.kind) {
+            Some(entry) => {
+                let pointer = device_abi::allocate_on(std::ptr::null_mut(), entry, device, bytes)?;
+                Ok(Storage::on(None, pointer, bytes, device, Owner::Device(entry)))
+            }
+            None => Storage::allocate_by_host(device, bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn allocate_by_choice(device: Device, bytes: usize) -> Result<Storage> {
+        if device == Device::CPU
             && let Some(allocated) = allocator::allocate(bytes)
         {
             return allocated;
@@ -141,14 +163,19 @@ impl Storage {
                 let pointer = device_abi::allocate(entry, device, bytes)?;
                 Ok(Storage::new(pointer, bytes, device, Owner::Device(entry)))
             }
-            None if device == Device::CPU => {
-                if bytes == 0 {
-                    return Ok(Storage::new(NonNull::<u128>::dangling().cast(), 0, device, Owner::Nobody));
-                }
-                Ok(Storage::new(host::allocate(bytes)?, bytes, device, Owner::Host))
-            }
-            None => Err(crate::base::error::Error::NoDevice { device }),
+            None => Storage::allocate_by_host(device, bytes),
         }
+    }
+
+    /// Where nobody serves the device: it is the host's memory or not there.
+    fn allocate_by_host(device: Device, bytes: usize) -> Result<Storage> {
+        if device != Device::CPU {
+            return Err(crate::base::error::Error::NoDevice { device });
+        }
+        if bytes == 0 {
+            return Ok(Storage::new(NonNull::<u128>::dangling().cast(), 0, device, Owner::Nobody));
+        }
+        Ok(Storage::new(host::allocate(bytes)?, bytes, device, Owner::Host))
     }
 
     /// Allocates host memory, its content undefined, that copies from and to `device` are fastest with and need not block:
