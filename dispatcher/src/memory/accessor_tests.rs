@@ -89,9 +89,7 @@ fn what_does_not_fit_is_an_error() {
     let blob = Blob::from_owner(Part(vec![0; 3]));
     let storage = Storage::from_blob("t", blob, DType::U8).unwrap();
     let one = Places { offset: 0, sizes: &[1], strides: &[1], element: 4 };
-    assert!(
-        text(Accessor::<i32, 1>::new("t", &storage, one).err()).contains("aligned to 4 bytes for i32")
-    );
+    assert!(text(Accessor::<i32, 1>::new("t", &storage, one).err()).contains("aligned to 4 bytes for i32"));
 }
 
 #[test]
