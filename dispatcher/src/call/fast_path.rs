@@ -162,6 +162,6 @@ fn fits(args: &Args<'_>, like: &TensorRef, target: &TensorRef, typing: Typing) -
     alike
         && target.is_like(like)
         && target.dtype() == typing.result
-        && !target.is_read_only()
+        && !target.is_strided_read_only()
         && may_overwrite(args, target, true)
 }

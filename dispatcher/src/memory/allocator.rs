@@ -38,8 +38,8 @@ pub unsafe trait HostAllocator: Send + Sync + 'static {
 
 type Choice = Option<Arc<dyn HostAllocator>>;
 
-/// The number of choices that are in effect somewhere.
-static CHOICES: AtomicUsize = AtomicUsize::new(0);
+/// The number of choices that are in effect somewhere, and of observers of storages.
+pub(super) static CHOICES: AtomicUsize = AtomicUsize::new(0);
 static GLOBAL: RwLock<Choice> = RwLock::new(None);
 
 thread_local! {
@@ -47,7 +47,7 @@ thread_local! {
     static SCOPES: RefCell<Vec<(usize, Choice)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether an allocator may have been chosen.
+/// Whether an allocator may have been chosen, or storages are observed.
 #[inline(always)]
 pub(super) fn in_use() -> bool {
     CHOICES.load(Ordering::Relaxed) != 0

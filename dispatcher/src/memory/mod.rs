@@ -14,6 +14,7 @@ mod foreign;
 mod host;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod observer;
 mod published;
 mod scratch;
 mod shared;
@@ -26,6 +27,7 @@ pub use elements::{ElementReader, Places};
 pub(crate) use extension::Extension;
 pub use foreign::Blob;
 pub use host::host_vec;
+pub use observer::{Observation, StorageObserver, observe_storages};
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};
 pub(crate) use shared::shared;
@@ -80,6 +82,8 @@ struct Rare {
     streams: Mutex<Vec<StreamRef>>,
     /// What a layer above keeps beside the memory.
     extension: Extension,
+    /// That observers were told of the storage.
+    told: OnceLock<observer::Told>,
 }
 
 // SAFETY: the memory is plain bytes; kernels and copies that touch it from several threads are ordered by
@@ -115,7 +119,11 @@ impl Storage {
     fn new(pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
         let stream =
             if matches!(owner, Owner::Device(_)) { device_abi::current_stream_ref(device) } else { None };
-        Storage::on(stream, pointer, bytes, device, owner)
+        let storage = Storage::on(stream, pointer, bytes, device, owner);
+        if allocator::in_use() {
+            observer::made(&storage);
+        }
+        storage
     }
 
     #[inline(always)]
@@ -138,7 +146,7 @@ impl Storage {
     /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`.
     #[inline(always)]
     pub fn allocate(device: Device, bytes: usize) -> Result<Storage> {
-        // One test for both, which few threads need.
+        // One test for streams, host allocators and observers, which few programs have.
         if device_abi::any_stream() | allocator::in_use() {
             return Storage::allocate_by_choice(device, bytes);
         }

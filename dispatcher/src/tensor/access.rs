@@ -23,12 +23,17 @@ fn composite(op: &'static str, tensor: &TensorImpl) -> Error {
 
 impl TensorImpl {
     /// Whether the tensor, or a component of it, lies in read-only memory.
-    #[inline(always)]
     pub fn is_read_only(&self) -> bool {
         match self.storage() {
             Some(storage) => storage.is_read_only(),
             None => self.components().iter().any(|component| component.is_read_only()),
         }
+    }
+
+    /// As [`TensorImpl::is_read_only`], of a strided tensor.
+    #[inline(always)]
+    pub(crate) fn is_strided_read_only(&self) -> bool {
+        self.storage().is_some_and(Storage::is_read_only)
     }
 
     /// Refuses a tensor in read-only memory.

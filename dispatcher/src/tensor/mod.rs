@@ -207,11 +207,11 @@ impl TensorImpl {
         Some(begin..begin + (last + 1) * self.dtype().size())
     }
 
-    /// Whether the memory of two strided tensors meets, from the first element of each to its last. What is composite meets
-    /// nothing.
+    /// Whether the memory of two strided tensors meets, from the first element of each to its last; `reach` is that of `other`. What
+    /// is composite meets nothing.
     #[inline]
-    pub(crate) fn meets(&self, other: &TensorImpl) -> bool {
-        match (self.reach(), other.reach()) {
+    pub(crate) fn meets(&self, other: &TensorImpl, reach: Option<&Range<usize>>) -> bool {
+        match (self.reach(), reach) {
             (Some(a), Some(b)) => self.device() == other.device() && a.start < b.end && b.start < a.end,
             _ => false,
         }
