@@ -78,8 +78,7 @@ pub(crate) fn check_target(
 #[inline]
 pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) -> bool {
     let reach = target.reach();
-    let same = |t: &TensorRef| Shared::ptr_eq(t, target) || target.coincides(t);
-    let free = |t: &TensorRef| (alias && same(t)) || !t.meets(target, reach.as_ref());
+    let free = |t: &TensorRef| (alias && target.coincides(t)) || !t.meets(target, reach.as_ref());
     args.values.iter().all(|arg| match arg {
         Arg::Tensor(t) => free(t),
         Arg::Tensors(list) => list.iter().all(|t| free(t)),

@@ -22,11 +22,12 @@ impl Storage {
 
     /// How many handles hold this storage, at some moment of the call: one for each tensor that is no view, and those that the
     /// program has cloned. A view, and a clone of a tensor, hold the tensor.
+    #[doc(alias = "use_count")]
     pub fn strong_count(&self) -> usize {
         Shared::strong_count(&self.0)
     }
 
-    /// The address of the first byte. On a device that the host cannot read it is only a number.
+    /// The address of the first byte, as [`Storage::pointer`]. On a device that the host cannot read it is only a number.
     pub fn data_ptr(&self) -> *const u8 {
         self.pointer().as_ptr()
     }
@@ -44,6 +45,14 @@ impl Storage {
 
     /// A copy of all bytes, from whatever device.
     ///
+    /// ```
+    /// use keyway_dispatcher::memory::Storage;
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// let storage = Storage::from_vec(vec![1u16, 2]);
+    /// assert_eq!(storage.to_bytes()?, [1u16.to_ne_bytes(), 2u16.to_ne_bytes()].concat());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// `OutOfMemory`; what the device reports.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -54,6 +63,15 @@ impl Storage {
     }
 
     /// All bytes, without a copy.
+    ///
+    /// ```
+    /// use keyway_dispatcher::memory::Storage;
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// let storage = Storage::from_vec(vec![1u8, 2]);
+    /// // SAFETY: no tensor has the storage, so nobody writes to it.
+    /// assert_eq!(unsafe { storage.as_bytes() }?, [1, 2]);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Safety
     /// Nobody may write to the memory while the slice is used, through any tensor, on any thread, and no work that was queued
@@ -68,6 +86,17 @@ impl Storage {
     }
 
     /// All bytes for a change, if this handle is the only one: no tensor has the storage. Counts as one change.
+    ///
+    /// ```
+    /// use keyway_dispatcher::memory::Storage;
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// let mut storage = Storage::from_vec(vec![1u8, 2]);
+    /// storage.as_bytes_mut()?.reverse();
+    /// assert_eq!(storage.to_bytes()?, [2, 1]);
+    /// let other = storage.clone();
+    /// assert!(storage.as_bytes_mut().is_err());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// `Held` where others hold the storage; `ReadOnly`, `NotOnHost`; what the device reports.

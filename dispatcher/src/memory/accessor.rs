@@ -167,6 +167,17 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
 
     /// The same elements by reference, with `a[[i, j]]`, rows as slices, and for other threads.
     ///
+    /// ```
+    /// use keyway_dispatcher::memory::{Accessor, Places, Storage};
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// let storage = Storage::from_vec(vec![1i32, 2, 3, 4]);
+    /// let places = Places { offset: 0, sizes: &[2, 2], strides: &[2, 1], element: 4 };
+    /// // SAFETY: nobody else has the storage.
+    /// let a = unsafe { Accessor::<i32, 2>::new("example", &storage, places)?.assume_unwritten() };
+    /// assert_eq!((a[[1, 0]], a.row([0])), (3, Some(&[1, 2][..])));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// Nobody may write to the elements while the result or a reference from it is used: no op in place or with `out=`, on
     /// any tensor that shares the storage, on any thread, and no work that was queued before. The caller upholds this.

@@ -55,6 +55,27 @@ pub(super) fn in_use() -> bool {
 
 /// Makes `allocator` give the host memory of all tensors from now on, on every thread that has not chosen one for itself;
 /// `None` leaves it to the backend that serves the CPU again. Returns the one before. Memory goes back to whoever gave it.
+///
+/// ```
+/// use keyway_dispatcher::memory::{HostAllocator, set_host_allocator};
+/// use std::{alloc::Layout, ptr::NonNull, sync::Arc};
+///
+/// struct Empty;
+/// // SAFETY: it gives no memory.
+/// unsafe impl HostAllocator for Empty {
+///     fn name(&self) -> &str {
+///         "empty"
+///     }
+///     fn allocate(&self, _: Layout) -> Option<NonNull<u8>> {
+///         None
+///     }
+///     unsafe fn free(&self, _: NonNull<u8>, _: Layout) {}
+/// }
+///
+/// assert!(set_host_allocator(Some(Arc::new(Empty))).is_none());
+/// assert!(set_host_allocator(None).is_some_and(|before| before.name() == "empty"));
+/// ```
+#[doc(alias = "SetCPUAllocator")]
 pub fn set_host_allocator(allocator: Option<Arc<dyn HostAllocator>>) -> Option<Arc<dyn HostAllocator>> {
     let mut global = GLOBAL.write().unwrap_or_else(PoisonError::into_inner);
     if allocator.is_some() {

@@ -54,6 +54,18 @@ impl<T: ?Sized> Address<T> {
 /// Memory of somebody else, with what gives it back: the deleter runs exactly once, when the last tensor that uses the memory
 /// is dropped, on whatever thread that happens; or when the blob is dropped without having become a tensor, also because that
 /// was refused.
+///
+/// ```
+/// use keyway_dispatcher::memory::{Blob, Storage};
+/// use keyway_dispatcher::DType;
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// let blob = Blob::from_owner_mut(vec![1u32, 2, 3]).named("numbers");
+/// assert_eq!((blob.bytes(), blob.device().to_string().as_str()), (12, "cpu"));
+/// let storage = Storage::from_blob("example", blob, DType::U32)?;
+/// assert_eq!((storage.allocator(), storage.is_read_only()), ("numbers", false));
+/// # Ok(()) }
+/// ```
+#[doc(alias = "DataPtr")]
 pub struct Blob {
     pointer: NonNull<u8>,
     bytes: usize,
@@ -75,6 +87,18 @@ impl Blob {
     /// Memory at an address, and its deleter, which is given the address. The memory is this call's from the beginning: the
     /// deleter runs also where the call is refused.
     ///
+    /// ```
+    /// use keyway_dispatcher::{Device, memory::Blob};
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// let data = Box::into_raw(Box::new(7u64));
+    /// // SAFETY: the box was given up, and comes back in the deleter alone.
+    /// let blob = unsafe {
+    ///     Blob::from_raw_parts(data.cast(), 8, Device::CPU, |data| drop(Box::from_raw(data.cast::<u64>())))?
+    /// };
+    /// assert_eq!(blob.data_ptr(), data.cast_const().cast());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Safety
     /// Until the deleter runs, `data` must be valid for reads and writes of `bytes` bytes on `device` from every thread, and
     /// nobody may read or write it but through tensors that are made of the blob. If a tensor of bool is made of memory that
@@ -83,6 +107,7 @@ impl Blob {
     /// # Errors
     /// `Value` for a null address of more than 0 bytes, or more bytes than lie behind the address; `NoDevice`,
     /// `NoSuchDevice`.
+    #[doc(alias = "from_blob")]
     pub unsafe fn from_raw_parts(
         data: *mut u8,
         bytes: usize,
@@ -119,6 +144,13 @@ impl Blob {
 
     /// The slice that `owner` shows, without a copy: an `Arc<[T]>`, a `Bytes`, a mapped file. Others may hold the same memory, so
     /// tensors over it are read-only.
+    ///
+    /// ```
+    /// use keyway_dispatcher::memory::Blob;
+    /// let values: std::sync::Arc<[f32]> = vec![1.0, 2.0].into();
+    /// let blob = Blob::from_owner(values.clone());
+    /// assert_eq!(blob.data_ptr(), values.as_ptr().cast());
+    /// ```
     pub fn from_owner<T: Plain>(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Blob {
         let owner = Box::into_raw(Box::new(owner));
         // SAFETY: the box was just given up, and is borrowed from here until `release` takes it back, through this
@@ -129,6 +161,7 @@ impl Blob {
     }
 
     /// The slice that `owner` shows and that nobody else can reach, without a copy: a `Vec<T>`, a `Box<[T]>`, a private mapping.
+    /// Tensors over it may be written to.
     pub fn from_owner_mut<T: Element>(owner: impl AsMut<[T]> + Send + Sync + 'static) -> Blob {
         let owner = Box::into_raw(Box::new(owner));
         // SAFETY: as in `from_owner`; a mutable borrow lets nobody else at the slice until it ends with the box.
