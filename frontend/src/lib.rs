@@ -33,6 +33,7 @@ pub mod optim;
 pub mod profiler;
 pub mod rng;
 pub mod runtime;
+pub mod storage;
 pub mod tensor;
 
 pub use backend::{set_fallback, with_backend};

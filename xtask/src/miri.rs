@@ -20,7 +20,7 @@ const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-isolation-error=hide";
 /// The unit tests to run: of a package, those whose names hold one of these words. Miri is a thousand times slower than the
 /// machine, so only what handles pointers is named, and no test that walks through many sizes.
 const TESTS: &[(&str, &[&str])] = &[
-    ("keyway-dispatcher", &["memory::", "tensor::geometry::"]),
+    ("keyway-dispatcher", &["memory::", "tensor::access::", "tensor::geometry::"]),
     (
         "keyway-sdk",
         &[

@@ -139,6 +139,34 @@ pub enum Error {
         /// What it overlaps.
         with: &'static str,
     },
+    /// Memory that must not be written to, since others read it.
+    #[error("{op}: the tensor lies in read-only memory of `{owner}`; write to a `copied()` tensor instead")]
+    ReadOnly {
+        /// The op.
+        op: &'static str,
+        /// Whose memory it is.
+        owner: Box<str>,
+    },
+    /// Memory that others hold, where it is wanted for oneself.
+    #[error("{op}: expected memory that this tensor alone holds, but {}; drop its clones, views and graphs, or take a `copied()` tensor", held(*.tensors, *.storages))]
+    Held {
+        /// The op.
+        op: &'static str,
+        /// Handles of the tensor, or of the tensor that it is a view of: clones, views, graphs; 0 where these are not the reason.
+        tensors: usize,
+        /// Handles of its storage.
+        storages: usize,
+    },
+    /// Memory that the host cannot read.
+    #[error(
+        "{op}: expected memory that the host reads, but the tensor is on {device}; copy it with `to_device(Device::CPU)` first"
+    )]
+    NotOnHost {
+        /// The op.
+        op: &'static str,
+        /// Where it is.
+        device: Device,
+    },
     /// No such op.
     #[error("there is no op named `{name}`; `keyway ops` lists those that are there")]
     UnknownOp {
@@ -231,6 +259,16 @@ pub enum Error {
     /// An error of a layer above the backends, such as autograd, handed through.
     #[error("{0}")]
     Layer(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Who holds memory that is wanted for oneself.
+fn held(tensors: usize, storages: usize) -> String {
+    match (tensors, storages) {
+        (0, 0 | 1) => "a graph refers to it".to_string(),
+        (0, storages) => format!("{storages} tensors share it"),
+        (1, _) => "a graph refers to the tensor".to_string(),
+        (tensors, _) => format!("{tensors} clones, views or graphs hold the tensor"),
+    }
 }
 
 /// What an allocation that failed had asked for.

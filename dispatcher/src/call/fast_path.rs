@@ -159,5 +159,9 @@ fn fits(args: &Args<'_>, like: &TensorRef, target: &TensorRef, typing: Typing) -
         true => target.is_row_major(),
         false => dims::same(target.strides(), like.strides()),
     };
-    alike && target.is_like(like) && target.dtype() == typing.result && may_overwrite(args, target, true)
+    alike
+        && target.is_like(like)
+        && target.dtype() == typing.result
+        && !target.is_strided_read_only()
+        && may_overwrite(args, target, true)
 }

@@ -42,6 +42,7 @@ pub(crate) fn check_target(
     dtype: crate::base::dtype::DType,
 ) -> Result<()> {
     let op = args.name();
+    target.check_writable(op)?;
     // A composite tensor keeps its other components, so that only an op's own argument can be it.
     let in_place = || matches!(args.values.first(), Some(Arg::Tensor(t)) if Shared::ptr_eq(t, target));
     if !target.is_strided() && !in_place() {
@@ -76,7 +77,8 @@ pub(crate) fn check_target(
 /// allows that (`alias`).
 #[inline]
 pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) -> bool {
-    let free = |t: &TensorRef| (alias && target.coincides(t)) || !target.meets(t);
+    let reach = target.reach();
+    let free = |t: &TensorRef| (alias && target.coincides(t)) || !t.meets(target, reach.as_ref());
     args.values.iter().all(|arg| match arg {
         Arg::Tensor(t) => free(t),
         Arg::Tensors(list) => list.iter().all(|t| free(t)),
@@ -241,9 +243,9 @@ mod tests {
             let own = targets.iter().zip(&same).filter(|(_, same)| **same).map(|(t, _)| t.clone());
             let arguments: Vec<TensorRef> = others.iter().map(part).chain(own).collect();
             let free = |t: &TensorRef| {
-                arguments.iter().all(|a| (alias && t.coincides(a)) || !t.meets(a))
+                arguments.iter().all(|a| (alias && t.coincides(a)) || !t.meets(a, a.reach().as_ref()))
             };
-            let apart = (0..targets.len()).all(|i| (0..i).all(|j| !targets[i].meets(&targets[j])));
+            let apart = (0..targets.len()).all(|i| (0..i).all(|j| !targets[i].meets(&targets[j], targets[j].reach().as_ref())));
             let expected = apart && targets.iter().all(free);
             prop_assert_eq!(may_overwrite_many(arguments.iter(), &targets, alias), expected);
         }

@@ -15,7 +15,7 @@ pub use entry::{DeviceEntry, is_there, server};
 pub use pinned::{Stats as PinnedStats, stats as pinned_stats};
 pub use stream::{Event, Stream, StreamGuard};
 pub(crate) use stream::{
-    StreamRef, current_stream, current_stream_ref, current_stream_ref_of, raw_of, same_stream,
+    StreamRef, any_stream, current_stream, current_stream_ref, current_stream_ref_of, raw_of, same_stream,
     streams_in_use, streams_in_use_on,
 };
 pub(crate) use transfer::{
@@ -27,7 +27,7 @@ use crate::base::key::Device;
 use crate::base::message::{failure, shown, take_message};
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::status;
-use keyway_sdk::abi::device::{RawDeviceProperties, RawMemoryStats};
+use keyway_sdk::abi::device::{Queue, RawDeviceProperties, RawMemoryStats};
 use std::ptr::NonNull;
 
 pub(super) fn check(
@@ -90,8 +90,18 @@ pub fn ensure(entry: &'static DeviceEntry, device: Device) -> Result<()> {
 /// `OutOfMemory`, `NoSuchDevice`, `Backend`.
 #[inline]
 pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize) -> Result<NonNull<u8>> {
+    allocate_on(current_stream(device), entry, device, bytes)
+}
+
+/// As [`allocate`], on a stream of the device; null is the default one.
+#[inline]
+pub(crate) fn allocate_on(
+    stream: Queue,
+    entry: &'static DeviceEntry,
+    device: Device,
+    bytes: usize,
+) -> Result<NonNull<u8>> {
     let mut out = std::ptr::null_mut();
-    let stream = current_stream(device);
     // SAFETY: `allocate` writes one pointer; the table is valid for the life of the process.
     let code = unsafe { (entry.api.allocate)(u32::from(device.index), bytes as u64, stream, &mut out) };
     // One test for both: a status, and bits that an aligned address does not have.

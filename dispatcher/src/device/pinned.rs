@@ -210,6 +210,11 @@ impl Block {
         self.memory.pointer
     }
 
+    /// The plugin that gave it.
+    pub(crate) fn giver(&self) -> &'static str {
+        self.memory.entry.plugin.name
+    }
+
     /// Whether the devices of this table can copy from and to it without blocking.
     pub(crate) fn serves(&self, entry: &DeviceEntry) -> bool {
         self.memory.entry.is_same_table(entry)

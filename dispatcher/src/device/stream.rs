@@ -74,6 +74,12 @@ pub(crate) fn same_stream(a: &StreamRef, b: &StreamRef) -> bool {
     raw_of(a) == raw_of(b)
 }
 
+/// Whether this thread has entered a stream of any device.
+#[inline(always)]
+pub(crate) fn any_stream() -> bool {
+    ANY_STREAM.with(Cell::get)
+}
+
 /// The stream that this thread's work on `device` goes to; null is the default one.
 #[inline(always)]
 pub(crate) fn current_stream(device: Device) -> Queue {

@@ -121,6 +121,7 @@ fn places(
 ) -> Result<Option<(NonNull<u8>, NonNull<u8>)>> {
     check(target, target_offset, bytes)?;
     check(source, source_offset, bytes)?;
+    target.check_writable("copy_bytes")?;
     if bytes == 0 {
         return Ok(None);
     }
@@ -233,6 +234,7 @@ unsafe fn gather<T>(from: *const u8, step: usize, to: *mut u8, n: usize) {
 /// As [`copy_bytes`].
 pub fn write_bytes(target: &Storage, offset: usize, source: &[u8]) -> Result<()> {
     check(target, offset, source.len())?;
+    target.check_writable("write_bytes")?;
     if source.is_empty() {
         return Ok(());
     }

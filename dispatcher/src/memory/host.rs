@@ -6,7 +6,7 @@ use crate::base::key::Device;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-const ALIGN: usize = 64;
+pub(super) const ALIGN: usize = 64;
 
 /// An empty vector with room for so many values.
 ///

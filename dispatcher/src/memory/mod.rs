@@ -1,21 +1,33 @@
 //! Storage: a piece of memory with its owner. It knows nothing of shape; views share it.
 
+mod access;
+mod accessor;
+#[cfg(test)]
+mod accessor_tests;
+mod allocator;
 mod blocks;
+pub mod bytes;
 mod copy;
 mod elements;
 mod extension;
+mod foreign;
 mod host;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod observer;
 mod published;
 mod scratch;
 mod shared;
 mod sync;
 
+pub use accessor::{Accessor, AccessorMut, AccessorRef};
+pub use allocator::{AllocatorGuard, HostAllocator, set_host_allocator, use_host_allocator};
 pub use copy::{copy_bytes, copy_bytes_async, read_bytes, write_bytes};
 pub use elements::{ElementReader, Places};
 pub(crate) use extension::Extension;
+pub use foreign::Blob;
 pub use host::host_vec;
+pub use observer::{Observation, StorageObserver, observe_storages};
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};
 pub(crate) use shared::shared;
@@ -26,9 +38,10 @@ use crate::base::key::Device;
 use crate::device::capture::Kept;
 use crate::device::pinned::{self, Block};
 use crate::device::{self as device_abi, DeviceEntry, StreamRef};
+use foreign::Foreign;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Who frees the memory.
 enum Owner {
@@ -40,8 +53,14 @@ enum Owner {
     Device(&'static DeviceEntry),
     /// The pinned host memory of a device.
     Pinned(Box<Block>),
+    /// A host allocator of the program.
+    Allocator(Arc<dyn HostAllocator>),
+    /// A vector, which frees its memory itself.
+    Vector(#[allow(dead_code)] Box<dyn std::any::Any + Send + Sync>),
     /// Memory of somebody else, given back by dropping this.
-    Foreign(#[allow(dead_code)] Box<dyn std::any::Any + Send + Sync>),
+    Foreign(Box<Foreign>),
+    /// As `Foreign`, which others may read, so that nobody may write to it.
+    ReadOnly(Box<Foreign>),
 }
 
 struct Inner {
@@ -63,6 +82,8 @@ struct Rare {
     streams: Mutex<Vec<StreamRef>>,
     /// What a layer above keeps beside the memory.
     extension: Extension,
+    /// That observers were told of the storage.
+    told: OnceLock<observer::Told>,
 }
 
 // SAFETY: the memory is plain bytes; kernels and copies that touch it from several threads are ordered by
@@ -74,8 +95,10 @@ unsafe impl Sync for Inner {}
 impl Drop for Inner {
     fn drop(&mut self) {
         match &self.owner {
-            Owner::Nobody | Owner::Foreign(_) | Owner::Pinned(_) => {}
+            Owner::Nobody | Owner::Vector(_) | Owner::Pinned(_) => {}
+            Owner::Foreign(_) | Owner::ReadOnly(_) => foreign::quiet(self.device),
             Owner::Host => host::free(self.pointer, self.bytes),
+            Owner::Allocator(allocator) => allocator::free(&**allocator, self.pointer, self.bytes),
             Owner::Device(entry) => {
                 if let Some(rare) = self.rare.get() {
                     let others = rare.streams.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -96,6 +119,15 @@ impl Storage {
     fn new(pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
         let stream =
             if matches!(owner, Owner::Device(_)) { device_abi::current_stream_ref(device) } else { None };
+        let storage = Storage::on(stream, pointer, bytes, device, owner);
+        if allocator::in_use() {
+            observer::made(&storage);
+        }
+        storage
+    }
+
+    #[inline(always)]
+    fn on(stream: StreamRef, pointer: NonNull<u8>, bytes: usize, device: Device, owner: Owner) -> Storage {
         Storage(shared!(Inner {
             pointer: pointer,
             bytes: bytes,
@@ -107,25 +139,51 @@ impl Storage {
         }))
     }
 
-    /// Allocates memory, its content undefined, through whoever serves the device.
+    /// Allocates memory, its content undefined, through whoever serves the device; on the CPU through the host allocator that
+    /// is chosen, if any.
     ///
     /// # Errors
     /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`.
     #[inline(always)]
     pub fn allocate(device: Device, bytes: usize) -> Result<Storage> {
+        // One test for streams, host allocators and observers, which few programs have.
+        if device_abi::any_stream() | allocator::in_use() {
+            return Storage::allocate_by_choice(device, bytes);
+        }
+        match device_abi::server(device.kind) {
+            Some(entry) => {
+                let pointer = device_abi::allocate_on(std::ptr::null_mut(), entry, device, bytes)?;
+                Ok(Storage::on(None, pointer, bytes, device, Owner::Device(entry)))
+            }
+            None => Storage::allocate_by_host(device, bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn allocate_by_choice(device: Device, bytes: usize) -> Result<Storage> {
+        if device == Device::CPU
+            && let Some(allocated) = allocator::allocate(bytes)
+        {
+            return allocated;
+        }
         match device_abi::server(device.kind) {
             Some(entry) => {
                 let pointer = device_abi::allocate(entry, device, bytes)?;
                 Ok(Storage::new(pointer, bytes, device, Owner::Device(entry)))
             }
-            None if device == Device::CPU => {
-                if bytes == 0 {
-                    return Ok(Storage::new(NonNull::<u128>::dangling().cast(), 0, device, Owner::Nobody));
-                }
-                Ok(Storage::new(host::allocate(bytes)?, bytes, device, Owner::Host))
-            }
-            None => Err(crate::base::error::Error::NoDevice { device }),
+            None => Storage::allocate_by_host(device, bytes),
         }
+    }
+
+    /// Where nobody serves the device: it is the host's memory or not there.
+    fn allocate_by_host(device: Device, bytes: usize) -> Result<Storage> {
+        if device != Device::CPU {
+            return Err(crate::base::error::Error::NoDevice { device });
+        }
+        if bytes == 0 {
+            return Ok(Storage::new(NonNull::<u128>::dangling().cast(), 0, device, Owner::Nobody));
+        }
+        Ok(Storage::new(host::allocate(bytes)?, bytes, device, Owner::Host))
     }
 
     /// Allocates host memory, its content undefined, that copies from and to `device` are fastest with and need not block:
@@ -179,23 +237,9 @@ impl Storage {
     /// Wraps a vector without a copy.
     pub fn from_vec<T: bytes::Plain>(values: Vec<T>) -> Storage {
         let bytes = std::mem::size_of_val(values.as_slice());
-        let owned: Box<Vec<T>> = Box::new(values);
-        let pointer = NonNull::new(owned.as_ptr().cast_mut().cast::<u8>()).unwrap_or(NonNull::dangling());
-        Storage::new(pointer, bytes, Device::CPU, Owner::Foreign(owned))
-    }
-
-    /// Wraps memory of somebody else without a copy; `owner` gives it back when dropped.
-    ///
-    /// # Safety
-    /// `pointer` must be valid for reads and writes of `bytes` bytes on `device` until `owner` is dropped,
-    /// and nobody may write to it behind the tensors' back. The caller upholds this.
-    pub unsafe fn from_foreign(
-        pointer: NonNull<u8>,
-        bytes: usize,
-        device: Device,
-        owner: Box<dyn std::any::Any + Send + Sync>,
-    ) -> Storage {
-        Storage::new(pointer, bytes, device, Owner::Foreign(owner))
+        let mut owned: Box<Vec<T>> = Box::new(values);
+        let pointer = NonNull::new(owned.as_mut_ptr().cast::<u8>()).unwrap_or(NonNull::dangling());
+        Storage::new(pointer, bytes, Device::CPU, Owner::Vector(owned))
     }
 
     /// The first byte. On a device that the host cannot read it is only a number.
@@ -233,10 +277,18 @@ impl Storage {
         if !device_abi::streams_in_use() {
             return;
         }
-        let Owner::Device(entry) = self.0.owner else { return };
-        let stream = device_abi::current_stream_ref_of(entry, self.0.device);
-        self.keep_if_recorded(&stream);
-        self.note_use_on(stream);
+        match self.0.owner {
+            Owner::Device(entry) => {
+                let stream = device_abi::current_stream_ref_of(entry, self.0.device);
+                self.keep_if_recorded(&stream);
+                self.note_use_on(stream);
+            }
+            // Given back when the whole device is quiet, so only what is recorded counts.
+            Owner::Foreign(_) | Owner::ReadOnly(_) if self.0.device != Device::CPU => {
+                self.keep_if_recorded(&device_abi::current_stream_ref(self.0.device));
+            }
+            _ => {}
+        }
     }
 
     /// Keeps this memory for the graph, if the stream's work is being recorded; whether it is.
@@ -295,7 +347,7 @@ impl Kept for Storage {
                     ));
                 }
             }
-            Owner::Nobody | Owner::Host | Owner::Foreign(_) => {}
+            _ => {}
         }
     }
 }
@@ -303,54 +355,5 @@ impl Kept for Storage {
 impl std::fmt::Debug for Storage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Storage({} bytes on {})", self.bytes(), self.device())
-    }
-}
-
-/// Values that are plain bytes.
-pub mod bytes {
-    use crate::base::dtype::DType;
-
-    /// An element type whose values are plain bytes of one dtype.
-    ///
-    /// # Safety
-    /// Every value must be valid as bytes without padding, and `DTYPE` must be its dtype. Implemented here
-    /// for all built-in dtypes and for nothing else.
-    pub unsafe trait Plain: Copy + Send + Sync + 'static {
-        /// The dtype of this type.
-        const DTYPE: DType;
-        /// The value of these bytes, in the machine's order; `bool` reads any other byte than 0 as true.
-        fn read(bytes: &[u8]) -> Self;
-    }
-
-    macro_rules! plain {
-        ($($type:ty => $dtype:ident),* $(,)?) => {$(
-            // SAFETY: a primitive number has no padding and every bit pattern is one of its values.
-            unsafe impl Plain for $type {
-                const DTYPE: DType = DType::$dtype;
-                fn read(bytes: &[u8]) -> Self {
-                    let mut buffer = [0; std::mem::size_of::<$type>()];
-                    buffer.copy_from_slice(bytes);
-                    <$type>::from_ne_bytes(buffer)
-                }
-            }
-        )*};
-    }
-    plain!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u16 => U16, u32 => U32, u64 => U64,
-        f32 => F32, f64 => F64);
-    plain!(keyway_sdk::half::f16 => F16, keyway_sdk::half::bf16 => BF16);
-
-    // SAFETY: a bool is one byte without padding; `read` never makes one from anything but 0 and 1.
-    unsafe impl Plain for bool {
-        const DTYPE: DType = DType::BOOL;
-        fn read(bytes: &[u8]) -> Self {
-            bytes[0] != 0
-        }
-    }
-
-    /// The bytes of a slice.
-    pub fn of<T: Plain>(values: &[T]) -> &[u8] {
-        // SAFETY: `Plain` guarantees values without padding, so each byte is initialised; the length is
-        // that of the slice itself.
-        unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
     }
 }

@@ -73,8 +73,23 @@ impl TensorImpl {
         strides: &[usize],
         dtype: DType,
     ) -> Result<TensorRef> {
+        TensorImpl::strided_for("strided", storage, offset, sizes, strides, dtype)
+    }
+
+    /// As [`TensorImpl::strided`], for `op`, whose errors these are.
+    ///
+    /// # Errors
+    /// As [`TensorImpl::strided`].
+    pub fn strided_for(
+        op: &'static str,
+        storage: Storage,
+        offset: usize,
+        sizes: &[usize],
+        strides: &[usize],
+        dtype: DType,
+    ) -> Result<TensorRef> {
         dtype.storage_size()?;
-        let numel = Span { offset, sizes, strides, dtype }.numel_within("strided", &storage)?;
+        let numel = Span { offset, sizes, strides, dtype }.numel_within(op, &storage)?;
         let format = Format::of(sizes, strides);
         Ok(TensorImpl::place(|t| {
             t.set_strided(&storage, offset, numel, dtype, format);

@@ -1,5 +1,6 @@
 //! The tensor as the dispatcher knows it: geometry over a storage, or components of a composite layout.
 
+mod access;
 mod derived;
 mod format;
 mod geometry;
@@ -185,9 +186,10 @@ impl TensorImpl {
     #[inline]
     pub(crate) fn coincides(&self, other: &TensorImpl) -> bool {
         self.raw.get().data == other.raw.get().data
-            && self.dtype() == other.dtype()
-            && dims::same(self.sizes(), other.sizes())
-            && dims::same(self.strides(), other.strides())
+            && (std::ptr::eq(self, other)
+                || (self.dtype() == other.dtype()
+                    && dims::same(self.sizes(), other.sizes())
+                    && dims::same(self.strides(), other.strides())))
     }
 
     /// The addresses from a strided tensor's first element to the end of its last one; `None` for what is composite or has no
@@ -206,11 +208,11 @@ impl TensorImpl {
         Some(begin..begin + (last + 1) * self.dtype().size())
     }
 
-    /// Whether the memory of two strided tensors meets, from the first element of each to its last. What is composite meets
-    /// nothing.
+    /// Whether the memory of two strided tensors meets, from the first element of each to its last; `reach` is that of `other`. What
+    /// is composite meets nothing.
     #[inline]
-    pub(crate) fn meets(&self, other: &TensorImpl) -> bool {
-        match (self.reach(), other.reach()) {
+    pub(crate) fn meets(&self, other: &TensorImpl, reach: Option<&Range<usize>>) -> bool {
+        match (self.reach(), reach) {
             (Some(a), Some(b)) => self.device() == other.device() && a.start < b.end && b.start < a.end,
             _ => false,
         }

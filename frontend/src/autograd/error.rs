@@ -22,6 +22,15 @@ pub enum AutogradError {
         /// The op.
         op: &'static str,
     },
+    /// A write through an accessor or a slice where a gradient is wanted.
+    #[error(
+        "{op}: what is written by hand is not recorded, and the tensor requires grad; write under `no_grad`, or to \
+         `detach().copied()`"
+    )]
+    WrittenByHand {
+        /// The call.
+        op: &'static str,
+    },
     /// A change in place of a tensor made of components, such as a sparse one, where a gradient is wanted.
     #[error(
         "{op}: a sparse tensor cannot be changed in place where a gradient is wanted; use the form that returns a new tensor, \

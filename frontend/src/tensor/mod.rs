@@ -5,6 +5,7 @@ mod create;
 mod filled;
 mod format;
 mod grad;
+mod host;
 mod in_format;
 mod index;
 mod operators;
@@ -113,7 +114,17 @@ impl Tensor {
         self.inner.version()
     }
 
-    /// Whether both share memory.
+    /// Whether both lie in one storage, as a tensor and its views do, whatever parts of it they show. A composite tensor has
+    /// no storage of its own and shares none.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// let x = keyway::Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert!(x.shares_storage(&x.t()?));
+    /// assert!(!x.shares_storage(&x.copied()?));
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "is_set_to")]
     pub fn shares_storage(&self, other: &Tensor) -> bool {
         matches!((self.inner.storage(), other.inner.storage()), (Some(a), Some(b)) if a.same_as(b))
     }

@@ -1,0 +1,52 @@
+//! Values that are plain bytes.
+
+use crate::base::dtype::DType;
+
+/// An element type whose values are plain bytes of one dtype.
+///
+/// # Safety
+/// Every value must be valid as bytes without padding, and `DTYPE` must be its dtype. Implemented here
+/// for all built-in dtypes and for nothing else.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {
+    /// The dtype of this type.
+    const DTYPE: DType;
+    /// The value of these bytes, in the machine's order; `bool` reads any other byte than 0 as true.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+/// A number type of which every bit pattern is a value, so that memory of its dtype can be read and written by reference. All of
+/// [`Plain`] but `bool`, whose elements are read as `u8`.
+pub trait Element: Plain {}
+
+macro_rules! plain {
+    ($($type:ty => $dtype:ident),* $(,)?) => {$(
+        // SAFETY: a primitive number has no padding and every bit pattern is one of its values.
+        unsafe impl Plain for $type {
+            const DTYPE: DType = DType::$dtype;
+            fn read(bytes: &[u8]) -> Self {
+                let mut buffer = [0; std::mem::size_of::<$type>()];
+                buffer.copy_from_slice(bytes);
+                <$type>::from_ne_bytes(buffer)
+            }
+        }
+        impl Element for $type {}
+    )*};
+}
+plain!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u16 => U16, u32 => U32, u64 => U64,
+    f32 => F32, f64 => F64);
+plain!(keyway_sdk::half::f16 => F16, keyway_sdk::half::bf16 => BF16);
+
+// SAFETY: a bool is one byte without padding; `read` never makes one from anything but 0 and 1.
+unsafe impl Plain for bool {
+    const DTYPE: DType = DType::BOOL;
+    fn read(bytes: &[u8]) -> Self {
+        bytes[0] != 0
+    }
+}
+
+/// The bytes of a slice.
+pub fn of<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: `Plain` guarantees values without padding, so each byte is initialised; the length is
+    // that of the slice itself.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
+}

@@ -1,0 +1,381 @@
+//! [`Blob`]: memory of somebody else, with what gives it back.
+
+use super::bytes::{Element, Plain};
+use super::{Owner, Storage};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::key::Device;
+use crate::device::{self as device_abi, ensure, server};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+/// Who gives the memory back, and how: once, when this is dropped.
+pub(super) struct Foreign {
+    pub(super) name: Box<str>,
+    release: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let Some(release) = self.release.take() else { return };
+        if catch_unwind(AssertUnwindSafe(release)).is_err() {
+            let name = &self.name;
+            crate::base::log::warn(&format!("the deleter of memory of `{name}` panicked"));
+        }
+    }
+}
+
+/// Waits until nobody on the device uses foreign memory any more, which its owner will take back at once.
+pub(super) fn quiet(device: Device) {
+    if device == Device::CPU {
+        return;
+    }
+    if let Some(entry) = server(device.kind)
+        && let Err(error) = device_abi::synchronize_with(entry, device)
+    {
+        crate::base::log::warn(&format!("{device}: foreign memory goes back after failed work: {error}"));
+    }
+}
+
+/// An address that may go to another thread; what may be done with it there is said where it is made.
+struct Address<T: ?Sized>(*mut T);
+
+// SAFETY: the address is used once, by whoever drops the last handle; `Blob`'s constructors ask for memory and owners
+// that may go to any thread.
+unsafe impl<T: ?Sized> Send for Address<T> {}
+
+impl<T: ?Sized> Address<T> {
+    // A method, so that a closure takes the whole and not the field alone.
+    fn get(self) -> *mut T {
+        self.0
+    }
+}
+
+/// Memory of somebody else, with what gives it back: the deleter runs exactly once, when the last tensor that uses the memory
+/// is dropped, on whatever thread that happens; or when the blob is dropped without having become a tensor, also because that
+/// was refused.
+///
+/// ```
+/// use keyway_dispatcher::memory::{Blob, Storage};
+/// use keyway_dispatcher::DType;
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// let blob = Blob::from_owner_mut(vec![1u32, 2, 3]).named("numbers");
+/// assert_eq!((blob.bytes(), blob.device().to_string().as_str()), (12, "cpu"));
+/// let storage = Storage::from_blob("example", blob, DType::U32)?;
+/// assert_eq!((storage.allocator(), storage.is_read_only()), ("numbers", false));
+/// # Ok(()) }
+/// ```
+#[doc(alias = "DataPtr")]
+pub struct Blob {
+    pointer: NonNull<u8>,
+    bytes: usize,
+    device: Device,
+    read_only: bool,
+    owner: Box<Foreign>,
+}
+
+// SAFETY: the constructors ask for memory that may be used from any thread, and for an owner that may be dropped on any.
+unsafe impl Send for Blob {}
+// SAFETY: as for Send; a shared blob only tells its numbers.
+unsafe impl Sync for Blob {}
+
+fn value(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
+    Error::Value { op: "from_raw_parts", argument, expected: expected.into(), got: got.into() }
+}
+
+impl Blob {
+    /// Memory at an address, and its deleter, which is given the address. The memory is this call's from the beginning: the
+    /// deleter runs also where the call is refused.
+    ///
+    /// ```
+    /// use keyway_dispatcher::{Device, memory::Blob};
+    /// # fn main() -> keyway_dispatcher::Result<()> {
+    /// let data = Box::into_raw(Box::new(7u64));
+    /// // SAFETY: the box was given up, and comes back in the deleter alone.
+    /// let blob = unsafe {
+    ///     Blob::from_raw_parts(data.cast(), 8, Device::CPU, |data| drop(Box::from_raw(data.cast::<u64>())))?
+    /// };
+    /// assert_eq!(blob.data_ptr(), data.cast_const().cast());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Safety
+    /// Until the deleter runs, `data` must be valid for reads and writes of `bytes` bytes on `device` from every thread, and
+    /// nobody may read or write it but through tensors that are made of the blob. If a tensor of bool is made of memory that
+    /// the host cannot read, each of its bytes must be 0 or 1. The caller upholds this.
+    ///
+    /// # Errors
+    /// `Value` for a null address of more than 0 bytes, or more bytes than lie behind the address; `NoDevice`,
+    /// `NoSuchDevice`.
+    #[doc(alias = "from_blob")]
+    pub unsafe fn from_raw_parts(
+        data: *mut u8,
+        bytes: usize,
+        device: Device,
+        deleter: impl FnOnce(*mut u8) + Send + 'static,
+    ) -> Result<Blob> {
+        let address = Address(data);
+        let release: Box<dyn FnOnce() + Send> = Box::new(move || deleter(address.get()));
+        // From here on the deleter runs when this is dropped.
+        let owner = Box::new(Foreign { name: "foreign".into(), release: Some(release) });
+        let pointer = match NonNull::new(data) {
+            Some(pointer) => pointer,
+            None if bytes == 0 => NonNull::<u128>::dangling().cast(),
+            None => {
+                let got = format!("a null pointer for {bytes} bytes");
+                return Err(value("data", "the address of the first byte", got));
+            }
+        };
+        if bytes > isize::MAX as usize || pointer.addr().get().checked_add(bytes).is_none() {
+            let got = format!("{bytes} bytes at {pointer:p}");
+            return Err(value("bytes", "a size that an address can count", got));
+        }
+        match server(device.kind) {
+            Some(entry) => ensure(entry, device)?,
+            None if device == Device::CPU => {}
+            None if device.kind == Device::CPU.kind => {
+                let reason = "there is one host memory".to_string();
+                return Err(Error::NoSuchDevice { device, count: 1, reason });
+            }
+            None => return Err(Error::NoDevice { device }),
+        }
+        Ok(Blob { pointer, bytes, device, read_only: false, owner })
+    }
+
+    /// The slice that `owner` shows, without a copy: an `Arc<[T]>`, a `Bytes`, a mapped file. Others may hold the same memory, so
+    /// tensors over it are read-only.
+    ///
+    /// ```
+    /// use keyway_dispatcher::memory::Blob;
+    /// let values: std::sync::Arc<[f32]> = vec![1.0, 2.0].into();
+    /// let blob = Blob::from_owner(values.clone());
+    /// assert_eq!(blob.data_ptr(), values.as_ptr().cast());
+    /// ```
+    pub fn from_owner<T: Plain>(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Blob {
+        let owner = Box::into_raw(Box::new(owner));
+        // SAFETY: the box was just given up, and is borrowed from here until `release` takes it back, through this
+        // reference alone; it stays where it is, also what lies in the owner itself.
+        let slice = unsafe { &*owner }.as_ref();
+        let (pointer, bytes) = (NonNull::from(slice).cast(), size_of_val(slice));
+        Blob::of_owner(pointer, bytes, true, Address(owner))
+    }
+
+    /// The slice that `owner` shows and that nobody else can reach, without a copy: a `Vec<T>`, a `Box<[T]>`, a private mapping.
+    /// Tensors over it may be written to.
+    pub fn from_owner_mut<T: Element>(owner: impl AsMut<[T]> + Send + Sync + 'static) -> Blob {
+        let owner = Box::into_raw(Box::new(owner));
+        // SAFETY: as in `from_owner`; a mutable borrow lets nobody else at the slice until it ends with the box.
+        let slice = unsafe { &mut *owner }.as_mut();
+        let bytes = size_of_val(slice);
+        Blob::of_owner(NonNull::from(slice).cast(), bytes, false, Address(owner))
+    }
+
+    fn of_owner<O: Send + Sync + 'static>(
+        pointer: NonNull<u8>,
+        bytes: usize,
+        read_only: bool,
+        owner: Address<O>,
+    ) -> Blob {
+        // SAFETY: the address is that of a box that was given up, and this runs once, when the memory is used no more.
+        let release = move || drop(unsafe { Box::from_raw(owner.get()) });
+        let name = std::any::type_name::<O>().into();
+        let owner = Box::new(Foreign { name, release: Some(Box::new(release)) });
+        Blob { pointer, bytes, device: Device::CPU, read_only, owner }
+    }
+
+    /// Names whoever gives the memory; [`Storage::allocator`] shows the name.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Blob {
+        self.owner.name = name.into();
+        self
+    }
+
+    /// Makes tensors over the memory read-only.
+    #[must_use]
+    pub fn read_only(mut self) -> Blob {
+        self.read_only = true;
+        self
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where the memory lies.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The first byte.
+    pub fn data_ptr(&self) -> *const u8 {
+        self.pointer.as_ptr()
+    }
+
+    /// Refuses memory that elements of `dtype` cannot lie in: it must be aligned to an element, up to 8 bytes; and bytes of
+    /// bool must be 0 or 1, where the host can look.
+    pub(super) fn check(&self, op: &'static str, dtype: DType) -> Result<()> {
+        let align = (1 << dtype.storage_size()?.max(1).trailing_zeros()).min(8);
+        if self.bytes > 0 && !self.pointer.addr().get().is_multiple_of(align) {
+            return Err(Error::Value {
+                op,
+                argument: "data",
+                expected: format!("aligned to {align} bytes for {dtype}"),
+                got: format!("{:p}", self.pointer),
+            });
+        }
+        if dtype == DType::BOOL && self.device == Device::CPU {
+            // SAFETY: host memory of so many bytes by the constructors' contract, which nobody else writes to.
+            let bytes = unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.bytes) };
+            if let Some(at) = bytes.iter().position(|byte| *byte > 1) {
+                let got = format!("{} at byte {at}", bytes[at]);
+                let expected = "bytes of 0 or 1 for bool".to_string();
+                return Err(Error::Value { op, argument: "data", expected, got });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Blob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Blob({} bytes of {} on {})", self.bytes, self.owner.name, self.device)
+    }
+}
+
+impl Storage {
+    /// Takes memory of somebody else over for elements of `dtype`; where it is refused, it goes back to its owner.
+    ///
+    /// # Errors
+    /// `Value` for memory that is not aligned to an element, up to 8 bytes, and for bytes of bool that are neither 0 nor 1;
+    /// `Undescribed`.
+    pub fn from_blob(op: &'static str, blob: Blob, dtype: DType) -> Result<Storage> {
+        blob.check(op, dtype)?;
+        let Blob { pointer, bytes, device, read_only, owner } = blob;
+        let owner = if read_only { Owner::ReadOnly(owner) } else { Owner::Foreign(owner) };
+        Ok(Storage::new(pointer, bytes, device, owner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{read_bytes, write_bytes};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// 16 bytes, of which `bytes` are told of, and how often their deleter ran.
+    fn counted(bytes: usize) -> (Result<Blob>, Arc<AtomicUsize>) {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let count = runs.clone();
+        let data = Box::into_raw(Box::new([7u64; 2]));
+        let back = Address(data);
+        // SAFETY: the box was given up and comes back in the deleter alone; more bytes than it has are refused.
+        let blob = unsafe {
+            Blob::from_raw_parts(data.cast(), bytes, Device::CPU, move |_| {
+                count.fetch_add(1, Ordering::SeqCst);
+                drop(Box::from_raw(back.get()));
+            })
+        };
+        (blob, runs)
+    }
+
+    #[test]
+    fn the_deleter_runs_once_when_the_last_handle_goes_on_any_thread() {
+        let (blob, runs) = counted(16);
+        let storage = Storage::from_blob("t", blob.unwrap().named("mine"), DType::I32).unwrap();
+        assert_eq!((storage.allocator(), storage.bytes(), storage.is_read_only()), ("mine", 16, false));
+        let other = storage.clone();
+        write_bytes(&storage, 4, &[1, 2]).unwrap();
+        drop(storage);
+        assert_eq!(runs.load(Ordering::SeqCst), 0);
+        std::thread::spawn(move || {
+            let mut two = [0; 2];
+            read_bytes(&other, 4, &mut two).unwrap();
+            assert_eq!(two, [1, 2]);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn what_is_refused_goes_back_once() {
+        let (blob, runs) = counted(usize::MAX / 2 + 8);
+        assert!(blob.unwrap_err().to_string().contains("`bytes`"));
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+        let count = Arc::new(AtomicUsize::new(0));
+        let seen = count.clone();
+        // SAFETY: nothing can be reached through a null pointer, which is refused.
+        let null = unsafe {
+            Blob::from_raw_parts(std::ptr::null_mut(), 4, Device::CPU, move |data| {
+                assert!(data.is_null());
+                seen.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        assert!(null.unwrap_err().to_string().contains("a null pointer for 4 bytes"));
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        let (blob, runs) = counted(16);
+        assert!(
+            Storage::from_blob("t", blob.unwrap(), DType::BOOL).unwrap_err().to_string().contains("0 or 1")
+        );
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+        // Dropped without having become a tensor.
+        let (blob, runs) = counted(16);
+        drop(blob);
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_deleter_that_panics_is_told_of_and_no_more() {
+        // SAFETY: no byte is reached.
+        let blob =
+            unsafe { Blob::from_raw_parts(std::ptr::null_mut(), 0, Device::CPU, |_| panic!("of the test")) };
+        drop(Storage::from_blob("t", blob.unwrap(), DType::F32).unwrap());
+    }
+
+    #[test]
+    fn owners_keep_their_memory_also_where_it_lies_in_themselves() {
+        struct Inline([f32; 4], #[allow(dead_code)] Arc<()>);
+        impl AsRef<[f32]> for Inline {
+            fn as_ref(&self) -> &[f32] {
+                &self.0
+            }
+        }
+        impl AsMut<[f32]> for Inline {
+            fn as_mut(&mut self) -> &mut [f32] {
+                &mut self.0
+            }
+        }
+        let mark = Arc::new(());
+        let blobs = [
+            Blob::from_owner(Inline([1.0, 2.0, 3.0, 4.0], mark.clone())),
+            Blob::from_owner_mut(Inline([1.0, 2.0, 3.0, 4.0], mark.clone())),
+        ];
+        let storages = blobs.map(|blob| Storage::from_blob("t", blob, DType::F32).unwrap());
+        assert_eq!(storages.each_ref().map(Storage::is_read_only), [true, false]);
+        assert!(write_bytes(&storages[0], 0, &[0]).is_err());
+        write_bytes(&storages[1], 0, &5.0f32.to_ne_bytes()).unwrap();
+        for (storage, first) in storages.iter().zip([1.0f32, 5.0]) {
+            let mut bytes = [0; 16];
+            read_bytes(storage, 0, &mut bytes).unwrap();
+            assert_eq!(f32::read(&bytes[..4]), first);
+            assert_eq!(f32::read(&bytes[12..]), 4.0);
+        }
+        assert_eq!(Arc::strong_count(&mark), 3);
+        drop(storages);
+        assert_eq!(Arc::strong_count(&mark), 1);
+    }
+
+    #[test]
+    fn elements_must_be_aligned() {
+        struct Part(Vec<u64>);
+        impl AsRef<[u8]> for Part {
+            fn as_ref(&self) -> &[u8] {
+                &crate::memory::bytes::of(&self.0)[4..]
+            }
+        }
+        let error = Storage::from_blob("t", Blob::from_owner(Part(vec![0; 4])), DType::F64).unwrap_err();
+        assert!(error.to_string().contains("aligned to 8 bytes for f64"), "{error}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Storage: the memory that a tensor lies in, as an object.
+//!
+//! [`Tensor::storage`](crate::Tensor::storage) shows it: bytes, device, address, who gave it and how many hold it. Memory of
+//! somebody else becomes a tensor as a [`Blob`], which carries what gives it back. [`HostAllocator`] lets a program give the
+//! host memory of tensors itself.
+//!
+//! What may be done with the elements by hand:
+//!
+//! | call | needs | gives |
+//! |---|---|---|
+//! | [`Tensor::accessor`](crate::Tensor::accessor) | a shared tensor | copies of elements |
+//! | [`Tensor::accessor_ref`](crate::Tensor::accessor_ref), [`as_slice`](crate::Tensor::as_slice) | a tensor that nobody else holds, or read-only memory | references, slices |
+//! | [`Tensor::accessor_mut`](crate::Tensor::accessor_mut), [`as_slice_mut`](crate::Tensor::as_slice_mut) | a tensor that nobody else holds | references to write by |
+//! | [`Accessor::assume_unwritten`], [`Storage::as_bytes`] | `unsafe`: the program keeps writers away | references, bytes |
+//!
+//! Decisions:
+//! - ops write in place through shared handles, so a safe reference to elements needs the only handle, as `Arc::get_mut` does.
+//!   A flag that every op in place would look at was turned down: two locked instructions a call, for what few programs do;
+//! - memory that others read (`Arc<[T]>`, `Bytes`, a mapped file) is read-only for ops too;
+//! - a deleter belongs to the blob from the beginning, so it runs once, also where no tensor comes of it;
+//! - a tensor whose strides show an element twice may be made over foreign memory, as `expand` makes it; to write to it is the
+//!   error, as everywhere.
+
+pub use keyway_dispatcher::memory::bytes::{Element, Plain};
+pub use keyway_dispatcher::memory::{
+    Accessor, AccessorMut, AccessorRef, AllocatorGuard, Blob, HostAllocator, Storage, set_host_allocator,
+    use_host_allocator,
+};
+use std::sync::Arc;
+
+/// Runs `run`; the host memory of tensors that this thread makes in it comes from `allocator`, and goes back there when they
+/// are dropped, also later and on other threads. Of a call's temporary memory that only its kernel sees, nothing comes from
+/// there. [`set_host_allocator`] is for the whole program.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::storage::{HostAllocator, with_host_allocator};
+/// use keyway::{DType, Device, Tensor};
+/// use std::alloc::{Layout, alloc_zeroed, dealloc};
+/// use std::ptr::NonNull;
+///
+/// struct Zeroed;
+///
+/// // SAFETY: memory of the system's allocator, of the layout that is asked for.
+/// unsafe impl HostAllocator for Zeroed {
+///     fn name(&self) -> &str {
+///         "zeroed"
+///     }
+///     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+///         // SAFETY: the size is at least 1.
+///         NonNull::new(unsafe { alloc_zeroed(layout) })
+///     }
+///     unsafe fn free(&self, memory: NonNull<u8>, layout: Layout) {
+///         // SAFETY: `allocate` made it with this layout.
+///         unsafe { dealloc(memory.as_ptr(), layout) }
+///     }
+/// }
+///
+/// let x = with_host_allocator(std::sync::Arc::new(Zeroed), || Tensor::empty(&[3], DType::F32, Device::CPU))?;
+/// assert_eq!(x.storage()?.allocator(), "zeroed");
+/// assert_eq!(x.to_vec::<f32>()?, [0.0; 3]);
+/// # Ok(()) }
+/// ```
+///
+/// Where the allocator has no more, the call that wanted memory fails with `OutOfMemory`, which names the allocator and the
+/// bytes.
+#[doc(alias = "SetAllocator")]
+#[doc(alias = "use_mem_pool")]
+pub fn with_host_allocator<R>(allocator: Arc<dyn HostAllocator>, run: impl FnOnce() -> R) -> R {
+    let _guard = use_host_allocator(Some(allocator));
+    run()
+}
