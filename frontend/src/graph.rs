@@ -1,6 +1,6 @@
 //! Work that is captured once and replayed many times, with one call of the host instead of one for each op.
 //!
-//! [`capture`] runs a function whose work on a device is recorded and not done. Each [`Graph::replay`] does it, on the very same
+//! [`capture()`] runs a function whose work on a device is recorded and not done. Each [`Graph::replay`] does it, on the very same
 //! memory: put new values into the inputs with `copy_`, replay, read what the function gave back. The graph keeps all memory
 //! that the work uses, in the place where it is; nothing else uses it meanwhile.
 //!

@@ -90,7 +90,7 @@ impl Plan {
     /// together, and the result may lie where one of them does.
     ///
     /// # Errors
-    /// [`Error::Broadcast`].
+    /// [`Error::Broadcast`](crate::Error::Broadcast).
     pub fn elementwise(args: &Args<'_>, inputs: u32, typing: Typing) -> Result<Plan> {
         let plan = Plan::one(typing.compute, args.broadcast(inputs)?, typing.result, Strides::Preserve);
         Ok(Plan { cast: inputs, broadcast: inputs, alias: true, ..plan })

@@ -47,7 +47,7 @@ pub(super) struct Dirty {
 
 static STATE: std::sync::LazyLock<Mutex<State>> = std::sync::LazyLock::new(Mutex::default);
 
-/// A change under way. Everything registered through it becomes visible at once, by [`Batch::publish`].
+/// A change under way. Everything registered through it becomes visible at once, by `publish`.
 pub struct Batch {
     pub(crate) state: MutexGuard<'static, State>,
 }

@@ -25,7 +25,7 @@ impl<'a, T: Pixel> Operands<'a, T> {
     /// Those of a call of `conv_act`, whose last arguments say what is done to each sum.
     ///
     /// # Errors
-    /// Arguments of other kinds; as [`Epilogue::of`].
+    /// Arguments of other kinds; as `Epilogue::of`.
     pub fn with_activation(call: &Call<'a>) -> Result<Self, Error> {
         let operands = Operands::with_bias(call)?;
         Ok(Operands { epilogue: Epilogue::of(call, &operands.out)?, ..operands })

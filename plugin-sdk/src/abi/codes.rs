@@ -207,7 +207,7 @@ pub mod level {
 /// [`DeviceApi::extension`](super::device::DeviceApi::extension) gives.
 /// Who does not know one gives null for it.
 pub mod interface {
-    /// [`PluginApi`](super::plugin::PluginApi).
+    /// [`PluginApi`](super::super::plugin::PluginApi).
     pub const PLUGIN: u32 = 1;
     /// From here on interfaces are experimental: one that changes gets another id.
     pub const EXPERIMENTAL: u32 = 65536;

@@ -3,7 +3,7 @@
 //!
 //! The gradient of a strided formula with respect to a CSR argument is strided; that of `csr_spmv`, which
 //! the plugin computes itself, is CSR with the argument's pattern. The host adds the two. For the conformance suite, some
-//! can be made wrong by `KEYWAY_FAULT`, see [`FAULTS`].
+//! can be made wrong by `KEYWAY_FAULT`, see `FAULTS`.
 
 mod kernels;
 mod layout;

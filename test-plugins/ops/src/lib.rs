@@ -1,6 +1,6 @@
 //! A plugin with ops of its own: an element-wise one, one of two outputs, one without any kernel, and some that state
 //! their outputs in other formats. The names begin with `plug_`. For the conformance suite, some can be made wrong by
-//! `KEYWAY_FAULT`, see [`wrong::FAULTS`].
+//! `KEYWAY_FAULT`, see `wrong::FAULTS`.
 
 mod wrong;
 
