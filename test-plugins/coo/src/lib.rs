@@ -1,5 +1,5 @@
 //! Coordinates for tests: `test.keyway/coo`, with a few kernels that are right, and slow, unless `KEYWAY_FAULT` asks for one
-//! of [`FAULTS`]: what goes wrong in sparse libraries, for the conformance suite to find.
+//! of `FAULTS`: what goes wrong in sparse libraries, for the conformance suite to find.
 
 mod entries;
 mod kernels;

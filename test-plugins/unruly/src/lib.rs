@@ -1,6 +1,6 @@
 //! A plugin that ends, hangs or misleads its process.
 //!
-//! A test copies the library and writes into [`HOW`] what it does and when, as `when:what`, and into the manifest a name of
+//! A test copies the library and writes into `HOW` what it does and when, as `when:what`, and into the manifest a name of
 //! its own. So each copy is another library, and one folder may hold all of them.
 //!
 //! When: `ctor`, before the library is open; `setup`; `count` and `name`, when it is asked for its devices and their
