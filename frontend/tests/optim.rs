@@ -1,8 +1,8 @@
 //! Optimisers against 50 steps of PyTorch 2.15 in f64.
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler, StepLr};
 use keyway::optim::{
-    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, Optimizer, Sgd, SgdOptions, clip_grad_norm_,
-    clip_grad_value_,
+    Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, Group, Optimizer, RmsProp, RmsPropOptions, Sgd,
+    SgdOptions, clip_grad_norm_, clip_grad_value_,
 };
 use keyway::{DType, Result, Tensor};
 
@@ -62,7 +62,11 @@ fn sgd(parameters: Vec<Tensor>, options: SgdOptions) -> Result<Box<dyn Optimizer
     Ok(Box::new(Sgd::new(parameters, SgdOptions { lr: 0.05, ..options })?))
 }
 
-const CASES: [(&str, Make, [f64; 6]); 11] = [
+fn rms_prop(parameters: Vec<Tensor>, options: RmsPropOptions) -> Result<Box<dyn Optimizer>> {
+    Ok(Box::new(RmsProp::new(parameters, RmsPropOptions { lr: 0.05, ..options })?))
+}
+
+const CASES: [(&str, Make, [f64; 6]); 15] = [
     (
         "sgd",
         |p| sgd(p, SgdOptions::default()),
@@ -213,6 +217,54 @@ const CASES: [(&str, Make, [f64; 6]); 11] = [
             -1.0033546476927493,
         ],
     ),
+    (
+        "rmsprop",
+        |p| rms_prop(p, RmsPropOptions::default()),
+        [
+            0.6122346941442486,
+            2.2542768418764156,
+            1.224512379597882,
+            0.3380382210832942,
+            -1.2246423002636069,
+            -1.3720232872963374,
+        ],
+    ),
+    (
+        "rmsprop, momentum",
+        |p| rms_prop(p, RmsPropOptions { momentum: 0.9, weight_decay: 0.1, ..Default::default() }),
+        [
+            0.5361072934958822,
+            2.535221423855786,
+            1.1003379264116195,
+            0.1456486402396799,
+            -1.1989061818775295,
+            -1.3498745533926084,
+        ],
+    ),
+    (
+        "rmsprop, centred",
+        |p| rms_prop(p, RmsPropOptions { centered: true, alpha: 0.9, eps: 0.1, ..Default::default() }),
+        [
+            0.3623572031238394,
+            1.9990033994548304,
+            0.6548231520771552,
+            0.3443821623586087,
+            -0.922265614251972,
+            -1.3235920924653513,
+        ],
+    ),
+    (
+        "rmsprop, centred, momentum",
+        |p| rms_prop(p, RmsPropOptions { centered: true, momentum: 0.5, ..Default::default() }),
+        [
+            0.6123730605397103,
+            2.9902202747036077,
+            1.2247461549837104,
+            0.37436440016195194,
+            -1.2247453750239794,
+            -1.4984240397922428,
+        ],
+    ),
 ];
 
 #[test]
@@ -350,6 +402,44 @@ fn parameters_stay_leaves_and_half_precision_trains() {
     assert_eq!(w.to_f64_vec().unwrap(), [0.5, 1.5]);
     let state = optimizer.state_dict().unwrap();
     assert_eq!(state["state.0.exp_avg"].dtype(), DType::BF16);
+
+    // In f16, `eps` would be 0 and the step of an element without gradient 0 / 0.
+    let w = Tensor::from_slice(&[1.0f32, 2.0])
+        .unwrap()
+        .to_dtype(DType::F16)
+        .unwrap()
+        .set_requires_grad(true)
+        .unwrap();
+    let options =
+        RmsPropOptions { lr: 0.5, alpha: 0.75, momentum: 0.9, centered: true, ..Default::default() };
+    let mut optimizer = RmsProp::new(vec![w.clone()], options).unwrap();
+    w.narrow(0, 1, 1).unwrap().sum().unwrap().backward().unwrap();
+    optimizer.step().unwrap();
+    // The second one's gradient is 1, its mean square 0.25 and its mean 0.25: 2 - 0.5 / sqrt(0.1875).
+    assert_eq!(w.to_f64_vec().unwrap(), [1.0, 0.84521484375]);
+    assert_eq!(optimizer.state_dict().unwrap()["state.0.grad_avg"].dtype(), DType::F16);
+}
+
+#[test]
+fn a_memory_that_other_options_ask_for_is_missing() {
+    let leaf = || Tensor::scalar(1.0f64).unwrap().set_requires_grad(true).unwrap();
+    let make = |options: RmsPropOptions| {
+        let w = leaf();
+        let mut optimizer = RmsProp::new(vec![w.clone()], options).unwrap();
+        w.mul(2.0).unwrap().backward().unwrap();
+        optimizer.step().unwrap();
+        optimizer.state_dict().unwrap()
+    };
+    let mut plain = make(RmsPropOptions::default());
+    assert!(!plain.contains_key("state.0.grad_avg"));
+    // Options come with the state, so they say what it holds.
+    let mut optimizer =
+        RmsProp::new(vec![leaf()], RmsPropOptions { centered: true, ..Default::default() }).unwrap();
+    optimizer.load_state_dict(&plain).unwrap();
+    assert!(!optimizer.groups()[0].options.centered);
+    plain.insert("group.0.centered".into(), Tensor::scalar(1.0f64).unwrap());
+    let error = optimizer.load_state_dict(&plain).unwrap_err().to_string();
+    assert!(error.contains("1 missing: state.0.grad_avg"), "{error}");
 }
 
 #[test]

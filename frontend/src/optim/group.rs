@@ -40,6 +40,11 @@ pub(super) trait Options: Copy {
     fn check(&self, owner: &'static str) -> Result<(), ModuleError>;
     /// Sets the learning rate, unchecked.
     fn set_lr(&mut self, lr: f64);
+    /// Whether these options ask for what is remembered by this name.
+    fn remembers(&self, name: &str) -> bool {
+        let _ = name;
+        true
+    }
 }
 
 /// An option out of range.
@@ -158,7 +163,7 @@ pub(super) struct Loaded<O> {
     pub(super) memories: Vec<Option<Vec<Tensor>>>,
 }
 
-/// Reads what [`save`] wrote. Of each parameter there is all of `names` or nothing; those in `scalars` have no dimensions
+/// Reads what [`save`] wrote. Of each parameter there is all of `names` that its options ask for, or nothing; those in `scalars` have no dimensions
 /// and keep their dtype, the others have the parameter's shape, dtype and device.
 pub(super) fn load<O: Options>(
     owner: &'static str,
@@ -174,9 +179,17 @@ pub(super) fn load<O: Options>(
         options
             .push(O::NAMES.iter().filter_map(|name| check.take(format!("group.{g}.{name}"), &[])).collect());
     }
-    let parameters: Vec<&Tensor> = groups.iter().flat_map(|group| &group.parameters).collect();
+    let number = |tensor: &&Tensor| Ok(tensor.to_f64_vec()?.first().copied().unwrap_or(0.0));
+    let numbers: Result<Vec<Vec<f64>>> = options.iter().map(|of| of.iter().map(number).collect()).collect();
+    let options: Vec<O> = numbers?.iter().map(|values| O::from_values(values)).collect();
+    let parameters: Vec<(&Tensor, Vec<&'static str>)> = groups
+        .iter()
+        .zip(&options)
+        .flat_map(|(group, o)| group.parameters.iter().map(move |p| (p, o)))
+        .map(|(p, o)| (p, names.iter().copied().filter(|name| o.remembers(name)).collect()))
+        .collect();
     let mut memories: Vec<Option<Vec<&Tensor>>> = Vec::new();
-    for (p, parameter) in parameters.iter().enumerate() {
+    for (p, (parameter, names)) in parameters.iter().enumerate() {
         let some = names.iter().any(|name| state.contains_key(&format!("state.{p}.{name}")));
         let sizes = |name| if scalars.contains(name) { &[] } else { parameter.sizes() };
         let mut take = |name| check.take(format!("state.{p}.{name}"), sizes(name));
@@ -184,30 +197,21 @@ pub(super) fn load<O: Options>(
     }
     check.finish()?;
 
-    let number = |tensor: &&Tensor| Ok(tensor.to_f64_vec()?.first().copied().unwrap_or(0.0));
-    let options: Result<Vec<O>> = options
-        .iter()
-        .map(|tensors| {
-            let values: Result<Vec<f64>> = tensors.iter().map(number).collect();
-            let options = O::from_values(&values?);
-            options.check(owner)?;
-            Ok(options)
-        })
-        .collect();
+    options.iter().try_for_each(|options| options.check(owner))?;
     let fitted = |p: usize, name: &&str, tensor: &Tensor| {
         if scalars.contains(name) {
             return tensor.copied();
         }
-        parameters[p].detach().empty_like()?.copy_(tensor)
+        parameters[p].0.detach().empty_like()?.copy_(tensor)
     };
     let mut made = Vec::new();
     for (p, tensors) in memories.iter().enumerate() {
         let memory: Option<Result<Vec<Tensor>>> = tensors
             .as_ref()
-            .map(|found| names.iter().zip(found).map(|(name, t)| fitted(p, name, t)).collect());
+            .map(|found| parameters[p].1.iter().zip(found).map(|(name, t)| fitted(p, name, t)).collect());
         made.push(memory.transpose()?);
     }
-    Ok(Loaded { options: options?, memories: made })
+    Ok(Loaded { options, memories: made })
 }
 
 struct Check<'a> {

@@ -1,0 +1,257 @@
+//! RMSprop.
+
+use super::Optimizer;
+use super::group::{
+    Group, Loaded, Options, load, memory_of, parameters, require_not_negative, save, set_rates,
+};
+use crate::autograd::no_grad;
+use crate::nn::{ModuleError, StateDict};
+use crate::ops::composite::widened;
+use crate::{Result, Tensor, profiler};
+
+/// The options of [`RmsProp`]; the names and defaults are PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RmsPropOptions {
+    /// The learning rate.
+    pub lr: f64,
+    /// How much of the running means is kept.
+    pub alpha: f64,
+    /// Added to the root.
+    pub eps: f64,
+    /// How much of the parameter is added to its gradient.
+    pub weight_decay: f64,
+    /// How much of the last step's direction is kept.
+    pub momentum: f64,
+    /// Whether the gradient is divided by its deviation instead of its size.
+    pub centered: bool,
+}
+
+impl Default for RmsPropOptions {
+    fn default() -> RmsPropOptions {
+        RmsPropOptions { lr: 1e-2, alpha: 0.99, eps: 1e-8, weight_decay: 0.0, momentum: 0.0, centered: false }
+    }
+}
+
+impl Options for RmsPropOptions {
+    const NAMES: &'static [&'static str] = &["lr", "alpha", "eps", "weight_decay", "momentum", "centered"];
+
+    fn values(&self) -> Vec<f64> {
+        let centered = f64::from(u8::from(self.centered));
+        vec![self.lr, self.alpha, self.eps, self.weight_decay, self.momentum, centered]
+    }
+
+    fn from_values(values: &[f64]) -> RmsPropOptions {
+        match *values {
+            [lr, alpha, eps, weight_decay, momentum, centered] => {
+                RmsPropOptions { lr, alpha, eps, weight_decay, momentum, centered: centered != 0.0 }
+            }
+            _ => RmsPropOptions::default(),
+        }
+    }
+
+    fn check(&self, owner: &'static str) -> Result<(), ModuleError> {
+        Self::NAMES
+            .iter()
+            .zip(self.values())
+            .try_for_each(|(name, value)| require_not_negative(owner, name, value))
+    }
+
+    fn set_lr(&mut self, lr: f64) {
+        self.lr = lr;
+    }
+
+    fn remembers(&self, name: &str) -> bool {
+        match name {
+            DIRECTION => self.momentum != 0.0,
+            MEAN => self.centered,
+            _ => true,
+        }
+    }
+}
+
+const OWNER: &str = "RmsProp";
+const SQUARES: &str = "square_avg";
+const DIRECTION: &str = "momentum_buffer";
+const MEAN: &str = "grad_avg";
+const NAMES: [&str; 3] = [SQUARES, DIRECTION, MEAN];
+
+/// What is remembered of a parameter, by the names of the options that ask for it.
+#[derive(Debug)]
+struct Memory {
+    /// The running mean of the gradient's squares.
+    squares: Tensor,
+    /// The last step's direction.
+    direction: Option<Tensor>,
+    /// The running mean of the gradient.
+    mean: Option<Tensor>,
+}
+
+impl Memory {
+    /// As many zeros as these options ask for.
+    fn new(p: &Tensor, o: &RmsPropOptions) -> Result<Memory> {
+        let zeros = || p.detach().zeros_like();
+        let some = |name: &str| if o.remembers(name) { zeros().map(Some) } else { Ok(None) };
+        Ok(Memory { squares: zeros()?, direction: some(DIRECTION)?, mean: some(MEAN)? })
+    }
+
+    fn by_name(&self) -> Vec<(&'static str, Tensor)> {
+        let mut all = vec![(SQUARES, self.squares.clone())];
+        all.extend(self.direction.clone().map(|t| (DIRECTION, t)));
+        all.extend(self.mean.clone().map(|t| (MEAN, t)));
+        all
+    }
+}
+
+/// RMSprop (T. Hinton, lecture 6e of "Neural networks for machine learning", 2012; centred: A. Graves, "Generating sequences
+/// with recurrent neural networks", 2013; as PyTorch writes it):
+///
+/// ```text
+/// g = grad + weight_decay * p
+/// v = alpha * v + (1 - alpha) * g^2
+/// m = alpha * m + (1 - alpha) * g                  (centered)
+/// d = g / (sqrt(v - m^2) + eps)                    (without m unless centered)
+/// b = momentum * b + d
+/// p = p - lr * b
+/// ```
+///
+/// f16 and bf16 are computed in f32 and rounded where they are kept.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::Tensor;
+/// use keyway::optim::{Optimizer, RmsProp, RmsPropOptions};
+/// let w = Tensor::scalar(1.0f64)?.set_requires_grad(true)?;
+/// let options = RmsPropOptions { lr: 0.1, alpha: 0.75, ..RmsPropOptions::default() };
+/// let mut optimizer = RmsProp::new(vec![w.clone()], options)?;
+/// w.mul(3.0)?.backward()?;
+/// optimizer.step()?;
+/// assert!((w.item::<f64>()? - 0.8).abs() < 1e-6); // 3 / sqrt(0.25 * 9) = 2
+/// # Ok(()) }
+/// ```
+#[doc(alias = "RMSprop")]
+#[derive(Debug)]
+pub struct RmsProp {
+    groups: Vec<Group<RmsPropOptions>>,
+    memories: Vec<Option<Memory>>,
+}
+
+impl RmsProp {
+    /// One group.
+    ///
+    /// # Errors
+    /// Options out of range; no parameters, the same twice, or such that cannot be changed.
+    pub fn new(parameters: Vec<Tensor>, options: RmsPropOptions) -> Result<RmsProp> {
+        RmsProp::with_groups(vec![Group { parameters, options }])
+    }
+
+    /// Several groups.
+    ///
+    /// # Errors
+    /// As [`RmsProp::new`].
+    pub fn with_groups(groups: Vec<Group<RmsPropOptions>>) -> Result<RmsProp> {
+        Ok(RmsProp { memories: memory_of(OWNER, &groups)?, groups })
+    }
+
+    /// The groups, with the options as they are now.
+    pub fn groups(&self) -> &[Group<RmsPropOptions>] {
+        &self.groups
+    }
+}
+
+/// Writes what was computed in f32 back to where it is kept; other dtypes were changed in place.
+fn keep(place: &Tensor, computed: &Tensor) -> Result<()> {
+    if place.dtype() != computed.dtype() {
+        place.copy_(computed)?;
+    }
+    Ok(())
+}
+
+/// One parameter's step.
+fn update(p: &Tensor, grad: &Tensor, memory: &Memory, o: &RmsPropOptions) -> Result<()> {
+    let own = widened(&p.detach())?;
+    let mut grad = widened(grad)?;
+    if o.weight_decay != 0.0 {
+        grad = grad.add(&own.mul(o.weight_decay)?)?;
+    }
+    let squares = widened(&memory.squares)?.mul_(o.alpha)?.addcmul_(&grad, &grad, 1.0 - o.alpha)?;
+    keep(&memory.squares, &squares)?;
+    let spread = match &memory.mean {
+        Some(kept) => {
+            let mean = widened(kept)?.lerp_(&grad, 1.0 - o.alpha)?;
+            keep(kept, &mean)?;
+            squares.addcmul(&mean, &mean, -1.0)?.sqrt_()?
+        }
+        None => squares.sqrt()?,
+    };
+    let divisor = spread.add_(o.eps)?;
+    match &memory.direction {
+        Some(kept) => {
+            let direction = widened(kept)?.mul_(o.momentum)?.addcdiv_(&grad, &divisor, 1.0)?;
+            keep(kept, &direction)?;
+            own.add_scaled_(&direction, -o.lr)?;
+        }
+        None => {
+            own.addcdiv_(&grad, &divisor, -o.lr)?;
+        }
+    }
+    keep(p, &own)
+}
+
+impl Optimizer for RmsProp {
+    /// Changes every parameter that has a gradient.
+    ///
+    /// # Errors
+    /// A sparse gradient, after which nothing is changed; what the backend reports.
+    fn step(&mut self) -> Result<()> {
+        let _scope = profiler::scope("RmsProp.step");
+        let _off = no_grad();
+        let all = || self.groups.iter().flat_map(|g| g.parameters.iter().map(|p| (p, &g.options)));
+        for (index, (p, _)) in all().enumerate() {
+            if p.grad().is_some_and(|grad| !grad.as_ref().is_strided()) {
+                let (expected, got) = ("strided", "sparse");
+                let hint = "give this parameter to `Sgd`, `Adagrad` or `Adam`";
+                return Err(ModuleError::Gradient { owner: OWNER, index, expected, got, hint }.into());
+            }
+        }
+        for ((p, o), memory) in all().zip(&mut self.memories) {
+            let Some(grad) = p.grad() else { continue };
+            let memory = match memory {
+                Some(memory) => memory,
+                None => memory.insert(Memory::new(p, o)?),
+            };
+            update(p, &grad, memory, o)?;
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> Vec<Tensor> {
+        parameters(&self.groups)
+    }
+
+    fn learning_rates(&self) -> Vec<f64> {
+        self.groups.iter().map(|group| group.options.lr).collect()
+    }
+
+    fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()> {
+        set_rates(OWNER, &mut self.groups, rates)
+    }
+
+    fn state_dict(&self) -> Result<StateDict> {
+        save(&self.groups, self.memories.iter().map(|m| m.as_ref().map(Memory::by_name)).collect())
+    }
+
+    fn load_state_dict(&mut self, state: &StateDict) -> Result<()> {
+        let Loaded { options, memories } = load(OWNER, &self.groups, &NAMES, &[], state)?;
+        self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
+        let of = self.groups.iter().flat_map(|g| g.parameters.iter().map(|_| g.options));
+        let memory = |(memory, o): (Option<Vec<Tensor>>, RmsPropOptions)| {
+            // In the order of the names, those that the options ask for.
+            let mut tensors = memory?.into_iter();
+            let squares = tensors.next()?;
+            let mut next = |name| if o.remembers(name) { tensors.next() } else { None };
+            Some(Memory { squares, direction: next(DIRECTION), mean: next(MEAN) })
+        };
+        self.memories = memories.into_iter().zip(of).map(memory).collect();
+        Ok(())
+    }
+}
