@@ -4,6 +4,7 @@
 mod rehearsal_support;
 mod sparse_support;
 
+use keyway::ops::pointwise::gelu::Approximate;
 use keyway::{DType, Layout, Tensor};
 use rehearsal_support::*;
 use sparse_support::*;
@@ -114,7 +115,15 @@ fn same(what: &str, sparse: keyway::Result<Tensor>, dense: keyway::Result<Tensor
 
 type Unary = fn(&Tensor) -> keyway::Result<Tensor>;
 
-const UNARY: [(&str, Unary); 14] = [
+const UNARY: [(&str, Unary); 22] = [
+    ("leaky_relu", |t| t.leaky_relu(0.25)),
+    ("gelu", |t| t.gelu(Approximate::None)),
+    ("gelu by tanh", |t| t.gelu(Approximate::Tanh)),
+    ("elu", |t| t.elu(0.5)),
+    ("celu", |t| t.celu(2)),
+    ("selu", Tensor::selu),
+    ("mish", Tensor::mish),
+    ("softshrink", |t| t.softshrink(0.5)),
     ("neg", Tensor::neg),
     ("abs", Tensor::abs),
     ("relu", Tensor::relu),
@@ -350,6 +359,12 @@ fn derivatives_with_respect_to_values() {
         ("sqrt", one(|s, _, _| s.square()?.mul(2)?.sqrt()?.to_dense())),
         ("tanh", one(|s, _, _| s.tanh()?.mul(3)?.neg()?.sum())),
         ("relu", one(|s, _, _| s.relu()?.to_dense())),
+        ("gelu", one(|s, _, _| s.gelu(Approximate::None)?.to_dense())),
+        ("elu", one(|s, _, _| s.elu(0.5)?.to_dense())),
+        ("celu", one(|s, _, _| s.celu(2)?.to_dense())),
+        ("selu", one(|s, _, _| s.selu()?.to_dense())),
+        ("mish", one(|s, _, _| s.mish()?.to_dense())),
+        ("softshrink", one(|s, _, _| s.softshrink(0.3)?.to_dense())),
         ("t", one(|s, _, _| s.t()?.square()?.to_dense())),
         ("cat", one(|s, _, _| Tensor::cat(&[s, &s.square()?], 1)?.to_dense())),
         ("index_select", one(|s, _, _| s.index_select(0, &ints(&[2, 1, 2], &[3]))?.square()?.to_dense())),

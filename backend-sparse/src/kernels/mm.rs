@@ -1,5 +1,6 @@
 //! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
-//! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, the strided operand where it does not lie
+//! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, but of two sparse matrices at most some
+//! bytes for each entry however many rows they have; the strided operand where it does not lie
 //! row by row, a panel of it, one row of the result for each thread, and that of coalescing.
 
 use super::by_dense::sparse_by_dense;
@@ -55,6 +56,14 @@ impl<'a> Operand<'a> {
         }
     }
 
+    /// The rows that have entries alone, where there are far more than entries.
+    fn stored_rows<T: Number>(&self) -> Result<Rows<'_, T>, Error> {
+        match self {
+            Operand::Coo(coo) => Rows::of_stored(coo),
+            Operand::Csr(_) => self.rows(),
+        }
+    }
+
     fn rows<T: Number>(&self) -> Result<Rows<'_, T>, Error> {
         match self {
             Operand::Coo(coo) => Rows::of(coo),
@@ -73,7 +82,7 @@ fn rows_by_dense<'a, T: Number>(operand: &'a Operand<'_>) -> Result<Rows<'a, T>,
 
 fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Error> {
     let sizes = vec![a.sizes()[0], b.sizes()[1]];
-    let entries = sparse_by_sparse(&a.rows::<T>()?, &b.rows::<T>()?)?;
+    let entries = sparse_by_sparse(&a.stored_rows::<T>()?, &b.stored_rows::<T>()?)?;
     let nnz = entries.values.len();
     let mut indices = entries.rows;
     indices.extend(entries.columns);
