@@ -165,6 +165,29 @@ fn ops_of_one_tensor() {
         same("select -1", a.select(-1, 2), d.select(-1, 2));
         same("narrow", a.narrow(1, 1, 2), d.narrow(1, 1, 2));
         same("slice", a.slice(0, Some(0), None, 2), d.slice(0, Some(0), None, 2));
+        for dim in [0, -1] {
+            let parts = [
+                a.split(2, dim),
+                a.chunk(3, dim),
+                a.unbind(dim),
+                a.split_sizes(&[0, 1, a.size(dim).unwrap() - 1], dim),
+            ];
+            let expected = [
+                d.split(2, dim),
+                d.chunk(3, dim),
+                d.unbind(dim),
+                d.split_sizes(&[0, 1, d.size(dim).unwrap() - 1], dim),
+            ];
+            for (parts, expected) in parts.into_iter().zip(expected) {
+                let (parts, expected) = (parts.unwrap(), expected.unwrap());
+                assert_eq!(parts.len(), expected.len());
+                parts
+                    .into_iter()
+                    .zip(expected)
+                    .for_each(|(part, expected)| same("split", Ok(part), Ok(expected)));
+            }
+            assert!(a.split_sizes(&[1, usize::MAX], dim).is_err() && a.chunk(0, dim).is_err());
+        }
         same("unsqueeze", a.unsqueeze(0), d.unsqueeze(0));
         same("unsqueeze -1", a.unsqueeze(-1), d.unsqueeze(-1));
         same("squeeze", a.unsqueeze(1).unwrap().squeeze(), d.squeeze());
@@ -365,6 +388,10 @@ fn derivatives_with_respect_to_values() {
         ("selu", one(|s, _, _| s.selu()?.to_dense())),
         ("mish", one(|s, _, _| s.mish()?.to_dense())),
         ("softshrink", one(|s, _, _| s.softshrink(0.3)?.to_dense())),
+        (
+            "split",
+            one(|s, _, _| s.split(3, 1)?[0].square()?.to_dense()?.sum()?.add(&s.unbind(0)?[1].to_dense()?)),
+        ),
         ("t", one(|s, _, _| s.t()?.square()?.to_dense())),
         ("cat", one(|s, _, _| Tensor::cat(&[s, &s.square()?], 1)?.to_dense())),
         ("index_select", one(|s, _, _| s.index_select(0, &ints(&[2, 1, 2], &[3]))?.square()?.to_dense())),
