@@ -182,22 +182,22 @@ pub fn dense_by_sparse<T: Number>(
     })
 }
 
-/// The entries of a product of two matrices: row, column and value of each, in order.
+/// The entries of some rows of a product of two matrices, in order.
 #[derive(Default)]
 pub struct Entries<T> {
-    /// Rows.
-    pub rows: Vec<i64>,
+    /// Each row, and how many entries it has.
+    pub rows: Vec<(i64, usize)>,
     /// Columns.
     pub columns: Vec<i64>,
     /// Values.
     pub values: Vec<T>,
 }
 
-/// The product of two sparse matrices. What cancels is stored.
+/// The product of two sparse matrices, some rows after the other. What cancels is stored.
 ///
 /// # Errors
 /// What the host reports.
-pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<Entries<T>, Error> {
+pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<Vec<Entries<T>>, Error> {
     // Of a matrix that is far wider than it has entries, the columns that it has are counted instead.
     let compact = are_too_many(b.width, b.nnz).then(|| {
         let mut columns = b.columns[b.columns.len() - b.nnz..].to_vec();
@@ -234,9 +234,9 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<E
                     }
                 }
                 columns.sort_unstable();
+                entries.rows.push((a.name(row), columns.len()));
                 for column in columns.drain(..) {
                     has[column] = false;
-                    entries.rows.push(a.name(row));
                     entries.columns.push(column_of(column));
                     entries.values.push(T::narrow(sums[column]));
                 }
@@ -244,12 +244,8 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<E
             *made[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = entries;
         }
     })?;
-    let mut all = Entries::default();
-    for piece in made {
-        let piece = piece.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.rows.extend(piece.rows);
-        all.columns.extend(piece.columns);
-        all.values.extend(piece.values);
-    }
-    Ok(all)
+    Ok(made
+        .into_iter()
+        .map(|piece| piece.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        .collect())
 }
