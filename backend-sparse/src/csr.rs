@@ -285,6 +285,11 @@ fn build(sizes: [i64; 2], dtype: u16, parts: &[Arg<'_>]) -> Result<OwnedTensor, 
     new_composite(number, dtype, &sizes, parts, &[])
 }
 
+/// Of entries that say they are in order.
+pub fn out_of_order() -> Error {
+    wrong("coalesced", "1 only of entries in row-major order", "a component that was changed")
+}
+
 /// Where the entries of each row begin, and the end, of entries in the order of rows.
 ///
 /// # Errors
@@ -293,11 +298,7 @@ pub fn row_begins(rows: impl Iterator<Item = usize>, nnz: usize, out: &mut [i64]
     let mut next = 0;
     for (entry, row) in rows.enumerate() {
         if row + 1 < next || row + 1 >= out.len() {
-            return Err(wrong(
-                "coalesced",
-                "1 only of entries in row-major order",
-                "a component that was changed",
-            ));
+            return Err(out_of_order());
         }
         while next <= row {
             out[next] = entry as i64;

@@ -4,6 +4,7 @@
 mod rehearsal_support;
 mod sparse_support;
 
+use keyway::ops::pointwise::gelu::Approximate;
 use keyway::{DType, Layout, Tensor};
 use rehearsal_support::*;
 use sparse_support::*;
@@ -114,7 +115,15 @@ fn same(what: &str, sparse: keyway::Result<Tensor>, dense: keyway::Result<Tensor
 
 type Unary = fn(&Tensor) -> keyway::Result<Tensor>;
 
-const UNARY: [(&str, Unary); 14] = [
+const UNARY: [(&str, Unary); 22] = [
+    ("leaky_relu", |t| t.leaky_relu(0.25)),
+    ("gelu", |t| t.gelu(Approximate::None)),
+    ("gelu by tanh", |t| t.gelu(Approximate::Tanh)),
+    ("elu", |t| t.elu(0.5)),
+    ("celu", |t| t.celu(2)),
+    ("selu", Tensor::selu),
+    ("mish", Tensor::mish),
+    ("softshrink", |t| t.softshrink(0.5)),
     ("neg", Tensor::neg),
     ("abs", Tensor::abs),
     ("relu", Tensor::relu),
@@ -156,6 +165,29 @@ fn ops_of_one_tensor() {
         same("select -1", a.select(-1, 2), d.select(-1, 2));
         same("narrow", a.narrow(1, 1, 2), d.narrow(1, 1, 2));
         same("slice", a.slice(0, Some(0), None, 2), d.slice(0, Some(0), None, 2));
+        for dim in [0, -1] {
+            let parts = [
+                a.split(2, dim),
+                a.chunk(3, dim),
+                a.unbind(dim),
+                a.split_sizes(&[0, 1, a.size(dim).unwrap() - 1], dim),
+            ];
+            let expected = [
+                d.split(2, dim),
+                d.chunk(3, dim),
+                d.unbind(dim),
+                d.split_sizes(&[0, 1, d.size(dim).unwrap() - 1], dim),
+            ];
+            for (parts, expected) in parts.into_iter().zip(expected) {
+                let (parts, expected) = (parts.unwrap(), expected.unwrap());
+                assert_eq!(parts.len(), expected.len());
+                parts
+                    .into_iter()
+                    .zip(expected)
+                    .for_each(|(part, expected)| same("split", Ok(part), Ok(expected)));
+            }
+            assert!(a.split_sizes(&[1, usize::MAX], dim).is_err() && a.chunk(0, dim).is_err());
+        }
         same("unsqueeze", a.unsqueeze(0), d.unsqueeze(0));
         same("unsqueeze -1", a.unsqueeze(-1), d.unsqueeze(-1));
         same("squeeze", a.unsqueeze(1).unwrap().squeeze(), d.squeeze());
@@ -350,6 +382,16 @@ fn derivatives_with_respect_to_values() {
         ("sqrt", one(|s, _, _| s.square()?.mul(2)?.sqrt()?.to_dense())),
         ("tanh", one(|s, _, _| s.tanh()?.mul(3)?.neg()?.sum())),
         ("relu", one(|s, _, _| s.relu()?.to_dense())),
+        ("gelu", one(|s, _, _| s.gelu(Approximate::None)?.to_dense())),
+        ("elu", one(|s, _, _| s.elu(0.5)?.to_dense())),
+        ("celu", one(|s, _, _| s.celu(2)?.to_dense())),
+        ("selu", one(|s, _, _| s.selu()?.to_dense())),
+        ("mish", one(|s, _, _| s.mish()?.to_dense())),
+        ("softshrink", one(|s, _, _| s.softshrink(0.3)?.to_dense())),
+        (
+            "split",
+            one(|s, _, _| s.split(3, 1)?[0].square()?.to_dense()?.sum()?.add(&s.unbind(0)?[1].to_dense()?)),
+        ),
         ("t", one(|s, _, _| s.t()?.square()?.to_dense())),
         ("cat", one(|s, _, _| Tensor::cat(&[s, &s.square()?], 1)?.to_dense())),
         ("index_select", one(|s, _, _| s.index_select(0, &ints(&[2, 1, 2], &[3]))?.square()?.to_dense())),

@@ -6,7 +6,8 @@ mod sparse_support;
 
 use keyway::ops::pointwise::div::Rounding;
 use keyway::optim::{clip_grad_norm_, clip_grad_value_};
-use keyway::{DType, Layout, Tensor};
+use keyway::{DType, Device, Layout, Tensor};
+use keyway_dispatcher::device::{memory_stats, reset_peak};
 use rehearsal_support::*;
 use sparse_support::*;
 
@@ -48,6 +49,35 @@ fn a_product_needs_no_memory_for_columns_that_nothing_has() {
     let product = a.unwrap().mm(&b).unwrap().coalesce().unwrap();
     assert_eq!(product.indices().unwrap().to_vec::<i64>().unwrap(), [0, 0, 1, 7, far - 1, 5]);
     assert_eq!(product.values().unwrap().to_f64_vec().unwrap(), [30.0, 302.0, 4000.0]);
+}
+
+/// Rows and columns that nothing stands in cost nothing, in ops whose results are sparse.
+#[test]
+fn time_and_memory_follow_entries_and_not_rows() {
+    let _one = load(PLUGINS);
+    let (rows, far) = (1usize << 29, (1i64 << 29) - 1);
+    let places = ints(&[far, 5, 5, 0, 2, 1, 0, 1], &[2, 4]);
+    let a = Tensor::sparse_coo(&places, &floats(&[2.0, 3.0, 4.0, 5.0], &[4]), &[rows, 3]).unwrap();
+    let listed = |t: keyway::Result<Tensor>| {
+        let t = t.unwrap().coalesce().unwrap();
+        (t.indices().unwrap().to_vec::<i64>().unwrap(), t.values().unwrap().to_f64_vec().unwrap())
+    };
+    reset_peak(Device::CPU).unwrap();
+    let before = memory_stats(Device::CPU).unwrap().unwrap().in_use;
+    let product = listed(a.mm(&a.t().unwrap()));
+    assert_eq!(product, (vec![0, 0, 5, 5, far, 0, 5, 0, 5, far], vec![25.0, 15.0, 15.0, 25.0, 4.0]));
+    assert_eq!(listed(a.t().unwrap().mm(&a)).1, [16.0, 12.0, 12.0, 34.0, 4.0]);
+    let same = listed(a.coalesce());
+    assert_eq!(same, (vec![0, 5, 5, far, 1, 0, 1, 2], vec![5.0, 4.0, 3.0, 2.0]));
+    assert_eq!(listed(a.softmax(1)).1.len(), 4);
+    assert_eq!(listed(a.softmax(0)).1.len(), 4);
+    assert_eq!(listed(a.add(&a)).1, [10.0, 8.0, 6.0, 4.0]);
+    assert_eq!(listed(a.mul(&a)).1, [25.0, 16.0, 9.0, 4.0]);
+    assert_eq!(listed(a.sum_dims(&[1], false)).1, [5.0, 7.0, 2.0]);
+    assert_eq!(a.sum_dims(&[0], false).unwrap().to_dense().unwrap().to_f64_vec().unwrap(), [4.0, 8.0, 2.0]);
+    assert_eq!(listed(a.index_select(0, &ints(&[5, far], &[2]))).1, [4.0, 3.0, 2.0]);
+    let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
+    assert!(most < 1 << 20, "{most} bytes");
 }
 
 #[test]

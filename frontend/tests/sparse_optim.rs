@@ -363,3 +363,66 @@ fn the_memory_of_a_step_follows_its_rows() {
         }
     }
 }
+
+/// A step by the formulas in f64, from what was kept in a half: the parameter, the first and the second memory.
+fn by_formula(name: &str, [p, m, v]: [f64; 3], g: f64) -> [f64; 3] {
+    match name {
+        "Adagrad" => [p - 0.1 * g / ((v + g * g).sqrt() + 1e-10), 0.0, v + g * g],
+        _ => {
+            let o = LAZY;
+            let decay = if name == "SparseAdam" { 0.0 } else { o.weight_decay };
+            let (own, g) = match name {
+                "lazy AdamW" => (p * (1.0 - o.lr * decay), g),
+                _ => (p, g + decay * p),
+            };
+            let (m, v) = (o.beta1 * m + (1.0 - o.beta1) * g, o.beta2 * v + (1.0 - o.beta2) * g * g);
+            let (c1, root) = (1.0 - o.beta1, (1.0 - o.beta2).sqrt());
+            // Where SparseAdam adds `eps`, the root is not corrected yet.
+            let eps = if name == "SparseAdam" { o.eps } else { o.eps * root };
+            [own - o.lr * root / c1 * m / (v.sqrt() + eps), m, v]
+        }
+    }
+}
+
+/// In f16 the usual `eps` is 0, and so is the square of a small gradient.
+#[test]
+fn halves_step_as_in_f32() {
+    let _one = load(PLUGINS);
+    let grads: Vec<f64> = (0..ROWS * COLUMNS).map(|i| [0.0, 2e-4, -3e-3, 0.5][i % 4]).collect();
+    let names = [(ALL[0], "Adagrad"), (ALL[2], "SparseAdam"), (ALL[4], "lazy AdamW"), (ALL[5], "lazy Adam")];
+    for (dtype, eps) in [(DType::F16, 1.0 / 1024.0), (DType::BF16, 1.0 / 128.0)] {
+        for ((_, make), name) in names {
+            for sparse_dim in 0..=3 {
+                if sparse_dim == 3 && name != "Adagrad" {
+                    continue;
+                }
+                let w = table().detach().to_dtype(dtype).unwrap().set_requires_grad(true).unwrap();
+                let before = f64s(&w);
+                let grad = Tensor::from_vec(grads.clone(), w.sizes()).unwrap().to_dtype(dtype).unwrap();
+                let exact = f64s(&grad);
+                // Three stands for a strided gradient.
+                w.set_grad(if sparse_dim == 3 { grad } else { grad.to_sparse(sparse_dim).unwrap() }).unwrap();
+                let mut optimizer = make(vec![w.clone()]).unwrap();
+                optimizer.step().unwrap();
+                let state = optimizer.state_dict().unwrap();
+                let kept = |names: [&str; 2]| {
+                    let found = names.into_iter().find_map(|n| state.get(&format!("state.0.{n}")));
+                    found.map_or(vec![0.0; before.len()], f64s)
+                };
+                let after = [f64s(&w), kept(["exp_avg", ""]), kept(["exp_avg_sq", "sum"])];
+                for i in 0..before.len() {
+                    let stored = sparse_dim != 2 || exact[i] != 0.0;
+                    let expected = if stored {
+                        by_formula(name, [before[i], 0.0, 0.0], exact[i])
+                    } else {
+                        [before[i], 0.0, 0.0]
+                    };
+                    for (got, expected) in after.iter().map(|t| t[i]).zip(expected) {
+                        let near = (got - expected).abs() <= 0.6 * eps * expected.abs() + 6e-8;
+                        assert!(near, "{name} {dtype} {sparse_dim} at {i}: {got} for {expected}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -116,14 +116,16 @@ fn merged(left: &Coo<'_>, right: &Coo<'_>) -> Result<Coo<'static>, Error> {
     let (a, b) = (left.keys()?, right.keys()?);
     let mut pairs = Scratch::<u64>::zeroed(left.nnz + right.nnz)?;
     let (mut i, mut j, mut nnz) = (0, 0, 0);
-    while i < a.len() || j < b.len() {
-        let (of_left, of_right) = match (a.get(i), b.get(j)) {
-            (Some(x), Some(y)) => (x <= y, y <= x),
-            (rest, _) => (rest.is_some(), rest.is_none()),
-        };
-        let entry = |at: usize, is: bool| u64::from(if is { at as u32 } else { NONE });
-        pairs[nnz] = entry(i, of_left) << u32::BITS | entry(j, of_right);
+    let pair = |of_left: u32, of_right: u32| u64::from(of_left) << u32::BITS | u64::from(of_right);
+    // Which comes first nobody can guess, so it is no branch.
+    while i < a.len() && j < b.len() {
+        let (of_left, of_right) = (a[i] <= b[j], b[j] <= a[i]);
+        pairs[nnz] = pair(if of_left { i as u32 } else { NONE }, if of_right { j as u32 } else { NONE });
         (i, j, nnz) = (i + usize::from(of_left), j + usize::from(of_right), nnz + 1);
+    }
+    for rest in (i..a.len()).map(|i| pair(i as u32, NONE)).chain((j..b.len()).map(|j| pair(NONE, j as u32))) {
+        pairs[nnz] = rest;
+        nnz += 1;
     }
     let pairs = &pairs[..nnz];
     let mut indices = new_host_tensor::<i64>(&[left.sparse_dim as i64, nnz as i64])?;
@@ -159,6 +161,18 @@ fn merged_values<T: Number>(left: &Coo<'_>, right: &Coo<'_>, pairs: &[u64]) -> R
     let mut made = new_host_tensor::<T>(&sizes)?;
     if let (Some(out), true) = (made.view_mut::<T>()?.as_mut_slice(), width > 0) {
         let entries = (PIECE / width).max(1);
+        if width == 1 {
+            parallel_chunks_mut(out, PIECE, |piece, out| {
+                for (out, pair) in out.iter_mut().zip(&pairs[piece * PIECE..]) {
+                    *out = match parts(*pair) {
+                        (i, NONE) => a[i as usize],
+                        (NONE, j) => b[j as usize],
+                        (i, j) => T::narrow(T::plus(a[i as usize].widen(), b[j as usize].widen())),
+                    };
+                }
+            })?;
+            return Ok(made);
+        }
         let block = |at: u32| at as usize * width..(at as usize + 1) * width;
         parallel_chunks_mut(out, entries * width, |piece, out| {
             for (out, pair) in out.chunks_mut(width).zip(&pairs[piece * entries..]) {

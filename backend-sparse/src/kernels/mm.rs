@@ -1,11 +1,12 @@
 //! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
-//! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, the strided operand where it does not lie
+//! sparse. What is not coalesced is coalesced first. Scratch: 8 bytes for each row, but of two sparse matrices at most some
+//! bytes for each entry however many rows they have; the strided operand where it does not lie
 //! row by row, a panel of it, one row of the result for each thread, and that of coalescing.
 
 use super::by_dense::sparse_by_dense;
 use super::product::{Rows, dense_by_sparse, sparse_by_sparse};
 use crate::coalesce::by_flag;
-use crate::coo::{Coo, Part, index_tensor, is_sparse, one, unsupported};
+use crate::coo::{Coo, Part, is_sparse, one, unsupported};
 use crate::csr::{Csr, is_csr};
 use crate::dense::strided;
 use crate::number::{Number, by_dtype};
@@ -55,6 +56,14 @@ impl<'a> Operand<'a> {
         }
     }
 
+    /// The rows that have entries alone, where there are far more than entries.
+    fn stored_rows<T: Number>(&self) -> Result<Rows<'_, T>, Error> {
+        match self {
+            Operand::Coo(coo) => Rows::of_stored(coo),
+            Operand::Csr(_) => self.rows(),
+        }
+    }
+
     fn rows<T: Number>(&self) -> Result<Rows<'_, T>, Error> {
         match self {
             Operand::Coo(coo) => Rows::of(coo),
@@ -73,13 +82,25 @@ fn rows_by_dense<'a, T: Number>(operand: &'a Operand<'_>) -> Result<Rows<'a, T>,
 
 fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Error> {
     let sizes = vec![a.sizes()[0], b.sizes()[1]];
-    let entries = sparse_by_sparse(&a.rows::<T>()?, &b.rows::<T>()?)?;
-    let nnz = entries.values.len();
-    let mut indices = entries.rows;
-    indices.extend(entries.columns);
-    let indices = Part::Made(index_tensor(2, nnz, &indices)?);
+    let pieces = sparse_by_sparse(&a.stored_rows::<T>()?, &b.stored_rows::<T>()?)?;
+    let nnz = pieces.iter().map(|piece| piece.values.len()).sum();
+    let mut indices = new_host_tensor::<i64>(&[2, nnz as i64])?;
     let mut values = new_host_tensor::<T>(&[nnz as i64])?;
-    values.view_mut::<T>()?.assign(entries.values);
+    let (mut places, mut numbers) = (indices.view_mut::<i64>()?, values.view_mut::<T>()?);
+    if let (Some(places), Some(numbers)) = (places.as_mut_slice(), numbers.as_mut_slice()) {
+        let (rows, columns) = places.split_at_mut(nnz);
+        let (mut row_at, mut at) = (0, 0);
+        for piece in pieces {
+            for (row, count) in piece.rows {
+                rows[row_at..][..count].fill(row);
+                row_at += count;
+            }
+            columns[at..][..piece.columns.len()].copy_from_slice(&piece.columns);
+            numbers[at..][..piece.values.len()].copy_from_slice(&piece.values);
+            at += piece.values.len();
+        }
+    }
+    let indices = Part::Made(indices);
     Ok(Coo { sizes, sparse_dim: 2, nnz, coalesced: true, indices, values: Part::Made(values) })
 }
 

@@ -4,17 +4,24 @@
 //! columns that the second has if it is much wider than it has entries, beside a list of those that the row has.
 
 use crate::coo::{Coo, unsupported};
-use crate::csr::{Csr, row_begins};
+use crate::csr::{Csr, out_of_order, row_begins};
 use crate::number::Number;
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::sync::Mutex;
 
-/// Times as many columns as entries are too many to keep a number for each.
+/// Times as many rows or columns as entries are too many to keep a number for each.
 const WIDE: usize = 8;
+
+/// Whether there are so many of them.
+fn are_too_many(count: usize, nnz: usize) -> bool {
+    count > WIDE * nnz.max(1 << 10)
+}
 
 /// A coalesced matrix, or a stack of them, as rows. Scratch: 8 bytes for each row.
 pub struct Rows<'a, T: Number> {
+    /// The numbers of the rows, in order, where only those are here that have entries.
+    stored: Option<Scratch<u64>>,
     /// Where the entries of each row begin, and the end.
     begins: Scratch<i64>,
     /// The column of each entry.
@@ -31,6 +38,19 @@ impl<'a, T: Number> Rows<'a, T> {
     /// # Errors
     /// A tensor with dense dimensions; components that do not fit.
     pub fn of(coo: &'a Coo<'_>) -> Result<Self, Error> {
+        Self::read(coo, false)
+    }
+
+    /// As [`Rows::of`], but where there are far more rows than entries only rows that have some. Scratch: 8 bytes for each
+    /// row, at most 16 for each entry.
+    ///
+    /// # Errors
+    /// As [`Rows::of`].
+    pub fn of_stored(coo: &'a Coo<'_>) -> Result<Self, Error> {
+        Self::read(coo, true)
+    }
+
+    fn read(coo: &'a Coo<'_>, only_stored: bool) -> Result<Self, Error> {
         let Some((&width, outer)) = coo.sizes.split_last().filter(|_| coo.sparse_dim == coo.sizes.len())
         else {
             return Err(unsupported(format!(
@@ -41,10 +61,22 @@ impl<'a, T: Number> Rows<'a, T> {
         let rows = crate::coo::product(outer);
         let mut strides = crate::coo::row_major(outer);
         strides.push(0);
-        let keys = coo.keys_by(&strides)?;
-        let mut begins = Scratch::<i64>::zeroed(rows + 1)?;
-        row_begins(keys.iter().map(|&row| row as usize), coo.nnz, &mut begins)?;
+        let mut keys = coo.keys_by(&strides)?;
+        let (stored, begins) = if only_stored && are_too_many(rows, coo.nnz) {
+            let count = number_in_turn(&mut keys)?;
+            let mut begins = Scratch::<i64>::zeroed(count + 1)?;
+            let mut stored = Scratch::<u64>::zeroed(count)?;
+            row_begins(keys.iter().map(|&nth| nth as usize), coo.nnz, &mut begins)?;
+            let index = coo.keys_by(&strides)?;
+            stored.iter_mut().zip(&*begins).for_each(|(row, &first)| *row = index[first as usize]);
+            (Some(stored), begins)
+        } else {
+            let mut begins = Scratch::<i64>::zeroed(rows + 1)?;
+            row_begins(keys.iter().map(|&row| row as usize), coo.nnz, &mut begins)?;
+            (None, begins)
+        };
         Ok(Rows {
+            stored,
             begins,
             columns: coo.index()?,
             nnz: coo.nnz,
@@ -62,6 +94,7 @@ impl<'a, T: Number> Rows<'a, T> {
         let mut begins = Scratch::<i64>::zeroed(from.len())?;
         begins.copy_from_slice(&from);
         Ok(Rows {
+            stored: None,
             begins,
             columns,
             nnz: csr.nnz,
@@ -70,7 +103,7 @@ impl<'a, T: Number> Rows<'a, T> {
         })
     }
 
-    /// How many rows there are.
+    /// How many rows there are, or of these have entries where only those are here.
     pub fn len(&self) -> usize {
         self.begins.len() - 1
     }
@@ -87,12 +120,39 @@ impl<'a, T: Number> Rows<'a, T> {
         (&self.columns[self.columns.len() - self.nnz..][range.clone()], &self.values[range])
     }
 
+    /// The row's own number.
+    fn name(&self, nth: usize) -> i64 {
+        self.stored.as_ref().map_or(nth as i64, |stored| stored[nth] as i64)
+    }
+
+    /// Which one this row is here; none without entries.
+    #[inline(always)]
+    fn find(&self, row: usize) -> Option<usize> {
+        match &self.stored {
+            None => Some(row),
+            Some(stored) => stored.binary_search(&(row as u64)).ok(),
+        }
+    }
+
     /// Column and value of each entry of a row.
     #[inline(always)]
     fn row(&self, row: usize) -> impl Iterator<Item = (usize, T::Acc)> + Clone + '_ {
         let (columns, values) = self.slices(row);
         columns.iter().zip(values).map(|(&column, value)| (column as usize, value.widen()))
     }
+}
+
+/// Puts in the place of keys that do not fall how many others come before each; says how many there are.
+fn number_in_turn(keys: &mut [u64]) -> Result<usize, Error> {
+    if !keys.is_sorted() {
+        return Err(out_of_order());
+    }
+    let (mut count, mut last) = (0, None);
+    for key in keys {
+        count += u64::from(last != Some(*key));
+        last = Some(std::mem::replace(key, count.saturating_sub(1)));
+    }
+    Ok(count as usize)
 }
 
 /// `out[i, ..] = sum of a[i, k] * b[k, ..]` for each matrix of a stack: `n` rows by the rows of `b`, `k` of them each.
@@ -122,24 +182,24 @@ pub fn dense_by_sparse<T: Number>(
     })
 }
 
-/// The entries of a product of two matrices: row, column and value of each, in order.
+/// The entries of some rows of a product of two matrices, in order.
 #[derive(Default)]
 pub struct Entries<T> {
-    /// Rows.
-    pub rows: Vec<i64>,
+    /// Each row, and how many entries it has.
+    pub rows: Vec<(i64, usize)>,
     /// Columns.
     pub columns: Vec<i64>,
     /// Values.
     pub values: Vec<T>,
 }
 
-/// The product of two sparse matrices. What cancels is stored.
+/// The product of two sparse matrices, some rows after the other. What cancels is stored.
 ///
 /// # Errors
 /// What the host reports.
-pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<Entries<T>, Error> {
+pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<Vec<Entries<T>>, Error> {
     // Of a matrix that is far wider than it has entries, the columns that it has are counted instead.
-    let compact = (b.width > WIDE * b.nnz.max(1 << 10)).then(|| {
+    let compact = are_too_many(b.width, b.nnz).then(|| {
         let mut columns = b.columns[b.columns.len() - b.nnz..].to_vec();
         columns.sort_unstable();
         columns.dedup();
@@ -162,7 +222,7 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<E
             let mut entries = Entries::default();
             for row in piece * piece_rows..a.len().min((piece + 1) * piece_rows) {
                 for (k, factor) in a.row(row) {
-                    for (column, value) in b.row(k) {
+                    for (column, value) in b.find(k).into_iter().flat_map(|nth| b.row(nth)) {
                         let (column, product) = (number(column), T::times(factor, value));
                         if has[column] {
                             sums[column] = T::plus(sums[column], product);
@@ -174,9 +234,9 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<E
                     }
                 }
                 columns.sort_unstable();
+                entries.rows.push((a.name(row), columns.len()));
                 for column in columns.drain(..) {
                     has[column] = false;
-                    entries.rows.push(row as i64);
                     entries.columns.push(column_of(column));
                     entries.values.push(T::narrow(sums[column]));
                 }
@@ -184,12 +244,8 @@ pub fn sparse_by_sparse<T: Number>(a: &Rows<'_, T>, b: &Rows<'_, T>) -> Result<E
             *made[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = entries;
         }
     })?;
-    let mut all = Entries::default();
-    for piece in made {
-        let piece = piece.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.rows.extend(piece.rows);
-        all.columns.extend(piece.columns);
-        all.values.extend(piece.values);
-    }
-    Ok(all)
+    Ok(made
+        .into_iter()
+        .map(|piece| piece.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        .collect())
 }

@@ -15,18 +15,15 @@ fn apply(call: &Call<'_>, op: &str) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// With the slope below 0.
-fn leaky_relu(call: &Call<'_>) -> Result<(), Error> {
-    let slope = || match call.float(1) {
-        Ok(slope) => Ok(Arg::Float(slope)),
-        Err(_) => call.int(1).map(Arg::Int),
-    };
-    let slope = slope()?;
-    if map_values(call, 0, |values| one("leaky_relu", &[values, slope]))? {
+/// The function of each place's sum, by a number or a word.
+fn by_argument(call: &Call<'_>, op: &str) -> Result<(), Error> {
+    let number = || call.float(1).map(Arg::Float).or_else(|_| call.int(1).map(Arg::Int));
+    let argument = || call.str(1).map(Arg::Str).or_else(|_| number());
+    if map_values(call, 0, |values| one(op, &[values, argument()?]))? {
         return Ok(());
     }
     let coo = coalesced(Coo::argument(call, 0)?)?;
-    let values = one("leaky_relu", &[coo.values.arg(), slope])?;
+    let values = one(op, &[coo.values.arg(), argument()?])?;
     coo.with_values(values).give(call)
 }
 
@@ -58,7 +55,11 @@ fn neg(call: &Call<'_>) -> Result<(), Error> {
 
 kernels!("neg", "T>T", neg);
 kernels!("fill", "Ts>T", fill);
-float_kernels!("leaky_relu", "Ts>T", leaky_relu);
+float_kernels!("leaky_relu", "Ts>T", |call: &Call<'_>| by_argument(call, "leaky_relu"));
+float_kernels!("gelu", "TS>T", |call: &Call<'_>| by_argument(call, "gelu"));
+float_kernels!("elu", "Ts>T", |call: &Call<'_>| by_argument(call, "elu"));
+float_kernels!("celu", "Ts>T", |call: &Call<'_>| by_argument(call, "celu"));
+float_kernels!("softshrink", "Ts>T", |call: &Call<'_>| by_argument(call, "softshrink"));
 
 /// Registers ops of one tensor.
 macro_rules! unary {
@@ -67,4 +68,4 @@ macro_rules! unary {
     )+};
 }
 unary!(kernels: "abs" "sign" "relu" "square" "floor" "ceil" "round" "trunc");
-unary!(float_kernels: "sqrt" "sin" "tan" "asin" "atan" "sinh" "tanh" "asinh" "atanh" "erf" "expm1" "log1p" "silu" "hardswish");
+unary!(float_kernels: "sqrt" "sin" "tan" "asin" "atan" "sinh" "tanh" "asinh" "atanh" "erf" "expm1" "log1p" "silu" "hardswish" "selu" "mish");

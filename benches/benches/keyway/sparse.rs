@@ -1,10 +1,11 @@
 //! A step of an embedding with a sparse gradient: the rows are read, the backward pass gives them a gradient, the optimizer
-//! moves them. `benches/sparse/beside_pytorch.py` sets the cases beside PyTorch's.
+//! moves them. `benches/sparse/beside_pytorch.py` sets the cases beside PyTorch's. And ops on matrices of coordinates, which
+//! `benches/sparse/beside_scipy.py` sets beside SciPy's and PyTorch's.
 
 use criterion::Criterion;
 use keyway::autograd::BackwardOptions;
 use keyway::optim::{AdamOptions, AdamW, Optimizer, Sgd, SgdOptions};
-use keyway::{DType, Device, Tensor};
+use keyway::{DType, Device, Result, Tensor};
 use keyway_benches::{case, wanted};
 
 const COLUMNS: usize = 64;
@@ -21,6 +22,50 @@ pub fn cases(c: &mut Criterion) {
             embedding(c, size, rows);
         }
     }
+    if wanted("sparse", "") {
+        matrices(c).expect("a backend of sparse tensors");
+    }
+}
+
+/// Rows and columns of the matrices, and their entries.
+const SIDE: usize = 10_000;
+const ENTRIES: usize = 1_000_000;
+
+/// Whether the command line names this case, or none.
+fn asked(name: &str) -> bool {
+    std::env::args().skip(1).filter(|a| !a.starts_with('-')).all(|a| name.contains(&a))
+}
+
+/// A matrix of `distinct` random places, each of which comes `times` times, in random order.
+fn matrix(distinct: usize, times: i64) -> Result<Tensor> {
+    let cpu = Device::CPU;
+    let places = Tensor::randint(0, (SIDE * SIDE) as i64, &[distinct], DType::I64, cpu)?.repeat(&[times])?;
+    let places = places.index_select(0, &Tensor::randperm(places.numel(), cpu)?)?;
+    let (row, column) = (places.floor_divide(SIDE as i64)?, places.remainder(SIDE as i64)?);
+    let values = Tensor::randn(places.sizes(), DType::F32, cpu)?;
+    Tensor::sparse_coo(&Tensor::stack(&[&row, &column], 0)?, &values, &[SIDE, SIDE])
+}
+
+/// Ops on matrices of coordinates, each with its result in new memory.
+fn matrices(c: &mut Criterion) -> Result<()> {
+    let names = ["coalesce", "softmax", "add", "mm_sparse", "mm_64", "unsorted_mm_64"]
+        .map(|op| format!("sparse.{op}"));
+    if !names.iter().any(|name| asked(name)) {
+        return Ok(());
+    }
+    let [coalesce, softmax, add, mm_sparse, mm, unsorted] = &names;
+    let doubled = matrix(ENTRIES / 2, 2)?;
+    let (a, b) = (matrix(ENTRIES, 1)?, matrix(ENTRIES, 1)?.coalesce()?);
+    let sorted = a.coalesce()?;
+    let few = [matrix(ENTRIES / 10, 1)?.coalesce()?, matrix(ENTRIES / 10, 1)?.coalesce()?];
+    let dense = Tensor::randn(&[SIDE, 64], DType::F32, Device::CPU)?;
+    case(c, coalesce, "step", 1.0, || doubled.coalesce().expect("memory"));
+    case(c, softmax, "step", 1.0, || sorted.softmax(1).expect("memory"));
+    case(c, add, "step", 1.0, || sorted.add(&b).expect("memory"));
+    case(c, mm_sparse, "step", 1.0, || few[0].mm(&few[1]).expect("memory"));
+    case(c, mm, "step", 1.0, || sorted.mm(&dense).expect("memory"));
+    case(c, unsorted, "step", 1.0, || a.mm(&dense).expect("memory"));
+    Ok(())
 }
 
 fn embedding(c: &mut Criterion, size: &str, rows: usize) {
@@ -41,8 +86,6 @@ fn embedding(c: &mut Criterion, size: &str, rows: usize) {
         made.backward_with(options).expect("backward");
         optimizer.step().expect("step");
     };
-    let asked =
-        |name: &str| std::env::args().skip(1).filter(|a| !a.starts_with('-')).all(|a| name.contains(&a));
     let name = format!("sparse.embedding_sgd_{size}");
     if asked(&name) {
         let w = table();

@@ -1,6 +1,7 @@
 //! Adagrad.
 
 use super::Optimizer;
+use super::fused::is_half;
 use super::group::{
     Group, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save, set_rates,
     steps_of,
@@ -8,6 +9,7 @@ use super::group::{
 use super::rows::Gradient;
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
+use crate::ops::composite::{cast, widened};
 use crate::{Result, Tensor, profiler};
 
 /// The options of [`Adagrad`]; the names and defaults are PyTorch's.
@@ -88,7 +90,7 @@ const NAMES: [&str; 2] = ["step", "sum"];
 /// ```
 ///
 /// Of a sparse gradient the step touches the rows that it has and no others, and is the same as of a strided one. Weight decay
-/// would touch all, and is refused.
+/// would touch all, and is refused. f16 and bf16 are computed in f32 and rounded where they are kept.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -130,15 +132,30 @@ impl Adagrad {
     }
 }
 
-/// One parameter's step.
+/// One parameter's step. Halves are computed in f32, in which `eps` is not 0, and rounded where they are written.
 fn update(p: &Tensor, grad: &Gradient, s: &mut Sums, o: &AdagradOptions) -> Result<()> {
     let rate = o.lr / (1.0 + s.steps as f64 * o.lr_decay);
     s.steps += 1;
+    let dtype = p.dtype();
     if let Gradient::Rows(rows) = grad {
-        let squares = rows.read(&s.squares)?.addcmul_(&rows.values, &rows.values, 1.0)?;
-        rows.write(&s.squares, &squares)?;
+        let values = widened(&rows.values)?;
+        let squares = widened(&rows.read(&s.squares)?)?.addcmul_(&values, &values, 1.0)?;
+        rows.write(&s.squares, &cast(squares.clone(), dtype)?)?;
         let denominator = squares.sqrt_()?.add_(o.eps)?;
-        return rows.add(p, &rows.values.div(&denominator)?, -rate);
+        if !is_half(p) {
+            return rows.add(p, &values.div(&denominator)?, -rate);
+        }
+        let moved = widened(&rows.read(p)?)?.addcdiv_(&values, &denominator, -rate)?;
+        return rows.write(p, &cast(moved, dtype)?);
+    }
+    if is_half(p) {
+        let own = widened(&p.detach())?;
+        let grad = widened(&grad.plus(&own, o.weight_decay)?)?;
+        let squares = widened(&s.squares)?.addcmul_(&grad, &grad, 1.0)?;
+        s.squares.copy_(&squares)?;
+        let denominator = squares.sqrt_()?.add_(o.eps)?;
+        p.copy_(&own.addcdiv_(&grad, &denominator, -rate)?)?;
+        return Ok(());
     }
     let grad = grad.plus(p, o.weight_decay)?;
     s.squares.addcmul_(&grad, &grad, 1.0)?;

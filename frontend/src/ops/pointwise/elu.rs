@@ -1,6 +1,6 @@
 //! `elu`
 
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
@@ -42,6 +42,7 @@ pub static DEF: OpDef = OpDef::unary(
         },
     },
 )
+.with(Facts::KEEPS_ZERO)
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(|| sample::refuses_integers(&[SampleArg::Int(1)]));

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
 use crate::ops::sample::{
     ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor as filled, unary_of,
 };
@@ -71,6 +71,7 @@ pub static DEF: OpDef = OpDef::unary(
         })
     }),
 )
+.with(Facts::KEEPS_ZERO)
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(errors)

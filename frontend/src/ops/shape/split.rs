@@ -10,7 +10,8 @@ use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 use smallvec::SmallVec;
 
 impl Tensor {
-    /// Views of `sizes` consecutive indices of dimension `dim`.
+    /// Views of `sizes` consecutive indices of dimension `dim`. Of a sparse tensor new ones, for each of which its entries are
+    /// looked through.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -24,6 +25,15 @@ impl Tensor {
     /// # Errors
     /// Sizes whose sum is not that of the dimension, a dimension out of range.
     pub fn split_sizes(&self, sizes: &[usize], dim: i64) -> Result<Vec<Tensor>> {
+        let sum = || sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+        if !self.as_ref().is_strided() && sum() == Some(self.size(dim)?) {
+            let mut start = 0;
+            let part = |&size: &usize| {
+                start += size;
+                self.narrow(dim, (start - size) as i64, size)
+            };
+            return sizes.iter().map(part).collect();
+        }
         let sizes: SmallVec<[i64; 8]> = sizes.iter().map(|&s| s as i64).collect();
         DEF.run_all(&[self.into(), Arg::Ints(&sizes), Arg::Int(dim)])
     }

@@ -9,7 +9,8 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, ViewSpec};
 
 impl Tensor {
-    /// A view for each index of dimension `dim`, which is dropped.
+    /// A view for each index of dimension `dim`, which is dropped. Of a sparse tensor a new one, for each of which its entries
+    /// are looked through.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,6 +23,9 @@ impl Tensor {
     /// # Errors
     /// A tensor of no dimensions, a dimension out of range.
     pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
+        if !self.as_ref().is_strided() && !self.sizes().is_empty() {
+            return (0..self.size(dim)? as i64).map(|index| self.select(dim, index)).collect();
+        }
         DEF.run_all(&[self.into(), Arg::Int(dim)])
     }
 }
