@@ -61,9 +61,9 @@ const LARGE: [Filling; 2] =
 const FAR: [Filling; 2] =
     [("far_rows", |index| far(index, index.first())), ("far_columns", |index| far(index, index.last()))];
 
-/// How many times the usual tolerance results of them, and of norms of many elements, may be off: wrong lines are looked for,
-/// and the digits of numbers near 0 are lost to the others.
-const MANY_LOOSE: f64 = 100.0;
+/// How many times the usual tolerance results of them may be off: wrong lines are looked for, and the digits of numbers near 0
+/// are lost to the others.
+const FAR_LOOSE: f64 = 100.0;
 
 fn far(index: &[usize], line: Option<&usize>) -> f64 {
     let near = place(index) as f64 / 50.0 - 1.0;
@@ -128,8 +128,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Of ops that go along lines, in the usual dtype: lines far apart, and lines of many elements of which some are NaN or
-/// infinite, each way an op goes.
+/// Of ops that go along lines, in the usual dtype: lines far apart, and many elements of which some are NaN or infinite, each way
+/// an op goes.
 fn lines(scope: &Scope<'_>, op: &super::Op, cases: &mut Vec<Case>) {
     let Some(dtype) = scope.served(op.def).filter(|dtype| dtype.is_float()) else { return };
     if op.def.is(Facts::MAY_OVERFLOW) {
@@ -137,7 +137,8 @@ fn lines(scope: &Scope<'_>, op: &super::Op, cases: &mut Vec<Case>) {
     }
     // What the gradient of a line far out leaves of its sums has no digits.
     let sums = is_in(op.def, &[reduce::ALL, norm::ALL, loss::ALL]) && !op.def.name().ends_with("_backward");
-    let finds = is_in(op.def, &[reduce::ALL, norm::ALL, pool::ALL]);
+    // What infinities leave of moments hangs on the order in which these are taken.
+    let finds = is_in(op.def, &[reduce::ALL, pool::ALL]);
     let typical = op.typical();
     for nth in chosen(op) {
         let rank = tensors(&op.samples[nth]).next().map_or(0, |t| t.sizes.len());
@@ -219,9 +220,8 @@ fn run(context: &Context<'_>) -> Steps {
             let large = LARGE.iter().any(|(name, _)| *name == context.case.variant);
             let cancels = context.case.variant == LARGE[1].0 || large && is_in(def, &[conv::ALL]);
             let lost = if cancels { 100.0 } else { 1.0 };
-            let far = FAR.iter().any(|(name, _)| context.case.variant.ends_with(name));
-            if far || context.case.variant.starts_with(MANY) && is_in(def, &[norm::ALL]) {
-                return Ok(compare::pieces(&expected, &got, factor(def, &sample), MANY_LOOSE)?);
+            if FAR.iter().any(|(name, _)| context.case.variant.ends_with(name)) {
+                return Ok(compare::pieces(&expected, &got, factor(def, &sample), FAR_LOOSE)?);
             }
             Ok(compare::outputs(&expected, &got, factor(def, &sample) * lost)?)
         }
