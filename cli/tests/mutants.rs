@@ -139,7 +139,7 @@ fn a_kernel_that_refuses_every_call_has_served_none() {
     let (ran, report) = judge("never_serves_halves", &["leaky_relu"]);
     ran.expect(1);
     let cases = report["cases"].as_array().unwrap();
-    for family in ["values", "strided", "guards", "out"] {
+    for family in ["strided", "guards", "out"] {
         let of = cases.iter().filter(|case| case["family"] == family && case["dtype"] == "bf16");
         let statuses: BTreeSet<&str> = of.map(|case| case["status"].as_str().unwrap()).collect();
         assert_eq!(statuses, BTreeSet::from(["by_others"]), "{family}");
