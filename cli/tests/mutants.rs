@@ -72,6 +72,10 @@ fn faults_are_found_by_the_family_that_is_about_them() {
         ("product_short_sums", "mm", "large"),
         ("one_argument_dense", "linear", "strided"),
         ("late_refusal_in_place", "leaky_relu", "out"),
+        ("columns_of_128", "softmax", "sizes"),
+        ("rows_of_512", "adam_rows", "sizes"),
+        ("seed_of_32_bits", "uniform", "random"),
+        ("argmax_of_nan_in_columns", "argmax", "extremes"),
     ];
     let died = [("crash", "relu", "values"), ("exit", "relu", "values"), ("hang", "relu", "claims")];
     let all = failed.map(|fault| (fault, "failed")).into_iter().chain(died.map(|fault| (fault, "died")));
@@ -126,6 +130,19 @@ fn a_panic_fails_only_the_cases_in_which_it_happens() {
             case["op"] == "sigmoid" && case["failure"]["got"].as_str().unwrap().contains("panic"),
             "{case}"
         );
+    }
+}
+
+/// Also where the suite asks for a refusal first, to see what the kernel left behind.
+#[test]
+fn a_kernel_that_refuses_every_call_has_served_none() {
+    let (ran, report) = judge("never_serves_halves", &["leaky_relu"]);
+    ran.expect(1);
+    let cases = report["cases"].as_array().unwrap();
+    for family in ["strided", "guards", "out"] {
+        let of = cases.iter().filter(|case| case["family"] == family && case["dtype"] == "bf16");
+        let statuses: BTreeSet<&str> = of.map(|case| case["status"].as_str().unwrap()).collect();
+        assert_eq!(statuses, BTreeSet::from(["by_others"]), "{family}");
     }
 }
 

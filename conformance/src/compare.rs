@@ -124,6 +124,38 @@ pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Fa
     within(expected, got, |dtype| Tolerance::of(dtype).times(factor))
 }
 
+/// As [`outputs`], `loose` times as wide, for results of many terms of which pieces may be wrong. The absolute tolerance is
+/// that of numbers which are as large as the results: the shares of a softmax of a thousand elements are all below that of
+/// numbers around 1, and none of them could be wrong.
+///
+/// # Errors
+/// The first output that is wrong.
+pub fn pieces(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Result<(), Failure> {
+    if expected.len() != got.len() {
+        return within(expected, got, Tolerance::of);
+    }
+    for (nth, (expected, got)) in expected.iter().zip(got).enumerate() {
+        one(nth, expected, got, of_size(expected, Tolerance::of(expected.dtype).times(factor), loose))?;
+    }
+    Ok(())
+}
+
+/// The tolerance `loose` times as wide, the absolute one by the size of what is expected.
+fn of_size(expected: &Array, tolerance: Tolerance, loose: f64) -> Tolerance {
+    let wide = if loose > 1.0 { (loose * size(expected).min(1.0)).max(LEAST) } else { loose };
+    Tolerance { rtol: tolerance.rtol * loose, atol: tolerance.atol * wide }
+}
+
+/// The least part of the usual absolute tolerance that is left where results are small.
+const LEAST: f64 = 0.01;
+
+/// The root of the mean square of the finite elements.
+fn size(of: &Array) -> f64 {
+    let finite = of.values.iter().map(|v| v.float()).filter(|v| v.is_finite());
+    let (count, sum) = finite.fold((0.0_f64, 0.0), |(count, sum), v| (count + 1.0, sum + v * v));
+    (sum / count.max(1.0)).sqrt()
+}
+
 /// As [`outputs`], with a tolerance for each dtype.
 ///
 /// # Errors
@@ -141,16 +173,20 @@ pub fn within(
         ));
     }
     for (nth, (expected, got)) in expected.iter().zip(got).enumerate() {
-        let Some(values) = memory::read(got)? else {
-            return Err(Failure::new(
-                format!("output {nth} holds bytes that are no {}", got.dtype()),
-                "valid elements",
-                "invalid bytes",
-            ));
-        };
-        array(nth, expected, &values, tolerance(expected.dtype))?;
+        one(nth, expected, got, tolerance(expected.dtype))?;
     }
     Ok(())
+}
+
+fn one(nth: usize, expected: &Array, got: &Tensor, tolerance: Tolerance) -> Result<(), Failure> {
+    let Some(values) = memory::read(got)? else {
+        return Err(Failure::new(
+            format!("output {nth} holds bytes that are no {}", got.dtype()),
+            "valid elements",
+            "invalid bytes",
+        ));
+    };
+    array(nth, expected, &values, tolerance)
 }
 
 /// Checks the signs of zeros, which the tolerances leave open. The outputs must be as expected otherwise.
@@ -180,4 +216,23 @@ pub fn zeros(expected: &[Array], got: &[Tensor]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_small_results_may_be_off_goes_with_their_size() {
+        let equal = |value: f64| Array::from_fn(DType::F32, [8], |_| Number::Float(value));
+        let allowed = |value| of_size(&equal(value), Tolerance::of(DType::F32), 100.0);
+        let agrees = |expected, got| array(0, &equal(expected), &equal(got), allowed(expected)).is_ok();
+        // A share of a softmax of ten thousand elements, of which some have got lost.
+        assert!(agrees(1e-4, 1e-4 + 1e-8) && !agrees(1e-4, 1.02e-4) && !agrees(1e-4, 0.0));
+        assert!(agrees(5.0, 5.001) && !agrees(5.0, 5.01));
+        // Of zeros and of large numbers the absolute part is bounded.
+        assert!(allowed(0.0).atol > 0.0 && allowed(0.0).atol < 1e-6);
+        assert_eq!(allowed(f64::NAN).atol, allowed(0.0).atol);
+        assert_eq!(allowed(1e9).atol, allowed(1.0).atol);
+    }
 }

@@ -17,7 +17,7 @@ const KEY: u8 = 12;
 /// What ran since the last [`take`].
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// The kernels, each with how many calls it served and how many it failed or refused.
+    /// The kernels, each with how many calls it served and how many it failed.
     kernels: Vec<(&'static KernelEntry, u64, u64)>,
     /// How else calls were served: by the host, by a decomposition.
     otherwise: BTreeSet<&'static str>,
@@ -26,12 +26,12 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether a kernel of this plugin ran.
+    /// Whether a kernel of this plugin served a call, or failed one.
     pub fn has_kernel_of(&self, plugin: &str) -> bool {
         self.kernels.iter().any(|(kernel, ..)| kernel.plugin.name == plugin)
     }
 
-    /// Whether a kernel of any plugin ran.
+    /// The same of any plugin.
     pub fn has_kernel(&self) -> bool {
         !self.kernels.is_empty()
     }
@@ -80,9 +80,12 @@ fn handle(call: &Call<'_>, below: KeySet) -> Result<Outputs> {
     forget_served();
     let result = redispatch(call, below);
     let served = last_served();
+    let refused = matches!(&result, Err(Error::MissingKernel(missing)) if !missing.refused.is_empty());
     SEEN.with_borrow_mut(|seen| {
         seen.panicked |= matches!(&result, Err(Error::Backend { status: status::PANICKED, .. }));
         match served {
+            // Who refuses has no part in what others then do; where nobody serves, the call fails.
+            Served::Kernel(_) if refused => {}
             Served::Kernel(kernel) => {
                 let place = match seen.kernels.iter().position(|(k, ..)| std::ptr::eq(*k, kernel)) {
                     Some(place) => place,

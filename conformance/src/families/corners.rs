@@ -14,9 +14,9 @@ use crate::outcome::{Failure, Steps, Stop};
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::dispatcher::op::Out;
 use keyway::dispatcher::op::schema::Schema;
-use keyway::ops::conv;
 use keyway::ops::def::{Derivative, Facts, OpDef};
 use keyway::ops::sample::{Fill, Role, Sample, SampleArg};
+use keyway::ops::{conv, loss, norm, pool, reduce};
 use keyway::{DType, Tensor};
 
 /// The values.
@@ -56,6 +56,20 @@ const FILLINGS: [Filling; 4] = [
 const LARGE: [Filling; 2] =
     [("constant", |_| 1234.567), ("large_mean", |index| 1e4 + place(index) as f64 / 50.0)];
 
+/// Rows and columns near 0 beside others near 1000, in the same call: a kernel that works on several at once must not mix them.
+/// Given to one tensor alone, of many elements.
+const FAR: [Filling; 2] =
+    [("far_rows", |index| far(index, index.first())), ("far_columns", |index| far(index, index.last()))];
+
+/// How many times the usual tolerance results of them may be off: wrong lines are looked for, and the digits of numbers near 0
+/// are lost to the others.
+const FAR_LOOSE: f64 = 100.0;
+
+fn far(index: &[usize], line: Option<&usize>) -> f64 {
+    let near = place(index) as f64 / 50.0 - 1.0;
+    if line.is_some_and(|line| line % 3 == 1) { 1000.0 + near } else { near }
+}
+
 /// Fillings of so many elements that vectors, tiles and what is left behind them come to see each of them.
 const MANY: &str = "many";
 const ELEMENTS: f64 = 6_000.0;
@@ -67,7 +81,7 @@ const SPECIAL: Filling = ("special", |index| match place(index) {
 });
 
 /// Ops some of whose arguments are results of others, to which they must fit.
-const FITTING: [&str; 1] = ["flash_attention_backward"];
+pub(super) const FITTING: [&str; 1] = ["flash_attention_backward"];
 
 /// A number below 101 that looks random.
 fn place(index: &[usize]) -> usize {
@@ -75,7 +89,7 @@ fn place(index: &[usize]) -> usize {
 }
 
 fn filling(name: &str) -> Option<Filling> {
-    FILLINGS.into_iter().chain(LARGE).chain([SPECIAL]).find(|(other, _)| *other == name)
+    FILLINGS.into_iter().chain(LARGE).chain(FAR).chain([SPECIAL]).find(|(other, _)| *other == name)
 }
 
 /// The samples that differ in more than their tensors and shapes, small ones, with their places.
@@ -110,6 +124,29 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 });
             }
         }
+        lines(scope, op, cases);
+    }
+}
+
+/// Of ops that go along lines, in the usual dtype: lines far apart, and many elements of which some are NaN or infinite, each way
+/// an op goes.
+fn lines(scope: &Scope<'_>, op: &super::Op, cases: &mut Vec<Case>) {
+    let Some(dtype) = scope.served(op.def).filter(|dtype| dtype.is_float()) else { return };
+    if op.def.is(Facts::MAY_OVERFLOW) {
+        return;
+    }
+    // What the gradient of a line far out leaves of its sums has no digits.
+    let sums = is_in(op.def, &[reduce::ALL, norm::ALL, loss::ALL]) && !op.def.name().ends_with("_backward");
+    // What infinities leave of moments hangs on the order in which these are taken.
+    let finds = is_in(op.def, &[reduce::ALL, pool::ALL]);
+    let typical = op.typical();
+    for nth in chosen(op) {
+        let rank = tensors(&op.samples[nth]).next().map_or(0, |t| t.sizes.len());
+        let far = FAR.iter().filter(|_| sums && rank > 1).map(|(name, _)| *name);
+        let special = [SPECIAL.0].into_iter().filter(|_| finds && typical != Some(nth));
+        for name in far.chain(special) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, format!("{MANY}:{name}")));
+        }
     }
 }
 
@@ -119,8 +156,8 @@ fn filled(def: &OpDef, sample: &Sample, dtype: DType, (name, fill): Filling) -> 
     let mut inputs = inputs::of_sample(&sample.args, dtype, 0);
     let mut all = tensors(sample).enumerate();
     // What a weight that is no number gives with padding is left to a convolution.
-    let alone =
-        LARGE.iter().any(|(large, _)| *large == name) || name == SPECIAL.0 && is_in(def, &[conv::ALL]);
+    let alone = LARGE.iter().chain(&FAR).any(|(large, _)| *large == name)
+        || name == SPECIAL.0 && is_in(def, &[conv::ALL]);
     let alone = alone.then(|| main_tensor(def, sample));
     inputs::map_arrays(&mut inputs, |array| {
         let Some((nth, sample)) = all.next() else { return };
@@ -183,6 +220,9 @@ fn run(context: &Context<'_>) -> Steps {
             let large = LARGE.iter().any(|(name, _)| *name == context.case.variant);
             let cancels = context.case.variant == LARGE[1].0 || large && is_in(def, &[conv::ALL]);
             let lost = if cancels { 100.0 } else { 1.0 };
+            if FAR.iter().any(|(name, _)| context.case.variant.ends_with(name)) {
+                return Ok(compare::pieces(&expected, &got, factor(def, &sample), FAR_LOOSE)?);
+            }
             Ok(compare::outputs(&expected, &got, factor(def, &sample) * lost)?)
         }
         // The filling is beside what the op takes, or a whole number is divided by zero.

@@ -1,6 +1,6 @@
 //! Signed zeros, infinities, NaN, denormals, integer limits, and values where functions overflow.
 
-use super::{Context, Family, Scope, allowed, factor, is_in, names_sizes, tensors, tested};
+use super::{Context, Family, Op, Scope, allowed, factor, is_in, names_sizes, tensors, tested};
 use crate::array::{Array, Number, wrapped};
 use crate::case::Case;
 use crate::oracle::{Inputs, Value};
@@ -20,7 +20,8 @@ pub const FAMILY: Family = Family {
 };
 
 /// The variants for reductions and norms, whose sample is a matrix that takes short rows of extremes, or short
-/// columns: whichever way the op goes, in one of them a NaN does not meet every other number.
+/// columns: whichever way the op goes, in one of them a NaN does not meet every other number. Of floats there is a matrix for
+/// each set of other arguments, such as `dim`.
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 
@@ -93,6 +94,19 @@ fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
         && tested(sample).count() == 1
 }
 
+/// The samples of a matrix that differ in their other arguments.
+fn matrices(op: &Op) -> Vec<usize> {
+    let mut seen: Vec<&[SampleArg]> = Vec::new();
+    let samples = op.samples.iter().enumerate().filter(|(_, sample)| takes_rows(op.def, sample));
+    let new = samples.filter(|(_, sample)| {
+        let others = &sample.args[1..];
+        let known = seen.contains(&others);
+        seen.push(others);
+        !known
+    });
+    new.map(|(nth, _)| nth).collect()
+}
+
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         for dtype in scope.dtypes(op.def) {
@@ -101,9 +115,14 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             if is_in(op.def, &[pointwise::ALL]) {
                 // A call for each set of arguments that are no tensors.
                 (0..extremes::sets(op.def).len()).for_each(|nth| push(nth, ""));
-            } else if let Some(nth) = op.samples.iter().position(|s| takes_rows(op.def, s)) {
-                push(nth, ROWS);
-                push(nth, COLUMNS);
+            } else {
+                // A NaN must be met along each dimension.
+                let matrices = matrices(op);
+                let count = if dtype.is_float() { matrices.len() } else { 1 };
+                for nth in matrices.into_iter().take(count) {
+                    push(nth, ROWS);
+                    push(nth, COLUMNS);
+                }
             }
             for (nth, sample) in op.samples.iter().enumerate().filter(|_| dtype.is_float()) {
                 own_variants(op.def, sample).into_iter().for_each(|variant| push(nth, variant));
@@ -193,7 +212,8 @@ fn lines(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
     let mut values = extremes::values(dtype);
     // Squares of the largest numbers, which variances take, overflow in the dtype but not in the oracle; beside the
     // largest numbers the others vanish, so that the order of a sum decides.
-    if context.case.variant == COLUMNS || is_in(def, &[norm::ALL]) {
+    let first = (def.samples)().iter().position(|s| takes_rows(def, s)) == Some(context.case.sample);
+    if context.case.variant == COLUMNS || !first || is_in(def, &[norm::ALL]) {
         values.retain(|v| !v.float().is_finite() || v.float().abs() < 1e3);
     }
     let width = tensors(sample).next().map_or(1, |t| t.sizes[1]);

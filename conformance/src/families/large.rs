@@ -170,7 +170,7 @@ fn run(context: &Context<'_>) -> Steps {
         called => called?,
     };
     let got = result.map_err(|e| context.refused(e))?;
-    Ok(compare::outputs(&expected, &got, loose * factor(def, &sample))?)
+    Ok(compare::pieces(&expected, &got, factor(def, &sample), loose)?)
 }
 
 /// Eight dimensions, row-major and in another order, so that few of them can be taken for one.
@@ -200,7 +200,7 @@ fn in_place(context: &Context<'_>, sample: &Sample) -> Steps {
     let prepared = context.place(&inputs)?;
     prepared.call(def, Out::InPlace).map_err(|e| context.refused(e))?;
     let got = prepared.tensors().into_iter().next();
-    Ok(compare::outputs(&expected, got.as_slice(), LOOSE * factor(def, sample))?)
+    Ok(compare::pieces(&expected, got.as_slice(), factor(def, sample), LOOSE)?)
 }
 
 /// One size of the sample, at each length.
@@ -294,7 +294,7 @@ fn changed(
             // Convolutions sum over several sizes at once.
             let long = longest >= LONG_FROM || is_in(def, &[conv::ALL]);
             let loose = if long { LOOSE } else { 1.0 };
-            compare::outputs(expected, &got, loose * factor(def, sample))?;
+            compare::pieces(expected, &got, factor(def, sample), loose)?;
         }
         if expected.is_some() {
             return Ok(true);

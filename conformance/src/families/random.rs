@@ -1,24 +1,95 @@
-//! Random streams: what a generator hands out is where the oracle says, and follows the stated distribution.
-//! The numbers at one place of the stream are judged by `values`.
+//! Random streams: what a generator hands out is where the oracle says, and follows the stated distribution; seeds and
+//! offsets take all of their 64 bits; a bound that is excluded is not reached by rounding. The numbers at one place near the
+//! start of a stream are judged by `values`.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, factor, tensors};
 use crate::array::{Array, Number};
 use crate::case::Case;
-use crate::compare;
+use crate::compare::{self, Tolerance};
 use crate::memory::read;
-use crate::oracle::{Inputs, Value};
+use crate::oracle::{self, Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::target::Service;
+use keyway::dispatcher::op::OpEntry;
 use keyway::rng::{Generator, using};
 use keyway::{DType, Tensor};
 
 /// The family.
-pub const FAMILY: Family =
-    Family { name: "random", about: "streams repeat, continue and follow their distribution", cases, run };
+pub const FAMILY: Family = Family {
+    name: "random",
+    about: "streams repeat, continue and follow their distribution; far places, narrow ranges",
+    cases,
+    run,
+};
 
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
+/// Places of a stream that need more than 32 bits, as the arguments of these names.
+const FAR: [(&str, [(&str, u64); 2]); 3] = [
+    ("far_seed", [("seed", 0x9e37_79b9_7f4a_7c15), ("offset", 3)]),
+    ("far_offset", [("seed", 7), ("offset", 5 << 32 | 11)]),
+    // Some blocks before the end of 32 bits: the numbers go on behind it.
+    ("across", [("seed", 7), ("offset", (1 << 32) - 3)]),
+];
+/// A range of a few numbers of the dtype.
+const NARROW: &str = "narrow";
+
+/// The places of the arguments that say where in the stream an op begins.
+fn place(op: &OpEntry, name: &str) -> Option<usize> {
+    op.schema.params.iter().position(|param| param.name == name)
+}
+
+/// Each op that takes a place of a stream, at places that are far out.
+fn far_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    for op in scope.ops {
+        let Ok(entry) = op.def.entry() else { continue };
+        let drawn = ["seed", "offset"].iter().all(|name| place(entry, name).is_some());
+        let most = (0..op.samples.len())
+            .max_by_key(|&nth| tensors(&op.samples[nth]).map(|t| t.sizes.iter().product::<usize>()).max());
+        let (true, Some(nth)) = (drawn && oracle::find(op.def.name()).is_some(), most) else { continue };
+        let served = |d: &DType| scope.target.service(entry, *d) != Service::Missing;
+        for dtype in scope.dtypes(op.def).into_iter().filter(served) {
+            FAR.iter().for_each(|(name, _)| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, *name)));
+            if op.def.name() == "uniform" {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, nth, NARROW));
+            }
+        }
+    }
+}
+
+/// The sample at a place of the stream that is far out, or in a narrow range.
+fn far(context: &Context<'_>) -> Steps {
+    let (op, dtype, variant) = (context.entry()?, context.dtype(), context.case.variant.as_str());
+    let (sample, mut inputs) = context.inputs()?;
+    if variant == NARROW {
+        // The bounds are three numbers of the dtype apart, so that many more than that are rounded to the upper one.
+        let bits = match dtype {
+            DType::F16 => 10,
+            DType::BF16 => 7,
+            DType::F32 => 23,
+            _ => 52,
+        };
+        for (name, value) in [("low", 1.0), ("high", 1.0 + 3.0 * 2f64.powi(-bits))] {
+            let at = place(op, name).ok_or_else(|| Stop::Skipped("it has no bounds".to_string()))?;
+            inputs.0[at] = Value::Float(value);
+        }
+    }
+    for (name, value) in FAR.iter().filter(|(name, _)| *name == variant).flat_map(|(_, values)| values) {
+        if let Some(at) = place(op, name) {
+            inputs.0[at] = Value::Int(*value as i64);
+        }
+    }
+    let expected = context.expected(&inputs)?;
+    let got = context.call(&context.place_bare(&inputs)?)?;
+    if variant != NARROW {
+        return Ok(compare::outputs(&expected, &got, factor(context.def()?, &sample))?);
+    }
+    // The numbers are as near to each other as a tolerance is wide.
+    Ok(compare::within(&expected, &got, |_| Tolerance { rtol: 0.0, atol: 0.0 })?)
+}
+
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
+    far_cases(scope, cases);
     for name in ["uniform", "normal"] {
         let op = scope.ops.iter().find(|op| op.def.name() == name).and_then(|op| op.def.entry().ok());
         if let Some(op) = op {
@@ -34,6 +105,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 }
 
 fn run(context: &Context<'_>) -> Steps {
+    if context.case.def.is_some() {
+        return far(context);
+    }
     let (dtype, device) = (context.dtype(), context.target.device);
     let name = context.case.subject.clone();
     let draw = |sizes: &[usize]| match name.as_str() {

@@ -1,13 +1,14 @@
 //! The numbers beside an op's tensors, such as `alpha` and `eps`, one at a time made another: 0, negative, a half, large.
 //! Samples have the usual ones, on which a kernel that takes a factor for its magnitude is right.
 
-use super::{Context, Family, Op, Scope, corners, factor};
+use super::{Context, Family, Op, Scope, corners, factor, is_in};
 use crate::case::Case;
 use crate::compare;
 use crate::oracle::{self, Value};
 use crate::outcome::{Steps, Stop};
 use keyway::dispatcher::op::Out;
 use keyway::dispatcher::schema::Kind;
+use keyway::ops::attention;
 use keyway::ops::sample::SampleArg;
 
 /// The family.
@@ -27,6 +28,9 @@ const OTHERS: [(&str, SampleArg); 5] = [
     ("40", SampleArg::Int(40)),
 ];
 
+/// One more for attention, whose scores are large then and of the other sign.
+const LARGE_NEGATIVE: (&str, SampleArg) = ("-40", SampleArg::Int(-40));
+
 /// The places of an op's arguments that are numbers of any kind, or floating-point ones.
 fn numbers(op: &Op) -> Vec<usize> {
     let Ok(entry) = op.def.entry() else { return Vec::new() };
@@ -43,17 +47,23 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| oracle::find(op.def.name()).is_some()) {
         let places = numbers(op);
         let chosen = if places.is_empty() { Vec::new() } else { corners::chosen(op) };
+        let large = is_in(op.def, &[attention::ALL]) && !corners::FITTING.contains(&op.def.name());
         for dtype in scope.dtypes(op.def) {
-            for (turn, &nth) in chosen.iter().enumerate().filter(|(turn, _)| scope.wants(*turn, chosen.len()))
-            {
+            for (turn, &nth) in chosen.iter().enumerate() {
                 for &place in &places {
-                    for (i, (name, other)) in OTHERS.iter().enumerate() {
+                    let mut push = |(name, other): &(&str, SampleArg)| {
                         let same = op.samples[nth].args.get(place) == Some(other);
                         let suits = !name.starts_with('-') || !never_negative(op, place);
-                        if !same && suits && (!scope.quick || i == turn % OTHERS.len()) {
-                            let variant = format!("{place}={name}");
-                            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
+                        if !same && suits {
+                            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, format!("{place}={name}")));
                         }
+                    };
+                    let wanted = |i| !scope.quick || i == turn % OTHERS.len();
+                    let others =
+                        OTHERS.iter().enumerate().filter(|(i, _)| wanted(*i)).map(|(_, other)| other);
+                    others.filter(|_| scope.wants(turn, chosen.len())).for_each(&mut push);
+                    if large {
+                        push(&LARGE_NEGATIVE);
                     }
                 }
             }
@@ -67,7 +77,8 @@ fn run(context: &Context<'_>) -> Steps {
     let unknown = || Stop::Skipped(format!("there is no variant `{}`", context.case.variant));
     let (place, name) = context.case.variant.split_once('=').ok_or_else(unknown)?;
     let place: usize = place.parse().map_err(|_| unknown())?;
-    let (_, other) = OTHERS.iter().find(|(other, _)| *other == name).ok_or_else(unknown)?;
+    let (_, other) =
+        OTHERS.iter().chain([&LARGE_NEGATIVE]).find(|(other, _)| *other == name).ok_or_else(unknown)?;
     let float = def.entry()?.schema.params.get(place).is_some_and(|p| p.kind == Kind::Float);
     let other = match *other {
         SampleArg::Int(v) if float => Value::Float(v as f64),

@@ -8,25 +8,31 @@ use super::{Context, Family, Op, Scope, factor, is_in, tensors, with_sizes};
 use crate::array::{Array, Number};
 use crate::call::{self, Prepared};
 use crate::case::Case;
+use crate::growth::{self, Named};
 use crate::memory::Arrangement;
 use crate::outcome::{Steps, Stop};
+use crate::target::Service;
 use crate::{compare, inputs, oracle};
-use keyway::Tensor;
 use keyway::dispatcher::op::{Out, Rule};
-use keyway::ops::def::{Facts, Forms, OpDef};
+use keyway::ops::def::{Facts, Forms};
 use keyway::ops::sample::{Role, Sample, SampleArg};
-use keyway::ops::{norm, pointwise, reduce};
+use keyway::ops::{linalg, loss, norm, pointwise, reduce};
+use keyway::{DType, Tensor};
 
 /// The family.
 pub const FAMILY: Family = Family {
     name: "sizes",
-    about: "the sizes at which kernels split, block and vectorise; large broadcasts; large images in both formats",
+    about: "the sizes at which kernels split, block and vectorise, up to a million terms; large broadcasts; large images in both formats",
     cases,
     run,
 };
 
 /// How many times the usual tolerance results of so many terms may be off: it is wrong pieces that are looked for.
 const LOOSE: f64 = 100.0;
+/// The same of a million terms, which may be added up in f32 one after the other.
+const LOOSE_MILLION: f64 = 1000.0;
+/// The same of halves, which are off by what they are rounded by in the end.
+const LOOSE_HALF: f64 = 4.0;
 
 /// The variants of samples whose tensors are all alike, with the sizes that they are given.
 const ALIKE: [(&str, &[usize]); 6] = [
@@ -37,9 +43,17 @@ const ALIKE: [(&str, &[usize]); 6] = [
     ("planes", &[3, 130, 5]),
     ("volumes", &[2, 35, 4, 5, 3]),
 ];
+/// Elements of the variants of full reductions and losses alone: sums that are split in several stages, and counts that f16
+/// does not hold.
+const MILLION: (&str, &[usize]) = ("million", &[1_048_613]);
+const TARGETS: (&str, usize) = ("targets", 70_003);
 /// Those in which images lie in channels_last, and in which one tensor is broadcast: the name of a variant, then this.
 const LAST: &str = "-channels_last";
 const IN_PLACE: &str = "-in_place";
+/// What is computed by the op's decomposition, although there is a kernel.
+const PARTS: &str = "-parts";
+/// Products whose matrices lie by columns.
+const TRANSPOSED: &str = "-transposed";
 /// The sizes of the second and of the first tensor, where the other is a large matrix.
 const BROADCAST: [(&str, usize, &[usize]); 4] =
     [("row", 1, &[1, 101]), ("column", 1, &[100, 1]), ("left_row", 0, &[101]), ("left_element", 0, &[1, 1])];
@@ -71,13 +85,68 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 BROADCAST.iter().for_each(|(name, ..)| push(nth, (*name).to_string()));
             }
         }
+        if let Some(nth) = alike(op).filter(|&nth| makes_one(op, &op.samples[nth], dtype)) {
+            push(nth, MILLION.0.to_string());
+        }
+        if is_in(op.def, &[loss::ALL]) {
+            targets_cases(scope, op, dtype, cases);
+        }
+        let mut push = |nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         for (nth, sample) in calls::of(op.def.name()).iter().enumerate() {
             push(0, format!("{CALL}{nth}"));
             if tensors(sample).any(|t| t.sizes.len() == 4) {
                 push(0, format!("{CALL}{nth}{LAST}"));
             }
+            if is_in(op.def, &[linalg::ALL]) && tensors(sample).any(|t| t.sizes.len() > 1) {
+                push(0, format!("{CALL}{nth}{TRANSPOSED}"));
+            }
         }
     }
+}
+
+/// Whether the op makes one element of all.
+fn makes_one(op: &Op, sample: &Sample, dtype: DType) -> bool {
+    let made = || {
+        let few = with_sizes(sample, &[3])?;
+        oracle::find(op.def.name())?(&inputs::of_sample(&few.args, dtype, 0)).ok()
+    };
+    is_in(op.def, &[reduce::ALL]) && matches!(made().as_deref(), Some([one]) if one.numel() == 1)
+}
+
+/// Mean losses of many targets, each with other arguments, by kernel and by decomposition, in the halves too.
+fn targets_cases(scope: &Scope<'_>, op: &Op, dtype: DType, cases: &mut Vec<Case>) {
+    let Ok(entry) = op.def.entry() else { return };
+    let mut seen = Vec::new();
+    for (nth, sample) in op.samples.iter().enumerate().filter(|(_, s)| many_targets(s).is_some()) {
+        let others = sample.args.iter().filter(|arg| !matches!(arg, SampleArg::Tensor(_)));
+        let others: Vec<&SampleArg> = others.collect();
+        if seen.contains(&others) {
+            continue;
+        }
+        seen.push(others);
+        let halves = [DType::F16, DType::BF16].into_iter().filter(|&half| half != dtype);
+        for dtype in [dtype].into_iter().chain(halves) {
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, TARGETS.0));
+            let fused = scope.target.service(entry, dtype) == Service::Kernel;
+            if fused && op.def.decomposition.is_some() {
+                cases.push(Case::of(FAMILY.name, op.def, dtype, nth, format!("{}{PARTS}", TARGETS.0)));
+            }
+        }
+    }
+}
+
+/// The sample of a mean loss with many targets, or with as many elements where each is one.
+fn many_targets(sample: &Sample) -> Option<Sample> {
+    if !sample.args.contains(&SampleArg::Str("mean")) {
+        return None;
+    }
+    let first = tensors(sample).next()?;
+    // Classes and their targets: `[targets, classes]` and `[targets]`.
+    let classes = || {
+        let fits = first.sizes.len() == 2 && tensors(sample).nth(1)?.sizes == first.sizes[..1];
+        fits.then(|| growth::resized(sample, &[(first.sizes[0], TARGETS.1)], Named::Limits))
+    };
+    with_sizes(sample, &[TARGETS.1]).or_else(classes)
 }
 
 /// The first sample whose tensors can all be given any sizes.
@@ -91,13 +160,20 @@ fn alike(op: &Op) -> Option<usize> {
 fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let given = context.sample()?;
-    let (variant, in_place) = match context.case.variant.strip_suffix(IN_PLACE) {
+    let (variant, by_parts) = match context.case.variant.strip_suffix(PARTS) {
         Some(rest) => (rest, true),
         None => (context.case.variant.as_str(), false),
     };
+    let (variant, in_place) = match variant.strip_suffix(IN_PLACE) {
+        Some(rest) => (rest, true),
+        None => (variant, false),
+    };
     let (name, arrangement) = match variant.strip_suffix(LAST) {
         Some(rest) => (rest, Arrangement::ChannelsLast),
-        None => (variant, Arrangement::Contiguous),
+        None => match variant.strip_suffix(TRANSPOSED) {
+            Some(rest) => (rest, Arrangement::Transposed),
+            None => (variant, Arrangement::Contiguous),
+        },
     };
     let none = || Stop::Skipped(format!("there is no variant `{variant}`"));
     let sample = if let Some(nth) = name.strip_prefix(CALL) {
@@ -105,8 +181,10 @@ fn run(context: &Context<'_>) -> Steps {
         calls::of(def.name()).into_iter().nth(nth).ok_or_else(none)?
     } else if let Some((_, place, sizes)) = BROADCAST.iter().find(|(known, ..)| *known == name) {
         broadcast(&given, *place, sizes).ok_or_else(none)?
+    } else if name == TARGETS.0 {
+        many_targets(&given).ok_or_else(none)?
     } else {
-        let (_, sizes) = ALIKE.iter().find(|(known, _)| *known == name).ok_or_else(none)?;
+        let (_, sizes) = ALIKE.iter().chain([&MILLION]).find(|(known, _)| *known == name).ok_or_else(none)?;
         with_sizes(&given, sizes).ok_or_else(none)?
     };
     let mut inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
@@ -123,7 +201,7 @@ fn run(context: &Context<'_>) -> Steps {
     let prepared =
         Prepared::bare_in(&inputs, context.target.device, |sizes| arrangement.where_it_suits(sizes))?;
     let out = if in_place { Out::InPlace } else { Out::New };
-    let result = prepared.call(def, out);
+    let result = if by_parts { prepared.call_parts(def.entry()?) } else { prepared.call(def, out) };
     if matches!(&result, Err(error) if call::is_of_arguments(error)) && !name.starts_with(CALL) {
         return Err(Stop::Skipped("the op takes the sample's arguments with no such sizes".to_string()));
     }
@@ -136,12 +214,13 @@ fn run(context: &Context<'_>) -> Steps {
     if in_place {
         got = prepared.tensors().into_iter().take(1).collect();
     }
-    Ok(compare::outputs(&expected, &got, allowed(def, &sample))?)
-}
-
-fn allowed(def: &OpDef, sample: &Sample) -> f64 {
-    let each = is_in(def, &[pointwise::ALL]);
-    factor(def, sample) * if each { 1.0 } else { LOOSE }
+    let loose = match context.dtype() {
+        _ if is_in(def, &[pointwise::ALL]) => 1.0,
+        DType::F16 | DType::BF16 => LOOSE_HALF,
+        _ if tensors(&sample).any(|t| t.sizes == MILLION.1) => LOOSE_MILLION,
+        _ => LOOSE,
+    };
+    Ok(compare::pieces(&expected, &got, factor(def, &sample), loose)?)
 }
 
 /// The sample with large matrices, of which tensor `place` has other sizes.

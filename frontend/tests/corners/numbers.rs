@@ -128,3 +128,19 @@ fn a_number_meets_narrow_floats_as_it_is() -> Result<()> {
     }
     Ok(())
 }
+
+/// Where a gradient is wanted a loss is composed of other ops, whose sums are in no dtype that they leave.
+#[test]
+fn a_mean_loss_has_more_targets_than_f16_counts() -> Result<()> {
+    let n = 70_003;
+    let target = Tensor::full(&[n], 0, DType::I64, Device::CPU)?;
+    let x = Tensor::full(&[n, 2], 4.0, DType::F16, Device::CPU)?.set_requires_grad(true)?;
+    let loss = x.nll_loss(&target, None, -100, "mean")?;
+    assert_eq!((loss.dtype(), values(&loss)), (DType::F16, vec![-4.0]));
+    let loss = x.cross_entropy(&target, None, -100, 0.0, "mean")?;
+    assert!((values(&loss)[0] - 2f64.ln()).abs() < 1e-3, "{loss}");
+    loss.backward()?;
+    let slope = values(&x.grad().unwrap())[0];
+    assert!((slope * -2.0 * n as f64 - 1.0).abs() < 0.05, "{slope}");
+    Ok(())
+}

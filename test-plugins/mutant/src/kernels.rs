@@ -82,6 +82,15 @@ wrap!("copy", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64
 wrap!("clone", "TS>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
 wrap!("uniform", "Tffii>T", [f32, f64, f16, bf16]);
 wrap!("normal", "Tffii>T", [f32, f64, f16, bf16]);
+wrap!("bernoulli", "Tfii>T", [f32]);
+wrap!("random_int", "Tiiii>T", [i64]);
+wrap!("log_softmax", "Ti>T", [f32]);
+wrap!("mv", "TT>T", [f32]);
+wrap!("dot", "TT>T", [f32]);
+wrap!("mse_loss", "TTS>T", [f32, f16]);
+wrap!("nll_loss", "TTOiS>T", [f32]);
+wrap!("searchsorted", "TTb>T", [f32]);
+wrap!("conv_weight_grad", "TTIIIIi>T", [f32]);
 wrap!("conv", "TTOIIIi>T", [f32]);
 wrap!("conv_act", "TTOIIIiOS>T", [f32]);
 wrap!("grid_sample", "TTSSb>T", [f32]);

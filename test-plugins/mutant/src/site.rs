@@ -85,8 +85,13 @@ impl<'a> Site<'a> {
 
     /// Runs the kernel with one argument replaced.
     pub fn run_with(&self, index: usize, arg: RawArg) -> Result<(), Error> {
+        self.run_with_all(&[(index, arg)])
+    }
+
+    /// Runs the kernel with some arguments replaced.
+    pub fn run_with_all(&self, replaced: &[(usize, RawArg)]) -> Result<(), Error> {
         let mut args = self.args().to_vec();
-        args[index] = arg;
+        replaced.iter().for_each(|&(index, arg)| args[index] = arg);
         self.run_raw(&RawCall { args: args.as_ptr(), ..*self.call.raw() })
     }
 

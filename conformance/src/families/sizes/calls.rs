@@ -1,41 +1,46 @@
-//! Calls of products, convolutions, pooling and norms of images at such sizes: few steps for the oracle, each size past what
-//! kernels work on at once.
+//! Calls of products, convolutions, pooling, norms of images, attention, searches and rows at such sizes: few steps for the
+//! oracle, each size past what kernels work on at once.
 
-use keyway::ops::sample::{Sample, SampleArg, index, plain, sample, uniform};
+use keyway::DType;
+use keyway::ops::sample::{Fill, Sample, SampleArg, fixed, index, plain, sample, tensor, uniform};
 
-/// A convolution: image, kernel, and the stride, padding and dilation of both its dimensions.
+/// A convolution: image, kernel, and the stride, padding and dilation of all its dimensions.
 struct Conv {
-    image: [usize; 4],
-    kernel: [usize; 4],
+    image: &'static [usize],
+    kernel: &'static [usize],
     moves: [usize; 3],
     groups: usize,
 }
 
-const CONVS: [Conv; 9] = [
+const CONVS: [Conv; 11] = [
     // Rows longer than a block of pixels, and channels of the result beyond one or two vectors.
-    Conv { image: [1, 7, 6, 70], kernel: [35, 7, 3, 3], moves: [1, 1, 1], groups: 1 },
-    Conv { image: [2, 21, 9, 11], kernel: [18, 21, 3, 3], moves: [1, 1, 1], groups: 1 },
-    Conv { image: [1, 70, 5, 6], kernel: [17, 70, 3, 3], moves: [1, 1, 1], groups: 1 },
-    Conv { image: [2, 33, 9, 11], kernel: [67, 33, 1, 1], moves: [1, 0, 1], groups: 1 },
-    Conv { image: [1, 9, 13, 15], kernel: [20, 9, 1, 1], moves: [2, 0, 1], groups: 1 },
-    Conv { image: [1, 3, 30, 31], kernel: [10, 3, 7, 7], moves: [2, 3, 1], groups: 1 },
-    Conv { image: [1, 4, 12, 70], kernel: [5, 4, 3, 3], moves: [1, 2, 2], groups: 1 },
-    Conv { image: [1, 37, 9, 10], kernel: [37, 1, 3, 3], moves: [1, 1, 1], groups: 37 },
-    Conv { image: [1, 24, 7, 8], kernel: [34, 12, 3, 3], moves: [2, 1, 1], groups: 2 },
+    Conv { image: &[1, 7, 6, 70], kernel: &[35, 7, 3, 3], moves: [1, 1, 1], groups: 1 },
+    Conv { image: &[2, 21, 9, 11], kernel: &[18, 21, 3, 3], moves: [1, 1, 1], groups: 1 },
+    Conv { image: &[1, 70, 5, 6], kernel: &[17, 70, 3, 3], moves: [1, 1, 1], groups: 1 },
+    Conv { image: &[2, 33, 9, 11], kernel: &[67, 33, 1, 1], moves: [1, 0, 1], groups: 1 },
+    Conv { image: &[1, 9, 13, 15], kernel: &[20, 9, 1, 1], moves: [2, 0, 1], groups: 1 },
+    Conv { image: &[1, 3, 30, 31], kernel: &[10, 3, 7, 7], moves: [2, 3, 1], groups: 1 },
+    Conv { image: &[1, 4, 12, 70], kernel: &[5, 4, 3, 3], moves: [1, 2, 2], groups: 1 },
+    Conv { image: &[1, 37, 9, 10], kernel: &[37, 1, 3, 3], moves: [1, 1, 1], groups: 37 },
+    Conv { image: &[1, 24, 7, 8], kernel: &[34, 12, 3, 3], moves: [2, 1, 1], groups: 2 },
+    // More taps of a channel's own kernel than a vector holds.
+    Conv { image: &[1, 19, 9, 12], kernel: &[19, 1, 5, 5], moves: [1, 2, 1], groups: 19 },
+    Conv { image: &[2, 21, 70], kernel: &[21, 1, 19], moves: [1, 9, 1], groups: 21 },
 ];
 
 impl Conv {
     fn lists(&self) -> [SampleArg; 4] {
-        let [stride, padding, dilation] = self.moves.map(|n| SampleArg::Ints(vec![n as i64; 2]));
+        let [stride, padding, dilation] =
+            self.moves.map(|n| SampleArg::Ints(vec![n as i64; self.image.len() - 2]));
         [stride, padding, dilation, SampleArg::Int(self.groups as i64)]
     }
 
     /// The sizes of the result.
-    fn result(&self) -> [usize; 4] {
+    fn result(&self) -> Vec<usize> {
         let [stride, padding, dilation] = self.moves;
         let places =
             |d: usize| (self.image[d] + 2 * padding - dilation * (self.kernel[d] - 1) - 1) / stride + 1;
-        [self.image[0], self.kernel[0], places(2), places(3)]
+        [self.image[0], self.kernel[0]].into_iter().chain((2..self.image.len()).map(places)).collect()
     }
 
     fn call(&self, tensors: [&[usize]; 2], third: SampleArg) -> Sample {
@@ -43,7 +48,7 @@ impl Conv {
     }
 }
 
-fn spatial(sizes: &[usize; 4]) -> SampleArg {
+fn spatial(sizes: &[usize]) -> SampleArg {
     SampleArg::Ints(sizes[2..].iter().map(|&size| size as i64).collect())
 }
 
@@ -76,19 +81,21 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
         }
         "bmm" => products(&[[33, 20, 70], [67, 35, 9], [1, 130, 40]], &[3]),
         "mv" => {
-            vec![sample([plain(&[300, 301]), plain(&[301])]), sample([plain(&[5, 5003]), plain(&[5003])])]
+            let sizes = [[300, 301], [5, 5003], [5003, 7]];
+            sizes.iter().map(|&[n, k]| sample([plain(&[n, k]), plain(&[k])])).collect()
         }
+        "dot" => vec![sample([uniform(&[1_048_613], 0.0, 2.0), uniform(&[1_048_613], 0.0, 2.0)])],
         "linear" => vec![
             sample([plain(&[1, 300]), plain(&[67, 300]), plain(&[67])]),
             sample([plain(&[130, 67]), plain(&[35, 67]), plain(&[35])]),
         ],
         "conv" => {
             let bias = |conv: &Conv| plain(&conv.kernel[..1]);
-            CONVS.iter().map(|conv| conv.call([&conv.image, &conv.kernel], bias(conv))).collect()
+            CONVS.iter().map(|conv| conv.call([conv.image, conv.kernel], bias(conv))).collect()
         }
         "conv_act" => {
             let call = |(i, conv): (usize, &Conv)| {
-                let mut call = conv.call([&conv.image, &conv.kernel], plain(&conv.kernel[..1]));
+                let mut call = conv.call([conv.image, conv.kernel], plain(&conv.kernel[..1]));
                 let add = if i % 2 == 0 { plain(&conv.result()) } else { SampleArg::None };
                 call.args.extend([add, SampleArg::Str(["relu", "relu6", "silu", "hardswish"][i % 4])]);
                 call
@@ -96,10 +103,10 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             CONVS.iter().enumerate().map(call).collect()
         }
         "conv_input_grad" => {
-            CONVS.iter().map(|conv| conv.call([&conv.result(), &conv.kernel], spatial(&conv.image))).collect()
+            CONVS.iter().map(|conv| conv.call([&conv.result(), conv.kernel], spatial(conv.image))).collect()
         }
         "conv_weight_grad" => {
-            CONVS.iter().map(|conv| conv.call([&conv.result(), &conv.image], spatial(&conv.kernel))).collect()
+            CONVS.iter().map(|conv| conv.call([&conv.result(), conv.image], spatial(conv.kernel))).collect()
         }
         "max_pool" => {
             vec![sample([plain(&IMAGE)].into_iter().chain(window()).chain([pair(1), SampleArg::Bool(false)]))]
@@ -149,6 +156,57 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
         "group_norm" => {
             vec![sample([plain(&IMAGE), SampleArg::Int(5), channels(), channels(), SampleArg::Float(1e-5)])]
         }
+        "scaled_dot_product_attention" => {
+            let rest = [SampleArg::None, SampleArg::Bool(false)];
+            let call = |sizes, causal| {
+                let flags = [SampleArg::None, SampleArg::Float(0.0), SampleArg::Bool(causal)];
+                sample(looks(sizes).into_iter().chain(flags).chain(rest.clone()))
+            };
+            ATTENTION.map(|(sizes, causal)| call(sizes, causal)).into()
+        }
+        "flash_attention" => {
+            let call = |sizes, causal| {
+                let rest = [SampleArg::None, SampleArg::Bool(causal), SampleArg::Float(0.5)];
+                sample(looks(sizes).into_iter().chain(rest))
+            };
+            ATTENTION.map(|(sizes, causal)| call(sizes, causal)).into()
+        }
+        "searchsorted" => {
+            // Bounds and values between them, both exact in every dtype; some bounds are there several times.
+            let bounds = || Fill::Values((0..70).map(|k| f64::from(k - k % 3)).collect());
+            let values = || Fill::Values((0..140).map(|k| f64::from(k * 37 % 140) / 2.0 + 0.5).collect());
+            let call = |first: &[usize], second: &[usize], right| {
+                sample([tensor(first, bounds()), tensor(second, values()), SampleArg::Bool(right)])
+            };
+            let calls =
+                [false, true].map(|right| [call(&[70], &[3, 140], right), call(&[5, 70], &[5, 140], right)]);
+            calls.into_iter().flatten().collect()
+        }
+        "adam_rows" => vec![rows(&[7, 1030], 30), rows(&[5003, 3], 9_000)],
         _ => Vec::new(),
     }
+}
+
+/// Heads, queries, keys, and whether queries look back alone.
+const ATTENTION: [([usize; 3], bool); 3] =
+    [([1, 300, 300], true), ([2, 1030, 9], false), ([2, 5, 1030], false)];
+
+/// Query, key and value.
+fn looks([heads, queries, keys]: [usize; 3]) -> [SampleArg; 3] {
+    [plain(&[1, heads, queries, 5]), plain(&[1, heads, keys, 5]), plain(&[1, heads, keys, 3])]
+}
+
+/// A step of rows of a table of these sizes, of which most have several gradients.
+fn rows(sizes: &[usize], gradients: usize) -> Sample {
+    let at = Fill::Values((0..gradients).map(|k| (k * k % sizes[0]) as f64).collect());
+    let mut grad = sizes.to_vec();
+    grad[0] = gradients;
+    let tensors = [
+        plain(sizes),
+        plain(sizes),
+        uniform(sizes, 0.5, 2.0),
+        fixed(&[gradients], DType::I64, at),
+        plain(&grad),
+    ];
+    sample(tensors.into_iter().chain([0.875, 0.75, 0.125, 0.25, 0.0, 1.0].map(SampleArg::Float)))
 }

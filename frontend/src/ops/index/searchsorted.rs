@@ -63,6 +63,8 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples: || {
         let sequence = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![-2.0, -1.0, 0.0, 0.0, 1.0]));
+        // Values that equal one bound, two, none.
+        let among = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![0.0, 1.0, -2.0, 0.5, -1.0]));
         let call = |sizes: &[usize], values, right| sample([sequence(sizes), values, SampleArg::Bool(right)]);
         vec![
             call(&[5], plain(&[4]), false),
@@ -71,6 +73,10 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 5], plain(&[2, 3]), false),
             call(&[0], plain(&[3]), false),
             call(&[5], SampleArg::Int(0), true),
+            call(&[0], plain(&[3]), true),
+            call(&[5], among(&[2, 3]), false),
+            call(&[5], among(&[2, 3]), true),
+            call(&[2, 5], among(&[2, 3]), true),
         ]
     },
     errors: || vec![error([plain(&[2, 5]), plain(&[3, 3]), SampleArg::Bool(false)], "but for the last")],

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{FIRST_TWO, wrong_shape, wrong_value};
-use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -139,7 +139,6 @@ pub static DEF: OpDef = OpDef {
             Part::widened("mean"),
             Part::new("mul"),
             Part::new("sum"),
-            Part::new("div"),
             Part::widened("to_dtype"),
             Part::new("to_dtype"),
         ],
@@ -163,10 +162,18 @@ pub static DEF: OpDef = OpDef {
                 SampleArg::Str(how),
             ])
         };
+        // A mean of nothing is no number.
+        let ignored = |share, how| {
+            let target = fixed(&[4], DType::I64, Fill::Values(vec![1.0]));
+            let rest =
+                [target, SampleArg::None, SampleArg::Int(1), SampleArg::Float(share), SampleArg::Str(how)];
+            Sample { smooth: false, ..sample([plain(&[4, 3])].into_iter().chain(rest)) }
+        };
         let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
         vec![
             call(&[3], &[], SampleArg::None, -100, 0.1, "mean"),
             call(&[4, 3], &[4], SampleArg::None, -100, 0.1, "mean"),
+            call(&[5, 3], &[5], SampleArg::None, -100, 0.0, "mean"),
             call(&[8, 3], &[8], weight(), 1, 0.1, "mean"),
             call(&[8, 3], &[8], uniform(&[3], 0.5, 2.0), 1, 0.1, "mean"),
             call(&[2, 3, 2, 1, 2], &[2, 2, 1, 2], uniform(&[3], 0.5, 2.0), -100, 0.1, "mean"),
@@ -174,6 +181,9 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 3, 4], &[2, 4], SampleArg::None, -100, 0.1, "sum"),
             call(&[2, 3, 2, 2], &[2, 2, 2], weight(), 1, 0.1, "mean"),
             call(&[0, 3], &[0], weight(), -100, 0.1, "sum"),
+            ignored(0.0, "mean"),
+            ignored(0.1, "mean"),
+            ignored(0.1, "sum"),
             sample([
                 plain(&[4, 3]),
                 uniform(&[4, 3], 0.1, 0.9),

@@ -5,7 +5,7 @@ use super::{decomposed, one, reduce, reduced};
 use crate::error::Result;
 use crate::ops::composite::optional;
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
-use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
+use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
@@ -68,7 +68,14 @@ pub static DEF: OpDef = OpDef {
     rule: Rule::Structured(rule),
     decomposition: decomposed(
         |args| one(compose(args)),
-        &[Part::new("nll_loss_forward"), Part::new("sum"), Part::new("div")],
+        &[
+            Part::new("nll_loss_forward"),
+            Part::new("sum"),
+            Part::widened("to_dtype"),
+            Part::widened("sum"),
+            Part::widened("div"),
+            Part::new("to_dtype"),
+        ],
     ),
     derivative: Derivative::Composite,
     forms: Forms::New,
@@ -78,6 +85,12 @@ pub static DEF: OpDef = OpDef {
             sample([plain(sizes), index(to, 3), weight, SampleArg::Int(ignored), SampleArg::Str(how)])
         };
         let weight = || fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
+        // A mean of nothing is no number.
+        let ignored = |how| {
+            let target = fixed(&[4], DType::I64, Fill::Values(vec![1.0]));
+            let rest = [target, SampleArg::None, SampleArg::Int(1), SampleArg::Str(how)];
+            Sample { smooth: false, ..sample([plain(&[4, 3])].into_iter().chain(rest)) }
+        };
         vec![
             call(&[3], &[], SampleArg::None, -100, "mean"),
             call(&[4, 3], &[4], SampleArg::None, -100, "mean"),
@@ -88,6 +101,8 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 3, 2, 2], &[2, 2, 2], weight(), 1, "mean"),
             call(&[1, 3, 2, 1, 2], &[1, 2, 1, 2], SampleArg::None, 0, "none"),
             call(&[0, 3], &[0], weight(), -100, "sum"),
+            ignored("mean"),
+            ignored("sum"),
         ]
     },
     errors: || {

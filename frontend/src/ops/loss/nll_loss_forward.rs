@@ -3,7 +3,7 @@
 use super::nll_loss_backward;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, optional, tensor};
+use crate::ops::composite::{cast, decomposed, optional, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, uniform};
@@ -55,11 +55,12 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// The mean loss over the weights of what counts. The weights' sum is a constant to the graph unless the class
-/// weights are learned.
+/// The mean loss over the weights of what counts, in f32 of f16 and bf16, whose sums would overflow in them. The weights' sum is a
+/// constant to the graph unless the class weights are learned.
 pub(super) fn weighted_mean(loss: &Tensor, weights: &Tensor, learned: bool) -> Result<Tensor> {
-    let total = if learned { weights.sum()? } else { weights.detach().sum()? };
-    loss.sum()?.div(&total)
+    let total = |t: &Tensor| widened(t)?.sum();
+    let all = if learned { total(weights)? } else { total(&weights.detach())? };
+    cast(total(loss)?.div(&all)?, loss.dtype())
 }
 
 /// For each class the sum over its targets of the loss without the weight times the loss's gradient, and of the

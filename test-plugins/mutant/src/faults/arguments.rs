@@ -36,7 +36,7 @@ pub(super) const FAULTS: &[Fault] = &[
     })
     .judged(&["div", "floor_divide"]),
     Fault::new("sort_reversed", "sorts in the other direction", &["sort"], |site| {
-        site.run_with(2, RawArg { tag: tag::BOOL, len: 0, value: u64::from(!site.call.bool(2)?) })
+        site.run_with(2, flag(!site.call.bool(2)?))
     }),
     Fault::new("cat_swapped", "the first two tensors change places", &["cat"], |site| {
         let given = site.args()[0];
@@ -62,8 +62,12 @@ fn seed_ignored(site: &Site<'_>) -> Result<(), Error> {
     site.run_with(3, int(0))
 }
 
-fn int(value: i64) -> RawArg {
+pub(super) fn int(value: i64) -> RawArg {
     RawArg { tag: tag::INT, len: 0, value: value as u64 }
+}
+
+pub(super) fn flag(value: bool) -> RawArg {
+    RawArg { tag: tag::BOOL, len: 0, value: u64::from(value) }
 }
 
 fn text(value: &'static str) -> RawArg {

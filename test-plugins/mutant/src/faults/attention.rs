@@ -22,10 +22,38 @@ pub(super) const FAULTS: &[Fault] = &[
             })
         },
     ),
+    Fault::new("attention_causal_256", "queries behind the 256th look at the first 256 keys", OP, |site| {
+        if site.call.bool(5)? { attend(site, |query, keys| keys.min(query + 1).min(256)) } else { site.run() }
+    })
+    .dtypes(&["f32"]),
+    Fault::new(
+        "attention_negative_scale",
+        "what is taken away from the scores is the largest product's, though the scale be negative",
+        OP,
+        |site| {
+            let negative = !site.call.is_none(6)? && site.call.float(6)? < 0.0;
+            if !negative {
+                return site.run();
+            }
+            let causal = site.call.bool(5)?;
+            let seen = |query, keys: i64| if causal { keys.min(query + 1) } else { keys };
+            attend_from(site, seen, |scores| scores.iter().copied().fold(f64::INFINITY, f64::min))
+        },
+    )
+    .dtypes(&["f32"]),
 ];
 
 /// Attention of each query with its first keys; `seen` says how many, by the query's number and that of all keys.
 fn attend(site: &Site<'_>, seen: impl Fn(i64, i64) -> i64) -> Result<(), Error> {
+    attend_from(site, seen, |scores| scores.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+}
+
+/// [`attend`], where `start` gives what is taken away from the scores before their exponentials are taken in f32.
+fn attend_from(
+    site: &Site<'_>,
+    seen: impl Fn(i64, i64) -> i64,
+    start: impl Fn(&[f64]) -> f64,
+) -> Result<(), Error> {
     let call = site.call;
     let [query, key, value] = [site.input(0)?, site.input(1)?, site.input(2)?];
     let lead = |sizes: &'_ [i64]| sizes[..sizes.len() - 2].to_vec();
@@ -51,12 +79,13 @@ fn attend(site: &Site<'_>, seen: impl Fn(i64, i64) -> i64) -> Result<(), Error> 
                 })
             })
             .collect();
-        let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let all: f64 = scores.iter().map(|score| (score - most).exp()).sum();
+        let most = start(&scores);
+        let weight = |score: &f64| f64::from(((score - most) as f32).exp());
+        let all: f64 = scores.iter().map(weight).sum();
         for column in 0..values {
             let made = scores.iter().enumerate().fold(0.0, |sum, (j, score)| {
                 place(&mut at, j as i64, column);
-                sum + (score - most).exp() / all * value.at(&at)
+                sum + weight(score) / all * value.at(&at)
             });
             out.set(first + column as usize, made);
         }

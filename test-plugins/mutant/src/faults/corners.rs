@@ -102,7 +102,83 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::new("max_pool_loses_nan", "a NaN under the window does not count", &["max_pool"], |site| {
         site.then_map(|y| if y.is_nan() { 0.0 } else { y })
     }),
+    Fault::new("max_pool_place_of_nan", "the place of a NaN is the channel's first", &["max_pool"], |site| {
+        site.run()?;
+        let (values, places) = (site.output(0)?, site.output(1)?);
+        (0..values.len()).filter(|&nth| values.get(nth).is_nan()).for_each(|nth| places.set_int(nth, 0));
+        Ok(())
+    })
+    .dtypes(&["f32"]),
+    Fault::new("argmax_of_nan_in_columns", "a NaN in a column is not the greatest", &["argmax"], |site| {
+        let input = site.input(0)?;
+        site.run()?;
+        let out = site.output(0)?;
+        let ndim = input.sizes().len();
+        let dim = if site.call.is_none(1)? { -1 } else { site.call.int(1)? };
+        if ndim < 2 || dim != 0 {
+            return Ok(());
+        }
+        let apart = input.len() / input.sizes()[0].max(1) as usize;
+        for column in 0..out.len() {
+            let values = (0..input.sizes()[0] as usize).map(|i| input.get(i * apart + column)).enumerate();
+            let known = values.filter(|(_, x)| !x.is_nan());
+            let best = known.reduce(|best, x| if x.1 > best.1 { x } else { best });
+            out.set_int(column, best.map_or(0, |(at, _)| at as i64));
+        }
+        Ok(())
+    })
+    .dtypes(&["f32"]),
+    Fault::new(
+        "maximum_of_eight_rows",
+        "takes the largest element of eight rows away from all of them",
+        &["softmax", "log_softmax"],
+        eight_rows,
+    )
+    .dtypes(&["f32"]),
+    Fault::new("nothing_counts", "the mean of no targets is 0", &["nll_loss"], |site| {
+        let mean = site.call.str(4)? == "mean";
+        site.then_map(|y| if mean && y.is_nan() { 0.0 } else { y })
+    })
+    .dtypes(&["f32"]),
+    Fault::new(
+        "bounds_of_ties",
+        "beside more than 16 bounds, values that equal one stand before it, whatever is asked",
+        &["searchsorted"],
+        |site| {
+            if site.input(0)?.sizes().last().is_none_or(|&bounds| bounds <= 16) {
+                return site.run();
+            }
+            site.run_with(2, super::arguments::flag(false))
+        },
+    )
+    .dtypes(&["f32"]),
 ];
+
+/// Rows along the last dimension, the exponentials of eight taken together, in f32.
+fn eight_rows(site: &Site<'_>) -> Result<(), Error> {
+    let (input, dim) = (site.input(0)?, site.call.int(1)?);
+    let (values, ndim) = (input.values(), input.sizes().len() as i64);
+    site.run()?;
+    if ndim < 2 || (dim != -1 && dim != ndim - 1) || input.len() == 0 {
+        return Ok(());
+    }
+    let (out, width) = (site.output(0)?, input.sizes()[ndim as usize - 1] as usize);
+    for (block, rows) in values.chunks(8 * width).enumerate() {
+        let most = rows.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        for (row, elements) in rows.chunks(width).enumerate() {
+            let shares: Vec<f32> = elements.iter().map(|x| ((x - most) as f32).exp()).collect();
+            let sum: f32 = shares.iter().sum();
+            for (k, share) in shares.iter().enumerate() {
+                let made = match site.kernel.op {
+                    "softmax" => share / sum,
+                    _ => (elements[k] - most) as f32 - sum.ln(),
+                };
+                out.set(block * 8 * width + row * width + k, f64::from(made));
+            }
+        }
+    }
+    Ok(())
+}
 
 fn zeroed(out: &crate::raw::Elements<'_>) -> Result<(), Error> {
     out.map(|_| 0.0);

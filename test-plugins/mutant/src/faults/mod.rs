@@ -8,8 +8,10 @@ mod corners;
 mod ending;
 mod images;
 mod late;
+mod lengths;
 mod memory;
 mod numbers;
+mod random;
 mod reading;
 mod refusing;
 mod sizes;
@@ -93,6 +95,8 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         refusing::FAULTS,
         late::FAULTS,
         sizes::FAULTS,
+        lengths::FAULTS,
+        random::FAULTS,
     ]
     .into_iter()
     .flatten()
