@@ -3,7 +3,6 @@
 //! one.
 
 use super::{Context, Family, Scope, factor};
-use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
 use crate::inputs;
@@ -59,7 +58,7 @@ fn run(context: &Context<'_>) -> Steps {
     let mut refusal = "no sample fits".to_string();
     for (nth, sample) in (def.samples)().iter().enumerate().filter(|(_, s)| super::has_tested(s)) {
         let inputs = inputs::of_sample(&sample.args, context.dtype(), nth as u64);
-        let prepared = Prepared::contiguous(&inputs, context.target.device)?;
+        let prepared = context.place(&inputs)?;
         match prepared.call(def, Out::New) {
             Ok(got) => {
                 if context.served_by_target() {

@@ -86,7 +86,8 @@ pub(super) fn leaves(tensors: Vec<Tensor>, sample: &Sample) -> keyway::Result<Ve
 
 fn prepared(context: &Context<'_>, device: Device) -> Steps<(Prepared, Vec<Tensor>)> {
     let (sample, inputs) = context.inputs()?;
-    let prepared = Prepared::bare(&inputs, device)?;
+    let images = context.images();
+    let prepared = Prepared::bare_in(&inputs, device, |sizes| images.where_it_suits(sizes))?;
     let leaves = leaves(prepared.tensors(), &sample)?;
     Ok((prepared, leaves))
 }

@@ -25,7 +25,12 @@ fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (_, inputs) = context.inputs()?;
     let device = context.target.device;
-    let wanted = Arrangement::from_name(&context.case.variant).unwrap_or(Arrangement::Contiguous);
+    let variant = Arrangement::from_name(&context.case.variant).unwrap_or(Arrangement::Contiguous);
+    let wanted = match (context.images(), variant) {
+        (Arrangement::ChannelsLast, Arrangement::Sliced) => Arrangement::ChannelsSlice,
+        (Arrangement::ChannelsLast, _) => Arrangement::ChannelsLast,
+        (_, variant) => variant,
+    };
     let arrange = |sizes: &[usize]| if wanted.suits(sizes) { wanted } else { Arrangement::Contiguous };
     let prepared = Prepared::new(&inputs, device, arrange)?;
     if has_out(def) {

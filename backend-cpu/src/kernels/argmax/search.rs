@@ -164,19 +164,32 @@ pub fn search<T: Ranked, const MAX: bool>(
     })
 }
 
-/// The places in neighbouring columns, the first of which begins where `input` does.
+/// Rows after which the places found among them are written down.
+const ROWS: usize = u16::MAX as usize;
+
+/// The places in neighbouring columns, the first of which begins where `input` does. The inner loop counts rows in as few bits
+/// as the narrow ranks have, so that vectors hold as many counts as ranks.
 fn columns<T: Ranked, const MAX: bool>(input: &[T::Stored], (n, inner): (usize, usize), at: &mut [i64]) {
     let mut best = [T::Rank::default(); COLUMNS];
     let best = &mut best[..at.len()];
     best.iter_mut().zip(input).for_each(|(best, x)| *best = T::rank::<MAX>(*x));
     at.fill(0);
-    for i in 1..n {
-        let from = &input[i * inner..][..at.len()];
-        for ((best, at), x) in best.iter_mut().zip(&mut *at).zip(from) {
-            let x = T::rank::<MAX>(*x);
-            let take = beats(x, *best);
-            *best = if take { x } else { *best };
-            *at = if take { i as i64 } else { *at };
+    for begin in (1..n).step_by(ROWS) {
+        // In which of these rows the best one lies, from 1; 0 if it came before them.
+        let mut found = [0u16; COLUMNS];
+        let found = &mut found[..at.len()];
+        for i in begin..n.min(begin + ROWS) {
+            let from = &input[i * inner..][..at.len()];
+            let here = (i - begin + 1) as u16;
+            for ((best, found), x) in best.iter_mut().zip(&mut *found).zip(from) {
+                let x = T::rank::<MAX>(*x);
+                let take = beats(x, *best);
+                *best = if take { x } else { *best };
+                *found = if take { here } else { *found };
+            }
+        }
+        for (at, &mut found) in at.iter_mut().zip(found).filter(|(_, found)| **found > 0) {
+            *at = (begin + usize::from(found) - 1) as i64;
         }
     }
 }
@@ -247,17 +260,40 @@ mod tests {
         assert_eq!(place[0] as usize, 2 * PART + 5, "any byte but 0 is true");
     }
 
+    fn check_columns<const MAX: bool>(values: &[f32], (n, inner): (usize, usize)) {
+        let column = |j: usize| (0..n).map(move |i| i * inner + j);
+        let check = |kind: &str, values: &[f32], places: &[i64]| {
+            for (j, &place) in places.iter().enumerate() {
+                let own: Vec<f32> = column(j).map(|k| values[k]).collect();
+                assert_eq!(place as usize, expected(&own, MAX), "{kind}, {n} x {inner}, column {j}, {MAX}");
+            }
+        };
+        let mut places = vec![-1; inner];
+        search::<f32, MAX>(values, (n, inner), &mut places).unwrap();
+        check("f32", values, &places);
+        let halves: Vec<f16> = values.iter().map(|x| f16::from_f32(*x)).collect();
+        search::<f16, MAX>(&halves, (n, inner), &mut places).unwrap();
+        check("f16", &halves.iter().map(|x| x.to_f32()).collect::<Vec<_>>(), &places);
+        // NaN becomes 0.
+        let whole: Vec<i64> = values.iter().map(|x| *x as i64).collect();
+        search::<i64, MAX>(&whole, (n, inner), &mut places).unwrap();
+        check("i64", &whole.iter().map(|x| *x as f32).collect::<Vec<_>>(), &places);
+    }
+
     #[test]
     fn columns_are_as_rows() {
-        let (n, inner) = (37, COLUMNS + 3);
-        let at =
-            |i: usize, j: usize| if (i * j) % 991 == 7 { f32::NAN } else { ((i * 131 + j * 17) % 53) as f32 };
-        let values: Vec<f32> = (0..n * inner).map(|k| at(k / inner, k % inner)).collect();
-        let mut places = vec![0; inner];
-        search::<f32, true>(&values, (n, inner), &mut places).unwrap();
-        for (j, place) in places.iter().enumerate() {
-            let column: Vec<f32> = (0..n).map(|i| at(i, j)).collect();
-            assert_eq!(*place as usize, expected(&column, true));
+        // More columns than one loop takes, and rows about as many as are counted at once.
+        for (n, inner) in [(37, COLUMNS + 3), (1, 5), (2, 5), (ROWS, 2), (ROWS + 1, 3), (2 * ROWS + 70, 3)] {
+            let spread = |k: usize| ((k * 7919) % 4001) as f32 - 2000.0;
+            let mut values: Vec<f32> = (0..n * inner).map(spread).collect();
+            check_columns::<true>(&values, (n, inner));
+            check_columns::<false>(&values, (n, inner));
+            // The extremes in the last row, of one column a NaN.
+            values[(n - 1) * inner..].fill(3000.0);
+            values[n * inner - 1] = f32::NAN;
+            check_columns::<true>(&values, (n, inner));
+            values[(n - 1) * inner..].fill(-3000.0);
+            check_columns::<false>(&values, (n, inner));
         }
     }
 }
