@@ -58,7 +58,7 @@ fn the_backend_for_images_passes_every_case() {
     let ran = ran.expect(0);
     assert!(ran.out.contains("every one as expected"), "{}", ran.out);
     let report = report(&json);
-    for family in ["kernels", "sizes", "strided", "guards"] {
+    for family in ["kernels", "sizes", "strided", "guards", "gradients", "gradcheck"] {
         let count = |status: &str| report["families"][family][status].as_u64().unwrap_or(0);
         assert!(count("passed") > 0, "{family}: {}", report["families"]);
     }
